@@ -1,0 +1,80 @@
+package leader
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Clock is the one door through which time comes into the package. The fake is
+// leadertest.Clock.
+type Clock interface {
+	// Now returns the time. Only differences between its answers matter.
+	Now() time.Time
+	// NewTimer returns a timer that is not armed before its first Reset if d
+	// is negative, and that fires after d otherwise. A candidate owns exactly
+	// one.
+	NewTimer(d time.Duration) Timer
+}
+
+// Timer has the semantics of [time.Timer] since Go 1.23: after Reset or Stop
+// has returned, no tick of an earlier setting arrives.
+//
+// A candidate calls Reset or Stop as the last thing before it waits, so that a
+// fake clock knows when it has come to rest. A fake whose timers also have a
+// method Wake() is told by that when a waiting candidate is handed work.
+type Timer interface {
+	// C is the channel on which the tick arrives.
+	C() <-chan time.Time
+	// Reset arms the timer to fire after d.
+	Reset(d time.Duration) bool
+	// Stop disarms the timer.
+	Stop() bool
+}
+
+// SystemClock returns the clock of the operating system. On Linux it also
+// counts the time during which the host was suspended, so that a lease does
+// not survive a night in which the laptop slept. Go's own monotonic clock
+// stands still meanwhile (golang.org/issue/24595).
+func SystemClock() Clock {
+	c := &systemClock{base: time.Now()}
+	c.slept0 = sleptNow()
+	return c
+}
+
+// divergence is how far the wall clock and the monotonic clock may drift apart
+// before the time asleep is read again.
+const divergence = 10 * time.Millisecond
+
+type systemClock struct {
+	base   time.Time
+	slept0 time.Duration // time asleep when the clock was made
+	drift  atomic.Int64  // wall minus monotonic since base, when slept was read
+	slept  atomic.Int64  // time asleep since base
+}
+
+// Now costs little more than time.Now: the time asleep is read again only when
+// the wall clock has moved against the monotonic one, as it does on waking up.
+func (c *systemClock) Now() time.Time {
+	t := time.Now()
+	drift := int64(t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base))
+	if seen := c.drift.Load(); drift-seen > int64(divergence) || seen-drift > int64(divergence) {
+		slept := int64(sleptNow() - c.slept0)
+		for old := c.slept.Load(); slept > old && !c.slept.CompareAndSwap(old, slept); old = c.slept.Load() {
+		} // never back: another goroutine may have read a later one
+		c.drift.Store(drift)
+	}
+	return t.Add(time.Duration(c.slept.Load()))
+}
+
+func (c *systemClock) NewTimer(d time.Duration) Timer {
+	if d >= 0 {
+		return systemTimer{time.NewTimer(d)}
+	}
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return systemTimer{t}
+}
+
+type systemTimer struct{ *time.Timer }
+
+func (t systemTimer) C() <-chan time.Time { return t.Timer.C }

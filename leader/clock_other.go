@@ -1,0 +1,9 @@
+//go:build !linux
+
+package leader
+
+import "time"
+
+// sleptNow returns 0: this platform does not tell how long the host was
+// suspended, and Go's clock may stand still meanwhile.
+func sleptNow() time.Duration { return 0 }

@@ -1,0 +1,129 @@
+package leader
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// defaultLease outlives the loss of the server that leads the stream, out of
+// three: writes resume 5 to 8 s after it.
+const defaultLease = 15 * time.Second
+
+// Config is what a candidate may be told. The zero value works.
+//
+// A lease of less than 12 s cannot promise to outlive the loss of one NATS
+// server out of three, which stops all writes for 5 to 8 s.
+type Config struct {
+	// ID is what others see of the candidate. Default: host, process ID and
+	// six random characters. Two candidates with the same ID are safe.
+	ID string
+	// Value is published with the lease, an address for instance; at most
+	// [MaxValueSize] bytes. [Candidate.Proclaim] changes it.
+	Value []byte
+	// LeaseDuration is how long others wait after the last renewal before they
+	// take over. Default: the bucket's MaxLease; in a bucket without one 15 s,
+	// or two thirds of its TTL if that is shorter. It must not be longer than
+	// the bucket's MaxLease or TTL. In a bucket without MaxLease all candidates
+	// of an election must use the same.
+	LeaseDuration time.Duration
+	// RenewDeadline is how long after sending its last confirmed renewal a
+	// leader is fenced. What is left of the lease is the margin for clocks that
+	// run at different rates and for work to stop. Default: 80% of the lease.
+	RenewDeadline time.Duration
+	// RenewInterval is the time from one renewal to the next. Default: a sixth
+	// of the lease. With more than half of the lease, every waiting candidate
+	// reads the key once for each renewal.
+	RenewInterval time.Duration
+	// MinToken is a bound: tokens are greater. Give it what a protected
+	// resource has already accepted, when the bucket may be newer.
+	MinToken uint64
+	// PendingPeriod is the least time from winning the key to leading. Default: 0.
+	PendingPeriod time.Duration
+	// DrainTimeout is how long a leader that steps down keeps the lease while
+	// it waits for [Term.Release]. Default: 0, not at all.
+	DrainTimeout time.Duration
+	// Clock is where time comes from. Default: [SystemClock], or the clock of
+	// the store if it has one.
+	Clock Clock
+	// Logger gets a record for every event and fault. Default: none.
+	Logger *slog.Logger
+}
+
+// durations are the times of a candidate, by the names of [Config].
+type durations struct {
+	lease, renewDeadline, renewInterval time.Duration
+	pendingPeriod, drainTimeout         time.Duration
+}
+
+// resolve fills in what was left to the bucket, and checks the relations.
+func (d durations) resolve(s Settings) (durations, error) {
+	if d.lease == 0 {
+		d.lease = s.MaxLease
+	}
+	if d.lease == 0 {
+		d.lease = defaultLease
+		if s.TTL > 0 {
+			d.lease = min(d.lease, s.TTL*2/3)
+		}
+	}
+	if d.renewDeadline == 0 {
+		d.renewDeadline = d.lease / 5 * 4
+	}
+	if d.renewInterval == 0 {
+		d.renewInterval = min(d.lease/6, d.renewDeadline/2)
+	}
+	return d, d.check()
+}
+
+// check returns an error that names the first relation which does not hold.
+// Durations of 0 are left to be resolved.
+func (d durations) check() error {
+	for _, x := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"LeaseDuration", d.lease},
+		{"RenewDeadline", d.renewDeadline},
+		{"RenewInterval", d.renewInterval},
+		{"PendingPeriod", d.pendingPeriod},
+		{"DrainTimeout", d.drainTimeout},
+	} {
+		if x.d < 0 {
+			return fmt.Errorf("%w: %s %v is negative", ErrInvalidConfig, x.name, x.d)
+		}
+	}
+	for _, x := range []struct {
+		name, than string
+		less, more time.Duration
+	}{
+		{"RenewDeadline", "LeaseDuration", d.renewDeadline, d.lease},
+		{"RenewInterval", "RenewDeadline", d.renewInterval, d.renewDeadline},
+		{"RenewInterval", "LeaseDuration", d.renewInterval, d.lease},
+	} {
+		if x.less > 0 && x.more > 0 && x.less >= x.more {
+			return fmt.Errorf("%w: %s %v is not less than %s %v", ErrInvalidConfig, x.name, x.less, x.than, x.more)
+		}
+	}
+	switch {
+	case d.lease > maxRecordLease:
+		return fmt.Errorf("%w: LeaseDuration %v is more than %v", ErrInvalidConfig, d.lease, maxRecordLease)
+	case d.lease > 0 && d.lease < minLease:
+		return fmt.Errorf("%w: LeaseDuration %v is less than %v", ErrInvalidConfig, d.lease, minLease)
+	}
+	return nil
+}
+
+// minLease keeps every derived time positive.
+const minLease = time.Millisecond
+
+// fit reports whether the bucket allows the lease.
+func (d durations) fit(s Settings) error {
+	switch {
+	case s.MaxLease > 0 && d.lease > s.MaxLease:
+		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrUnfit, d.lease, s.MaxLease)
+	case s.TTL > 0 && d.lease > s.TTL:
+		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package leader
+
+import "fmt"
+
+// sentinel is a plain value, so that errors can stand in the state of the
+// machine: two machines with the same cause compare equal.
+type sentinel string
+
+// Error returns the text, which begins with "leader: ".
+func (s sentinel) Error() string { return "leader: " + string(s) }
+
+// Causes of an ended term. One of them, possibly wrapped, is
+// [context.Cause] of the term's context, the Cause of its [Deposed] event, and
+// what [Term.Err] returns.
+var (
+	// ErrResigned ends a term that was given up with [Candidate.Resign].
+	ErrResigned error = sentinel("resigned")
+	// ErrStopped ends a term whose candidate was stopped, by
+	// [Candidate.Stop] or by the end of the context given to [Campaign].
+	ErrStopped error = sentinel("stopped")
+	// ErrLeaseExpired ends a term whose lease was not confirmed before its
+	// renew deadline.
+	ErrLeaseExpired error = sentinel("lease not confirmed before the renew deadline")
+	// ErrPreempted ends a term whose key was found to hold another's record.
+	ErrPreempted error = sentinel("another candidate holds the key")
+	// ErrDeleted ends a term whose key was found deleted, purged, expired or
+	// gone with its bucket.
+	ErrDeleted error = sentinel("the key was deleted")
+	// ErrRegressed ends a term during which the store was found to have
+	// forgotten what it had acknowledged (a restored backup, a bucket deleted
+	// and made anew). It is also the Err of a [Faulted] event.
+	ErrRegressed error = sentinel("the store has lost acknowledged writes")
+	// ErrConnectionClosed ends a term, and its candidate, because the
+	// application closed the NATS connection.
+	ErrConnectionClosed error = sentinel("the NATS connection is closed")
+)
+
+// Errors that the package returns or reports in a [Faulted] event.
+var (
+	// ErrInvalidConfig is returned for settings that cannot work. The text
+	// names the setting and the relation that does not hold.
+	ErrInvalidConfig error = sentinel("invalid configuration")
+	// ErrNotLeader is returned by [Candidate.Proclaim] and
+	// [Candidate.Resign] when the candidate does not lead.
+	ErrNotLeader error = sentinel("not the leader")
+	// ErrValueTooLarge is returned for a value that does not fit into a
+	// record of [MaxValueSize] or of the bucket.
+	ErrValueTooLarge error = sentinel("value too large")
+	// ErrForeignRecord reports that the key holds something which is not a
+	// record of this package.
+	ErrForeignRecord error = sentinel("the key holds a foreign record")
+	// ErrUnreachable reports that the store did not answer: the connection is
+	// down, the request timed out, or nobody serves it.
+	ErrUnreachable error = sentinel("the store did not answer")
+	// ErrNoBucket reports that the bucket does not exist.
+	ErrNoBucket error = sentinel("the bucket does not exist")
+	// ErrUnfit reports that the bucket is set in a way that an election, or
+	// this candidate's settings, cannot work with.
+	ErrUnfit error = sentinel("the bucket is not fit for this election")
+	// ErrPermission reports a subject that the connection may not use. The
+	// text names it.
+	ErrPermission error = sentinel("permission denied")
+	// ErrNoFeed reports that the candidate hears of no changes and polls
+	// instead, until a feed works.
+	ErrNoFeed error = sentinel("no feed, polling instead")
+	// ErrRefused is returned by a [Store] for a compare-and-set whose
+	// condition did not hold. It never reaches an application. See
+	// [RefusedError].
+	ErrRefused error = sentinel("compare-and-set refused")
+)
+
+// RefusedError is what a [Store] answers to a compare-and-set that it refused.
+// It matches [ErrRefused].
+type RefusedError struct {
+	// Actual is the last revision of the key, 0 for none, if Named.
+	Actual uint64
+	// Named tells whether the store named the revision. Replicated streams
+	// often refuse with code 10164, which names none and does not prove that
+	// anybody else holds the key.
+	Named bool
+}
+
+// Error tells the actual revision, if it is known.
+func (e *RefusedError) Error() string {
+	if !e.Named {
+		return ErrRefused.Error()
+	}
+	return fmt.Sprintf("%v: the last revision is %d", ErrRefused, e.Actual)
+}
+
+// Is reports whether target is [ErrRefused].
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }

@@ -1,0 +1,153 @@
+package leader
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is the state of a candidate. Its zero value is none of them.
+type State uint8
+
+// The states of a candidate.
+const (
+	// StateCandidate waits for the key, tries to take it, or has just given it up.
+	StateCandidate State = iota + 1
+	// StatePending holds the key, but an earlier lease may still be good.
+	StatePending
+	// StateLeader leads: the term's context is alive.
+	StateLeader
+	// StateFenced led: the term's context has ended, and the key may still be its own.
+	StateFenced
+)
+
+// String returns the name of the state in lower case.
+func (s State) String() string {
+	switch s {
+	case StateCandidate:
+		return "candidate"
+	case StatePending:
+		return "pending"
+	case StateLeader:
+		return "leader"
+	case StateFenced:
+		return "fenced"
+	default:
+		return fmt.Sprintf("State(%d)", uint8(s))
+	}
+}
+
+// Event is what a candidate tells on the channel of [Candidate.Events]: one of
+// [Pending], [Elected], [Fenced], [Deposed], [Observed] and [Faulted].
+//
+//sumtype:decl
+type Event interface {
+	fmt.Stringer
+	event()
+}
+
+// Pending tells that the key was won. Every Elected follows a Pending, at once
+// where no other lease can be good.
+type Pending struct {
+	Token uint64    // the least token that the term may get
+	Until time.Time // when the candidate may be elected at the earliest, by its clock
+}
+
+// Elected tells that a term has begun.
+type Elected struct {
+	Term *Term
+}
+
+// Fenced tells that the term's context has ended while the key may still be
+// held: the lease was not confirmed in time, or the leader is stepping down and
+// waits for [Term.Release].
+type Fenced struct {
+	Term  *Term
+	Cause error // as context.Cause of the term's context
+}
+
+// Deposed tells that a term is over for good. There is exactly one for every
+// Elected.
+type Deposed struct {
+	Term  *Term
+	Cause error // as context.Cause of the term's context
+}
+
+// Observed tells that another holder, or none, was seen.
+type Observed struct {
+	Holder Holder
+}
+
+// Faulted tells that the store misbehaved. The candidate goes on.
+type Faulted struct {
+	Err error
+}
+
+func (Pending) event()  {}
+func (Elected) event()  {}
+func (Fenced) event()   {}
+func (Deposed) event()  {}
+func (Observed) event() {}
+func (Faulted) event()  {}
+
+// String returns a line for a log.
+func (e Pending) String() string {
+	return fmt.Sprintf("pending: token at least %d, not before %s", e.Token, e.Until.Format("15:04:05.000"))
+}
+
+// String returns a line for a log.
+func (e Elected) String() string { return fmt.Sprintf("elected: token %d", e.Term.Token()) }
+
+// String returns a line for a log.
+func (e Fenced) String() string {
+	return fmt.Sprintf("fenced: token %d: %v", e.Term.Token(), e.Cause)
+}
+
+// String returns a line for a log.
+func (e Deposed) String() string {
+	return fmt.Sprintf("deposed: token %d: %v", e.Term.Token(), e.Cause)
+}
+
+// String returns a line for a log.
+func (e Observed) String() string { return "observed: " + e.Holder.String() }
+
+// String returns a line for a log.
+func (e Faulted) String() string { return fmt.Sprintf("faulted: %v", e.Err) }
+
+// Holder is who holds the key of an election. Its zero value, and every other
+// with an empty ID that is not Foreign, means that nobody leads.
+type Holder struct {
+	ID    string    // of the candidate
+	Value []byte    // published with the lease; not to be changed
+	Token uint64    // of the term; while Pending, the least that it will have
+	Since time.Time // the server's time of the write that began the term; zero while Pending or not known
+	// Pending: holds the key but does not lead yet.
+	Pending bool
+	// Foreign: the key holds something that is not a record of this package.
+	// It counts as held, by nobody who can be named.
+	Foreign bool
+	// Lease is how long others wait after the last renewal.
+	Lease time.Duration
+	// Renewed is the server's time of the last renewal that was seen when the
+	// Holder was made.
+	Renewed time.Time
+	// Revision is the revision of the record that was seen.
+	Revision uint64
+}
+
+// Leads reports whether the holder leads: there is one, it can be named, and
+// it is not merely pending.
+func (h Holder) Leads() bool { return h.ID != "" && !h.Pending && !h.Foreign }
+
+// String returns a line for a log.
+func (h Holder) String() string {
+	switch {
+	case h.Foreign:
+		return fmt.Sprintf("a foreign record at revision %d", h.Revision)
+	case h.ID == "":
+		return "nobody leads"
+	case h.Pending:
+		return fmt.Sprintf("%s is pending with token %d or more", h.ID, h.Token)
+	default:
+		return fmt.Sprintf("%s leads with token %d", h.ID, h.Token)
+	}
+}

@@ -1,0 +1,163 @@
+package leader
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxValueSize is the largest value in bytes that a candidate may publish with
+// its lease. Every renewal carries it.
+const MaxValueSize = 64 << 10
+
+const (
+	recordFormat = 1
+	// maxToken leaves room above every token that can be read, so that
+	// counting up never wraps around.
+	maxToken = math.MaxInt64
+	// maxRecordLease bounds what a damaged record can make others wait for.
+	maxRecordLease = 366 * 24 * time.Hour
+)
+
+// phase is how far the writer of a record was when it sent it.
+type phase uint8
+
+const (
+	phaseNone     phase = iota
+	phasePending        // holds the key, must not lead yet
+	phaseElect          // this very write elects its writer, once it is acknowledged
+	phaseLeading        // a renewal of a term
+	phaseReleased       // gave the key up
+)
+
+// record is the value of the key. It is a plain value, and so is every state
+// of the machine that holds one.
+type record struct {
+	phase   phase
+	id      string
+	session string        // a nonce for every Campaign call
+	counter uint64        // number of this write in its session
+	lease   time.Duration // how long others must wait from receiving it
+	token   uint64        // of the term; 0 until the term has begun
+	least   uint64        // least token of the term to come; 0 once it has begun
+	since   int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
+	value   string
+}
+
+// termToken is the token of the term that the record belongs to, if it was
+// stored at revision: a term's token is its least token or the revision of the
+// write that elected, whichever is greater. For a pending record it is a lower
+// bound.
+func (r record) termToken(revision uint64) uint64 {
+	switch r.phase {
+	case phaseElect, phasePending:
+		return max(r.least, revision)
+	case phaseNone, phaseLeading, phaseReleased:
+	}
+	return r.token
+}
+
+// wireRecord is the record as it is stored. Later formats keep Session and
+// Lease as they are.
+type wireRecord struct {
+	Format  int        `json:"v"`
+	State   string     `json:"state"`
+	ID      string     `json:"id"`
+	Session string     `json:"session"`
+	Counter uint64     `json:"n"`
+	Lease   string     `json:"lease"`
+	Token   uint64     `json:"token,omitempty"`
+	Least   uint64     `json:"least,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+	Value   string     `json:"value,omitempty"`
+	Binary  string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+}
+
+var phaseNames = map[phase]string{
+	phasePending: "pending", phaseElect: "elected", phaseLeading: "leading", phaseReleased: "released",
+}
+
+// encode returns the record as JSON.
+func (r record) encode() []byte {
+	w := wireRecord{
+		Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session,
+		Counter: r.counter, Lease: r.lease.String(), Token: r.token, Least: r.least,
+	}
+	if r.since != 0 {
+		since := time.Unix(0, r.since).UTC()
+		w.Since = &since
+	}
+	if utf8.ValidString(r.value) {
+		w.Value = r.value
+	} else {
+		w.Binary = base64.StdEncoding.EncodeToString([]byte(r.value))
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(w); err != nil {
+		panic(err) // strings, numbers and a time in range
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// decodeRecord reads a record. A record of a later format decodes as long as
+// it has a session and a lease; if its state is not known here, it counts as
+// held. Any other error means that the record is foreign.
+func decodeRecord(data []byte) (record, error) {
+	var w wireRecord
+	if err := json.Unmarshal(data, &w); err != nil {
+		var head struct {
+			Format  int    `json:"v"`
+			Session string `json:"session"`
+			Lease   string `json:"lease"`
+		}
+		if json.Unmarshal(data, &head) != nil || head.Format <= recordFormat {
+			return record{}, fmt.Errorf("%w: %w", ErrForeignRecord, err)
+		}
+		w = wireRecord{Format: head.Format, Session: head.Session, Lease: head.Lease}
+	}
+	lease, err := time.ParseDuration(w.Lease)
+	switch {
+	case w.Format < recordFormat:
+		return record{}, fmt.Errorf("%w: format %d", ErrForeignRecord, w.Format)
+	case w.Session == "":
+		return record{}, fmt.Errorf("%w: no session", ErrForeignRecord)
+	case err != nil:
+		return record{}, fmt.Errorf("%w: lease: %w", ErrForeignRecord, err)
+	case lease <= 0 || lease > maxRecordLease:
+		return record{}, fmt.Errorf("%w: lease %v", ErrForeignRecord, lease)
+	case w.Token > maxToken || w.Least > maxToken:
+		return record{}, fmt.Errorf("%w: token out of range", ErrForeignRecord)
+	}
+	r := record{
+		id: w.ID, session: w.Session, counter: w.Counter, lease: lease,
+		token: w.Token, least: w.Least, value: w.Value,
+	}
+	if w.Since != nil {
+		r.since = w.Since.UnixNano()
+	}
+	if w.Binary != "" {
+		b, err := base64.StdEncoding.DecodeString(w.Binary)
+		if err != nil {
+			return record{}, fmt.Errorf("%w: value: %w", ErrForeignRecord, err)
+		}
+		r.value = string(b)
+	}
+	for p, name := range phaseNames {
+		if name == w.State {
+			r.phase = p
+		}
+	}
+	switch {
+	case r.phase == phaseNone && w.Format > recordFormat:
+		r.phase = phaseLeading // the careful reading: somebody holds the key for that lease
+	case r.phase == phaseNone:
+		return record{}, fmt.Errorf("%w: state %q", ErrForeignRecord, w.State)
+	}
+	return r, nil
+}

@@ -1,0 +1,78 @@
+package leader
+
+import (
+	"context"
+	"time"
+)
+
+// Store is the narrow port through which a candidate sees one bucket: what it
+// is set to, one key of it, a compare-and-set, and a feed of changes. [Bucket]
+// implements it for NATS, leadertest.Store in memory.
+//
+// Every method returns at once, without waiting for the store, and answers
+// through reply, which it calls exactly once, from any goroutine, even before
+// it returns, and at the latest soon after ctx has ended.
+//
+// A Store that lives in a time of its own has a method Clock() Clock, which is
+// then the default of [Config].Clock.
+type Store interface {
+	// Settings asks what the bucket is set to. On a replicated bucket the
+	// answer comes from the stream's leader. Errors: [ErrNoBucket],
+	// [ErrUnfit], [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
+	Settings(ctx context.Context, reply func(Settings, error))
+	// Get asks for the newest message of the key. The answer may be late or
+	// come from a replica that lags. No message is an Entry with Revision 0
+	// and no error.
+	Get(ctx context.Context, key string, reply func(Entry, error))
+	// Update writes value if the last revision of the key is revision, 0 for
+	// no message, and answers with the new revision. A refusal is a
+	// [RefusedError]. After any other error the write may still be applied,
+	// even much later.
+	Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error))
+	// Watch opens a feed: from its reply on, deliver is called, one call at a
+	// time, with what becomes known of the key. deliver never blocks.
+	Watch(ctx context.Context, key string, deliver func(FeedEvent), reply func(Feed, error))
+}
+
+// Feed is an open feed. It may lose messages: a feed is a hint.
+type Feed interface {
+	// Stop ends the feed and gives back what it holds.
+	Stop()
+}
+
+// FeedEvent is one thing that a feed has to tell.
+type FeedEvent struct {
+	// Entry is a message that was stored, if its Revision is not 0.
+	Entry Entry
+	// Reconnected tells that the connection was lost and is back: messages may
+	// be missing, and the bucket may be set otherwise.
+	Reconnected bool
+	// Err is set when the feed has ended, and tells why; with
+	// [ErrConnectionClosed] there will never be another.
+	Err error
+}
+
+// Entry is one revision of a key.
+type Entry struct {
+	Revision uint64    // greater than that of every earlier message of the bucket; 0: no message
+	Value    []byte    // empty in a marker
+	Marker   bool      // the key was deleted, purged or expired
+	Created  time.Time // when the server stored it, by the server's clock
+}
+
+// Settings is what a candidate must know of a bucket.
+type Settings struct {
+	// Sealed: nothing but a delete marker can remove a message, and no message
+	// expires. An empty key of a sealed bucket has never been written.
+	Sealed bool
+	// MaxLease is the longest lease that a candidate may ask for; 0: unlimited.
+	MaxLease time.Duration
+	// TTL is the time after which the bucket drops records; 0: never.
+	TTL time.Duration
+	// MaxValue is the largest record in bytes that the bucket takes; 0: unlimited.
+	MaxValue int
+	// LastRevision is the last revision of the whole bucket. One lower than a
+	// revision that was known when Settings was asked means that the bucket has
+	// lost its memory.
+	LastRevision uint64
+}

@@ -1,0 +1,236 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// inputKind is what happened.
+type inputKind uint8
+
+const (
+	inTick        inputKind = iota // nothing but time
+	inHeard                        // the feed told of a revision
+	inReconnected                  // the connection was lost and is back
+	inFeedLost                     // the feed has ended
+	inClosed                       // the connection is closed for good
+	inRead                         // replies to the request in flight
+	inWritten
+	inSettings
+	inFeed
+	inResign // calls
+	inStop
+	inAbandon // stop without waiting for anything
+	inDrained
+	inProclaim
+)
+
+// input is one thing that happened.
+type input struct {
+	kind     inputKind
+	sight    sight    // inHeard, inRead
+	revision uint64   // inWritten: acknowledged as
+	settings Settings // inSettings
+	value    string   // inProclaim
+	term     uint64   // inDrained
+	err      error    // of a reply, or of the feed's end
+	dice     uint32   // randomness for the pauses between tries
+}
+
+// absorb takes in what happened.
+func (m *machine) absorb(now time.Time, in input, fx *effects) {
+	switch in.kind {
+	case inTick:
+	case inHeard:
+		m.heard(now, in.sight, fx)
+	case inReconnected:
+		m.settled = false
+		m.look = true
+		m.fails, m.retryAt = 0, now
+		m.giveUp(fx) // what was in flight went down with the old connection
+	case inFeedLost:
+		m.feedUp, m.feedAt = false, now
+		m.fault(fmt.Errorf("%w: %w", ErrNoFeed, in.err), fx)
+	case inClosed:
+		m.closed(now, fx)
+	case inRead, inWritten, inSettings, inFeed:
+		m.answered(now, in, fx)
+	case inResign:
+		m.resign(now, fx)
+	case inStop:
+		m.stop(now, ErrStopped, fx)
+	case inAbandon:
+		m.drained = true
+		m.stop(now, ErrStopped, fx)
+		m.quit(now, fx)
+	case inDrained:
+		if m.term == in.term {
+			m.drained = true
+		}
+	case inProclaim:
+		m.proclaim(in.value, fx)
+	}
+}
+
+// answered takes the reply to the request in flight.
+func (m *machine) answered(now time.Time, in input, fx *effects) {
+	req := m.op
+	m.op, m.opLate = request{}, false
+	if errors.Is(in.err, ErrConnectionClosed) {
+		m.closed(now, fx)
+		return
+	}
+	var refused *RefusedError
+	if errors.As(in.err, &refused) {
+		m.refused(now, req, *refused, in.dice, fx)
+		return
+	}
+	if in.err != nil {
+		m.failed(now, req, in, fx)
+		return
+	}
+	switch in.kind {
+	case inRead:
+		m.read(now, req, in, fx)
+	case inWritten:
+		m.acknowledged(now, req, in.revision, fx)
+	case inSettings:
+		m.settle(now, req, in, fx)
+	case inFeed:
+		m.feedUp, m.feedFails = true, 0
+		m.look = true // what was stored before the feed was open
+		m.fails = 0
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inResign, inStop, inAbandon, inDrained, inProclaim:
+	}
+}
+
+// failed: the outcome of the request is not known. A write may still be applied.
+func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
+	err := in.err
+	switch req.kind {
+	case reqWrite:
+		m.look = true
+		m.urgent = m.holds()
+	case reqRead:
+		m.look = true
+	case reqFeed:
+		m.feedFails++
+		m.feedAt = now.Add(m.pause(m.feedFails, in.dice))
+		m.look = m.look || !m.holds() // poll
+		m.fault(fmt.Errorf("%w: %w", ErrNoFeed, err), fx)
+		return
+	case reqNone, reqSettings:
+	}
+	m.fault(err, fx)
+	m.pace(now, in.dice)
+}
+
+// settle takes the settings of the bucket.
+func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
+	m.settings = in.settings
+	m.settled = true
+	err := m.fit(m.value)
+	if !m.holds() { // a holder keeps to what it promised to others
+		m.times, err = m.want.resolve(m.settings)
+		if err == nil {
+			err = m.fit(m.value)
+		}
+	}
+	if err != nil && !m.observe {
+		m.settled = m.holds() // it goes on with what it has; a candidate asks again
+		m.fault(err, fx)
+		m.pace(now, in.dice)
+	} else {
+		m.fails = 0
+	}
+	if m.settings.LastRevision < req.revision {
+		m.regress(now, fx)
+	}
+}
+
+// fit reports what keeps the candidate from using the bucket with a value.
+func (m *machine) fit(value string) error {
+	const overhead = 512 // the other fields of a record, and the headers
+	need := len(m.id) + len(value)*4/3 + overhead
+	if len(value) > MaxValueSize {
+		return fmt.Errorf("%w: %d bytes are more than MaxValueSize %d", ErrValueTooLarge, len(value), MaxValueSize)
+	}
+	if m.settings.MaxValue > 0 && need > m.settings.MaxValue {
+		return fmt.Errorf("%w: a record of about %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.settings.MaxValue)
+	}
+	return m.times.fit(m.settings)
+}
+
+// resign hands over and stays a candidate.
+func (m *machine) resign(now time.Time, fx *effects) {
+	switch {
+	case m.leaving != staying:
+	case m.state != StateLeader:
+		fx.denied = ErrNotLeader
+	default:
+		m.leaving = resigning
+		m.stepDown(now, ErrResigned, fx)
+	}
+}
+
+// stop hands over and ends.
+func (m *machine) stop(now time.Time, cause error, fx *effects) {
+	m.leaving = stopping
+	switch m.state {
+	case StateLeader:
+		m.stepDown(now, cause, fx)
+	case StateFenced:
+		if !m.draining {
+			m.becomeCandidate(fx)
+		}
+	case StatePending:
+		m.becomeCandidate(fx)
+	case StateCandidate:
+	}
+}
+
+// stepDown ends the context of a leader, who then drains or gives up the key.
+func (m *machine) stepDown(now time.Time, cause error, fx *effects) {
+	if m.times.drainTimeout == 0 || m.drained {
+		m.depose(cause, fx)
+		return
+	}
+	m.becomeFenced(now, cause, fx)
+	m.draining = true
+	m.drainBy = now.Add(m.times.drainTimeout)
+	m.renewAt = m.lastAt.Add(m.times.renewInterval) // the lease is kept as before
+}
+
+// closed: nothing can be asked any more, so nothing can be kept.
+func (m *machine) closed(now time.Time, fx *effects) {
+	if m.leaving != stopping {
+		m.err = ErrConnectionClosed
+	}
+	if m.state == StateLeader {
+		m.becomeFenced(now, ErrConnectionClosed, fx)
+	}
+	m.quit(now, fx)
+}
+
+// quit ends the machine without another request.
+func (m *machine) quit(now time.Time, fx *effects) {
+	m.expire(now, fx)
+	m.lose(ErrStopped, fx)
+	m.giveUp(fx)
+	m.done = true
+}
+
+// proclaim changes the published value.
+func (m *machine) proclaim(value string, fx *effects) {
+	if m.state != StateLeader {
+		fx.denied = ErrNotLeader
+		return
+	}
+	if err := m.fit(value); err != nil {
+		fx.denied = err
+		return
+	}
+	m.value = value
+	m.urgent = true
+}

@@ -1,0 +1,231 @@
+package leader
+
+import (
+	"fmt"
+	"time"
+)
+
+// what is found at a revision of the key.
+type what uint8
+
+const (
+	whatUnseen  what = iota // nothing is known yet
+	whatNothing             // no message
+	whatMarker              // deleted, purged or expired
+	whatForeign             // not a record of this package
+	whatRecord
+)
+
+// sight is one revision of the key, decoded.
+type sight struct {
+	revision uint64
+	what     what
+	rec      record
+	created  int64 // server's time, Unix nanoseconds
+}
+
+// sees decodes an entry.
+func sees(e Entry) sight {
+	s := sight{revision: e.Revision, what: whatNothing}
+	if e.Revision == 0 {
+		return s
+	}
+	if !e.Created.IsZero() {
+		s.created = e.Created.UnixNano()
+	}
+	if e.Marker {
+		s.what = whatMarker
+		return s
+	}
+	rec, err := decodeRecord(e.Value)
+	if err != nil {
+		s.what = whatForeign
+		return s
+	}
+	s.what, s.rec = whatRecord, rec
+	return s
+}
+
+// same reports whether two sights of one revision show the same write.
+func (s sight) same(o sight) bool {
+	return s.what == o.what && s.rec.session == o.rec.session && s.rec.counter == o.rec.counter
+}
+
+// held reports whether somebody holds the key for a time that is known.
+func (s sight) held() bool { return s.what == whatRecord && s.rec.phase != phaseReleased }
+
+// echo is what the feed told of an own write. It only dates the term.
+type echo struct {
+	revision uint64
+	created  int64
+}
+
+// shown is what was told of who holds the key: what of a sight makes a
+// difference to an application.
+type shown struct {
+	what    what // whatRecord: held; whatNothing: by nobody; whatForeign
+	id      string
+	session string
+	token   uint64
+	pending bool
+	value   string
+}
+
+// heard takes a revision from the feed. A feed is a hint: whoever holds the key
+// takes a strange revision as a reason to ask the store by renewing at once,
+// and no more; so nobody is deposed, and no lease is good, because of the feed.
+func (m *machine) heard(now time.Time, s sight, fx *effects) {
+	mine := s.what == whatRecord && s.rec.session == m.session
+	if mine {
+		m.echo = echo{s.revision, s.created}
+		if s.revision == m.elected {
+			m.since = s.created
+		}
+	}
+	switch {
+	case s.revision <= m.seen.revision || s.what == whatNothing:
+	case m.holds():
+		m.urgent = m.urgent || !mine
+	case mine:
+		// A win that was applied late, or whose reply is still to come.
+		m.look = m.look || m.op.kind != reqWrite
+	default:
+		m.learn(now, s, fx)
+	}
+}
+
+// read takes the reply to a read.
+func (m *machine) read(now time.Time, req request, in input, fx *effects) {
+	s := in.sight
+	silent := m.silent
+	m.look, m.silent, m.lookedAt = false, false, now
+	switch {
+	case m.seen.what == whatUnseen:
+		m.fails = 0
+		m.find(now, s, fx)
+	case s.revision < m.seen.revision:
+		// Late, or from a replica that lags. Whoever holds the key asks the
+		// stream's leader by renewing; a candidate whose write was refused
+		// without a revision asks it for the settings.
+		m.urgent = m.urgent || m.holds()
+		m.settled = m.settled && m.fails == 0
+		m.pace(now, in.dice)
+	case s.revision == m.seen.revision:
+		m.fails = 0
+		if !s.same(m.seen) && s.revision == req.revision {
+			m.regress(now, fx) // the same number for another write
+		}
+	default:
+		m.fails = 0
+		if silent && m.feedUp {
+			m.feedUp, m.feedAt = false, now // deaf: it should have told
+		}
+		m.find(now, s, fx)
+	}
+}
+
+// find takes a newer revision that was read: its own write, or another's.
+func (m *machine) find(now time.Time, s sight, fx *effects) {
+	if s.what == whatRecord && s.rec.session == m.session {
+		m.recognise(now, s, fx)
+		return
+	}
+	m.learn(now, s, fx)
+}
+
+// learn takes a revision that is not an own write. Whoever held the key does so
+// no more.
+func (m *machine) learn(now time.Time, s sight, fx *effects) {
+	if s.what == whatRecord && s.rec.since == 0 && m.seen.what == whatRecord && m.seen.rec.session == s.rec.session {
+		s.rec.since = m.seen.began(s) // seen when it began; the holder itself did not hear of it
+	}
+	held := m.holds()
+	m.seen, m.seenAt = s, now
+	switch s.what {
+	case whatRecord:
+		m.longest = max(m.longest, s.rec.lease)
+		m.topToken = max(m.topToken, s.rec.termToken(s.revision))
+	case whatForeign:
+		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)
+	case whatUnseen, whatNothing, whatMarker:
+	}
+	if !held {
+		return
+	}
+	// Nobody takes the key of a leader whose lease is good. If another is pending
+	// there, the key was deleted first.
+	deleted := m.state == StateLeader && s.what == whatRecord && s.rec.phase == phasePending
+	if (s.what == whatRecord || s.what == whatForeign) && !deleted {
+		m.lose(ErrPreempted, fx)
+		return
+	}
+	m.lose(ErrDeleted, fx)
+	m.away = now.Add(m.times.renewInterval) // whoever deleted the key wants another leader
+}
+
+// began is the server's time of the write that began the term which later is
+// also a record of, or 0.
+func (s sight) began(later sight) int64 {
+	switch {
+	case s.rec.termToken(s.revision) != later.rec.termToken(later.revision):
+		return 0
+	case s.rec.phase == phaseElect:
+		return s.created
+	default:
+		return s.rec.since
+	}
+}
+
+// regress: the store has lost what it had acknowledged. Whatever is known of
+// the key is void, and anybody may hold a lease that nobody remembers.
+func (m *machine) regress(now time.Time, fx *effects) {
+	m.fault(ErrRegressed, fx)
+	m.floor = now.Add(m.unknownLease())
+	m.lose(ErrRegressed, fx)
+	m.seen, m.seenAt = sight{}, time.Time{}
+	m.look = true
+}
+
+// unknownLease is the longest lease that could be running without being known.
+func (m *machine) unknownLease() time.Duration {
+	return max(m.settings.MaxLease, m.settings.TTL, m.times.lease, m.longest)
+}
+
+// lapse is when the record seen stops keeping others out, if it is another's
+// and held.
+func (m *machine) lapse() time.Time {
+	if m.seen.what == whatForeign {
+		return m.seenAt.Add(m.unknownLease())
+	}
+	return m.seenAt.Add(m.seen.rec.lease)
+}
+
+// showing is what there is to tell of who holds the key.
+func (m *machine) showing(now time.Time) shown {
+	switch {
+	case m.seen.what == whatUnseen:
+		return m.shown
+	case m.seen.what == whatForeign && now.Before(m.lapse()):
+		return shown{what: whatForeign}
+	case m.seen.held() && (m.holds() || now.Before(m.lapse())):
+		r := m.seen.rec
+		return shown{whatRecord, r.id, r.session, r.termToken(m.seen.revision), r.phase == phasePending, r.value}
+	default:
+		return shown{what: whatNothing}
+	}
+}
+
+// show tells of another holder, or none, unless it was told before. An
+// application that does not look on is not told that nobody leads at first.
+func (m *machine) show(now time.Time, fx *effects) {
+	s := m.showing(now)
+	if s == m.shown {
+		return
+	}
+	first := m.shown.what == whatUnseen
+	m.shown = s
+	if m.holds() || m.leaving == stopping || first && s.what == whatNothing && !m.observe {
+		return
+	}
+	fx.notes = append(fx.notes, note{event: noteObserved})
+}

@@ -1,0 +1,213 @@
+package leader
+
+import "time"
+
+// batch remembers own writes that differ in nothing but when they were sent, so
+// that one of them can be recognised when it turns up. It counts them all as
+// sent when the first was: a lease may only come out shorter.
+type batch struct {
+	first, last uint64 // counters
+	write
+	at time.Time
+}
+
+// write is what matters of a write when its outcome becomes known. It is fixed
+// when the write is sent.
+type write struct {
+	phase phase
+	cond  uint64    // the revision that it replaces, 0 for nothing
+	win   bool      // it replaces something that is not a record of its own
+	ready time.Time // of a win: when the winner may be elected at the earliest; zero: at once
+}
+
+// remember keeps what was just sent.
+func (m *machine) remember(now time.Time, w write) {
+	if b := &m.sent[0]; b.last+1 == m.counter && b.write == w {
+		b.last = m.counter
+		return
+	}
+	copy(m.sent[1:], m.sent[:])
+	m.sent[0] = batch{first: m.counter, last: m.counter, write: w, at: now}
+}
+
+// recall finds the write with that counter, unless it is forgotten.
+func (m *machine) recall(counter uint64) (batch, bool) {
+	for _, b := range m.sent {
+		if b.first <= counter && counter <= b.last && counter != 0 {
+			return b, true
+		}
+	}
+	return batch{}, false
+}
+
+// least is the least token of the next term.
+func (m *machine) least() uint64 { return max(m.topToken, m.minToken) + 1 }
+
+// winnable is when the winner of the key as it is seen may lead at the
+// earliest; zero: at once. Four cases are sure, the fourth being its own record
+// after a fence; all else waits for an unknown lease.
+func (m *machine) winnable() time.Time {
+	var ready time.Time
+	switch m.seen.what {
+	case whatRecord: // released, or its lease ran out while it was watched
+	case whatForeign: // likewise
+	case whatNothing:
+		if !m.settings.Sealed {
+			ready = m.seenAt.Add(m.unknownLease())
+		}
+	case whatMarker:
+		ready = m.seenAt.Add(m.unknownLease())
+	case whatUnseen:
+		panic("leader: a write without a revision to base it on")
+	}
+	return later(ready, m.floor)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// compose makes the next write out of the state.
+func (m *machine) compose(now time.Time) (record, write) {
+	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, value: m.value}
+	w := write{cond: m.seen.revision}
+	elects := false
+	switch {
+	case m.leaving != staying && !m.draining:
+		w.phase = phaseReleased
+	case m.state == StateLeader || m.draining:
+		w.phase = phaseLeading
+	case m.state == StatePending:
+		elects = !now.Before(m.ready)
+	case m.state == StateFenced:
+		elects = m.times.pendingPeriod == 0
+	default:
+		w.win = true
+		w.ready = m.winnable()
+		elects = m.times.pendingPeriod == 0 && !now.Before(w.ready)
+	}
+	switch {
+	case w.phase == phaseReleased:
+		rec.token = m.topToken
+	case w.phase == phaseLeading:
+		rec.token, rec.since = m.token, m.since
+	case elects:
+		w.phase = phaseElect
+		rec.least = m.least()
+	default:
+		// Whoever replaces a pending record must wait as long as its writer.
+		w.phase = phasePending
+		rec.lease = m.unknownLease()
+		rec.least = m.least()
+	}
+	rec.phase = w.phase
+	return rec, w
+}
+
+// acknowledged: the write in flight was stored at revision. Its lease counts
+// from when it was sent.
+func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *effects) {
+	if revision <= req.revision {
+		m.regress(now, fx)
+		return
+	}
+	m.look = false
+	m.fails = 0
+	if revision < m.seen.revision {
+		return // replaced since; the feed was faster
+	}
+	m.stored(now, sight{revision: revision, what: whatRecord, rec: req.rec}, req.write, m.opAt, fx)
+}
+
+// refused: the condition did not hold. It is not a loss yet: only another's
+// record, or none, is.
+func (m *machine) refused(now time.Time, req request, r RefusedError, dice uint32, fx *effects) {
+	switch {
+	case r.Named && r.Actual < req.revision && (r.Actual > 0 || m.settings.Sealed):
+		m.regress(now, fx)
+	case m.seen.revision > req.revision: // the feed has told already
+	case r.Named && r.Actual < req.revision:
+		m.learn(now, sight{what: whatNothing}, fx) // gone without a marker
+	default:
+		m.look = true
+		if m.holds() {
+			m.urgent = true
+			if m.fails++; m.fails > 1 { // the first look is at once
+				m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
+			}
+		} else {
+			// The winner's record is on its way; thousands need not ask for it.
+			m.retryAt = now.Add(m.pause(1, dice))
+		}
+	}
+}
+
+// recognise takes a revision that was read and turns out to be an own write.
+func (m *machine) recognise(now time.Time, s sight, fx *effects) {
+	if s.rec.phase == phaseReleased {
+		m.acked = max(m.acked, s.rec.counter)
+		m.topToken = max(m.topToken, s.rec.token)
+		m.lose(ErrDeleted, fx) // not by this term's release: that is sent after its end
+		m.seen, m.seenAt = s, now
+		return
+	}
+	b, known := m.recall(s.rec.counter)
+	w := b.write
+	switch {
+	case !known && m.state == StateLeader:
+		w = write{} // gives no lease; renew first
+	case !known:
+		w = write{win: true, ready: now.Add(m.unknownLease())}
+	case w.win && w.cond == 0 && !m.settings.Sealed,
+		!w.win && m.state == StateCandidate && m.leaving == staying:
+		// The key has been empty at some time since: perhaps more than once, and
+		// others may have led between. Or a renewal after the loss of the key.
+		w.win = true
+		w.ready = now.Add(m.unknownLease())
+	}
+	if w.win {
+		m.lose(ErrDeleted, fx)
+	}
+	m.stored(now, s, w, b.at, fx)
+}
+
+// stored: an own write that holds the key was stored as s, having been sent at
+// sent.
+func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *effects) {
+	m.seen, m.seenAt = s, now
+	m.acked = max(m.acked, s.rec.counter)
+	if s.rec.phase != phasePending {
+		m.topToken = max(m.topToken, s.rec.termToken(s.revision))
+	}
+	if s.rec.phase == phaseReleased {
+		return
+	}
+	good := sent.Add(m.times.renewDeadline)
+	m.renewAt = sent.Add(m.times.renewInterval)
+	ready := later(w.ready, m.floor)
+	if p := m.times.pendingPeriod; p > 0 {
+		ready = later(ready, now.Add(p))
+	}
+	switch m.state {
+	case StateCandidate:
+		if m.leaving != staying {
+			m.ready = ready
+			return
+		}
+		m.becomePending(now, ready, fx)
+	case StateFenced:
+		if m.draining || s.rec.phase == phaseLeading {
+			return // sent before the fence, or to keep the key while draining
+		}
+		m.becomePending(now, ready, fx)
+	case StateLeader:
+		m.good = later(m.good, good)
+	case StatePending:
+	}
+	if m.state == StatePending && s.rec.phase == phaseElect && !sent.Before(m.ready) && now.Before(good) {
+		m.becomeLeader(sent, fx)
+	}
+}

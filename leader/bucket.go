@@ -1,0 +1,258 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BucketConfig is what [CreateBucket] sets a bucket to.
+type BucketConfig struct {
+	// Name of the bucket: letters, digits, '-' and '_'. Its stream is called
+	// KV_ and the name.
+	Name string
+	// Description is for people. Empty keeps that of an existing bucket.
+	Description string
+	// Replicas is 1, 3 or 5. Default 0: 1 for a new bucket, as many as it has
+	// for an existing one.
+	Replicas int
+	// Storage cannot be changed once the bucket exists. Default:
+	// jetstream.FileStorage.
+	Storage jetstream.StorageType
+	// MaxLease is the longest lease that a candidate may ask for; everybody
+	// who cannot know which lease was running waits that long. Default: that
+	// of the existing bucket if it is less than TTL, or else 15s, or two thirds
+	// of TTL if that is shorter. Lowering it takes effect at once for those who
+	// wait, so let the longer leases end first.
+	MaxLease time.Duration
+	// TTL is the time after which the bucket drops records, at least 100ms.
+	// Default 0: records stay until they are replaced, and the bucket is
+	// sealed.
+	TTL time.Duration
+	// Placement tells on which servers. Default: as the server likes, or where
+	// an existing bucket is.
+	Placement *jetstream.Placement
+}
+
+// BucketInfo is what [Bucket.Info] tells.
+type BucketInfo struct {
+	Name        string
+	Description string
+	Replicas    int
+	Storage     jetstream.StorageType
+	Placement   *jetstream.Placement // nil: anywhere
+	// Sealed: nothing but a delete marker can remove a record, and none
+	// expires. See [CreateBucket].
+	Sealed bool
+	// MaxLease is the longest lease that a candidate may ask for; 0: unlimited.
+	MaxLease time.Duration
+	// TTL is the time after which the bucket drops records; 0: never.
+	TTL time.Duration
+	// MaxValue is the largest record in bytes that the bucket and the
+	// connection take; 0: unlimited.
+	MaxValue int
+	// FeedSubject is what the feed of a key begins with; a dot and the key
+	// follow. Empty: candidates watch the key with a consumer instead.
+	FeedSubject string
+}
+
+// BucketOption is an option of [OpenBucket].
+type BucketOption func(*Bucket) error
+
+// FeedSubject tells on what subject the bucket's republished messages arrive:
+// prefix, a dot and the key. It is needed where an account imports them with a
+// prefix of its own; otherwise the stream's settings tell. It is not checked
+// against them: where nothing arrives on the subject, candidates fall back to
+// looking for themselves.
+func FeedSubject(prefix string) BucketOption {
+	return func(b *Bucket) error {
+		if !literalSubject(prefix) {
+			return fmt.Errorf("%w: FeedSubject %q is not a subject without wildcards", ErrInvalidConfig, prefix)
+		}
+		b.feedPrefix = prefix
+		return nil
+	}
+}
+
+// Bucket is a JetStream key-value bucket whose keys are elections. It is the
+// [Store] for NATS, is used by any number of candidates at once, and needs no
+// closing.
+//
+// It never touches the handlers of the connection. When the connection is not
+// up it hands nothing over: a write that waits in the reconnect buffer may be
+// applied a minute later.
+//
+// A missing permission can be told apart from silence only by the last error of
+// the connection, which is one slot for all that use the connection: where many
+// requests are denied at the same time, some are reported as [ErrUnreachable].
+// Replies are as late as the connection's lock makes them; nats.go holds it
+// while it dials.
+type Bucket struct {
+	js     jetstream.JetStream
+	nc     *nats.Conn
+	name   string
+	stream string
+	api    string // prefix of the JetStream API, with the dot
+	pre    string // of a key's subject in the stream
+	put    string // of the subject that a key is written to
+	direct string // of the subject that a key is read from, where direct gets are allowed
+
+	feedPrefix string // given by FeedSubject
+
+	known atomic.Pointer[jetstream.StreamConfig] // as last told, nil: to be asked for
+	hub   hub
+}
+
+// CreateBucket creates the bucket, or updates it if it exists, and returns it
+// as [OpenBucket] does. An ordinary bucket of that name is brought to these
+// settings; the metadata, limits of size and other settings that do not matter
+// to an election are kept, and so is a republication that can serve as a feed.
+// Where nothing is to be changed, nothing is written.
+//
+// Without a TTL the bucket is sealed: it denies deletes of messages, purges and
+// roll-ups, has no per-message TTL, keeps one message for each key and refuses
+// new messages when full. So `nats kv del` works on it, `nats kv purge` is
+// refused, and a client that may write one key cannot wipe another with the
+// header Nats-Rollup. Sealing cannot be undone.
+//
+// With a TTL the server requires roll-ups and cannot deny purges
+// (nats-server, checkStreamCfg), so such a bucket promises less: whoever may
+// write a key of it, or purge its stream, can wipe all others, and an empty key
+// may have had a record a moment ago, so that its winner waits. Expired records
+// leave a marker for one TTL, in whole seconds.
+//
+// Both kinds work with jetstream.KeyValue and the nats tool. Both republish
+// what they store below "natsleader.feed.", the name of the bucket and a dot;
+// nobody but the server should be allowed to publish there.
+//
+// Errors: [ErrInvalidConfig] for settings that cannot work, [ErrUnfit] for an
+// existing stream that cannot be brought to them, [ErrPermission],
+// [ErrUnreachable], [ErrConnectionClosed], and what the server answers as a
+// *jetstream.APIError.
+func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
+	b, err := OpenBucket(js, cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	for again := false; ; again = true {
+		err := b.establish(ctx, cfg)
+		if err == nil {
+			return b, nil
+		}
+		// Somebody else created it between our look and our request, or
+		// deleted it: look again, once.
+		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
+		if again || !raced {
+			return nil, fmt.Errorf("create bucket %s: %w", cfg.Name, err)
+		}
+	}
+}
+
+// establish looks at the stream, and creates or updates it.
+func (b *Bucket) establish(ctx context.Context, cfg BucketConfig) error {
+	info, err := b.streamInfo(ctx)
+	switch {
+	case errors.Is(err, ErrNoBucket):
+		conf := cfg.newStream()
+		return b.submit("CREATE", func() (jetstream.Stream, error) { return b.js.CreateStream(ctx, conf) })
+	case err != nil:
+		return err
+	}
+	conf, changed, err := cfg.reshape(info.Config)
+	if err != nil || !changed {
+		return err
+	}
+	return b.submit("UPDATE", func() (jetstream.Stream, error) { return b.js.UpdateStream(ctx, conf) })
+}
+
+// submit sends a configuration to the server, and tells what is wrong with it.
+func (b *Bucket) submit(verb string, send func() (jetstream.Stream, error)) error {
+	if err := b.connected(); err != nil {
+		return err
+	}
+	before := b.nc.LastError()
+	stream, err := send()
+	if err == nil {
+		b.known.Store(&stream.CachedInfo().Config)
+		return nil
+	}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		switch int(api.ErrorCode) {
+		case codeStreamInvalidConfig, codeSubjectOverlap, codeMirrorFixed:
+			return fmt.Errorf("%w: the server refuses these settings for stream %s: %w", ErrUnfit, b.stream, api)
+		case codeReplicasUnsupported:
+			return fmt.Errorf("%w: Replicas is more than the server can keep: %w", ErrInvalidConfig, api)
+		}
+		return b.refusal(api)
+	}
+	return b.failure(b.api+"STREAM."+verb+"."+b.stream, before, err)
+}
+
+// OpenBucket returns a bucket that exists, or will. It asks nothing of the
+// server: a candidate finds out by itself. Errors: [ErrInvalidConfig].
+func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Bucket, error) {
+	switch {
+	case js == nil || js.Conn() == nil:
+		return nil, fmt.Errorf("%w: js is nil or has no connection", ErrInvalidConfig)
+	case !validBucket(name):
+		return nil, fmt.Errorf("%w: Name %q is not made of letters, digits, '-' and '_', at most %d of them",
+			ErrInvalidConfig, name, maxBucketName)
+	}
+	b := &Bucket{js: js, nc: js.Conn(), name: name, stream: "KV_" + name, pre: "$KV." + name + "."}
+	b.api = apiPrefix(js.Options())
+	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
+	b.put = b.pre
+	if b.api != jetstream.DefaultAPIPrefix {
+		b.put = b.api + b.pre // as nats.go does: jetstream/kv.go, useJSPfx
+	}
+	for _, opt := range opts {
+		if err := opt(b); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// apiPrefix is the prefix that nats.go uses and does not tell
+// (jetstream/jetstream.go, NewWithAPIPrefix and NewWithDomain).
+func apiPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	default:
+		return jetstream.DefaultAPIPrefix
+	}
+}
+
+// Info asks the server what the bucket is set to. Errors: [ErrNoBucket] if it
+// does not exist, [ErrUnfit] if no election can work with it, in which case the
+// BucketInfo is filled all the same, [ErrPermission], [ErrUnreachable],
+// [ErrConnectionClosed].
+func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
+	info, err := b.streamInfo(ctx)
+	if err != nil {
+		return BucketInfo{Name: b.name}, err
+	}
+	c := info.Config
+	bi := BucketInfo{
+		Name: b.name, Description: c.Description, Replicas: c.Replicas, Storage: c.Storage,
+		Placement: c.Placement, TTL: c.MaxAge, Sealed: isSealed(c),
+	}
+	if prefix, ok := b.feedOf(c); ok {
+		bi.FeedSubject = prefix
+	}
+	s, err := b.settings(c)
+	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
+	return bi, err
+}

@@ -1,0 +1,255 @@
+package leader
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestABucketIsSealedByDefault(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage, Description: "elections"})
+		info, err := b.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest := int(js.Conn().MaxPayload()) - headroom
+		want := BucketInfo{
+			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, Sealed: true,
+			MaxLease: 15 * time.Second, MaxValue: largest, FeedSubject: "natsleader.feed.E",
+		}
+		if info != want {
+			t.Fatalf("Info is %+v, want %+v", info, want)
+		}
+		got, err := settingsOf(t.Context(), b)
+		if err != nil || got != (Settings{Sealed: true, MaxLease: 15 * time.Second, MaxValue: largest}) {
+			t.Fatalf("Settings is %+v, %v", got, err)
+		}
+		if _, err := update(t.Context(), b, "a", strings.Repeat("x", largest), 0); err != nil {
+			t.Fatalf("a record of MaxValue: %v", err)
+		}
+	})
+}
+
+func TestASealedBucketRefusesPurgesAndRollUps(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		kv := mustKV(t, js)
+		rev, err := kv.Create(t.Context(), "a", []byte("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = kv.Purge(t.Context(), "a"); err == nil {
+			t.Fatal("a purge of the key is accepted")
+		}
+		stream, err := js.Stream(t.Context(), "KV_E")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = stream.Purge(t.Context()); err == nil {
+			t.Fatal("a purge of the stream is accepted")
+		}
+		if err = stream.DeleteMsg(t.Context(), rev); err == nil {
+			t.Fatal("a delete of the message is accepted")
+		}
+		all := &nats.Msg{Subject: "$KV.E.b", Header: nats.Header{"Nats-Rollup": {"all"}}}
+		if _, err = js.PublishMsg(t.Context(), all); err == nil {
+			t.Fatal("a roll-up is accepted")
+		}
+		if err = kv.Delete(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		e, err := getFrom(t.Context(), b, "a")
+		if err != nil || !e.Marker || e.Revision != rev+1 {
+			t.Fatalf("after a delete: %+v, %v", e, err)
+		}
+	})
+}
+
+func TestEverySettingThatCannotWorkIsNamed(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		for text, cfg := range map[string]BucketConfig{
+			`Name "" is not`:                         {},
+			`Name "a.b" is not`:                      {Name: "a.b"},
+			`Name "a b" is not`:                      {Name: "a b"},
+			`Replicas 2 is not 1, 3 or 5`:            {Name: "E", Replicas: 2},
+			`Storage 7 is neither`:                   {Name: "E", Storage: 7},
+			`TTL -1s is negative`:                    {Name: "E", TTL: -time.Second},
+			`TTL 99ms is less than 100ms`:            {Name: "E", TTL: 99 * time.Millisecond},
+			`TTL 9000h0m0s is more than`:             {Name: "E", TTL: 9000 * time.Hour},
+			`MaxLease -1s is negative`:               {Name: "E", MaxLease: -time.Second},
+			`MaxLease 10s is not less than TTL 10s`:  {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
+			`MaxLease 9000h0m0s is more than`:        {Name: "E", MaxLease: 9000 * time.Hour},
+			`Replicas is more than the server can`:   {Name: "E", Replicas: 3},
+			`at most 252 of them`:                    {Name: strings.Repeat("x", 253)},
+			`MaxLease 2s is not less than TTL 100ms`: {Name: "E", MaxLease: 2 * time.Second, TTL: 100 * time.Millisecond},
+		} {
+			_, err := CreateBucket(t.Context(), js, cfg)
+			wantErr(t, err, ErrInvalidConfig, text)
+		}
+		_, err := OpenBucket(nil, "E")
+		wantErr(t, err, ErrInvalidConfig, "js is nil")
+		for _, prefix := range []string{"", "a.", ".a", "a..b", "a.*", "a.>", "a b"} {
+			_, err := OpenBucket(js, "E", FeedSubject(prefix))
+			wantErr(t, err, ErrInvalidConfig, "FeedSubject")
+		}
+	})
+}
+
+func TestMaxLeaseIsTwoThirdsOfAShortTTLByDefault(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		for ttl, want := range map[time.Duration]time.Duration{9 * time.Second: 6 * time.Second, time.Hour: 15 * time.Second} {
+			b := mustCreate(t, js, BucketConfig{Name: "T" + ttl.String(), TTL: ttl})
+			got, err := settingsOf(t.Context(), b)
+			if err != nil || got.Sealed || got.TTL != ttl || got.MaxLease != want {
+				t.Fatalf("TTL %v: %+v, %v", ttl, got, err)
+			}
+		}
+	})
+}
+
+func TestAnExistingBucketKeepsItsMetadataAndWhatIsLeftOut(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
+			Bucket: "E", History: 5, Description: "old", MaxBytes: 1 << 20, MaxValueSize: 1000,
+			Metadata: map[string]string{"team": "infra"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCreate(t, js, BucketConfig{MaxLease: time.Minute})
+		b := mustCreate(t, js, BucketConfig{}) // keeps the minute
+		info, err := b.Info(t.Context())
+		if err != nil || !info.Sealed || info.MaxLease != time.Minute || info.Description != "old" ||
+			info.FeedSubject != "natsleader.feed.E" || info.MaxValue != 1000-headroom {
+			t.Fatalf("Info is %+v, %v", info, err)
+		}
+		c := b.known.Load()
+		if c.Metadata["team"] != "infra" || c.MaxBytes != 1<<20 || c.MaxMsgsPerSubject != 1 {
+			t.Fatalf("the stream is %+v", c)
+		}
+	})
+}
+
+func TestAFittingBucketIsNotWrittenAgain(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		for _, cfg := range []BucketConfig{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}} {
+			b := mustCreate(t, js, cfg)
+			info, err := b.streamInfo(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if conf, changed, err := cfg.reshape(info.Config); changed || err != nil {
+				t.Fatalf("%s would be changed from %+v to %+v, %v", cfg.Name, info.Config, conf, err)
+			}
+		}
+	})
+}
+
+func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		ctx := t.Context()
+		stream := func(c jetstream.StreamConfig) {
+			if _, err := js.CreateStream(ctx, c); err != nil {
+				t.Fatalf("%s: %v", c.Name, err)
+			}
+		}
+		own := func(name string) jetstream.StreamConfig {
+			return jetstream.StreamConfig{Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}}
+		}
+		change := func(c jetstream.StreamConfig, f func(*jetstream.StreamConfig)) jetstream.StreamConfig {
+			f(&c)
+			return c
+		}
+		stream(own("origin"))
+		stream(jetstream.StreamConfig{Name: "KV_mirror", Mirror: &jetstream.StreamSource{Name: "KV_origin"}})
+		stream(jetstream.StreamConfig{Name: "KV_other", Subjects: []string{"orders.>"}})
+		stream(change(own("noack"), func(c *jetstream.StreamConfig) { c.NoAck = true }))
+		stream(change(own("queue"), func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }))
+		stream(change(own("msgttl"), func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }))
+		stream(change(own("sources"), func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_origin"}} }))
+		stream(change(own("republish"), func(c *jetstream.StreamConfig) {
+			c.RePublish = &jetstream.RePublish{Source: "$KV.republish.>", Destination: "x.>", HeadersOnly: true}
+		}))
+		mustCreate(t, js, BucketConfig{Name: "sealed"})
+		stream(jetstream.StreamConfig{Name: "taken", Subjects: []string{"$KV.overlap.a"}})
+
+		for name, text := range map[string]string{
+			"mirror": "is a mirror", "other": "is no bucket", "noack": "acknowledges nothing", "queue": "not by limits",
+			"msgttl": "cannot be sealed", "sources": "has sources", "republish": "republishes", "overlap": "overlap",
+		} {
+			_, err := CreateBucket(ctx, js, BucketConfig{Name: name})
+			wantErr(t, err, ErrUnfit, text, name)
+		}
+		_, err := CreateBucket(ctx, js, BucketConfig{Name: "sealed", TTL: time.Minute})
+		wantErr(t, err, ErrUnfit, "denies purges")
+		_, err = CreateBucket(ctx, js, BucketConfig{Name: "sealed", Storage: jetstream.MemoryStorage})
+		wantErr(t, err, ErrUnfit, "cannot be changed")
+
+		for _, name := range []string{"mirror", "other", "noack", "queue"} {
+			b, err := OpenBucket(js, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = settingsOf(ctx, b)
+			wantErr(t, err, ErrUnfit)
+			info, err := b.Info(ctx)
+			wantErr(t, err, ErrUnfit)
+			if info.Name != name || info.Replicas != 1 {
+				t.Fatalf("Info of an unfit bucket is %+v", info)
+			}
+		}
+	})
+}
+
+func TestOnlyABucketThatCannotLoseAMessageIsSealed(t *testing.T) {
+	sealed := BucketConfig{Name: "E"}.newStream()
+	if !isSealed(sealed) {
+		t.Fatal("the default is not sealed")
+	}
+	for name, spoil := range map[string]func(*jetstream.StreamConfig){
+		"deletes":  func(c *jetstream.StreamConfig) { c.DenyDelete = false },
+		"purges":   func(c *jetstream.StreamConfig) { c.DenyPurge = false },
+		"roll-ups": func(c *jetstream.StreamConfig) { c.AllowRollup = true },
+		"TTLs":     func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true },
+		"age":      func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"eviction": func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 },
+		"count":    func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10 },
+		"mirror":   func(c *jetstream.StreamConfig) { c.Mirror = &jetstream.StreamSource{Name: "x"} },
+		"sources":  func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "x"}} },
+		"interest": func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+	} {
+		c := sealed
+		if spoil(&c); isSealed(c) {
+			t.Errorf("%s: counts as sealed", name)
+		}
+	}
+	c := sealed
+	c.Discard, c.MaxMsgsPerSubject = jetstream.DiscardOld, 5 // without a limit nothing is evicted
+	if !isSealed(c) {
+		t.Error("history: does not count as sealed")
+	}
+}
+
+func TestAMaxLeaseThatCannotBeReadIsUnfit(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", Metadata: map[string]string{maxLeaseKey: "long"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = settingsOf(t.Context(), mustOpen(t, js))
+		wantErr(t, err, ErrUnfit, `"long" is not a duration`)
+	})
+}

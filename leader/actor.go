@@ -1,0 +1,370 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// actor is the only goroutine that touches the machine: one select, one timer.
+// It carries out what a step asks for and never waits for the store, for a
+// reader of events, or for a caller.
+type actor struct {
+	c *Candidate
+	m machine
+
+	start  time.Time // when it began, by the clock
+	base   time.Time // the same instant as the machine knows it: no zone, no monotonic reading
+	timer  Timer
+	rng    *rand.Rand
+	values context.Context //nolint:containedctx // the values that every term's context carries
+
+	wake   time.Time
+	cancel context.CancelFunc // of the request in flight; nil if there is none
+	term   *Term
+	faults map[string]inputKind // what was reported, and by which kind of reply
+
+	feed       Feed
+	feedEnd    context.CancelFunc
+	feedNumber uint64
+	stops      sync.WaitGroup // feeds on their way down
+
+	resigning  []chan error
+	proclaimed []proclamation
+}
+
+// proclamation is a call of Proclaim that waits for its value to be stored.
+type proclamation struct {
+	call    chan error
+	term    uint64
+	counter uint64 // of the first write that carries the value
+}
+
+// now is the clock's time as the machine knows it.
+func (a *actor) now() time.Time { return a.base.Add(a.c.clock.Now().Sub(a.start)) }
+
+// outside turns an instant of the machine into one of the clock.
+func (a *actor) outside(t time.Time) time.Time { return a.start.Add(t.Sub(a.base)) }
+
+// run is the candidate's goroutine.
+func (a *actor) run(ctx context.Context) {
+	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: input{kind: inStop}}) })
+	defer stopped()
+	a.step(input{kind: inTick}, nil)
+	for !a.m.done {
+		mails := a.c.box.takeOr(a.rest)
+		for _, m := range mails {
+			a.receive(m)
+		}
+		if len(mails) == 0 {
+			a.wait()
+		}
+	}
+	a.end()
+}
+
+// wait waits for mail or a tick, and hands out events meanwhile.
+func (a *actor) wait() {
+	for {
+		out, event := a.c.out.offer()
+		select {
+		case <-a.c.box.bell:
+			return
+		case <-a.timer.C():
+			a.step(input{kind: inTick}, nil)
+			return
+		case out <- event:
+			a.c.out.sent() // the timer stays armed as it is
+		}
+	}
+}
+
+// rest arms the timer. It is the last thing before the actor waits.
+func (a *actor) rest() {
+	if a.wake.IsZero() {
+		a.timer.Stop()
+		return
+	}
+	a.timer.Reset(max(0, a.wake.Sub(a.now())))
+}
+
+// receive takes one mail.
+func (a *actor) receive(m mail) {
+	switch m.in.kind {
+	case inRead, inWritten, inSettings, inFeed:
+		a.replied(m)
+	case inHeard, inReconnected, inFeedLost, inClosed:
+		if m.from != a.feedNumber {
+			return // of a feed that was replaced
+		}
+	case inTick, inResign, inStop, inAbandon, inDrained, inProclaim:
+	}
+	a.step(m.in, m.call)
+}
+
+// replied cleans up after the request in flight.
+func (a *actor) replied(m mail) {
+	if m.in.kind == inFeed && m.in.err == nil {
+		a.feed, a.feedEnd = m.feed, a.cancel
+	} else {
+		a.cancel()
+	}
+	a.cancel = nil
+	if m.in.err == nil {
+		for text, kind := range a.faults {
+			if kind == m.in.kind {
+				delete(a.faults, text)
+			}
+		}
+	}
+}
+
+// step steps the machine and does what it says: end the context, publish what
+// accessors read, offer the events, and only then ask the store for anything.
+func (a *actor) step(in input, call chan error) {
+	if in.kind != inHeard {
+		in.dice = a.rng.Uint32()
+	}
+	fx := a.m.step(a.now(), in)
+	if fx.end != nil {
+		a.term.cancel(fx.end)
+	}
+	events := a.events(in, fx)
+	a.publish()
+	for _, e := range events {
+		a.log(e)
+		a.c.out.add(e)
+	}
+	a.wake = fx.wake
+	if fx.cancel {
+		a.cancel()
+	}
+	if fx.request.kind != reqNone {
+		a.ask(fx.request)
+	}
+	a.answer(in, call, fx.denied)
+}
+
+// events makes events out of notes.
+func (a *actor) events(in input, fx effects) []Event {
+	if a.m.state == StateLeader && a.term != nil {
+		a.term.until.Store(int64(a.m.good.Sub(a.base)))
+	}
+	var events []Event
+	for _, n := range fx.notes {
+		switch n.event {
+		case notePending:
+			events = append(events, Pending{Token: n.token, Until: a.outside(n.until)})
+		case noteElected:
+			a.term = a.begin(n)
+			events = append(events, Elected{Term: a.term})
+		case noteFenced:
+			events = append(events, Fenced{Term: a.term, Cause: n.err})
+		case noteDeposed:
+			events = append(events, Deposed{Term: a.term, Cause: n.err})
+			a.term = nil
+		case noteObserved:
+			events = append(events, Observed{Holder: a.holder()})
+		case noteFaulted:
+			if a.isNews(in, n.err) {
+				events = append(events, Faulted{Err: n.err})
+			}
+		}
+	}
+	return events
+}
+
+// begin makes the term of an election.
+func (a *actor) begin(n note) *Term {
+	t := &Term{token: n.token, clock: a.c.clock, start: a.start}
+	t.ctx, t.cancel = context.WithCancelCause(a.values)
+	t.until.Store(int64(n.until.Sub(a.base)))
+	box, number := &a.c.box, n.term
+	t.release = func() { box.put(mail{in: input{kind: inDrained, term: number}}) }
+	return t
+}
+
+// isNews reports whether a fault has not been reported since the same kind of
+// request last succeeded. An outage is one fault, not one for every try.
+func (a *actor) isNews(in input, err error) bool {
+	if in.err == nil {
+		return true
+	}
+	text := err.Error()
+	if _, told := a.faults[text]; told {
+		return false
+	}
+	if a.faults == nil || len(a.faults) >= 16 {
+		a.faults = make(map[string]inputKind)
+	}
+	a.faults[text] = in.kind
+	return true
+}
+
+// publish sets what the accessors read.
+func (a *actor) publish() {
+	c := a.c
+	c.state.Store(uint32(a.m.state))
+	if a.m.state == StateLeader {
+		c.leading.Store(a.term)
+	} else {
+		c.leading.Store(nil)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.m.shown != c.shown {
+		c.shown, c.holder = a.m.shown, a.holder()
+	} else if a.m.shown.what == whatRecord && a.m.seen.revision != c.holder.Revision {
+		c.holder.date(a.m.seen)
+	}
+}
+
+// holder is who holds the key, as far as it is shown.
+func (a *actor) holder() Holder {
+	if a.m.shown.what == whatNothing || a.m.shown.what == whatUnseen {
+		return Holder{}
+	}
+	return holderOf(a.m.seen)
+}
+
+// ask hands a request to the store, which answers into the mailbox.
+func (a *actor) ask(req request) {
+	ctx, cancel := context.WithCancel(a.values)
+	a.cancel = cancel
+	c, box := a.c, &a.c.box
+	switch req.kind {
+	case reqSettings:
+		c.store.Settings(ctx, func(s Settings, err error) {
+			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
+		})
+	case reqFeed:
+		a.closeFeed()
+		a.feedNumber++
+		number := a.feedNumber
+		c.store.Watch(ctx, c.election, func(e FeedEvent) {
+			box.put(mail{in: feedInput(e), from: number})
+		}, func(f Feed, err error) {
+			box.put(mail{in: input{kind: inFeed, err: err}, feed: f})
+		})
+	case reqRead:
+		c.store.Get(ctx, c.election, func(e Entry, err error) {
+			box.put(mail{in: input{kind: inRead, sight: sees(e), err: err}})
+		})
+	case reqWrite:
+		c.store.Update(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
+			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
+		})
+	case reqNone:
+	}
+}
+
+func feedInput(e FeedEvent) input {
+	switch {
+	case errors.Is(e.Err, ErrConnectionClosed):
+		return input{kind: inClosed}
+	case e.Err != nil:
+		return input{kind: inFeedLost, err: e.Err}
+	case e.Reconnected:
+		return input{kind: inReconnected}
+	default:
+		return input{kind: inHeard, sight: sees(e.Entry)}
+	}
+}
+
+// closeFeed does not wait: a connection whose link is stuck can hold it up.
+func (a *actor) closeFeed() {
+	if a.feed == nil {
+		return
+	}
+	feed, end := a.feed, a.feedEnd
+	a.feed, a.feedEnd = nil, nil
+	a.stops.Go(func() {
+		feed.Stop()
+		end()
+	})
+}
+
+// answer answers the calls whose outcome is known.
+func (a *actor) answer(in input, call chan error, denied error) {
+	switch {
+	case call == nil:
+	case denied != nil:
+		call <- denied
+	case in.kind == inResign:
+		a.resigning = append(a.resigning, call)
+	case in.kind == inProclaim:
+		a.proclaimed = append(a.proclaimed, proclamation{call, a.m.term, a.m.counter + 1})
+	}
+	if a.m.leaving == staying {
+		for _, call := range a.resigning {
+			call <- nil
+		}
+		a.resigning = nil
+	}
+	if len(a.proclaimed) > 0 {
+		a.proclaimed = slices.DeleteFunc(a.proclaimed, func(p proclamation) bool {
+			switch {
+			case a.m.state != StateLeader || a.m.term != p.term:
+				p.call <- ErrNotLeader
+			case a.m.acked >= p.counter:
+				p.call <- nil
+			default:
+				return false
+			}
+			return true
+		})
+	}
+}
+
+// end gives back what the candidate holds. The machine asks for nothing more.
+func (a *actor) end() {
+	for a.cancel != nil { // the store answers: the request was given up
+		mails := a.c.box.takeOr(func() { a.timer.Stop() })
+		for _, m := range mails {
+			a.last(m)
+		}
+		if len(mails) == 0 {
+			<-a.c.box.bell
+		}
+	}
+	a.closeFeed()
+	a.stops.Wait()
+	for _, m := range a.c.box.close() {
+		a.last(m)
+	}
+	for _, call := range a.resigning {
+		if a.m.holds() {
+			call <- fmt.Errorf("%w before the release was acknowledged", ErrStopped)
+		} else {
+			call <- nil
+		}
+	}
+	a.timer.Stop()
+	a.c.finish(a.m.err)
+}
+
+// last takes mail that came too late to be acted on.
+func (a *actor) last(m mail) {
+	switch m.in.kind {
+	case inRead, inWritten, inSettings, inFeed:
+		a.replied(m)
+	case inResign, inProclaim:
+		m.call <- ErrNotLeader
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inStop, inAbandon, inDrained:
+	}
+}
+
+func (a *actor) log(e Event) {
+	level := slog.LevelInfo
+	switch e.(type) {
+	case Faulted, Fenced:
+		level = slog.LevelWarn
+	case Pending, Elected, Deposed, Observed:
+	}
+	a.c.log.LogAttrs(a.values, level, e.String(), slog.String("election", a.c.election), slog.String("id", a.c.id))
+}

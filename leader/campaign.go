@@ -1,0 +1,313 @@
+package leader
+
+import (
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Candidate stands in one election. Its methods may be called from anywhere, at
+// any time, and as often as one likes.
+type Candidate struct {
+	id       string
+	election string
+	store    Store
+	clock    Clock
+	log      *slog.Logger
+
+	box  mailbox
+	out  outbox
+	done chan struct{}
+
+	state   atomic.Uint32
+	leading atomic.Pointer[Term]
+
+	mu     sync.Mutex // for moments only
+	shown  shown
+	holder Holder
+	err    error
+}
+
+// Campaign makes a candidate that stands in the election, named by the rules of
+// KV keys, until ctx ends or [Candidate.Stop] is called. The end of ctx is a
+// graceful stop: the term ends, work is drained, the key is released.
+//
+// It fails only for settings that cannot work, with [ErrInvalidConfig],
+// [ErrValueTooLarge] or [ErrUnfit]. A store that cannot be reached, a bucket
+// that does not exist yet, a permission that is missing are [Faulted] events,
+// and the candidate tries again, however long it takes.
+func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
+	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout}
+	if err := want.check(); err != nil {
+		return nil, err
+	}
+	if cfg.MinToken >= maxToken {
+		return nil, fmt.Errorf("%w: MinToken %d is not less than %d", ErrInvalidConfig, cfg.MinToken, uint64(maxToken))
+	}
+	if len(cfg.Value) > MaxValueSize {
+		return nil, fmt.Errorf("%w: Value of %d bytes is more than MaxValueSize %d", ErrValueTooLarge, len(cfg.Value), MaxValueSize)
+	}
+	if len(cfg.ID) > maxIDLength {
+		return nil, fmt.Errorf("%w: ID of %d bytes is more than %d", ErrInvalidConfig, len(cfg.ID), maxIDLength)
+	}
+	if b, ok := store.(*Bucket); ok {
+		if err := b.admits(want); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.ID == "" {
+		cfg.ID = defaultID()
+	}
+	return stand(ctx, store, election, cfg, params{
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken,
+	})
+}
+
+// admits refuses durations that the bucket is known to refuse. What is not known
+// yet is found out later, and is then a Faulted event.
+func (b *Bucket) admits(d durations) error {
+	if b == nil {
+		return fmt.Errorf("%w: the bucket is nil", ErrInvalidConfig)
+	}
+	conf := b.known.Load()
+	if conf == nil {
+		return nil
+	}
+	s, err := b.settings(*conf)
+	if err == nil {
+		d, err = d.resolve(s)
+	}
+	if err == nil {
+		err = d.fit(s)
+	}
+	return err
+}
+
+// maxIDLength keeps records small.
+const maxIDLength = 256
+
+// defaultID names the process for people who read the record.
+func defaultID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s_%d_%s", host, os.Getpid(), strings.ToLower(crand.Text()[:6]))
+}
+
+// stand starts the goroutine of a candidate, or of somebody who only looks on.
+func stand(ctx context.Context, store Store, election string, cfg Config, p params) (*Candidate, error) {
+	if err := checkElection(election); err != nil {
+		return nil, err
+	}
+	if store == nil {
+		return nil, fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
+	}
+	c := &Candidate{
+		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger,
+		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}),
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.clock == nil {
+		c.clock = clockOf(store)
+	}
+	a := &actor{
+		c: c, start: c.clock.Now(), timer: c.clock.NewTimer(-1),
+		rng: rand.New(rand.NewPCG(seed(p.id, election), 0)), values: context.WithoutCancel(ctx),
+		m: machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
+	}
+	a.base = a.start.Round(0).UTC()
+	c.state.Store(uint32(StateCandidate))
+	c.box.bell = make(chan struct{}, 1)
+	if w, ok := a.timer.(interface{ Wake() }); ok {
+		c.box.wake = w.Wake
+	}
+	go a.run(ctx)
+	return c, nil
+}
+
+// clockOf is the clock that the store lives by.
+func clockOf(store Store) Clock {
+	if s, ok := store.(interface{ Clock() Clock }); ok {
+		return s.Clock()
+	}
+	return SystemClock()
+}
+
+// seed spreads the pauses of candidates with different IDs, and repeats them in
+// tests that set the ID.
+func seed(id, election string) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%q %q", id, election) // a hash never fails
+	return h.Sum64()
+}
+
+// checkElection applies the rules of KV keys (nats-architecture-and-design,
+// ADR-8).
+func checkElection(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: the election has no name", ErrInvalidConfig)
+	}
+	for _, r := range name {
+		if !strings.ContainsRune("-/_=.", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return fmt.Errorf("%w: election %q contains %q; the rules are those of KV keys", ErrInvalidConfig, name, r)
+		}
+	}
+	if name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
+		return fmt.Errorf("%w: election %q has an empty part", ErrInvalidConfig, name)
+	}
+	return nil
+}
+
+// Events returns the channel of events, in order. The candidate never waits for
+// a reader. Transitions are never dropped while it lives; Observed and Faulted
+// are coalesced when more than 64 events are unread. The channel is closed when
+// the candidate has stopped; what was unread can still be read, up to 64 events,
+// of which whole terms are left out, the oldest first, if there were more.
+func (c *Candidate) Events() <-chan Event { return c.out.ch }
+
+// ID returns what others see of the candidate: Config.ID or its default.
+func (c *Candidate) ID() string { return c.id }
+
+// State returns the state. It never blocks. [StateLeader] may be out of date
+// after a pause of the process; [Candidate.IsLeader] is not.
+func (c *Candidate) State() State { return State(c.state.Load()) }
+
+// Term returns the term being led now, or false. It asks the clock.
+func (c *Candidate) Term() (*Term, bool) {
+	if t := c.leading.Load(); t != nil && t.Err() == nil {
+		return t, true
+	}
+	return nil, false
+}
+
+// IsLeader reports whether the candidate leads now. It asks the clock, not a
+// flag.
+func (c *Candidate) IsLeader() bool {
+	_, ok := c.Term()
+	return ok
+}
+
+// Leader returns who is believed to lead, possibly the candidate itself, and
+// whether anybody does. The Holder of a key that is held by somebody who does
+// not lead (yet) comes with false.
+func (c *Candidate) Leader() (Holder, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holder, c.holder.Leads()
+}
+
+// Proclaim changes the value that is published with the lease. It returns when
+// a record with the value is stored, with [ErrNotLeader] if the candidate does
+// not lead or its term ends first, [ErrValueTooLarge] if the value cannot be
+// stored, or the error of ctx, after which it may still be published. Later
+// terms of the candidate publish it, too.
+func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
+	return c.call(ctx, input{kind: inProclaim, value: string(value)})
+}
+
+// Resign hands over and stays a candidate, which sits out one lease. It returns
+// nil when the release is acknowledged or the key is known to be another's,
+// [ErrNotLeader] if the candidate does not lead, or the error of ctx; the key is
+// given up all the same.
+func (c *Candidate) Resign(ctx context.Context) error {
+	return c.call(ctx, input{kind: inResign})
+}
+
+func (c *Candidate) call(ctx context.Context, in input) error {
+	answer := make(chan error, 1)
+	if !c.box.put(mail{in: in, call: answer}) {
+		return ErrNotLeader
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stop hands over and ends the candidate. It returns nil when the candidate has
+// ended: the key is released, or known to be another's, or nobody is kept out
+// by it any more. If ctx ends first, the candidate ends at once without waiting
+// for work or for the store, and Stop returns the error of ctx.
+func (c *Candidate) Stop(ctx context.Context) error {
+	c.box.put(mail{in: input{kind: inStop}})
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		c.box.put(mail{in: input{kind: inAbandon}})
+		return ctx.Err()
+	}
+}
+
+// Done returns a channel that is closed when the candidate has ended and nothing
+// of it runs any more.
+func (c *Candidate) Done() <-chan struct{} { return c.done }
+
+// Err returns why the candidate ended: nil while it runs, after Stop and after
+// the end of the context given to Campaign, [ErrConnectionClosed] if the
+// application closed the connection.
+func (c *Candidate) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// finish publishes the end.
+func (c *Candidate) finish(err error) {
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	c.out.close()
+	close(c.done)
+}
+
+// date takes what changes with every renewal.
+func (h *Holder) date(s sight) {
+	h.Revision = s.revision
+	h.Lease = s.rec.lease
+	h.Renewed = serverTime(s.created)
+	switch {
+	case s.rec.phase == phaseElect:
+		h.Since = h.Renewed
+	case s.rec.since != 0:
+		h.Since = serverTime(s.rec.since)
+	}
+}
+
+// holderOf is what a revision says about who holds the key.
+func holderOf(s sight) Holder {
+	switch {
+	case s.what == whatForeign:
+		return Holder{Foreign: true, Revision: s.revision, Renewed: serverTime(s.created)}
+	case !s.held():
+		return Holder{}
+	}
+	h := Holder{
+		ID: s.rec.id, Token: s.rec.termToken(s.revision), Pending: s.rec.phase == phasePending,
+	}
+	if s.rec.value != "" {
+		h.Value = []byte(s.rec.value)
+	}
+	h.date(s)
+	return h
+}
+
+func serverTime(unixNano int64) time.Time {
+	if unixNano == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, unixNano)
+}

@@ -1,0 +1,179 @@
+// Package leader elects one leader among the replicas of a service, on a NATS
+// JetStream key-value bucket.
+//
+// [Campaign] starts a candidate: one goroutine that owns a state machine. It
+// tells what happens on a channel of typed events, and gives each leadership a
+// context that ends with it. Nothing is called back.
+//
+//	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
+//	...
+//	c, err := leader.Campaign(ctx, bucket, "billing", leader.Config{})
+//	...
+//	for event := range c.Events() {
+//		if e, ok := event.(leader.Elected); ok {
+//			go work(e.Term.Context(), e.Term.Token())
+//		}
+//	}
+//
+// # Promises
+//
+//   - One leader. At any instant at most one leadership context per election is
+//     alive, on two assumptions: the clocks of two machines run at nearly the
+//     same rate over one lease (they may show any time of day, and the servers'
+//     clocks do not matter), and the bucket remembers what it acknowledged.
+//   - Ordered terms. Every term has a fencing token greater than that of every
+//     earlier term, as long as the bucket remembers; and beyond, as long as the
+//     record, the winner or a [Config].MinToken given to all remembers.
+//   - Cancel before announce. The context ends, with a cause, before the event
+//     that reports the loss is offered, and before anybody else can be elected.
+//   - Fast when it can be, patient when it must be. A leader that resigns is
+//     replaced after two round trips. One that dies is replaced one lease after
+//     its last renewal. One whose key was deleted behind its back is replaced
+//     when no lease can be running any more.
+//   - Nothing blocks a candidate: no slow or absent reader of events, no hung
+//     server, no lost reply delays a renewal or a fence.
+//   - Silence costs nothing. A waiting candidate sends no requests while it
+//     hears renewals.
+//
+// Not promised: that a worker stops. A lease bounds what a leader may believe;
+// a worker that ignores its context writes on. Have the resource that it writes
+// to compare [Term.Token] and refuse an older one, and ask [Term.Err] before
+// each step that matters. Nor can a lease outlast clocks that run at rates
+// further apart than the margin between RenewDeadline and LeaseDuration, 20% by
+// default; nor a store that forgets: an operator who deletes the bucket or
+// restores a backup under a living leader, or servers that acknowledge before
+// they sync to disk (the default of NATS, see sync_interval) and lose power
+// together. A candidate that notices reports [ErrRegressed] and waits until no
+// forgotten lease can be running.
+//
+// # States
+//
+//	             wins the key            an acknowledged write
+//	                                     sent when no other lease can be good
+//	Candidate ───────────────▶ Pending ───────────────▶ Leader
+//	  ▲  ▲                        │ ▲                    │  │
+//	  │  └────────────────────────┘ │ confirmed again:   │  │ lease not confirmed
+//	  │        lost the key         │ a new term         │  │ in time, or draining
+//	  │                             └──────── Fenced ◀───┼──┘
+//	  │  lost the key, or drained               │        │
+//	  ├─────────────────────────────────────────┘        │
+//	  └──────────────────────────────────────────────────┘
+//	     resigned, stopped, or found another's record or none
+//
+// # The lease
+//
+// An election is one key of the bucket. Its value is a small JSON record that
+// `nats kv get` shows. Every write of it is a compare-and-set on the revision
+// last seen, and only an acknowledged one makes a leader; feeds, reads and
+// clocks merely decide when to try.
+//
+// A leader writes its record again every RenewInterval. A write that was sent at
+// s and acknowledged makes the lease good until s + RenewDeadline by the
+// leader's own clock. When that passes, the context ends there and then. Others
+// wait for the LeaseDuration in the record, from when they received it, and a
+// record is received after it was sent; so they come later. A renewal that
+// fails is tried again soon, with a short wait for each attempt, until the
+// deadline. The default lease of 15 s outlives the loss of one NATS server of
+// three, killed or paused, which stops writes for 5 to 8 s. A lease of less
+// than 12 s cannot promise that.
+//
+// Who wins the key leads at once if it replaced a released record, a held record
+// whose lease ran out while it watched, its own record after a fence, or
+// nothing in a sealed bucket. Otherwise it is Pending for one unknown lease, the
+// longest that could be running: the longest of the bucket's MaxLease, its TTL,
+// the own lease and every lease seen. A MaxLease close to the leases in use
+// therefore makes the recovery from `nats kv del` fast.
+//
+// The outcome of a write that timed out is unknown: it may be applied even a
+// minute later. The candidate then reads the key before it concludes anything,
+// and recognises its own writes by session and number.
+//
+// Resigning and stopping write the record once more as released, after the
+// context has ended. They never delete and never touch another's record. A
+// candidate that resigned sits out one lease. With DrainTimeout the leader first
+// becomes Fenced and keeps the lease until [Term.Release] is called or the time
+// is up. A stopping candidate that cannot reach the store gives up when its last
+// record keeps nobody out any more: after one lease, at most. A candidate that
+// is Pending for a lease that may be running releases nothing.
+//
+// # Fencing
+//
+// The token of a term is a uint64. The write that elects carries one more than
+// the greatest token known to its writer, and the term's token is that or the
+// write's revision, whichever is greater.
+//
+// # Events
+//
+// Transitions come in order and are never dropped while the candidate lives.
+// There is exactly one [Pending] before each [Elected], and exactly one
+// [Deposed] for each. [Fenced] comes between where the key may still be held.
+// [Observed] tells of another holder or none, when it changes and not for every
+// renewal; a candidate that has seen nobody yet does not say so. A holder whose
+// lease has run out is nobody. [Faulted] is told once for an outage, not once
+// for every try. The channel is closed at the end, after the last Deposed.
+// [Deposed].Cause is the cause with which the context ended; so a term that was
+// fenced and then overtaken has [ErrLeaseExpired].
+//
+// # Failures
+//
+//	what happens                        what the candidate does
+//	the server cannot be reached,       Faulted, and another try, with growing and
+//	the bucket or a permission missing  jittered pauses, until it works or is stopped
+//	no renewal confirmed in time        Fenced; goes on trying to renew; re-elected with
+//	                                    a new term, or Deposed if another has the key
+//	another's record under its key      Deposed with ErrPreempted
+//	the key deleted, purged, expired    Deposed with ErrDeleted; keeps away for one interval
+//	the store forgot acknowledged       Faulted and Deposed with ErrRegressed; nobody leads
+//	writes                              for one unknown lease
+//	a record it cannot read             Faulted with ErrForeignRecord; held for one unknown
+//	                                    lease from the first sight of each revision
+//	the feed is deaf                    noticed by one read after half a lease, and rebuilt
+//	no feed can be had                  Faulted with ErrNoFeed; polls every RenewInterval
+//	the process is paused               Term.Err and IsLeader tell at once, the timers soon
+//	the application closes the          Fenced and Deposed with ErrConnectionClosed; the
+//	connection                          candidate ends with that error
+//
+// # Buckets
+//
+// [CreateBucket] makes a bucket that is sealed: `nats kv del` works on it, but
+// purges, roll-ups and expiry do not, so an empty key has never been written and
+// can be led at once. Sealing cannot be undone. With a TTL the bucket cannot be
+// sealed, because the server needs roll-ups for expiry markers: it then promises
+// less. A client that may publish to one key of an unsealed bucket can wipe all
+// the others with the header `Nats-Rollup: all`. Leaders find out at their next
+// renewal, and whoever takes such a key waits for one unknown lease. [OpenBucket]
+// works with any KV bucket, under the same rules.
+//
+// Candidates hear of changes through the stream's republished messages where it
+// has any (a bucket of [CreateBucket] does), which costs the server no consumer;
+// otherwise through a KV watch. The application's connection is used as it is,
+// never configured and never closed.
+//
+// # Permissions
+//
+// For the election a in the bucket E; with a JetStream domain or API prefix, the
+// subjects that begin with $JS.API begin with that prefix instead, and $KV.E.a
+// is preceded by it. A client also subscribes to its inboxes, _INBOX.> unless
+// set otherwise.
+//
+//	candidate      publish    $JS.API.STREAM.INFO.KV_E
+//	               publish    $JS.API.DIRECT.GET.KV_E.$KV.E.a
+//	               publish    $KV.E.a
+//	  republished  subscribe  natsleader.feed.E.a
+//	  KV watch     publish    $JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a
+//	               publish    $JS.API.CONSUMER.DELETE.KV_E.*
+//	observer       the same without $KV.E.a
+//
+// In a sealed bucket a client with these permissions can neither read, write,
+// wipe nor hear another election. Nobody needs permission to publish to
+// natsleader.feed.> and nobody should have it: who may forge a released record
+// on the feed of a key can make a waiting candidate believe it. The subject
+// natsleader.ask.<bucket>.<election> is reserved for requests to the holder.
+//
+// [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E.
+// A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which
+// cannot be limited to a key.
+//
+// A permission that is missing is a Faulted event with [ErrPermission] that names
+// the subject. It is found out without the connection's handlers.
+package leader

@@ -1,0 +1,185 @@
+package leadertest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// actor is a candidate in miniature: one goroutine, one mailbox and one timer,
+// with the contract that candidates have with the clock.
+type actor struct {
+	clock leader.Clock
+	timer leader.Timer
+	done  chan struct{}
+
+	mu   sync.Mutex
+	mail []func()
+	poke chan struct{}
+
+	// Of the actor's goroutine.
+	next   time.Duration // Reset before it waits; 0: Stop
+	ended  bool
+	onTick func(*actor)
+}
+
+func newActor(clock leader.Clock, onTick func(*actor), first time.Duration) *actor {
+	a := &actor{clock: clock, timer: clock.NewTimer(-1), done: make(chan struct{}), poke: make(chan struct{}, 1), onTick: onTick, next: first}
+	go a.run()
+	return a
+}
+
+func (a *actor) send(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mail = append(a.mail, f)
+	if w, ok := a.timer.(interface{ Wake() }); ok && !a.ended {
+		w.Wake()
+	}
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (a *actor) run() {
+	defer close(a.done)
+	for {
+		a.mu.Lock()
+		mail := a.mail
+		a.mail = nil
+		select {
+		case <-a.poke: // a stale one would let it reset its timer while it counts as at rest
+		default:
+		}
+		switch {
+		case a.ended:
+			a.timer.Stop()
+			a.mu.Unlock()
+			return
+		case len(mail) == 0 && a.next > 0:
+			a.timer.Reset(a.next)
+		case len(mail) == 0:
+			a.timer.Stop()
+		}
+		a.mu.Unlock()
+		if len(mail) == 0 {
+			select {
+			case <-a.poke:
+			case <-a.timer.C():
+				a.next = 0
+				a.onTick(a)
+			}
+			continue
+		}
+		for _, f := range mail {
+			f()
+		}
+	}
+}
+
+func (a *actor) stop() {
+	a.send(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.ended = true
+	})
+	<-a.done
+}
+
+// journal is what happened when, written by several goroutines.
+type journal struct {
+	mu    sync.Mutex
+	clock *leadertest.Clock
+	lines []string
+}
+
+func (j *journal) add(format string, args ...any) {
+	at := j.clock.Elapsed()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf("%v ", at)+fmt.Sprintf(format, args...))
+}
+
+func (j *journal) want(t *testing.T, want ...string) {
+	t.Helper()
+	j.clock.Settle()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if got := fmt.Sprintf("%q", j.lines); got != fmt.Sprintf("%q", want) {
+		t.Fatalf("got\n%s\nwant\n%q", got, want)
+	}
+	j.lines = nil
+}
+
+// client asks a store from the goroutine of an actor and writes down the
+// answers.
+type client struct {
+	*actor
+	*journal
+	store leader.Store
+	name  string
+	feed  leader.Feed
+}
+
+func newClient(t *testing.T, j *journal, store leader.Store, name string) *client {
+	t.Helper()
+	c := &client{journal: j, store: store, name: name}
+	c.actor = newActor(j.clock, func(*actor) {}, 0)
+	t.Cleanup(c.stop)
+	return c
+}
+
+// do runs f on the actor's goroutine and lets everything come to rest.
+func (c *client) do(f func()) {
+	c.send(f)
+	c.clock().Settle()
+}
+
+func (c *client) clock() *leadertest.Clock { return c.journal.clock }
+
+func (c *client) update(ctx context.Context, value string, revision uint64) {
+	c.do(func() {
+		c.store.Update(ctx, "k", []byte(value), revision, func(rev uint64, err error) {
+			c.send(func() { c.add("%s update %s: %d %v", c.name, value, rev, err) })
+		})
+	})
+}
+
+func (c *client) get(ctx context.Context) {
+	c.do(func() {
+		c.store.Get(ctx, "k", func(e leader.Entry, err error) {
+			c.send(func() { c.add("%s get: %d %q %t %v", c.name, e.Revision, e.Value, e.Marker, err) })
+		})
+	})
+}
+
+func (c *client) settings(ctx context.Context) {
+	c.do(func() {
+		c.store.Settings(ctx, func(s leader.Settings, err error) {
+			c.send(func() { c.add("%s settings: %t %v %d %v", c.name, s.Sealed, s.MaxLease, s.LastRevision, err) })
+		})
+	})
+}
+
+func (c *client) watch(ctx context.Context) {
+	c.do(func() {
+		deliver := func(e leader.FeedEvent) {
+			c.send(func() {
+				c.add("%s hears: %d %q %t %t %v", c.name, e.Entry.Revision, e.Entry.Value, e.Entry.Marker, e.Reconnected, e.Err)
+			})
+		}
+		c.store.Watch(ctx, "k", deliver, func(f leader.Feed, err error) {
+			c.send(func() { c.feed = f; c.add("%s watches: %v", c.name, err) })
+		})
+	})
+}

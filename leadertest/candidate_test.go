@@ -1,0 +1,224 @@
+package leadertest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// campaign makes a real candidate on a link of its own, and stops it when the
+// test is over.
+func campaign(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, id string) (*leader.Candidate, *leadertest.Watcher) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c, err := leader.Campaign(ctx, s.Link(id), "jobs", leader.Config{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		s.Link(id).Close()
+		<-c.Done()
+	})
+	return c, leadertest.Watch(t, clock, c)
+}
+
+// until advances by steps of a millisecond until the watcher has seen a match,
+// and returns when that was.
+func until(t *testing.T, clock *leadertest.Clock, w *leadertest.Watcher, limit time.Duration, e func(leader.Event) bool) time.Duration {
+	t.Helper()
+	for clock.Elapsed() < limit {
+		if slices.ContainsFunc(w.Events(), e) {
+			return clock.Elapsed()
+		}
+		clock.Advance(time.Millisecond)
+	}
+	t.Fatalf("did not happen before %v: %v", limit, w.Events())
+	return 0
+}
+
+func isElected(e leader.Event) bool { _, ok := e.(leader.Elected); return ok }
+func isFenced(e leader.Event) bool  { _, ok := e.(leader.Fenced); return ok }
+
+func TestCandidate_AloneIsElectedAtOnce(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock)
+	c, w := campaign(t, clock, s, "a")
+	w.Ignore(leadertest.Observed())
+	w.ExpectExactly(leadertest.Pending(), leadertest.Elected())
+	if w.Term().Token() != 1 || !c.IsLeader() || clock.Elapsed() != 0 {
+		t.Fatal(w.Term().Token(), c.State(), clock.Elapsed())
+	}
+	clock.Advance(time.Hour)
+	w.ExpectExactly()
+}
+
+func TestCandidate_CutOffIsFencedAtItsRenewDeadline(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock)
+	_, w := campaign(t, clock, s, "a")
+	w.Expect(leadertest.Elected())
+	s.Link("a").Cut() // 12 s are the deadline of a lease of 15 s
+	clock.Advance(12*time.Second - 1)
+	if w.Term().Context().Err() != nil {
+		t.Fatal("too early")
+	}
+	clock.Advance(1)
+	if got := context.Cause(w.Term().Context()); got != leader.ErrLeaseExpired { //nolint:errorlint // this very error
+		t.Fatal(got)
+	}
+	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
+}
+
+func TestCandidate_WaiterIsElectedOneLeaseAfterTheLastRenewal(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock)
+	_, a := campaign(t, clock, s, "a")
+	_, b := campaign(t, clock, s, "b")
+	a.Expect(leadertest.Elected())
+	clock.Advance(6 * time.Second) // renewed at 5 s
+	s.Link("a").Cut()
+	if got := until(t, clock, a, time.Minute, isFenced); got != 17*time.Second {
+		t.Fatalf("fenced at %v", got)
+	}
+	if got := until(t, clock, b, time.Minute, isElected); got != 20*time.Second {
+		t.Fatalf("elected at %v", got)
+	}
+	s.Link("a").Restore()
+	a.Expect(leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
+	if a.Term().Token() >= b.Term().Token() {
+		t.Fatal(a.Term().Token(), b.Term().Token())
+	}
+}
+
+func TestCandidate_ResignHandsOverAtTheSameInstant(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock)
+	ca, a := campaign(t, clock, s, "a")
+	_, b := campaign(t, clock, s, "b")
+	clock.Advance(6 * time.Second)
+	if err := ca.Resign(t.Context()); err != nil { // nobody advances
+		t.Fatal(err)
+	}
+	a.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
+	b.Expect(leadertest.Elected())
+	if clock.Elapsed() != 6*time.Second {
+		t.Fatal(clock.Elapsed())
+	}
+}
+
+func TestCandidate_WaitingCostsNoRequest(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock)
+	campaign(t, clock, s, "a")
+	campaign(t, clock, s, "b")
+	clock.Advance(time.Second)
+	before := s.Link("b").Requests()
+	clock.Advance(time.Hour)
+	if got := s.Link("b").Requests(); got != before {
+		t.Fatalf("%+v, then %+v", before, got)
+	}
+}
+
+// story lets three candidates live through many faults, and tells it.
+func story(t *testing.T) string {
+	t.Helper()
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock, leadertest.WithLatency(3*time.Millisecond))
+	var lines []string
+	watchers := map[string]*leadertest.Watcher{}
+	candidates := map[string]*leader.Candidate{}
+	seen := map[string]int{}
+	ids := []string{"a", "b", "c"}
+	for _, id := range ids {
+		candidates[id], watchers[id] = campaign(t, clock, s, id)
+	}
+	step := func(d time.Duration) {
+		for end := clock.Elapsed() + d; clock.Elapsed() < end; clock.Advance(250 * time.Millisecond) {
+			for _, id := range ids {
+				all := watchers[id].Events()
+				for _, e := range all[seen[id]:] {
+					lines = append(lines, fmt.Sprintf("%v %s %v", clock.Elapsed(), id, e))
+				}
+				seen[id] = len(all)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%v %+v", clock.Elapsed(), s.Requests()))
+	}
+	step(10 * time.Second)
+	s.Link("a").LoseReplies(2)
+	s.Link("b").StaleReads(2)
+	step(10 * time.Second)
+	s.Link("a").Cut()
+	step(30 * time.Second)
+	s.Link("a").Restore()
+	s.Delete("jobs")
+	step(40 * time.Second)
+	for _, id := range ids {
+		s.Link(id).Freeze()
+	}
+	step(20 * time.Second)
+	for _, id := range ids {
+		s.Link(id).Thaw()
+	}
+	step(40 * time.Second)
+	s.Recreate()
+	step(time.Minute)
+	return strings.Join(lines, "\n")
+}
+
+func TestCandidate_SameTestTellsTheSameStory(t *testing.T) {
+	var first string
+	for i := range 50 {
+		t.Run("", func(t *testing.T) {
+			got := story(t)
+			switch {
+			case i == 0:
+				first = got
+				t.Log(got)
+			case got != first:
+				t.Fatalf("first\n%s\nthen\n%s", first, got)
+			}
+		})
+	}
+}
+
+func TestCandidate_WorksInABubbleWithAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := leadertest.NewClock()
+		s := leadertest.NewStore(clock)
+		_, a := campaign(t, clock, s, "a")
+		_, b := campaign(t, clock, s, "b")
+		a.Expect(leadertest.Elected())
+		s.Link("a").Cut()
+		clock.Advance(15 * time.Second)
+		a.Expect(leadertest.Fenced())
+		b.Expect(leadertest.Elected())
+	})
+}
+
+func TestCandidate_WorksInTheTimeOfABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		s := leadertest.NewStore(nil)
+		_, a := campaign(t, nil, s, "a")
+		a.Expect(leadertest.Elected())
+		_, b := campaign(t, nil, s, "b")
+		synctest.Wait()
+		time.Sleep(6 * time.Second)
+		s.Link("a").Cut()
+		b.Expect(leadertest.Elected())
+		if got := time.Since(begin); got != 20*time.Second {
+			t.Fatalf("elected at %v", got)
+		}
+		synctest.Wait()
+		a.Ignore(leadertest.Faulted(), leadertest.Observed()).ExpectExactly(leadertest.Fenced(leader.ErrLeaseExpired))
+	})
+}

@@ -1,0 +1,339 @@
+package leadertest
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// patience is how long Advance and Settle wait for everything to come to rest
+// before they panic. Inside a testing/synctest bubble it passes only when the
+// whole bubble is blocked, which then is a deadlock indeed.
+const patience = 30 * time.Second
+
+// Start is what every new [Clock] shows: midnight, 1 January 2000, UTC, as in a
+// testing/synctest bubble.
+func Start() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// Clock is a [leader.Clock] that moves only in [Clock.Advance] and
+// [Clock.AdvanceTo].
+//
+// Everything that happens in its time, ticks of timers and what a [Store] has
+// to say, is an event in one queue, in the order of time and then of
+// scheduling. One event runs at a time, and only when all candidates are at
+// rest. What is due now runs by itself, without Advance.
+//
+// A timer made with a negative duration, as a candidate's is, takes part in
+// this: whoever made it counts as busy from then on, from every tick, and from
+// every call of the timer's method Wake, until Reset or Stop, which must be its
+// last act before it waits. (Whoever calls Reset while at rest races with
+// Advance: the time may move before the call.) The timers of a worker made with NewTimer(d),
+// d >= 0, do not: Advance sends their ticks and waits for nobody, so a test has
+// to hear from the worker before it advances again.
+//
+// A Clock is safe for concurrent use. Inside a bubble make it there.
+type Clock struct {
+	mu      sync.Mutex
+	now     time.Time
+	queue   queue
+	busy    map[*timer]struct{} // those that take part and are not at rest
+	dirty   bool                // something ran since contexts were last looked at
+	running bool                // a goroutine runs events
+	idle    chan struct{}       // closed when all has settled; nil: nobody waits
+	polls   []func()
+}
+
+// NewClock returns a clock that shows [Start].
+func NewClock() *Clock {
+	return &Clock{now: Start(), busy: make(map[*timer]struct{})}
+}
+
+// Now returns the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Elapsed returns how far the clock has been advanced.
+func (c *Clock) Elapsed() time.Duration { return c.Now().Sub(Start()) }
+
+// NewTimer returns a timer that is not armed if d is negative, and that fires
+// after d otherwise. With a negative duration it first waits, as
+// [Clock.Settle] does, so that candidates begin one after the other; see
+// [Clock] for what such a timer promises.
+func (c *Clock) NewTimer(d time.Duration) leader.Timer {
+	t := &timer{clock: c, c: make(chan time.Time, 1)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d < 0 {
+		c.await("NewTimer")
+		t.tracked = true
+		t.made = caller()
+		c.busy[t] = struct{}{}
+		return t
+	}
+	t.arm(d)
+	c.kick()
+	return t
+}
+
+// Advance moves the clock by d, from one event to the next, and returns when
+// all that was due has happened and all is at rest. It never leaps past an
+// event, also not past one that was scheduled on the way. It panics if d is
+// negative, and after 30 s during which something never came to rest.
+func (c *Clock) Advance(d time.Duration) {
+	if d < 0 {
+		panic(fmt.Sprintf("leadertest: Advance(%v): time does not run backwards", d))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance(c.now.Add(d))
+}
+
+// AdvanceTo is [Clock.Advance] to a time. It panics if that has passed.
+func (c *Clock) AdvanceTo(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.Before(c.now) {
+		panic(fmt.Sprintf("leadertest: AdvanceTo(%v): it is %v already", t, c.now))
+	}
+	c.advance(t)
+}
+
+func (c *Clock) advance(target time.Time) {
+	for {
+		c.await("Advance")
+		at, ok := c.queue.next()
+		if !ok || at.After(target) {
+			break
+		}
+		c.now = at
+		c.kick()
+	}
+	if c.now.Before(target) { // not if another goroutine has advanced further
+		c.now = target
+	}
+}
+
+// Settle returns when all that is due now has happened and all is at rest. It
+// panics as [Clock.Advance] does.
+func (c *Clock) Settle() { c.settle("Settle") }
+
+func (c *Clock) settle(who string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.await(who)
+}
+
+// await is Settle with the lock held, which it gives back while it waits.
+func (c *Clock) await(who string) {
+	if c.settled() {
+		return
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for !c.settled() {
+		if c.idle == nil {
+			c.idle = make(chan struct{})
+		}
+		idle := c.idle
+		c.mu.Unlock()
+		late := false
+		select {
+		case <-idle:
+		case <-limit.C:
+			late = true
+		}
+		c.mu.Lock()
+		if late && !c.settled() {
+			c.complain(who)
+		}
+	}
+}
+
+// complain panics with what is not at rest.
+func (c *Clock) complain(who string) {
+	var makers []string
+	for t := range c.busy {
+		makers = append(makers, "\n\ta timer made by "+t.made)
+	}
+	slices.Sort(makers)
+	what := strings.Join(makers, "")
+	if what == "" {
+		what = "\n\tan event, or one that schedules itself again and again"
+	}
+	panic(fmt.Sprintf("leadertest: %s waited %v for everything to come to rest. Still busy:%s\n"+
+		"Whoever owns such a timer must call its Reset or Stop before it waits, and nobody may "+
+		"call %s from a callback, a log handler or while it is busy itself.", who, patience, what, who))
+}
+
+// caller names the function outside of this package that wants a timer.
+func caller() string {
+	pcs := make([]uintptr, 8)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	f, _ := frames.Next()
+	return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
+}
+
+// settled: nothing is busy and nothing is due.
+func (c *Clock) settled() bool {
+	return !c.running && !c.dirty && len(c.busy) == 0 && !c.queue.due(c.now)
+}
+
+// kick starts what can be started, after any change. Events never run on the
+// goroutine that causes them: it may hold a lock that they need.
+func (c *Clock) kick() {
+	switch {
+	case c.running || len(c.busy) > 0:
+	case c.dirty || c.queue.due(c.now):
+		c.running = true
+		go c.run()
+	case c.idle != nil:
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// run runs what is due as long as all is at rest. Contexts are looked at before
+// every event: whoever ended one did so before it came to rest, but the
+// goroutine that context.AfterFunc starts may be late.
+func (c *Clock) run() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.busy) == 0 {
+		if c.dirty {
+			c.dirty = false
+			polls := c.polls
+			c.mu.Unlock()
+			for _, poll := range polls {
+				poll()
+			}
+			c.mu.Lock()
+			continue
+		}
+		if !c.queue.due(c.now) {
+			break
+		}
+		e := c.queue.take()
+		c.mu.Unlock()
+		e.run()
+		c.mu.Lock()
+		c.dirty = true
+	}
+	c.running = false
+	c.kick()
+}
+
+func (c *Clock) after(d time.Duration, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue.add(c.now.Add(max(d, 0)), f)
+	c.kick()
+}
+
+func (c *Clock) poke() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dirty = true
+	c.kick()
+}
+
+func (c *Clock) onRest(poll func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.polls = append(c.polls, poll)
+}
+
+// timer is a leader.Timer with a method Wake.
+type timer struct {
+	clock   *Clock
+	c       chan time.Time
+	tick    *event // nil: not armed
+	tracked bool   // its owner takes part in the rest
+	made    string // by whom
+}
+
+func (t *timer) C() <-chan time.Time { return t.c }
+
+// Reset arms the timer, and its owner is at rest. It returns whether an earlier
+// tick was still to come.
+func (t *timer) Reset(d time.Duration) bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	active := t.disarm()
+	t.arm(d)
+	t.rest()
+	return active
+}
+
+// Stop disarms the timer, and its owner is at rest. It returns whether an
+// earlier tick was still to come.
+func (t *timer) Stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	active := t.disarm()
+	t.rest()
+	return active
+}
+
+// Wake tells that the owner of the timer was handed work. It never blocks and
+// runs nothing.
+func (t *timer) Wake() {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if !t.tracked {
+		t.tracked = true
+		t.made = caller()
+	}
+	t.clock.busy[t] = struct{}{}
+}
+
+// The methods below are called with the clock's lock held.
+
+func (t *timer) arm(d time.Duration) {
+	var e *event
+	e = t.clock.queue.add(t.clock.now.Add(max(d, 0)), func() { t.fire(e) })
+	t.tick = e
+}
+
+func (t *timer) disarm() bool {
+	active := t.tick != nil
+	if active {
+		t.clock.queue.remove(t.tick)
+		t.tick = nil
+	}
+	select {
+	case <-t.c: // a tick that nobody took
+		active = true
+	default:
+	}
+	return active
+}
+
+func (t *timer) rest() {
+	if _, ok := t.clock.busy[t]; ok {
+		delete(t.clock.busy, t)
+		t.clock.dirty = true
+	}
+	t.clock.kick()
+}
+
+// fire is the event of a tick; it takes the lock itself.
+func (t *timer) fire(e *event) {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if t.tick != e {
+		return // reset or stopped since it was taken from the queue
+	}
+	t.tick = nil
+	if t.tracked {
+		t.clock.busy[t] = struct{}{}
+	}
+	t.c <- t.clock.now // there is room: arming takes an old tick out
+}

@@ -1,0 +1,171 @@
+package leadertest_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+func TestClock_StandsStillUntilItIsAdvanced(t *testing.T) {
+	c := leadertest.NewClock()
+	if got := c.Now(); !got.Equal(leadertest.Start()) {
+		t.Fatalf("a new clock shows %v", got)
+	}
+	c.Advance(time.Hour)
+	c.AdvanceTo(leadertest.Start().Add(2 * time.Hour))
+	if got := c.Elapsed(); got != 2*time.Hour {
+		t.Fatalf("advanced to %v", got)
+	}
+}
+
+func TestClock_DoesNotRunBackwards(t *testing.T) {
+	c := leadertest.NewClock()
+	c.Advance(1)
+	for _, f := range []func(){func() { c.Advance(-1) }, func() { c.AdvanceTo(leadertest.Start()) }} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Fatal("no panic")
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestTimer_HasTheSemanticsOfGo123(t *testing.T) {
+	c := leadertest.NewClock()
+	timer := c.NewTimer(time.Second)
+	c.Advance(time.Second)
+	if !timer.Stop() {
+		t.Fatal("a tick that nobody took was not stopped")
+	}
+	select {
+	case <-timer.C():
+		t.Fatal("a stale tick")
+	default:
+	}
+	if timer.Reset(time.Minute) {
+		t.Fatal("a stopped timer was active")
+	}
+	c.Advance(time.Second)
+	if !timer.Reset(time.Second) {
+		t.Fatal("an armed timer was not active")
+	}
+	c.Advance(time.Second)
+	if got := (<-timer.C()).Sub(leadertest.Start()); got != 3*time.Second {
+		t.Fatalf("ticked at %v", got)
+	}
+	if timer.Stop() {
+		t.Fatal("a timer that has fired was active")
+	}
+}
+
+func TestTimer_OfZeroTicksWithoutAdvance(t *testing.T) {
+	c := leadertest.NewClock()
+	<-c.NewTimer(0).C()
+	timer := c.NewTimer(time.Hour)
+	timer.Reset(-1)
+	<-timer.C()
+}
+
+// A timer armed against an advance: what a tick arms must not be leapt past.
+func TestAdvance_NeverLeapsPastADeadlineSetOnTheWay(t *testing.T) {
+	c := leadertest.NewClock()
+	j := &journal{clock: c}
+	a := newActor(c, func(a *actor) { j.add("tick"); a.next = time.Second }, time.Second)
+	c.Advance(3500 * time.Millisecond)
+	j.want(t, "1s tick", "2s tick", "3s tick")
+	if c.Elapsed() != 3500*time.Millisecond {
+		t.Fatal(c.Elapsed())
+	}
+	a.stop()
+	c.Advance(time.Hour) // does not wait for one that has ended
+	j.want(t)
+}
+
+// A tick against an assertion: when Advance returns, what the tick caused is done.
+func TestAdvance_ReturnsWhenAllIsAtRest(t *testing.T) {
+	c := leadertest.NewClock()
+	for range 100 {
+		count := 0
+		a := newActor(c, func(a *actor) { count++ }, time.Second)
+		c.Advance(time.Second)
+		if count != 1 {
+			t.Fatal("looked before the tick was handled")
+		}
+		a.stop()
+	}
+}
+
+func TestAdvance_TakesWhatIsDueAtOneInstantInTheOrderOfScheduling(t *testing.T) {
+	for range 50 {
+		c := leadertest.NewClock()
+		j := &journal{clock: c}
+		var actors []*actor
+		for i := range 5 {
+			a := newActor(c, func(a *actor) {
+				j.add("actor %d", i)
+				if a.next = time.Second; i == 2 {
+					a.send(func() { j.add("its mail") })
+				}
+			}, time.Second)
+			actors = append(actors, a)
+		}
+		c.Advance(2 * time.Second)
+		j.want(t, "1s actor 0", "1s actor 1", "1s actor 2", "1s its mail", "1s actor 3", "1s actor 4",
+			"2s actor 0", "2s actor 1", "2s actor 2", "2s its mail", "2s actor 3", "2s actor 4")
+		for _, a := range actors {
+			a.stop()
+		}
+	}
+}
+
+func TestAdvance_DoesNotWaitForTheTimersOfWorkers(t *testing.T) {
+	c := leadertest.NewClock()
+	timer := c.NewTimer(time.Second)
+	c.Advance(time.Hour)
+	if got := (<-timer.C()).Sub(leadertest.Start()); got != time.Second {
+		t.Fatalf("ticked at %v", got)
+	}
+}
+
+func TestAdvance_PanicsAndNamesWhoNeverComesToRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // whose clock makes 30 s short
+		c := leadertest.NewClock()
+		timer := c.NewTimer(-1)
+		defer func() {
+			said := fmt.Sprint(recover())
+			for _, want := range []string{"Advance waited 30s", "TestAdvance_PanicsAndNames", "clock_test.go"} {
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not in %q", want, said)
+				}
+			}
+			timer.Stop()
+			c.Advance(time.Second)
+		}()
+		c.Advance(time.Second)
+	})
+}
+
+func TestClock_IsSafeForConcurrentUse(t *testing.T) {
+	c := leadertest.NewClock()
+	var wg sync.WaitGroup
+	for range 4 {
+		a := newActor(c, func(a *actor) { a.next = time.Millisecond }, time.Millisecond)
+		wg.Go(func() {
+			for range 50 {
+				c.Advance(time.Millisecond)
+				a.send(func() {})
+				c.Settle()
+			}
+		})
+		defer a.stop()
+	}
+	wg.Wait()
+}

@@ -1,0 +1,314 @@
+package leadertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Link is one candidate's connection to a [Store]: a [leader.Store] over the
+// same data, on which faults are scripted. See [Store.Link].
+//
+// Its methods beyond [leader.Store] are for the test and first wait until all
+// is at rest, as [Clock.Settle] does.
+type Link struct {
+	store *Store
+	name  string
+	asked Requests
+
+	cut    bool
+	frozen bool
+	closed bool
+	epoch  uint64   // what is on the way in an older one is lost
+	held   []func() // what is on the way while frozen
+
+	delay     time.Duration
+	feedDelay time.Duration
+	feedLoss  int // so many feed messages are lost; negative: all
+	scripts   [4][]fault
+}
+
+// Requests counts what was asked. What a cut link refused is counted, too.
+type Requests struct {
+	Settings, Reads, Writes, Watches int
+}
+
+// Total returns the sum.
+func (r Requests) Total() int { return r.Settings + r.Reads + r.Writes + r.Watches }
+
+// kind is what a request asks for.
+type kind int
+
+const (
+	settings kind = iota
+	reads
+	writes
+	watches
+)
+
+// request is on its way to the store or back.
+type request struct {
+	link   *Link
+	ctx    context.Context
+	fail   func(error)
+	over   bool // its context has ended, and that answer is on its way
+	done   bool
+	unhook func() bool
+}
+
+// unreachable wraps ErrUnreachable around a reason.
+func unreachable(why error) error { return fmt.Errorf("%w: %w", leader.ErrUnreachable, why) }
+
+// Clock returns the clock of the store's time, the default of Config.Clock.
+func (l *Link) Clock() leader.Clock { return l.store.clock }
+
+// Settings asks what the bucket is set to.
+func (l *Link) Settings(ctx context.Context, reply func(leader.Settings, error)) {
+	s := l.store
+	fail := func(err error) { reply(leader.Settings{}, err) }
+	l.ask(ctx, settings, fail, func(fault) func() {
+		if s.gone {
+			return func() { fail(leader.ErrNoBucket) }
+		}
+		answer := s.settings
+		answer.LastRevision = s.seq
+		return func() { reply(answer, nil) }
+	})
+}
+
+// Get asks for the newest message of the key.
+func (l *Link) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+	s := l.store
+	fail := func(err error) { reply(leader.Entry{}, err) }
+	l.ask(ctx, reads, fail, func(f fault) func() {
+		if s.gone {
+			return func() { fail(unreachable(leader.ErrNoBucket)) }
+		}
+		answer := s.keys[key]
+		if f.what == staleRead {
+			answer = s.before[key]
+		}
+		return func() { reply(answer, nil) }
+	})
+}
+
+// Update writes value if the last revision of the key is revision. A refusal is
+// a [leader.RefusedError] that names the last revision, unless [Link.Refuse]
+// says otherwise.
+func (l *Link) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	s := l.store
+	fail := func(err error) { reply(0, err) }
+	l.ask(ctx, writes, fail, func(f fault) func() {
+		last := s.keys[key].Revision
+		switch {
+		case s.gone:
+			return func() { fail(unreachable(leader.ErrNoBucket)) }
+		case f.what == refuse && !f.named:
+			return func() { fail(&leader.RefusedError{}) }
+		case f.what == refuse, last != revision:
+			return func() { fail(&leader.RefusedError{Actual: last, Named: true}) }
+		case s.settings.MaxValue > 0 && len(value) > s.settings.MaxValue:
+			return func() { fail(leader.ErrValueTooLarge) }
+		}
+		e := s.put(key, value, false)
+		return func() { reply(e.Revision, nil) }
+	})
+}
+
+// Watch opens a feed. It tells what is stored from then on, and nothing of what
+// was there before.
+func (l *Link) Watch(ctx context.Context, key string, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+	s := l.store
+	f := &feed{link: l, key: key, deliver: deliver}
+	fail := func(err error) {
+		f.Stop() // the store may have opened it
+		reply(nil, err)
+	}
+	l.ask(ctx, watches, fail, func(fault) func() {
+		if s.gone {
+			return func() { fail(leader.ErrNoBucket) }
+		}
+		s.feeds = append(s.feeds, f)
+		return func() {
+			f.opened()
+			reply(f, nil)
+		}
+	})
+}
+
+// ask sends a request. serve is called with the store's lock when it has
+// arrived, and returns what gives the reply once that is back.
+func (l *Link) ask(ctx context.Context, k kind, fail func(error), serve func(fault) func()) {
+	s := l.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.asked.add(k)
+	r := &request{link: l, ctx: ctx, fail: fail}
+	r.unhook = context.AfterFunc(ctx, s.time.poke)
+	s.pending = append(s.pending, r)
+	switch {
+	case ctx.Err() != nil: // never sent; poll answers
+		return
+	case l.closed:
+		s.reject(r, leader.ErrConnectionClosed)
+		return
+	case l.cut:
+		s.reject(r, l.isCut())
+		return
+	}
+	f := l.next(k)
+	switch f.what {
+	case loseRequest:
+	case fails:
+		l.transit(2*l.oneWay(), func() func() { return s.answer(r, func() { fail(f.err) }) })
+	case applyLate:
+		s.time.after(f.after, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			serve(f)
+		})
+	case none, loseReply, refuse, staleRead:
+		l.transit(l.oneWay(), func() func() {
+			if k == watches && r.done {
+				return nil // nobody would stop the feed
+			}
+			back := serve(f)
+			if f.what != loseReply {
+				l.transit(l.oneWay(), func() func() { return s.answer(r, back) })
+			}
+			return nil
+		})
+	}
+}
+
+func (r *Requests) add(k kind) {
+	switch k {
+	case settings:
+		r.Settings++
+	case reads:
+		r.Reads++
+	case writes:
+		r.Writes++
+	case watches:
+		r.Watches++
+	}
+}
+
+func (l *Link) isCut() error {
+	return fmt.Errorf("%w: link %q is cut", leader.ErrUnreachable, l.name)
+}
+
+// oneWay is how long a message takes from or to the store.
+func (l *Link) oneWay() time.Duration { return l.store.latency + l.delay }
+
+// transit runs f with the store's lock after d, if what is on its way on this
+// link arrives, and then what it returns without the lock.
+func (l *Link) transit(d time.Duration, f func() func()) {
+	s, epoch := l.store, l.epoch
+	var arrive func()
+	arrive = func() {
+		s.mu.Lock()
+		var then func()
+		switch {
+		case l.epoch != epoch:
+		case l.frozen:
+			l.held = append(l.held, arrive)
+		default:
+			then = f()
+		}
+		s.mu.Unlock()
+		if then != nil {
+			then()
+		}
+	}
+	s.time.after(d, arrive)
+}
+
+// answer ends a request and returns what gives the reply; nil if it has had
+// one. The lock is held.
+func (s *Store) answer(r *request, give func()) func() {
+	if r.done {
+		return nil
+	}
+	r.done = true
+	r.unhook()
+	if i := slices.Index(s.pending, r); i >= 0 {
+		s.pending = slices.Delete(s.pending, i, i+1)
+	}
+	return give
+}
+
+// reject answers a request now, without the link. The lock is held.
+func (s *Store) reject(r *request, err error) {
+	s.time.after(0, func() {
+		s.mu.Lock()
+		give := s.answer(r, func() { r.fail(err) })
+		s.mu.Unlock()
+		if give != nil {
+			give()
+		}
+	})
+}
+
+// feed is an open feed.
+type feed struct {
+	link    *Link
+	key     string
+	deliver func(leader.FeedEvent)
+	open    bool // the reply to Watch has been given
+	deaf    bool
+	last    time.Time // when the last message arrives: they do not overtake
+}
+
+// Stop ends the feed. A delivery that has begun may still be going on.
+func (f *feed) Stop() {
+	s := f.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.drop()
+}
+
+func (f *feed) opened() {
+	s := f.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.open = true
+}
+
+// drop forgets the feed. The lock is held, as below.
+func (f *feed) drop() {
+	f.open = false
+	s := f.link.store
+	if i := slices.Index(s.feeds, f); i >= 0 {
+		s.feeds = slices.Delete(slices.Clone(s.feeds), i, i+1) // it may be being ranged over
+	}
+}
+
+// tell sends a message of the feed over the link.
+func (f *feed) tell(e leader.FeedEvent) {
+	l := f.link
+	switch {
+	case f.deaf || l.cut || l.closed:
+		return
+	case l.feedLoss != 0 && e.Entry.Revision != 0:
+		if l.feedLoss > 0 {
+			l.feedLoss--
+		}
+		return
+	}
+	now := l.store.time.Now()
+	at := now.Add(l.oneWay() + l.feedDelay)
+	if at.Before(f.last) {
+		at = f.last
+	}
+	f.last = at
+	l.transit(at.Sub(now), func() func() {
+		if !f.open {
+			return nil
+		}
+		return func() { f.deliver(e) }
+	})
+}

@@ -1,0 +1,249 @@
+package leadertest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Store is a bucket in memory: a [leader.Store] for any number of elections.
+//
+// Each candidate that is to have faults of its own campaigns on a [Link] of it;
+// the Store itself serves as one more, Link(""). Revisions are one sequence for
+// all keys, as in a stream. Requests and replies are events of the store's
+// clock, also if they take no time. When a write is stored, it is first told to
+// the feeds, in the order in which these were opened, the writer's own
+// included, and then acknowledged.
+//
+// Its methods beyond [leader.Store] are for the test and for nobody else. They
+// first wait until all is at rest, as [Clock.Settle] does, so that it is always
+// clear what happened before.
+type Store struct {
+	mu       sync.Mutex
+	time     schedule
+	clock    leader.Clock
+	settings leader.Settings // LastRevision is seq
+	latency  time.Duration
+	seq      uint64
+	gone     bool
+	keys     map[string]leader.Entry // the newest message
+	before   map[string]leader.Entry // the one that it replaced
+	writes   uint64                  // never goes back, unlike seq
+	written  map[string]uint64       // writes, when the key was last written
+	links    map[string]*Link
+	feeds    []*feed
+	pending  []*request
+}
+
+// Option sets something of a new [Store].
+type Option func(*Store)
+
+// WithTTL makes the store an ordinary bucket whose records expire d after they
+// were written. Expiry leaves a marker, and that is gone without a trace
+// another d later. MaxLease becomes two thirds of d if that is less.
+func WithTTL(d time.Duration) Option {
+	return func(s *Store) {
+		s.settings.Sealed, s.settings.TTL = false, d
+		s.settings.MaxLease = min(s.settings.MaxLease, d*2/3)
+	}
+}
+
+// WithMaxLease sets the longest lease that a candidate may ask for; 0 means no
+// limit. The default is 15 s. Put it after WithTTL.
+func WithMaxLease(d time.Duration) Option {
+	return func(s *Store) { s.settings.MaxLease = d }
+}
+
+// WithMaxValue sets the largest record in bytes; larger ones are answered with
+// [leader.ErrValueTooLarge].
+func WithMaxValue(n int) Option {
+	return func(s *Store) { s.settings.MaxValue = n }
+}
+
+// WithLatency makes every request, reply and feed message take d. The default
+// is 0.
+func WithLatency(d time.Duration) Option {
+	return func(s *Store) { s.latency = d }
+}
+
+// Unsealed makes the store an ordinary bucket without a TTL, whose messages can
+// be purged.
+func Unsealed() Option {
+	return func(s *Store) { s.settings.Sealed = false }
+}
+
+// NewStore returns an empty store that lives in the clock's time. With a nil
+// clock it lives in the process' time, which inside a testing/synctest bubble
+// is the bubble's. It is sealed, with a MaxLease of 15 s, unless options say
+// otherwise.
+func NewStore(clock *Clock, opts ...Option) *Store {
+	s := &Store{
+		settings: leader.Settings{Sealed: true, MaxLease: 15 * time.Second},
+		keys:     make(map[string]leader.Entry),
+		before:   make(map[string]leader.Entry),
+		written:  make(map[string]uint64),
+		links:    make(map[string]*Link),
+	}
+	if clock != nil {
+		s.time, s.clock = clock, clock
+	} else {
+		s.time, s.clock = new(process), leader.SystemClock()
+	}
+	for _, opt := range opts {
+		opt(s)
+	}
+	s.time.onRest(s.poll)
+	return s
+}
+
+// Clock returns the clock of the store's time, the default of Config.Clock.
+func (s *Store) Clock() leader.Clock { return s.clock }
+
+// Link returns the link of that name. The first call makes it, without faults.
+func (s *Store) Link(name string) *Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link(name)
+}
+
+func (s *Store) link(name string) *Link {
+	l := s.links[name]
+	if l == nil {
+		l = &Link{store: s, name: name}
+		s.links[name] = l
+	}
+	return l
+}
+
+// Settings is that of Link("").
+func (s *Store) Settings(ctx context.Context, reply func(leader.Settings, error)) {
+	s.Link("").Settings(ctx, reply)
+}
+
+// Get is that of Link("").
+func (s *Store) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+	s.Link("").Get(ctx, key, reply)
+}
+
+// Update is that of Link("").
+func (s *Store) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	s.Link("").Update(ctx, key, value, revision, reply)
+}
+
+// Watch is that of Link("").
+func (s *Store) Watch(ctx context.Context, key string, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+	s.Link("").Watch(ctx, key, deliver, reply)
+}
+
+// Requests returns what was asked on all links together.
+func (s *Store) Requests() Requests {
+	s.lock("Store.Requests")
+	defer s.mu.Unlock()
+	var sum Requests
+	for _, l := range s.links {
+		sum.Settings += l.asked.Settings
+		sum.Reads += l.asked.Reads
+		sum.Writes += l.asked.Writes
+		sum.Watches += l.asked.Watches
+	}
+	return sum
+}
+
+// lock takes the lock for a method of the test.
+func (s *Store) lock(who string) {
+	s.time.settle(who)
+	s.mu.Lock()
+}
+
+// put stores a message and tells the feeds. The lock is held, as in everything
+// below.
+func (s *Store) put(key string, value []byte, marker bool) leader.Entry {
+	s.seq++
+	e := leader.Entry{Revision: s.seq, Value: bytes.Clone(value), Marker: marker, Created: s.time.Now()}
+	s.before[key] = s.keys[key]
+	s.keys[key] = e
+	s.wrote(key, s.settings.TTL)
+	for _, f := range s.feeds {
+		if f.key == key {
+			f.tell(leader.FeedEvent{Entry: e})
+		}
+	}
+	return e
+}
+
+// wrote lets the newest message of the key expire after d; 0 means never.
+func (s *Store) wrote(key string, d time.Duration) {
+	s.writes++
+	write := s.writes
+	s.written[key] = write
+	if s.settings.TTL == 0 {
+		return
+	}
+	s.time.after(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.written[key] == write {
+			s.expire(key)
+		}
+	})
+}
+
+// expire drops the newest message of the key as its age would.
+func (s *Store) expire(key string) {
+	switch e := s.keys[key]; {
+	case e.Revision == 0:
+	case e.Marker:
+		s.erase(key)
+	default:
+		s.put(key, nil, true)
+	}
+}
+
+// erase drops the newest message of the key without a trace.
+func (s *Store) erase(key string) {
+	s.before[key] = s.keys[key]
+	delete(s.keys, key)
+	delete(s.written, key)
+}
+
+// poll answers the requests whose contexts have ended. It takes the lock.
+func (s *Store) poll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.pending {
+		if !r.over && r.ctx.Err() != nil {
+			r.over = true
+			s.reject(r, unreachable(context.Cause(r.ctx)))
+		}
+	}
+}
+
+// Snapshot is what a [Store] held at one moment.
+type Snapshot struct {
+	seq  uint64
+	keys map[string]leader.Entry
+}
+
+// snapshot returns the state.
+func (s *Store) snapshot() Snapshot {
+	return Snapshot{seq: s.seq, keys: maps.Clone(s.keys)}
+}
+
+// restore goes back to a state.
+func (s *Store) restore(snap Snapshot) {
+	s.seq = snap.seq
+	s.keys = maps.Clone(snap.keys)
+	if s.keys == nil {
+		s.keys = make(map[string]leader.Entry)
+	}
+	clear(s.before)
+	clear(s.written)
+	now := s.time.Now()
+	for key, e := range s.keys {
+		s.wrote(key, e.Created.Add(s.settings.TTL).Sub(now))
+	}
+}

@@ -1,0 +1,213 @@
+package leadertest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// TB is what a [Watcher] needs of testing.TB.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Source is what a [Watcher] watches: a *[leader.Candidate].
+type Source interface {
+	Events() <-chan leader.Event
+}
+
+// Watcher reads the events of a candidate for a test. It is its only reader and
+// reads only when it is asked: without a goroutine, and therefore always the
+// same. A candidate coalesces Observed and Faulted when more than 64 events are
+// unread, so a test of many events calls Expect now and then.
+//
+// A Watcher belongs to the goroutine of the test.
+type Watcher struct {
+	tb      TB
+	clock   *Clock
+	source  Source
+	ignored []Matcher
+	seen    []leader.Event // in order, all that was received
+	next    int            // seen[next:] is what no Expect has passed yet
+	closed  bool
+	full    bool // the last pull emptied a full channel: more may follow
+}
+
+// Watch returns a watcher of the candidate's events. The clock is that of its
+// store. With a nil clock, for a store in the process' time, Expect waits up to
+// a minute of that time, and a test in a bubble should call synctest.Wait
+// before it calls ExpectExactly.
+func Watch(tb TB, clock *Clock, candidate Source) *Watcher {
+	return &Watcher{tb: tb, clock: clock, source: candidate}
+}
+
+// Ignore lets ExpectExactly pass over events that match, as Expect does anyway,
+// and returns the watcher. Events still returns them.
+func (w *Watcher) Ignore(ms ...Matcher) *Watcher {
+	w.ignored = append(w.ignored, ms...)
+	return w
+}
+
+// Expect fails the test unless the events include the expected ones in that
+// order, with any others before and between. It goes on where the last Expect
+// ended, right behind the last match.
+//
+// With a clock it first lets all happen that is due now, and never advances. It
+// fails at once if an event is missing then.
+func (w *Watcher) Expect(expected ...Matcher) {
+	w.tb.Helper()
+	w.pull()
+	from := w.next
+	for i, m := range expected {
+		for {
+			if w.next == len(w.seen) && !w.wait() {
+				w.tb.Fatalf("leadertest: expected%s\nbut no %v came. What came:%s", list(expected), expected[i], list(w.seen[from:]))
+				return
+			}
+			w.next++
+			if m.matches(w.seen[w.next-1]) {
+				break
+			}
+		}
+	}
+}
+
+// ExpectExactly fails the test unless the expected events, in that order, are
+// all that came since the last Expect, except for those that the watcher
+// ignores. Without arguments it expects nothing.
+func (w *Watcher) ExpectExactly(expected ...Matcher) {
+	w.tb.Helper()
+	w.pull()
+	var came []leader.Event
+	for {
+		for ; w.next < len(w.seen); w.next++ {
+			if e := w.seen[w.next]; !w.ignores(e) {
+				came = append(came, e)
+			}
+		}
+		if len(came) >= len(expected) || !w.wait() {
+			break
+		}
+	}
+	same := len(came) == len(expected)
+	for i := 0; same && i < len(came); i++ {
+		same = expected[i].matches(came[i])
+	}
+	if !same {
+		w.tb.Fatalf("leadertest: expected exactly%s\nWhat came:%s", list(expected), list(came))
+	}
+}
+
+// Events returns all events that have come so far, ignored ones included, and
+// marks none as expected.
+func (w *Watcher) Events() []leader.Event {
+	w.pull()
+	return append([]leader.Event(nil), w.seen...)
+}
+
+// Term returns the term of the last Elected that has come. It fails the test if
+// there was none, and then returns nil.
+func (w *Watcher) Term() *leader.Term {
+	w.tb.Helper()
+	w.pull()
+	for i := len(w.seen) - 1; i >= 0; i-- {
+		if e, ok := w.seen[i].(leader.Elected); ok {
+			return e.Term
+		}
+	}
+	w.tb.Fatalf("leadertest: no Elected has come. What came:%s", list(w.seen))
+	return nil
+}
+
+func (w *Watcher) ignores(e leader.Event) bool {
+	for _, m := range w.ignored {
+		if m.matches(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// pull receives all that the candidate has to tell now. A candidate at rest has
+// put its events into the channel, as far as there is room.
+func (w *Watcher) pull() {
+	if w.clock != nil {
+		w.clock.Settle()
+	}
+	came := len(w.seen)
+	for w.receive(0) {
+	}
+	if w.full = len(w.seen)-came >= cap(w.source.Events()); w.full {
+		w.rummage()
+	}
+}
+
+// rummage gives whoever has more to send every chance to do so.
+func (w *Watcher) rummage() {
+	const chances = 2000
+	for i := 0; i < chances && !w.closed; i++ {
+		if w.receive(0) {
+			i = 0
+		}
+		runtime.Gosched()
+	}
+}
+
+// wait receives one more event, if one can still come without advancing the
+// clock.
+func (w *Watcher) wait() bool {
+	switch {
+	case w.clock == nil:
+		return w.receive(time.Minute)
+	case w.full:
+		return w.receive(time.Second)
+	default:
+		return false // pull had them all
+	}
+}
+
+// receive receives one event; with a limit it waits.
+func (w *Watcher) receive(limit time.Duration) bool {
+	if w.closed {
+		return false
+	}
+	var e leader.Event
+	open := true
+	if limit == 0 {
+		select {
+		case e, open = <-w.source.Events():
+		default:
+			return false
+		}
+	} else {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case e, open = <-w.source.Events():
+		case <-timer.C:
+			return false
+		}
+	}
+	if !open {
+		w.closed = true
+		return false
+	}
+	w.seen = append(w.seen, e)
+	return true
+}
+
+// list writes one per line.
+func list[T fmt.Stringer](of []T) string {
+	if len(of) == 0 {
+		return "\n\tnothing"
+	}
+	var b strings.Builder
+	for _, it := range of {
+		b.WriteString("\n\t" + it.String())
+	}
+	return b.String()
+}

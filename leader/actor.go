@@ -28,6 +28,7 @@ type actor struct {
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	term   *Term
 	faults map[string]inputKind // what was reported, and by which kind of reply
+	outage bool                 // reported, and nothing has succeeded since
 
 	feed       Feed
 	feedEnd    context.CancelFunc
@@ -116,8 +117,9 @@ func (a *actor) replied(m mail) {
 	}
 	a.cancel = nil
 	if m.in.err == nil {
+		a.outage = false
 		for text, kind := range a.faults {
-			if kind == m.in.kind {
+			if kind == m.in.kind || kind == inFeedLost && m.in.kind == inFeed {
 				delete(a.faults, text)
 			}
 		}
@@ -130,6 +132,7 @@ func (a *actor) step(in input, call chan error) {
 	if in.kind != inHeard {
 		in.dice = a.rng.Uint32()
 	}
+	next := a.m.counter + 1 // of the first write that knows of the input
 	fx := a.m.step(a.now(), in)
 	if fx.end != nil {
 		a.term.cancel(fx.end)
@@ -147,7 +150,7 @@ func (a *actor) step(in input, call chan error) {
 	if fx.request.kind != reqNone {
 		a.ask(fx.request)
 	}
-	a.answer(in, call, fx.denied)
+	a.answer(in, call, next, fx.denied)
 }
 
 // events makes events out of notes.
@@ -190,19 +193,25 @@ func (a *actor) begin(n note) *Term {
 }
 
 // isNews reports whether a fault has not been reported since the same kind of
-// request last succeeded. An outage is one fault, not one for every try.
+// request last succeeded. An outage is one fault, not one for every try, nor one
+// for every kind of request that fails.
 func (a *actor) isNews(in input, err error) bool {
 	if in.err == nil {
 		return true
 	}
 	text := err.Error()
-	if _, told := a.faults[text]; told {
+	_, told := a.faults[text]
+	if !told {
+		if a.faults == nil || len(a.faults) >= 16 {
+			a.faults = make(map[string]inputKind)
+		}
+		a.faults[text] = in.kind
+	}
+	unreachable := errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNoFeed)
+	if told || unreachable && a.outage {
 		return false
 	}
-	if a.faults == nil || len(a.faults) >= 16 {
-		a.faults = make(map[string]inputKind)
-	}
-	a.faults[text] = in.kind
+	a.outage = a.outage || unreachable
 	return true
 }
 
@@ -222,6 +231,7 @@ func (a *actor) publish() {
 	} else if a.m.shown.what == whatRecord && a.m.seen.revision != c.holder.Revision {
 		c.holder.date(a.m.seen)
 	}
+	c.holds = a.m.holds() && a.m.state != StateLeader
 }
 
 // holder is who holds the key, as far as it is shown.
@@ -290,7 +300,7 @@ func (a *actor) closeFeed() {
 }
 
 // answer answers the calls whose outcome is known.
-func (a *actor) answer(in input, call chan error, denied error) {
+func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	switch {
 	case call == nil:
 	case denied != nil:
@@ -298,7 +308,7 @@ func (a *actor) answer(in input, call chan error, denied error) {
 	case in.kind == inResign:
 		a.resigning = append(a.resigning, call)
 	case in.kind == inProclaim:
-		a.proclaimed = append(a.proclaimed, proclamation{call, a.m.term, a.m.counter + 1})
+		a.proclaimed = append(a.proclaimed, proclamation{call, a.m.term, next})
 	}
 	if a.m.leaving == staying {
 		for _, call := range a.resigning {

@@ -235,6 +235,9 @@ func (b *Bucket) failure(subject string, before, err error) error {
 		if denied := b.denied(subject, before); denied != nil {
 			return denied
 		}
+		if errors.Is(err, context.Canceled) { // the candidate gave it up; that text would mislead
+			return fmt.Errorf("%w: no reply on %s in time", ErrUnreachable, subject)
+		}
 		return fmt.Errorf("%w: no reply on %s: %w", ErrUnreachable, subject, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", ErrValueTooLarge, err)

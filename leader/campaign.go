@@ -33,6 +33,7 @@ type Candidate struct {
 	mu     sync.Mutex // for moments only
 	shown  shown
 	holder Holder
+	holds  bool // the holder is the candidate itself, without leading
 	err    error
 }
 
@@ -200,11 +201,12 @@ func (c *Candidate) IsLeader() bool {
 
 // Leader returns who is believed to lead, possibly the candidate itself, and
 // whether anybody does. The Holder of a key that is held by somebody who does
-// not lead (yet) comes with false.
+// not lead (yet), or by the candidate itself while it is fenced, comes with
+// false.
 func (c *Candidate) Leader() (Holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holder, c.holder.Leads()
+	return c.holder, c.holder.Leads() && !c.holds
 }
 
 // Proclaim changes the value that is published with the lease. It returns when

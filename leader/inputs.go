@@ -77,17 +77,17 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 func (m *machine) answered(now time.Time, in input, fx *effects) {
 	req := m.op
 	m.op, m.opLate = request{}, false
-	if errors.Is(in.err, ErrConnectionClosed) {
-		m.closed(now, fx)
-		return
-	}
-	var refused *RefusedError
-	if errors.As(in.err, &refused) {
-		m.refused(now, req, *refused, in.dice, fx)
-		return
-	}
+	fx.cancel = false // its time may have passed on the way in, but here is its reply
 	if in.err != nil {
-		m.failed(now, req, in, fx)
+		var refused *RefusedError
+		switch {
+		case errors.Is(in.err, ErrConnectionClosed):
+			m.closed(now, fx)
+		case errors.As(in.err, &refused):
+			m.refused(now, req, *refused, in.dice, fx)
+		default:
+			m.failed(now, req, in, fx)
+		}
 		return
 	}
 	switch in.kind {

@@ -119,8 +119,17 @@ func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *
 	if revision < m.seen.revision {
 		return // replaced since; the feed was faster
 	}
-	m.stored(now, sight{revision: revision, what: whatRecord, rec: req.rec}, req.write, m.opAt, fx)
+	w := req.write
+	if m.filledGap(w) {
+		w.ready = now.Add(m.unknownLease())
+	}
+	m.stored(now, sight{revision: revision, what: whatRecord, rec: req.rec}, w, m.opAt, fx)
 }
+
+// filledGap reports whether a write that was stored found no message, in a
+// bucket where that happens more than once: until it was stored others may have
+// come, led and been removed. So what was known when it was sent does not count.
+func (m *machine) filledGap(w write) bool { return w.win && w.cond == 0 && !m.settings.Sealed }
 
 // refused: the condition did not hold. It is not a loss yet: only another's
 // record, or none, is.
@@ -161,10 +170,8 @@ func (m *machine) recognise(now time.Time, s sight, fx *effects) {
 		w = write{} // gives no lease; renew first
 	case !known:
 		w = write{win: true, ready: now.Add(m.unknownLease())}
-	case w.win && w.cond == 0 && !m.settings.Sealed,
-		!w.win && m.state == StateCandidate && m.leaving == staying:
-		// The key has been empty at some time since: perhaps more than once, and
-		// others may have led between. Or a renewal after the loss of the key.
+	case m.filledGap(w), !w.win && m.state == StateCandidate && m.leaving == staying:
+		// The latter is a renewal that turns up after the loss of the key.
 		w.win = true
 		w.ready = now.Add(m.unknownLease())
 	}
@@ -183,6 +190,8 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		m.topToken = max(m.topToken, s.rec.termToken(s.revision))
 	}
 	if s.rec.phase == phaseReleased {
+		// The feed may have told of a successor before this reply came.
+		m.look, m.urgent = m.urgent && m.leaving != stopping, false
 		return
 	}
 	good := sent.Add(m.times.renewDeadline)
@@ -193,6 +202,12 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 	}
 	switch m.state {
 	case StateCandidate:
+		if !w.win && m.leaving != staying {
+			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
+		}
+		if m.leaving == resigning && now.Before(ready) {
+			m.leaving = staying // it must not release this one: others would lead at once
+		}
 		if m.leaving != staying {
 			m.ready = ready
 			return
@@ -200,7 +215,8 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		m.becomePending(now, ready, fx)
 	case StateFenced:
 		if m.draining || s.rec.phase == phaseLeading {
-			return // sent before the fence, or to keep the key while draining
+			m.urgent = !m.draining // sent before the fence; one that is sent now elects
+			return
 		}
 		m.becomePending(now, ready, fx)
 	case StateLeader:

@@ -55,10 +55,12 @@ func (o *outbox) sent() {
 
 // close leaves what fits for a later reader and closes the channel. If there is
 // more, it leaves out Observed and Faulted, then whole terms, the oldest first:
-// there is still one Deposed for every Elected.
+// there is still one Deposed for every Elected. So it takes back what is unread:
+// a term may have begun in the channel and ended in the backlog.
 func (o *outbox) close() {
 	o.flush()
 	if len(o.backlog) > 0 {
+		o.recall()
 		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool {
 			switch b.(type) {
 			case Observed, Faulted:
@@ -68,26 +70,55 @@ func (o *outbox) close() {
 			return false
 		})
 	}
-	for free := cap(o.ch) - len(o.ch); len(o.backlog) > free && o.dropTerm(); {
+	for len(o.backlog) > cap(o.ch) && o.dropOldest() {
 	}
 	o.flush()
 	close(o.ch)
 }
 
-// dropTerm removes the oldest term that lies wholly in the backlog.
-func (o *outbox) dropTerm() bool {
-	from := slices.IndexFunc(o.backlog, func(b Event) bool { _, ok := b.(Elected); return ok })
+// recall puts what nobody has read in front of the backlog. A reader that comes
+// between gets events that are older.
+func (o *outbox) recall() {
+	var unread []Event
+	for {
+		select {
+		case e := <-o.ch:
+			unread = append(unread, e)
+		default:
+			o.backlog = append(unread, o.backlog...)
+			return
+		}
+	}
+}
+
+// dropOldest removes the oldest term of which nothing has been read, or a
+// Pending that came to nothing.
+func (o *outbox) dropOldest() bool {
+	from := slices.IndexFunc(o.backlog, func(b Event) bool {
+		switch b.(type) {
+		case Pending, Elected:
+			return true
+		case Fenced, Deposed, Observed, Faulted:
+		}
+		return false
+	})
 	if from < 0 {
 		return false
 	}
-	to := from + slices.IndexFunc(o.backlog[from:], func(b Event) bool { _, ok := b.(Deposed); return ok })
-	if to < from {
-		return false
+	to := from
+	if _, pending := o.backlog[from].(Pending); pending {
+		to++
 	}
-	if from > 0 {
-		if _, ok := o.backlog[from-1].(Pending); ok {
-			from--
+	if to == len(o.backlog) {
+		to--
+	} else if _, elected := o.backlog[to].(Elected); !elected {
+		to--
+	} else {
+		n := slices.IndexFunc(o.backlog[to:], func(b Event) bool { _, ok := b.(Deposed); return ok })
+		if n < 0 {
+			return false
 		}
+		to += n
 	}
 	o.backlog = slices.Delete(o.backlog, from, to+1)
 	return true

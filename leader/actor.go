@@ -1,13 +1,13 @@
 package leader
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -29,11 +29,11 @@ type actor struct {
 	term   *Term
 	faults map[string]inputKind // what was reported, and by which kind of reply
 	outage bool                 // reported, and nothing has succeeded since
+	misfit string               // reported of the bucket's settings, which were answered
 
 	feed       Feed
-	feedEnd    context.CancelFunc
 	feedNumber uint64
-	stops      sync.WaitGroup // feeds on their way down
+	ownSession []byte // how the own session looks in a record
 
 	resigning  []chan error
 	proclaimed []proclamation
@@ -52,37 +52,39 @@ func (a *actor) now() time.Time { return a.base.Add(a.c.clock.Now().Sub(a.start)
 // outside turns an instant of the machine into one of the clock.
 func (a *actor) outside(t time.Time) time.Time { return a.start.Add(t.Sub(a.base)) }
 
-// run is the candidate's goroutine.
+// run is the candidate's goroutine. What it does stands in functions of its own,
+// so that thousands of candidates that wait do so on small stacks.
 func (a *actor) run(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: input{kind: inStop}}) })
+	stopped := context.AfterFunc(ctx, a.stop)
 	defer stopped()
-	a.step(input{kind: inTick}, nil)
+	a.tick()
 	for !a.m.done {
-		mails := a.c.box.takeOr(a.rest)
-		for _, m := range mails {
-			a.receive(m)
+		if a.read() {
+			continue
 		}
-		if len(mails) == 0 {
-			a.wait()
+		if ticked := a.wait(); ticked {
+			a.tick()
 		}
 	}
 	a.end()
 }
 
-// wait waits for mail or a tick, and hands out events meanwhile.
-func (a *actor) wait() {
-	for {
-		out, event := a.c.out.offer()
-		select {
-		case <-a.c.box.bell:
-			return
-		case <-a.timer.C():
-			a.step(input{kind: inTick}, nil)
-			return
-		case out <- event:
-			a.c.out.sent() // the timer stays armed as it is
-		}
+func (a *actor) stop() { a.c.box.put(mail{in: input{kind: inStop}}) }
+
+//go:noinline
+func (a *actor) tick() { a.step(input{kind: inTick}, nil) }
+
+// read takes the next mail, and reports whether there was any. If not, the timer
+// is armed and the actor must wait.
+//
+//go:noinline
+func (a *actor) read() bool {
+	var m mail
+	if !a.c.box.takeOr(&m, a.rest) {
+		return false
 	}
+	a.receive(&m)
+	return true
 }
 
 // rest arms the timer. It is the last thing before the actor waits.
@@ -94,34 +96,64 @@ func (a *actor) rest() {
 	a.timer.Reset(max(0, a.wake.Sub(a.now())))
 }
 
+// wait waits for mail or a tick, and hands out events meanwhile.
+func (a *actor) wait() (ticked bool) {
+	for {
+		out, event := a.c.out.offer()
+		select {
+		case <-a.c.box.bell:
+			return false
+		case <-a.timer.C():
+			return true
+		case out <- event:
+			a.c.out.sent() // the timer stays armed as it is
+		}
+	}
+}
+
 // receive takes one mail.
-func (a *actor) receive(m mail) {
+func (a *actor) receive(m *mail) {
 	switch m.in.kind {
-	case inRead, inWritten, inSettings, inFeed:
+	case inRead:
+		m.in.sight = sees(m.entry)
+		a.replied(m)
+	case inWritten, inSettings, inFeed:
 		a.replied(m)
 	case inHeard, inReconnected, inFeedLost, inClosed:
 		if m.from != a.feedNumber {
 			return // of a feed that was replaced
+		}
+		if m.in.kind == inHeard {
+			m.in.sight = a.hears(m.entry)
 		}
 	case inTick, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 	a.step(m.in, m.call)
 }
 
-// replied cleans up after the request in flight.
-func (a *actor) replied(m mail) {
-	if m.in.kind == inFeed && m.in.err == nil {
-		a.feed, a.feedEnd = m.feed, a.cancel
-	} else {
-		a.cancel()
+// hears decodes what the feed told. Of an own record no more is needed than whose
+// it is, and every renewal comes back as one.
+func (a *actor) hears(e Entry) sight {
+	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
+		return sees(e)
 	}
+	return sight{revision: e.Revision, what: whatRecord, rec: record{session: a.m.session}, created: e.Created.UnixNano()}
+}
+
+// replied cleans up after the request in flight.
+func (a *actor) replied(m *mail) {
+	a.cancel()
 	a.cancel = nil
-	if m.in.err == nil {
-		a.outage = false
-		for text, kind := range a.faults {
-			if kind == m.in.kind || kind == inFeedLost && m.in.kind == inFeed {
-				delete(a.faults, text)
-			}
+	if m.in.kind == inFeed {
+		a.feed = m.feed
+	}
+	if m.in.err != nil {
+		return
+	}
+	a.outage = false
+	for text, kind := range a.faults {
+		if kind == m.in.kind || kind == inFeedLost && m.in.kind == inFeed {
+			delete(a.faults, text)
 		}
 	}
 }
@@ -138,6 +170,9 @@ func (a *actor) step(in input, call chan error) {
 		a.term.cancel(fx.end)
 	}
 	events := a.events(in, fx)
+	if in.kind == inSettings && in.err == nil && a.m.settled {
+		a.misfit = ""
+	}
 	a.publish()
 	for _, e := range events {
 		a.log(e)
@@ -196,10 +231,15 @@ func (a *actor) begin(n note) *Term {
 // request last succeeded. An outage is one fault, not one for every try, nor one
 // for every kind of request that fails.
 func (a *actor) isNews(in input, err error) bool {
-	if in.err == nil {
-		return true
-	}
 	text := err.Error()
+	if in.err == nil {
+		if in.kind != inSettings || errors.Is(err, ErrRegressed) {
+			return true
+		}
+		told := a.misfit == text
+		a.misfit = text
+		return !told
+	}
 	_, told := a.faults[text]
 	if !told {
 		if a.faults == nil || len(a.faults) >= 16 {
@@ -253,17 +293,17 @@ func (a *actor) ask(req request) {
 			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
 		})
 	case reqFeed:
-		a.closeFeed()
 		a.feedNumber++
-		number := a.feedNumber
-		c.store.Watch(ctx, c.election, func(e FeedEvent) {
-			box.put(mail{in: feedInput(e), from: number})
+		number, instead := a.feedNumber, a.feed
+		a.feed = nil
+		c.store.Watch(ctx, c.election, instead, func(e FeedEvent) {
+			box.put(feedMail(e, number))
 		}, func(f Feed, err error) {
 			box.put(mail{in: input{kind: inFeed, err: err}, feed: f})
 		})
 	case reqRead:
 		c.store.Get(ctx, c.election, func(e Entry, err error) {
-			box.put(mail{in: input{kind: inRead, sight: sees(e), err: err}})
+			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
 		})
 	case reqWrite:
 		c.store.Update(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
@@ -273,30 +313,17 @@ func (a *actor) ask(req request) {
 	}
 }
 
-func feedInput(e FeedEvent) input {
+func feedMail(e FeedEvent, number uint64) mail {
+	m := mail{in: input{kind: inHeard}, entry: e.Entry, from: number}
 	switch {
 	case errors.Is(e.Err, ErrConnectionClosed):
-		return input{kind: inClosed}
+		m.in.kind = inClosed
 	case e.Err != nil:
-		return input{kind: inFeedLost, err: e.Err}
+		m.in.kind, m.in.err = inFeedLost, e.Err
 	case e.Reconnected:
-		return input{kind: inReconnected}
-	default:
-		return input{kind: inHeard, sight: sees(e.Entry)}
+		m.in.kind = inReconnected
 	}
-}
-
-// closeFeed does not wait: a connection whose link is stuck can hold it up.
-func (a *actor) closeFeed() {
-	if a.feed == nil {
-		return
-	}
-	feed, end := a.feed, a.feedEnd
-	a.feed, a.feedEnd = nil, nil
-	a.stops.Go(func() {
-		feed.Stop()
-		end()
-	})
+	return m
 }
 
 // answer answers the calls whose outcome is known.
@@ -334,18 +361,19 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 // end gives back what the candidate holds. The machine asks for nothing more.
 func (a *actor) end() {
 	for a.cancel != nil { // the store answers: the request was given up
-		mails := a.c.box.takeOr(func() { a.timer.Stop() })
-		for _, m := range mails {
-			a.last(m)
-		}
-		if len(mails) == 0 {
+		var m mail
+		if a.c.box.takeOr(&m, func() { a.timer.Stop() }) {
+			a.last(&m)
+		} else {
 			<-a.c.box.bell
 		}
 	}
-	a.closeFeed()
-	a.stops.Wait()
-	for _, m := range a.c.box.close() {
-		a.last(m)
+	if a.feed != nil {
+		a.feed.Stop()
+	}
+	left := a.c.box.close()
+	for i := range left {
+		a.last(&left[i])
 	}
 	for _, call := range a.resigning {
 		if a.m.holds() {
@@ -359,7 +387,7 @@ func (a *actor) end() {
 }
 
 // last takes mail that came too late to be acted on.
-func (a *actor) last(m mail) {
+func (a *actor) last(m *mail) {
 	switch m.in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		a.replied(m)

@@ -167,7 +167,7 @@ type watching struct {
 func watch(t *lab, b *Bucket, key string) watching {
 	t.Helper()
 	w := watching{told: make(chan FeedEvent, 1000)}
-	f, err := await(func(r func(Feed, error)) { b.Watch(t.Context(), key, func(e FeedEvent) { w.told <- e }, r) })
+	f, err := await(func(r func(Feed, error)) { b.Watch(t.Context(), key, nil, func(e FeedEvent) { w.told <- e }, r) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
 		wantErr(t, err, ErrNoBucket)
 		_, err = update(t.Context(), b, "a", "x", 0)
 		wantErr(t, err, ErrUnreachable) // nobody listens: that proves nothing
-		_, err = await(func(r func(Feed, error)) { b.Watch(t.Context(), "a", func(FeedEvent) {}, r) })
+		_, err = await(func(r func(Feed, error)) { b.Watch(t.Context(), "a", nil, func(FeedEvent) {}, r) })
 		wantErr(t, err, ErrNoBucket)
 	})
 }
@@ -211,7 +211,7 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 			t.Fatalf("another key: %v", err)
 		}
 		start := time.Now()
-		_, err := await(func(r func(Feed, error)) { deaf.Watch(t.Context(), "a", func(FeedEvent) {}, r) })
+		_, err := await(func(r func(Feed, error)) { deaf.Watch(t.Context(), "a", nil, func(FeedEvent) {}, r) })
 		wantErr(t, err, ErrPermission, `"natsleader.feed.E.a"`)
 		if d := time.Since(start); d != 0 {
 			t.Fatalf("took %v to notice", d)

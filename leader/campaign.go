@@ -125,7 +125,8 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 	a := &actor{
 		c: c, start: c.clock.Now(), timer: c.clock.NewTimer(-1),
 		rng: rand.New(rand.NewPCG(seed(p.id, election), 0)), values: context.WithoutCancel(ctx),
-		m: machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
+		ownSession: []byte(`"session":"` + p.session + `"`),
+		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
 	}
 	a.base = a.start.Round(0).UTC()
 	c.state.Store(uint32(StateCandidate))
@@ -172,8 +173,8 @@ func checkElection(name string) error {
 
 // Events returns the channel of events, in order. The candidate never waits for
 // a reader. Transitions are never dropped while it lives; Observed and Faulted
-// are coalesced when more than 64 events are unread. The channel is closed when
-// the candidate has stopped; what was unread can still be read, up to 64 events,
+// are coalesced when more than 32 events are unread. The channel is closed when
+// the candidate has stopped; what was unread can still be read, up to 32 events,
 // of which whole terms are left out, the oldest first, if there were more.
 func (c *Candidate) Events() <-chan Event { return c.out.ch }
 
@@ -279,6 +280,7 @@ func (c *Candidate) finish(err error) {
 // date takes what changes with every renewal.
 func (h *Holder) date(s sight) {
 	h.Revision = s.revision
+	h.Token = s.rec.termToken(s.revision) // of a pending holder it grows
 	h.Lease = s.rec.lease
 	h.Renewed = serverTime(s.created)
 	switch {
@@ -298,7 +300,7 @@ func holderOf(s sight) Holder {
 		return Holder{}
 	}
 	h := Holder{
-		ID: s.rec.id, Token: s.rec.termToken(s.revision), Pending: s.rec.phase == phasePending,
+		ID: s.rec.id, Pending: s.rec.phase == phasePending,
 	}
 	if s.rec.value != "" {
 		h.Value = []byte(s.rec.value)

@@ -154,7 +154,9 @@
 // For the election a in the bucket E; with a JetStream domain or API prefix, the
 // subjects that begin with $JS.API begin with that prefix instead, and $KV.E.a
 // is preceded by it. A client also subscribes to its inboxes, _INBOX.> unless
-// set otherwise.
+// set otherwise; who may subscribe to the inboxes of others reads the replies to
+// them, so give clients that must not read one another a prefix each
+// (nats.CustomInboxPrefix).
 //
 //	candidate      publish    $JS.API.STREAM.INFO.KV_E
 //	               publish    $JS.API.DIRECT.GET.KV_E.$KV.E.a
@@ -164,8 +166,8 @@
 //	               publish    $JS.API.CONSUMER.DELETE.KV_E.*
 //	observer       the same without $KV.E.a
 //
-// In a sealed bucket a client with these permissions can neither read, write,
-// wipe nor hear another election. Nobody needs permission to publish to
+// In a sealed bucket a client with these permissions, and inboxes of its own, can
+// neither read, write, wipe nor hear another election. Nobody needs permission to publish to
 // natsleader.feed.> and nobody should have it: who may forge a released record
 // on the feed of a key can make a waiting candidate believe it. The subject
 // natsleader.ask.<bucket>.<election> is reserved for requests to the holder.

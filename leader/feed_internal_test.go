@@ -228,8 +228,8 @@ func TestNoGoroutineOutlivesTheLastStop(tt *testing.T) {
 			stops.Go(w.Stop)
 		}
 		stops.Wait()
-		if len(b.hub.feeds) != 0 {
-			t.Fatalf("%d feeds are left", len(b.hub.feeds))
+		if len(b.hub.sources) != 0 {
+			t.Fatalf("%d feeds are left", len(b.hub.sources))
 		}
 	}
 	goleak.VerifyNone(t, before)
@@ -242,7 +242,7 @@ func TestNothingIsDeliveredAfterStop(t *testing.T) {
 		var mu sync.Mutex
 		stopped, late := false, false
 		f, err := await(func(r func(Feed, error)) {
-			b.Watch(t.Context(), "a", func(FeedEvent) {
+			b.Watch(t.Context(), "a", nil, func(FeedEvent) {
 				mu.Lock()
 				defer mu.Unlock()
 				late = late || stopped
@@ -304,7 +304,7 @@ func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
 			"get":      func(ctx context.Context) error { _, err := getFrom(ctx, b, "a"); return err },
 			"update":   func(ctx context.Context) error { _, err := update(ctx, b, "a", "x", 0); return err },
 			"watch": func(ctx context.Context) error {
-				_, err := await(func(r func(Feed, error)) { b.Watch(ctx, "a", func(FeedEvent) {}, r) })
+				_, err := await(func(r func(Feed, error)) { b.Watch(ctx, "a", nil, func(FeedEvent) {}, r) })
 				return err
 			},
 		} {

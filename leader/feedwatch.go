@@ -18,21 +18,21 @@ import (
 // goroutines, and stops with a request that waits for its reply. A candidate
 // notices a deaf feed sooner and opens another, so that no heartbeat, and no
 // permission for flow control, is needed.
-func (f *feed) consume(ctx context.Context, stored string) error {
-	b := f.bucket
+func (s *source) consume(ctx context.Context) error {
+	b, stored := s.bucket, s.bucket.pre+s.key
 	inbox := b.nc.NewInbox()
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:]
-	_, err := f.listen(inbox, func(m *nats.Msg) {
+	_, err := s.listen(inbox, func(m *nats.Msg) {
 		meta, err := m.Metadata()
 		if err != nil || meta.Stream != b.stream || meta.Consumer != name || m.Subject != stored {
 			return
 		}
-		f.tell(FeedEvent{Entry: newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)})
+		s.tell(FeedEvent{Entry: newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)})
 	})
 	if err != nil {
 		return err
 	}
-	f.setConsumer(name) // from here on it may exist, whatever the reply
+	s.setConsumer(name) // from here on it may exist, whatever the reply
 	before := b.nc.LastError()
 	_, err = b.js.CreatePushConsumer(undated{ctx}, b.stream, jetstream.ConsumerConfig{
 		Name:           name,
@@ -48,37 +48,48 @@ func (f *feed) consume(ctx context.Context, stored string) error {
 		return b.denied(inbox, before)
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		f.setConsumer("")
+		s.setConsumer("")
 		return b.refusal(api)
 	}
-	return b.failure(b.api+"CONSUMER.CREATE."+b.stream+"."+name+"."+stored, before, err)
+	// The name is another with every try; what is told must not be, or it would
+	// be told every time.
+	subject := b.api + "CONSUMER.CREATE." + b.stream + "."
+	err = b.failure(subject+name+"."+stored, before, err)
+	switch every := subject + "*." + stored; {
+	case errors.Is(err, ErrPermission) && strings.Contains(err.Error(), subject+name):
+		return fmt.Errorf("%w: %w for Publish to %q", ErrPermission, nats.ErrPermissionViolation, every)
+	case errors.Is(err, ErrUnreachable) && strings.Contains(err.Error(), subject+name):
+		return fmt.Errorf("%w: no reply on %s", ErrUnreachable, every)
+	}
+	return err
 }
 
-func (f *feed) setConsumer(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.consumer = name
+func (s *source) setConsumer(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.consumer = name
 }
 
 // orphaned ends a watch feed after the connection was away: the server deletes
 // a consumer that nobody has listened to for 5s, or has lost it with its own
 // memory.
-func (f *feed) orphaned() {
-	f.mu.Lock()
-	watches := f.consumer != ""
-	f.mu.Unlock()
+func (s *source) orphaned() {
+	s.mu.Lock()
+	watches := s.consumer != ""
+	s.mu.Unlock()
 	if watches {
-		f.tell(FeedEvent{Err: fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)})
+		s.bucket.hub.distrust(s)
+		s.tell(FeedEvent{Err: fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)})
 	}
 }
 
 // deleteConsumer asks the server to, and does not wait for its answer: a
 // consumer to which nobody listens goes away by itself.
-func (f *feed) deleteConsumer() {
-	f.mu.Lock()
-	name := f.consumer
-	f.mu.Unlock()
-	b := f.bucket
+func (s *source) deleteConsumer() {
+	s.mu.Lock()
+	name := s.consumer
+	s.mu.Unlock()
+	b := s.bucket
 	if name == "" || b.connected() != nil {
 		return
 	}

@@ -144,7 +144,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 	} else {
 		m.fails = 0
 	}
-	if m.settings.LastRevision < req.revision {
+	if m.settings.LastRevision < max(req.revision, m.gone) {
 		m.regress(now, fx)
 	}
 }

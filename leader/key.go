@@ -83,7 +83,7 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 		}
 	}
 	switch {
-	case s.revision <= m.seen.revision || s.what == whatNothing:
+	case s.revision <= max(m.seen.revision, m.gone) || s.what == whatNothing:
 	case m.holds():
 		m.urgent = m.urgent || !mine
 	case mine:
@@ -103,7 +103,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	case m.seen.what == whatUnseen:
 		m.fails = 0
 		m.find(now, s, fx)
-	case s.revision < m.seen.revision:
+	case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:
 		// Late, or from a replica that lags. Whoever holds the key asks the
 		// stream's leader by renewing; a candidate whose write was refused
 		// without a revision asks it for the settings.
@@ -111,7 +111,9 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		m.settled = m.settled && m.fails == 0
 		m.pace(now, in.dice)
 	case s.revision == m.seen.revision:
-		m.fails = 0
+		if !m.urgent || !m.holds() {
+			m.fails = 0 // or else its writes go on failing: pause between them
+		}
 		if !s.same(m.seen) && s.revision == req.revision {
 			m.regress(now, fx) // the same number for another write
 		}
@@ -140,6 +142,9 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 		s.rec.since = m.seen.began(s) // seen when it began; the holder itself did not hear of it
 	}
 	held := m.holds()
+	if s.what == whatNothing {
+		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing
+	}
 	m.seen, m.seenAt = s, now
 	switch s.what {
 	case whatRecord:
@@ -182,7 +187,7 @@ func (m *machine) regress(now time.Time, fx *effects) {
 	m.fault(ErrRegressed, fx)
 	m.floor = now.Add(m.unknownLease())
 	m.lose(ErrRegressed, fx)
-	m.seen, m.seenAt = sight{}, time.Time{}
+	m.seen, m.seenAt, m.gone = sight{}, time.Time{}, 0
 	m.look = true
 }
 
@@ -209,7 +214,10 @@ func (m *machine) showing(now time.Time) shown {
 		return shown{what: whatForeign}
 	case m.seen.held() && (m.holds() || now.Before(m.lapse())):
 		r := m.seen.rec
-		return shown{whatRecord, r.id, r.session, r.termToken(m.seen.revision), r.phase == phasePending, r.value}
+		if r.phase == phasePending { // its token grows with every renewal, and is no news
+			return shown{what: whatRecord, id: r.id, session: r.session, pending: true, value: r.value}
+		}
+		return shown{what: whatRecord, id: r.id, session: r.session, token: r.termToken(m.seen.revision), value: r.value}
 	default:
 		return shown{what: whatNothing}
 	}

@@ -110,7 +110,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 // acknowledged: the write in flight was stored at revision. Its lease counts
 // from when it was sent.
 func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *effects) {
-	if revision <= req.revision {
+	if revision <= max(req.revision, m.gone) {
 		m.regress(now, fx)
 		return
 	}
@@ -135,7 +135,7 @@ func (m *machine) filledGap(w write) bool { return w.win && w.cond == 0 && !m.se
 // record, or none, is.
 func (m *machine) refused(now time.Time, req request, r RefusedError, dice uint32, fx *effects) {
 	switch {
-	case r.Named && r.Actual < req.revision && (r.Actual > 0 || m.settings.Sealed):
+	case r.Named && r.Actual < max(req.revision, m.gone) && (r.Actual > 0 || m.settings.Sealed):
 		m.regress(now, fx)
 	case m.seen.revision > req.revision: // the feed has told already
 	case r.Named && r.Actual < req.revision:

@@ -4,10 +4,11 @@ import "sync"
 
 // mail is one thing that reaches the actor.
 type mail struct {
-	in   input
-	feed Feed       // inFeed: what was opened
-	from uint64     // inHeard and others of a feed: which feed tells
-	call chan error // of a call that waits for an answer
+	in    input
+	entry Entry      // inHeard, inRead: becomes the input's sight
+	feed  Feed       // inFeed: what was opened
+	from  uint64     // inHeard and others of a feed: which feed tells
+	call  chan error // of a call that waits for an answer
 }
 
 // mailbox brings everything but ticks to the actor. Putting something in never
@@ -15,8 +16,8 @@ type mail struct {
 // box empty, so that a fake clock sees it at rest only when it is.
 type mailbox struct {
 	mu     sync.Mutex
-	mails  []mail
-	spare  []mail
+	mails  []mail // the first taken have been taken
+	taken  int
 	bell   chan struct{}
 	wake   func() // tells a fake clock that the actor has work; may be nil
 	closed bool
@@ -29,9 +30,9 @@ func (b *mailbox) put(m mail) bool {
 	if b.closed {
 		return false
 	}
-	if n := len(b.mails); n > 0 && m.in.kind == inHeard && b.mails[n-1].in.kind == inHeard && b.mails[n-1].from == m.from {
+	if n := len(b.mails); n > b.taken && m.in.kind == inHeard && b.mails[n-1].in.kind == inHeard && b.mails[n-1].from == m.from {
 		// Nobody needs the older of two revisions.
-		if m.in.sight.revision > b.mails[n-1].in.sight.revision {
+		if m.entry.Revision > b.mails[n-1].entry.Revision {
 			b.mails[n-1] = m
 		}
 	} else {
@@ -47,22 +48,25 @@ func (b *mailbox) put(m mail) bool {
 	return true
 }
 
-// takeOr returns what has come in. If there is nothing it calls rest, under the
-// lock.
-func (b *mailbox) takeOr(rest func()) []mail {
+// takeOr takes the next mail into m. If there is none it calls rest, under the
+// lock, and returns false.
+func (b *mailbox) takeOr(m *mail, rest func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
 	case <-b.bell: // rung for what is taken now; it must not wake the actor again
 	default:
 	}
-	if len(b.mails) == 0 {
+	if b.taken == len(b.mails) {
 		rest()
-		return nil
+		return false
 	}
-	taken := b.mails
-	b.mails, b.spare = b.spare[:0], taken
-	return taken
+	*m = b.mails[b.taken]
+	b.mails[b.taken] = mail{}
+	if b.taken++; b.taken == len(b.mails) {
+		b.mails, b.taken = b.mails[:0], 0
+	}
+	return true
 }
 
 // close returns what is left; nothing comes in any more.
@@ -70,5 +74,5 @@ func (b *mailbox) close() []mail {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	return b.mails
+	return b.mails[b.taken:]
 }

@@ -1,6 +1,9 @@
 package leader
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Observe tells who holds the key of an election: at once when it is known, nil
 // holder included, and again whenever it changes, until ctx ends and the channel
@@ -42,7 +45,8 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 // the answer may come from a replica that lags.
 //
 // Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission],
-// [ErrUnreachable], [ErrConnectionClosed] and that of ctx.
+// [ErrUnreachable], [ErrConnectionClosed] and that of ctx. A permission that is
+// missing is told when ctx ends.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	if err := checkElection(election); err != nil {
 		return Holder{}, err
@@ -56,7 +60,7 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	got := <-answers // soon after ctx has ended, at the latest
 	if got.err != nil {
 		if ctx.Err() != nil {
-			return Holder{}, ctx.Err()
+			return Holder{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
 		}
 		return Holder{}, got.err
 	}

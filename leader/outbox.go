@@ -5,7 +5,7 @@ import "slices"
 // outboxSize is how many events may be unread before they are held back in the
 // candidate, where Observed and Faulted are coalesced. As many survive the end
 // of the candidate.
-const outboxSize = 64
+const outboxSize = 32
 
 // outbox hands events to a reader that nobody waits for.
 type outbox struct {

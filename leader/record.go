@@ -97,9 +97,10 @@ func (r record) encode() []byte {
 		w.Binary = base64.StdEncoding.EncodeToString([]byte(r.value))
 	}
 	var b bytes.Buffer
+	b.Grow(256)
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(w); err != nil {
+	enc.SetEscapeHTML(false) // people read it
+	if err := enc.Encode(&w); err != nil {
 		panic(err) // strings, numbers and a time in range
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))

@@ -34,6 +34,7 @@ type machine struct {
 	// The key.
 	seen     sight         // the newest revision known
 	seenAt   time.Time     // when it was received
+	gone     uint64        // revisions up to this one were removed without a marker
 	lookedAt time.Time     // when a read last came back
 	look     bool          // a read is needed before anything is concluded
 	silent   bool          // the read in flight is made because the feed is silent

@@ -30,8 +30,10 @@ type Store interface {
 	// even much later.
 	Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error))
 	// Watch opens a feed: from its reply on, deliver is called, one call at a
-	// time, with what becomes known of the key. deliver never blocks.
-	Watch(ctx context.Context, key string, deliver func(FeedEvent), reply func(Feed, error))
+	// time, with what becomes known of the key. deliver never blocks. If instead
+	// is not nil, it is a feed that has ended or was found deaf: Watch stops it,
+	// and opens one that has nothing to do with it. ctx is for the opening only.
+	Watch(ctx context.Context, key string, instead Feed, deliver func(FeedEvent), reply func(Feed, error))
 }
 
 // Feed is an open feed. It may lose messages: a feed is a hint.

@@ -178,7 +178,7 @@ func (c *client) watch(ctx context.Context) {
 				c.add("%s hears: %d %q %t %t %v", c.name, e.Entry.Revision, e.Entry.Value, e.Entry.Marker, e.Reconnected, e.Err)
 			})
 		}
-		c.store.Watch(ctx, "k", deliver, func(f leader.Feed, err error) {
+		c.store.Watch(ctx, "k", nil, deliver, func(f leader.Feed, err error) {
 			c.send(func() { c.feed = f; c.add("%s watches: %v", c.name, err) })
 		})
 	})

@@ -120,8 +120,11 @@ func (l *Link) Update(ctx context.Context, key string, value []byte, revision ui
 
 // Watch opens a feed. It tells what is stored from then on, and nothing of what
 // was there before.
-func (l *Link) Watch(ctx context.Context, key string, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+func (l *Link) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
 	s := l.store
+	if instead != nil {
+		instead.Stop()
+	}
 	f := &feed{link: l, key: key, deliver: deliver}
 	fail := func(err error) {
 		f.Stop() // the store may have opened it

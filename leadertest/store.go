@@ -135,8 +135,8 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, revision u
 }
 
 // Watch is that of Link("").
-func (s *Store) Watch(ctx context.Context, key string, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
-	s.Link("").Watch(ctx, key, deliver, reply)
+func (s *Store) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+	s.Link("").Watch(ctx, key, instead, deliver, reply)
 }
 
 // Requests returns what was asked on all links together.

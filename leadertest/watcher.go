@@ -22,7 +22,7 @@ type Source interface {
 
 // Watcher reads the events of a candidate for a test. It is its only reader and
 // reads only when it is asked: without a goroutine, and therefore always the
-// same. A candidate coalesces Observed and Faulted when more than 64 events are
+// same. A candidate coalesces Observed and Faulted when more than 32 events are
 // unread, so a test of many events calls Expect now and then.
 //
 // A Watcher belongs to the goroutine of the test.

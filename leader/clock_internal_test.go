@@ -1,0 +1,152 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// "The system clock counts the time that the host was suspended": what was
+// asleep before counts, and never less than before.
+func TestTheSystemClockCountsTheTimeAsleep(t *testing.T) {
+	c := SystemClock().(*systemClock)
+	before := c.Now()
+	c.slept.Store(int64(time.Hour))
+	if gained := c.Now().Sub(before); gained < time.Hour || gained > time.Hour+time.Minute {
+		t.Errorf("after an hour asleep the clock has gone on by %v", gained)
+	}
+}
+
+// On waking up, the wall clock has moved against the monotonic one: that is when
+// the time asleep is read again.
+func TestTheTimeAsleepIsReadWhenTheWallClockHasMoved(t *testing.T) {
+	c := SystemClock().(*systemClock)
+	c.slept0 = sleptNow() - time.Hour // as if the host had slept for an hour since
+	before := c.Now()
+	if c.slept.Load() != 0 {
+		t.Fatal("the time asleep was read without a reason")
+	}
+	c.drift.Store(int64(-time.Hour)) // as if the wall clock had been an hour behind
+	gained := c.Now().Sub(before)
+	if gained < time.Hour || gained > time.Hour+time.Minute {
+		t.Errorf("the clock has gone on by %v", gained)
+	}
+	c.drift.Store(int64(time.Hour))
+	c.slept0 = sleptNow() // a later reading that is less
+	if again := c.Now().Sub(before); again < gained {
+		t.Errorf("the clock went back by %v", gained-again)
+	}
+}
+
+func TestASuspensionIsNeverNegative(t *testing.T) {
+	if first, second := sleptNow(), sleptNow(); first < 0 || second < first-divergence {
+		t.Errorf("%v, then %v", first, second)
+	}
+}
+
+func TestATimerThatIsNotArmedDoesNotFire(t *testing.T) {
+	timer := SystemClock().NewTimer(-1)
+	select {
+	case <-timer.C():
+		t.Error("it fired")
+	default:
+	}
+	timer.Reset(0)
+	<-timer.C()
+}
+
+// stillClock stands where it is put.
+type stillClock struct{ now time.Time }
+
+func (c *stillClock) Now() time.Time               { return c.now }
+func (c *stillClock) NewTimer(time.Duration) Timer { panic("no timer") }
+
+func newTerm(t *testing.T, clock Clock) *Term {
+	t.Helper()
+	term := &Term{token: 3, clock: clock, start: clock.Now(), release: func() {}}
+	term.ctx, term.cancel = context.WithCancelCause(t.Context())
+	term.until.Store(int64(10 * time.Second))
+	return term
+}
+
+// "A process that was paused finds its lease over by the clock before it acts".
+func TestTermErrAsksTheClock(t *testing.T) {
+	clock := &stillClock{now: time.Unix(100, 0)}
+	term := newTerm(t, clock)
+	clock.now = clock.now.Add(10*time.Second - 1)
+	if err := term.Err(); err != nil || term.Remaining() != 1 {
+		t.Errorf("just before the deadline: %v, %v", err, term.Remaining())
+	}
+	clock.now = clock.now.Add(1)
+	if err := term.Err(); !errors.Is(err, ErrLeaseExpired) || term.Remaining() != 0 || term.Context().Err() != nil {
+		t.Errorf("at the deadline: %v, %v", err, term.Remaining())
+	}
+	term.cancel(ErrResigned)
+	if err := term.Err(); !errors.Is(err, ErrResigned) || term.Remaining() != 0 {
+		t.Errorf("after its end: %v, %v", err, term.Remaining())
+	}
+}
+
+func TestAskingATermAllocatesNothing(t *testing.T) {
+	term := newTerm(t, SystemClock())
+	if n := testing.AllocsPerRun(1000, func() {
+		if term.Err() != nil || term.Token() != 3 {
+			t.Fatal("it is over")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// The state machine renews, and hears of the renewals of others, without
+// garbage.
+func TestARenewalAllocatesNothing(t *testing.T) {
+	s := script{t: t, wrote: map[uint64]record{}}
+	s.begin([]string{"sealed", "maxlease=15s"})
+	leads := s.m
+	now := scriptOrigin
+	leads.step(now, input{kind: inRead, sight: sight{what: whatNothing}})
+	revision := uint64(5)
+	leads.step(now, input{kind: inWritten, revision: revision})
+	if n := testing.AllocsPerRun(1000, func() {
+		now = now.Add(2500 * time.Millisecond)
+		if fx := leads.step(now, input{kind: inTick}); fx.request.kind != reqWrite {
+			t.Fatal("it does not renew")
+		}
+		revision++
+		leads.step(now, input{kind: inWritten, revision: revision})
+	}); n != 0 || leads.state != StateLeader {
+		t.Errorf("a leader makes %v allocations", n)
+	}
+
+	waits := s.m
+	now = scriptOrigin
+	held := sight{revision: 5, what: whatRecord, rec: someRecord()}
+	waits.step(now, input{kind: inRead, sight: held})
+	if n := testing.AllocsPerRun(1000, func() {
+		now = now.Add(2500 * time.Millisecond)
+		held.revision++
+		if fx := waits.step(now, input{kind: inHeard, sight: held}); fx.request.kind != reqNone {
+			t.Fatal("it asks for something")
+		}
+	}); n != 0 {
+		t.Errorf("a candidate that waits makes %v allocations", n)
+	}
+}
+
+// "Its state is a plain value: to copy it is to copy the machine, and equal
+// machines compare equal".
+func TestAMachineIsAPlainValue(t *testing.T) {
+	s := script{t: t, wrote: map[uint64]record{}}
+	s.begin([]string{"sealed", "maxlease=15s"})
+	a, b := s.m, s.m
+	a.step(scriptOrigin, input{kind: inRead, sight: sight{what: whatNothing}})
+	if a == b || b != s.m {
+		t.Error("a copy is not independent")
+	}
+	b.step(scriptOrigin, input{kind: inRead, sight: sight{what: whatNothing}})
+	if a != b {
+		t.Error("the same input made two machines different")
+	}
+}

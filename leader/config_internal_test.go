@@ -1,0 +1,109 @@
+package leader
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noStore is never asked for anything.
+type noStore struct{ Store }
+
+// "A setting that contradicts another is refused by name and relation".
+func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		cfg  Config
+		kind error
+		text string
+	}{
+		{Config{LeaseDuration: -s}, ErrInvalidConfig, "LeaseDuration -1s is negative"},
+		{Config{RenewDeadline: -s}, ErrInvalidConfig, "RenewDeadline -1s is negative"},
+		{Config{RenewInterval: -s}, ErrInvalidConfig, "RenewInterval -1s is negative"},
+		{Config{PendingPeriod: -s}, ErrInvalidConfig, "PendingPeriod -1s is negative"},
+		{Config{DrainTimeout: -s}, ErrInvalidConfig, "DrainTimeout -1s is negative"},
+		{Config{LeaseDuration: 10 * s, RenewDeadline: 12 * s}, ErrInvalidConfig, "RenewDeadline 12s is not less than LeaseDuration 10s"},
+		{Config{LeaseDuration: 10 * s, RenewDeadline: 10 * s}, ErrInvalidConfig, "RenewDeadline 10s is not less than LeaseDuration 10s"},
+		{Config{RenewDeadline: 8 * s, RenewInterval: 8 * s}, ErrInvalidConfig, "RenewInterval 8s is not less than RenewDeadline 8s"},
+		{Config{LeaseDuration: 10 * s, RenewInterval: 11 * s}, ErrInvalidConfig, "RenewInterval 11s is not less than LeaseDuration 10s"},
+		{Config{LeaseDuration: time.Microsecond}, ErrInvalidConfig, "LeaseDuration 1µs is less than 1ms"},
+		{Config{LeaseDuration: 9000 * time.Hour}, ErrInvalidConfig, "LeaseDuration 9000h0m0s is more than 8784h0m0s"},
+		{Config{MinToken: maxToken}, ErrInvalidConfig, "MinToken 9223372036854775807 is not less than 9223372036854775807"},
+		{Config{Value: make([]byte, MaxValueSize+1)}, ErrValueTooLarge, "Value of 65537 bytes is more than MaxValueSize 65536"},
+		{Config{ID: strings.Repeat("x", maxIDLength+1)}, ErrInvalidConfig, "ID of 257 bytes is more than 256"},
+	} {
+		candidate, err := Campaign(t.Context(), noStore{}, "e", c.cfg)
+		if candidate != nil || !errors.Is(err, c.kind) || !strings.HasSuffix(err.Error(), ": "+c.text) {
+			t.Errorf("got %v, want %v: %s", err, c.kind, c.text)
+		}
+	}
+}
+
+func TestElectionsAreNamedByTheRulesOfKVKeys(t *testing.T) {
+	for _, name := range []string{"", ".", ".a", "a.", "a..b", "a b", "a*", "a.>", "é", "a\n"} {
+		if err := checkElection(name); !errors.Is(err, ErrInvalidConfig) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"a", "A9", "a.b", "a/b=c_d-e"} {
+		if err := checkElection(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if _, err := Campaign(t.Context(), nil, "e", Config{}); !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("without a store: %v", err)
+	}
+}
+
+// The defaults, as the fields of Config document them.
+func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		want durations
+		set  Settings
+		got  durations
+	}{
+		{durations{}, Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond}},
+		{durations{}, Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s}},
+		{durations{}, Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s}},
+		{durations{}, Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s}},
+		{durations{}, Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond}},
+		{durations{lease: 12 * s, renewDeadline: 2 * s}, Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s}},
+	} {
+		if got, err := c.want.resolve(c.set); err != nil || got != c.got {
+			t.Errorf("%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)
+		}
+	}
+}
+
+// Found out only when the bucket is known.
+func TestARelationToADefaultIsNamedToo(t *testing.T) {
+	_, err := durations{renewDeadline: 20 * time.Second}.resolve(Settings{})
+	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than LeaseDuration 15s") {
+		t.Error(err)
+	}
+	_, err = durations{renewInterval: 13 * time.Second}.resolve(Settings{})
+	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewInterval 13s is not less than RenewDeadline 12s") {
+		t.Error(err)
+	}
+}
+
+// "A bucket whose TTL or MaxLease is shorter than the lease is refused".
+func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
+	d := durations{lease: 15 * time.Second}
+	for _, c := range []struct {
+		set  Settings
+		text string
+	}{
+		{Settings{}, ""},
+		{Settings{MaxLease: 15 * time.Second, TTL: 15 * time.Second}, ""},
+		{Settings{MaxLease: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's MaxLease 14s"},
+		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
+	} {
+		err := d.fit(c.set)
+		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrUnfit) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
+			t.Errorf("in %+v: %v", c.set, err)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// source is what the feeds of one key have in common: a subscription, with a
+// goroutine of nats.go, and for a watch feed a consumer.
+type source struct {
+	bucket *Bucket
+	key    string
+
+	opened    chan struct{} // closed when it is known whether it works
+	err       error         // set before opened is closed, as is abandoned
+	abandoned bool          // it does not work because its opener gave up
+
+	sub    *nats.Subscription
+	exited chan struct{} // closed when the subscription's goroutine is about to end; nil: there is none
+
+	mu       sync.Mutex
+	feeds    map[*feed]struct{}
+	consumer string // on the server; empty: none
+}
+
+// open opens the source for everybody who has joined.
+func (s *source) open(ctx context.Context, conf jetstream.StreamConfig) {
+	if prefix, ok := s.bucket.feedOf(conf); ok {
+		s.err = s.subscribe(ctx, prefix+"."+s.key)
+	} else {
+		s.err = s.consume(ctx)
+	}
+	if s.err != nil {
+		s.abandoned = ctx.Err() != nil
+		s.bucket.hub.distrust(s)
+	}
+	close(s.opened)
+}
+
+// tell tells every feed.
+func (s *source) tell(ev FeedEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f := range s.feeds {
+		f.tell(ev)
+	}
+}
+
+// subscribe opens a republish feed: a plain subscription.
+func (s *source) subscribe(ctx context.Context, subject string) error {
+	stream, stored := s.bucket.stream, s.bucket.pre+s.key
+	before, err := s.listen(subject, func(m *nats.Msg) {
+		if e, ok := storedEntry(m, stream, stored); ok {
+			s.tell(FeedEvent{Entry: e})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	// A denied subscription looks alive. The server has answered it before it
+	// answers the ping.
+	if err := s.bucket.nc.FlushWithContext(undated{ctx}); err != nil {
+		return s.bucket.failure(subject, before, err)
+	}
+	return s.bucket.denied(subject, before)
+}
+
+// listen subscribes, and returns the last error of the connection from before.
+func (s *source) listen(subject string, handle nats.MsgHandler) (before, err error) {
+	b := s.bucket
+	if err = b.connected(); err != nil {
+		return nil, err
+	}
+	before = b.nc.LastError()
+	s.sub, err = b.nc.Subscribe(subject, handle)
+	if err != nil {
+		return before, b.failure(subject, before, err)
+	}
+	exited := make(chan struct{})
+	s.sub.SetClosedHandler(func(string) { close(exited) })
+	if !s.sub.IsValid() {
+		// Closed before the handler was there: it may never be called.
+		return before, fmt.Errorf("%w: the connection was lost while subscribing to %s", ErrUnreachable, subject)
+	}
+	s.exited = exited
+	return before, nil
+}
+
+// reconnected tells that the connection is back. nats.go subscribes anew
+// before anything else is sent, so that whoever looks now misses nothing
+// afterwards.
+func (s *source) reconnected() {
+	s.tell(FeedEvent{Reconnected: true})
+	s.orphaned()
+}
+
+// close ends the subscription and the consumer.
+func (s *source) close() {
+	if s.sub != nil {
+		err := s.sub.Unsubscribe()
+		if s.exited != nil && !errors.Is(err, nats.ErrConnectionDraining) { // a drain ends it in its own time
+			<-s.exited
+		}
+	}
+	s.deleteConsumer()
+}
+
+// undated is a context whose end is not a matter of a deadline. nats.go asks
+// for one where it has another way to bound a request (FlushWithContext), or
+// sets one of its own by the system clock (jetstream).
+type undated struct {
+	context.Context //nolint:containedctx // it is a context
+}
+
+// Deadline returns a time that does not come.
+func (undated) Deadline() (time.Time, bool) { return time.Unix(1<<40, 0), true }
+
+// hub keeps the sources of a bucket, and hears for all of them what becomes of
+// the connection, in one goroutine that runs while there is a feed.
+type hub struct {
+	mu      sync.Mutex
+	sources map[*source]struct{}
+	trusted map[string]*source // by key: the one to join
+	status  chan nats.Status
+	ended   chan struct{}
+}
+
+// join makes f a feed of the key, and reports whether it is the first of its
+// source and has to open it.
+func (h *hub) join(b *Bucket, key string, f *feed) (first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sources) == 0 {
+		h.sources, h.trusted = make(map[*source]struct{}), make(map[string]*source)
+		h.status, h.ended = b.nc.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
+		go h.listen(b, h.status, h.ended)
+	}
+	s := h.trusted[key]
+	if first = s == nil; first {
+		s = &source{bucket: b, key: key, opened: make(chan struct{}), feeds: make(map[*feed]struct{})}
+		h.sources[s] = struct{}{}
+		h.trusted[key] = s
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds[f] = struct{}{}
+	f.source = s
+	return first
+}
+
+// distrust keeps new feeds away from a source that was found deaf or has ended.
+func (h *hub) distrust(s *source) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.trusted[s.key] == s {
+		delete(h.trusted, s.key)
+	}
+}
+
+// leave takes f away from its source, and ends the source with its last feed.
+func (h *hub) leave(f *feed) {
+	s := f.source
+	h.mu.Lock()
+	s.mu.Lock()
+	delete(s.feeds, f)
+	empty := len(s.feeds) == 0
+	s.mu.Unlock()
+	var status chan nats.Status
+	var ended chan struct{}
+	if empty {
+		delete(h.sources, s)
+		if h.trusted[s.key] == s {
+			delete(h.trusted, s.key)
+		}
+		if len(h.sources) == 0 {
+			status, ended = h.status, h.ended
+		}
+	}
+	h.mu.Unlock()
+	if empty {
+		<-s.opened // by a feed that has joined, and leaves after it
+		s.close()
+	}
+	if status != nil {
+		s.bucket.nc.RemoveStatusListener(status) // closes it
+		<-ended
+	}
+}
+
+func (h *hub) listen(b *Bucket, status <-chan nats.Status, ended chan<- struct{}) {
+	defer close(ended)
+	for s := range status {
+		b.known.Store(nil) // the bucket may have been set otherwise meanwhile
+		// nats.go drops what a full channel does not take, and CLOSED is the
+		// last status there is.
+		closed := s == nats.CLOSED || b.nc.IsClosed()
+		for _, src := range h.all() {
+			if closed {
+				src.tell(FeedEvent{Err: ErrConnectionClosed})
+			} else {
+				src.reconnected()
+			}
+		}
+	}
+}
+
+func (h *hub) all() []*source {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.sources))
+}

@@ -1,0 +1,142 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func newOutbox(size int) *outbox { return &outbox{ch: make(chan Event, size)} }
+
+// unread takes everything that is left in a closed outbox.
+func unread(o *outbox) []Event {
+	var events []Event
+	for e := range o.ch {
+		events = append(events, e)
+	}
+	return events
+}
+
+// addTerm adds all that is told of one term.
+func addTerm(o *outbox, token uint64) {
+	term := &Term{token: token}
+	o.add(Pending{Token: token})
+	o.add(Elected{Term: term})
+	o.add(Fenced{Term: term, Cause: ErrLeaseExpired})
+	o.add(Deposed{Term: term, Cause: ErrLeaseExpired})
+}
+
+func TestEventsComeInTheOrderInWhichTheyWereAdded(t *testing.T) {
+	o := newOutbox(8)
+	addTerm(o, 1)
+	o.add(Observed{})
+	if next, event := o.offer(); next != nil || event != nil {
+		t.Errorf("%v is offered although everything fits", event)
+	}
+	o.close()
+	got := ""
+	for _, e := range unread(o) {
+		got += fmt.Sprintf("%T ", e)
+	}
+	if want := "leader.Pending leader.Elected leader.Fenced leader.Deposed leader.Observed "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// "Transitions are never dropped. Observed and Faulted are coalesced while nobody
+// reads, so an unread channel cannot grow without bound".
+func TestObservedAndFaultedAreCoalescedWhileNobodyReads(t *testing.T) {
+	o := newOutbox(2)
+	addTerm(o, 1)
+	for i := range uint64(1000) {
+		o.add(Observed{Holder{Revision: i}})
+		o.add(Faulted{fmt.Errorf("fault %d", i)})
+	}
+	addTerm(o, 2)
+	// Two fit; left are the rest of the first term, one of each, and the second term.
+	if len(o.backlog) != 2+2+4 {
+		t.Fatalf("%d are held back: %v", len(o.backlog), o.backlog)
+	}
+	if e, ok := o.backlog[2].(Observed); !ok || e.Holder.Revision != 999 {
+		t.Errorf("not the newest Observed is kept: %v", o.backlog[2])
+	}
+	if e, ok := o.backlog[3].(Faulted); !ok || e.Err.Error() != "fault 999" {
+		t.Errorf("not the newest Faulted is kept: %v", o.backlog[3])
+	}
+}
+
+func TestAReaderGetsWhatWasHeldBack(t *testing.T) {
+	o := newOutbox(1)
+	addTerm(o, 1)
+	var got []Event
+	got = append(got, <-o.ch)
+	for {
+		next, event := o.offer()
+		if next == nil {
+			break
+		}
+		next <- event
+		o.sent()
+		got = append(got, <-o.ch)
+	}
+	if len(got) != 4 {
+		t.Errorf("%v", got)
+	}
+}
+
+// Closed with more than fits, the outbox leaves out whole terms, the oldest
+// first: "exactly one Deposed for each Elected", also for a term that began in
+// the channel and ended in the backlog.
+func TestClosingWithMoreThanFitsKeepsPairs(t *testing.T) {
+	for size := 4; size <= 64; size++ {
+		for terms := range uint64(40) {
+			o := newOutbox(size)
+			for token := range terms {
+				o.add(Pending{}) // comes to nothing
+				addTerm(o, token+1)
+				o.add(Observed{})
+				o.add(Faulted{errors.New("x")})
+			}
+			o.close()
+			last, open := uint64(0), uint64(0)
+			for _, e := range unread(o) {
+				switch e := e.(type) {
+				case Elected:
+					if open != 0 || e.Term.token <= last {
+						t.Fatalf("size %d: term %d begins within %d, after %d", size, e.Term.token, open, last)
+					}
+					open, last = e.Term.token, e.Term.token
+				case Deposed:
+					if e.Term.token != open {
+						t.Fatalf("size %d: term %d ends within %d", size, e.Term.token, open)
+					}
+					open = 0
+				case Pending, Fenced, Observed, Faulted:
+				}
+			}
+			if open != 0 {
+				t.Fatalf("size %d: term %d of %d never ends", size, open, terms)
+			}
+			if terms > 0 && last != terms {
+				t.Fatalf("size %d: the last term is %d of %d", size, last, terms)
+			}
+		}
+	}
+}
+
+// The reader knows of the beginning of a term: it is told of the end.
+func TestClosingKeepsTheEndOfATermWhoseBeginningWasRead(t *testing.T) {
+	o := newOutbox(4)
+	addTerm(o, 1)
+	<-o.ch
+	<-o.ch
+	for range 10 {
+		o.add(Pending{})
+	}
+	addTerm(o, 2)
+	o.close()
+	events := unread(o)
+	if d, ok := events[1].(Deposed); !ok || d.Term.token != 1 {
+		t.Errorf("%v", events)
+	}
+}

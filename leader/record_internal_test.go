@@ -1,0 +1,133 @@
+package leader
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// someRecord has every field set.
+func someRecord() record {
+	return record{
+		phase: phaseLeading, id: "a", session: "S", counter: 7, lease: 15 * time.Second,
+		token: 42, since: 1_700_000_000_123_456_789, value: "http://10.0.0.1/?a=1&b=<2>",
+	}
+}
+
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
+	for _, change := range []func(*record){
+		func(*record) {},
+		func(r *record) { r.phase, r.token, r.least, r.since = phasePending, 0, 43, 0 },
+		func(r *record) { r.phase, r.token, r.least, r.since = phaseElect, 0, 43, 0 },
+		func(r *record) { r.phase = phaseReleased },
+		func(r *record) { r.value = "" },
+		func(r *record) { r.value = "\xff\x00binary" },
+		func(r *record) { r.value = strings.Repeat("\x00", MaxValueSize) },
+		func(r *record) { r.id = "a\"b\\c\nd é" },
+		func(r *record) { r.lease = time.Millisecond },
+		func(r *record) { r.lease = maxRecordLease },
+		func(r *record) { r.token = maxToken },
+	} {
+		want := someRecord()
+		change(&want)
+		got, err := decodeRecord(want.encode())
+		if err != nil || got != want {
+			t.Errorf("%+v became %+v, %v", want, got, err)
+		}
+	}
+}
+
+func TestARecordCanBeReadByPeople(t *testing.T) {
+	const want = `{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"15s","token":42,` +
+		`"since":"2023-11-14T22:13:20.123456789Z","value":"http://10.0.0.1/?a=1&b=<2>"}`
+	if got := string(someRecord().encode()); got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
+	}
+}
+
+func TestWhatIsNotARecordIsForeign(t *testing.T) {
+	for _, text := range []string{
+		"", "null", "{}", "[]", "7", `"x"`, "\x00\xff", "{",
+		`{"v":1}`,
+		`{"v":0,"state":"leading","session":"S","lease":"15s"}`,
+		`{"v":-1,"state":"leading","session":"S","lease":"15s"}`,
+		`{"v":1,"state":"leading","session":"","lease":"15s"}`,
+		`{"v":1,"state":"leading","session":"S"}`,
+		`{"v":1,"state":"leading","session":"S","lease":"soon"}`,
+		`{"v":1,"state":"leading","session":"S","lease":"0s"}`,
+		`{"v":1,"state":"leading","session":"S","lease":"-1s"}`,
+		`{"v":1,"state":"leading","session":"S","lease":"9000h"}`,
+		`{"v":1,"state":"leading","session":"S","lease":15}`,
+		`{"v":1,"state":"retired","session":"S","lease":"15s"}`,
+		`{"v":1,"state":"leading","session":"S","lease":"15s","token":9223372036854775808}`,
+		`{"v":1,"state":"leading","session":"S","lease":"15s","token":-1}`,
+		`{"v":1,"state":"pending","session":"S","lease":"15s","least":18446744073709551615}`,
+		`{"v":1,"state":"leading","session":"S","lease":"15s","value64":"?"}`,
+		`{"v":1,"state":"leading","session":"S","lease":"15s","since":"yesterday"}`,
+		`{"v":2,"session":"S","lease":15}`,
+		`{"v":2,"session":["S"],"lease":"15s"}`,
+	} {
+		if r, err := decodeRecord([]byte(text)); !errors.Is(err, ErrForeignRecord) {
+			t.Errorf("%s is read as %+v, %v", text, r, err)
+		}
+	}
+}
+
+// "Newer formats keep lease and session decodable".
+func TestARecordOfALaterFormatKeepsItsLeaseAndSession(t *testing.T) {
+	for text, want := range map[string]record{
+		`{"v":2,"state":"abdicating","session":"S","lease":"15s"}`:                 {phase: phaseLeading},
+		`{"v":2,"state":{"name":"leading"},"session":"S","lease":"15s","n":"x"}`:   {phase: phaseLeading},
+		`{"v":2,"state":"released","session":"S","lease":"15s","token":3}`:         {phase: phaseReleased, token: 3},
+		`{"v":9,"state":"leading","session":"S","lease":"15s","n":4,"unknown":[]}`: {phase: phaseLeading, counter: 4},
+	} {
+		want.session, want.lease = "S", 15*time.Second
+		if got, err := decodeRecord([]byte(text)); err != nil || got != want {
+			t.Errorf("%s is read as %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestTheTokenOfATermIsTheLeastOrTheRevisionWhicheverIsGreater(t *testing.T) {
+	for _, c := range []struct {
+		r        record
+		revision uint64
+		want     uint64
+	}{
+		{record{phase: phaseElect, least: 5}, 9, 9},
+		{record{phase: phaseElect, least: 50}, 9, 50},
+		{record{phase: phasePending, least: 50}, 9, 50},
+		{record{phase: phaseLeading, token: 7}, 9, 7},
+		{record{phase: phaseReleased, token: 7}, 9, 7},
+	} {
+		if got := c.r.termToken(c.revision); got != c.want {
+			t.Errorf("%+v at %d has token %d, want %d", c.r, c.revision, got, c.want)
+		}
+	}
+}
+
+// Whatever is stored under the key, reading it neither panics nor yields what
+// the machine cannot count with; and what it yields survives being written.
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add(someRecord().encode())
+	f.Add([]byte(`{"v":2,"session":"S","lease":"15s"}`))
+	f.Add([]byte(`{"v":1,"state":"elected","session":"S","lease":"1ns","least":9223372036854775807,"value64":"/w=="}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := decodeRecord(data)
+		if err != nil {
+			if !errors.Is(err, ErrForeignRecord) || r != (record{}) {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			return
+		}
+		if r.phase == phaseNone || r.session == "" || r.lease <= 0 || r.lease > maxRecordLease || r.token > maxToken || r.least > maxToken {
+			t.Fatalf("%q is read as %+v", data, r)
+		}
+		again, err := decodeRecord(r.encode())
+		if err != nil || again != r {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+	})
+}

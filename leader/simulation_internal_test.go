@@ -1,0 +1,483 @@
+package leader
+
+import (
+	"container/heap"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var (
+	simSeeds = flag.Int("seeds", 2000, "how many seeds to simulate")
+	simSeed  = flag.Uint64("seed", 0, "simulate this seed alone, and print what happens")
+)
+
+// node is one simulated process: a machine, its clock, and what is known about
+// its terms from the outside.
+type node struct {
+	w      *world
+	name   string
+	m      machine
+	config params
+
+	// The clock: rate thousandths of true time, from an offset.
+	offset time.Duration
+	rate   time.Duration
+
+	life    int // counts restarts
+	wakes   uint64
+	stopped bool           // told to stop
+	gone    bool           // crashed
+	asleep  time.Duration  // paused until
+	mail    []func()       // what came meanwhile
+	cut     time.Duration  // no connection until
+	feed    int            // number of the feed that is open, 0 for none
+	feeds   int            // counts feeds
+	deaf    bool           // the feed tells nothing
+	answer  func(in input) // answers the request in flight, once
+	asked   bool           // a request is in flight
+	known   map[uint64]bool
+
+	pending, open, alive bool // told of Pending; a term is open; its context lives
+}
+
+func (n *node) clock() time.Time {
+	return time.Unix(0, 0).UTC().Add(n.offset + n.w.now*n.rate/1000)
+}
+
+// until is how long true time takes to get there.
+func (n *node) until(t time.Time) time.Duration {
+	local := t.Sub(time.Unix(0, 0).UTC()) - n.offset
+	return max(0, (local*1000+n.rate-1)/n.rate-n.w.now)
+}
+
+// boot starts a candidate, with the same ID and another session.
+func (n *node) boot() {
+	n.life++
+	n.config.session = fmt.Sprintf("%s%d", n.name, n.life)
+	n.m = machine{params: n.config, state: StateCandidate, look: true}
+	n.stopped, n.gone, n.asleep, n.mail, n.cut = false, false, 0, nil, 0
+	n.feed, n.deaf, n.answer, n.asked = 0, false, nil, false
+	n.pending, n.open, n.alive = false, false, false
+	n.known = map[uint64]bool{}
+	n.w.logf("%s starts", n.config.session)
+	n.step(input{kind: inTick})
+}
+
+// hand gives the process mail, unless it has been started anew since.
+func (n *node) hand(life int, in input) {
+	switch {
+	case n.life != life || n.gone || n.m.done:
+	case n.asleep > n.w.now:
+		n.mail = append(n.mail, func() { n.hand(life, in) })
+	default:
+		n.step(in)
+	}
+}
+
+// pause stops the process for a while. Its clock goes on, its timers do not.
+func (n *node) pause(d time.Duration) {
+	if n.asleep > n.w.now {
+		return
+	}
+	n.asleep = n.w.now + d
+	n.w.logf("%s is paused for %v", n.config.session, d)
+	life := n.life
+	n.w.after(d, func() {
+		if n.life != life {
+			return
+		}
+		mail := n.mail
+		n.mail = nil
+		for _, m := range mail {
+			m()
+		}
+		n.hand(life, input{kind: inTick})
+	})
+}
+
+// step does what the actor does.
+func (n *node) step(in input) {
+	w := n.w
+	in.dice = w.rng.Uint32()
+	switch in.kind {
+	case inSettings, inFeed, inRead, inWritten:
+		n.asked = false
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inResign, inStop, inAbandon, inDrained, inProclaim:
+	}
+	if in.kind == inHeard || in.kind == inRead {
+		n.known[in.sight.revision] = true
+	}
+	var refused *RefusedError
+	switch {
+	case in.kind == inWritten && in.err == nil:
+		n.known[in.revision] = true
+	case errors.As(in.err, &refused) && refused.Named && refused.Actual == 0:
+		n.known[0] = true
+	case in.kind == inStop || in.kind == inAbandon:
+		n.stopped = true
+	}
+	before := n.m.state
+	fx := n.m.step(n.clock(), in)
+	if w.trace != nil && (in.kind != inTick || fx.request.kind != reqNone || len(fx.notes) > 0) {
+		w.logf("%s %s: %v->%v %s", n.config.session, describeInput(in), before, n.m.state, describeEffects(n.clock(), fx))
+	}
+	n.check(in, fx)
+	n.wakes++
+	if fx.done {
+		n.feed = 0
+		return
+	}
+	if fx.cancel && n.answer != nil {
+		answer := n.answer
+		w.after(w.between(time.Microsecond, 50*time.Millisecond), func() { answer(input{err: ErrUnreachable}) })
+	}
+	if fx.request.kind != reqNone {
+		n.ask(fx.request)
+	}
+	if !fx.wake.IsZero() {
+		life, wakes := n.life, n.wakes
+		w.after(n.until(fx.wake), func() {
+			if n.wakes == wakes {
+				n.hand(life, input{kind: inTick})
+			}
+		})
+	}
+}
+
+// check holds the promises after every step of every machine.
+func (n *node) check(in input, fx effects) {
+	w, now := n.w, n.clock()
+	ended := fx.end != nil
+	if ended {
+		if !n.alive {
+			w.failf("%s ended a context that is not alive", n.name)
+		}
+		n.alive = false
+	}
+	for _, note := range fx.notes {
+		switch note.event {
+		case notePending:
+			n.pending = true
+			if n.open {
+				w.failf("%s is pending while a term is open", n.name)
+			}
+		case noteElected:
+			if !n.pending || n.open {
+				w.failf("%s was elected without being pending, or twice", n.name)
+			}
+			if note.token <= w.last {
+				w.failf("token %d of %s is not greater than %d", note.token, n.name, w.last)
+			}
+			w.last = note.token
+			w.elections++
+			n.pending, n.open, n.alive = false, true, true
+		case noteFenced:
+			if !n.open || n.alive || !ended {
+				w.failf("%s was fenced without a term, or before its context ended", n.name)
+			}
+		case noteDeposed:
+			if !n.open || n.alive {
+				w.failf("%s was deposed without a term, or before its context ended", n.name)
+			}
+			n.open = false
+		case noteObserved, noteFaulted:
+		}
+	}
+	if n.alive != (n.m.state == StateLeader) || n.open && n.m.state != StateLeader && n.m.state != StateFenced {
+		w.failf("%s is %v with its context alive: %v, its term open: %v", n.name, n.m.state, n.alive, n.open)
+	}
+	if fx.done && n.open {
+		w.failf("%s ended with an open term", n.name)
+	}
+	if !fx.wake.IsZero() && !fx.wake.After(now) || n.m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(n.m.good)) {
+		w.failf("%s wakes at the wrong time after %s", n.name, describeInput(in))
+	}
+	if !fx.done && fx.wake.IsZero() && n.m.op.kind == reqNone {
+		w.failf("%s sleeps for ever", n.name)
+	}
+	if fx.cancel && !n.asked || fx.request.kind != reqNone && n.asked {
+		w.failf("%s gives up a request that was answered, or asks for two things at once", n.name)
+	}
+	if fx.request.kind == reqWrite {
+		n.checkWrite(now, fx.request)
+	}
+	for _, o := range w.nodes {
+		if o != n && n.leads() && o.leads() {
+			w.failf("two leaders: %s and %s", n.config.session, o.config.session)
+		}
+	}
+}
+
+func (n *node) checkWrite(now time.Time, req request) {
+	if req.revision != n.m.seen.revision || !n.known[req.revision] {
+		n.w.failf("%s writes on condition of %d, which it was never told of", n.name, req.revision)
+	}
+	if n.stopped && !n.m.draining && req.rec.phase != phaseReleased {
+		n.w.failf("%s writes %s after stop", n.name, phaseNames[req.rec.phase])
+	}
+	if req.rec.phase == phaseReleased && now.Before(n.m.ready) {
+		n.w.failf("%s releases what it must not lead yet", n.name)
+	}
+}
+
+// leads is what Term.Err would say, also in a process that is paused.
+func (n *node) leads() bool {
+	return !n.gone && !n.m.done && n.m.state == StateLeader && n.clock().Before(n.m.good)
+}
+
+// ask carries a request through the network.
+func (n *node) ask(req request) {
+	w, life := n.w, n.life
+	answered := false
+	answer := func(in input) {
+		if answered {
+			return
+		}
+		answered = true
+		in.kind = map[requestKind]inputKind{reqSettings: inSettings, reqFeed: inFeed, reqRead: inRead, reqWrite: inWritten}[req.kind]
+		if req.kind == reqFeed && in.err == nil && n.life == life {
+			n.feeds++
+			n.feed, n.deaf = n.feeds, w.chance(w.faults.deaf)
+		}
+		n.hand(life, in)
+	}
+	n.answer, n.asked = answer, true
+	if req.kind == reqFeed {
+		n.feed = 0
+	}
+	reply := func(in input) {
+		if !w.chance(w.faults.unanswered) {
+			w.after(w.delay(), func() { answer(in) })
+		}
+	}
+	if n.cut > w.now && w.rng.Uint32N(4) > 0 {
+		if w.rng.Uint32N(2) == 0 {
+			w.after(time.Millisecond, func() { answer(input{err: ErrUnreachable}) })
+		}
+		return
+	}
+	if w.chance(w.faults.lost) {
+		if w.rng.Uint32N(2) == 0 {
+			reply(input{err: ErrUnreachable})
+		}
+		return
+	}
+	if w.chance(w.faults.lost) { // given up early, although it is on its way
+		w.after(w.delay(), func() { answer(input{err: ErrUnreachable}) })
+	}
+	by, there := n.config.session, w.delay()
+	if w.purges && req.kind == reqWrite && req.revision == 0 && w.chance(500) {
+		there = w.between(0, 40*time.Second)
+	}
+	w.after(there, func() {
+		switch req.kind {
+		case reqSettings:
+			reply(input{settings: w.bucket.settings})
+		case reqFeed:
+			reply(input{})
+		case reqRead:
+			reply(input{sight: w.look()})
+		case reqWrite:
+			if w.chance(w.faults.refused) {
+				reply(input{err: w.refusal()})
+				return
+			}
+			revision, err := w.compareAndSet(req, by)
+			reply(input{revision: revision, err: err})
+		case reqNone:
+		}
+	})
+}
+
+// trouble is what befalls a process within one second.
+func (n *node) trouble() {
+	w := n.w
+	life := n.life
+	if n.gone || n.m.done {
+		if w.calm || w.rng.Uint32N(4) == 0 {
+			n.boot()
+		}
+		return
+	}
+	if w.chance(w.faults.pauses) {
+		n.pause(w.between(0, 30*time.Second))
+	}
+	if w.chance(w.faults.crashes) {
+		n.gone = true
+		w.logf("%s crashes", n.config.session)
+	}
+	if w.chance(w.faults.cuts) {
+		n.cut = w.now + w.between(0, 20*time.Second)
+		n.deaf = true
+		w.logf("%s is cut off until %v", n.config.session, n.cut)
+		w.after(n.cut-w.now, func() {
+			if n.life != life || n.cut > w.now {
+				return
+			}
+			if w.rng.Uint32N(4) > 0 && n.feed != 0 {
+				n.deaf = false
+				n.hand(life, input{kind: inReconnected})
+			}
+		})
+	}
+	if w.chance(w.faults.deaf) {
+		n.deaf = true
+	}
+	if w.chance(w.faults.deaf) && n.feed != 0 {
+		n.feed = 0
+		n.hand(life, input{kind: inFeedLost, err: ErrUnreachable})
+	}
+	if !w.chance(w.faults.calls) {
+		return
+	}
+	switch w.rng.Uint32N(8) {
+	case 0:
+		n.hand(life, input{kind: inStop})
+	case 1:
+		n.hand(life, input{kind: inAbandon})
+	case 2:
+		n.hand(life, input{kind: inClosed})
+	case 3:
+		n.hand(life, input{kind: inDrained, term: n.m.term})
+	case 4:
+		n.hand(life, input{kind: inProclaim, value: fmt.Sprint(w.now)})
+	default:
+		n.hand(life, input{kind: inResign})
+	}
+}
+
+// newWorld draws a bucket, candidates, and what will go wrong.
+func newWorld(seed uint64) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1))}
+	r := w.rng
+	w.bucket.current = sight{what: whatNothing}
+	w.bucket.past = []sight{w.bucket.current}
+	s := &w.bucket.settings
+	s.LastRevision = uint64(r.Uint32N(3))
+	s.Sealed = r.Uint32N(2) == 0
+	if s.Sealed || r.Uint32N(2) == 0 {
+		s.MaxLease = 10 * time.Second
+	}
+	if !s.Sealed && r.Uint32N(2) == 0 {
+		s.TTL = 15 * time.Second
+	}
+	some := func(most uint32) uint32 { // often none, seldom much
+		if r.Uint32N(3) == 0 {
+			return 0
+		}
+		return r.Uint32N(r.Uint32N(most) + 1)
+	}
+	w.faults = faultRates{
+		lost: some(300), late: some(150), slow: some(300), refused: some(200), stale: some(500), unanswered: some(300), deaf: some(100),
+		operator: some(400), pauses: some(80), crashes: some(60), calls: some(100), cuts: some(60),
+	}
+	if !s.Sealed && r.Uint32N(2) == 0 {
+		// Where an old write may find the key empty again, after somebody has led.
+		w.purges = true
+		w.faults.late, w.faults.slow, w.faults.operator, w.faults.pauses, w.faults.crashes = 50, 200, 50, 20, 5
+	}
+	minToken := uint64(0)
+	if s.TTL == 0 && r.Uint32N(4) == 0 {
+		// Above the revisions, tokens are remembered by the record alone.
+		minToken, w.faults.operator = 50, 0
+	}
+	for i := range 2 + r.IntN(2) {
+		want := durations{lease: 8 * time.Second}
+		if s.MaxLease > 0 { // settings may differ
+			want.lease -= time.Duration(r.IntN(4)) * time.Second
+		}
+		if r.Uint32N(4) == 0 {
+			want.pendingPeriod = 3 * time.Second
+		}
+		if r.Uint32N(3) == 0 {
+			want.drainTimeout = 5 * time.Second
+		}
+		name := string(rune('A' + i))
+		n := &node{
+			w: w, name: name, config: params{id: name, want: want, minToken: minToken},
+			offset: time.Duration(r.IntN(1000)) * time.Hour, rate: []time.Duration{900, 950, 1000, 1050, 1100}[r.IntN(5)],
+		}
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+// run lets things go wrong for a while, and then lets the candidates recover.
+func (w *world) run() {
+	const troubled, second = 120 * time.Second, time.Second
+	var tick func()
+	tick = func() {
+		for _, n := range w.nodes {
+			n.trouble()
+		}
+		if w.chance(w.faults.operator) {
+			w.after(w.between(0, second), w.operate)
+		}
+		w.after(second, tick)
+	}
+	for _, n := range w.nodes {
+		w.after(w.between(0, second), n.boot)
+	}
+	w.after(second, tick)
+	// One lease to forget the faults, three times the longest wait: a write that
+	// lands late, a marker, a pending candidate that has died.
+	const end = troubled + 130*time.Second
+	for len(w.queue) > 0 && w.failure == "" && w.now < end {
+		h := heap.Pop(&w.queue).(happening)
+		if !w.calm && h.at >= troubled {
+			w.calm = true
+			for _, n := range w.nodes {
+				n.cut = 0
+				if n.deaf {
+					w.logf("%s has a deaf feed", n.name)
+				}
+			}
+			w.logf("faults have ceased")
+		}
+		w.now = h.at
+		h.do()
+	}
+	if w.failure != "" {
+		return
+	}
+	for _, n := range w.nodes {
+		if n.leads() {
+			return
+		}
+	}
+	w.failf("nobody leads %v after the last fault", end-troubled)
+}
+
+// "At any instant at most one leadership context per election is alive", "every
+// term has a fencing token greater than that of every earlier term", "cancelled
+// before the event that reports the loss is offered": whatever happens.
+func TestWhateverHappensAtMostOneLeadsAndTokensRise(t *testing.T) {
+	if *simSeed != 0 {
+		w := newWorld(*simSeed)
+		w.trace = t.Logf
+		if w.run(); w.failure != "" {
+			t.Fatal(w.failure)
+		}
+		return
+	}
+	elections, failed := 0, 0
+	for seed := range uint64(*simSeeds) {
+		w := newWorld(seed + 1)
+		w.run()
+		elections += w.elections
+		if w.failure != "" {
+			t.Errorf("%s; repeat with -seed %d -v", w.failure, seed+1)
+			if failed++; failed >= 10 {
+				t.FailNow()
+			}
+		}
+	}
+	if elections < 2**simSeeds {
+		t.Errorf("only %d elections in %d worlds: the simulation has lost its subject", elections, *simSeeds)
+	}
+	t.Logf("%d elections", elections)
+}

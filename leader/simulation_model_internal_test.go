@@ -1,0 +1,306 @@
+package leader
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// world is what the simulated candidates live in: one key of one bucket, a
+// network that loses, delays and repeats nothing but time, an operator, and a
+// true time that nobody can read. It is a queue of things to come; nothing runs
+// beside it.
+type world struct {
+	rng   *rand.Rand
+	now   time.Duration // the true time
+	queue happenings
+	order uint64
+	calm  bool // faults have ceased
+
+	faults faultRates
+	bucket modelBucket
+	purges bool // the operator does nothing but purge
+	nodes  []*node
+
+	last      uint64 // greatest token so far
+	elections int
+	failure   string
+	trace     func(format string, args ...any)
+}
+
+// faultRates are chances in a thousand.
+type faultRates struct {
+	lost, late, slow, refused, stale, unanswered, deaf uint32
+	operator, pauses, crashes, calls, cuts             uint32 // for every second
+}
+
+// happening is something that will happen.
+type happening struct {
+	at    time.Duration
+	order uint64
+	do    func()
+}
+
+type happenings []happening
+
+func (h happenings) Len() int { return len(h) }
+func (h happenings) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].order < h[j].order
+}
+func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
+func (h *happenings) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.order++
+	heap.Push(&w.queue, happening{w.now + d, w.order, do})
+}
+
+func (w *world) chance(inThousand uint32) bool {
+	return !w.calm && w.rng.Uint32N(1000) < inThousand
+}
+
+func (w *world) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.rng.Int64N(int64(most-least)))
+}
+
+func (w *world) logf(format string, args ...any) {
+	if w.trace != nil {
+		w.trace("%10.3f "+format, append([]any{w.now.Seconds()}, args...)...)
+	}
+}
+
+func (w *world) failf(format string, args ...any) {
+	if w.failure == "" {
+		w.failure = fmt.Sprintf(format, args...)
+		w.logf("FAILURE %s", w.failure)
+	}
+}
+
+// modelBucket is one key of a bucket.
+type modelBucket struct {
+	settings Settings
+	current  sight
+	past     []sight // what was stored, nothing included
+}
+
+// put stores a message of any kind, or takes all of them away.
+func (w *world) put(s sight, by string) {
+	b := &w.bucket
+	if s.what != whatNothing {
+		b.settings.LastRevision += 1 + uint64(w.rng.Uint32N(3)) // others use the bucket, too
+		s.revision = b.settings.LastRevision
+		s.created = int64(w.now)
+	}
+	b.current = s
+	b.past = append(b.past, s)
+	w.logf("        stored %s by %s", describe(s), by)
+	if s.what == whatNothing {
+		return
+	}
+	for _, n := range w.nodes {
+		if feed := n.feed; feed != 0 && !n.deaf && !w.chance(w.faults.lost) {
+			w.after(w.delay(), func() {
+				if n.feed == feed {
+					n.hand(n.life, input{kind: inHeard, sight: s})
+				}
+			})
+		}
+	}
+	if ttl := b.settings.TTL; ttl > 0 {
+		w.after(ttl*9/10, func() { // the server's clock is not to be trusted
+			if b.current.revision == s.revision {
+				w.expire()
+			}
+		})
+	}
+}
+
+func (w *world) expire() {
+	if w.bucket.current.what == whatMarker {
+		w.put(sight{what: whatNothing}, "expiry")
+	} else {
+		w.put(sight{what: whatMarker}, "expiry")
+	}
+}
+
+// compareAndSet is the one thing that decides.
+func (w *world) compareAndSet(req request, by string) (uint64, error) {
+	c := w.bucket.current
+	if c.revision != req.revision {
+		return 0, w.refusal()
+	}
+	switch req.rec.phase {
+	case phaseLeading, phaseReleased:
+		if c.rec.session != req.rec.session {
+			w.failf("%s wrote %s over %s", by, phaseNames[req.rec.phase], describe(c))
+		}
+	case phaseElect, phasePending:
+	case phaseNone:
+		w.failf("%s wrote a record without a phase", by)
+	}
+	w.put(sight{what: whatRecord, rec: req.rec}, by)
+	return w.bucket.current.revision, nil
+}
+
+// refusal is with code 10164 or 10071. A key at rest is refused with 10071 in
+// the end.
+func (w *world) refusal() error {
+	if w.rng.Uint32N(2) == 0 {
+		return &RefusedError{}
+	}
+	return &RefusedError{Actual: w.bucket.current.revision, Named: true}
+}
+
+// look is a read: of now, or of the past.
+func (w *world) look() sight {
+	past := w.bucket.past
+	if w.chance(w.faults.stale) {
+		return past[len(past)-1-w.rng.IntN(min(len(past), 8))]
+	}
+	return w.bucket.current
+}
+
+// delay is how long one way takes.
+func (w *world) delay() time.Duration {
+	switch {
+	case w.chance(w.faults.late):
+		return w.between(0, 40*time.Second)
+	case w.chance(w.faults.slow):
+		return w.between(0, 4*time.Second)
+	default:
+		return w.between(100*time.Microsecond, 20*time.Millisecond)
+	}
+}
+
+// operate lets the operator do what the bucket permits.
+func (w *world) operate() {
+	if w.purges {
+		w.put(sight{what: whatNothing}, "purge")
+		return
+	}
+	switch w.rng.Uint32N(8) {
+	case 0:
+		w.put(sight{what: whatForeign}, "operator")
+	case 1, 2, 3:
+		if !w.bucket.settings.Sealed {
+			w.put(sight{what: whatNothing}, "purge")
+			return
+		}
+		w.put(sight{what: whatMarker}, "operator")
+	case 4:
+		if !w.bucket.settings.Sealed {
+			w.expire()
+		}
+	default:
+		w.put(sight{what: whatMarker}, "operator")
+	}
+}
+
+func describe(s sight) string {
+	switch s.what {
+	case whatNothing:
+		return "nothing"
+	case whatMarker:
+		return fmt.Sprintf("%d marker", s.revision)
+	case whatForeign:
+		return fmt.Sprintf("%d foreign", s.revision)
+	case whatUnseen:
+		return "unseen"
+	case whatRecord:
+	}
+	return fmt.Sprintf("%d %s", s.revision, describeRecord(s.rec))
+}
+
+func describeRecord(r record) string {
+	text := fmt.Sprintf("%s/%d %s for %v", r.session, r.counter, phaseNames[r.phase], r.lease)
+	if r.token != 0 {
+		text += fmt.Sprintf(" token %d", r.token)
+	}
+	if r.least != 0 {
+		text += fmt.Sprintf(" least %d", r.least)
+	}
+	if r.value != "" {
+		text += fmt.Sprintf(" value %q", r.value)
+	}
+	return text
+}
+
+var inputNames = map[inputKind]string{
+	inTick: "tick", inHeard: "heard", inReconnected: "reconnected", inFeedLost: "feed lost", inClosed: "closed",
+	inRead: "read", inWritten: "written", inSettings: "settings", inFeed: "feed", inResign: "resign", inStop: "stop",
+	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim",
+}
+
+func describeInput(in input) string {
+	text := inputNames[in.kind]
+	switch {
+	case in.err != nil:
+		return text + ": " + in.err.Error()
+	case in.kind == inHeard || in.kind == inRead:
+		return text + " " + describe(in.sight)
+	case in.kind == inWritten:
+		return fmt.Sprintf("%s as %d", text, in.revision)
+	}
+	return text
+}
+
+// describeEffects tells what a step asks for on one line.
+func describeEffects(origin time.Time, fx effects) string {
+	text := ""
+	for _, line := range effectLines(origin, fx) {
+		text += "; " + line
+	}
+	return text
+}
+
+// effectLines tells what a step asks for, times from an origin on.
+func effectLines(origin time.Time, fx effects) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if fx.end != nil {
+		add("end the context: %v", fx.end)
+	}
+	for _, n := range fx.notes {
+		switch n.event {
+		case notePending:
+			add("Pending: token %d or more, not before %v", n.token, n.until.Sub(origin))
+		case noteElected:
+			add("Elected: token %d, good until %v", n.token, n.until.Sub(origin))
+		case noteFenced:
+			add("Fenced: token %d: %v", n.token, n.err)
+		case noteDeposed:
+			add("Deposed: token %d: %v", n.token, n.err)
+		case noteObserved:
+			add("Observed")
+		case noteFaulted:
+			add("Faulted: %v", n.err)
+		}
+	}
+	if fx.cancel {
+		add("give up the request")
+	}
+	switch fx.request.kind {
+	case reqSettings:
+		add("ask for the settings")
+	case reqFeed:
+		add("open a feed")
+	case reqRead:
+		add("read")
+	case reqWrite:
+		add("write on %d: %s", fx.request.revision, describeRecord(fx.request.rec))
+	case reqNone:
+	}
+	if fx.denied != nil {
+		add("denied: %v", fx.denied)
+	}
+	if fx.done {
+		add("done")
+	}
+	return lines
+}

@@ -1,0 +1,301 @@
+package leader
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
+
+// TestTheTranscriptsOfTheMachineStillHold runs the scripts in testdata/machine.
+// A script is what happens to one candidate, a line for each input; below it,
+// indented, is what the machine did. -update writes that anew: the difference
+// is the review. A comment says which sentence of the protocol a passage holds.
+//
+//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe]
+//	                          a new candidate A at 0s, whose bucket has told its settings and opened a feed
+//	1.5s tick                 nothing but time, at 1.5s
+//	1.5s ack 12               its write is stored at revision 12
+//	1.5s refused [15]         with code 10164 or, naming the revision, 10071
+//	1.5s unknown              no answer to what it asked
+//	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker, 12 foreign, 12 own/3, 12 B/4 leading lease=15s token=9
+//	1.5s settings last=12 ... its settings, as for begin
+//	1.5s feed ok|lost
+//	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
+func TestTheTranscriptsOfTheMachineStillHold(t *testing.T) {
+	files, err := filepath.Glob("testdata/machine/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runTranscript(t, string(want))
+			if *updateTranscripts {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			wants, gots := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+			for i := range gots {
+				if i >= len(wants) || gots[i] != wants[i] {
+					t.Fatalf("%s:%d differs; it is now\n%s", file, i+1, strings.Join(gots[max(0, i-6):min(len(gots), i+8)], "\n"))
+				}
+			}
+			if len(wants) > len(gots) {
+				t.Fatalf("%s: the end is missing", file)
+			}
+		})
+	}
+}
+
+// script is one candidate in a transcript.
+type script struct {
+	t     *testing.T
+	m     machine
+	last  time.Duration     // of the newest input
+	wrote map[uint64]record // own writes by counter
+}
+
+var scriptOrigin = time.Unix(0, 0).UTC()
+
+// runTranscript returns the script with what the machine does now.
+func runTranscript(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	var s *script
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "  ") {
+			continue // what it did before
+		}
+		out.WriteString(line + "\n")
+		words := strings.Fields(line)
+		var lines []string
+		switch {
+		case len(words) == 0 || words[0] == "#":
+			continue
+		case words[0] == "begin":
+			s = &script{t: t, wrote: map[uint64]record{}}
+			lines = s.begin(words[1:])
+		case s == nil:
+			t.Fatalf("%q comes before begin", line)
+		default:
+			at, err := time.ParseDuration(words[0])
+			if err != nil || at < s.last {
+				t.Fatalf("%q: not a time, or one in the past", line)
+			}
+			s.last = at
+			lines = s.step(s.parse(line, words[1:]))
+		}
+		for _, l := range lines {
+			out.WriteString("  " + l + "\n")
+		}
+	}
+	return out.String()
+}
+
+func (s *script) begin(words []string) []string {
+	p := params{id: "A", session: "A"}
+	var rest []string
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "lease":
+			p.want.lease = s.duration(value)
+		case "interval":
+			p.want.renewInterval = s.duration(value)
+		case "pending":
+			p.want.pendingPeriod = s.duration(value)
+		case "drain":
+			p.want.drainTimeout = s.duration(value)
+		case "mintoken":
+			p.minToken = s.number(value)
+		case "observe":
+			p.observe = true
+		default:
+			rest = append(rest, word)
+		}
+	}
+	s.m = machine{params: p, state: StateCandidate, look: true}
+	s.step(input{kind: inTick})
+	s.step(input{kind: inSettings, settings: s.settings(rest)})
+	return s.step(input{kind: inFeed})
+}
+
+func (s *script) step(in input) []string {
+	in.dice = 1 << 31 // pauses in the middle of their range
+	before, now := s.m.state, scriptOrigin.Add(s.last)
+	fx := s.m.step(now, in)
+	if fx.request.kind == reqWrite {
+		s.wrote[fx.request.rec.counter] = fx.request.rec
+	}
+	var lines []string
+	if before != s.m.state {
+		lines = append(lines, fmt.Sprintf("%v -> %v", before, s.m.state))
+	}
+	lines = append(lines, effectLines(scriptOrigin, fx)...)
+	if !fx.wake.IsZero() {
+		lines = append(lines, fmt.Sprintf("wake at %v", fx.wake.Sub(scriptOrigin)))
+	}
+	return lines
+}
+
+// parse reads an input.
+func (s *script) parse(line string, words []string) input {
+	s.t.Helper()
+	word, rest := words[0], words[1:]
+	reply := func(kind inputKind, of requestKind, in input) input {
+		if s.m.op.kind != of {
+			s.t.Errorf("%q: nothing like that was asked", line)
+		}
+		in.kind = kind
+		return in
+	}
+	switch word {
+	case "tick":
+		return input{kind: inTick}
+	case "ack":
+		return reply(inWritten, reqWrite, input{revision: s.number(rest[0])})
+	case "refused":
+		refused := &RefusedError{Named: len(rest) > 0}
+		if refused.Named {
+			refused.Actual = s.number(rest[0])
+		}
+		return reply(inWritten, reqWrite, input{err: refused})
+	case "unknown":
+		kinds := map[requestKind]inputKind{reqSettings: inSettings, reqFeed: inFeed, reqRead: inRead, reqWrite: inWritten}
+		kind, ok := kinds[s.m.op.kind]
+		if !ok {
+			s.t.Fatalf("%q: nothing was asked", line)
+		}
+		return input{kind: kind, err: ErrUnreachable}
+	case "read":
+		return reply(inRead, reqRead, input{sight: s.sight(rest)})
+	case "heard":
+		return input{kind: inHeard, sight: s.sight(rest)}
+	case "settings":
+		return reply(inSettings, reqSettings, input{settings: s.settings(rest)})
+	case "feed":
+		if rest[0] == "lost" {
+			return input{kind: inFeedLost, err: errors.New("the subscription has ended")}
+		}
+		return reply(inFeed, reqFeed, input{})
+	case "resign":
+		return input{kind: inResign}
+	case "stop":
+		return input{kind: inStop}
+	case "abandon":
+		return input{kind: inAbandon}
+	case "drained":
+		return input{kind: inDrained, term: s.m.term}
+	case "proclaim":
+		return input{kind: inProclaim, value: rest[0]}
+	case "reconnected":
+		return input{kind: inReconnected}
+	case "closed":
+		return input{kind: inClosed}
+	}
+	s.t.Fatalf("%q is not understood", line)
+	return input{}
+}
+
+// sight reads what was found at a revision.
+func (s *script) sight(words []string) sight {
+	s.t.Helper()
+	if words[0] == "none" {
+		return sight{what: whatNothing}
+	}
+	found := sight{revision: s.number(words[0]), what: whatRecord, created: int64(s.last)}
+	session, counter, _ := strings.Cut(words[1], "/")
+	switch session {
+	case "marker":
+		found.what = whatMarker
+		return found
+	case "foreign":
+		found.what = whatForeign
+		return found
+	case "own":
+		rec, ok := s.wrote[s.number(counter)]
+		if !ok {
+			s.t.Fatalf("%v was never written", words)
+		}
+		found.rec = rec
+		return found
+	}
+	found.rec = record{id: session, session: session, counter: s.number(counter), lease: 15 * time.Second}
+	for _, word := range words[2:] {
+		name, value, isPair := strings.Cut(word, "=")
+		switch {
+		case name == "lease":
+			found.rec.lease = s.duration(value)
+		case name == "token":
+			found.rec.token = s.number(value)
+		case name == "least":
+			found.rec.least = s.number(value)
+		case isPair:
+			s.t.Fatalf("%q is not understood", word)
+		default:
+			for p, text := range phaseNames {
+				if text == word {
+					found.rec.phase = p
+				}
+			}
+		}
+	}
+	if found.rec.phase == phaseNone {
+		s.t.Fatalf("%v has no phase", words)
+	}
+	return found
+}
+
+func (s *script) settings(words []string) Settings {
+	s.t.Helper()
+	var set Settings
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "sealed":
+			set.Sealed = true
+		case "ordinary":
+		case "maxlease":
+			set.MaxLease = s.duration(value)
+		case "ttl":
+			set.TTL = s.duration(value)
+		case "last":
+			set.LastRevision = s.number(value)
+		default:
+			s.t.Fatalf("%q is not understood", word)
+		}
+	}
+	return set
+}
+
+func (s *script) duration(text string) time.Duration {
+	s.t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (s *script) number(text string) uint64 {
+	s.t.Helper()
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}

@@ -113,7 +113,10 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 		m.look = true
 		m.urgent = m.holds()
 	case reqRead:
-		m.look = true
+		// Reads may fail where writes work: a replica that hangs answers none. A
+		// holder in good standing asks the stream's leader, by its next renewal.
+		m.look = m.state != StateLeader && m.state != StatePending
+		m.urgent = m.holds()
 	case reqFeed:
 		m.feedFails++
 		m.feedAt = now.Add(m.pause(m.feedFails, in.dice))

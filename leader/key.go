@@ -89,9 +89,23 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	case mine:
 		// A win that was applied late, or whose reply is still to come.
 		m.look = m.look || m.op.kind != reqWrite
+	case m.dubious(now, s):
+		m.look = true
 	default:
 		m.learn(now, s, fx)
 	}
+}
+
+// dubious reports whether the feed tells of a record that would let others have
+// the key before the lease seen has run out, though another session holds it: a
+// release that is not the holder's own. Messages were lost, or it is forged; the
+// store knows. A forged revision may be that of the holder's next renewal, so
+// that the condition of a write would not find out.
+func (m *machine) dubious(now time.Time, s sight) bool {
+	if s.what != whatRecord || !m.seen.held() || s.rec.session == m.seen.rec.session {
+		return false
+	}
+	return now.Before(m.lapse()) && (!s.held() || now.Add(s.rec.lease).Before(m.lapse()))
 }
 
 // read takes the reply to a read.

@@ -1,0 +1,331 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The durations of most tests: a lease of 6 s and what the library makes of it.
+const (
+	lease    = 6 * time.Second
+	deadline = 4800 * time.Millisecond
+	interval = time.Second
+	// redial is how long a client waits before each try to connect again.
+	redial = 100 * time.Millisecond
+)
+
+// world is a server and all who talk to it, in one bubble.
+type world struct {
+	*testing.T
+	dir  string
+	zero time.Time // when the test began
+
+	mu     sync.Mutex
+	srv    *server.Server
+	juries map[string]*jury // by election
+	stands []*candidate
+	ops    *client // of the operator
+}
+
+// bubble runs a test with an embedded server in a synctest bubble. Nothing may
+// be left of it in the end: a goroutine that does not end fails the test. The
+// two collections empty nats.go's pool of timers, which must not cross bubbles.
+func bubble(t *testing.T, test func(w *world)) {
+	t.Helper()
+	runtime.GC()
+	runtime.GC()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, dir: dir, juries: make(map[string]*jury)}
+		w.startServer()
+		t.Cleanup(w.end)
+		w.ops = w.dial("operator")
+		w.zero = time.Now()
+		test(w)
+	})
+}
+
+// end stops everybody and sees that everything was told.
+func (w *world) end() {
+	if w.current() == nil {
+		w.startServer()
+	}
+	for _, c := range w.stands {
+		if err := c.Stop(context.Background()); err != nil { // that of the test has ended
+			w.Errorf("%s: Stop: %v", c.ID(), err)
+		}
+		<-c.Done()
+		<-c.read
+		if c.IsLeader() {
+			w.Errorf("%s leads after Stop", c.ID())
+		}
+	}
+	for _, c := range w.stands {
+		c.nc.Close()
+	}
+	w.ops.nc.Close()
+	w.stopServer()
+}
+
+// startServer starts the server, on the store of the one before.
+func (w *world) startServer() {
+	w.Helper()
+	s, err := server.NewServer(&server.Options{
+		DontListen: true, JetStream: true, StoreDir: w.dir, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(time.Minute) {
+		w.Fatal("the server does not start")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.srv = s
+}
+
+func (w *world) stopServer() {
+	w.mu.Lock()
+	s := w.srv
+	w.srv = nil
+	w.mu.Unlock()
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// current is the server that runs, or nil.
+func (w *world) current() *server.Server {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.srv
+}
+
+// now is the time since the test began.
+func (w *world) now() time.Duration { return time.Since(w.zero) }
+
+// at lets time pass until then and everything happen that is due.
+func (w *world) at(d time.Duration) {
+	w.Helper()
+	if d < w.now() {
+		w.Fatalf("it is %v already, and not %v", w.now(), d)
+	}
+	time.Sleep(d - w.now())
+	synctest.Wait()
+}
+
+// isAt fails the test unless that is the time.
+func (w *world) isAt(want time.Duration, what string) {
+	w.Helper()
+	if got := w.now(); got != want {
+		w.Errorf("%s at %v, want %v", what, got, want)
+	}
+}
+
+// ok fails the test at once if there is an error.
+func (w *world) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("at %v: %v", w.now(), err)
+	}
+}
+
+// call is a call that may take time.
+type call struct {
+	w    *world
+	done chan struct{}
+	at   time.Duration
+	err  error
+}
+
+// begin makes a call and goes on.
+func (w *world) begin(f func() error) *call {
+	c := &call{w: w, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.err = f()
+		c.at = w.now()
+	}()
+	return c
+}
+
+// returned fails the test unless the call has returned that error at that time.
+func (c *call) returned(at time.Duration, want error) {
+	c.w.Helper()
+	synctest.Wait()
+	select {
+	case <-c.done:
+		if c.at != at || !errors.Is(c.err, want) {
+			c.w.Errorf("returned %v at %v, want %v at %v", c.err, c.at, want, at)
+		}
+	default:
+		c.w.Errorf("%v: has not returned, want %v at %v", c.w.now(), want, at)
+	}
+}
+
+// pending fails the test if the call has returned.
+func (c *call) pending() {
+	c.w.Helper()
+	synctest.Wait()
+	select {
+	case <-c.done:
+		c.w.Errorf("returned %v at %v, too soon", c.err, c.at)
+	default:
+	}
+}
+
+// client is somebody with a connection of their own.
+type client struct {
+	*gate
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+func (w *world) dial(name string, opts ...nats.Option) *client {
+	w.Helper()
+	cl := &client{gate: &gate{w: w, links: make(map[*link]struct{})}}
+	nc, err := nats.Connect("", append([]nats.Option{
+		nats.Name(name), nats.InProcessServer(cl), nats.MaxReconnects(-1),
+		nats.ReconnectWait(redial), nats.ReconnectJitter(0, 0),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}, opts...)...)
+	w.ok(err)
+	w.Cleanup(nc.Close)
+	cl.nc = nc
+	cl.js, err = jetstream.New(nc)
+	w.ok(err)
+	return cl
+}
+
+// bucket is the bucket E as this client sees it.
+func (cl *client) bucket(t *testing.T) *leader.Bucket {
+	t.Helper()
+	b, err := leader.OpenBucket(cl.js, "E")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The kinds of buckets.
+
+// sealed makes a bucket as the library recommends it.
+func (w *world) sealed() {
+	w.Helper()
+	w.create(leader.BucketConfig{MaxLease: lease})
+}
+
+// expiring makes a bucket that drops records after one and a half leases. It is
+// in memory: the server's file store counts ages by a clock outside the bubble
+// (nats-server, filestore.go, expireMsgs, and package ats).
+func (w *world) expiring() {
+	w.Helper()
+	w.create(leader.BucketConfig{MaxLease: lease, TTL: lease * 3 / 2, Storage: jetstream.MemoryStorage})
+}
+
+// ordinary makes a bucket as NATS does by default: no metadata, not sealed, and
+// nothing republished.
+func (w *world) ordinary() {
+	w.Helper()
+	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E"})
+	w.ok(err)
+}
+
+func (w *world) create(cfg leader.BucketConfig) {
+	w.Helper()
+	cfg.Name = "E"
+	_, err := leader.CreateBucket(w.Context(), w.ops.js, cfg)
+	w.ok(err)
+}
+
+// kinds runs a test with each kind of bucket.
+func kinds(t *testing.T, test func(w *world)) {
+	t.Helper()
+	forEachKind(t, func(w *world, _ time.Duration) { test(w) })
+}
+
+// forEachKind runs a test with each kind of bucket, and tells it the unknown
+// lease there.
+func forEachKind(t *testing.T, test func(w *world, unknown time.Duration)) {
+	t.Helper()
+	for _, k := range []struct {
+		name    string
+		make    func(*world)
+		unknown time.Duration
+	}{
+		{"sealed", (*world).sealed, lease},
+		{"with a TTL", (*world).expiring, lease * 3 / 2},
+		{"ordinary", (*world).ordinary, lease},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				k.make(w)
+				test(w, k.unknown)
+			})
+		})
+	}
+}
+
+// stand makes a candidate with a connection of its own in the election "e".
+func (w *world) stand(id string) *candidate {
+	w.Helper()
+	return w.standAs(leader.Config{ID: id})
+}
+
+func (w *world) standAs(cfg leader.Config) *candidate {
+	w.Helper()
+	return w.campaign(w.Context(), w.dial(cfg.ID), "e", cfg)
+}
+
+// campaign makes a candidate whose events are recorded.
+func (w *world) campaign(ctx context.Context, cl *client, election string, cfg leader.Config) *candidate {
+	w.Helper()
+	c := w.mute(ctx, cl, election, cfg)
+	c.read = make(chan struct{})
+	j := w.jury(election)
+	w.stands = append(w.stands, c)
+	go c.record(w.T, w.zero, j)
+	return c
+}
+
+// mute makes a candidate whose events nobody reads. It is not stopped at the end
+// of the test.
+func (w *world) mute(ctx context.Context, cl *client, election string, cfg leader.Config) *candidate {
+	w.Helper()
+	if cfg.LeaseDuration == 0 {
+		cfg.LeaseDuration = lease
+	}
+	lc, err := leader.Campaign(ctx, cl.bucket(w.T), election, cfg)
+	w.ok(err)
+	return &candidate{Candidate: lc, client: cl}
+}
+
+func (w *world) jury(election string) *jury {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := w.juries[election]
+	if j == nil {
+		j = &jury{}
+		w.juries[election] = j
+	}
+	return j
+}
+
+// kv is the operator's view of the bucket.
+func (w *world) kv() jetstream.KeyValue {
+	w.Helper()
+	kv, err := w.ops.js.KeyValue(w.Context(), "E")
+	w.ok(err)
+	return kv
+}

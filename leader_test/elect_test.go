@@ -1,0 +1,79 @@
+package leader_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestASingleCandidateLeadsAtOnceInASealedBucket(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		a.saw(t, "0s pending", "0s elected")
+		w.isAt(0, "elected")
+		w.at(time.Hour)
+		a.saw(t)
+		if !a.IsLeader() || a.State() != leader.StateLeader {
+			t.Errorf("a is %v", a.State())
+		}
+	})
+}
+
+func TestWhoeverFindsNothingInAnUnsealedBucketIsPendingForOneUnknownLease(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		make func(*world)
+		wait time.Duration
+	}{
+		{"the TTL", (*world).expiring, lease * 3 / 2},
+		{"the own lease", (*world).ordinary, lease},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				k.make(w)
+				a := w.stand("a")
+				a.saw(t, fmt.Sprintf("0s pending for %v", k.wait))
+				w.at(k.wait)
+				a.saw(t, fmt.Sprintf("%v elected", k.wait))
+			})
+		})
+	}
+}
+
+func TestTenCandidatesHaveOneLeader(t *testing.T) {
+	kinds(t, func(w *world) {
+		var all []*candidate
+		for i := range 10 {
+			all = append(all, w.stand(fmt.Sprintf("c%d", i)))
+		}
+		w.at(time.Minute)
+		w.leads(all...)
+	})
+}
+
+// leads fails the test unless exactly one of them leads and all say so.
+func (w *world) leads(all ...*candidate) *candidate {
+	w.Helper()
+	var first *candidate
+	for _, c := range all {
+		if !c.IsLeader() {
+			continue
+		}
+		if first != nil {
+			w.Fatalf("%v: %s and %s lead", w.now(), first.ID(), c.ID())
+		}
+		first = c
+	}
+	if first == nil {
+		w.Fatalf("%v: nobody leads", w.now())
+	}
+	for _, c := range all {
+		if h, ok := c.Leader(); !ok || h.ID != first.ID() || h.Token != first.lastTerm(w.T).Token() {
+			w.Errorf("%v: %s believes that %v", w.now(), c.ID(), h)
+		}
+	}
+	return first
+}

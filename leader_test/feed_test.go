@@ -1,0 +1,284 @@
+package leader_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// requests is how many messages the client has published, as the server counts.
+func (w *world) requests(cl *client) int64 {
+	w.Helper()
+	synctest.Wait()
+	cid, err := cl.nc.GetClientID()
+	w.ok(err)
+	z, err := w.current().Connz(&server.ConnzOptions{CID: cid})
+	w.ok(err)
+	if len(z.Conns) != 1 {
+		w.Fatalf("%d connections", len(z.Conns))
+	}
+	return z.Conns[0].InMsgs
+}
+
+func TestAWaitingCandidateSendsNoRequests(t *testing.T) {
+	kinds(t, func(w *world) {
+		_, b := w.veterans()
+		before := w.requests(b.client)
+		w.at(20500*time.Millisecond + 10*lease)
+		if n := w.requests(b.client) - before; n != 0 {
+			w.Errorf("b sent %d requests in 10 leases", n)
+		}
+		b.saw(w.T)
+	})
+}
+
+func TestALeaderSendsOneRequestPerInterval(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, _ := w.veterans()
+		before := w.requests(a.client)
+		w.at(20500*time.Millisecond + 10*lease)
+		if n := w.requests(a.client) - before; n != int64(10*lease/interval) {
+			w.Errorf("a sent %d requests in 10 leases", n)
+		}
+	})
+}
+
+// deafen loses what comes in for the subscriptions that get the next message of
+// the feed from now on. A subscription made later hears.
+func (g *gate) deafen() {
+	deaf := ""
+	g.filter(func(f frame) verdict {
+		isFeed := strings.HasPrefix(f.subject, "natsleader.feed.") || strings.HasPrefix(f.reply, "$JS.ACK.KV_E.")
+		if f.dir != down || !isFeed {
+			return pass
+		}
+		if deaf == "" {
+			deaf = f.sid
+		}
+		if f.sid == deaf {
+			return drop
+		}
+		return pass
+	})
+}
+
+func TestADeafFeedIsNoticedWithinHalfALeaseAndRebuilt(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.veterans()
+		before := w.requests(b.client)
+		b.deafen()
+		w.at(23 * time.Second) // half a lease after it heard of the renewal of 20s
+		noticed := w.requests(b.client) - before
+		if noticed == 0 {
+			w.Error("b has not looked")
+		}
+		w.at(22*time.Second + 999*time.Millisecond + time.Second)
+		before = w.requests(b.client)
+		w.at(22*time.Second + 10*lease)
+		if n := w.requests(b.client) - before; n != 0 {
+			w.Errorf("b sent %d requests in 10 leases after it had rebuilt its feed", n)
+		}
+		b.saw(w.T)
+		w.at(100500 * time.Millisecond)
+		w.ok(a.Resign(w.Context()))
+		b.saw(w.T, "1m40.5s observed nobody", "1m40.5s pending", "1m40.5s elected")
+	})
+}
+
+func TestADeafFeedLooksExactlyHalfALeaseAfterItHeardLast(t *testing.T) {
+	kinds(t, func(w *world) {
+		_, b := w.veterans()
+		before := w.requests(b.client)
+		b.deafen()
+		w.at(23*time.Second - 1)
+		if n := w.requests(b.client) - before; n != 0 {
+			w.Errorf("b looked too soon")
+		}
+		w.at(23 * time.Second)
+		if n := w.requests(b.client) - before; n == 0 {
+			w.Errorf("b has not looked")
+		}
+	})
+}
+
+func TestAFeedThatStaysDeafDisturbsNobody(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.veterans()
+		b.filter(func(f frame) verdict {
+			if f.dir == down && (strings.HasPrefix(f.subject, "natsleader.feed.") || strings.HasPrefix(f.reply, "$JS.ACK.KV_E.")) {
+				return drop
+			}
+			return pass
+		})
+		w.at(time.Minute)
+		a.saw(w.T)
+		b.saw(w.T)
+		a.cut() // it renewed at 60s, of which b may not have read yet
+		w.at(2 * time.Minute)
+		if got := b.transitions(); len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
+			w.Errorf("b saw %q", got)
+		}
+	})
+}
+
+func TestAWatchWhoseConsumerIsDeletedIsRebuilt(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a, b := w.veterans()
+		s, err := w.ops.js.Stream(w.Context(), "KV_E")
+		w.ok(err)
+		n := 0
+		for name := range s.ConsumerNames(w.Context()).Name() {
+			w.ok(s.DeleteConsumer(w.Context(), name))
+			n++
+		}
+		if n != 2 {
+			t.Errorf("there were %d consumers", n)
+		}
+		w.at(50500 * time.Millisecond)
+		w.ok(a.Resign(w.Context()))
+		if got := b.transitions(); strings.Join(got, "|") != "50.5s pending|50.5s elected" {
+			t.Errorf("b saw %q", got)
+		}
+	})
+}
+
+func TestACandidateWithoutAFeedPolls(t *testing.T) {
+	bubble(t, func(w *world) {
+		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
+			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 1,
+		})
+		w.ok(err)
+		a := w.stand("a") // it has the only consumer
+		w.at(12 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		b.saw(t, "12s faulted no feed", "12s observed a")
+		a.news()
+		w.ok(a.Resign(w.Context()))
+		w.at(40 * time.Second)
+		got := b.transitions()
+		if len(got) != 2 {
+			t.Fatalf("b saw %q", got)
+		}
+		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
+		w.ok(err)
+		if at > 20500*time.Millisecond+interval {
+			t.Errorf("b was elected at %v", at)
+		}
+	})
+}
+
+func TestAWrongFeedSubjectFallsBackToLooking(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(12 * time.Second)
+		cl := w.dial("b")
+		bucket, err := leader.OpenBucket(cl.js, "E", leader.FeedSubject("nowhere"))
+		w.ok(err)
+		c, err := leader.Campaign(w.Context(), bucket, "e", leader.Config{ID: "b"})
+		w.ok(err)
+		b := &candidate{Candidate: c, client: cl, read: make(chan struct{})}
+		w.stands = append(w.stands, b)
+		go b.record(t, w.zero, w.jury("e"))
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		w.ok(a.Stop(w.Context()))
+		w.at(40 * time.Second)
+		if got := b.transitions(); len(got) != 2 {
+			t.Errorf("b saw %q", got)
+		}
+	})
+}
+
+// forgery is a released record on the feed, with all the headers of the server.
+func forgery(revision int) *nats.Msg {
+	return &nats.Msg{
+		Subject: "natsleader.feed.E.e",
+		Header: nats.Header{
+			"Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.e"}, "Nats-Sequence": {fmt.Sprint(revision)},
+			"Nats-Last-Sequence": {fmt.Sprint(revision - 1)}, "Nats-Time-Stamp": {"2000-01-01T00:00:03Z"},
+		},
+		Data: []byte(`{"v":1,"state":"released","id":"x","session":"x","n":1,"lease":"6s","token":1}`),
+	}
+}
+
+func TestALeaderIsNotMovedByAForgedFeedMessage(t *testing.T) {
+	for _, revision := range []int{1, 21, 22, 1000, 1 << 40} {
+		bubble(t, func(w *world) {
+			w.sealed()
+			a, b := w.veterans()
+			term := a.lastTerm(t)
+			w.ok(w.ops.nc.PublishMsg(forgery(revision)))
+			w.at(40 * time.Second)
+			a.saw(t)
+			if now, ok := a.Term(); !ok || now != term {
+				t.Error("a leads another term")
+			}
+			if got := b.transitions(); len(got) != 0 {
+				t.Errorf("b saw %q", got)
+			}
+			w.leads(a, b) // b knows better again
+			a.cut()
+			w.at(2 * time.Minute)
+			if got := b.transitions(); len(got) != 2 {
+				t.Errorf("b saw %q", got)
+			}
+		})
+	}
+}
+
+func TestForgedHeadersOfAKeyWriterAreNotBelieved(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.veterans()
+		m := forgery(1 << 40)
+		m.Subject = "$KV.E.other" // whose writer may not write e
+		_, err := w.ops.js.PublishMsg(w.Context(), m)
+		w.ok(err)
+		w.at(40 * time.Second)
+		a.saw(w.T)
+		b.saw(w.T)
+		w.leads(a, b)
+		w.ok(b.Stop(w.Context()))
+		m.Subject = "$KV.E.e" // whose writer may, but does not number the revisions
+		_, err = w.ops.js.PublishMsg(w.Context(), m)
+		w.ok(err)
+		w.at(time.Minute)
+		// What it says is that the key is released, so others may have it at once.
+		if got := a.transitions(); strings.Join(got, "|") != "40s deposed preempted|40s pending|40s elected" {
+			w.Errorf("a saw %q", got)
+		}
+	})
+}
+
+func TestJunkOnTheFeedIsIgnored(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.veterans()
+		w.ok(w.ops.nc.Publish("natsleader.feed.E.e", []byte("junk")))
+		for header, value := range map[string]string{
+			"Nats-Stream": "KV_X", "Nats-Subject": "$KV.E.x", "Nats-Sequence": "many", "Nats-Time-Stamp": "now",
+		} {
+			m := forgery(1000)
+			m.Header.Set(header, value)
+			w.ok(w.ops.nc.PublishMsg(m))
+		}
+		before := w.requests(b.client)
+		w.at(time.Minute)
+		if n := w.requests(b.client) - before; n != 0 {
+			t.Errorf("b sent %d requests", n)
+		}
+		a.saw(t)
+		b.saw(t)
+	})
+}

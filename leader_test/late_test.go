@@ -1,0 +1,253 @@
+package leader_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// isWrite tells a request to write the election's key.
+func isWrite(f frame) bool { return f.dir == up && f.subject == "$KV.E.e" }
+
+// firstWrite holds the first write and loses those that follow.
+func firstWrite() func(frame) verdict {
+	seen := false
+	return func(f frame) verdict {
+		switch {
+		case !isWrite(f):
+			return pass
+		case seen:
+			return drop
+		default:
+			seen = true
+			return hold
+		}
+	}
+}
+
+// peers.md fault 7: used.
+func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		cl.filter(firstWrite())
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(2200 * time.Millisecond)
+		a.saw(t, "1s faulted unreachable")
+		a.open()
+		b := w.stand("b")
+		// The write of 2s is given up at 3s, and then it looks.
+		w.at(20 * time.Second)
+		a.saw(t, "3s pending", "3s elected")
+		b.saw(t, "2.2s observed a")
+		w.leads(a, b)
+	})
+}
+
+// peers.md fault 7: released.
+func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		cl.filter(firstWrite())
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(2200 * time.Millisecond)
+		stop := w.begin(func() error { return a.Stop(w.Context()) })
+		w.at(2500 * time.Millisecond)
+		a.open()
+		b := w.stand("b")
+		w.at(20 * time.Second)
+		// The write of 2s is given up at 3s; then it looks, and releases.
+		stop.returned(3*time.Second, nil)
+		a.saw(t, "1s faulted unreachable")
+		b.saw(t, "2.5s observed a", "3s observed nobody", "3s pending", "3s elected")
+	})
+}
+
+// peers.md fault 7: the late win is not believed longer than it was good.
+func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		cl.filter(firstWrite())
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(30 * time.Second)
+		a.news()
+		a.open()
+		w.at(40 * time.Second)
+		// It elects with the write that follows, whose lease is good.
+		got := a.transitions()
+		if len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
+			t.Fatalf("a saw %q", got)
+		}
+		if r := a.lastTerm(t).Remaining(); r > deadline {
+			t.Errorf("%v remain", r)
+		}
+	})
+}
+
+// peers.md fault 8.
+func TestARenewalAppliedAfterTheLossProlongsTheLeaseOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		a.detain(up)
+		w.at(8500 * time.Millisecond)
+		a.saw(t, "4.25s faulted unreachable", "7.8s fenced expired")
+		rule := a.takeHeld()
+		a.cut() // it is gone for good
+		rule(w, "$KV.E.e")
+		w.at(20 * time.Second)
+		b.saw(t, "14.5s observed nobody", "14.5s pending", "14.5s elected")
+	})
+}
+
+// peers.md fault 8.
+func TestARenewalAppliedAfterTheLossIsUsedByWhoIsStillThere(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		a.detain(up)
+		w.at(8500 * time.Millisecond)
+		a.saw(t, "4.25s faulted unreachable", "7.8s fenced expired")
+		a.open()
+		w.at(10 * time.Second)
+		a.saw(t, "8.5s deposed expired", "8.5s pending", "8.5s elected")
+		b.saw(t, "8.5s observed a")
+		w.leads(a, b)
+	})
+}
+
+func TestARenewalThatComesAfterASuccessorIsRefused(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		a.detain(up)
+		w.at(10 * time.Second)
+		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
+		a.open()
+		w.at(20 * time.Second)
+		b.saw(t)
+		if got := a.transitions(); strings.Join(got, "|") != "7.8s fenced expired|10s deposed expired" {
+			t.Errorf("a saw %q", got)
+		}
+		w.leads(a, b)
+	})
+}
+
+// takeHeld takes the frames that are held, and returns what publishes those of a
+// subject from elsewhere, as a network would that delivers them after their
+// sender is gone.
+func (g *gate) takeHeld() func(w *world, subject string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	held := g.held
+	g.held = nil
+	return func(w *world, subject string) {
+		for _, h := range held {
+			if h.f.subject != subject {
+				continue
+			}
+			w.ok(w.ops.nc.PublishMsg(&nats.Msg{Subject: subject, Header: h.f.header(), Data: h.f.data()}))
+			w.ok(w.ops.nc.Flush())
+			return
+		}
+		w.Fatalf("nothing is held for %s", subject)
+	}
+}
+
+// refuse answers the next writes with 10164, which names no revision and proves
+// nothing. If stored, the write is stored all the same, and the true answer is
+// lost.
+func (g *gate) refuse(w *world, times int, stored bool) {
+	lost := make(map[string]bool)
+	g.filter(func(f frame) verdict {
+		if f.dir == down && lost[f.subject] && strings.Contains(string(f.body), `"seq"`) {
+			return drop
+		}
+		if !isWrite(f) || times == 0 {
+			return pass
+		}
+		times--
+		lost[f.reply] = true
+		_ = w.ops.nc.Publish(f.reply, []byte(`{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`))
+		if stored {
+			return pass
+		}
+		return drop
+	})
+}
+
+// peers.md fault 10.
+func TestARefusalIsNotALoss(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		bubble(t, func(w *world) {
+			a, b := w.pair()
+			a.refuse(w, 1, stored)
+			w.at(time.Minute)
+			a.saw(t)
+			b.saw(t)
+			w.leads(a, b)
+		})
+	}
+}
+
+// peers.md fault 10.
+func TestRefusalsWithoutEndAreNoLease(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		a.refuse(w, -1, false)
+		w.at(30 * time.Second)
+		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
+		got := a.news()
+		if len(got) != 3 || got[0] != "7.8s fenced expired" || !strings.HasSuffix(got[1], "s deposed expired") || !strings.HasSuffix(got[2], "s observed b") {
+			t.Fatalf("a saw %q", got)
+		}
+		// It pauses between its tries, and then looks.
+		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired"))
+		w.ok(err)
+		if at < lease+3*time.Second || at > lease+3*time.Second+interval*5/16 {
+			t.Errorf("deposed at %v", at)
+		}
+		w.leads(a, b)
+	})
+}
+
+// peers.md fault 10.
+func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		cl.refuse(w, 1, true)
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(time.Minute)
+		got := a.news()
+		if len(got) != 2 {
+			t.Fatalf("a saw %q", got)
+		}
+		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
+		w.ok(err)
+		// It looks after a pause of a quarter of an interval, give or take a quarter of that.
+		if at < interval*3/16 || at > interval*5/16 {
+			t.Errorf("elected at %v", at)
+		}
+	})
+}
+
+// peers.md fault 10: a lost reply.
+func TestARenewalWhoseReplyIsLostCounts(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		a.filter(func(f frame) verdict {
+			if f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`) {
+				return drop // acknowledgements, and nothing else
+			}
+			return pass
+		})
+		w.at(time.Hour)
+		a.saw(t, "4.25s faulted unreachable")
+		b.saw(t)
+		w.leads(a, b)
+	})
+}

@@ -1,0 +1,239 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// lookout is somebody who observes an election.
+type lookout struct {
+	mu   sync.Mutex
+	told []string
+	last leader.Holder
+	done chan struct{}
+}
+
+func (w *world) observe(ctx context.Context, cl *client) *lookout {
+	w.Helper()
+	ch, err := leader.Observe(ctx, cl.bucket(w.T), "e")
+	w.ok(err)
+	l := &lookout{done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for h := range ch {
+			l.mu.Lock()
+			l.told, l.last = append(l.told, w.now().String()+" "+holderName(h)), h
+			l.mu.Unlock()
+		}
+	}()
+	return l
+}
+
+func (l *lookout) saw(t *testing.T, want ...string) leader.Holder {
+	t.Helper()
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if strings.Join(l.told, "|") != strings.Join(want, "|") {
+		t.Errorf("observed %q, want %q", l.told, want)
+	}
+	l.told = nil
+	return l.last
+}
+
+// peers.md fault 19.
+func TestObserversAgreeWithTheRecordFromTheFirstLeaderOn(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		ctx, cancel := context.WithCancel(w.Context())
+		eye := w.dial("eye")
+		l := w.observe(ctx, eye)
+		agree := func(h leader.Holder) {
+			t.Helper()
+			got, err := leader.Lookup(w.Context(), eye.bucket(t), "e")
+			w.ok(err)
+			if got.ID != h.ID || !h.Pending && got.Token != h.Token || got.Pending != h.Pending || string(got.Value) != string(h.Value) || !got.Since.Equal(h.Since) {
+				t.Errorf("%v: looked up %+v, observed %+v", w.now(), got, h)
+			}
+		}
+		agree(l.saw(t, "0s nobody"))
+		w.at(500 * time.Millisecond)
+		a := w.standAs(leader.Config{ID: "a", Value: []byte("there")})
+		h := l.saw(t, "500ms a")
+		if h.Token != a.lastTerm(t).Token() || string(h.Value) != "there" || h.Lease != lease || !h.Since.Equal(w.zero.Add(500*time.Millisecond)) || !h.Leads() {
+			t.Errorf("observed %+v", h)
+		}
+		agree(h)
+		w.at(3600 * time.Millisecond)
+		agree(l.saw(t)) // renewals are no news
+		b := w.stand("b")
+		w.at(3700 * time.Millisecond)
+		w.ok(a.Resign(w.Context()))
+		agree(l.saw(t, "3.7s nobody", "3.7s b"))
+		b.cut()
+		w.at(11 * time.Second) // b wrote last at 3.7s; a takes over at 9.7s
+		agree(l.saw(t, "9.7s nobody", "9.7s a"))
+		_, err := w.kv().Put(w.Context(), "e", []byte("junk"))
+		w.ok(err)
+		if h = l.saw(t, "11s foreign"); !h.Foreign || h.Leads() {
+			t.Errorf("observed %+v", h)
+		}
+		w.at(20 * time.Second)
+		agree(l.saw(t, "17s nobody", "17s a"))
+		w.ok(w.kv().Delete(w.Context(), "e"))
+		agree(l.saw(t, "20s nobody"))
+		w.at(22 * time.Second)
+		h = l.saw(t, "21s a pending")
+		if h.Leads() || !h.Since.IsZero() {
+			t.Errorf("observed %+v", h)
+		}
+		agree(h)
+		w.at(30 * time.Second)
+		agree(l.saw(t, "26s a"))
+		cancel()
+		synctest.Wait()
+		select {
+		case <-l.done:
+		default:
+			t.Error("the channel is not closed")
+		}
+	})
+}
+
+func TestAnObserverThatComesLaterIsToldAtOnce(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.stand("a")
+		w.at(20500 * time.Millisecond)
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		l := w.observe(ctx, w.dial("eye"))
+		h := l.saw(w.T, "20.5s a")
+		if h.Token != a.lastTerm(w.T).Token() {
+			w.Errorf("observed %+v", h)
+		}
+	})
+}
+
+func TestAnObserverGetsOverAnOutage(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.veterans()
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		eye := w.dial("eye")
+		l := w.observe(ctx, eye)
+		l.saw(w.T, "20.5s a")
+		eye.cut()
+		w.at(30500 * time.Millisecond)
+		l.saw(w.T, "26.5s nobody") // one lease after it heard of the record
+		w.ok(a.Resign(w.Context()))
+		eye.open()
+		w.at(31 * time.Second)
+		l.saw(w.T, "30.6s b")
+		w.leads(a, b)
+	})
+}
+
+func TestLookupTellsErrors(t *testing.T) {
+	bubble(t, func(w *world) {
+		if _, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); !errors.Is(err, leader.ErrNoBucket) {
+			t.Errorf("without a bucket: %v", err)
+		}
+		w.sealed()
+		if h, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); err != nil || h.ID != "" || h.Leads() {
+			t.Errorf("without a leader: %+v, %v", h, err)
+		}
+		for _, name := range []string{"", ".", "a b"} {
+			if _, err := leader.Lookup(w.Context(), w.ops.bucket(t), name); !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("%q: %v", name, err)
+			}
+			if _, err := leader.Observe(w.Context(), w.ops.bucket(t), name); !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		cl := w.dial("cut")
+		cl.blackhole(up)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		if _, err := leader.Lookup(ctx, cl.bucket(t), "e"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without an answer: %v", err)
+		}
+		w.isAt(time.Second, "Lookup returned")
+		cl.cut()
+		synctest.Wait()
+		if _, err := leader.Lookup(w.Context(), cl.bucket(t), "e"); !errors.Is(err, leader.ErrUnreachable) {
+			t.Errorf("without a connection: %v", err)
+		}
+		cl.nc.Close()
+		if _, err := leader.Lookup(w.Context(), cl.bucket(t), "e"); !errors.Is(err, leader.ErrConnectionClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+func TestAProclaimedValueIsSeenByOthers(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.veterans()
+		binary := []byte{0, 0xff, '<', '"'}
+		for _, v := range [][]byte{[]byte("one"), binary, {}} {
+			w.ok(a.Proclaim(w.Context(), v))
+			w.isAt(20500*time.Millisecond, "Proclaim returned")
+			synctest.Wait()
+			for _, c := range []*candidate{a, b} {
+				if h, ok := c.Leader(); !ok || string(h.Value) != string(v) {
+					w.Errorf("%s sees %q", c.ID(), h.Value)
+				}
+			}
+			if h, err := leader.Lookup(w.Context(), w.ops.bucket(w.T), "e"); err != nil || string(h.Value) != string(v) {
+				w.Errorf("looked up %q, %v", h.Value, err)
+			}
+		}
+		b.saw(w.T, "20.5s observed a", "20.5s observed a", "20.5s observed a")
+		w.ok(a.Proclaim(w.Context(), binary))
+		b.news()
+		w.at(time.Minute)
+		a.saw(w.T)
+		b.saw(w.T) // renewals keep it
+		if h, _ := b.Leader(); string(h.Value) != string(binary) {
+			w.Errorf("b sees %q", h.Value)
+		}
+		w.ok(a.Resign(w.Context()))
+		synctest.Wait()
+		w.ok(b.Resign(w.Context()))
+		w.at(2 * time.Minute)
+		if h, _ := w.leads(a, b).Leader(); h.ID == "a" && string(h.Value) != string(binary) {
+			w.Errorf("a later term publishes %q", h.Value)
+		}
+	})
+}
+
+func TestProclaimTellsErrors(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		if err := b.Proclaim(w.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("of a waiter: %v", err)
+		}
+		if err := a.Proclaim(w.Context(), make([]byte, leader.MaxValueSize+1)); !errors.Is(err, leader.ErrValueTooLarge) {
+			t.Errorf("too large: %v", err)
+		}
+		w.ok(a.Proclaim(w.Context(), make([]byte, leader.MaxValueSize)))
+		a.blackhole(up)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		if err := a.Proclaim(ctx, []byte("lost")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without an answer: %v", err)
+		}
+		w.isAt(4500*time.Millisecond, "Proclaim returned")
+		late := w.begin(func() error { return a.Proclaim(w.Context(), []byte("late")) })
+		w.at(10 * time.Second)
+		// The write of the first Proclaim, at 3.5s, was acknowledged.
+		late.returned(8300*time.Millisecond, leader.ErrNotLeader)
+		a.open()
+	})
+}

@@ -1,0 +1,284 @@
+package leader_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// What an operator may do to a key or a bucket behind the back of a leader.
+
+// veterans are a leader and a waiter, at 20.5s: the last renewal was at 20s.
+func (w *world) veterans() (a, b *candidate) {
+	w.Helper()
+	a = w.stand("a")
+	w.at(12 * time.Second)
+	b = w.stand("b")
+	w.at(20500 * time.Millisecond)
+	a.news()
+	b.saw(w.T, "12s observed a")
+	return a, b
+}
+
+// peers.md fault 11: deleted.
+func TestTheKeyDeletedDeposesAtOnceAndIsTakenAfterOneUnknownLease(t *testing.T) {
+	forEachKind(t, func(w *world, unknown time.Duration) {
+		a, b := w.veterans()
+		w.ok(w.kv().Delete(w.Context(), "e"))
+		w.at(time.Minute)
+		then := 20500*time.Millisecond + unknown
+		// Whether a sees the marker or already what replaced it is a matter of luck.
+		a.sawBut(w.T, "20.5s observed nobody", "20.5s deposed deleted", "20.5s observed b pending", fmt.Sprintf("%v observed b", then))
+		b.saw(w.T, "20.5s observed nobody", fmt.Sprintf("20.5s pending for %v", unknown), fmt.Sprintf("%v elected", then))
+		w.leads(a, b)
+	})
+}
+
+func TestWhoseKeyWasDeletedKeepsAwayForOneInterval(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		w.ok(w.kv().Delete(w.Context(), "e"))
+		w.at(time.Minute)
+		a.saw(t, "3.5s deposed deleted", "3.5s observed nobody", "4.5s pending for 5s", "9.5s elected")
+	})
+}
+
+// peers.md fault 11: purged.
+func TestTheKeyPurgedIsLikeDeleted(t *testing.T) {
+	for _, k := range []struct {
+		make    func(*world)
+		unknown time.Duration
+	}{{(*world).expiring, lease * 3 / 2}, {(*world).ordinary, lease}} {
+		bubble(t, func(w *world) {
+			k.make(w)
+			a, b := w.veterans()
+			w.ok(w.kv().Purge(w.Context(), "e"))
+			w.at(time.Minute)
+			then := 20500*time.Millisecond + k.unknown
+			a.sawBut(t, "20.5s observed nobody", "20.5s deposed deleted", "20.5s observed b pending", fmt.Sprintf("%v observed b", then))
+			b.saw(t, "20.5s observed nobody", fmt.Sprintf("20.5s pending for %v", k.unknown), fmt.Sprintf("%v elected", then))
+		})
+	}
+}
+
+// peers.md fault 11: purged without a trace. No feed tells of it.
+func TestAnEmptiedStreamIsNoticedByTheNextRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a, b := w.veterans()
+		s, err := w.ops.js.Stream(w.Context(), "KV_E")
+		w.ok(err)
+		w.ok(s.Purge(w.Context()))
+		w.at(time.Minute)
+		a.saw(t, "21s deposed deleted", "21s observed nobody", "22s pending for 6s", "28s elected")
+		b.saw(t, "22s observed a pending", "28s observed a")
+		w.leads(a, b)
+	})
+}
+
+func TestASealedBucketRefusesPurges(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.veterans()
+		if err := w.kv().Purge(w.Context(), "e"); err == nil {
+			t.Error("the key was purged")
+		}
+		s, err := w.ops.js.Stream(w.Context(), "KV_E")
+		w.ok(err)
+		if s.Purge(w.Context()) == nil {
+			t.Error("the stream was purged")
+		}
+		if s.DeleteMsg(w.Context(), s.CachedInfo().State.LastSeq) == nil {
+			t.Error("the record was deleted")
+		}
+		_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{
+			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
+		})
+		if err == nil {
+			t.Error("the bucket was rolled up")
+		}
+		w.at(time.Minute)
+		a.saw(t)
+		b.saw(t)
+	})
+}
+
+// peers.md fault 11: rolled up by who may write another key.
+func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a, _ := w.veterans()
+		_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{
+			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
+		})
+		w.ok(err)
+		w.at(time.Minute)
+		a.saw(t, "21s deposed deleted", "21s observed nobody", "22s pending for 6s", "28s elected")
+	})
+}
+
+// peers.md fault 11: emptied, filled with junk, with somebody else's format.
+func TestARecordThatCannotBeReadCountsAsHeldForOneUnknownLease(t *testing.T) {
+	for _, junk := range []string{
+		"", " ", "junk", "null", "{}", "[]", "7", `{"v":1}`, `{"leader":"somebody"}`, "\x00\xff",
+		`{"v":1,"state":"leading","session":"s","lease":"forever"}`,
+		`{"v":1,"state":"leading","session":"s","lease":"-5s"}`,
+		`{"v":1,"state":"dancing","session":"s","lease":"5s"}`,
+		`{"v":1,"state":"leading","session":"","lease":"5s"}`,
+		`{"v":1,"state":"leading","session":"s","lease":"5s","token":18446744073709551615}`,
+		`{"v":1,"state":"leading","session":"s","lease":"99999h"}`,
+		strings.Repeat("[", 10000),
+	} {
+		bubble(t, func(w *world) {
+			w.sealed()
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			a.news()
+			_, err := w.kv().Put(w.Context(), "e", []byte(junk))
+			w.ok(err)
+			w.at(time.Minute)
+			a.saw(t, "3.5s faulted foreign", "3.5s deposed preempted", "3.5s observed foreign",
+				"9.5s observed nobody", "9.5s pending", "9.5s elected")
+		})
+	}
+}
+
+func TestEachRevisionOfAForeignRecordCountsAnew(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a, b := w.veterans()
+		w.ok(b.Stop(w.Context()))
+		for range 3 {
+			_, err := w.kv().Put(w.Context(), "e", []byte("junk"))
+			w.ok(err)
+			w.at(w.now() + 5*time.Second)
+		}
+		// The last was put at 30.5s.
+		then := 30500*time.Millisecond + lease
+		w.at(time.Minute)
+		a.saw(w.T, "20.5s faulted foreign", "20.5s deposed preempted", "20.5s observed foreign",
+			"25.5s faulted foreign", "30.5s faulted foreign",
+			fmt.Sprintf("%v observed nobody", then), fmt.Sprintf("%v pending", then), fmt.Sprintf("%v elected", then))
+	})
+}
+
+// peers.md fault 11: somebody else's format, of a later version.
+func TestARecordOfALaterFormatCountsForItsLease(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		_, err := w.kv().Put(w.Context(), "e", []byte(`{"v":7,"state":{"new":1},"id":["x"],"session":"s","lease":"2s"}`))
+		w.ok(err)
+		w.at(time.Minute)
+		got := a.without("observed")
+		if want := []string{"3.5s deposed preempted", "5.5s pending", "5.5s elected"}; strings.Join(got, "|") != strings.Join(want, "|") {
+			t.Errorf("a saw %q, want %q", got, want)
+		}
+	})
+}
+
+// peers.md fault 12: deleted and made anew.
+func TestABucketMadeAnewHasNoLeaderForOneUnknownLease(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.veterans()
+		before := a.lastTerm(t).Token()
+		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
+		w.sealed()
+		w.at(time.Minute)
+		// The renewal of 21s is refused: nothing is there.
+		a.saw(t, "21s faulted regressed", "21s deposed regressed", "21s observed nobody", "21s pending for 6s", "27s elected")
+		if got := a.lastTerm(t).Token(); got <= before {
+			t.Errorf("token %d after %d", got, before)
+		}
+		w.leads(a, b)
+		if got := b.transitions(); len(got) != 0 {
+			t.Errorf("b saw %q", got)
+		}
+	})
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a, b := w.veterans()
+		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
+		w.ordinary()
+		w.at(time.Minute)
+		got := a.without("faulted")
+		if want := "21s deposed deleted|21s observed nobody|22s pending for 6s|28s elected"; strings.Join(got, "|") != want {
+			t.Errorf("a saw %q", got)
+		}
+		w.leads(a, b)
+	})
+}
+
+// peers.md fault 12: missing.
+func TestABucketThatIsDeletedFencesAndOneMadeLaterIsUsed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.veterans()
+		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
+		w.at(40 * time.Second)
+		if got := strings.Join(a.transitions(), "|"); got != "24.8s fenced expired" {
+			t.Errorf("a saw %q", got)
+		}
+		w.sealed()
+		w.at(2 * time.Minute)
+		w.leads(a, b)
+	})
+}
+
+// peers.md fault 12: with a TTL, expired.
+func TestAnExpiredRecordLeavesAMarkerThatIsWaitedOut(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.expiring()
+		a := w.stand("a")
+		w.at(20500 * time.Millisecond)
+		a.cut() // the record of 20s expires at 29s
+		w.at(29500 * time.Millisecond)
+		e, err := w.kv().Get(w.Context(), "e")
+		if err == nil {
+			t.Fatalf("the key holds %s", e.Value())
+		}
+		b := w.stand("b")
+		w.at(time.Minute)
+		b.saw(t, "29.5s pending for 9s", "38.5s elected")
+	})
+}
+
+func TestAWaiterTakesTheKeyBeforeItsRecordExpires(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.expiring()
+		a, b := w.veterans()
+		a.cut()
+		w.at(time.Minute)
+		b.saw(t, "26s observed nobody", "26s pending", "26s elected")
+	})
+}
+
+func TestAnElectionIsNotDisturbedByWhatHappensToAnother(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.veterans()
+		c := w.campaign(w.Context(), w.dial("c"), "e.other", leader.Config{ID: "c"})
+		w.at(40 * time.Second)
+		c.news()
+		_, err := w.kv().Put(w.Context(), "e.other", []byte("junk"))
+		w.ok(err)
+		w.at(42 * time.Second)
+		w.ok(w.kv().Delete(w.Context(), "e.other"))
+		w.at(80 * time.Second)
+		if got := c.transitions(); len(got) != 3 {
+			t.Errorf("c saw %q", got)
+		}
+		a.saw(t)
+		b.saw(t)
+	})
+}

@@ -1,0 +1,359 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The last renewal before 3.5s is that of 3s. So a leader that is cut off then
+// is fenced at 3s + deadline, and replaced at 3s + lease.
+
+// pair is a leader and a candidate that waits, in a sealed bucket, at 3.5s.
+func (w *world) pair() (a, b *candidate) {
+	w.Helper()
+	w.sealed()
+	a = w.stand("a")
+	w.at(500 * time.Millisecond)
+	b = w.stand("b")
+	w.at(3500 * time.Millisecond)
+	a.saw(w.T, "0s pending", "0s elected")
+	b.saw(w.T, "500ms observed a")
+	return a, b
+}
+
+func TestALeaderThatCrashesIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		a.cut()
+		w.at(30 * time.Second)
+		a.saw(t, "4s faulted unreachable", "7.8s fenced expired")
+		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
+		a.open()
+		w.at(31 * time.Second)
+		// It connects again when its client tries next.
+		a.saw(t, "30.1s deposed expired", "30.1s observed b")
+		b.saw(t)
+		w.leads(a, b)
+	})
+}
+
+func TestALeaderThatCrashesInAnUnsealedBucketIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
+	for _, k := range []func(*world){(*world).expiring, (*world).ordinary} {
+		bubble(t, func(w *world) {
+			k(w)
+			a := w.stand("a")
+			w.at(20 * time.Second)
+			b := w.stand("b")
+			w.at(20500 * time.Millisecond)
+			a.news()
+			b.news()
+			a.cut()
+			w.at(time.Minute)
+			b.saw(t, "26s observed nobody", "26s pending", "26s elected")
+		})
+	}
+}
+
+// peers.md fault 3.
+func TestTheContextOfAPartitionedLeaderEndsBeforeAnybodyElseCanLead(t *testing.T) {
+	for _, k := range []struct {
+		name    string
+		dirs    []direction
+		elected string // when the other is
+	}{
+		{"nothing passes", []direction{up, down}, "9s"},
+		{"requests are lost", []direction{up}, "9s"},
+		// The renewal in flight at 4s is stored, and others hear of it.
+		{"replies are lost", []direction{down}, "10s"},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				a, b := w.pair()
+				term := a.lastTerm(t)
+				w.at(3900 * time.Millisecond)
+				a.blackhole(k.dirs...) // the renewal of 4s is in flight
+				w.at(7799999999)
+				if term.Err() != nil || !a.IsLeader() || term.Remaining() != 1 {
+					t.Errorf("%v: the term has ended with %v", w.now(), term.Err())
+				}
+				w.at(7800 * time.Millisecond)
+				if !errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired) {
+					t.Errorf("%v: the context ended with %v", w.now(), context.Cause(term.Context()))
+				}
+				w.at(30 * time.Second)
+				b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
+				if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
+					t.Errorf("a saw %q", got)
+				}
+				a.open()
+				w.at(40 * time.Second)
+				if got := a.transitions(); len(got) != 1 {
+					t.Errorf("a saw %q", got)
+				}
+				w.leads(a, b)
+			})
+		})
+	}
+}
+
+// transitions are the news without Observed and Faulted.
+func (c *candidate) transitions() []string {
+	return c.without(" observed ", " faulted ")
+}
+
+func TestAShortOutageCostsNoLeadership(t *testing.T) {
+	for _, dirs := range [][]direction{{up, down}, {up}, {down}} {
+		for _, late := range []bool{false, true} {
+			bubble(t, func(w *world) {
+				a, b := w.pair()
+				w.at(3900 * time.Millisecond)
+				if late {
+					a.detain(dirs...)
+				} else {
+					a.blackhole(dirs...)
+				}
+				w.at(7 * time.Second) // fenced at 7.8s
+				a.open()
+				w.at(time.Minute)
+				a.saw(t, "4.25s faulted unreachable")
+				b.saw(t)
+				w.leads(a, b)
+			})
+		}
+	}
+}
+
+func TestAnOutageIsToldOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		for i := range 3 {
+			from := time.Duration(i)*time.Hour + 3500*time.Millisecond
+			w.at(from)
+			a.news()
+			a.blackhole(up)
+			w.at(from + time.Minute)
+			if got := a.without(" pending", " elected", " fenced ", " deposed "); len(got) != 1 {
+				t.Errorf("%v: a saw %q", w.now(), got)
+			}
+			a.open()
+		}
+	})
+}
+
+func TestAPartitionOfAWaiterDisturbsNobody(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		b.cut()
+		w.at(30 * time.Second)
+		// It has heard the renewal of 3s.
+		b.saw(t, "6s faulted unreachable", "9s observed nobody")
+		a.saw(t)
+		b.open()
+		w.at(31 * time.Second)
+		b.saw(t, "30.1s observed a")
+		a.saw(t)
+		w.leads(a, b)
+		w.ok(a.Resign(w.Context())) // its feed works again
+		b.saw(t, "31s observed nobody", "31s pending", "31s elected")
+	})
+}
+
+func TestAWaiterThatHearsNothingTakesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		b.blackhole(down) // its requests arrive
+		w.at(30 * time.Second)
+		a.saw(t)
+		b.open()
+		w.at(40 * time.Second)
+		a.saw(t)
+		w.leads(a, b)
+	})
+}
+
+func TestAPartitionOfEverybodyEndsWithOneLeader(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		all := []*candidate{a, b, w.stand("c"), w.stand("d")}
+		w.at(3500 * time.Millisecond)
+		for _, c := range all {
+			c.cut()
+		}
+		w.at(30 * time.Second)
+		a.saw(t, "4s faulted unreachable", "7.8s fenced expired")
+		for _, c := range all {
+			if _, ok := c.Leader(); ok || c.IsLeader() {
+				t.Errorf("%s believes in a leader", c.ID())
+			}
+			c.open()
+		}
+		w.at(30100 * time.Millisecond)
+		w.leads(all...)
+	})
+}
+
+func TestAFencedLeaderThatNobodyReplacedIsElectedAgain(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		first := a.lastTerm(t)
+		a.news()
+		a.cut()
+		w.at(time.Hour)
+		a.saw(t, "4s faulted unreachable", "7.8s fenced expired")
+		a.open()
+		w.at(time.Hour + time.Minute)
+		a.saw(t, "1h0m0.1s deposed expired", "1h0m0.1s pending", "1h0m0.1s elected")
+		if second := a.lastTerm(t); second.Token() <= first.Token() || first.Err() == nil {
+			t.Errorf("tokens %d, %d", first.Token(), second.Token())
+		}
+	})
+}
+
+// peers.md fault 5.
+func TestAccessorsReturnAtOnceDuringAnOutage(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b := w.pair()
+		for _, c := range []*candidate{a, b} {
+			c.blackhole(up, down)
+		}
+		w.at(4100 * time.Millisecond) // a renewal is in flight
+		for ; w.now() < 20*time.Second; time.Sleep(333 * time.Millisecond) {
+			at := w.now()
+			for _, c := range []*candidate{a, b} {
+				_, _ = c.Term()
+				_, _ = c.Leader()
+				_, _, _, _, _ = c.State(), c.IsLeader(), c.ID(), c.Err(), c.Done()
+			}
+			term := a.lastTerm(t)
+			_, _, _ = term.Err(), term.Remaining(), term.Token()
+			w.isAt(at, "answered")
+		}
+	})
+}
+
+func TestTheApplicationMayCloseTheConnectionOfALeader(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.stand("a")
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		a.nc.Close()
+		a.saw(t, "20.5s fenced closed", "20.5s deposed closed")
+		a.ended(t, leader.ErrConnectionClosed)
+		w.at(time.Minute)
+		b.saw(t, "26s observed nobody", "26s pending", "26s elected")
+	})
+}
+
+func TestTheApplicationMayCloseTheConnectionOfACandidate(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.stand("a")
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		c := w.stand("c")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		b.nc.Close()
+		b.saw(t)
+		b.ended(t, leader.ErrConnectionClosed)
+		c.cut()
+		w.at(22 * time.Second)
+		c.nc.Close()
+		c.ended(t, leader.ErrConnectionClosed)
+		a.saw(t)
+	})
+}
+
+func TestAClosedConnectionIsFoundWhenACampaignBegins(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		b := cl.bucket(t)
+		cl.nc.Close()
+		a, err := leader.Campaign(w.Context(), b, "e", leader.Config{})
+		w.ok(err)
+		<-a.Done()
+		w.isAt(0, "ended")
+		if !errors.Is(a.Err(), leader.ErrConnectionClosed) {
+			t.Errorf("Err is %v", a.Err())
+		}
+	})
+}
+
+// jumpy is a clock whose timers do not know that it has jumped ahead: as after a
+// pause of the process.
+type jumpy struct {
+	leader.Clock
+	ahead atomic.Int64
+}
+
+func (c *jumpy) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
+
+// peers.md fault 6.
+func TestAProcessThatWasPausedFindsItsLeaseOverAtOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		clock := &jumpy{Clock: leader.SystemClock()}
+		a := w.standAs(leader.Config{ID: "a", Clock: clock})
+		w.at(3500 * time.Millisecond)
+		a.news()
+		term := a.lastTerm(t)
+		clock.ahead.Store(int64(4300*time.Millisecond - 1)) // 7.8s less 1ns
+		if term.Err() != nil || !a.IsLeader() || term.Remaining() != 1 {
+			t.Errorf("the term has ended with %v, %v remain", term.Err(), term.Remaining())
+		}
+		clock.ahead.Add(1)
+		if !errors.Is(term.Err(), leader.ErrLeaseExpired) || a.IsLeader() || term.Remaining() != 0 {
+			t.Errorf("Err is %v, %v remain", term.Err(), term.Remaining())
+		}
+		if _, ok := a.Term(); ok {
+			t.Error("Term returns a term that is over")
+		}
+		if term.Context().Err() != nil {
+			t.Error("the timers know, too: this is no pause")
+		}
+		// Its next timer is that of the renewal at 4s. Nobody else was there, so it
+		// is elected again. (Pending.Until is by its clock, which is ahead.)
+		w.at(4 * time.Second)
+		a.saw(t, "4s fenced expired", "4s deposed expired", "4s pending for 4.3s", "4s elected")
+	})
+}
+
+func TestAProcessThatWasPausedWhileAnotherWasElectedIsDeposed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		clock := &jumpy{Clock: leader.SystemClock()}
+		a := w.standAs(leader.Config{ID: "a", Clock: clock})
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		term := a.lastTerm(t)
+		// While it is paused its clock goes on, and nothing else of it does: so it
+		// has renewed at 4s for the last time, before the pause by the clock of
+		// everybody else.
+		clock.ahead.Store(int64(time.Minute))
+		a.blackhole(up, down)
+		if term.Err() == nil {
+			t.Error("a believes that it leads")
+		}
+		w.at(20 * time.Second)
+		a.open()
+		w.at(30 * time.Second)
+		if got := a.transitions(); len(got) != 2 || got[0] != "4s fenced expired" {
+			t.Errorf("a saw %q", got)
+		}
+		w.leads(a, b)
+	})
+}

@@ -1,0 +1,115 @@
+package leader_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// peers.md fault 4.
+func TestAReaderThatSleepsForManyLeasesDelaysNoRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		w.at(time.Hour)
+		b.saw(t, "500ms observed a")
+		if !a.IsLeader() {
+			t.Error("a does not lead")
+		}
+		w.ok(a.Stop(w.Context()))
+		var got []string
+		for e := range a.Events() {
+			got = append(got, describe(e))
+		}
+		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
+			t.Errorf("a saw %q", got)
+		}
+	})
+}
+
+// peers.md fault 4: nothing delays a fence either.
+func TestAReaderThatSleepsDelaysNoFence(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+		w.at(3500 * time.Millisecond)
+		term, ok := a.Term()
+		if !ok {
+			t.Fatal("a does not lead")
+		}
+		a.cut()
+		<-term.Context().Done()
+		w.isAt(7800*time.Millisecond, "the context ended")
+		w.ok(a.Stop(w.Context()))
+	})
+}
+
+func TestEveryTransitionIsDeliveredInOrderToASlowReader(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+		const terms = 200 // far more than the channel holds
+		for range terms {
+			w.at(w.now() + lease)
+			w.ok(a.Resign(w.Context()))
+		}
+		w.at(w.now() + lease - 1)
+		if a.IsLeader() {
+			t.Error("a leads too soon")
+		}
+		var o order
+		o.who = "a"
+		var last uint64
+		n := 0
+		for n < terms {
+			e := <-a.Events()
+			o.next(t, time.Second, e)
+			if e, ok := e.(leader.Deposed); ok {
+				n++
+				if e.Term.Token() <= last {
+					t.Errorf("token %d after %d", e.Term.Token(), last)
+				}
+				last = e.Term.Token()
+			}
+		}
+		w.isAt(terms*lease+lease-1, "all were delivered")
+		w.ok(a.Stop(w.Context()))
+	})
+}
+
+// What nobody ever reads leaks nothing: the bubble would not end.
+func TestEventsThatNobodyReadsLeakNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+		b := w.mute(w.Context(), w.dial("b"), "e", leader.Config{ID: "b"})
+		for range 100 {
+			w.at(w.now() + lease)
+			for _, c := range []*candidate{a, b} {
+				if c.IsLeader() {
+					w.ok(c.Resign(w.Context()))
+					break
+				}
+			}
+		}
+		w.ok(a.Stop(w.Context()))
+		w.ok(b.Stop(w.Context()))
+		won, lost := 0, 0
+		for e := range a.Events() { // what survives is whole terms
+			switch e.(type) {
+			case leader.Elected:
+				won++
+			case leader.Deposed:
+				lost++
+			case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
+			}
+		}
+		if won != lost || won == 0 {
+			t.Errorf("%d Elected, %d Deposed", won, lost)
+		}
+	})
+}

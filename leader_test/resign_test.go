@@ -1,0 +1,253 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestResigningHandsOverAtTheSameInstant(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.stand("a")
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.saw(t, "20s observed a")
+
+		term := a.lastTerm(t)
+		w.ok(a.Resign(w.Context()))
+		w.isAt(20500*time.Millisecond, "Resign returned")
+		if !errors.Is(context.Cause(term.Context()), leader.ErrResigned) || !errors.Is(term.Err(), leader.ErrResigned) {
+			t.Errorf("the term ended with %v, Err %v", context.Cause(term.Context()), term.Err())
+		}
+		a.saw(t, "20.5s deposed resigned", "20.5s observed nobody", "20.5s observed b")
+		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
+		w.leads(a, b)
+	})
+}
+
+func TestWhoResignedSitsOutOneLeaseAndMayThenLeadAgain(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.stand("a")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		w.ok(a.Resign(w.Context()))
+		w.at(40 * time.Second)
+		a.saw(t, "20.5s deposed resigned", "20.5s observed nobody", "26.5s pending", "26.5s elected")
+	})
+}
+
+func TestWhoResignedSitsOutOneLeaseAlsoWhenTheSuccessorResigns(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.stand("a"), (*candidate)(nil)
+		w.at(time.Second)
+		b = w.stand("b")
+		w.at(3500 * time.Millisecond)
+		w.ok(a.Resign(w.Context()))
+		w.at(5 * time.Second)
+		a.news()
+		b.news()
+		w.ok(b.Resign(w.Context()))
+		w.at(10 * time.Second)
+		b.saw(t, "5s deposed resigned", "5s observed nobody", "9.5s observed a")
+		a.saw(t, "5s observed nobody", "9.5s pending", "9.5s elected")
+	})
+}
+
+func TestOnlyALeaderCanResign(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a := w.stand("a")
+		w.at(time.Second)
+		b := w.stand("b")
+		w.at(2500 * time.Millisecond)
+		for _, c := range []*candidate{a, b} { // one is pending, one waits
+			if err := c.Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
+				t.Errorf("%s is %v: Resign returned %v", c.ID(), c.State(), err)
+			}
+		}
+		w.at(7 * time.Second)
+		w.leads(a, b)
+		w.ok(a.Stop(w.Context()))
+		if err := a.Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("after Stop, Resign returned %v", err)
+		}
+	})
+}
+
+func TestResigningTwiceAtOnceIsResigningOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		a.detain(down)
+		one := w.begin(func() error { return a.Resign(w.Context()) })
+		two := w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(3600 * time.Millisecond)
+		one.pending()
+		two.pending()
+		a.open()
+		one.returned(3600*time.Millisecond, nil)
+		two.returned(3600*time.Millisecond, nil)
+		a.saw(t, "3.5s deposed resigned", "3.6s observed nobody")
+	})
+}
+
+// peers.md fault 9.
+func TestAReleaseThatArrivesLateNeverTouchesASuccessorsRecord(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		b.news()
+		a.detain(up)
+		resign := w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(3500 * time.Millisecond)
+		a.saw(t, "3.5s deposed resigned") // nothing that holds up the release holds up the end of the context
+		w.at(9500 * time.Millisecond)
+		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
+		resign.pending()
+		a.open()
+		resign.returned(9500*time.Millisecond, nil) // the key is known to be another's
+		w.at(time.Minute)
+		b.saw(t)
+		w.leads(a, b)
+	})
+}
+
+func TestAReleaseThatDidNotGetThroughIsTriedAgain(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		w.at(3500 * time.Millisecond)
+		b.news()
+		a.blackhole(up)
+		resign := w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(4 * time.Second)
+		resign.pending()
+		a.open()
+		w.at(5 * time.Second)
+		got := b.news()
+		if len(got) != 3 {
+			t.Fatalf("b saw %q", got)
+		}
+		at, err := time.ParseDuration(got[2][:len(got[2])-len(" elected")])
+		w.ok(err)
+		// The pauses between tries are random: up to a quarter of an interval, and
+		// a wait of half an interval for an answer.
+		if at <= 4*time.Second || at > 4*time.Second+interval/2+interval/4 {
+			t.Errorf("b was elected at %v", at)
+		}
+		resign.returned(at, nil)
+	})
+}
+
+func TestADrainingLeaderKeepsTheLeaseUntilItsWorkIsReleased(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Minute})
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		term := a.lastTerm(t)
+		resign := w.begin(func() error { return a.Resign(w.Context()) })
+		a.saw(t, "20.5s fenced resigned")
+		if a.State() != leader.StateFenced || a.IsLeader() {
+			t.Errorf("a is %v", a.State())
+		}
+		w.at(50 * time.Second) // five leases
+		b.saw(t)
+		resign.pending()
+		term.Release()
+		resign.returned(50*time.Second, nil)
+		a.saw(t, "50s deposed resigned", "50s observed nobody", "50s observed b")
+		b.saw(t, "50s observed nobody", "50s pending", "50s elected")
+		term.Release() // again, and late
+		w.at(60 * time.Second)
+		a.saw(t)
+		b.saw(t)
+	})
+}
+
+func TestADrainingLeaderGivesUpTheKeyWhenDrainTimeoutIsUp(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		resign := w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(40 * time.Second)
+		resign.returned(30500*time.Millisecond, nil)
+		a.saw(t, "20.5s fenced resigned", "30.5s deposed resigned", "30.5s observed nobody", "30.5s observed b")
+		b.saw(t, "30.5s observed nobody", "30.5s pending", "30.5s elected")
+	})
+}
+
+func TestWorkThatWasReleasedBeforeNeedsNoDraining(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Minute})
+		w.at(3500 * time.Millisecond)
+		a.news()
+		a.lastTerm(t).Release()
+		w.at(4500 * time.Millisecond)
+		a.saw(t) // it leads on
+		w.ok(a.Resign(w.Context()))
+		w.isAt(4500*time.Millisecond, "Resign returned")
+		a.saw(t, "4.5s deposed resigned", "4.5s observed nobody")
+	})
+}
+
+func TestALateReleaseOfAnEarlierTermDoesNotCountForTheNext(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
+		w.at(500 * time.Millisecond)
+		first := a.lastTerm(t)
+		resign := w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(20500 * time.Millisecond)
+		resign.returned(3500*time.Millisecond, nil)
+		a.saw(t, "0s pending", "0s elected", "500ms fenced resigned", "3.5s deposed resigned", "3.5s observed nobody",
+			"9.5s pending", "9.5s elected")
+		first.Release()
+		resign = w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(30 * time.Second)
+		resign.returned(23500*time.Millisecond, nil)
+		a.news()
+	})
+}
+
+func TestADrainingLeaderThatIsCutOffGivesUpWhenItsTimeIsUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		b.news()
+		stop := w.begin(func() error { return a.Stop(w.Context()) })
+		w.at(3700 * time.Millisecond)
+		a.cut()
+		w.at(20 * time.Second)
+		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
+		a.saw(t, "3.5s fenced stopped", "4s faulted unreachable", "6.5s deposed stopped")
+		// The write of 4s may have been sent, for all it knows: after one lease it
+		// keeps nobody out any more.
+		stop.returned(10*time.Second, nil)
+	})
+}

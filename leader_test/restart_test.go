@@ -1,0 +1,182 @@
+package leader_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// persistent are the kinds of buckets whose records outlive a restart.
+func persistent(t *testing.T, test func(w *world)) {
+	t.Helper()
+	for _, k := range []struct {
+		name string
+		make func(*world)
+	}{{"sealed", (*world).sealed}, {"ordinary", (*world).ordinary}} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				k.make(w)
+				test(w)
+			})
+		})
+	}
+}
+
+// peers.md fault 16: the leader goes on.
+func TestALeaderOutlivesAQuickRestartOfTheServer(t *testing.T) {
+	persistent(t, func(w *world) {
+		a, b := w.veterans()
+		term := a.lastTerm(w.T)
+		w.stopServer()
+		w.at(23 * time.Second)
+		w.startServer()
+		w.at(time.Minute)
+		if got := append(a.transitions(), b.transitions()...); len(got) != 0 {
+			w.Errorf("saw %q", got)
+		}
+		if now, ok := a.Term(); !ok || now != term {
+			w.Error("a leads another term")
+		}
+		w.leads(a, b)
+		w.at(60500 * time.Millisecond)
+		w.ok(a.Resign(w.Context())) // the feeds work again
+		if got := b.transitions(); strings.Join(got, "|") != "1m0.5s pending|1m0.5s elected" {
+			w.Errorf("b saw %q", got)
+		}
+	})
+}
+
+// peers.md fault 16: the leader is fenced and elected again.
+func TestAfterALongOutageOfTheServerOneOfTheSameCandidatesLeads(t *testing.T) {
+	persistent(t, func(w *world) {
+		a, b := w.veterans()
+		w.stopServer()
+		w.at(time.Minute)
+		if got := strings.Join(a.transitions(), "|"); got != "24.8s fenced expired" {
+			w.Errorf("a saw %q", got)
+		}
+		w.startServer()
+		w.at(61 * time.Second)
+		w.leads(a, b)
+		w.at(2 * time.Minute)
+		w.leads(a, b)
+	})
+}
+
+func TestALoneLeaderIsElectedAgainWhenTheServerIsBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		w.stopServer()
+		w.at(30050 * time.Millisecond)
+		w.startServer()
+		w.at(31 * time.Second)
+		if got := strings.Join(a.transitions(), "|"); got != "7.8s fenced expired|30.1s deposed expired|30.1s pending|30.1s elected" {
+			t.Errorf("a saw %q", got)
+		}
+	})
+}
+
+// peers.md fault 12: rolled back.
+func TestAStoreThatIsRolledBackHasNoLeaderForOneUnknownLease(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.veterans()
+		before := a.lastTerm(t).Token()
+		w.stopServer()
+		backup := t.TempDir()
+		w.ok(os.CopyFS(backup, os.DirFS(w.dir)))
+		w.startServer()
+		w.at(40500 * time.Millisecond)
+		if got := a.transitions(); len(got) != 0 {
+			t.Errorf("a saw %q", got)
+		}
+		w.stopServer()
+		w.dir = backup
+		w.startServer()
+		// They connect at 40.6s, and find records of before.
+		w.at(40600 * time.Millisecond)
+		for ; w.now() < 2*time.Minute; w.at(w.now() + 100*time.Millisecond) {
+			for _, c := range []*candidate{a, b} {
+				if c.IsLeader() && w.now() > 41*time.Second && w.now() < 40600*time.Millisecond+lease {
+					t.Fatalf("%v: %s leads", w.now(), c.ID())
+				}
+			}
+		}
+		w.leads(a, b)
+		if got := a.without("observed"); len(got) < 2 || !strings.HasSuffix(got[len(got)-1], "deposed regressed") && !strings.Contains(strings.Join(got, "|"), "deposed regressed") {
+			t.Errorf("a saw %q", got)
+		}
+		if token := w.leads(a, b).lastTerm(t).Token(); token <= before {
+			t.Errorf("token %d after %d", token, before)
+		}
+	})
+}
+
+// peers.md fault 18.
+func TestACandidateWhoseFirstConnectionFailsGetsThereByItself(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.stopServer()
+		cl := w.dial("a", nats.RetryOnFailedConnect(true))
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(20 * time.Second)
+		a.saw(t, "0s faulted unreachable")
+		w.startServer()
+		w.at(40 * time.Second) // its pauses have grown to 15s, give or take a quarter
+		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
+			t.Errorf("a saw %q", got)
+		}
+	})
+}
+
+// peers.md fault 18.
+func TestACandidateWhoseBucketAppearsLaterGetsThereByItself(t *testing.T) {
+	for _, k := range []func(*world){(*world).sealed, (*world).expiring, (*world).ordinary} {
+		bubble(t, func(w *world) {
+			a, b := w.stand("a"), w.stand("b")
+			w.at(time.Minute)
+			a.saw(t, "0s faulted no bucket")
+			b.saw(t, "0s faulted no bucket")
+			k(w)
+			w.at(2 * time.Minute)
+			w.leads(a, b)
+			if got := len(a.transitions()) + len(b.transitions()); got != 2 {
+				t.Errorf("%d transitions", got)
+			}
+		})
+	}
+}
+
+func TestAMemoryBucketThatIsLostInARestartAndMadeAnewIsUsed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.expiring() // in memory
+		a, b := w.stand("a"), w.stand("b")
+		w.at(20500 * time.Millisecond)
+		before := w.leads(a, b).lastTerm(t).Token()
+		w.stopServer()
+		w.at(22 * time.Second)
+		w.startServer()
+		w.at(40 * time.Second)
+		w.at(41 * time.Second)
+		for _, c := range []*candidate{a, b} {
+			if c.IsLeader() {
+				t.Errorf("%s leads without a bucket", c.ID())
+			}
+		}
+		if _, err := w.ops.js.KeyValue(w.Context(), "E"); err != nil {
+			w.expiring()
+		}
+		w.at(2 * time.Minute)
+		if token := w.leads(a, b).lastTerm(t).Token(); token <= before {
+			t.Errorf("token %d after %d", token, before)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package leader_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// peers.md fault 13.
+func TestOfTwoCandidatesWithTheSameIDOneLeads(t *testing.T) {
+	kinds(t, func(w *world) {
+		a, b := w.stand("twin"), w.stand("twin")
+		w.at(20500 * time.Millisecond)
+		if a.IsLeader() == b.IsLeader() {
+			w.Fatalf("they are %v and %v", a.State(), b.State())
+		}
+		if b.IsLeader() {
+			a, b = b, a
+		}
+		a.news()
+		b.news()
+		w.ok(a.Resign(w.Context()))
+		b.saw(w.T, "20.5s observed nobody", "20.5s pending", "20.5s elected")
+		b.cut()
+		w.at(time.Minute)
+		if got := a.transitions(); len(got) != 3 || got[2] != "26.5s elected" {
+			w.Errorf("a saw %q", got)
+		}
+	})
+}
+
+func TestACandidateStartedAgainWithTheSameIDIsSomebodyElse(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		a.cut() // the process is killed
+		again := w.stand("a")
+		w.at(20 * time.Second)
+		again.saw(t, "3.5s observed a", "9.5s observed nobody", "9.5s pending", "9.5s elected")
+		a.open()
+		w.at(21 * time.Second)
+		w.leads(a, again)
+	})
+}
+
+// goroutines is how many run of the library and of the client when everything is
+// at rest. Those of the server come and go.
+func goroutines() int {
+	synctest.Wait()
+	all := make([]byte, 4<<20)
+	all = all[:runtime.Stack(all, true)]
+	n := 0
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.Contains(stack, "natsleader/leader.") || strings.Contains(stack, "nats%2ego.") || strings.Contains(stack, "nats.go/jetstream.") {
+			n++
+		}
+	}
+	return n
+}
+
+// peers.md fault 14.
+func TestAThousandTermsLeaveNothingBehind(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.stand("a"), w.stand("b")
+		elected := 0
+		var before int
+		var mem, after runtime.MemStats
+		for elected < 1000 {
+			w.at(w.now() + lease + interval/2)
+			for _, c := range []*candidate{a, b} {
+				if c.IsLeader() {
+					elected++
+					w.ok(c.Resign(w.Context()))
+					break
+				}
+			}
+			a.news()
+			b.news()
+			if elected == 100 {
+				before = goroutines()
+				a.forget()
+				b.forget()
+				runtime.GC()
+				runtime.ReadMemStats(&mem)
+			}
+		}
+		a.forget()
+		b.forget()
+		if n := goroutines(); n > before {
+			t.Errorf("%d goroutines, %d before", n, before)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if after.HeapAlloc > mem.HeapAlloc+4<<20 {
+			t.Errorf("%d bytes, %d before", after.HeapAlloc, mem.HeapAlloc)
+		}
+	})
+}
+
+// forget drops the terms that the recorder keeps.
+func (c *candidate) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.terms = nil
+}
+
+// longLease makes a day a matter of a few thousand renewals.
+const longLease = 90 * time.Second
+
+// peers.md fault 14.
+func TestADayLeavesNothingBehind(t *testing.T) {
+	for _, k := range []func(*world){
+		func(w *world) { w.create(leader.BucketConfig{MaxLease: longLease}) }, (*world).ordinary,
+	} {
+		bubble(t, func(w *world) {
+			k(w)
+			a := w.standAs(leader.Config{ID: "a", LeaseDuration: longLease})
+			w.at(longLease)
+			b := w.standAs(leader.Config{ID: "b", LeaseDuration: longLease})
+			w.at(time.Hour)
+			before := goroutines()
+			a.news()
+			b.news()
+			w.at(24 * time.Hour)
+			if n := goroutines(); n > before {
+				t.Errorf("%d goroutines, %d before", n, before)
+			}
+			a.saw(t)
+			b.saw(t)
+			w.leads(a, b)
+		})
+	}
+}
+
+// peers.md fault 14: an outage of a day.
+func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.create(leader.BucketConfig{MaxLease: longLease})
+		var all []*candidate
+		for _, id := range []string{"a", "b"} {
+			all = append(all, w.campaign(w.Context(), w.dial(id, nats.ReconnectWait(time.Minute)), "e", leader.Config{ID: id, LeaseDuration: longLease}))
+		}
+		w.at(20500 * time.Millisecond)
+		w.leads(all...)
+		before := goroutines()
+		for _, c := range all {
+			c.cut()
+		}
+		w.at(24 * time.Hour)
+		for _, c := range all {
+			c.open()
+		}
+		w.at(25 * time.Hour)
+		w.leads(all...)
+		if n := goroutines(); n > before {
+			t.Errorf("%d goroutines, %d before", n, before)
+		}
+	})
+}
+
+// peers.md fault 17. The jury watches both elections.
+func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
+	kinds(t, func(w *world) {
+		var ten []*candidate
+		for i := range 10 {
+			ten = append(ten, w.stand(fmt.Sprintf("c%d", i)))
+		}
+		x := w.campaign(w.Context(), w.dial("x"), "calm", leader.Config{ID: "x"})
+		w.at(12 * time.Second)
+		y := w.campaign(w.Context(), w.dial("y"), "calm", leader.Config{ID: "y"})
+		w.at(20500 * time.Millisecond)
+		w.leads(ten...)
+		x.news()
+		y.news()
+		rng := rand.New(rand.NewPCG(17, 17))
+		kv := w.kv()
+		for w.now() < 35500*time.Millisecond {
+			w.at(w.now() + 150*time.Millisecond)
+			var err error
+			switch rng.IntN(3) {
+			case 0:
+				err = kv.Delete(w.Context(), "e")
+			case 1:
+				_, err = kv.Put(w.Context(), "e", []byte("junk"))
+			case 2:
+				_, err = kv.Put(w.Context(), "e", nil)
+			}
+			w.ok(err)
+		}
+		w.at(2 * time.Minute)
+		w.leads(ten...)
+		x.saw(w.T)
+		y.saw(w.T)
+		w.leads(x, y)
+	})
+}
+
+// Partitions, detained links, resignations and an operator, at random and for a
+// long time; the jury watches.
+func TestChaosOfLinksMakesNoTwoLeaders(t *testing.T) {
+	for seed := range uint64(2) {
+		kinds(t, func(w *world) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			var all []*candidate
+			for i := range 4 {
+				all = append(all, w.stand(fmt.Sprintf("c%d", i)))
+			}
+			for w.now() < 5*time.Minute {
+				w.at(w.now() + time.Duration(rng.IntN(3000))*time.Millisecond)
+				c := all[rng.IntN(len(all))]
+				switch rng.IntN(9) {
+				case 0:
+					c.cut()
+				case 1:
+					c.blackhole(direction(rng.IntN(2)))
+				case 2:
+					c.detain(direction(rng.IntN(2)))
+				case 3:
+					w.begin(func() error { return c.Resign(w.Context()) })
+				case 4:
+					if rng.IntN(10) == 0 {
+						_ = w.kv().Delete(w.Context(), "e")
+					}
+				default:
+					c.open()
+				}
+			}
+			for _, c := range all {
+				c.open()
+			}
+			w.at(7 * time.Minute)
+			w.leads(all...)
+		})
+	}
+}

@@ -1,0 +1,399 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// ended fails the test unless the candidate has ended by itself or by Stop.
+func (c *candidate) ended(t *testing.T, want error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-c.Done():
+	default:
+		t.Errorf("%s has not ended", c.ID())
+	}
+	select {
+	case <-c.read:
+	default:
+		t.Errorf("%s: the channel of events is not closed", c.ID())
+	}
+	if !errors.Is(c.Err(), want) {
+		t.Errorf("%s: Err is %v, want %v", c.ID(), c.Err(), want)
+	}
+	if c.IsLeader() || c.State() == leader.StateLeader {
+		t.Errorf("%s is %v", c.ID(), c.State())
+	}
+}
+
+func TestAStoppedLeaderIsReplacedAtTheSameInstant(t *testing.T) {
+	kinds(t, func(w *world) {
+		a := w.stand("a")
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		w.ok(a.Stop(w.Context()))
+		w.isAt(20500*time.Millisecond, "Stop returned")
+		a.ended(t, nil)
+		a.saw(t, "20.5s deposed stopped")
+		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
+	})
+}
+
+// peers.md fault 2: the end of the context.
+func TestTheEndOfTheContextIsAGracefulStop(t *testing.T) {
+	kinds(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		term := a.lastTerm(t)
+		if term.Context().Err() != nil {
+			t.Error("the term is over before")
+		}
+		cancel()
+		a.saw(t, "20.5s deposed stopped")
+		a.ended(t, nil)
+		if !errors.Is(context.Cause(term.Context()), leader.ErrStopped) {
+			t.Errorf("the term ended with %v", context.Cause(term.Context()))
+		}
+		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
+	})
+}
+
+func TestTheEndOfTheContextDrains(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		ctx, cancel := context.WithCancel(w.Context())
+		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
+		w.at(3500 * time.Millisecond)
+		a.news()
+		cancel()
+		w.at(9 * time.Second)
+		a.saw(t, "3.5s fenced stopped")
+		a.lastTerm(t).Release()
+		a.saw(t, "9s deposed stopped")
+		a.ended(t, nil)
+	})
+}
+
+func TestAContextThatHasEndedBeforeMakesNoLeader(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
+		w.at(time.Minute)
+		a.saw(t)
+		a.ended(t, nil)
+	})
+}
+
+// peers.md fault 1: Stop twice, and in every state; nobody leads afterwards.
+func TestStopReturnsInEveryState(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		bring func(w *world) *candidate // into the state
+		state leader.State
+		took  time.Duration
+		saw   string
+	}{
+		{"that waits", func(w *world) *candidate {
+			w.sealed()
+			w.stand("b")
+			w.at(time.Second)
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			return a
+		}, leader.StateCandidate, 0, ""},
+		{"that is pending", func(w *world) *candidate {
+			w.ordinary()
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			return a
+		}, leader.StatePending, 0, ""},
+		{"that leads", func(w *world) *candidate {
+			w.sealed()
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			return a
+		}, leader.StateLeader, 0, "deposed stopped"},
+		{"that is fenced", func(w *world) *candidate {
+			w.sealed()
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			a.blackhole(up, down)
+			w.at(8500 * time.Millisecond) // 4s is when it wrote last, for all it knows
+			return a
+		}, leader.StateFenced, 1500 * time.Millisecond, "deposed expired"},
+		{"that leads without a server", func(w *world) *candidate {
+			w.sealed()
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			a.cut()
+			return a
+		}, leader.StateLeader, 6 * time.Second, "deposed stopped"}, // it tried to release
+		{"that sits out", func(w *world) *candidate {
+			w.sealed()
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			w.ok(a.Resign(w.Context()))
+			return a
+		}, leader.StateCandidate, 0, ""},
+		{"that has no bucket", func(w *world) *candidate {
+			a := w.stand("a")
+			w.at(3500 * time.Millisecond)
+			return a
+		}, leader.StateCandidate, 0, ""},
+		{"that has no server", func(w *world) *candidate {
+			cl := w.dial("a")
+			cl.cut()
+			w.at(time.Second)
+			a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+			w.at(3500 * time.Millisecond)
+			return a
+		}, leader.StateCandidate, 0, ""},
+		{"that waits for the answer to its first request", func(w *world) *candidate {
+			w.sealed()
+			cl := w.dial("a")
+			cl.blackhole(down)
+			a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+			w.at(500 * time.Millisecond)
+			return a
+		}, leader.StateCandidate, 0, ""},
+		{"that has just begun", func(w *world) *candidate {
+			w.sealed()
+			return w.stand("a")
+		}, 0, 0, "any"},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				a := k.bring(w)
+				if k.state != 0 && a.State() != k.state {
+					t.Fatalf("a is %v", a.State())
+				}
+				if k.saw != "any" {
+					a.news()
+				}
+				at := w.now()
+				calls := []*call{}
+				for range 3 {
+					calls = append(calls, w.begin(func() error { return a.Stop(w.Context()) }))
+				}
+				time.Sleep(k.took)
+				for _, c := range calls {
+					c.returned(at+k.took, nil)
+				}
+				w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
+				a.ended(t, nil)
+				if got := strings.Join(a.news(), "|"); k.saw != "any" && !strings.Contains(got, k.saw) {
+					t.Errorf("a saw %q, want %q", got, k.saw)
+				}
+				a.open()
+				w.at(w.now() + time.Minute)
+				a.saw(t)
+			})
+		})
+	}
+}
+
+// peers.md fault 1: Stop from inside the event loop.
+func TestStopMayBeCalledFromTheEventLoop(t *testing.T) {
+	for _, with := range []leader.Event{leader.Pending{}, leader.Elected{}} {
+		bubble(t, func(w *world) {
+			w.sealed()
+			a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+			lost, won := 0, 0
+			for e := range a.Events() {
+				if _, ok := with.(leader.Pending); ok {
+					w.ok(a.Stop(w.Context()))
+				}
+				switch e := e.(type) {
+				case leader.Elected:
+					won++
+					w.ok(a.Stop(w.Context()))
+					if e.Term.Err() == nil {
+						t.Error("the term is alive after Stop")
+					}
+				case leader.Deposed:
+					lost++
+				case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
+				}
+			}
+			w.isAt(0, "ended")
+			if won != lost || won > 1 {
+				t.Errorf("%d Elected, %d Deposed", won, lost)
+			}
+		})
+	}
+}
+
+// peers.md fault 1: Stop while the write that wins is in flight; fault 7: it is
+// applied, and then released.
+func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		cl.filter(func(f frame) verdict {
+			if f.dir == up && f.subject == "$KV.E.e" {
+				return hold
+			}
+			return pass
+		})
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(100 * time.Millisecond)
+		b := w.stand("b")
+		// b is behind it in the queue.
+		w.at(100 * time.Millisecond)
+		b.saw(t, "100ms pending", "100ms elected")
+		w.ok(b.Stop(w.Context()))
+		w.at(200 * time.Millisecond)
+		stop := w.begin(func() error { return a.Stop(w.Context()) })
+		w.at(500 * time.Millisecond)
+		stop.pending()
+		a.open() // refused: b has written
+		stop.returned(500*time.Millisecond, nil)
+		a.saw(t, "100ms observed b", "100ms observed nobody")
+		w.at(time.Minute)
+		a.saw(t)
+	})
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		cl.filter(func(f frame) verdict {
+			if f.dir == up && f.subject == "$KV.E.e" {
+				return hold
+			}
+			return pass
+		})
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(200 * time.Millisecond)
+		stop := w.begin(func() error { return a.Stop(w.Context()) })
+		w.at(500 * time.Millisecond)
+		stop.pending()
+		a.open() // accepted, and released at once
+		stop.returned(500*time.Millisecond, nil)
+		a.saw(t)
+		b := w.stand("b")
+		b.saw(t, "500ms pending", "500ms elected")
+	})
+}
+
+// peers.md fault 1: Stop while a renewal is in flight.
+func TestARenewalInFlightIsFollowedByTheReleaseOfAStoppedLeader(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(500 * time.Millisecond)
+		b := w.stand("b")
+		w.at(3500 * time.Millisecond)
+		a.news()
+		b.news()
+		a.detain(down)
+		w.at(4100 * time.Millisecond)
+		stop := w.begin(func() error { return a.Stop(w.Context()) })
+		a.saw(t, "4.1s deposed stopped")
+		w.at(4200 * time.Millisecond)
+		stop.pending()
+		b.saw(t)
+		a.open()
+		stop.returned(4200*time.Millisecond, nil)
+		b.saw(t, "4.2s observed nobody", "4.2s pending", "4.2s elected")
+	})
+}
+
+func TestStopEndsTheCandidateWithItsContext(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Hour})
+		w.at(3500 * time.Millisecond)
+		a.news()
+		a.blackhole(up, down)
+		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
+		defer cancel()
+		stop := w.begin(func() error { return a.Stop(ctx) })
+		w.at(5 * time.Second)
+		a.saw(t, "3.5s fenced stopped", "4.25s faulted unreachable")
+		stop.pending()
+		w.at(5500 * time.Millisecond)
+		stop.returned(5500*time.Millisecond, context.DeadlineExceeded)
+		a.saw(t, "5.5s deposed stopped")
+		a.ended(t, nil)
+	})
+}
+
+func TestACandidateThatIsPendingForALeaseReleasesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		a := w.stand("a")
+		w.at(3500 * time.Millisecond)
+		w.ok(a.Stop(w.Context()))
+		w.isAt(3500*time.Millisecond, "Stop returned")
+		b := w.stand("b")
+		w.at(time.Minute)
+		// The last write of a was at 3s; b heard of it at 3.5s.
+		b.saw(t, "3.5s observed a pending", "9.5s observed nobody", "9.5s pending", "9.5s elected")
+	})
+}
+
+// peers.md fault 2: a panic in a worker.
+func TestAPanicInAWorkerIsOneLoss(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+		w.at(time.Second)
+		b := w.stand("b")
+		work := func(term *leader.Term) (failed bool) {
+			defer func() {
+				if recover() != nil {
+					failed = true
+				}
+			}()
+			time.Sleep(3500*time.Millisecond - w.now())
+			panic(term.Token())
+		}
+		var got []string
+		for e := range a.Events() {
+			got = append(got, describe(e))
+			if e, ok := e.(leader.Elected); ok && work(e.Term) {
+				w.ok(a.Stop(w.Context()))
+			}
+		}
+		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
+			t.Errorf("a saw %q, want %q", got, want)
+		}
+		b.saw(t, "1s observed a", "3.5s observed nobody", "3.5s pending", "3.5s elected")
+	})
+}
+
+func TestAllMayBeStoppedAtOnce(t *testing.T) {
+	kinds(t, func(w *world) {
+		var all []*candidate
+		for _, id := range []string{"a", "b", "c", "d"} {
+			all = append(all, w.stand(id))
+		}
+		w.at(20500 * time.Millisecond)
+		var calls []*call
+		for _, c := range all {
+			calls = append(calls, w.begin(func() error { return c.Stop(w.Context()) }))
+		}
+		for i, c := range all {
+			calls[i].returned(20500*time.Millisecond, nil)
+			c.ended(t, nil)
+		}
+		e := w.stand("e")
+		e.saw(t, "20.5s pending", "20.5s elected")
+	})
+}

@@ -1,0 +1,213 @@
+package leader_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
+	type config = leader.Config
+	bubble(t, func(w *world) {
+		store := w.ops.bucket(t) // of a bucket of which nothing is known
+		for _, k := range []struct {
+			cfg  config
+			is   error
+			text string
+		}{
+			{config{LeaseDuration: -1}, leader.ErrInvalidConfig, "LeaseDuration -1ns is negative"},
+			{config{RenewDeadline: -1}, leader.ErrInvalidConfig, "RenewDeadline -1ns is negative"},
+			{config{RenewInterval: -1}, leader.ErrInvalidConfig, "RenewInterval -1ns is negative"},
+			{config{PendingPeriod: -1}, leader.ErrInvalidConfig, "PendingPeriod -1ns is negative"},
+			{config{DrainTimeout: -1}, leader.ErrInvalidConfig, "DrainTimeout -1ns is negative"},
+			{
+				config{LeaseDuration: 10 * time.Second, RenewDeadline: 12 * time.Second},
+				leader.ErrInvalidConfig,
+				"RenewDeadline 12s is not less than LeaseDuration 10s",
+			},
+			{
+				config{LeaseDuration: 10 * time.Second, RenewDeadline: 10 * time.Second},
+				leader.ErrInvalidConfig,
+				"RenewDeadline 10s is not less than LeaseDuration 10s",
+			},
+			{
+				config{RenewDeadline: 5 * time.Second, RenewInterval: 5 * time.Second},
+				leader.ErrInvalidConfig,
+				"RenewInterval 5s is not less than RenewDeadline 5s",
+			},
+			{
+				config{LeaseDuration: 5 * time.Second, RenewInterval: 6 * time.Second},
+				leader.ErrInvalidConfig,
+				"RenewInterval 6s is not less than LeaseDuration 5s",
+			},
+			{config{LeaseDuration: 400 * 24 * time.Hour}, leader.ErrInvalidConfig, "LeaseDuration 9600h0m0s is more than"},
+			{config{LeaseDuration: 1}, leader.ErrInvalidConfig, "LeaseDuration 1ns is less than 1ms"},
+			{config{MinToken: math.MaxUint64}, leader.ErrInvalidConfig, "MinToken 18446744073709551615 is not less than"},
+			{config{Value: make([]byte, leader.MaxValueSize+1)}, leader.ErrValueTooLarge, "Value of 65537 bytes is more than MaxValueSize 65536"},
+			{config{ID: strings.Repeat("x", 257)}, leader.ErrInvalidConfig, "ID of 257 bytes is more than 256"},
+		} {
+			c, err := leader.Campaign(w.Context(), store, "e", k.cfg)
+			if c != nil || !errors.Is(err, k.is) || !strings.Contains(err.Error(), k.text) || !strings.HasPrefix(err.Error(), "leader: ") {
+				t.Errorf("got %v, want %q", err, k.text)
+			}
+		}
+		var none *leader.Bucket
+		for _, s := range []leader.Store{nil, none} {
+			if _, err := leader.Campaign(w.Context(), s, "e", config{}); !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("without a store: %v", err)
+			}
+		}
+	})
+}
+
+func TestNamesOfElectionsAreThoseOfKeys(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		for _, name := range []string{
+			"", ".", "a.", ".a", "a..b", "a b", "a*", ">", "a.>", "*", "ä", "a\n", "a\x00", "a:b", "a$", "a,b", "a\tb", "a\\b",
+		} {
+			if c, err := leader.Campaign(w.Context(), w.ops.bucket(t), name, leader.Config{}); !errors.Is(err, leader.ErrInvalidConfig) || c != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		cl := w.dial("a")
+		for _, name := range []string{"a", "shards.17", "A-b_c=d/e", "0", "a.b.c.d", "/", "-", "_kv"} {
+			c := w.campaign(w.Context(), cl, name, leader.Config{ID: "a"})
+			c.saw(t, "0s pending", "0s elected")
+			h, err := leader.Lookup(w.Context(), cl.bucket(t), name)
+			if err != nil || h.ID != "a" {
+				t.Errorf("%q: %v, %v", name, h, err)
+			}
+		}
+	})
+}
+
+// peers.md fault 12: a TTL or MaxLease shorter than the lease.
+func TestALeaseLongerThanTheBucketAllowsIsRefused(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		make func(w *world)
+		text string
+	}{
+		{"MaxLease", (*world).sealed, "LeaseDuration 7s is more than the bucket's MaxLease 6s"},
+		{"TTL", func(w *world) {
+			w.Helper()
+			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{
+				Bucket: "E", TTL: 5 * time.Second, Storage: jetstream.MemoryStorage,
+			})
+			w.ok(err)
+		}, "LeaseDuration 7s is more than the bucket's TTL 5s"},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				k.make(w)
+				// Known: refused at once.
+				b := w.ops.bucket(t)
+				_, err := b.Info(w.Context())
+				w.ok(err)
+				c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
+				if c != nil || !errors.Is(err, leader.ErrUnfit) || !strings.Contains(err.Error(), k.text) {
+					t.Errorf("got %v, want %q", err, k.text)
+				}
+				// Not known: told once, and tried again.
+				a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
+				w.at(time.Minute)
+				a.saw(t, "0s faulted unfit")
+			})
+		})
+	}
+}
+
+func TestABucketWhoseMaxLeaseIsRaisedIsUsed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
+		w.at(time.Minute)
+		a.news()
+		w.create(leader.BucketConfig{MaxLease: 8 * time.Second})
+		w.at(2 * time.Minute)
+		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
+			t.Errorf("a saw %q", got)
+		}
+	})
+}
+
+func TestTheDefaultsAreThoseOfTheBucket(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		make func(w *world)
+		want time.Duration // of the lease
+		wait time.Duration // until elected
+	}{
+		{"its MaxLease", (*world).sealed, lease, 0},
+		{"two thirds of its TTL", func(w *world) {
+			w.Helper()
+			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{
+				Bucket: "E", TTL: 9 * time.Second, Storage: jetstream.MemoryStorage,
+			})
+			w.ok(err)
+		}, 6 * time.Second, 9 * time.Second},
+		{"15s", (*world).ordinary, 15 * time.Second, 15 * time.Second},
+		{"15s by default", func(w *world) { w.create(leader.BucketConfig{}) }, 15 * time.Second, 0},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				k.make(w)
+				cl := w.dial("a")
+				c, err := leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{})
+				w.ok(err)
+				w.at(k.wait)
+				term, ok := c.Term()
+				if !ok || term.Remaining() != k.want/5*4 {
+					t.Fatalf("it leads: %v", ok)
+				}
+				if h, _ := c.Leader(); h.Lease != k.want || h.ID != c.ID() || strings.Count(c.ID(), "_") < 2 {
+					t.Errorf("lease %v of %s", h.Lease, h.ID)
+				}
+				w.at(k.wait + k.want/6 - 1)
+				before := w.requests(cl)
+				w.at(k.wait + k.want/6)
+				if n := w.requests(cl) - before; n != 1 {
+					t.Errorf("%d requests when a renewal is due", n)
+				}
+				w.ok(c.Stop(w.Context()))
+			})
+		})
+	}
+}
+
+func TestTokensAreGreaterThanMinToken(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", MinToken: 1000})
+		if got := a.lastTerm(t).Token(); got != 1001 {
+			t.Errorf("token %d", got)
+		}
+		b := w.stand("b")
+		w.at(500 * time.Millisecond)
+		w.ok(a.Stop(w.Context()))
+		if got := b.lastTerm(t).Token(); got != 1002 {
+			t.Errorf("token %d", got)
+		}
+	})
+}
+
+func TestPendingPeriodIsTheLeastTimeFromWinningToLeading(t *testing.T) {
+	forEachKind(t, func(w *world, unknown time.Duration) {
+		a := w.standAs(leader.Config{ID: "a", PendingPeriod: 2500 * time.Millisecond})
+		w.at(time.Minute)
+		if wait := strings.Join(a.news(), "|"); unknown == lease && !strings.HasPrefix(wait, "0s pending for 2.5s|2.5s elected") &&
+			!strings.HasPrefix(wait, "0s pending for 6s|6s elected") {
+			w.Errorf("a saw %q", wait)
+		}
+		w.ok(a.Resign(w.Context()))
+		w.at(2 * time.Minute)
+		a.saw(w.T, "1m0s deposed resigned", "1m0s observed nobody", "1m6s pending for 2.5s", "1m8.5s elected")
+	})
+}

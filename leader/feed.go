@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -44,13 +45,15 @@ func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent))
 		first := b.hub.join(b, key, f)
 		if first {
 			f.source.open(ctx, conf)
+		} else {
+			select {
+			case <-f.source.opened:
+			case <-ctx.Done():
+				f.Stop()
+				return nil, fmt.Errorf("%w: the feed of %s was not opened in time", ErrUnreachable, key)
+			}
 		}
-		select {
-		case <-f.source.opened:
-			err = f.source.err
-		case <-ctx.Done():
-			err = b.failure(b.pre+key, nil, ctx.Err())
-		}
+		err := f.source.err
 		if err == nil {
 			return f, nil
 		}

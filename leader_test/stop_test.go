@@ -135,9 +135,9 @@ func TestStopReturnsInEveryState(t *testing.T) {
 			a := w.stand("a")
 			w.at(3500 * time.Millisecond)
 			a.blackhole(up, down)
-			w.at(8500 * time.Millisecond) // 4s is when it wrote last, for all it knows
+			w.at(8500 * time.Millisecond) // 7.75s is when it wrote last, and that may still arrive
 			return a
-		}, leader.StateFenced, 1500 * time.Millisecond, "deposed expired"},
+		}, leader.StateFenced, 5250 * time.Millisecond, "deposed expired"},
 		{"that leads without a server", func(w *world) *candidate {
 			w.sealed()
 			a := w.stand("a")

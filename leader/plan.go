@@ -28,6 +28,8 @@ const (
 	leastWait = 250 * time.Millisecond
 	// A candidate has time.
 	longWait = 5 * time.Second
+	// And it is not late by much where nothing tells it that the store is back.
+	longPause = 5 * time.Second
 )
 
 // agenda finds the first of the requests that are due some time. Of those due
@@ -190,7 +192,7 @@ func (m *machine) pace(now time.Time, dice uint32) {
 // spread over a quarter to either side by the dice.
 func (m *machine) pause(fails int, dice uint32) time.Duration {
 	t := m.timing()
-	base, most := t.renewInterval/4, t.lease
+	base, most := t.renewInterval/4, min(t.lease, longPause)
 	if m.holds() {
 		base, most = t.renewInterval/16, t.renewInterval/4
 	}

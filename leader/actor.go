@@ -26,6 +26,10 @@ type actor struct {
 
 	wake   time.Time
 	cancel context.CancelFunc // of the request in flight; nil if there is none
+	writes struct {           // the context of one write after another, until one is given up
+		ctx    context.Context //nolint:containedctx // made anew, it would be much of what a renewal costs
+		cancel context.CancelFunc
+	}
 	term   *Term
 	faults map[string]inputKind // what was reported, and by which kind of reply
 	outage bool                 // reported, and nothing has succeeded since
@@ -142,7 +146,9 @@ func (a *actor) hears(e Entry) sight {
 
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
-	a.cancel()
+	if m.in.kind != inWritten {
+		a.cancel()
+	}
 	a.cancel = nil
 	if m.in.kind == inFeed {
 		a.feed = m.feed
@@ -282,10 +288,23 @@ func (a *actor) holder() Holder {
 	return holderOf(a.m.seen)
 }
 
+// cancellable is a context for a request, which a.cancel ends.
+func (a *actor) cancellable(kind requestKind) context.Context {
+	if kind != reqWrite {
+		ctx, cancel := context.WithCancel(a.values)
+		a.cancel = cancel
+		return ctx
+	}
+	if w := &a.writes; w.ctx == nil || w.ctx.Err() != nil {
+		w.ctx, w.cancel = context.WithCancel(a.values)
+	}
+	a.cancel = a.writes.cancel
+	return a.writes.ctx
+}
+
 // ask hands a request to the store, which answers into the mailbox.
 func (a *actor) ask(req request) {
-	ctx, cancel := context.WithCancel(a.values)
-	a.cancel = cancel
+	ctx := a.cancellable(req.kind)
 	c, box := a.c, &a.c.box
 	switch req.kind {
 	case reqSettings:
@@ -367,6 +386,9 @@ func (a *actor) end() {
 		} else {
 			<-a.c.box.bell
 		}
+	}
+	if a.writes.cancel != nil {
+		a.writes.cancel()
 	}
 	if a.feed != nil {
 		a.feed.Stop()

@@ -28,12 +28,14 @@ type BucketConfig struct {
 	// MaxLease is the longest lease that a candidate may ask for; everybody
 	// who cannot know which lease was running waits that long. Default: that
 	// of the existing bucket if it is less than TTL, or else 15s, or two thirds
-	// of TTL if that is shorter. Lowering it takes effect at once for those who
-	// wait, so let the longer leases end first.
+	// of TTL if that is shorter. Candidates learn of a change when they next
+	// connect: so let longer leases end before it is lowered, and have all
+	// candidates reconnect before longer leases are used after it was raised.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records, at least 100ms.
 	// Default 0: records stay until they are replaced, and the bucket is
-	// sealed.
+	// sealed. With a TTL, a key that is found empty, also the key of a new
+	// election, is led one TTL later: keep it short, or do without.
 	TTL time.Duration
 	// Placement tells on which servers. Default: as the server likes, or where
 	// an existing bucket is.
@@ -101,6 +103,7 @@ type Bucket struct {
 	api    string // prefix of the JetStream API, with the dot
 	pre    string // of a key's subject in the stream
 	put    string // of the subject that a key is written to
+	ack    []byte // what an acknowledgement begins with
 	direct string // of the subject that a key is read from, where direct gets are allowed
 
 	feedPrefix string // given by FeedSubject
@@ -119,7 +122,9 @@ type Bucket struct {
 // roll-ups, has no per-message TTL, keeps one message for each key and refuses
 // new messages when full. So `nats kv del` works on it, `nats kv purge` is
 // refused, and a client that may write one key cannot wipe another with the
-// header Nats-Rollup. Sealing cannot be undone.
+// header Nats-Rollup. Clients cannot undo that. A bucket should be sealed before
+// its first election, or while no candidate stands: what was purged just before
+// is not known to have been there.
 //
 // With a TTL the server requires roll-ups and cannot deny purges
 // (nats-server, checkStreamCfg), so such a bucket promises less: whoever may
@@ -143,6 +148,8 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	for again := false; ; again = true {
 		err := b.establish(ctx, cfg)
 		if err == nil {
@@ -210,6 +217,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	b := &Bucket{js: js, nc: js.Conn(), name: name, stream: "KV_" + name, pre: "$KV." + name + "."}
 	b.api = apiPrefix(js.Options())
 	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
+	b.ack = []byte(`{"stream":"` + b.stream + `","seq":`)
 	b.put = b.pre
 	if b.api != jetstream.DefaultAPIPrefix {
 		b.put = b.api + b.pre // as nats.go does: jetstream/kv.go, useJSPfx
@@ -240,6 +248,8 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 // BucketInfo is filled all the same, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed].
 func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	info, err := b.streamInfo(ctx)
 	if err != nil {
 		return BucketInfo{Name: b.name}, err

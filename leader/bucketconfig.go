@@ -211,6 +211,9 @@ func (b *Bucket) settings(c jetstream.StreamConfig) (Settings, error) {
 	if reason := misfit(c, b.name); reason != "" {
 		return s, fmt.Errorf("%w: stream %s %s", ErrUnfit, c.Name, reason)
 	}
+	if s.TTL > maxRecordLease {
+		return s, fmt.Errorf("%w: stream %s has a TTL of %v, more than %v", ErrUnfit, c.Name, s.TTL, maxRecordLease)
+	}
 	var err error
 	s.MaxLease, err = parseMaxLease(c.Metadata)
 	return s, err

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,8 +56,8 @@ func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision 
 }
 
 func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if !validKey(key) {
-		return 0, invalidKey(key)
+	if err := checkElection(key); err != nil {
+		return 0, err
 	}
 	resp, err := b.request(ctx, &nats.Msg{
 		Subject: b.put + key,
@@ -65,6 +66,9 @@ func (b *Bucket) update(ctx context.Context, key string, value []byte, revision 
 	})
 	if err != nil {
 		return 0, err
+	}
+	if seq := b.acknowledged(resp.Data); seq != 0 {
+		return seq, nil
 	}
 	var ack struct {
 		Stream string              `json:"stream"`
@@ -82,9 +86,26 @@ func (b *Bucket) update(ctx context.Context, key string, value []byte, revision 
 	return ack.Seq, nil
 }
 
+// acknowledged reads {"stream":"KV_E","seq":12}, which is what the server writes
+// where nothing is out of the ordinary (nats-server, stream.go, pubAck), or
+// returns 0.
+func (b *Bucket) acknowledged(reply []byte) (revision uint64) {
+	rest, ok := bytes.CutPrefix(reply, b.ack)
+	if !ok || len(rest) < 2 || len(rest) > len("9999999999999999999}") || rest[len(rest)-1] != '}' {
+		return 0
+	}
+	for _, c := range rest[:len(rest)-1] {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		revision = revision*10 + uint64(c-'0')
+	}
+	return revision
+}
+
 func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
-	if !validKey(key) {
-		return Entry{}, invalidKey(key)
+	if err := checkElection(key); err != nil {
+		return Entry{}, err
 	}
 	conf, err := b.config(ctx)
 	if err != nil {
@@ -298,10 +319,6 @@ func wrongSequence(description string) *RefusedError {
 		return &RefusedError{}
 	}
 	return &RefusedError{Actual: actual, Named: true}
-}
-
-func invalidKey(key string) error {
-	return fmt.Errorf("%w: key %q is not made of letters, digits and -/_=. or has an empty token", ErrInvalidConfig, key)
 }
 
 // storedEntry reads a message that the server has published with what it knows

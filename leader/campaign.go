@@ -50,8 +50,13 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err := want.check(); err != nil {
 		return nil, err
 	}
-	if cfg.MinToken >= maxToken {
-		return nil, fmt.Errorf("%w: MinToken %d is not less than %d", ErrInvalidConfig, cfg.MinToken, uint64(maxToken))
+	if want.lease > 0 { // what is left open follows from it
+		if _, err := want.resolve(Settings{}); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.MinToken > maxMinToken {
+		return nil, fmt.Errorf("%w: MinToken %d is more than %d", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
 	}
 	if len(cfg.Value) > MaxValueSize {
 		return nil, fmt.Errorf("%w: Value of %d bytes is more than MaxValueSize %d", ErrValueTooLarge, len(cfg.Value), MaxValueSize)
@@ -59,7 +64,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if len(cfg.ID) > maxIDLength {
 		return nil, fmt.Errorf("%w: ID of %d bytes is more than %d", ErrInvalidConfig, len(cfg.ID), maxIDLength)
 	}
-	if b, ok := store.(*Bucket); ok {
+	if b, ok := store.(*Bucket); ok && b != nil {
 		if err := b.admits(want); err != nil {
 			return nil, err
 		}
@@ -75,9 +80,6 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 // admits refuses durations that the bucket is known to refuse. What is not known
 // yet is found out later, and is then a Faulted event.
 func (b *Bucket) admits(d durations) error {
-	if b == nil {
-		return fmt.Errorf("%w: the bucket is nil", ErrInvalidConfig)
-	}
 	conf := b.known.Load()
 	if conf == nil {
 		return nil
@@ -92,8 +94,10 @@ func (b *Bucket) admits(d durations) error {
 	return err
 }
 
-// maxIDLength keeps records small.
-const maxIDLength = 256
+const (
+	maxIDLength = 256     // keeps records small
+	maxMinToken = 1 << 62 // leaves room for as many terms as anybody will see
+)
 
 // defaultID names the process for people who read the record.
 func defaultID() string {
@@ -109,8 +113,8 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 	if err := checkElection(election); err != nil {
 		return nil, err
 	}
-	if store == nil {
-		return nil, fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
+	if err := checkStore(store); err != nil {
+		return nil, err
 	}
 	c := &Candidate{
 		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger,
@@ -154,19 +158,19 @@ func seed(id, election string) uint64 {
 	return h.Sum64()
 }
 
+// checkStore refuses a store that is not there.
+func checkStore(store Store) error {
+	if b, ok := store.(*Bucket); store == nil || ok && b == nil {
+		return fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
+	}
+	return nil
+}
+
 // checkElection applies the rules of KV keys (nats-architecture-and-design,
 // ADR-8).
 func checkElection(name string) error {
-	if name == "" {
-		return fmt.Errorf("%w: the election has no name", ErrInvalidConfig)
-	}
-	for _, r := range name {
-		if !strings.ContainsRune("-/_=.", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return fmt.Errorf("%w: election %q contains %q; the rules are those of KV keys", ErrInvalidConfig, name, r)
-		}
-	}
-	if name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
-		return fmt.Errorf("%w: election %q has an empty part", ErrInvalidConfig, name)
+	if !validKey(name) {
+		return fmt.Errorf("%w: election %q is not made of letters, digits and -/_=. or has an empty part", ErrInvalidConfig, name)
 	}
 	return nil
 }

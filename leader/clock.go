@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -78,3 +79,15 @@ func (c *systemClock) NewTimer(d time.Duration) Timer {
 type systemTimer struct{ *time.Timer }
 
 func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
+
+// defaultLimit is how long a call that asks the store once takes at most if its
+// context has no deadline; package jetstream has the same.
+const defaultLimit = 5 * time.Second
+
+// limit is ctx, with the default limit if it has no deadline.
+func limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, defaultLimit)
+}

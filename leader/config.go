@@ -89,8 +89,13 @@ func (d durations) check() error {
 		{"PendingPeriod", d.pendingPeriod},
 		{"DrainTimeout", d.drainTimeout},
 	} {
-		if x.d < 0 {
+		switch {
+		case x.d < 0:
 			return fmt.Errorf("%w: %s %v is negative", ErrInvalidConfig, x.name, x.d)
+		case 0 < x.d && x.d < minDuration:
+			return fmt.Errorf("%w: %s %v is less than %v", ErrInvalidConfig, x.name, x.d, minDuration)
+		case x.d > maxRecordLease:
+			return fmt.Errorf("%w: %s %v is more than %v", ErrInvalidConfig, x.name, x.d, maxRecordLease)
 		}
 	}
 	for _, x := range []struct {
@@ -105,17 +110,11 @@ func (d durations) check() error {
 			return fmt.Errorf("%w: %s %v is not less than %s %v", ErrInvalidConfig, x.name, x.less, x.than, x.more)
 		}
 	}
-	switch {
-	case d.lease > maxRecordLease:
-		return fmt.Errorf("%w: LeaseDuration %v is more than %v", ErrInvalidConfig, d.lease, maxRecordLease)
-	case d.lease > 0 && d.lease < minLease:
-		return fmt.Errorf("%w: LeaseDuration %v is less than %v", ErrInvalidConfig, d.lease, minLease)
-	}
 	return nil
 }
 
-// minLease keeps every derived time positive.
-const minLease = time.Millisecond
+// minDuration keeps every time that is derived from another positive.
+const minDuration = time.Millisecond
 
 // fit reports whether the bucket allows the lease.
 func (d durations) fit(s Settings) error {

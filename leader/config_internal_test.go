@@ -29,7 +29,7 @@ func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 		{Config{LeaseDuration: 10 * s, RenewInterval: 11 * s}, ErrInvalidConfig, "RenewInterval 11s is not less than LeaseDuration 10s"},
 		{Config{LeaseDuration: time.Microsecond}, ErrInvalidConfig, "LeaseDuration 1µs is less than 1ms"},
 		{Config{LeaseDuration: 9000 * time.Hour}, ErrInvalidConfig, "LeaseDuration 9000h0m0s is more than 8784h0m0s"},
-		{Config{MinToken: maxToken}, ErrInvalidConfig, "MinToken 9223372036854775807 is not less than 9223372036854775807"},
+		{Config{MinToken: maxToken}, ErrInvalidConfig, "MinToken 9223372036854775807 is more than 4611686018427387904"},
 		{Config{Value: make([]byte, MaxValueSize+1)}, ErrValueTooLarge, "Value of 65537 bytes is more than MaxValueSize 65536"},
 		{Config{ID: strings.Repeat("x", maxIDLength+1)}, ErrInvalidConfig, "ID of 257 bytes is more than 256"},
 	} {

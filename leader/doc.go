@@ -82,11 +82,12 @@
 // nothing in a sealed bucket. Otherwise it is Pending for one unknown lease, the
 // longest that could be running: the longest of the bucket's MaxLease, its TTL,
 // the own lease and every lease seen. A MaxLease close to the leases in use
-// therefore makes the recovery from `nats kv del` fast.
+// therefore makes the recovery from `nats kv del` fast, and a long TTL slow.
 //
 // The outcome of a write that timed out is unknown: it may be applied even a
 // minute later. The candidate then reads the key before it concludes anything,
-// and recognises its own writes by session and number.
+// and recognises its own writes by session and number. A leader whose read fails,
+// too, renews again: the condition of the write protects it.
 //
 // Resigning and stopping write the record once more as released, after the
 // context has ended. They never delete and never touch another's record. A
@@ -137,9 +138,10 @@
 //
 // [CreateBucket] makes a bucket that is sealed: `nats kv del` works on it, but
 // purges, roll-ups and expiry do not, so an empty key has never been written and
-// can be led at once. Sealing cannot be undone. With a TTL the bucket cannot be
-// sealed, because the server needs roll-ups for expiry markers: it then promises
-// less. A client that may publish to one key of an unsealed bucket can wipe all
+// can be led at once. Clients cannot undo that; whoever may update the stream can,
+// by giving it a TTL, and must not while candidates stand. With a TTL a bucket
+// cannot be sealed, because the server needs roll-ups for expiry markers: it then
+// promises less. A client that may publish to one key of an unsealed bucket can wipe all
 // the others with the header `Nats-Rollup: all`. Leaders find out at their next
 // renewal, and whoever takes such a key waits for one unknown lease. [OpenBucket]
 // works with any KV bucket, under the same rules.
@@ -167,10 +169,10 @@
 //	observer       the same without $KV.E.a
 //
 // In a sealed bucket a client with these permissions, and inboxes of its own, can
-// neither read, write, wipe nor hear another election. Nobody needs permission to publish to
-// natsleader.feed.> and nobody should have it: who may forge a released record
-// on the feed of a key can make a waiting candidate believe it. The subject
-// natsleader.ask.<bucket>.<election> is reserved for requests to the holder.
+// neither read, write, wipe nor hear another election. Nobody needs permission to
+// publish to natsleader.feed.> and nobody should have it: who may forge on the
+// feed of a key a record that its holder seems to have released can make a waiting
+// candidate believe it. The subject natsleader.ask.<bucket>.<election> is reserved for requests to the holder.
 //
 // [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E.
 // A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which

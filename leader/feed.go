@@ -32,8 +32,8 @@ func (b *Bucket) Watch(ctx context.Context, key string, instead Feed, deliver fu
 }
 
 func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent)) (*feed, error) {
-	if !validKey(key) {
-		return nil, invalidKey(key)
+	if err := checkElection(key); err != nil {
+		return nil, err
 	}
 	conf, err := b.config(ctx)
 	if err != nil {

@@ -58,6 +58,11 @@ func (s *source) tell(ev FeedEvent) {
 func (s *source) subscribe(ctx context.Context, subject string) error {
 	stream, stored := s.bucket.stream, s.bucket.pre+s.key
 	before, err := s.listen(subject, func(m *nats.Msg) {
+		// What comes by way of a consumer keeps the subject that it was stored
+		// under, whatever it is delivered to, and the headers of its publisher.
+		if m.Subject != subject {
+			return
+		}
 		if e, ok := storedEntry(m, stream, stored); ok {
 			s.tell(FeedEvent{Entry: e})
 		}

@@ -3,6 +3,7 @@ package leader
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -65,7 +66,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		m.stop(now, ErrStopped, fx)
 		m.quit(now, fx)
 	case inDrained:
-		if m.term == in.term {
+		if m.term == in.term && (m.state == StateLeader || m.state == StateFenced) {
 			m.drained = true
 		}
 	case inProclaim:
@@ -99,7 +100,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.settle(now, req, in, fx)
 	case inFeed:
 		m.feedUp, m.feedFails = true, 0
-		m.look = true // what was stored before the feed was open
+		m.look, m.silent = true, false // for what was stored before the feed was open
 		m.fails = 0
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
@@ -110,7 +111,7 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 	err := in.err
 	switch req.kind {
 	case reqWrite:
-		m.look = true
+		m.look, m.beaten, m.stuck = true, false, true
 		m.urgent = m.holds()
 	case reqRead:
 		// Reads may fail where writes work: a replica that hangs answers none. A
@@ -125,6 +126,9 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 		return
 	case reqNone, reqSettings:
 	}
+	if !m.feedUp && !m.holds() && errors.Is(err, ErrUnreachable) {
+		m.settled = false // no feed will tell of a reconnection
+	}
 	m.fault(err, fx)
 	m.pace(now, in.dice)
 }
@@ -135,8 +139,9 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 	m.settled = true
 	err := m.fit(m.value)
 	if !m.holds() { // a holder keeps to what it promised to others
-		m.times, err = m.want.resolve(m.settings)
-		if err == nil {
+		var times durations
+		if times, err = m.want.resolve(m.settings); err == nil {
+			m.times = times
 			err = m.fit(m.value)
 		}
 	}
@@ -154,13 +159,15 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 
 // fit reports what keeps the candidate from using the bucket with a value.
 func (m *machine) fit(value string) error {
-	const overhead = 512 // the other fields of a record, and the headers
-	need := len(m.id) + len(value)*4/3 + overhead
 	if len(value) > MaxValueSize {
 		return fmt.Errorf("%w: %d bytes are more than MaxValueSize %d", ErrValueTooLarge, len(value), MaxValueSize)
 	}
-	if m.settings.MaxValue > 0 && need > m.settings.MaxValue {
-		return fmt.Errorf("%w: a record of about %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.settings.MaxValue)
+	longest := record{
+		phase: phaseReleased, id: m.id, session: m.session, value: value,
+		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64,
+	}
+	if need := len(longest.encode()); m.settings.MaxValue > 0 && need > m.settings.MaxValue {
+		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.settings.MaxValue)
 	}
 	return m.times.fit(m.settings)
 }
@@ -168,7 +175,7 @@ func (m *machine) fit(value string) error {
 // resign hands over and stays a candidate.
 func (m *machine) resign(now time.Time, fx *effects) {
 	switch {
-	case m.leaving != staying:
+	case m.leaving == resigning, m.leaving == stopping && (m.draining || m.holds()): // it is under way
 	case m.state != StateLeader:
 		fx.denied = ErrNotLeader
 	default:

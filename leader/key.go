@@ -76,6 +76,8 @@ type shown struct {
 // and no more; so nobody is deposed, and no lease is good, because of the feed.
 func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	mine := s.what == whatRecord && s.rec.session == m.session
+	m.note(s)
+	m.deaf = 0
 	if mine {
 		m.echo = echo{s.revision, s.created}
 		if s.revision == m.elected {
@@ -92,6 +94,9 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	case m.dubious(now, s):
 		m.look = true
 	default:
+		if m.beaten { // this is who won
+			m.look = false
+		}
 		m.learn(now, s, fx)
 	}
 }
@@ -108,11 +113,20 @@ func (m *machine) dubious(now time.Time, s sight) bool {
 	return now.Before(m.lapse()) && (!s.held() || now.Add(s.rec.lease).Before(m.lapse()))
 }
 
+// note remembers the lease and the token of another's record, however old.
+func (m *machine) note(s sight) {
+	if s.what == whatRecord && s.rec.session != m.session {
+		m.longest = max(m.longest, s.rec.lease)
+		m.topToken = max(m.topToken, s.rec.termToken(s.revision))
+	}
+}
+
 // read takes the reply to a read.
 func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	s := in.sight
+	m.note(s)
 	silent := m.silent
-	m.look, m.silent, m.lookedAt = false, false, now
+	m.look, m.beaten, m.silent, m.lookedAt = false, false, false, now
 	switch {
 	case m.seen.what == whatUnseen:
 		m.fails = 0
@@ -121,24 +135,41 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		// Late, or from a replica that lags. Whoever holds the key asks the
 		// stream's leader by renewing; a candidate whose write was refused
 		// without a revision asks it for the settings.
+		m.look = m.leaving != staying // nothing was learnt, and a late win would stay behind
 		m.urgent = m.urgent || m.holds()
 		m.settled = m.settled && m.fails == 0
 		m.pace(now, in.dice)
 	case s.revision == m.seen.revision:
-		if !m.urgent || !m.holds() {
-			m.fails = 0 // or else its writes go on failing: pause between them
+		if !m.stuck {
+			m.fails = 0
 		}
 		if !s.same(m.seen) && s.revision == req.revision {
 			m.regress(now, fx) // the same number for another write
 		}
 	default:
-		m.fails = 0
+		m.fails, m.stuck = 0, false
 		if silent && m.feedUp {
-			m.feedUp, m.feedAt = false, now // deaf: it should have told
+			m.deafened(now, fx)
 		}
 		m.find(now, s, fx)
 	}
 }
+
+// deafened: the feed should have told of what a read found. It is rebuilt; if
+// that does not help, the candidate polls and says so, and tries again now and
+// then.
+func (m *machine) deafened(now time.Time, fx *effects) {
+	m.deaf++
+	if m.deaf == mute {
+		m.fault(fmt.Errorf("%w: it does not tell what is stored", ErrNoFeed), fx)
+	}
+	if m.deaf <= mute || m.deaf%16 == 0 {
+		m.feedUp, m.feedAt = false, now
+	}
+}
+
+// mute is how often in a row a feed is found deaf until it is not relied on.
+const mute = 3
 
 // find takes a newer revision that was read: its own write, or another's.
 func (m *machine) find(now time.Time, s sight, fx *effects) {
@@ -160,13 +191,8 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing
 	}
 	m.seen, m.seenAt = s, now
-	switch s.what {
-	case whatRecord:
-		m.longest = max(m.longest, s.rec.lease)
-		m.topToken = max(m.topToken, s.rec.termToken(s.revision))
-	case whatForeign:
+	if s.what == whatForeign {
 		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)
-	case whatUnseen, whatNothing, whatMarker:
 	}
 	if !held {
 		return
@@ -222,7 +248,7 @@ func (m *machine) lapse() time.Time {
 // showing is what there is to tell of who holds the key.
 func (m *machine) showing(now time.Time) shown {
 	switch {
-	case m.seen.what == whatUnseen:
+	case m.seen.what == whatUnseen && m.shown.what == whatUnseen:
 		return m.shown
 	case m.seen.what == whatForeign && now.Before(m.lapse()):
 		return shown{what: whatForeign}

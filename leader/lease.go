@@ -8,7 +8,8 @@ import "time"
 type batch struct {
 	first, last uint64 // counters
 	write
-	at time.Time
+	at    time.Time
+	times durations // what it promised to others
 }
 
 // write is what matters of a write when its outcome becomes known. It is fixed
@@ -22,12 +23,12 @@ type write struct {
 
 // remember keeps what was just sent.
 func (m *machine) remember(now time.Time, w write) {
-	if b := &m.sent[0]; b.last+1 == m.counter && b.write == w {
+	if b := &m.sent[0]; b.last+1 == m.counter && b.write == w && b.times == m.times {
 		b.last = m.counter
 		return
 	}
 	copy(m.sent[1:], m.sent[:])
-	m.sent[0] = batch{first: m.counter, last: m.counter, write: w, at: now}
+	m.sent[0] = batch{first: m.counter, last: m.counter, write: w, at: now, times: m.times}
 }
 
 // recall finds the write with that counter, unless it is forgotten.
@@ -115,7 +116,7 @@ func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *
 		return
 	}
 	m.look = false
-	m.fails = 0
+	m.fails, m.stuck = 0, false
 	if revision < m.seen.revision {
 		return // replaced since; the feed was faster
 	}
@@ -141,14 +142,15 @@ func (m *machine) refused(now time.Time, req request, r RefusedError, dice uint3
 	case r.Named && r.Actual < req.revision:
 		m.learn(now, sight{what: whatNothing}, fx) // gone without a marker
 	default:
-		m.look = true
 		if m.holds() {
-			m.urgent = true
+			m.look, m.urgent, m.stuck = true, true, true
 			if m.fails++; m.fails > 1 { // the first look is at once
 				m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
 			}
 		} else {
 			// The winner's record is on its way; thousands need not ask for it.
+			m.beaten = m.beaten || !m.look
+			m.look = true
 			m.retryAt = now.Add(m.pause(1, dice))
 		}
 	}
@@ -177,6 +179,9 @@ func (m *machine) recognise(now time.Time, s sight, fx *effects) {
 	}
 	if w.win {
 		m.lose(ErrDeleted, fx)
+	}
+	if known {
+		m.times = b.times
 	}
 	m.stored(now, s, w, b.at, fx)
 }

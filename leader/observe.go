@@ -45,12 +45,18 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 // the answer may come from a replica that lags.
 //
 // Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission],
-// [ErrUnreachable], [ErrConnectionClosed] and that of ctx. A permission that is
-// missing is told when ctx ends.
+// [ErrUnreachable], [ErrConnectionClosed] and that of ctx. It waits for 5 s
+// at most if ctx has no deadline; a permission that is missing is told when the
+// time is over.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	if err := checkElection(election); err != nil {
 		return Holder{}, err
 	}
+	if err := checkStore(store); err != nil {
+		return Holder{}, err
+	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	type answer struct {
 		entry Entry
 		err   error

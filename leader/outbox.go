@@ -76,8 +76,9 @@ func (o *outbox) close() {
 	close(o.ch)
 }
 
-// recall puts what nobody has read in front of the backlog. A reader that comes
-// between gets events that are older.
+// recall puts what nobody has read in front of the backlog again. A reader that
+// was more than a channel behind and wakes up at this very moment may get an
+// older event after a newer one.
 func (o *outbox) recall() {
 	var unread []Event
 	for {

@@ -117,7 +117,7 @@ func (m *machine) tryAt() time.Time {
 // is half of the lease seen: three times as long as renewals take by default.
 func (m *machine) patience() time.Duration {
 	switch {
-	case !m.feedUp:
+	case !m.feedUp || m.deaf >= mute:
 		return m.timing().renewInterval
 	case m.seen.held():
 		return m.seen.rec.lease / 2
@@ -138,7 +138,9 @@ func (m *machine) plan(now time.Time, fx *effects) {
 
 // leave finds out whether the key is given up, or was never held.
 func (m *machine) leave(now time.Time, fx *effects) {
-	silent := m.holds() && now.Before(m.ready) // a pending candidate releases nothing
+	// A pending candidate releases nothing, so it need not find out whether its
+	// last write has arrived.
+	silent := (m.holds() || m.sent[0].phase == phasePending) && now.Before(later(m.ready, m.sent[0].ready))
 	given := m.op.kind == reqNone && !m.look && !m.holds()
 	switch {
 	case m.leaving == resigning && given:
@@ -158,7 +160,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 	req := request{kind: kind, revision: m.seen.revision}
 	switch kind {
 	case reqRead:
-		m.silent = !m.look
+		m.silent = m.silent || !m.look
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
 		m.counter++

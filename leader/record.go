@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -16,8 +17,8 @@ const MaxValueSize = 64 << 10
 
 const (
 	recordFormat = 1
-	// maxToken leaves room above every token that can be read, so that
-	// counting up never wraps around.
+	// maxToken is the greatest token that can be read, so that counting up never
+	// wraps around.
 	maxToken = math.MaxInt64
 	// maxRecordLease bounds what a damaged record can make others wait for.
 	maxRecordLease = 366 * 24 * time.Hour
@@ -83,6 +84,9 @@ var phaseNames = map[phase]string{
 
 // encode returns the record as JSON.
 func (r record) encode() []byte {
+	if plain(r.id) && plain(r.session) && plain(r.value) {
+		return r.encodePlain()
+	}
 	w := wireRecord{
 		Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session,
 		Counter: r.counter, Lease: r.lease.String(), Token: r.token, Least: r.least,
@@ -104,6 +108,43 @@ func (r record) encode() []byte {
 		panic(err) // strings, numbers and a time in range
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// encodePlain returns what encode returns, for strings that need no escaping: it
+// is a tenth of what a renewal costs.
+func (r record) encodePlain() []byte {
+	b := make([]byte, 0, 320+len(r.id)+len(r.session)+len(r.value))
+	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
+	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
+	number(`{"v":`, recordFormat)
+	text(`,"state":`, phaseNames[r.phase])
+	text(`,"id":`, r.id)
+	text(`,"session":`, r.session)
+	number(`,"n":`, r.counter)
+	text(`,"lease":`, r.lease.String())
+	if r.token != 0 {
+		number(`,"token":`, r.token)
+	}
+	if r.least != 0 {
+		number(`,"least":`, r.least)
+	}
+	if r.since != 0 {
+		b = append(time.Unix(0, r.since).UTC().AppendFormat(append(b, `,"since":"`...), time.RFC3339Nano), '"')
+	}
+	if r.value != "" {
+		text(`,"value":`, r.value)
+	}
+	return append(b, '}')
+}
+
+// plain reports whether JSON shows the string as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // decodeRecord reads a record. A record of a later format decodes as long as

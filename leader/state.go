@@ -37,7 +37,9 @@ type machine struct {
 	gone     uint64        // revisions up to this one were removed without a marker
 	lookedAt time.Time     // when a read last came back
 	look     bool          // a read is needed before anything is concluded
-	silent   bool          // the read in flight is made because the feed is silent
+	beaten   bool          // that read is only to see who was faster; the feed may tell
+	silent   bool          // the read that is due is made because the feed is silent
+	deaf     int           // how often in a row the feed was found deaf
 	longest  time.Duration // the longest lease seen
 	topToken uint64        // the greatest token known
 	floor    time.Time     // the store went backwards: nobody leads before
@@ -77,6 +79,7 @@ type machine struct {
 	opBy    time.Time // when it is given up
 	opLate  bool      // it was given up; its reply is still to come
 	fails   int       // in a row
+	stuck   bool      // the last write failed; reads that succeed do not end the row
 	retryAt time.Time // no request before then
 
 	done bool

@@ -1,0 +1,64 @@
+package leader
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+func TestARecordThatNeedsNoEscapingIsEncodedAsJSONWould(t *testing.T) {
+	for _, r := range []record{
+		{phase: phaseElect, id: "host_1_ab", session: "S", counter: 1, lease: 15 * time.Second, least: 1},
+		{phase: phaseLeading, id: "<a>&'~ ", session: "S", counter: 2, lease: time.Hour, token: maxToken, since: 1, value: "10.0.0.1:80"},
+		{phase: phaseLeading, session: "S", lease: 1500 * time.Millisecond, token: 7, since: 1700000000_000000000},
+		{phase: phasePending, id: "a", session: "S", counter: 3, lease: time.Nanosecond, least: 9, since: 1700000000_120000000},
+		{phase: phaseReleased, id: "a", session: "S", counter: 4, lease: time.Second, token: 9, value: "{}[]/"},
+	} {
+		if !plain(r.id) || !plain(r.value) {
+			t.Fatalf("%+v is not plain", r)
+		}
+		w := wireRecord{
+			Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session, Counter: r.counter,
+			Lease: r.lease.String(), Token: r.token, Least: r.least, Value: r.value,
+		}
+		if r.since != 0 {
+			since := time.Unix(0, r.since).UTC()
+			w.Since = &since
+		}
+		back, err := decodeRecord(r.encode())
+		if err != nil || back != r {
+			t.Errorf("%s decodes as %+v, %v", r.encode(), back, err)
+		}
+		if r.id != "<a>&'~ " { // Marshal escapes these
+			if want, _ := json.Marshal(w); string(r.encode()) != string(want) {
+				t.Errorf("got  %s\nwant %s", r.encode(), want)
+			}
+		}
+	}
+	for _, s := range []string{"\x1f", "\x7f", "\"", "\\", "é", "\xff", "\n"} {
+		if plain(s) {
+			t.Errorf("%q is plain", s)
+		}
+	}
+}
+
+func TestAnOrdinaryAcknowledgementIsReadWithoutJSON(t *testing.T) {
+	b := &Bucket{ack: []byte(`{"stream":"KV_E","seq":`)}
+	for reply, want := range map[string]uint64{
+		`{"stream":"KV_E","seq":12}`:                   12,
+		`{"stream":"KV_E","seq":9999999999999999999}`:  9999999999999999999,
+		`{"stream":"KV_E","seq":18446744073709551615}`: 0, // left to JSON, as are the others
+		`{"stream":"KV_E","seq":0}`:                    0,
+		`{"stream":"KV_E","seq":}`:                     0,
+		`{"stream":"KV_E","seq":12`:                    0,
+		`{"stream":"KV_E","seq":-1}`:                   0,
+		`{"stream":"KV_E","seq":1,"duplicate":true}`:   0,
+		`{"stream":"KV_F","seq":12}`:                   0,
+		`{"error":{"code":400}}`:                       0,
+		``:                                             0,
+	} {
+		if got := b.acknowledged([]byte(reply)); got != want {
+			t.Errorf("%s: %d, want %d", reply, got, want)
+		}
+	}
+}

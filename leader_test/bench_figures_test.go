@@ -1,0 +1,404 @@
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The figures that the library is to reach, each beside the bare NATS operation
+// that it is measured by, in the same run and turn by turn.
+
+// benchSamples are durations of the same thing.
+type benchSamples []time.Duration
+
+// at is the sample below which the share p of them lies.
+func (s benchSamples) at(p float64) time.Duration {
+	slices.Sort(s)
+	return s[min(len(s)-1, int(float64(len(s))*p))]
+}
+
+func benchMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// benchBoth reports the medians of ours and bare, and their ratio.
+func benchBoth(b *testing.B, ours, bare benchSamples) {
+	b.Helper()
+	b.ReportMetric(0, "ns/op") // that of the loop says nothing
+	b.ReportMetric(benchMicros(ours.at(0.5)), "µs-ours")
+	b.ReportMetric(benchMicros(bare.at(0.5)), "µs-bare")
+	b.ReportMetric(benchMicros(ours.at(0.99)), "µs-ours-p99")
+	b.ReportMetric(benchMicros(bare.at(0.99)), "µs-bare-p99")
+	b.ReportMetric(float64(ours.at(0.5))/float64(bare.at(0.5)), "ratio")
+}
+
+// benchPlaces runs a benchmark against one embedded server in memory and
+// against a cluster of three with three replicas on file.
+func benchPlaces(b *testing.B, bench func(b *testing.B, dial func() *nats.Conn)) {
+	b.Helper()
+	b.Run("embedded", func(b *testing.B) {
+		s := benchServer(b)
+		bench(b, func() *nats.Conn { return tcpDial(b, s.ClientURL()) })
+	})
+	b.Run("three-replicas-on-file", func(b *testing.B) {
+		c := clusterStart(b, leader.BucketConfig{})
+		bench(b, c.dial)
+	})
+}
+
+// benchServer is a server with the bucket E in memory.
+func benchServer(b *testing.B) *server.Server {
+	b.Helper()
+	s := tcpServe(b, tcpOptions(b, ""))
+	tcpCreate(b, tcpJS(b, tcpDial(b, s.ClientURL())), leader.BucketConfig{Storage: jetstream.MemoryStorage})
+	return s
+}
+
+func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
+	b.Helper()
+	kv, err := tcpJS(b, nc).KeyValue(b.Context(), "E")
+	tcpOK(b, err)
+	return kv
+}
+
+// benchCampaign is a candidate whose elections are told on the channel.
+func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader.Config, elected chan<- time.Time) *leader.Candidate {
+	b.Helper()
+	c, err := leader.Campaign(b.Context(), store, election, cfg)
+	tcpOK(b, err)
+	go func() {
+		for e := range c.Events() {
+			if _, ok := e.(leader.Elected); ok {
+				elected <- time.Now()
+			}
+		}
+	}()
+	return c
+}
+
+func benchStop(b *testing.B, c *leader.Candidate) {
+	b.Helper()
+	tcpOK(b, c.Stop(context.Background()))
+}
+
+// BenchmarkHandover: from Resign to the other's Elected, against an update, its
+// delivery to a plain subscription, and an update by who heard it. Both begin
+// after the same idle moment, as handovers do, or while all threads are busy,
+// where every goroutine in between counts more.
+func BenchmarkHandover(b *testing.B) {
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
+		b.Helper()
+		b.Run("from-idle", func(b *testing.B) { benchHandover(b, dial, 5*time.Millisecond, 5) })
+		b.Run("hot", func(b *testing.B) { benchHandover(b, dial, 0, 60) })
+	})
+}
+
+func benchHandover(b *testing.B, dial func() *nats.Conn, idle time.Duration, trips int) {
+	b.Helper()
+	one, two := dial(), dial()
+	storeA, storeB := tcpBucket(b, tcpJS(b, one)), tcpBucket(b, tcpJS(b, two))
+	kvA, kvB := benchKV(b, one), benchKV(b, two)
+	value := make([]byte, 180) // as long as a record
+	warm := func() {
+		<-time.After(idle)
+		for range trips {
+			tcpOK(b, one.Flush())
+			tcpOK(b, two.Flush())
+		}
+	}
+	var ours, bare benchSamples
+	for n := 0; b.Loop(); n++ {
+		election := fmt.Sprintf("e%d.%s", n, nats.NewInbox()[7:])
+		first, second := make(chan time.Time, 1), make(chan time.Time, 1)
+		a := benchCampaign(b, storeA, election, leader.Config{ID: "a"}, first)
+		<-first
+		c := benchCampaign(b, storeB, election, leader.Config{ID: "b"}, second)
+		tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
+		warm()
+		began := time.Now()
+		tcpOK(b, a.Resign(b.Context()))
+		ours = append(ours, (<-second).Sub(began))
+		benchStop(b, a)
+		benchStop(b, c)
+
+		key := "bare." + election
+		rev, err := kvA.Create(b.Context(), key, value)
+		tcpOK(b, err)
+		sub, err := two.Subscribe("natsleader.feed.E."+key, func(*nats.Msg) {
+			if _, uerr := kvB.Update(b.Context(), key, value, rev+1); uerr == nil {
+				second <- time.Now()
+			}
+		})
+		tcpOK(b, err)
+		warm()
+		began = time.Now()
+		_, err = kvA.Update(b.Context(), key, value, rev)
+		tcpOK(b, err)
+		bare = append(bare, (<-second).Sub(began))
+		tcpOK(b, sub.Unsubscribe())
+	}
+	benchBoth(b, ours, bare)
+}
+
+// BenchmarkRenewal: a renewal, brought about by Proclaim, against an update of
+// as many bytes.
+func BenchmarkRenewal(b *testing.B) {
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
+		b.Helper()
+		nc := dial()
+		elected := make(chan time.Time, 1)
+		c := benchCampaign(b, tcpBucket(b, tcpJS(b, nc)), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second}, elected)
+		<-elected
+		defer benchStop(b, c)
+		kv := benchKV(b, nc)
+		value := make([]byte, 180)
+		rev, err := kv.Create(b.Context(), "bare", value)
+		tcpOK(b, err)
+		proclaim := func() { tcpOK(b, c.Proclaim(b.Context(), nil)) }
+		update := func() {
+			var uerr error
+			rev, uerr = kv.Update(b.Context(), "bare", value, rev)
+			tcpOK(b, uerr)
+		}
+		var ours, bare benchSamples
+		for b.Loop() {
+			began := time.Now()
+			proclaim()
+			ours = append(ours, time.Since(began))
+			began = time.Now()
+			update()
+			bare = append(bare, time.Since(began))
+		}
+		benchBoth(b, ours, bare)
+		// Those of an embedded server count on both sides.
+		b.ReportMetric(testing.AllocsPerRun(500, proclaim)-testing.AllocsPerRun(500, update), "allocs-more")
+		b.ReportMetric(testing.AllocsPerRun(500, update), "allocs-bare")
+	})
+}
+
+// BenchmarkCrash: from the moment at which a leader is gone, with nothing
+// released, to the other's Elected. Fifty leaders crash in each turn.
+func BenchmarkCrash(b *testing.B) {
+	const (
+		leaders = 50
+		lease   = 600 * time.Millisecond
+	)
+	s := benchServer(b)
+	store := tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
+	var crash, late benchSamples
+	for n := 0; b.Loop(); n++ {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range leaders {
+			election := fmt.Sprintf("e%d.%d", n, i)
+			nc := tcpDial(b, s.ClientURL())
+			first, second := make(chan time.Time, 1), make(chan time.Time, 1)
+			cfg := leader.Config{LeaseDuration: lease}
+			benchCampaign(b, tcpBucket(b, tcpJS(b, nc)), election, cfg, first)
+			<-first
+			c := benchCampaign(b, store, election, cfg, second)
+			all.Go(func() {
+				// Each at another moment between two renewals.
+				<-time.After(lease + time.Duration(i)*lease/leaders/3)
+				nc.Close()
+				began := time.Now()
+				<-time.After(lease / 10) // what it stored last may still be on its way
+				h, _ := c.Leader()
+				at := <-second
+				mu.Lock()
+				crash = append(crash, at.Sub(began))
+				late = append(late, at.Sub(h.Renewed)-lease)
+				mu.Unlock()
+				benchStop(b, c)
+			})
+		}
+		all.Wait()
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(lease.Milliseconds()), "ms-lease")
+	b.ReportMetric(benchMicros(crash.at(0.99))/1e3, "ms-crash-to-elected-p99")
+	b.ReportMetric(benchMicros(late.at(0.5))/1e3, "ms-renewal-to-elected-less-lease")
+	b.ReportMetric(benchMicros(late.at(0.99))/1e3, "ms-renewal-to-elected-less-lease-p99")
+	b.ReportMetric(float64(len(crash)), "crashes")
+}
+
+// BenchmarkWaiting: what the server hears of waiting candidates in ten leases.
+func BenchmarkWaiting(b *testing.B) {
+	const (
+		waiting = 10
+		lease   = 300 * time.Millisecond
+	)
+	for _, feed := range []string{"republished", "with-a-watch"} {
+		b.Run(feed, func(b *testing.B) {
+			s := tcpServe(b, tcpOptions(b, ""))
+			js := tcpJS(b, tcpDial(b, s.ClientURL()))
+			if feed == "republished" {
+				tcpCreate(b, js, leader.BucketConfig{MaxLease: lease})
+			} else {
+				_, err := js.CreateStream(b.Context(), tcpSealedWithoutFeed(lease))
+				tcpOK(b, err)
+			}
+			elected := make(chan time.Time, 100)
+			holder := benchCampaign(b, tcpBucket(b, js), "e", leader.Config{}, elected)
+			<-elected
+			defer benchStop(b, holder)
+			nc := tcpDial(b, s.ClientURL())
+			store := tcpBucket(b, tcpJS(b, nc))
+			for range waiting {
+				defer benchStop(b, benchCampaign(b, store, "e", leader.Config{}, elected))
+			}
+			<-time.After(2 * lease)
+			id, err := nc.GetClientID()
+			tcpOK(b, err)
+			heard := func() int64 {
+				z, zerr := s.Connz(&server.ConnzOptions{CID: id})
+				tcpOK(b, zerr)
+				return z.Conns[0].InMsgs
+			}
+			var requests int64
+			turns := 0
+			for ; b.Loop(); turns++ {
+				before := heard()
+				<-time.After(10 * lease)
+				requests += heard() - before
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(requests)/float64(turns*waiting), "requests/10-leases")
+		})
+	}
+}
+
+// BenchmarkCrowd: 5,000 candidates for one key on one connection.
+func BenchmarkCrowd(b *testing.B) {
+	const crowd = 5000
+	s := tcpServe(b, tcpOptions(b, ""))
+	ops := tcpDial(b, s.ClientURL())
+	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute})
+	// A plain subscription hears of all that is written, also of what is refused.
+	var writes atomic.Int64
+	_, err := ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) })
+	tcpOK(b, err)
+	nc := tcpDial(b, s.ClientURL())
+	store := tcpBucket(b, tcpJS(b, nc))
+	all := make([]*leader.Candidate, 0, crowd)
+	memory := func() (bytes, goroutines float64) {
+		var m runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc + m.StackInuse), float64(runtime.NumGoroutine())
+	}
+	bytes0, routines0 := memory()
+	for range crowd {
+		c, cerr := leader.Campaign(b.Context(), store, "e", leader.Config{})
+		tcpOK(b, cerr)
+		all = append(all, c)
+		// In waves, as processes come. Were it all at once, Go would keep the
+		// descriptors of 5,000 goroutines that have long ended.
+		if len(all)%50 == 0 {
+			tcpEventually(b, "the last one knows the leader", func() bool { _, ok := c.Leader(); return ok })
+		}
+	}
+	tcpEventually(b, "all know the leader", func() bool {
+		for _, c := range all {
+			if _, ok := c.Leader(); !ok {
+				return false
+			}
+		}
+		return true
+	})
+	bytes1, routines1 := memory()
+
+	elected := make(chan *leader.Candidate, crowd)
+	var took benchSamples
+	for _, c := range all {
+		go func() {
+			for e := range c.Events() {
+				if _, ok := e.(leader.Elected); ok {
+					elected <- c
+				}
+			}
+		}()
+	}
+	holder := <-elected
+	// settled waits until all know the leader and nothing is written any more.
+	settled := func() int64 {
+		last, since := int64(-1), time.Now()
+		tcpEventually(b, "all know the leader", func() bool {
+			if n := writes.Load(); n != last {
+				last, since = n, time.Now()
+			}
+			return time.Since(since) > 300*time.Millisecond && !slices.ContainsFunc(all, func(c *leader.Candidate) bool {
+				h, _ := c.Leader()
+				return h.ID != holder.ID()
+			})
+		})
+		return last
+	}
+	var most int64
+	for b.Loop() {
+		before := settled()
+		began := time.Now()
+		tcpOK(b, holder.Resign(b.Context()))
+		holder = <-elected
+		took = append(took, time.Since(began))
+		most = max(most, settled()-before-1) // but for the release
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric((bytes1-bytes0)/crowd, "B/candidate")
+	b.ReportMetric((routines1-routines0)/crowd, "goroutines/candidate")
+	b.ReportMetric(benchMicros(took.at(0.5))/1e3, "ms-to-new-leader")
+	b.ReportMetric(benchMicros(took.at(1))/1e3, "ms-to-new-leader-worst")
+	b.ReportMetric(float64(most)/crowd, "writes/candidate/vacancy")
+	var stops sync.WaitGroup
+	for _, c := range all {
+		stops.Go(func() { _ = c.Stop(context.Background()) })
+	}
+	stops.Wait()
+}
+
+// BenchmarkTermErr and BenchmarkIsLeader ask the clock.
+func BenchmarkTermErr(b *testing.B) {
+	c := benchLeader(b)
+	term, ok := c.Term()
+	if !ok {
+		b.Fatal("no term")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if term.Err() != nil {
+			b.Fatal(term.Err())
+		}
+	}
+}
+
+func BenchmarkIsLeader(b *testing.B) {
+	c := benchLeader(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !c.IsLeader() {
+			b.Fatal("it does not lead")
+		}
+	}
+}
+
+func benchLeader(b *testing.B) *leader.Candidate {
+	b.Helper()
+	s := benchServer(b)
+	elected := make(chan time.Time, 1)
+	c := benchCampaign(b, tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL()))), "e", leader.Config{}, elected)
+	<-elected
+	b.Cleanup(func() { benchStop(b, c) })
+	return c
+}

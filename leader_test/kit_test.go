@@ -1,0 +1,166 @@
+package leader_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// Faults that only a store in memory can be made to have.
+
+type kit struct {
+	*testing.T
+	clock *leadertest.Clock
+	store *leadertest.Store
+}
+
+func newKit(t *testing.T, opts ...leadertest.Option) kit {
+	clock := leadertest.NewClock()
+	return kit{t, clock, leadertest.NewStore(clock, opts...)}
+}
+
+// stand starts a candidate on the link of its name.
+func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+	k.Helper()
+	cfg.ID = id
+	link := k.store.Link(id)
+	c, err := leader.Campaign(k.Context(), link, "e", cfg)
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(func() {
+		link.Close()
+		<-c.Done()
+	})
+	return c, leadertest.Watch(k, k.clock, c)
+}
+
+// A win whose reply was lost counts with the deadline that it was sent with:
+// others wait for the lease in its record, whatever the bucket allows by now.
+func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
+	k := newKit(t, leadertest.WithMaxLease(10*time.Second))
+	k.store.Link("a").LoseReplies(1)
+	a, wa := k.stand("a", leader.Config{})
+	k.clock.Settle()
+	_, wb := k.stand("b", leader.Config{})
+	k.store.Configure(leader.Settings{Sealed: true, MaxLease: time.Minute})
+	k.clock.Advance(time.Second)
+	k.store.Link("a").Reconnect()
+	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())
+	k.store.Link("a").Cut()
+	k.clock.Advance(7*time.Second - 1) // 8 s after sending is the deadline
+	if !a.IsLeader() {
+		t.Fatal("fenced too early")
+	}
+	k.clock.Advance(1)
+	if a.IsLeader() {
+		t.Fatal("it leads longer than the lease that it was elected with")
+	}
+	k.clock.Advance(10 * time.Second)
+	wb.Expect(leadertest.Elected())
+}
+
+func TestAReleaseOfAnEarlierTermDoesNotEndTheDrainOfTheNext(t *testing.T) {
+	k := newKit(t)
+	c, w := k.stand("a", leader.Config{DrainTimeout: time.Minute})
+	w.Expect(leadertest.Elected())
+	first := w.Term()
+	k.store.Delete("e")
+	w.Expect(leadertest.Deposed(leader.ErrDeleted))
+	first.Release() // as a deferred call does when the work has ended
+	k.clock.Advance(time.Minute)
+	w.Expect(leadertest.Elected())
+	resigned := make(chan error, 1)
+	go func() { resigned <- c.Resign(t.Context()) }()
+	for c.State() == leader.StateLeader {
+		k.clock.Advance(time.Millisecond)
+	}
+	if c.State() != leader.StateFenced {
+		t.Fatalf("it is %v and does not drain", c.State())
+	}
+	w.Term().Release()
+	if err := <-resigned; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAValueThatDoesNotFitIsRefusedAndTheLeaderLeadsOn(t *testing.T) {
+	k := newKit(t, leadertest.WithMaxValue(1024))
+	c, w := k.stand("a", leader.Config{})
+	w.Expect(leadertest.Elected())
+	// Each of these takes six bytes in a record.
+	if err := c.Proclaim(t.Context(), bytes.Repeat([]byte{1}, 300)); !errors.Is(err, leader.ErrValueTooLarge) {
+		t.Fatalf("Proclaim: %v", err)
+	}
+	k.clock.Advance(time.Minute)
+	if !c.IsLeader() {
+		t.Fatal("it lost the lease over a value")
+	}
+}
+
+func TestAFeedThatStaysDeafIsReportedAndTheCandidatePolls(t *testing.T) {
+	k := newKit(t)
+	_, wa := k.stand("a", leader.Config{})
+	wa.Expect(leadertest.Elected())
+	link := k.store.Link("b")
+	link.LoseFeed(-1)
+	_, wb := k.stand("b", leader.Config{})
+	k.clock.Advance(time.Minute)
+	wb.Expect(leadertest.Faulted(leader.ErrNoFeed))
+	before := link.Requests().Reads
+	k.clock.Advance(time.Minute)
+	if reads := link.Requests().Reads - before; reads < 24 { // one each 2.5 s
+		t.Errorf("%d reads in a minute", reads)
+	}
+}
+
+func TestADeafFeedIsRebuiltInTimeAlthoughTheFirstLookFails(t *testing.T) {
+	k := newKit(t)
+	_, wa := k.stand("a", leader.Config{})
+	wa.Expect(leadertest.Elected())
+	k.clock.Advance(time.Second)
+	k.stand("b", leader.Config{})
+	k.clock.Advance(time.Second)
+	link := k.store.Link("b")
+	link.DeafFeeds()
+	link.FailReads(1, leader.ErrUnreachable)
+	before := link.Requests().Watches
+	k.clock.Advance(7500 * time.Millisecond) // half a lease
+	if link.Requests().Watches == before {
+		k.clock.Advance(time.Second) // the pause after the failure
+	}
+	if link.Requests().Watches == before {
+		t.Error("not rebuilt")
+	}
+}
+
+func TestNobodyLeadsByItsOwnAccountAfterTheStoreWentBackwards(t *testing.T) {
+	k := newKit(t)
+	empty := k.store.Snapshot()
+	c, w := k.stand("a", leader.Config{})
+	w.Expect(leadertest.Elected())
+	k.clock.Advance(6 * time.Second)
+	k.store.Rollback(empty)
+	k.store.Link("a").LoseReads(-1)
+	k.clock.Advance(10 * time.Second)
+	w.Expect(leadertest.Deposed(leader.ErrRegressed))
+	if h, ok := c.Leader(); ok {
+		t.Errorf("it says that %v", h)
+	}
+}
+
+func TestStopDoesNotWaitForAPendingWriteThatNobodyMayLeadBy(t *testing.T) {
+	k := newKit(t, leadertest.WithTTL(time.Hour), leadertest.WithMaxLease(15*time.Second))
+	link := k.store.Link("a")
+	link.LoseWrites(-1)
+	c, _ := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	link.Cut()
+	if err := c.Stop(t.Context()); err != nil { // without the clock moving
+		t.Fatal(err)
+	}
+}

@@ -121,7 +121,7 @@ func TestAFeedThatStaysDeafIsReportedOnceAndDisturbsNobody(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(w.T)
 		b.saw(w.T, "29s faulted no feed") // found deaf at 23s, 26s and 29s
-		a.cut() // it renewed at 60s, of which b may not have read yet
+		a.cut()                           // it renewed at 60s, of which b may not have read yet
 		w.at(2 * time.Minute)
 		if got := b.transitions(); len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
 			w.Errorf("b saw %q", got)

@@ -38,13 +38,19 @@ type world struct {
 	ops    *client // of the operator
 }
 
+// emptyPools empties nats.go's pool of timers: one that was made in a bubble is
+// fatal outside of it, and the other way round. A sync.Pool survives one
+// collection. So every test, in a bubble or not, calls it before it connects.
+func emptyPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
 // bubble runs a test with an embedded server in a synctest bubble. Nothing may
-// be left of it in the end: a goroutine that does not end fails the test. The
-// two collections empty nats.go's pool of timers, which must not cross bubbles.
+// be left of it in the end: a goroutine that does not end fails the test.
 func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
-	runtime.GC()
-	runtime.GC()
+	emptyPools()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, dir: dir, juries: make(map[string]*jury)}

@@ -94,6 +94,7 @@ func clusterStart(tb testing.TB, cfg leader.BucketConfig) *cluster {
 	for _, n := range c.nodes {
 		c.start(n)
 	}
+	emptyPools()
 	tcpEventually(tb, "a server answers", func() bool {
 		nc, err := nats.Connect(c.urls)
 		if err == nil {

@@ -136,6 +136,7 @@ func tcpCertificate(tb testing.TB) (serve, trust *tls.Config) {
 // tcpDial connects, and closes the connection at the end of the test.
 func tcpDial(tb testing.TB, url string, opts ...nats.Option) *nats.Conn {
 	tb.Helper()
+	emptyPools()
 	nc, err := nats.Connect(url, append([]nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond), nats.ReconnectJitter(0, 0),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),

@@ -367,3 +367,21 @@ func TestLeastPrivilegeIsEnough(t *testing.T) {
 		})
 	}
 }
+
+func TestAMessageIsNotPassedOnToThousandsWhenANewerOneWaits(t *testing.T) {
+	for _, newer := range []bool{false, true} {
+		told := 0
+		s := &source{feeds: make(map[*feed]struct{})}
+		for range 10 * crowd {
+			s.feeds[&feed{begun: true, deliver: func(FeedEvent) { told++ }}] = struct{}{}
+		}
+		s.tellUnless(FeedEvent{Entry: Entry{Revision: 1}}, func() bool { return newer })
+		want := 10 * crowd
+		if newer {
+			want = crowd - 1
+		}
+		if told != want {
+			t.Errorf("newer %v: %d were told, want %d", newer, told, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -45,11 +46,34 @@ func (s *source) open(ctx context.Context, conf jetstream.StreamConfig) {
 	close(s.opened)
 }
 
-// tell tells every feed.
-func (s *source) tell(ev FeedEvent) {
+// crowd is how many feeds are told before those that wait for a processor get a
+// chance. When a key is released to thousands, the first of them have it before
+// the last have heard, who then need not try.
+const crowd = 64
+
+// tell tells every feed of something that is no message.
+func (s *source) tell(ev FeedEvent) { s.tellUnless(ev, func() bool { return false }) }
+
+// pass tells every feed of a message, or, if another comes in meanwhile, those
+// that are left of that one only.
+func (s *source) pass(e Entry, by *nats.Subscription) {
+	s.tellUnless(FeedEvent{Entry: e}, func() bool {
+		waiting, _, err := by.Pending() // with the one being told
+		return err == nil && waiting > 1
+	})
+}
+
+func (s *source) tellUnless(ev FeedEvent, outdated func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	told := 0
 	for f := range s.feeds {
+		if told++; told%crowd == 0 {
+			if outdated() {
+				return
+			}
+			runtime.Gosched()
+		}
 		f.tell(ev)
 	}
 }
@@ -64,7 +88,7 @@ func (s *source) subscribe(ctx context.Context, subject string) error {
 			return
 		}
 		if e, ok := storedEntry(m, stream, stored); ok {
-			s.tell(FeedEvent{Entry: e})
+			s.pass(e, m.Sub)
 		}
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *source) consume(ctx context.Context) error {
 		if err != nil || meta.Stream != b.stream || meta.Consumer != name || m.Subject != stored {
 			return
 		}
-		s.tell(FeedEvent{Entry: newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)})
+		s.pass(newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data), m.Sub)
 	})
 	if err != nil {
 		return err

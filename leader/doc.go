@@ -75,7 +75,9 @@
 // fails is tried again soon, with a short wait for each attempt, until the
 // deadline. The default lease of 15 s outlives the loss of one NATS server of
 // three, killed or paused, which stops writes for 5 to 8 s. A lease of less
-// than 12 s cannot promise that.
+// than 12 s cannot promise that. Whose own connection leads to a server that is
+// paused depends on the client to notice: see nats.PingInterval, two minutes by
+// default.
 //
 // Who wins the key leads at once if it replaced a released record, a held record
 // whose lease ran out while it watched, its own record after a fence, or

@@ -214,9 +214,6 @@ func (c *cluster) leads() *clusterNode {
 // Fault 15 of peers.md. At default settings none of this costs the leadership:
 // not for a moment, or there would be a new term.
 func TestClusterFault15TheLeadershipStays(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
 	c := clusterStart(t, leader.BucketConfig{})
 	el := tcpElectionOf(t, "e")
 	first := c.leads()

@@ -2,7 +2,6 @@ package leader
 
 import (
 	"container/heap"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -27,21 +26,18 @@ type node struct {
 	offset time.Duration
 	rate   time.Duration
 
-	life    int // counts restarts
-	wakes   uint64
-	stopped bool           // told to stop
-	gone    bool           // crashed
-	asleep  time.Duration  // paused until
-	mail    []func()       // what came meanwhile
-	cut     time.Duration  // no connection until
-	feed    int            // number of the feed that is open, 0 for none
-	feeds   int            // counts feeds
-	deaf    bool           // the feed tells nothing
-	answer  func(in input) // answers the request in flight, once
-	asked   bool           // a request is in flight
-	known   map[uint64]bool
-
-	pending, open, alive bool // told of Pending; a term is open; its context lives
+	life   int // counts restarts
+	wakes  uint64
+	gone   bool           // crashed
+	asleep time.Duration  // paused until
+	mail   []func()       // what came meanwhile
+	cut    time.Duration  // no connection until
+	feed   int            // number of the feed that is open, 0 for none
+	feeds  int            // counts feeds
+	deaf   bool           // the feed tells nothing
+	answer func(in input) // answers the request in flight, once
+	asked  bool           // a request is in flight
+	told   promises
 }
 
 func (n *node) clock() time.Time {
@@ -59,10 +55,9 @@ func (n *node) boot() {
 	n.life++
 	n.config.session = fmt.Sprintf("%s%d", n.name, n.life)
 	n.m = machine{params: n.config, state: StateCandidate, look: true}
-	n.stopped, n.gone, n.asleep, n.mail, n.cut = false, false, 0, nil, 0
+	n.gone, n.asleep, n.mail, n.cut = false, 0, nil, 0
 	n.feed, n.deaf, n.answer, n.asked = 0, false, nil, false
-	n.pending, n.open, n.alive = false, false, false
-	n.known = map[uint64]bool{}
+	n.told = promises{}
 	n.w.logf("%s starts", n.config.session)
 	n.step(input{kind: inTick})
 }
@@ -108,24 +103,12 @@ func (n *node) step(in input) {
 		n.asked = false
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
-	if in.kind == inHeard || in.kind == inRead {
-		n.known[in.sight.revision] = true
-	}
-	var refused *RefusedError
-	switch {
-	case in.kind == inWritten && in.err == nil:
-		n.known[in.revision] = true
-	case errors.As(in.err, &refused) && refused.Named && refused.Actual == 0:
-		n.known[0] = true
-	case in.kind == inStop || in.kind == inAbandon:
-		n.stopped = true
-	}
-	before := n.m.state
+	before, known := n.m.state, n.m.seen.revision
 	fx := n.m.step(n.clock(), in)
 	if w.trace != nil && (in.kind != inTick || fx.request.kind != reqNone || len(fx.notes) > 0) {
 		w.logf("%s %s: %v->%v %s", n.config.session, describeInput(in), before, n.m.state, describeEffects(n.clock(), fx))
 	}
-	n.check(in, fx)
+	n.check(known, in, fx)
 	n.wakes++
 	if fx.done {
 		n.feed = 0
@@ -149,78 +132,28 @@ func (n *node) step(in input) {
 }
 
 // check holds the promises after every step of every machine.
-func (n *node) check(in input, fx effects) {
-	w, now := n.w, n.clock()
-	ended := fx.end != nil
-	if ended {
-		if !n.alive {
-			w.failf("%s ended a context that is not alive", n.name)
-		}
-		n.alive = false
-	}
-	for _, note := range fx.notes {
-		switch note.event {
-		case notePending:
-			n.pending = true
-			if n.open {
-				w.failf("%s is pending while a term is open", n.name)
-			}
-		case noteElected:
-			if !n.pending || n.open {
-				w.failf("%s was elected without being pending, or twice", n.name)
-			}
-			if note.token <= w.last {
-				w.failf("token %d of %s is not greater than %d", note.token, n.name, w.last)
-			}
-			w.last = note.token
-			w.elections++
-			n.pending, n.open, n.alive = false, true, true
-		case noteFenced:
-			if !n.open || n.alive || !ended {
-				w.failf("%s was fenced without a term, or before its context ended", n.name)
-			}
-		case noteDeposed:
-			if !n.open || n.alive {
-				w.failf("%s was deposed without a term, or before its context ended", n.name)
-			}
-			n.open = false
-		case noteObserved, noteFaulted:
-		}
-	}
-	if n.alive != (n.m.state == StateLeader) || n.open && n.m.state != StateLeader && n.m.state != StateFenced {
-		w.failf("%s is %v with its context alive: %v, its term open: %v", n.name, n.m.state, n.alive, n.open)
-	}
-	if fx.done && n.open {
-		w.failf("%s ended with an open term", n.name)
-	}
-	if !fx.wake.IsZero() && !fx.wake.After(now) || n.m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(n.m.good)) {
-		w.failf("%s wakes at the wrong time after %s", n.name, describeInput(in))
-	}
-	if !fx.done && fx.wake.IsZero() && n.m.op.kind == reqNone {
-		w.failf("%s sleeps for ever", n.name)
+func (n *node) check(known uint64, in input, fx effects) {
+	w := n.w
+	if broken := n.told.keep(&n.m, known, n.clock(), in, fx); broken != "" {
+		w.failf("%s, after %s: %s", n.config.session, describeInput(in), broken)
 	}
 	if fx.cancel && !n.asked || fx.request.kind != reqNone && n.asked {
 		w.failf("%s gives up a request that was answered, or asks for two things at once", n.name)
 	}
-	if fx.request.kind == reqWrite {
-		n.checkWrite(now, fx.request)
+	for _, note := range fx.notes {
+		if note.event != noteElected {
+			continue
+		}
+		if note.token <= w.last {
+			w.failf("token %d of %s is not greater than %d", note.token, n.name, w.last)
+		}
+		w.last = note.token
+		w.elections++
 	}
 	for _, o := range w.nodes {
 		if o != n && n.leads() && o.leads() {
 			w.failf("two leaders: %s and %s", n.config.session, o.config.session)
 		}
-	}
-}
-
-func (n *node) checkWrite(now time.Time, req request) {
-	if req.revision != n.m.seen.revision || !n.known[req.revision] {
-		n.w.failf("%s writes on condition of %d, which it was never told of", n.name, req.revision)
-	}
-	if n.stopped && !n.m.draining && req.rec.phase != phaseReleased {
-		n.w.failf("%s writes %s after stop", n.name, phaseNames[req.rec.phase])
-	}
-	if req.rec.phase == phaseReleased && now.Before(n.m.ready) {
-		n.w.failf("%s releases what it must not lead yet", n.name)
 	}
 }
 

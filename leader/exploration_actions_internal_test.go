@@ -1,0 +1,370 @@
+package leader
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// actions adds all that may happen next.
+func (w *worldOf) actions(all []action) []action {
+	add := func(do verb, party, arg int) { all = append(all, action{do, uint8(party), uint8(arg)}) }
+	overdue := false
+	for i := range w.times {
+		p := &w.parties[i]
+		if !p.up {
+			if w.may(restart) {
+				add(doBoot, i, 0)
+			}
+			continue
+		}
+		overdue = overdue || p.due() || p.way == going || p.way == answered || p.told[0].what != whatUnseen
+		w.processActions(i, add)
+		w.requestActions(i, add)
+		for n, s := range p.told {
+			if s.what == whatUnseen {
+				break
+			}
+			if n == 0 || w.may(reorderFeed) {
+				add(doHear, i, n)
+			}
+			if w.may(loseFeed) {
+				add(doMute, i, n)
+			}
+		}
+	}
+	for n, g := range w.ghosts {
+		if g.rec.session != "" {
+			add(doGhost, 0, n)
+		}
+	}
+	w.operatorActions(add)
+	if !overdue || w.may(late) {
+		add(doTick, 0, 0)
+		if w.ahead <= w.skew {
+			add(doTick, 0, 1)
+		}
+		if w.ahead > 0 {
+			add(doTick, 0, 2)
+		}
+	}
+	return all
+}
+
+func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
+	p := &w.parties[i]
+	if p.due() {
+		add(doWake, i, 0)
+	}
+	if w.may(crash) {
+		add(doCrash, i, 0)
+		if p.m.op.kind == reqWrite && p.way == going && w.may(applyLate) {
+			add(doCrash, i, 1)
+		}
+	}
+	if w.may(resign) && p.m.state == StateLeader && p.m.leaving == staying {
+		add(doResign, i, 0)
+	}
+	if w.may(stop) && !p.promises.stopped {
+		add(doStop, i, 0)
+	}
+	if w.may(closeConnection) {
+		add(doClose, i, 0)
+	}
+	if w.may(release) && p.promises.open && !p.m.drained {
+		add(doRelease, i, 0)
+	}
+	if w.may(reconnect) && p.listening {
+		add(doReconnect, i, 0)
+	}
+	if w.may(endFeed) && p.listening && p.m.feedUp {
+		add(doEndFeed, i, 0)
+	}
+}
+
+func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
+	p := &w.parties[i]
+	kind := p.m.op.kind
+	switch p.way {
+	case going:
+		add(doArrive, i, 0)
+		if kind == reqWrite {
+			if !w.named && w.current.revision != p.m.op.revision {
+				add(doArrive, i, 1)
+			}
+			if w.may(refuse) && w.current.revision == p.m.op.revision {
+				add(doRefuse, i, 0)
+				add(doRefuse, i, 1)
+			}
+		}
+		if kind == reqRead && w.may(readPast) {
+			for n, s := range w.past {
+				if s.what != whatUnseen {
+					add(doStale, i, n)
+				}
+			}
+		}
+		if w.may(loseRequest) {
+			add(doLose, i, 0)
+		}
+	case answered:
+		add(doDeliver, i, 0)
+		if w.may(loseReply) {
+			add(doLose, i, 0)
+		}
+	case lost, nowhere:
+	}
+	if p.way != nowhere && (p.m.opLate || w.may(giveUpEarly)) {
+		add(doFail, i, 0)
+		if kind == reqWrite && p.way == going && w.may(applyLate) {
+			add(doFail, i, 1)
+		}
+	}
+}
+
+func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
+	held := w.current.what == whatRecord || w.current.what == whatForeign
+	if w.may(remove) && held {
+		add(doRemove, 0, 0)
+	}
+	if w.may(purge) && w.current.what != whatNothing {
+		add(doPurge, 0, 0)
+	}
+	if w.may(overwrite) {
+		add(doOverwrite, 0, 0)
+	}
+	if w.may(rollBack) {
+		for n, s := range w.past {
+			if s.what != whatUnseen && s.revision < w.current.revision {
+				add(doRollBack, 0, n)
+			}
+		}
+	}
+}
+
+// apply lets it happen.
+func (w *worldOf) apply(a action) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.fail("panic: %v", r)
+		}
+	}()
+	i := int(a.party)
+	p := &w.parties[i]
+	w.tell("%s", w.explain(a))
+	switch a.do {
+	case doTick:
+		w.pass(a.arg)
+	case doWake:
+		w.step(i, input{kind: inTick})
+	case doArrive:
+		w.arrive(i, a.arg == 1)
+	case doStale:
+		w.spend(readPast)
+		p.way, p.reply = answered, response{sight: w.past[a.arg]}
+	case doRefuse:
+		w.spend(refuse)
+		p.way, p.reply = answered, response{refused: true, named: a.arg == 0, revision: w.current.revision}
+	case doLose:
+		if p.way == going {
+			w.spend(loseRequest)
+		} else {
+			w.spend(loseReply)
+		}
+		p.way, p.reply = lost, response{}
+	case doDeliver:
+		w.deliver(i)
+	case doFail:
+		w.giveUp(i, a.arg == 1)
+	case doHear:
+		if a.arg > 0 {
+			w.spend(reorderFeed)
+		}
+		w.step(i, input{kind: inHeard, sight: p.hear(int(a.arg))})
+	case doMute:
+		w.spend(loseFeed)
+		p.hear(int(a.arg))
+	case doEndFeed:
+		w.spend(endFeed)
+		p.listening, p.told = false, [2]sight{}
+		w.step(i, input{kind: inFeedLost, err: ErrUnreachable})
+	case doReconnect:
+		w.spend(reconnect)
+		w.step(i, input{kind: inReconnected})
+	case doCrash:
+		w.spend(crash)
+		w.down(i, a.arg == 1)
+	case doBoot:
+		w.spend(restart)
+		w.boot(i)
+	case doResign:
+		w.spend(resign)
+		w.step(i, input{kind: inResign})
+	case doStop:
+		w.spend(stop)
+		w.step(i, input{kind: inStop})
+	case doClose:
+		w.spend(closeConnection)
+		w.step(i, input{kind: inClosed})
+	case doRelease:
+		w.spend(release)
+		w.step(i, input{kind: inDrained, term: p.m.term})
+	case doGhost:
+		g := w.ghosts[a.arg]
+		w.ghosts[a.arg] = ghost{}
+		w.compareAndSet(g.cond, g.rec)
+	case doRemove:
+		w.spend(remove)
+		w.put(sight{what: whatMarker})
+	case doPurge:
+		w.spend(purge)
+		w.put(sight{what: whatNothing})
+	case doOverwrite:
+		w.spend(overwrite)
+		w.put(sight{what: whatForeign})
+	case doRollBack:
+		w.spend(rollBack)
+		w.current = w.past[a.arg]
+		w.last = w.current.revision
+		w.past = [2]sight{}
+	}
+}
+
+// pass lets a tick pass, on all clocks or on some.
+func (w *worldOf) pass(which uint8) {
+	overdue := false
+	for i := range w.times {
+		p := &w.parties[i]
+		overdue = overdue || p.due() || p.up && (p.way == going || p.way == answered || p.told[0].what != whatUnseen)
+		if which == 0 || (which == 1) == (i == 0) {
+			p.now = p.now.Add(tick)
+		}
+	}
+	if overdue {
+		w.spend(late)
+	}
+	switch which {
+	case 1:
+		w.ahead++
+	case 2:
+		w.ahead--
+	}
+}
+
+// giveUp answers the request in flight without having heard of its outcome.
+func (w *worldOf) giveUp(i int, haunts bool) {
+	p := &w.parties[i]
+	if !p.m.opLate {
+		w.spend(giveUpEarly)
+	}
+	if haunts {
+		w.haunt(i)
+	}
+	in := input{err: ErrUnreachable}
+	switch p.m.op.kind {
+	case reqSettings:
+		in.kind = inSettings
+	case reqFeed:
+		in.kind = inFeed
+		p.listening, p.told = false, [2]sight{}
+	case reqRead:
+		in.kind = inRead
+	case reqWrite:
+		in.kind = inWritten
+	case reqNone:
+	}
+	p.way, p.reply = nowhere, response{}
+	w.step(i, in)
+}
+
+var verbNames = []string{
+	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
+	"crash", "boot", "resign", "stop", "close", "release", "ghost", "remove", "purge", "overwrite", "rollback",
+}
+
+// String is the action as a trace names it: A.arrive, tick.1.
+func (a action) String() string {
+	text := verbNames[a.do]
+	if a.do != doTick && a.do < doGhost {
+		text = partyNames[a.party] + "." + text
+	}
+	if a.arg != 0 {
+		text += "." + strconv.Itoa(int(a.arg))
+	}
+	return text
+}
+
+// parseTrace reads what String wrote, separated by blanks.
+func parseTrace(text string) ([]action, error) {
+	var trace []action
+	for _, word := range strings.Fields(text) {
+		found := false
+		for do := range verbNames {
+			for party := range partyNames {
+				for arg := range 4 {
+					if a := (action{verb(do), uint8(party), uint8(arg)}); !found && a.String() == word {
+						trace, found = append(trace, a), true
+					}
+				}
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("%q is no action", word)
+		}
+	}
+	return trace, nil
+}
+
+// explain tells what an action is, in words.
+func (w *worldOf) explain(a action) string {
+	p := &w.parties[a.party]
+	who := p.m.session
+	what := map[requestKind]string{reqSettings: "question for the settings", reqFeed: "opening of a feed", reqRead: "read", reqWrite: "write"}[p.m.op.kind]
+	switch a.do {
+	case doTick:
+		return []string{"a tick passes", "a tick passes on A's clock alone", "a tick passes on all clocks but A's"}[a.arg]
+	case doWake:
+		return "the timer of " + who + " fires"
+	case doArrive:
+		return "the " + what + " of " + who + " reaches the store"
+	case doStale:
+		return "the " + what + " of " + who + " is answered from the past: " + describe(w.past[a.arg])
+	case doRefuse:
+		return "the " + what + " of " + who + " is refused for no reason"
+	case doLose:
+		if p.way == answered {
+			return "the reply to the " + what + " of " + who + " is lost"
+		}
+		return "the " + what + " of " + who + " is lost"
+	case doDeliver:
+		return "the reply to the " + what + " of " + who + " arrives"
+	case doFail:
+		return "the " + what + " of " + who + " fails" + []string{"", ", but is still on its way"}[a.arg]
+	case doHear:
+		return "the feed of " + who + " tells of " + describe(p.told[a.arg])
+	case doMute:
+		return "the feed of " + who + " loses " + describe(p.told[a.arg])
+	case doEndFeed:
+		return "the feed of " + who + " ends"
+	case doReconnect:
+		return who + " is reconnected"
+	case doCrash:
+		return who + " crashes" + []string{"", ", its write is still on its way"}[a.arg]
+	case doBoot:
+		return partyNames[a.party] + " starts again"
+	case doResign, doStop, doClose, doRelease:
+		return who + " is told to " + verbNames[a.do]
+	case doGhost:
+		g := w.ghosts[a.arg]
+		return fmt.Sprintf("an old write arrives, on %d: %s", g.cond, describeRecord(g.rec))
+	case doRemove:
+		return "the key is deleted, or expires"
+	case doPurge:
+		return "the key is purged without a trace"
+	case doOverwrite:
+		return "somebody else writes something foreign"
+	case doRollBack:
+		return "the store goes back to " + describe(w.past[a.arg])
+	}
+	return a.String()
+}

@@ -1,0 +1,285 @@
+package leader
+
+import (
+	"flag"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	exploreStates = flag.Int("states", 0, "explore up to so many states of each scenario")
+	exploreTrace  = flag.String("trace", "", "replay these actions")
+)
+
+// packed is a situation, by the numbers of its parts.
+type packed struct {
+	parties [maxParties]uint32
+	rest    uint32
+}
+
+// table numbers values that are equal to none before.
+type table[T comparable] struct {
+	seed   maphash.Seed
+	index  map[uint64]uint32
+	values []T
+}
+
+func newTable[T comparable]() *table[T] {
+	return &table[T]{seed: maphash.MakeSeed(), index: make(map[uint64]uint32)}
+}
+
+func (t *table[T]) number(v *T) uint32 {
+	h := maphash.Comparable(t.seed, *v)
+	for {
+		n, ok := t.index[h]
+		switch {
+		case !ok:
+			n = uint32(len(t.values))
+			t.index[h] = n
+			t.values = append(t.values, *v)
+			return n
+		case t.values[n] == *v:
+			return n
+		}
+		h++
+	}
+}
+
+// exploration visits every situation that can be reached, those that take fewer
+// actions first.
+type exploration struct {
+	*scenario
+	parties *table[party]
+	rests   *table[surroundings]
+	seen    map[packed]struct{}
+	order   []packed // as they were found
+	parent  []uint32
+	via     []action
+
+	edges   int
+	depth   int
+	full    bool // nothing was left out
+	broken  string
+	trace   []action
+	recover map[packed]uint8 // ticks until somebody leads, once all is well
+	worst   uint8
+	worstAt packed
+}
+
+func (e *exploration) pack(s *situation) packed {
+	var p packed
+	for i := range e.times {
+		p.parties[i] = e.parties.number(&s.parties[i])
+	}
+	p.rest = e.rests.number(&s.surroundings)
+	return p
+}
+
+func (e *exploration) unpack(p packed, s *situation) {
+	s.surroundings = e.rests.values[p.rest]
+	for i := range e.times {
+		s.parties[i] = e.parties.values[p.parties[i]]
+	}
+}
+
+// explore visits up to most states.
+func (sc *scenario) explore(most int) *exploration {
+	e := &exploration{
+		scenario: sc, parties: newTable[party](), rests: newTable[surroundings](),
+		seen: make(map[packed]struct{}), recover: make(map[packed]uint8),
+	}
+	w := sc.start()
+	e.add(w, 0, action{})
+	var from situation
+	var actions []action
+	levelEnd := 1
+	for i := 0; i < len(e.order); i++ {
+		if i == levelEnd {
+			e.depth++
+			levelEnd = len(e.order)
+		}
+		e.unpack(e.order[i], &from)
+		w.situation = from
+		if !e.recovers(w, i) {
+			return e
+		}
+		w.situation = from
+		actions = w.actions(actions[:0])
+		for _, a := range actions {
+			w.situation = from
+			w.apply(a)
+			e.edges++
+			if w.broken != "" {
+				e.broken = w.broken
+				e.trace = append(e.way(i), a)
+				return e
+			}
+			w.renumber()
+			if len(e.order) < most {
+				e.add(w, i, a)
+			}
+		}
+		if len(e.order) >= most {
+			return e
+		}
+	}
+	e.full = true
+	return e
+}
+
+func (e *exploration) add(w *worldOf, parent int, via action) {
+	p := e.pack(&w.situation)
+	if _, ok := e.seen[p]; ok {
+		return
+	}
+	e.seen[p] = struct{}{}
+	e.order = append(e.order, p)
+	e.parent = append(e.parent, uint32(parent))
+	e.via = append(e.via, via)
+}
+
+// way is how a state was reached.
+func (e *exploration) way(i int) []action {
+	var trace []action
+	for ; i != 0; i = int(e.parent[i]) {
+		trace = append(trace, e.via[i])
+	}
+	slices.Reverse(trace)
+	return trace
+}
+
+// recovers reports whether somebody leads within a bounded time if nothing goes
+// wrong any more from here on.
+func (e *exploration) recovers(w *worldOf, at int) bool {
+	w.calm()
+	var path []packed
+	ticks := uint8(0)
+	for {
+		w.renumber()
+		p := e.pack(&w.situation)
+		if known, ok := e.recover[p]; ok {
+			ticks = known
+			break
+		}
+		path = append(path, p)
+		if len(path) > int(e.bound()/tick) {
+			e.broken = fmt.Sprintf("nobody leads %v after the last fault", e.bound())
+			e.trace = e.way(at)
+			return false
+		}
+		led := w.settle()
+		if w.broken != "" {
+			e.broken = "after the last fault: " + w.broken
+			e.trace = e.way(at)
+			return false
+		}
+		if led {
+			e.recover[p] = 0
+			path = path[:len(path)-1]
+			break
+		}
+		w.pass(0)
+	}
+	for _, p := range slices.Backward(path) {
+		ticks++
+		e.recover[p] = ticks
+	}
+	if ticks > e.worst {
+		e.worst, e.worstAt = ticks, e.order[at]
+	}
+	return true
+}
+
+// bound is how long an election may take after the last fault: a lost write is
+// given up, a marker or a pending candidate waited for, three times over.
+func (sc *scenario) bound() time.Duration { return 4*sc.horizon() + 10*tick }
+
+// calm ends all faults. Who was down stays down, unless nobody is left.
+func (w *worldOf) calm() {
+	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{late: unlimited}, 0, [2]ghost{}, [2]sight{}
+	w.broken = ""
+	up := false
+	for i := range w.times {
+		up = up || w.parties[i].up && !w.parties[i].promises.stopped
+	}
+	if !up {
+		w.boot(0)
+	}
+}
+
+// settle lets everything happen that is due, and reports whether somebody leads.
+func (w *worldOf) settle() bool {
+	for range 100 {
+		idle := true
+		for i := range w.times {
+			p := &w.parties[i]
+			if !p.up {
+				continue
+			}
+			switch {
+			case p.told[0].what != whatUnseen:
+				w.step(i, input{kind: inHeard, sight: p.hear(0)})
+			case p.way == going:
+				w.arrive(i, false)
+			case p.way == answered:
+				w.deliver(i)
+			case p.way == lost && p.m.opLate:
+				w.giveUp(i, false)
+			case p.due():
+				w.step(i, input{kind: inTick})
+			default:
+				continue
+			}
+			idle = false
+		}
+		if idle || w.broken != "" {
+			return slices.ContainsFunc(w.parties[:], func(p party) bool { return p.leads() })
+		}
+	}
+	w.fail("the candidates never come to rest")
+	return false
+}
+
+// retell applies a trace and tells it in words.
+func (sc *scenario) retell(trace []action, say func(format string, args ...any)) *worldOf {
+	w := sc.start()
+	w.say = say
+	for _, a := range trace {
+		w.apply(a)
+		if w.broken != "" {
+			break
+		}
+		w.renumber()
+	}
+	return w
+}
+
+func (e *exploration) String() string {
+	what := "to the end"
+	if !e.full {
+		what = "to a bound"
+	}
+	return fmt.Sprintf("%d states and %d edges %s, %d actions deep; %d states of a candidate; somebody leads after %d ticks at the latest",
+		len(e.order), e.edges, what, e.depth, len(e.parties.values), e.worst)
+}
+
+func TestExploration(t *testing.T) {
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			most := 300_000
+			if *exploreStates > 0 {
+				most = *exploreStates
+			}
+			begin := time.Now()
+			e := sc.explore(most)
+			t.Logf("%s in %v", e, time.Since(begin).Round(time.Millisecond))
+			if e.broken != "" {
+				sc.retell(e.trace, t.Logf)
+				t.Fatalf("%s; %v", e.broken, e.trace)
+			}
+		})
+	}
+}

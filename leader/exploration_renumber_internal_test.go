@@ -1,0 +1,385 @@
+package leader
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Two situations that differ in nothing a machine could tell are the same. So,
+// after every action, instants are told from each clock's now, numbers by their
+// order, sessions by their candidate; and what no machine looks at any more is
+// forgotten. What is forgotten, and why nobody can tell, is said at each place:
+// the exploration is only as good as these reasons.
+
+// renumber brings the situation into its one form.
+func (w *worldOf) renumber() {
+	if w.budget == 0 {
+		w.left = [maxKinds]uint8{} // it does not matter what has happened
+	}
+	w.forgetGhosts()
+	for i := range w.times {
+		w.parties[i].forget(w)
+	}
+	for i := len(w.times); i < maxParties; i++ {
+		w.parties[i] = party{}
+	}
+	for i := range w.times {
+		w.parties[i].shift(w.horizon())
+	}
+	w.renumberSessions()
+	w.renumberCounters()
+	w.renumberRevisions()
+}
+
+// horizon is longer than whatever is added to an instant. One that is farther
+// back, plus anything, is in the past. Of two that are farther back it does not
+// matter which was first: a write that was sent so long ago gives no lease.
+func (sc *scenario) horizon() time.Duration {
+	h := max(sc.settings.MaxLease, sc.settings.TTL)
+	for i := range sc.times {
+		h = max(h, sc.times[i].lease, sc.belief[i].MaxLease)
+	}
+	return h + tick
+}
+
+// forgetGhosts: a write whose condition can never hold again is gone.
+func (w *worldOf) forgetGhosts() {
+	for g := range w.ghosts {
+		cond := w.ghosts[g].cond
+		back := w.left[rollBack] > 0
+		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0)
+		if cond != w.current.revision && !empty && !back {
+			w.ghosts[g] = ghost{}
+		}
+	}
+	if w.ghosts[0].rec.session == "" {
+		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
+	}
+	if w.left[readPast] == 0 && w.left[rollBack] == 0 {
+		w.past = [2]sight{} // only these look at it
+	}
+}
+
+// forget drops what no machine looks at.
+func (p *party) forget(w *worldOf) {
+	if !p.up {
+		*p = party{now: p.now, m: machine{params: p.m.params}}
+		return
+	}
+	m := &p.m
+	// Dates, the term's number and the newest stored write are only for showing.
+	m.echo, m.elected, m.since, m.acked, m.settings.LastRevision = echo{}, 0, 0, 0, 0
+	m.shown = shown{what: m.shown.what}
+	m.term = 1
+	// The counts of failures are capped where they are used.
+	m.fails, m.feedFails = min(m.fails, 6), min(m.feedFails, 6)
+	if m.deaf > mute {
+		m.deaf = mute + 1 + (m.deaf-mute-1)%16
+	}
+	if m.longest <= max(m.settings.MaxLease, m.settings.TTL, m.times.lease) {
+		m.longest = 0 // there is a longer one to wait for
+	}
+	p.forgetInstants()
+	w.forgetBatches(m)
+	// A message that is no news changes nothing when it is heard.
+	for n := len(p.told) - 1; n >= 0; n-- {
+		s := p.told[n]
+		mine := s.what == whatRecord && s.rec.session == m.session
+		news := s.what == whatRecord && !mine && (s.rec.lease > m.unknownLease() || s.rec.termToken(s.revision) > max(m.topToken, w.last))
+		if s.what != whatUnseen && s.revision <= max(m.seen.revision, m.gone) && !news && m.deaf == 0 {
+			p.hear(n)
+		}
+	}
+}
+
+// forgetInstants drops those that are set again before they are looked at.
+func (p *party) forgetInstants() {
+	m := &p.m
+	if m.op.kind == reqNone {
+		m.opAt, m.opBy, m.opLate = time.Time{}, time.Time{}, false // with the next request
+	}
+	if m.state != StateLeader {
+		m.good = time.Time{} // with the next term
+	}
+	if m.holds() {
+		m.seenAt, m.lookedAt = time.Time{}, time.Time{} // when the key is another's
+	} else {
+		m.renewAt = time.Time{} // with the next win
+	}
+	if !m.lookedAt.After(m.seenAt) {
+		m.lookedAt = time.Time{} // only the later of the two counts
+	}
+	if m.feedUp {
+		m.feedAt = time.Time{} // when the feed ends
+	}
+	if !m.lastAt.Add(max(m.lastFor, m.times.renewInterval)).After(p.now) {
+		m.lastAt = time.Time{} // nobody waits for that write any more
+	}
+}
+
+// forgetBatches: own writes that nobody can show to their sender any more need
+// not be recognised, and of those that can only whether they replaced anything
+// matters. The newest is special: the next may be put with it, and a candidate
+// that stops asks what it was.
+func (w *worldOf) forgetBatches(m *machine) {
+	known := max(m.seen.revision, m.gone)
+	if w.left[rollBack] > 0 {
+		known = 0
+	}
+	alive := func(b batch) bool {
+		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
+		found := m.op.kind == reqWrite && within(m.op.rec)
+		w.eachShown(func(s *sight) { found = found || s.revision > known && within(s.rec) })
+		for g := range w.ghosts {
+			found = found || within(w.ghosts[g].rec)
+		}
+		return found
+	}
+	for i := range m.sent {
+		b := &m.sent[i]
+		lives := alive(*b)
+		repeats := i == 0 && (b.cond == m.seen.revision || w.left[rollBack] > 0)
+		if b.cond != 0 && !repeats {
+			b.cond = gone
+		}
+		switch {
+		case lives:
+		case repeats:
+			b.first = b.last
+		case i == 0:
+			*b = batch{first: b.last, last: b.last, write: write{phase: b.phase, ready: b.ready, cond: gone}}
+		default:
+			*b = batch{}
+		}
+	}
+}
+
+// gone stands for a revision that nothing is compared with any more.
+const gone = math.MaxUint64
+
+// eachShown visits everything that a candidate may still be shown.
+func (w *worldOf) eachShown(visit func(s *sight)) {
+	visit(&w.current)
+	for n := range w.past {
+		visit(&w.past[n])
+	}
+	for i := range w.parties {
+		visit(&w.parties[i].reply.sight)
+	}
+}
+
+// eachRecord visits every record there is.
+func (w *worldOf) eachRecord(visit func(r *record)) {
+	w.eachShown(func(s *sight) { visit(&s.rec) })
+	for n := range w.ghosts {
+		visit(&w.ghosts[n].rec)
+	}
+	for i := range w.parties {
+		p := &w.parties[i]
+		visit(&p.m.seen.rec)
+		visit(&p.m.op.rec)
+		for n := range p.told {
+			visit(&p.told[n].rec)
+		}
+	}
+}
+
+// shift lets the clock show the epoch again.
+func (p *party) shift(horizon time.Duration) {
+	if !p.up {
+		p.now = epoch
+		return
+	}
+	by := epoch.Sub(p.now)
+	p.now = epoch
+	move := func(t *time.Time, least time.Time) {
+		if !t.IsZero() {
+			*t = later(t.Add(by), least)
+		}
+	}
+	m := &p.m
+	// These are only compared with now.
+	for _, t := range []*time.Time{&p.wake, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good} {
+		move(t, epoch)
+	}
+	// A clock shows whole ticks: within one, these do not matter.
+	for _, t := range []*time.Time{&p.wake, &m.opBy} {
+		if !t.IsZero() {
+			*t = t.Add(tick - 1).Truncate(tick)
+		}
+	}
+	// To these something may be added.
+	far := epoch.Add(-horizon)
+	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready} {
+		move(t, far)
+	}
+	for i := range m.sent {
+		move(&m.sent[i].at, far)
+		move(&m.sent[i].ready, far)
+	}
+}
+
+// renumberSessions names them after their candidates: A+ is that of now, A1 and so
+// on are those before, in the order in which they are met.
+func (w *worldOf) renumberSessions() {
+	var names [8]struct{ was, is string }
+	n, older := 0, [maxParties]int{}
+	w.eachRecord(func(r *record) {
+		if r.session == "" || r.session == r.id+"+" && w.parties[r.id[0]-'A'].up {
+			return
+		}
+		for _, name := range names[:n] {
+			if name.was == r.session {
+				r.session = name.is
+				return
+			}
+		}
+		i := r.id[0] - 'A'
+		names[n].was, names[n].is = r.session, olderNames[i][older[i]]
+		r.session = names[n].is
+		older[i]++
+		n++
+	})
+}
+
+var olderNames = [maxParties][4]string{{"A1", "A2", "A3", "A4"}, {"B1", "B2", "B3", "B4"}, {"C1", "C2", "C3", "C4"}}
+
+// ranks maps numbers to their ranks. 0 stays 0.
+type ranks struct {
+	n   int
+	was [64]uint64
+}
+
+func (r *ranks) add(v uint64) {
+	if v == 0 || slices.Contains(r.was[:r.n], v) {
+		return
+	}
+	r.was[r.n] = v
+	r.n++
+}
+
+func (r *ranks) sort() { slices.Sort(r.was[:r.n]) }
+
+func (r *ranks) of(v uint64) uint64 {
+	if v == 0 {
+		return 0
+	}
+	i, _ := slices.BinarySearch(r.was[:r.n], v)
+	return uint64(i) + 1
+}
+
+// renumberCounters: a machine compares the counters of its own writes with those
+// of its batches; and those of any two writes at one revision with each other.
+func (w *worldOf) renumberCounters() {
+	for i := range w.times {
+		s := &w.parties[i].m.seen
+		shown := false
+		w.eachShown(func(o *sight) { shown = shown || o.revision == s.revision })
+		for j := range w.parties {
+			for n := range w.parties[j].told {
+				shown = shown || w.parties[j].told[n].revision == s.revision
+			}
+		}
+		if !shown && w.left[rollBack] == 0 {
+			s.rec.counter = 0
+		}
+	}
+	for i := range w.times {
+		if p := &w.parties[i]; p.up {
+			w.rankCounters(p.m.session, &p.m)
+		}
+		for _, session := range olderNames[i] {
+			if !w.rankCounters(session, nil) {
+				break
+			}
+		}
+	}
+}
+
+func (w *worldOf) rankCounters(session string, m *machine) bool {
+	var r ranks
+	each := func(visit func(*uint64)) {
+		w.eachRecord(func(r *record) {
+			if r.session == session {
+				visit(&r.counter)
+			}
+		})
+		if m != nil {
+			visit(&m.counter)
+			for n := range m.sent {
+				visit(&m.sent[n].first)
+				visit(&m.sent[n].last)
+			}
+		}
+	}
+	each(func(v *uint64) { r.add(*v) })
+	r.sort()
+	each(func(v *uint64) { *v = r.of(*v) })
+	return r.n > 0
+}
+
+// renumberRevisions: revisions and tokens are compared with one another, by their
+// order alone.
+func (w *worldOf) renumberRevisions() {
+	if w.left[rollBack] == 0 {
+		// The next revision is greater than all, and so is the token that comes with
+		// it: only tokens beyond the revisions are remembered for anything.
+		w.eachToken(func(v *uint64) {
+			if *v <= w.last {
+				*v = 0
+			}
+		})
+		w.eachRecord(func(r *record) {
+			if r.least <= w.last+1 {
+				r.least = 0
+			}
+		})
+	}
+	var r ranks
+	each := func(visit func(v *uint64)) {
+		w.eachToken(visit)
+		w.eachRecord(func(r *record) { visit(&r.least) })
+		w.eachRevision(visit)
+	}
+	each(func(v *uint64) { r.add(*v) })
+	r.sort()
+	each(func(v *uint64) { *v = r.of(*v) })
+}
+
+func (w *worldOf) eachToken(visit func(v *uint64)) {
+	w.eachRecord(func(r *record) { visit(&r.token) })
+	visit(&w.top)
+	for i := range w.times {
+		m := &w.parties[i].m
+		visit(&m.minToken)
+		visit(&m.topToken)
+		visit(&m.token)
+	}
+}
+
+func (w *worldOf) eachRevision(visit func(v *uint64)) {
+	visit(&w.last)
+	w.eachShown(func(s *sight) { visit(&s.revision) })
+	for n := range w.ghosts {
+		visit(&w.ghosts[n].cond)
+	}
+	for i := range w.times {
+		p := &w.parties[i]
+		visit(&p.reply.revision)
+		visit(&p.reply.last)
+		for n := range p.told {
+			visit(&p.told[n].revision)
+		}
+		m := &p.m
+		visit(&m.seen.revision)
+		visit(&m.gone)
+		visit(&m.op.revision)
+		visit(&m.op.write.cond)
+		for n := range m.sent {
+			if c := &m.sent[n].cond; *c != gone {
+				visit(c)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package leader
+
+import "time"
+
+// ticks are the times of a candidate, in ticks. The margin between the renew
+// deadline and the lease is what clocks may deviate by: one tick.
+func ticks(lease, renewDeadline, pendingPeriod, drainTimeout time.Duration) durations {
+	return durations{
+		lease: lease * tick, renewDeadline: renewDeadline * tick, renewInterval: tick,
+		pendingPeriod: pendingPeriod * tick, drainTimeout: drainTimeout * tick,
+	}
+}
+
+// upTo allows each kind so often.
+func upTo(n uint8, kinds ...limited) map[limited]uint8 {
+	limits := make(map[limited]uint8)
+	for _, k := range kinds {
+		limits[k] = n
+	}
+	return limits
+}
+
+// promised are all kinds of faults and calls under which everything is promised,
+// in a sealed bucket. In any other the key may also be purged.
+var promised = []limited{
+	loseRequest, loseReply, applyLate, refuse, readPast, giveUpEarly, loseFeed, reorderFeed, endFeed, reconnect, late,
+	crash, restart, remove, overwrite, resign, stop, closeConnection, release,
+}
+
+var (
+	tight    = Settings{Sealed: true, MaxLease: 3 * tick}
+	expiring = Settings{TTL: 4 * tick}
+	equal    = []durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
+)
+
+// The promises hold in these, whatever happens. Those with one fault are explored
+// to the end, in every run.
+var scenarios = []*scenario{
+	{name: "sealed", settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
+	{name: "ordinary", settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
+	{name: "leases", settings: Settings{Sealed: true, MaxLease: 5 * tick}, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
+	{name: "pending", settings: tight, times: []durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
+	{name: "drain", settings: tight, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
+	{name: "handover", settings: tight, drains: true, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 3)}, limits: upTo(2, resign, stop, release)},
+	{name: "late", settings: tight, times: equal, limits: upTo(2, late), total: 2},
+	{name: "writes", settings: expiring, times: equal, limits: upTo(2, loseReply, applyLate, remove, purge), total: 2},
+	{name: "tokens", settings: tight, minToken: 20, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
+	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+}

@@ -1,0 +1,418 @@
+package leader
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The world of the exploration: candidates, each with its own clock, one key of
+// one bucket, and a network between them that may do to every message what it
+// likes. All of it is one plain value, so that two of them can be compared. Time
+// goes by ticks; all else happens between two ticks, in any order.
+
+const (
+	tick       = time.Second
+	maxParties = 3
+)
+
+// epoch is what every clock shows after renumbering.
+var epoch = time.Unix(1<<30, 0).UTC()
+
+// situation is everything there is at one instant.
+type situation struct {
+	parties [maxParties]party
+	surroundings
+}
+
+// surroundings are what is not a candidate's own.
+type surroundings struct {
+	current sight    // of the key
+	past    [2]sight // what was stored before, newest first
+	last    uint64   // revision of the bucket
+	ghosts  [2]ghost // writes whose senders have given up, and that may still arrive
+	top     uint64   // the greatest token so far
+	ahead   int8     // by how many ticks the first clock has run ahead of the others, since the start
+	left    [maxKinds]uint8
+	budget  uint8 // what may still happen of all kinds together
+}
+
+// party is a candidate with its clock, its connection and its feed.
+type party struct {
+	up        bool
+	m         machine
+	promises  promises
+	now       time.Time
+	wake      time.Time
+	way       way
+	reply     response
+	listening bool     // a feed is open
+	told      [2]sight // by the feed, oldest first, and not heard yet
+}
+
+// way is how far the request in flight has come.
+type way uint8
+
+const (
+	nowhere way = iota
+	going
+	answered
+	lost
+)
+
+// response is what the store has answered to the request in flight.
+type response struct {
+	sight    sight
+	revision uint64
+	refused  bool
+	named    bool
+	last     uint64
+}
+
+// ghost is a write on its way.
+type ghost struct {
+	cond uint64
+	rec  record
+}
+
+// limited is what may happen only so often.
+type limited uint8
+
+const (
+	loseRequest limited = iota
+	loseReply
+	applyLate // a write arrives after its sender has given it up
+	refuse    // a write although its condition holds
+	readPast
+	giveUpEarly // the connection fails while a request is in flight
+	loseFeed    // one message of the feed
+	reorderFeed
+	endFeed
+	reconnect
+	late // a tick although something is due or on its way
+	crash
+	restart
+	remove // the operator deletes, or a record expires early
+	purge  // without a marker
+	overwrite
+	rollBack
+	resign
+	stop
+	closeConnection
+	release // of a drain
+	maxKinds
+)
+
+// unlimited is a limit.
+const unlimited = 255
+
+// scenario is what is explored.
+type scenario struct {
+	name     string
+	settings Settings
+	belief   [maxParties]Settings // what a candidate takes the settings for, if not for these
+	times    []durations          // of each candidate
+	minToken uint64
+	limits   map[limited]uint8
+	total    uint8
+	skew     int8 // by how many ticks more than one the clocks may deviate over any time
+	drains   bool // nothing goes wrong, so nobody may lead while another drains
+	named    bool // refusals always name the revision: the bucket has one replica
+}
+
+// action is one thing that may happen.
+type action struct {
+	do    verb
+	party uint8
+	arg   uint8
+}
+
+type verb uint8
+
+const (
+	doTick    verb = iota // arg: 0 all clocks, 1 the first alone, 2 all others
+	doWake                // a timer fires
+	doArrive              // the request reaches the store; arg 1: refusals name nothing
+	doStale               // a read is answered from the past
+	doRefuse              // arg 1: without a revision
+	doLose                // the request, or its reply
+	doDeliver             // the reply
+	doFail                // the request is given up; arg 1: a write may still arrive
+	doHear                // arg: which message of the feed
+	doMute                // a message of the feed is lost
+	doEndFeed
+	doReconnect
+	doCrash // arg 1: its write is still on its way
+	doBoot
+	doResign
+	doStop
+	doClose
+	doRelease
+	doGhost // arg: which
+	doRemove
+	doPurge
+	doOverwrite
+	doRollBack
+)
+
+func (p *party) leads() bool {
+	return p.up && p.m.state == StateLeader && p.now.Before(p.m.good)
+}
+
+// due reports whether a timer has fired that was not served.
+func (p *party) due() bool { return p.up && !p.wake.IsZero() && !p.wake.After(p.now) }
+
+// world is a situation with the rules that hold in it, and with what was found.
+type worldOf struct {
+	*scenario
+	situation
+	broken string // the promise that was broken
+	say    func(format string, args ...any)
+}
+
+func (w *worldOf) fail(format string, args ...any) {
+	if w.broken == "" {
+		w.broken = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *worldOf) tell(format string, args ...any) {
+	if w.say != nil {
+		w.say(format, args...)
+	}
+}
+
+// may reports whether it may happen once more.
+func (w *worldOf) may(k limited) bool { return w.left[k] > 0 && w.budget > 0 }
+
+// spend counts it. What happens in one action counts once: a write that is given
+// up, and still on its way.
+func (w *worldOf) spend(k limited) {
+	if w.left[k] == unlimited {
+		return
+	}
+	w.left[k] = max(w.left[k], 1) - 1
+	if w.budget != unlimited {
+		w.budget = max(w.budget, 1) - 1
+	}
+}
+
+// start is a world in which all candidates have just been started.
+func (sc *scenario) start() *worldOf {
+	w := &worldOf{scenario: sc}
+	w.budget = unlimited
+	if sc.total > 0 {
+		w.budget = sc.total
+	}
+	for k, n := range sc.limits {
+		w.left[k] = n
+	}
+	w.current = sight{what: whatNothing}
+	for i := range sc.times {
+		w.parties[i].m.minToken = sc.minToken
+		w.boot(i)
+	}
+	w.renumber()
+	return w
+}
+
+// boot starts a process. Its first two questions, for the settings and for a feed,
+// are answered at once: a reconnection asks them again.
+func (w *worldOf) boot(i int) {
+	p := &w.parties[i]
+	name := partyNames[i]
+	*p = party{up: true, now: p.now, m: machine{
+		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken},
+		state:  StateCandidate, look: true,
+	}}
+	if p.now.IsZero() {
+		p.now = epoch
+	}
+	w.step(i, input{kind: inTick})
+	for p.m.op.kind != reqRead {
+		if p.m.op.kind == reqNone {
+			panic(fmt.Sprintf("%s cannot use the bucket", name))
+		}
+		w.arrive(i, false)
+		w.deliver(i)
+	}
+}
+
+var partyNames = [maxParties]string{"A", "B", "C"}
+
+// step steps a machine and does what the actor would.
+func (w *worldOf) step(i int, in input) {
+	p := &w.parties[i]
+	known, before := p.m.seen.revision, p.m.state
+	fx := p.m.step(p.now, in)
+	if w.say != nil {
+		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
+	}
+	if broken := p.promises.keep(&p.m, known, p.now, in, fx); broken != "" {
+		w.fail("%s: %s", p.m.session, broken)
+	}
+	for _, n := range fx.notes {
+		if n.event == noteElected {
+			if n.token <= w.top {
+				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
+			}
+			w.top = n.token
+		}
+	}
+	for j := range w.parties {
+		if o := &w.parties[j]; w.drains && j != i && p.leads() && o.up && o.m.draining && o.now.Before(o.m.drainBy) {
+			w.fail("%s leads while %s drains", p.m.session, o.m.session)
+		}
+		if j != i && p.leads() && w.parties[j].leads() {
+			w.fail("two leaders: %s and %s", p.m.session, w.parties[j].m.session)
+		}
+	}
+	p.wake = fx.wake
+	switch fx.request.kind {
+	case reqFeed:
+		p.listening, p.told = false, [2]sight{}
+		p.way = going
+	case reqSettings, reqRead, reqWrite:
+		p.way = going
+	case reqNone:
+	}
+	if fx.done {
+		w.down(i, true)
+	}
+}
+
+// down ends a process. What it wrote last may still arrive.
+func (w *worldOf) down(i int, haunts bool) {
+	p := &w.parties[i]
+	if haunts && w.may(applyLate) {
+		w.haunt(i)
+	}
+	*p = party{now: p.now, m: machine{params: p.m.params}}
+}
+
+// haunt keeps the write in flight on its way.
+func (w *worldOf) haunt(i int) {
+	p := &w.parties[i]
+	if p.m.op.kind != reqWrite || p.way != going {
+		return
+	}
+	for g := range w.ghosts {
+		if w.ghosts[g].rec.session == "" {
+			w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec}
+			w.spend(applyLate)
+			return
+		}
+	}
+}
+
+// arrive lets the store answer the request in flight.
+func (w *worldOf) arrive(i int, unnamed bool) {
+	p := &w.parties[i]
+	req := p.m.op
+	p.way, p.reply = answered, response{}
+	switch req.kind {
+	case reqSettings:
+		p.reply.last = w.last
+	case reqFeed:
+		p.listening = true
+	case reqRead:
+		p.reply.sight = w.current
+	case reqWrite:
+		if revision, ok := w.compareAndSet(req.revision, req.rec); ok {
+			p.reply.revision = revision
+		} else {
+			p.reply = response{refused: true, named: !unnamed, revision: w.current.revision}
+		}
+	case reqNone:
+	}
+}
+
+// deliver hands the answer to the machine.
+func (w *worldOf) deliver(i int) {
+	p := &w.parties[i]
+	r, in := p.reply, input{}
+	switch p.m.op.kind {
+	case reqSettings:
+		in = input{kind: inSettings, settings: w.settings}
+		if b := w.belief[i]; b != (Settings{}) {
+			in.settings = b
+		}
+		in.settings.LastRevision = r.last
+	case reqFeed:
+		in.kind = inFeed
+	case reqRead:
+		in = input{kind: inRead, sight: r.sight}
+	case reqWrite:
+		in = input{kind: inWritten, revision: r.revision}
+		if r.refused {
+			refused := &RefusedError{Named: r.named}
+			if r.named {
+				refused.Actual = r.revision
+			}
+			in = input{kind: inWritten, err: refused}
+		}
+	case reqNone:
+	}
+	p.way, p.reply = nowhere, response{}
+	w.step(i, in)
+}
+
+// compareAndSet is the one thing that decides.
+func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
+	if w.current.revision != cond {
+		return 0, false
+	}
+	switch rec.phase {
+	case phaseLeading, phaseReleased:
+		if c := w.current; !c.held() || c.rec.session != rec.session {
+			w.fail("%s wrote %s over %s", rec.session, phaseNames[rec.phase], describe(c))
+		}
+	case phaseElect, phasePending:
+	case phaseNone:
+		w.fail("%s wrote a record without a phase", rec.session)
+	}
+	// A leader holds the key, or its lease is still good for it: nobody writes
+	// what elects, or leads, while another leads. Where the key is emptied without
+	// a trace, an old write may; whoever sent it waits when it learns.
+	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.Sealed) {
+		for j := range w.parties {
+			if p := &w.parties[j]; p.leads() && p.m.session != rec.session {
+				w.fail("%s wrote %s while %s leads", rec.session, phaseNames[rec.phase], p.m.session)
+			}
+		}
+	}
+	w.put(sight{what: whatRecord, rec: rec})
+	return w.last, true
+}
+
+// put stores a message, or takes the last one away, and tells the feeds.
+func (w *worldOf) put(s sight) {
+	if s.what != whatNothing {
+		w.last++
+		s.revision = w.last
+	}
+	w.past[1], w.past[0] = w.past[0], w.current
+	w.current = s
+	w.tell("    stored: %s", describe(s))
+	if s.what == whatNothing {
+		return
+	}
+	for i := range w.parties {
+		p := &w.parties[i]
+		if !p.listening {
+			continue
+		}
+		if p.told[1].what != whatUnseen { // no more fit: the oldest is lost
+			p.told[0], p.told[1] = p.told[1], sight{}
+		}
+		p.told[slices.IndexFunc(p.told[:], func(s sight) bool { return s.what == whatUnseen })] = s
+	}
+}
+
+// hear takes a message out of the feed.
+func (p *party) hear(n int) sight {
+	s := p.told[n]
+	copy(p.told[n:], p.told[n+1:])
+	p.told[len(p.told)-1] = sight{}
+	return s
+}

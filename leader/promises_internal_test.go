@@ -1,0 +1,119 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// promises is what the application of one candidate was told, as far as the next
+// step has to fit it. The simulation and the exploration hold every step of every
+// machine to it.
+type promises struct {
+	pending bool // told of Pending since the last term
+	open    bool // a term is not deposed
+	alive   bool // its context lives
+	stopped bool // told to stop
+}
+
+// keep returns what a step broke, or nothing. known is the revision that the
+// candidate knew before.
+func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx effects) string {
+	if in.kind == inStop || in.kind == inAbandon {
+		p.stopped = true
+	}
+	if broken := p.keepEvents(m, fx); broken != "" {
+		return broken
+	}
+	switch {
+	case p.alive != (m.state == StateLeader), p.open && m.state != StateLeader && m.state != StateFenced:
+		return fmt.Sprintf("it is %v with its context alive: %v, its term open: %v", m.state, p.alive, p.open)
+	case fx.done && p.open:
+		return "it ended with an open term"
+	case !fx.wake.IsZero() && !fx.wake.After(now):
+		return "it wakes in the past"
+	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.good)):
+		return "it sleeps past the renew deadline"
+	case !fx.done && fx.wake.IsZero() && m.op.kind == reqNone:
+		return "it sleeps for ever"
+	case m.state == StateLeader && m.token < m.seen.rec.termToken(m.seen.revision):
+		return fmt.Sprintf("its token %d is less than that of its record", m.token)
+	case !toldOf(m.seen, known, in):
+		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.seen.revision)
+	}
+	if fx.request.kind == reqWrite {
+		return p.keepWrite(m, now, fx.request)
+	}
+	return ""
+}
+
+// keepEvents: one Elected for each term, one Deposed for each Elected, and the
+// context has ended first.
+func (p *promises) keepEvents(m *machine, fx effects) string {
+	ended := fx.end != nil
+	if ended {
+		if !p.alive {
+			return "it ended a context that is not alive"
+		}
+		p.alive = false
+	}
+	for _, n := range fx.notes {
+		switch n.event {
+		case notePending:
+			if p.open {
+				return "Pending while a term is open"
+			}
+			p.pending = true
+		case noteElected:
+			if n.token < m.seen.revision {
+				return fmt.Sprintf("its token %d is less than the revision that elected it", n.token)
+			}
+			if !p.pending || p.open {
+				return "Elected without Pending, or in an open term"
+			}
+			p.pending, p.open, p.alive = false, true, true
+		case noteFenced:
+			if !p.open || p.alive || !ended {
+				return "Fenced without a term, or before its context ended"
+			}
+		case noteDeposed:
+			if !p.open || p.alive {
+				return "Deposed without a term, or before its context ended"
+			}
+			p.open = false
+		case noteObserved, noteFaulted:
+		}
+	}
+	return ""
+}
+
+// toldOf reports whether the newest revision known is that of before, or in what
+// just came. So no write is ever conditioned on a guess.
+func toldOf(s sight, known uint64, in input) bool {
+	var refused *RefusedError
+	switch {
+	case s.revision == known, s.what == whatUnseen:
+		return true
+	case in.kind == inHeard, in.kind == inRead:
+		return s.revision == in.sight.revision
+	case in.kind == inWritten && in.err == nil:
+		return s.revision == in.revision
+	case errors.As(in.err, &refused):
+		return refused.Named && s.revision == refused.Actual
+	}
+	return false
+}
+
+func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
+	switch {
+	case req.revision != m.seen.revision || m.seen.what == whatUnseen:
+		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.seen))
+	case p.stopped && !m.draining && req.rec.phase != phaseReleased:
+		return "it writes " + phaseNames[req.rec.phase] + " after stop"
+	case req.rec.phase == phaseReleased && p.alive:
+		return "it releases before its context ended"
+	case req.rec.phase == phaseReleased && now.Before(m.ready):
+		return "it releases what it must not lead yet"
+	}
+	return ""
+}

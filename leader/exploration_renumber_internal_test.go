@@ -245,10 +245,15 @@ func (w *worldOf) renumberSessions() {
 
 var olderNames = [maxParties][4]string{{"A1", "A2", "A3", "A4"}, {"B1", "B2", "B3", "B4"}, {"C1", "C2", "C3", "C4"}}
 
+// above is where tokens begin that no revision ever reaches: where there is a
+// MinToken, it is greater. Of these it also matters which follows which at once.
+const above = 1 << 40
+
 // ranks maps numbers to their ranks. 0 stays 0.
 type ranks struct {
 	n   int
 	was [64]uint64
+	is  [64]uint64
 }
 
 func (r *ranks) add(v uint64) {
@@ -259,14 +264,26 @@ func (r *ranks) add(v uint64) {
 	r.n++
 }
 
-func (r *ranks) sort() { slices.Sort(r.was[:r.n]) }
+func (r *ranks) sort() {
+	slices.Sort(r.was[:r.n])
+	for i, v := range r.was[:r.n] {
+		switch {
+		case v < above:
+			r.is[i] = uint64(i) + 1
+		case i == 0 || r.was[i-1] < above:
+			r.is[i] = above
+		default:
+			r.is[i] = r.is[i-1] + min(v-r.was[i-1], 2)
+		}
+	}
+}
 
 func (r *ranks) of(v uint64) uint64 {
 	if v == 0 {
 		return 0
 	}
 	i, _ := slices.BinarySearch(r.was[:r.n], v)
-	return uint64(i) + 1
+	return r.is[i]
 }
 
 // renumberCounters: a machine compares the counters of its own writes with those

@@ -44,6 +44,6 @@ var scenarios = []*scenario{
 	{name: "handover", settings: tight, drains: true, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 3)}, limits: upTo(2, resign, stop, release)},
 	{name: "late", settings: tight, times: equal, limits: upTo(2, late), total: 2},
 	{name: "writes", settings: expiring, times: equal, limits: upTo(2, loseReply, applyLate, remove, purge), total: 2},
-	{name: "tokens", settings: tight, minToken: 20, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
+	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
 }

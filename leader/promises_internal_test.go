@@ -36,8 +36,6 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it sleeps past the renew deadline"
 	case !fx.done && fx.wake.IsZero() && m.op.kind == reqNone:
 		return "it sleeps for ever"
-	case m.state == StateLeader && m.token < m.seen.rec.termToken(m.seen.revision):
-		return fmt.Sprintf("its token %d is less than that of its record", m.token)
 	case !toldOf(m.seen, known, in):
 		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.seen.revision)
 	}

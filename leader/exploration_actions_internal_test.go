@@ -18,7 +18,11 @@ func (w *worldOf) actions(all []action) []action {
 			}
 			continue
 		}
-		overdue = overdue || p.due() || p.way == going || p.way == answered || p.told[0].what != whatUnseen
+		overdue = overdue || p.waits()
+		w.troubleActions(i, add)
+		if p.frozen {
+			continue
+		}
 		w.processActions(i, add)
 		w.requestActions(i, add)
 		for n, s := range p.told {
@@ -51,16 +55,38 @@ func (w *worldOf) actions(all []action) []action {
 	return all
 }
 
-func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
+// troubleActions befall a process whether or not it stands still. What it sent
+// before goes its way.
+func (w *worldOf) troubleActions(i int, add func(do verb, party, arg int)) {
 	p := &w.parties[i]
-	if p.due() {
-		add(doWake, i, 0)
+	if p.frozen {
+		add(doFreeze, i, 1)
+		if p.way == going && !p.cut {
+			add(doArrive, i, 0)
+		}
+	} else if w.may(freeze) {
+		add(doFreeze, i, 0)
+	}
+	if p.cut {
+		add(doCut, i, 1)
+	} else if w.may(cutOff) {
+		add(doCut, i, 0)
 	}
 	if w.may(crash) {
 		add(doCrash, i, 0)
 		if p.m.op.kind == reqWrite && p.way == going && w.may(applyLate) {
 			add(doCrash, i, 1)
 		}
+	}
+}
+
+func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
+	p := &w.parties[i]
+	if p.due() {
+		add(doWake, i, 0)
+	}
+	if w.may(forge) && p.listening {
+		add(doForge, i, 0)
 	}
 	if w.may(resign) && p.m.state == StateLeader && p.m.leaving == staying {
 		add(doResign, i, 0)
@@ -87,6 +113,9 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 	kind := p.m.op.kind
 	switch p.way {
 	case going:
+		if p.cut {
+			break
+		}
 		add(doArrive, i, 0)
 		if kind == reqWrite {
 			if !w.named && w.current.revision != p.m.op.revision {
@@ -108,6 +137,9 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 			add(doLose, i, 0)
 		}
 	case answered:
+		if p.cut {
+			break
+		}
 		add(doDeliver, i, 0)
 		if w.may(loseReply) {
 			add(doLose, i, 0)
@@ -191,6 +223,19 @@ func (w *worldOf) apply(a action) {
 	case doReconnect:
 		w.spend(reconnect)
 		w.step(i, input{kind: inReconnected})
+	case doFreeze:
+		if a.arg == 0 {
+			w.spend(freeze)
+		}
+		p.frozen = a.arg == 0
+	case doCut:
+		if a.arg == 0 {
+			w.spend(cutOff)
+		}
+		p.cut = a.arg == 0
+	case doForge:
+		w.spend(forge)
+		w.step(i, input{kind: inHeard, sight: w.forged()})
 	case doCrash:
 		w.spend(crash)
 		w.down(i, a.arg == 1)
@@ -227,7 +272,17 @@ func (w *worldOf) apply(a action) {
 		w.current = w.past[a.arg]
 		w.last = w.current.revision
 		w.past = [2]sight{}
+	case doCalm:
+		w.calm()
 	}
+}
+
+// forged is what nobody stored: the release of a session that never was, at the
+// revision that comes next.
+func (w *worldOf) forged() sight {
+	return sight{revision: w.last + 1, what: whatRecord, rec: record{
+		phase: phaseReleased, id: "A", session: "A4", counter: 1, lease: tick,
+	}}
 }
 
 // pass lets a tick pass, on all clocks or on some.
@@ -235,7 +290,7 @@ func (w *worldOf) pass(which uint8) {
 	overdue := false
 	for i := range w.times {
 		p := &w.parties[i]
-		overdue = overdue || p.due() || p.up && (p.way == going || p.way == answered || p.told[0].what != whatUnseen)
+		overdue = overdue || p.waits()
 		if which == 0 || (which == 1) == (i == 0) {
 			p.now = p.now.Add(tick)
 		}
@@ -279,7 +334,7 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"crash", "boot", "resign", "stop", "close", "release", "ghost", "remove", "purge", "overwrite", "rollback",
+	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "ghost", "remove", "purge", "overwrite", "rollback", "calm",
 }
 
 // String is the action as a trace names it: A.arrive, tick.1.
@@ -348,6 +403,14 @@ func (w *worldOf) explain(a action) string {
 		return "the feed of " + who + " ends"
 	case doReconnect:
 		return who + " is reconnected"
+	case doFreeze:
+		return who + []string{" stands still", " goes on"}[a.arg]
+	case doCut:
+		return who + []string{" is cut off", " is connected again"}[a.arg]
+	case doForge:
+		return "somebody tells " + who + " of " + describe(w.forged())
+	case doCalm:
+		return "all faults cease"
 	case doCrash:
 		return who + " crashes" + []string{"", ", its write is still on its way"}[a.arg]
 	case doBoot:

@@ -66,7 +66,6 @@ type exploration struct {
 	trace   []action
 	recover map[packed]uint8 // ticks until somebody leads, once all is well
 	worst   uint8
-	worstAt packed
 }
 
 func (e *exploration) pack(s *situation) packed {
@@ -154,7 +153,8 @@ func (e *exploration) way(i int) []action {
 // recovers reports whether somebody leads within a bounded time if nothing goes
 // wrong any more from here on.
 func (e *exploration) recovers(w *worldOf, at int) bool {
-	w.calm()
+	done := []action{{do: doCalm}}
+	w.apply(done[0])
 	var path []packed
 	ticks := uint8(0)
 	for {
@@ -165,82 +165,84 @@ func (e *exploration) recovers(w *worldOf, at int) bool {
 			break
 		}
 		path = append(path, p)
-		if len(path) > int(e.bound()/tick) {
-			e.broken = fmt.Sprintf("nobody leads %v after the last fault", e.bound())
-			e.trace = e.way(at)
-			return false
-		}
-		led := w.settle()
-		if w.broken != "" {
-			e.broken = "after the last fault: " + w.broken
-			e.trace = e.way(at)
-			return false
-		}
-		if led {
+		var led bool
+		done, led = w.settle(done)
+		if led && w.broken == "" {
 			e.recover[p] = 0
 			path = path[:len(path)-1]
 			break
 		}
-		w.pass(0)
+		if len(path) > int(e.bound()/tick) {
+			w.fail("nobody leads %v after the last fault", e.bound())
+		}
+		if w.broken != "" {
+			e.broken, e.trace = w.broken, append(e.way(at), done...)
+			return false
+		}
+		done = append(done, action{})
+		w.apply(action{})
 	}
 	for _, p := range slices.Backward(path) {
 		ticks++
 		e.recover[p] = ticks
 	}
-	if ticks > e.worst {
-		e.worst, e.worstAt = ticks, e.order[at]
-	}
+	e.worst = max(e.worst, ticks)
 	return true
 }
 
-// bound is how long an election may take after the last fault: a lost write is
-// given up, a marker or a pending candidate waited for, three times over.
+// bound is how long an election may take after the last fault: a write that is
+// lost, a marker, a pending candidate that is gone, and a pause.
 func (sc *scenario) bound() time.Duration { return 4*sc.horizon() + 10*tick }
 
 // calm ends all faults. Who was down stays down, unless nobody is left.
 func (w *worldOf) calm() {
-	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{late: unlimited}, 0, [2]ghost{}, [2]sight{}
-	w.broken = ""
+	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]sight{}
 	up := false
 	for i := range w.times {
-		up = up || w.parties[i].up && !w.parties[i].promises.stopped
+		p := &w.parties[i]
+		p.frozen, p.cut = false, false
+		up = up || p.up && !p.promises.stopped
 	}
 	if !up {
 		w.boot(0)
 	}
 }
 
-// settle lets everything happen that is due, and reports whether somebody leads.
-func (w *worldOf) settle() bool {
-	for range 100 {
-		idle := true
+// settle lets everything happen that is due, adds it to done, and reports whether
+// somebody leads.
+func (w *worldOf) settle(done []action) ([]action, bool) {
+	for begin := len(done); len(done) < begin+100; {
+		before := len(done)
 		for i := range w.times {
 			p := &w.parties[i]
-			if !p.up {
-				continue
-			}
+			a := action{party: uint8(i)}
 			switch {
+			case !p.up:
+				continue
 			case p.told[0].what != whatUnseen:
-				w.step(i, input{kind: inHeard, sight: p.hear(0)})
+				a.do = doHear
 			case p.way == going:
-				w.arrive(i, false)
+				a.do = doArrive
 			case p.way == answered:
-				w.deliver(i)
+				a.do = doDeliver
 			case p.way == lost && p.m.opLate:
-				w.giveUp(i, false)
+				a.do = doFail
 			case p.due():
-				w.step(i, input{kind: inTick})
+				a.do = doWake
 			default:
 				continue
 			}
-			idle = false
+			done = append(done, a)
+			if w.apply(a); w.broken != "" {
+				return done, false
+			}
 		}
-		if idle || w.broken != "" {
-			return slices.ContainsFunc(w.parties[:], func(p party) bool { return p.leads() })
+		if len(done) == before {
+			return done, slices.ContainsFunc(w.parties[:], func(p party) bool { return p.leads() })
 		}
 	}
 	w.fail("the candidates never come to rest")
-	return false
+	return done, false
 }
 
 // retell applies a trace and tells it in words.

@@ -24,11 +24,12 @@ func upTo(n uint8, kinds ...limited) map[limited]uint8 {
 // in a sealed bucket. In any other the key may also be purged.
 var promised = []limited{
 	loseRequest, loseReply, applyLate, refuse, readPast, giveUpEarly, loseFeed, reorderFeed, endFeed, reconnect, late,
-	crash, restart, remove, overwrite, resign, stop, closeConnection, release,
+	freeze, cutOff, forge, crash, restart, remove, overwrite, resign, stop, closeConnection, release,
 }
 
 var (
 	tight    = Settings{Sealed: true, MaxLease: 3 * tick}
+	roomy    = Settings{Sealed: true, MaxLease: 5 * tick}
 	expiring = Settings{TTL: 4 * tick}
 	equal    = []durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
 )
@@ -38,12 +39,19 @@ var (
 var scenarios = []*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
-	{name: "leases", settings: Settings{Sealed: true, MaxLease: 5 * tick}, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
+	{name: "leases", settings: roomy, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "pending", settings: tight, times: []durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "drain", settings: tight, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "handover", settings: tight, drains: true, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 3)}, limits: upTo(2, resign, stop, release)},
 	{name: "late", settings: tight, times: equal, limits: upTo(2, late), total: 2},
 	{name: "writes", settings: expiring, times: equal, limits: upTo(2, loseReply, applyLate, remove, purge), total: 2},
+	{name: "deleted", settings: roomy, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, remove, freeze, cutOff, loseFeed, restart, crash), total: 3},
+	{name: "purged", settings: expiring, times: equal, limits: upTo(2, purge, applyLate, giveUpEarly, readPast), total: 4},
+	{name: "frozen", settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply), total: 3},
+	{name: "leaving", settings: tight, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, applyLate, freeze), total: 3},
+	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
+	{name: "seen", settings: Settings{}, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, remove, freeze, cutOff), total: 3,
+		from: "A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
 }

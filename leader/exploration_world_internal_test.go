@@ -48,6 +48,9 @@ type party struct {
 	reply     response
 	listening bool     // a feed is open
 	told      [2]sight // by the feed, oldest first, and not heard yet
+	frozen    bool     // the process stands still
+	cut       bool     // nothing reaches the store, nor comes from it
+	robbed    bool     // somebody else has written over a record of this session
 }
 
 // way is how far the request in flight has come.
@@ -89,7 +92,10 @@ const (
 	reorderFeed
 	endFeed
 	reconnect
-	late // a tick although something is due or on its way
+	late   // a tick although something is due or on its way
+	freeze // a process stands still for any time
+	cutOff // a process is cut off for any time
+	forge  // the feed tells of a stranger's release
 	crash
 	restart
 	remove // the operator deletes, or a record expires early
@@ -115,9 +121,10 @@ type scenario struct {
 	minToken uint64
 	limits   map[limited]uint8
 	total    uint8
-	skew     int8 // by how many ticks more than one the clocks may deviate over any time
-	drains   bool // nothing goes wrong, so nobody may lead while another drains
-	named    bool // refusals always name the revision: the bucket has one replica
+	from     string // the actions before the exploration begins
+	skew     int8   // by how many ticks more than one the clocks may deviate over any time
+	drains   bool   // nothing goes wrong, so nobody may lead while another drains
+	named    bool   // refusals always name the revision: the bucket has one replica
 }
 
 // action is one thing that may happen.
@@ -142,6 +149,9 @@ const (
 	doMute                // a message of the feed is lost
 	doEndFeed
 	doReconnect
+	doFreeze // arg 1: it goes on
+	doCut    // arg 1: it is connected again
+	doForge
 	doCrash // arg 1: its write is still on its way
 	doBoot
 	doResign
@@ -153,6 +163,7 @@ const (
 	doPurge
 	doOverwrite
 	doRollBack
+	doCalm // all faults end, and no other begins
 )
 
 func (p *party) leads() bool {
@@ -161,6 +172,12 @@ func (p *party) leads() bool {
 
 // due reports whether a timer has fired that was not served.
 func (p *party) due() bool { return p.up && !p.wake.IsZero() && !p.wake.After(p.now) }
+
+// waits reports whether something is due or on its way that only chance holds up.
+func (p *party) waits() bool {
+	moves := p.way == going && !p.cut || p.way == answered
+	return p.up && !p.frozen && (p.due() || moves || p.told[0].what != whatUnseen)
+}
 
 // world is a situation with the rules that hold in it, and with what was found.
 type worldOf struct {
@@ -213,6 +230,14 @@ func (sc *scenario) start() *worldOf {
 		w.boot(i)
 	}
 	w.renumber()
+	before, err := parseTrace(sc.from)
+	if err != nil {
+		panic(err)
+	}
+	for _, a := range before {
+		w.apply(a)
+		w.renumber()
+	}
 	return w
 }
 
@@ -252,11 +277,14 @@ func (w *worldOf) step(i int, in input) {
 		w.fail("%s: %s", p.m.session, broken)
 	}
 	for _, n := range fx.notes {
-		if n.event == noteElected {
+		switch {
+		case n.event == noteElected:
 			if n.token <= w.top {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
 			}
 			w.top = n.token
+		case n.event == noteDeposed && !p.robbed && (n.err == ErrPreempted || n.err == ErrDeleted):
+			w.fail("%s gave up a key that was its own: %v", p.m.session, n.err)
 		}
 	}
 	for j := range w.parties {
@@ -391,6 +419,11 @@ func (w *worldOf) put(s sight) {
 		w.last++
 		s.revision = w.last
 	}
+	if was := w.current.rec; was.session != s.rec.session {
+		for i := range w.parties {
+			w.parties[i].robbed = w.parties[i].robbed || w.parties[i].m.session == was.session
+		}
+	}
 	w.past[1], w.past[0] = w.past[0], w.current
 	w.current = s
 	w.tell("    stored: %s", describe(s))
@@ -399,7 +432,7 @@ func (w *worldOf) put(s sight) {
 	}
 	for i := range w.parties {
 		p := &w.parties[i]
-		if !p.listening {
+		if !p.listening || p.cut {
 			continue
 		}
 		if p.told[1].what != whatUnseen { // no more fit: the oldest is lost

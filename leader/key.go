@@ -102,15 +102,20 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 }
 
 // dubious reports whether the feed tells of a record that would let others have
-// the key before the lease seen has run out, though another session holds it: a
-// release that is not the holder's own. Messages were lost, or it is forged; the
-// store knows. A forged revision may be that of the holder's next renewal, so
-// that the condition of a write would not find out.
+// the key too early, if it were not true: a release by a session that was not
+// seen to hold the key, or a shorter lease than that of another who does.
+// Messages were lost, or it is forged; the store knows. A forged revision may be
+// that of the holder's next renewal, so that the condition of a write would not
+// find out.
 func (m *machine) dubious(now time.Time, s sight) bool {
-	if s.what != whatRecord || !m.seen.held() || s.rec.session == m.seen.rec.session {
+	switch known := m.seen.held() && s.rec.session == m.seen.rec.session; {
+	case s.what != whatRecord || known:
 		return false
+	case !s.held():
+		return true
+	default:
+		return m.seen.held() && now.Add(s.rec.lease).Before(m.lapse())
 	}
-	return now.Before(m.lapse()) && (!s.held() || now.Add(s.rec.lease).Before(m.lapse()))
 }
 
 // note remembers the lease and the token of another's record, however old.

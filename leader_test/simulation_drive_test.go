@@ -1,0 +1,293 @@
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// simulation is one seed: candidates, what befalls them, and a referee. All that
+// is random is drawn from the seed.
+type simulation struct {
+	*testing.T
+	ground
+	rng   *rand.Rand
+	trace func(string) // takes the lines of the transcript; nil: nobody does
+
+	// What was drawn for the whole of it.
+	ids     []string
+	lease   time.Duration // the longest of all
+	tight   bool          // little margin, and clocks that run at nearly the same rate
+	pending time.Duration // of some candidates
+	drain   time.Duration
+	least   uint64        // MinToken of all
+	uniform bool          // all have the same lease
+	pace    time.Duration // from one deed to the next, at most
+	lazy    bool          // nobody reads for long, and it all takes long
+	amnesia bool          // the store forgets what it has acknowledged
+	plagues []plague
+
+	errands []errand
+	calls   []*inquiry
+	lookers []*looker
+
+	mu        sync.Mutex
+	lives     []*life
+	sessions  map[string]*life
+	witnessed bool
+	top       uint64 // the greatest token of a term
+	elections int
+	slowest   float64 // how long recovery took, as a part of the bound
+	tally     map[string]int
+	failures  int
+
+	// Exactly these and the candidates' own run when all is at rest; 0: not known.
+	goroutines int
+}
+
+// ground is what candidates stand on: a store, and a time.
+type ground interface {
+	clock() leader.Clock
+	now() time.Duration
+	// pass lets time pass and everything happen that is due.
+	pass(d time.Duration)
+	// begin begins a call that may take time.
+	begin(f func())
+	// line makes a connection.
+	line(name string) line
+	// quiet is how long what was sent before all is calm may still be under way.
+	quiet() time.Duration
+	plagues() []plague
+	// calm ends all faults, those of stopped processes excepted.
+	calm()
+}
+
+// plague is a kind of thing that goes wrong, or that somebody does.
+type plague struct {
+	name   string
+	weight int              // how often, relative to the others
+	remote bool             // it befalls the connection alone, maybe that of one who looks on
+	strike func(*life) bool // false: it came to nothing
+}
+
+// errand is something that will be done.
+type errand struct {
+	at time.Duration
+	do func()
+}
+
+// inquiry is a call that may take time.
+type inquiry struct {
+	what string
+	done chan struct{}
+	err  error
+}
+
+// looker looks on.
+type looker struct {
+	life    // but for the candidate: a name and a connection
+	holders <-chan leader.Holder
+	last    leader.Holder
+}
+
+// later does something when d has passed.
+func (s *simulation) later(d time.Duration, do func()) {
+	e := errand{s.now() + d, do}
+	i, _ := slices.BinarySearchFunc(s.errands, e, func(a, b errand) int {
+		if a.at <= b.at {
+			return -1
+		}
+		return 1
+	})
+	s.errands = slices.Insert(s.errands, i, e)
+}
+
+func (s *simulation) count(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally[what]++
+}
+
+// between draws a time.
+func (s *simulation) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.rng.Int64N(int64(most-least)+1))
+}
+
+// chance is true once in n times.
+func (s *simulation) chance(n int) bool { return s.rng.IntN(n) == 0 }
+
+// wait lets time pass, does the errands, and reads.
+func (s *simulation) wait(d time.Duration) {
+	until := s.now() + d
+	for len(s.errands) > 0 && s.errands[0].at <= until {
+		e := s.errands[0]
+		s.errands = s.errands[1:]
+		s.step(e.at - s.now())
+		e.do()
+	}
+	s.step(until - s.now())
+}
+
+func (s *simulation) step(d time.Duration) {
+	s.pass(d)
+	synctest.Wait() // for those who only look on
+	for _, l := range s.lives {
+		if l.deaf <= s.now() {
+			l.read()
+		}
+	}
+	for _, o := range s.lookers {
+		s.look(o)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alone()
+	for _, l := range s.lives {
+		s.trusted(l)
+	}
+}
+
+// look takes what somebody who looks on was told.
+func (s *simulation) look(o *looker) {
+	select {
+	case h, ok := <-o.holders:
+		if !ok {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.logf("%s is told: %v", o.name, h)
+		o.last = h
+		if h.Leads() {
+			s.names(&o.named, o.name, h)
+		}
+	default:
+	}
+}
+
+// call begins a call.
+func (s *simulation) call(what string, f func() error) {
+	c := &inquiry{what: what, done: make(chan struct{})}
+	s.calls = append(s.calls, c)
+	s.logf("%s", what)
+	s.begin(func() {
+		defer close(c.done)
+		c.err = f()
+	})
+}
+
+// skewed is a clock of its own for a process.
+func (s *simulation) skewed() *skew {
+	spread := 100 // of 1000: the waiter's lease still ends after the holder's deadline
+	if s.tight {
+		spread = 15
+	}
+	return &skew{
+		Clock: s.clock(), zero: s.zero(),
+		offset: s.between(0, 1000*time.Hour),
+		rate:   time.Duration(1000 - spread + s.rng.IntN(2*spread+1)),
+	}
+}
+
+// zero is when all began, by the true clock.
+func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
+
+// stand starts a candidate.
+func (s *simulation) stand(id string) {
+	l := &life{sim: s, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
+	l.order.who = l.name
+	l.clock.rested = l.rests
+	l.line = s.line(l.name)
+	l.cfg = leader.Config{
+		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Logger: slog.New(ear{l}),
+	}
+	if !s.uniform {
+		l.cfg.LeaseDuration = s.between(s.lease/2, s.lease)
+	}
+	if s.tight {
+		l.cfg.RenewDeadline = l.cfg.LeaseDuration / 100 * 95
+		l.cfg.RenewInterval = l.cfg.LeaseDuration / time.Duration(3+s.rng.IntN(10))
+	}
+	if s.chance(3) {
+		l.cfg.PendingPeriod = s.pending
+	}
+	if s.chance(2) {
+		l.cfg.DrainTimeout = s.drain
+	}
+	if s.lazy {
+		l.deaf = s.now() + s.between(0, 50*s.lease)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	s.pass(0)
+	s.mu.Lock() // it gets no further than to its first rest before it is known
+	defer s.mu.Unlock()
+	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
+	c, err := leader.Campaign(ctx, tap{l.line.store(), l.clock, l}, "e", l.cfg)
+	if err != nil {
+		s.Fatal(err)
+	}
+	l.Candidate = c
+	s.lives = append(s.lives, l)
+}
+
+// observe starts somebody who only looks on.
+func (s *simulation) observe(ctx context.Context, name string) {
+	o := &looker{life: life{sim: s, name: name, line: s.line(name)}}
+	s.pass(0)
+	holders, err := leader.Observe(ctx, tap{Store: o.line.store(), clock: s.skewed()}, "e")
+	if err != nil {
+		s.Fatal(err)
+	}
+	o.holders = holders
+	s.lookers = append(s.lookers, o)
+}
+
+// stands reports whether the candidate was not told to go, and can be asked.
+func (l *life) stands() bool { return !l.away && !l.closed && l.leaving == 0 && !l.gone() }
+
+// standing are those that stand.
+func (s *simulation) standing() []*life {
+	return slices.DeleteFunc(slices.Clone(s.lives), func(l *life) bool { return !l.stands() })
+}
+
+// trouble lets something happen to one candidate, or several things at once.
+func (s *simulation) trouble() {
+	all := s.standing()
+	if len(all) == 0 {
+		s.stand(s.ids[s.rng.IntN(len(s.ids))])
+		return
+	}
+	l := all[s.rng.IntN(len(all))]
+	if s.chance(2) { // much is of interest only if it befalls the holder
+		for _, o := range all {
+			if o.State() != leader.StateCandidate {
+				l = o
+			}
+		}
+	}
+	for range []int{1, 1, 1, 2, 3}[s.rng.IntN(5)] {
+		p, target := s.plagues[s.rng.IntN(len(s.plagues))], l
+		if p.remote && s.chance(8) {
+			target = &s.lookers[s.rng.IntN(len(s.lookers))].life
+		}
+		s.logf("%s: %s", target.name, p.name)
+		if p.strike(target) {
+			s.count(p.name)
+		}
+		if s.pass(0); !l.stands() { // the rest befalls somebody else
+			if all = s.standing(); len(all) == 0 {
+				return
+			}
+			l = all[s.rng.IntN(len(all))]
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package leader_test
+
+import (
+	"errors"
+	"runtime"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// memory is the ground made of the test kit: leadertest.Store and
+// leadertest.Clock, where all is at rest before anything happens.
+type memory struct {
+	s        *simulation
+	time     *leadertest.Clock
+	guard    leader.Timer // its owner counts as busy from Wake to Stop
+	bucket   *leadertest.Store
+	settings leader.Settings
+	past     []leadertest.Snapshot
+	latency  time.Duration
+}
+
+// newMemory draws a bucket.
+func newMemory(s *simulation) *memory {
+	clock := leadertest.NewClock()
+	m := &memory{s: s, time: clock, guard: clock.NewTimer(-1)}
+	m.guard.Stop()
+	// A round trip takes less than the shortest renew interval.
+	m.latency = s.lease / 100 * []time.Duration{0, 0, 1}[s.rng.IntN(3)] / time.Duration(1+s.rng.IntN(100))
+	opts := []leadertest.Option{leadertest.WithLatency(m.latency), leadertest.WithMaxLease(s.lease)}
+	m.settings = leader.Settings{Sealed: true, MaxLease: s.lease}
+	switch kind := s.rng.IntN(6); {
+	case kind < 2: // sealed
+		if s.chance(4) && !s.amnesia {
+			s.least = 1000
+		}
+	case kind < 4:
+		opts = append(opts, leadertest.Unsealed())
+		m.settings.Sealed = false
+	default:
+		ttl := s.lease + s.between(s.lease/2, 2*s.lease)
+		opts = append(opts, leadertest.WithTTL(ttl), leadertest.WithMaxLease(s.lease))
+		m.settings.Sealed, m.settings.TTL = false, ttl
+	}
+	if s.uniform && !m.settings.Sealed && s.chance(2) { // as NATS makes them
+		opts = append(opts, leadertest.WithMaxLease(0))
+		m.settings.MaxLease = 0
+	}
+	m.bucket = leadertest.NewStore(clock, opts...)
+	s.goroutines = runtime.NumGoroutine()
+	if !s.amnesia {
+		m.bucket.Watch(s.Context(), "e", nil, func(e leader.FeedEvent) { s.stored(e.Entry) }, func(leader.Feed, error) {})
+		s.witnessed = true
+	}
+	return m
+}
+
+func (m *memory) clock() leader.Clock { return m.time }
+
+func (m *memory) now() time.Duration { return m.time.Elapsed() }
+
+func (m *memory) pass(d time.Duration) { m.time.Advance(d) }
+
+// begin lets nothing happen before the call waits for its answer.
+func (m *memory) begin(f func()) {
+	m.time.Settle()
+	m.guard.(interface{ Wake() }).Wake()
+	go f()
+	synctest.Wait()
+	m.guard.Stop()
+}
+
+// cable is a line of the test kit.
+type cable struct{ *leadertest.Link }
+
+func (c cable) store() leader.Store { return c.Link }
+
+func (c cable) close() { c.Close() }
+
+func (m *memory) line(name string) line { return cable{m.bucket.Link(name)} }
+
+// longest is how long a message is delayed at most.
+func (m *memory) longest() time.Duration { return 2 * m.s.lease }
+
+func (m *memory) quiet() time.Duration { return m.longest() + 2*m.latency }
+
+// unknown is the longest lease that could be running.
+func (m *memory) unknown() time.Duration { return max(m.s.lease, 2*m.settings.TTL) }
+
+// calm ends all faults.
+func (m *memory) calm() {
+	if m.s.amnesia {
+		m.bucket.Recreate()
+	}
+	m.bucket.Configure(m.settings)
+	for _, l := range m.s.lives {
+		if l.away && !l.killed {
+			m.wake(l)
+		}
+		if !l.killed {
+			l.line.(cable).Heal()
+		}
+	}
+	for _, o := range m.s.lookers {
+		o.line.(cable).Heal()
+	}
+}
+
+// sleep stops the process: nothing reaches it, and its timer stands still.
+func (m *memory) sleep(l *life) {
+	l.line.(cable).Freeze()
+	l.clock.hold()
+	l.away = true
+}
+
+// wake lets the process go on: it finds first what has come for it, or that its
+// timer was due.
+func (m *memory) wake(l *life) {
+	link := l.line.(cable)
+	first := m.s.chance(2)
+	if first {
+		l.clock.resume()
+	}
+	if m.s.chance(2) {
+		link.Thaw()
+	} else {
+		link.Restore()
+	}
+	if m.pass(0); !first && !l.gone() {
+		l.clock.resume()
+		m.pass(0)
+	}
+	l.away = false
+}
+
+// plagues are all faults that the kit knows.
+func (m *memory) plagues() []plague {
+	all := append(m.connections(), m.scripts()...)
+	all = append(append(all, m.processes()...), m.operator()...)
+	if m.s.amnesia {
+		all = append(all, m.forgetting()...)
+	}
+	return all
+}
+
+// mended ends a fault of a link after a while, unless its process is stopped.
+func (m *memory) mended(l *life, end func()) {
+	m.s.later(m.s.between(0, 3*m.s.lease), func() {
+		if !l.away {
+			end()
+		}
+	})
+}
+
+func (m *memory) connections() []plague {
+	on := func(name string, weight int, strike func(l *life, link cable)) plague {
+		return plague{name, weight, true, func(l *life) bool {
+			strike(l, l.line.(cable))
+			return true
+		}}
+	}
+	delay := func() time.Duration {
+		if m.s.chance(2) {
+			return m.s.between(0, m.s.lease/50) // all goes on
+		}
+		return m.s.between(0, m.longest())
+	}
+	return []plague{
+		on("Link.Cut", 8, func(l *life, link cable) { link.Cut(); m.mended(l, link.Restore) }),
+		on("Link.Freeze", 8, func(l *life, link cable) {
+			link.Freeze()
+			m.mended(l, []func(){link.Thaw, link.Restore}[m.s.rng.IntN(2)])
+		}),
+		on("Link.Restore", 2, func(_ *life, link cable) { link.Restore() }),
+		on("Link.Thaw", 2, func(_ *life, link cable) { link.Thaw() }),
+		on("Link.Heal", 8, func(_ *life, link cable) { link.Heal() }),
+		on("Link.Reconnect", 4, func(_ *life, link cable) { link.Reconnect() }),
+		on("Link.Delay", 4, func(l *life, link cable) { link.Delay(delay()); m.mended(l, func() { link.Delay(0) }) }),
+		on("Link.DelayFeed", 4, func(l *life, link cable) { link.DelayFeed(delay()); m.mended(l, func() { link.DelayFeed(0) }) }),
+	}
+}
+
+// processes is what befalls a process as a whole.
+func (m *memory) processes() []plague {
+	return []plague{
+		{"Link.Close", 1, false, func(l *life) bool {
+			l.closed = true
+			l.line.close()
+			return true
+		}},
+		{"a process stopped", 6, false, func(l *life) bool {
+			m.sleep(l)
+			d := m.s.between(0, 3*m.s.lease)
+			if l.leads() && m.s.chance(2) { // about as long as the lease is good
+				d = max(0, l.good.Sub(l.clock.Now())+m.s.between(-l.cfg.LeaseDuration/6, l.cfg.LeaseDuration/6))
+			}
+			m.s.later(d, func() { m.wake(l) })
+			return true
+		}},
+		{"a process killed", 2, false, func(l *life) bool {
+			m.sleep(l)
+			l.killed = true
+			return true
+		}},
+	}
+}
+
+func (m *memory) scripts() []plague {
+	s := m.s
+	on := func(name string, strike func(link cable, n int)) plague {
+		return plague{name, 3, true, func(l *life) bool {
+			link, n := l.line.(cable), 1+s.rng.IntN(3)
+			if s.chance(8) {
+				n = -1
+				m.mended(l, link.Heal)
+			}
+			strike(link, n)
+			return true
+		}}
+	}
+	oneOf := func(errs ...error) error { return errs[s.rng.IntN(len(errs))] }
+	strange := errors.New("something else")
+	return []plague{
+		on("Link.PassWrites", func(link cable, n int) { link.PassWrites(max(n, 1)) }),
+		on("Link.LoseWrites", func(link cable, n int) { link.LoseWrites(n) }),
+		on("Link.LoseReplies", func(link cable, n int) { link.LoseReplies(n) }),
+		on("Link.ApplyLate", func(link cable, n int) { link.ApplyLate(max(n, 1), s.between(0, m.longest())) }),
+		on("Link.Refuse", func(link cable, n int) { link.Refuse(n, s.chance(2)) }),
+		on("Link.FailWrites", func(link cable, n int) {
+			link.FailWrites(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge, strange))
+		}),
+		on("Link.LoseReads", func(link cable, n int) { link.LoseReads(n) }),
+		on("Link.StaleReads", func(link cable, n int) { link.StaleReads(n) }),
+		on("Link.FailReads", func(link cable, n int) {
+			link.FailReads(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, strange))
+		}),
+		on("Link.FailSettings", func(link cable, n int) {
+			link.FailSettings(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, leader.ErrUnfit))
+		}),
+		on("Link.FailWatches", func(link cable, n int) {
+			link.FailWatches(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, strange))
+		}),
+		on("Link.LoseFeed", func(link cable, n int) { link.LoseFeed(n) }),
+		on("Link.DeafFeeds", func(link cable, _ int) { link.DeafFeeds() }),
+		on("Link.EndFeeds", func(link cable, _ int) { link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, strange)) }),
+	}
+}
+
+// operator is what an operator may do to a bucket that goes on remembering.
+func (m *memory) operator() []plague {
+	s, b := m.s, m.bucket
+	if s.least > 0 { // the records alone remember the tokens
+		return nil
+	}
+	all := []plague{
+		{"Store.Delete", 1, false, func(*life) bool { b.Delete("e"); return true }},
+		{"Store.Put", 1, false, func(*life) bool {
+			b.Put("e", [][]byte{nil, []byte("junk"), []byte(`{"v":1}`)}[s.rng.IntN(3)])
+			return true
+		}},
+		{"Store.Configure", 1, false, func(*life) bool {
+			changed := m.settings
+			switch s.rng.IntN(3) {
+			case 0:
+				changed.MaxValue = 64 // no record fits
+			case 1:
+				if changed.MaxLease > 0 {
+					changed.MaxLease *= 2
+				}
+			case 2:
+				changed.TTL *= 2
+			}
+			b.Configure(changed)
+			s.later(s.between(0, 3*s.lease), func() { b.Configure(m.settings) })
+			return true
+		}},
+	}
+	gone := func(name string, do func(string) error) plague {
+		return plague{"Store." + name, 2, false, func(*life) bool {
+			s.pass(0)
+			s.mu.Lock()
+			for _, l := range s.lives { // the feed does not tell
+				l.robbed = true
+			}
+			s.mu.Unlock()
+			return do("e") == nil
+		}}
+	}
+	if !m.settings.Sealed {
+		all = append(all, gone("Purge", b.Purge), gone("Expire", b.Expire), gone("Erase", b.Erase))
+	}
+	return all
+}
+
+// forgetting is what voids the promise of one leader.
+func (m *memory) forgetting() []plague {
+	s, b := m.s, m.bucket
+	return []plague{
+		{"Store.Rollback", 4, false, func(*life) bool {
+			if len(m.past) == 0 || s.chance(2) {
+				m.past = append(m.past, b.Snapshot())
+				return false
+			}
+			b.Rollback(m.past[s.rng.IntN(len(m.past))])
+			return true
+		}},
+		{"Store.Recreate", 4, false, func(*life) bool { b.Recreate(); return true }},
+		{"Store.Drop", 4, false, func(*life) bool { b.Drop(); s.later(s.between(0, 3*s.lease), b.Recreate); return true }},
+		{"Store.Wipe", 4, false, func(*life) bool { return b.Wipe() == nil }},
+	}
+}

@@ -1,0 +1,189 @@
+package leader_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// life is one candidate from its Campaign to its end, and what is known of it
+// from outside. A candidate that is started again is another life.
+type life struct {
+	*leader.Candidate
+	sim    *simulation
+	name   string // b.2: the second life of all, whose ID is b
+	cfg    leader.Config
+	clock  *skew
+	line   line
+	cancel context.CancelFunc // of the context given to Campaign
+
+	// What the driver did to it.
+	away    bool          // its process is stopped, maybe for good
+	killed  bool          // for good
+	closed  bool          // its connection was closed by the application
+	leaving time.Duration // told to stop then; 0: not yet
+	deaf    time.Duration // nobody reads its events before
+
+	// What it told at the very moment, guarded by sim.mu.
+	told     []string // every event, as it was offered
+	term     *leader.Term
+	expired  bool // the term has said that it is over
+	robbed   bool // something else was stored since it was elected
+	open     bool // Elected was offered, and Deposed not yet
+	ended    bool
+	named    uint64             // the greatest token of a leader whom it named
+	written  map[string]written // by the number that the record gives it
+	good     time.Time          // until then its newest stored write keeps others out, by its clock
+	released bool               // since it was told to stop
+
+	// What was read of its channel.
+	order order
+	heard int // so many of told have been read, or were coalesced
+}
+
+// written is one write that a life has sent.
+type written struct {
+	at   time.Time     // by its clock
+	good time.Duration // for how long a leader may rely on it; 0: not at all
+}
+
+// line is a connection to the store, and what can befall it.
+type line interface {
+	store() leader.Store
+	close()
+}
+
+// field finds a field of a record.
+func field(record []byte, name string) string {
+	_, rest, _ := bytes.Cut(record, []byte(`"`+name+`":`))
+	end := bytes.IndexAny(rest, ",}")
+	if end < 0 {
+		return ""
+	}
+	return string(bytes.Trim(rest[:end], `"`))
+}
+
+// tap is a line that is listened to. It lives by the clock of its process.
+type tap struct {
+	leader.Store
+	clock *skew
+	life  *life // nil: of one who only looks on
+}
+
+// Clock returns the clock of the process.
+func (t tap) Clock() leader.Clock { return t.clock }
+
+// Update notes what is written.
+func (t tap) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	t.life.writes(value, revision)
+	t.Store.Update(ctx, key, value, revision, reply)
+}
+
+// ear is a slog.Handler. A candidate logs each event when it is about to offer
+// it, and on its own goroutine: nothing can come between.
+type ear struct{ *life }
+
+func (ear) Enabled(context.Context, slog.Level) bool { return true }
+
+func (e ear) Handle(_ context.Context, r slog.Record) error {
+	e.offers(r.Message)
+	return nil
+}
+
+func (e ear) WithAttrs([]slog.Attr) slog.Handler { return e }
+
+func (e ear) WithGroup(string) slog.Handler { return e }
+
+// gone reports whether the candidate has ended.
+func (l *life) gone() bool {
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// read takes what is in the channel. When that was full, the candidate may have
+// more to offer.
+func (l *life) read() {
+	for l.take() >= 32 {
+		synctest.Wait()
+	}
+}
+
+func (l *life) take() (n int) {
+	for {
+		select {
+		case e, ok := <-l.Events():
+			if !ok {
+				l.ends()
+				return 0
+			}
+			l.receives(e)
+			n++
+		default:
+			return n
+		}
+	}
+}
+
+// receives judges an event that was read: it is the next of those that were
+// offered, and only such as may be coalesced were left out.
+func (l *life) receives(e leader.Event) {
+	s := l.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logf("%s reads %v", l.name, e)
+	l.order.next(s.T, s.now(), e)
+	text := e.String()
+	for l.heard < len(l.told) && l.told[l.heard] != text {
+		s.missed(l, l.told[l.heard])
+		l.heard++
+	}
+	if l.heard == len(l.told) {
+		s.failf("%s: %s was read, and never offered, or twice", l.name, text)
+		return
+	}
+	l.heard++
+}
+
+// ends judges the end of the channel.
+func (l *life) ends() {
+	s := l.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	for _, text := range l.told[l.heard:] {
+		s.missed(l, text)
+	}
+	l.heard = len(l.told)
+	if l.open || l.order.term != nil {
+		s.failf("%s: no Deposed for the last term", l.name)
+	}
+	if err := l.Err(); err != nil && !l.closed {
+		s.failf("%s ended by itself: %v", l.name, err)
+	}
+}
+
+// missed judges an event that was offered, and that nobody will ever read.
+func (s *simulation) missed(l *life, text string) {
+	switch kind, _, _ := strings.Cut(text, ":"); kind {
+	case "observed", "faulted":
+		s.tally["event coalesced"]++
+	default:
+		// Whole terms are left out at the end of a candidate that nobody reads.
+		if !l.gone() || len(l.told) <= 32 {
+			s.failf("%s: %s was dropped", l.name, text)
+		}
+		s.tally["transition left out at the end"]++
+	}
+}

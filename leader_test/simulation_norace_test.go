@@ -1,0 +1,5 @@
+//go:build !race
+
+package leader_test
+
+const raceDetector = false

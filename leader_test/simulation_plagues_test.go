@@ -1,0 +1,169 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// deeds are what an application does now and then.
+func (s *simulation) deeds() []plague {
+	return []plague{
+		{"Campaign", 3, false, func(*life) bool { return s.again() }},
+		{"Candidate.Resign", 3, false, func(l *life) bool {
+			ctx, cancel := context.WithCancel(context.Background())
+			if s.chance(3) {
+				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+			}
+			leads := l.leads()
+			s.call(l.name+": Resign", func() error { defer cancel(); return l.Resign(ctx) })
+			return leads
+		}},
+		{"Candidate.Proclaim", 2, false, func(l *life) bool {
+			value := []byte(fmt.Sprint(s.now()))
+			leads := l.leads()
+			s.call(l.name+": Proclaim", func() error { return l.Proclaim(context.Background(), value) })
+			return leads
+		}},
+		{"Term.Release", 2, false, func(l *life) bool {
+			if l.term == nil {
+				return false
+			}
+			s.call(l.name+": Release", func() error { l.term.Release(); return nil })
+			return l.open
+		}},
+		{"a slow reader", 2, false, func(l *life) bool {
+			l.deaf = s.now() + s.between(0, 10*s.lease)
+			return true
+		}},
+		{"Lookup", 1, false, func(*life) bool {
+			store := s.line("lookup").store()
+			s.call("Lookup", func() error {
+				_, err := leader.Lookup(context.Background(), store, "e")
+				return err
+			})
+			return true
+		}},
+	}
+}
+
+// ends are the ways in which an application turns away.
+func (s *simulation) ends() []plague {
+	return []plague{
+		{"Candidate.Stop", 1, false, func(l *life) bool {
+			l.leaves()
+			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
+			return true
+		}},
+		{"Candidate.Stop, given up", 1, false, func(l *life) bool {
+			l.leaves()
+			ctx, cancel := context.WithCancel(context.Background())
+			if s.chance(2) {
+				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+			} else {
+				cancel()
+			}
+			s.call(l.name+": Stop with an end", func() error { defer cancel(); return l.Stop(ctx) })
+			return true
+		}},
+		{"the end of its context", 1, false, func(l *life) bool {
+			l.leaves()
+			s.call(l.name+": end of its context", func() error { l.cancel(); return nil })
+			return true
+		}},
+		{"no reader", 1, false, func(l *life) bool {
+			l.deaf = 1 << 62
+			return true
+		}},
+	}
+}
+
+// leaves: it is about to be told to stop.
+func (l *life) leaves() {
+	l.sim.pass(0) // what is due now comes first
+	l.sim.mu.Lock()
+	defer l.sim.mu.Unlock()
+	l.leaving = l.sim.now()
+}
+
+// again starts one more candidate, if there are not enough. Maybe one with the
+// same ID stands already.
+func (s *simulation) again() bool {
+	if len(s.standing()) > len(s.ids) || len(s.lives) >= 4*len(s.ids) {
+		return false
+	}
+	s.stand(s.ids[s.rng.IntN(len(s.ids))])
+	return true
+}
+
+// themes are what must come together for the rarest of mishaps, each of which is
+// what a rule of the protocol is there for; nil: anything.
+var themes = [][]string{
+	nil, nil, nil, nil,
+	{"Store.Erase", "Link.Cut", "a process stopped"},                      // an empty key behind a lease
+	{"Store.Erase", "Link.ApplyLate", "Link.Freeze", "a process stopped"}, // and an old win that lands there
+	{"Store.Delete", "a process killed", "a process stopped"},             // a short lease behind a long one
+	{"Link.Freeze", "Link.Delay", "a process stopped"},                    // a confirmation that comes too late
+}
+
+// outbreak draws what happens often: a few things, so that all pairs of them come
+// together in some seed.
+func (s *simulation) outbreak() {
+	s.plagues = s.deeds()
+	var tickets []plague
+	theme := themes[s.rng.IntN(len(themes))]
+	for _, p := range slices.Concat(s.deeds(), s.ends(), s.ground.plagues()) {
+		if theme == nil || slices.Contains(theme, p.name) {
+			tickets = append(tickets, slices.Repeat([]plague{p}, p.weight)...)
+		}
+	}
+	if tickets == nil {
+		return
+	}
+	for range 2 + s.rng.IntN(5) {
+		s.plagues = append(s.plagues, slices.Repeat([]plague{tickets[s.rng.IntN(len(tickets))]}, 6)...)
+	}
+}
+
+// returned judges the calls: all have returned when the candidates have ended.
+func (s *simulation) returned() {
+	for _, c := range s.calls {
+		select {
+		case <-c.done:
+			if c.err != nil && !slices.ContainsFunc(allowed, func(err error) bool { return errors.Is(c.err, err) }) {
+				s.failf("%s returned %v", c.what, c.err)
+			}
+		default:
+			s.failf("%s has not returned", c.what)
+		}
+	}
+}
+
+// allowed are the errors that calls may return.
+var allowed = []error{
+	leader.ErrNotLeader, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
+	leader.ErrNoBucket, context.Canceled,
+}
+
+// request is how long it may take until one is given up, and until it is tried
+// again.
+const request = 5 * time.Second
+
+// bound is how long it may take at most, after the last fault, until somebody
+// leads for good: what is under way lands, and what it lands on is found by a
+// look, half an unknown lease later, after the longest pauses; a drain ends, and
+// who resigned sits out a lease; the record that is there, of one who has died,
+// keeps others out for an unknown lease, and the marker that replaces it when it
+// expires for another; the first who may take it does so, and is pending for its
+// time. All of it by the slowest clock.
+func (s *simulation) bound(unknown time.Duration) time.Duration {
+	waits := unknown/2 + 3*2*max(request, s.lease) + s.drain + s.lease + 2*unknown + s.pending
+	if s.amnesia {
+		waits += 2 * unknown // the floor, and the next, when more turns out to be lost
+	}
+	return s.quiet() + waits*1000/900
+}

@@ -1,0 +1,226 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The promises, held against what the candidates do at the very moment at which
+// they do it. What is here runs on their goroutines.
+
+// offers: the candidate is about to offer an event.
+func (l *life) offers(text string) {
+	s := l.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logf("%s %s", l.name, text)
+	l.told = append(l.told, text)
+	kind, _, _ := strings.Cut(text, ":")
+	s.tally["event "+kind]++
+	switch kind {
+	case "pending":
+		if l.open {
+			s.failf("%s is pending within a term", l.name)
+		}
+	case "elected":
+		s.elected(l)
+	case "fenced":
+		l.over(leader.Fenced{Term: l.term, Cause: l.cause()}, text)
+		s.tally["fenced: "+causeName(l.cause())]++
+	case "deposed":
+		l.over(leader.Deposed{Term: l.term, Cause: l.cause()}, text)
+		s.tally["deposed: "+causeName(l.cause())]++
+		l.open = false
+		switch cause := l.cause(); {
+		case s.amnesia:
+		case errors.Is(cause, leader.ErrRegressed):
+			s.failf("%s says that the store went backwards", l.name)
+		case s.witnessed && !l.robbed && (errors.Is(cause, leader.ErrPreempted) || errors.Is(cause, leader.ErrDeleted)):
+			s.failf("%s is deposed, and nobody has touched its key: %v", l.name, cause)
+		}
+	}
+}
+
+// cause is why the context of the newest term has ended; nil if it has not.
+func (l *life) cause() error {
+	if l.term == nil {
+		return nil
+	}
+	return context.Cause(l.term.Context())
+}
+
+// over judges an event that ends a term: the context has ended, with that cause.
+func (l *life) over(want leader.Event, text string) {
+	if !l.open || l.term == nil || l.term.Err() == nil || want.String() != text {
+		l.sim.failf("%s offers %q, and its context ended with %v", l.name, text, l.cause())
+	}
+}
+
+// elected: a term begins.
+func (s *simulation) elected(l *life) {
+	term, ok := l.Term()
+	switch {
+	case !ok || l.open:
+		s.failf("%s offers Elected and leads: %v; its last term is open: %v", l.name, ok, l.open)
+		return
+	case l.leaving > 0:
+		s.failf("%s is elected after it was told to stop", l.name)
+	}
+	s.elections++
+	l.term, l.open, l.expired = term, true, false
+	if s.amnesia {
+		return
+	}
+	if term.Token() <= max(s.top, s.least) {
+		s.failf("%s is elected with token %d after one with %d", l.name, term.Token(), max(s.top, s.least))
+	}
+	s.top = term.Token()
+	for _, o := range s.lives {
+		if o != l && o.term != nil && !o.away && o.term.Context().Err() == nil {
+			s.failf("%s is elected before the context of %s has ended", l.name, o.name)
+		}
+	}
+	s.alone()
+}
+
+// leads asks the term itself, as the application does. A term that is over stays
+// over.
+func (l *life) leads() bool {
+	switch {
+	case l.term == nil:
+		return false
+	case l.term.Err() != nil:
+		l.expired = true
+	case l.expired:
+		l.sim.failf("%s leads again with token %d, after that term was over", l.name, l.term.Token())
+	}
+	return !l.expired
+}
+
+// alone: at most one leads, by its own account.
+func (s *simulation) alone() {
+	var leads *life
+	for _, l := range s.lives {
+		switch {
+		case !l.leads():
+		case leads == nil:
+			leads = l
+		case !s.amnesia:
+			s.failf("two leaders: %s with token %d and %s with %d", leads.name, leads.term.Token(), l.name, l.term.Token())
+		}
+	}
+}
+
+// rests: the candidate has done what there was to do, and waits.
+func (l *life) rests() {
+	s := l.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.Candidate == nil {
+		return
+	}
+	s.alone()
+	alive := l.term != nil && l.term.Context().Err() == nil
+	if alive != (l.State() == leader.StateLeader) {
+		s.failf("%s is %v, and its context is alive: %v", l.name, l.State(), alive)
+	}
+	if term, ok := l.Term(); ok != l.leads() || ok && term != l.term {
+		s.failf("%s leads: %v; its last term is good: %v", l.name, ok, l.leads())
+	}
+	s.trusted(l)
+	if h, ok := l.Leader(); ok {
+		s.names(&l.named, l.name, h)
+	}
+}
+
+// trusted: a leader has a write in the store that was sent less than its
+// RenewDeadline ago.
+func (s *simulation) trusted(l *life) {
+	if s.witnessed && l.leads() && !l.clock.Now().Before(l.good) {
+		s.failf("%s leads at %v by its clock, with a write that is good until %v", l.name, l.clock.Now(), l.good)
+	}
+}
+
+// names: somebody names a leader.
+func (s *simulation) names(named *uint64, who string, h leader.Holder) {
+	if h.Token < *named && !s.amnesia {
+		s.failf("%s names %v after one with token %d", who, h, *named)
+	}
+	*named = max(*named, h.Token)
+}
+
+// writes: the candidate sends a record.
+func (l *life) writes(value []byte, revision uint64) {
+	s := l.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logf("%s writes on %d %s", l.name, revision, value)
+	state := field(value, "state")
+	if id := field(value, "id"); id != l.cfg.ID {
+		s.failf("%s writes %s", l.name, value)
+	}
+	s.sessions[field(value, "session")] = l
+	w := written{at: l.clock.Now()}
+	if state == "elected" || state == "leading" {
+		if w.good = l.cfg.RenewDeadline; w.good == 0 {
+			w.good = l.cfg.LeaseDuration / 5 * 4
+		}
+	}
+	l.written[field(value, "n")] = w
+	if l.Candidate == nil || l.leaving == 0 && !l.gone() {
+		return
+	}
+	drains := state == "leading" && l.State() == leader.StateFenced && l.cfg.DrainTimeout > 0
+	if l.gone() || state != "released" && !drains {
+		s.failf("%s writes after it was told to stop: %s", l.name, value)
+	}
+}
+
+// stored: the store tells what it has stored, before it tells anybody else.
+func (s *simulation) stored(e leader.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.sessions[field(e.Value, "session")]
+	for _, o := range s.lives {
+		o.robbed = o.robbed || o != l
+	}
+	if l == nil {
+		s.logf("stored %d %q", e.Revision, e.Value)
+		return
+	}
+	if field(e.Value, "state") == "elected" {
+		l.robbed = false
+	}
+	n := field(e.Value, "n")
+	s.logf("stored %d, number %s of %s", e.Revision, n, l.name)
+	if l.leaving > 0 && field(e.Value, "state") == "released" {
+		if l.released {
+			s.failf("%s releases twice after it was told to stop", l.name)
+		}
+		l.released = true
+	}
+	if w := l.written[n]; w.good > 0 && w.at.Add(w.good).After(l.good) {
+		l.good = w.at.Add(w.good)
+	}
+}
+
+// failf notes what went wrong. The lock is held.
+func (s *simulation) failf(format string, args ...any) {
+	s.Helper()
+	text := fmt.Sprintf(format, args...)
+	s.logf("FAILED: %s", text)
+	if s.failures++; s.failures <= 3 {
+		s.Errorf("%v: %s", s.now(), text)
+	}
+}
+
+// logf adds a line to the transcript, if there is one.
+func (s *simulation) logf(format string, args ...any) {
+	if s.trace != nil {
+		s.trace(fmt.Sprintf("%12v ", s.now()) + fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,50 @@
+package leader_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// "One seed, one run, bit for bit": every event that is offered or read, every
+// write, and everything that was done, with its time.
+func TestASimulationIsTheSameEveryTimeOnAnyNumberOfProcessors(t *testing.T) {
+	transcripts := func(seed uint64) []string {
+		var lines []string
+		for _, amnesia := range []bool{false, true} {
+			inMemory(amnesia)(t, seed, func(line string) { lines = append(lines, line) })
+		}
+		return lines
+	}
+	for seed := range uint64(max(1, seeds(100))) {
+		first := transcripts(seed)
+		if len(first) < 100 {
+			t.Fatalf("seed %d: only %d lines", seed, len(first))
+		}
+		same(t, seed, first, transcripts(seed))
+		before := runtime.GOMAXPROCS(1)
+		alone := transcripts(seed)
+		runtime.GOMAXPROCS(before)
+		same(t, seed, first, alone)
+	}
+}
+
+// same fails the test unless two transcripts are equal.
+func same(t *testing.T, seed uint64, a, b []string) {
+	t.Helper()
+	for i := range max(len(a), len(b)) {
+		if i == len(a) || i == len(b) || a[i] != b[i] {
+			from := max(0, i-5)
+			t.Fatalf("seed %d, line %d:%s\n-- and --%s", seed, i, list(a[from:]), list(b[from:]))
+		}
+	}
+}
+
+// list is the first few lines.
+func list(lines []string) (text string) {
+	for line := range slices.Values(lines[:min(len(lines), 8)]) {
+		text += fmt.Sprint("\n", line)
+	}
+	return text
+}

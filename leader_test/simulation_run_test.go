@@ -1,0 +1,183 @@
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// newSimulation draws what is the same on every ground.
+func newSimulation(t *testing.T, seed uint64, trace func(string)) *simulation {
+	t.Helper()
+	s := &simulation{T: t, rng: rand.New(rand.NewPCG(seed, 3)), trace: trace, sessions: make(map[string]*life), tally: make(map[string]int)}
+	s.ids = []string{"a", "b", "c", "d"}[:2+s.rng.IntN(3)]
+	s.lease = []time.Duration{2, 6, 10, 15}[s.rng.IntN(4)] * time.Second
+	s.tight, s.uniform = s.chance(4), s.chance(2)
+	s.pending = s.between(s.lease/10, s.lease)
+	s.drain = s.between(s.lease/10, 2*s.lease)
+	s.pace = s.between(s.lease/10, 2*s.lease)
+	s.lazy = s.chance(50)
+	return s
+}
+
+// run lets things go wrong for a while, lets the candidates recover, and stops
+// them. Everybody has ended when it returns.
+func (s *simulation) run(unknown time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.outbreak()
+	for i := range 1 + s.rng.IntN(2) {
+		s.observe(ctx, fmt.Sprint("observer ", i))
+	}
+	for _, id := range s.ids {
+		s.later(s.between(0, s.lease), func() { s.stand(id) })
+	}
+	until := s.lease * time.Duration(3+s.rng.IntN(8))
+	if s.lazy {
+		until *= 8
+	}
+	for s.now() < until && s.failures == 0 {
+		s.wait(s.between(0, s.pace))
+		s.trouble()
+	}
+	s.errands = nil
+	s.logf("all is calm from now on")
+	s.calm()
+	if s.failures == 0 {
+		s.recover(unknown)
+	}
+	s.stop()
+	cancel()
+	s.wait(0)
+	for _, o := range s.lookers {
+		if _, ok := <-o.holders; ok {
+			s.failf("%s goes on after the end of its context", o.name)
+		}
+	}
+}
+
+// recover waits until somebody leads for good, and sees that all agree on it.
+func (s *simulation) recover(unknown time.Duration) {
+	if len(s.standing()) == 0 {
+		s.stand(s.ids[0])
+	}
+	began, bound, enough := s.now(), s.bound(unknown), (unknown+2*request)*1000/900
+	var first *life
+	var term *leader.Term
+	since := began
+	for s.now()-since < enough || s.now() < began+s.quiet() || first == nil {
+		s.wait(s.lease / 4)
+		var leads *life
+		for _, l := range s.standing() {
+			if l.leads() {
+				leads = l
+			}
+		}
+		if leads == nil || leads != first || leads.term != term {
+			first, since = leads, s.now()
+			if leads != nil {
+				term = leads.term
+			}
+			if since-began > bound {
+				s.failf("nobody leads for good %v after the last fault; the bound is %v", since-began, bound)
+				return
+			}
+		}
+	}
+	s.slowest = float64(since-began) / float64(bound)
+	s.agree(first)
+	s.frugal()
+}
+
+// frugal: a candidate that waits has one goroutine, and one who looks on has two.
+func (s *simulation) frugal() {
+	want := s.goroutines + 2*len(s.lookers)
+	for _, l := range s.lives {
+		if !l.gone() {
+			want++
+		}
+	}
+	for _, c := range s.calls {
+		select {
+		case <-c.done:
+		default:
+			want++
+		}
+	}
+	if got := runtime.NumGoroutine(); s.goroutines > 0 && got > want {
+		s.failf("%d goroutines run, want %d", got, want)
+	}
+}
+
+// agree judges that everybody names the leader.
+func (s *simulation) agree(first *life) {
+	s.call("Lookup", func() error {
+		h, err := leader.Lookup(context.Background(), s.line("lookup").store(), "e")
+		if err == nil {
+			s.agrees(first, "Lookup", h, h.Leads())
+		}
+		return err
+	})
+	s.wait(s.lease / 4)
+	for _, l := range s.standing() {
+		h, ok := l.Leader()
+		s.agrees(first, l.name, h, ok)
+	}
+	for _, o := range s.lookers {
+		s.agrees(first, o.name, o.last, o.last.Leads())
+	}
+}
+
+func (s *simulation) agrees(first *life, who string, h leader.Holder, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !ok || h.ID != first.ID() || h.Token != first.term.Token() {
+		s.failf("%s leads with token %d, and to %s %v", first.name, first.term.Token(), who, h)
+	}
+}
+
+// stop stops all candidates, and sees that nothing of them is left.
+func (s *simulation) stop() {
+	all := slices.Clone(s.lives)
+	s.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, l := range all {
+		switch {
+		case l.killed: // what is left of it has to go all the same
+			l.closed = true
+			l.line.close()
+			if s.pass(0); !l.gone() {
+				l.clock.resume()
+			}
+		case l.leaving == 0 && !l.closed:
+			l.leaves()
+			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
+			if s.chance(2) {
+				s.wait(s.between(0, s.lease))
+			}
+		}
+	}
+	s.wait(s.drain*1000/900 + 2*s.lease)
+	for _, l := range all {
+		l.deaf = 0
+		if !l.gone() {
+			s.failf("%s has not ended", l.name)
+			l.line.close()
+		}
+	}
+	s.wait(s.lease)
+	for _, l := range all {
+		if !l.ended {
+			s.failf("%s: the channel of events is not closed", l.name)
+		}
+		if l.IsLeader() {
+			s.failf("%s leads after its end", l.name)
+		}
+	}
+	s.returned()
+}

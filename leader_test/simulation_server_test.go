@@ -1,0 +1,181 @@
+package leader_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// arena is the ground made of a real embedded server in a bubble, with a gate
+// before every client.
+type arena struct {
+	*world
+	s       *simulation
+	time    leader.Clock
+	wires   map[string]wire
+	expires bool // the bucket is in memory: the server must not be stopped
+	sealed  bool
+}
+
+// newArena draws a bucket.
+func newArena(w *world, s *simulation) *arena {
+	a := &arena{world: w, s: s, time: leader.SystemClock(), wires: make(map[string]wire)}
+	switch s.rng.IntN(3) {
+	case 0:
+		a.sealed = true
+		w.create(leader.BucketConfig{MaxLease: s.lease})
+	case 1:
+		a.expires = true
+		w.create(leader.BucketConfig{MaxLease: s.lease, TTL: s.lease * 3 / 2, Storage: jetstream.MemoryStorage})
+	default:
+		s.uniform = true
+		w.ordinary()
+	}
+	return a
+}
+
+func (a *arena) clock() leader.Clock { return a.time }
+
+func (a *arena) pass(d time.Duration) { a.at(a.now() + d) }
+
+func (a *arena) begin(f func()) {
+	go f()
+	synctest.Wait()
+}
+
+// quiet is how long it takes until a connection is made again, and what was held
+// up has arrived.
+func (a *arena) quiet() time.Duration { return 2 * request }
+
+// wire is a client's connection.
+type wire struct {
+	*client
+	bucket *leader.Bucket
+}
+
+func (w wire) store() leader.Store { return w.bucket }
+
+func (w wire) close() { w.nc.Close() }
+
+func (a *arena) line(name string) line {
+	l, ok := a.wires[name]
+	if !ok {
+		for a.current() == nil {
+			a.startServer()
+		}
+		cl := a.dial(name)
+		l = wire{cl, cl.bucket(a.T)}
+		a.wires[name] = l
+	}
+	return l
+}
+
+// unknown is the longest lease that could be running.
+func (a *arena) unknown() time.Duration { return a.s.lease * 3 / 2 }
+
+func (a *arena) calm() {
+	if a.current() == nil {
+		a.startServer()
+	}
+	for _, w := range a.wires {
+		w.open()
+	}
+}
+
+// plagues are all that gates, the server and an operator can do.
+func (a *arena) plagues() []plague {
+	s := a.s
+	on := func(name string, weight int, strike func(w wire, dirs ...direction)) plague {
+		return plague{name, weight, true, func(l *life) bool {
+			w := l.line.(wire)
+			strike(w, [][]direction{{up}, {down}, {up, down}}[s.rng.IntN(3)]...)
+			s.later(s.between(0, 3*s.lease), w.open)
+			return true
+		}}
+	}
+	asks := func(name string, f func(ctx context.Context, kv jetstream.KeyValue) error) plague {
+		return plague{name, 1, false, func(*life) bool {
+			s.call(name, func() error {
+				ctx, cancel := context.WithTimeout(context.Background(), request)
+				defer cancel()
+				if kv, err := a.ops.js.KeyValue(ctx, "E"); err == nil {
+					_ = f(ctx, kv) // the server may be down
+				}
+				return nil
+			})
+			return true
+		}}
+	}
+	plagues := []plague{
+		on("a client cut off", 4, func(w wire, _ ...direction) { w.cut() }),
+		on("a black hole", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(drop, dirs))) }),
+		on("a link held up", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(hold, dirs))) }),
+		on("messages lost", 4, func(w wire, dirs ...direction) { w.filter(messages(3, all(drop, dirs))) }),
+		on("a gate opened", 2, func(w wire, _ ...direction) { w.open() }),
+		{"a connection closed", 1, false, func(l *life) bool {
+			l.closed = true
+			l.line.close()
+			return true
+		}},
+		asks("an operator deletes", func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Delete(ctx, "e") }),
+		asks("an operator writes", func(ctx context.Context, kv jetstream.KeyValue) error {
+			_, err := kv.Put(ctx, "e", []byte("junk"))
+			return err
+		}),
+	}
+	if !a.sealed {
+		plagues = append(plagues, asks("an operator purges", func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, "e") }))
+	}
+	if !a.expires {
+		plagues = append(plagues, plague{"the server restarted", 3, false, func(*life) bool {
+			if a.current() == nil {
+				return false
+			}
+			a.stopServer()
+			s.later(s.between(0, 2*s.lease), func() {
+				if a.current() == nil {
+					a.startServer()
+				}
+			})
+			return true
+		}})
+	}
+	return plagues
+}
+
+// messages applies a rule to every nth message, and to nothing else: while a
+// client that shakes hands waits for an answer it holds a mutex, and a goroutine
+// that waits for a mutex stops the time of a bubble.
+func messages(nth int64, rule func(frame) verdict) func(frame) verdict {
+	var n atomic.Int64
+	return func(f frame) verdict {
+		if f.subject == "" || n.Add(1)%nth != 0 {
+			return pass
+		}
+		return rule(f)
+	}
+}
+
+// The same on a real server. What its goroutines do within one instant is in no
+// particular order, so a seed is not the same every time.
+func TestOnARealServerThePromisesOfASimulationHold(t *testing.T) {
+	sum := simulate(t, seeds(25), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
+		t.Helper()
+		bubble(t, func(w *world) {
+			s = newSimulation(w.T, seed, trace)
+			a := newArena(w, s)
+			s.ground = a
+			s.run(a.unknown())
+		})
+		return s
+	})
+	if *onlySeed == 0 && sum.elections < seeds(25) {
+		t.Errorf("only %d elections", sum.elections)
+	}
+}

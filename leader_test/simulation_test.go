@@ -1,0 +1,149 @@
+package leader_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+var (
+	simulations = flag.Int("simulations", 0, "how many seeds to simulate on the test kit; 0: some thousands")
+	onlySeed    = flag.Uint64("simulation", 0, "simulate this seed alone, and print what happens")
+)
+
+// seeds is how many to simulate by default, of which one part each is for a test.
+func seeds(part int) int {
+	n := *simulations
+	switch {
+	case n == 0 && raceDetector:
+		n = 500
+	case n == 0:
+		n = 2000
+	}
+	return max(1, n/part)
+}
+
+// course is one seed on one ground.
+type course func(t *testing.T, seed uint64, trace func(string)) *simulation
+
+// sum is what came of many seeds.
+type sum struct {
+	tally     map[string]int
+	elections int
+	slowest   float64 // the longest recovery, as a part of its bound
+}
+
+// simulate runs seeds, each by itself, and tells how to repeat those that failed.
+func simulate(t *testing.T, n int, run course) sum {
+	t.Helper()
+	all := sum{tally: make(map[string]int)}
+	if *onlySeed != 0 {
+		run(t, *onlySeed, func(line string) { t.Log(line) })
+		return all
+	}
+	t.Setenv("GODEBUG", "tracebacklabels=1,"+os.Getenv("GODEBUG")) // a panic on a candidate's goroutine shows the label
+	var before, after runtime.MemStats
+	goroutines := runtime.NumGoroutine()
+	again := ""
+	defer func() {
+		if t.Failed() && again != "" {
+			t.Logf("repeat it with: %s", again)
+		}
+	}()
+	for seed := range uint64(n) {
+		again = fmt.Sprintf("go test ./leader_test -run '^%s$' -simulation %d -v", t.Name(), seed+1)
+		var s *simulation
+		pprof.Do(t.Context(), pprof.Labels("again", again), func(context.Context) { s = run(t, seed+1, nil) })
+		for what, k := range s.tally {
+			all.tally[what] += k
+		}
+		all.elections += s.elections
+		all.slowest = max(all.slowest, s.slowest)
+		if seed == uint64(n/5) {
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+		}
+	}
+	again = ""
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if after.HeapAlloc > before.HeapAlloc+4<<20 {
+		t.Errorf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
+	}
+	if now := runtime.NumGoroutine(); now > goroutines {
+		t.Errorf("%d goroutines, %d before", now, goroutines)
+	}
+	t.Logf("%d elections in %d seeds; the slowest recovery took %.0f%% of its bound", all.elections, n, 100*all.slowest)
+	names := make([]string, 0, len(all.tally))
+	for what, k := range all.tally {
+		names = append(names, fmt.Sprintf("%8d %s", k, what))
+	}
+	slices.Sort(names)
+	for _, line := range names {
+		t.Log(line)
+	}
+	return all
+}
+
+// inMemory simulates on the test kit.
+func inMemory(amnesia bool) course {
+	return func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
+		t.Helper()
+		cryptotest.SetGlobalRandom(t, seed) // sessions
+		synctest.Test(t, func(t *testing.T) {
+			s = newSimulation(t, seed, trace)
+			s.amnesia = amnesia
+			m := newMemory(s)
+			s.ground = m
+			s.run(m.unknown())
+		})
+		return s
+	}
+}
+
+// "At any instant at most one leadership context per election is alive", "every
+// term has a fencing token greater than that of every earlier term", "cancelled
+// before the event that reports the loss is offered", "no write after Stop but
+// the release": whatever happens to the store, the network, the processes and
+// their clocks; and when it has ceased, somebody leads, and all agree on who.
+func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T) {
+	all := simulate(t, seeds(1), inMemory(false))
+	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
+}
+
+// A store that forgets takes away the promise of one leader, and no other: the
+// events of every candidate are well-formed, and in the end one leads.
+func TestWhenTheStoreHasForgottenOneLeadsInTheEnd(t *testing.T) {
+	subject(t, simulate(t, seeds(8), inMemory(true)))
+}
+
+// subject fails the test if the simulation has lost its subject: a fault of the
+// test kit that it does not inject, or too few elections.
+func subject(t *testing.T, all sum, except ...string) {
+	t.Helper()
+	if *onlySeed != 0 {
+		return
+	}
+	for _, of := range []any{(*leadertest.Link)(nil), (*leadertest.Store)(nil)} {
+		typ := reflect.TypeOf(of)
+		for i := range typ.NumMethod() {
+			name := typ.Elem().Name() + "." + typ.Method(i).Name
+			if all.tally[name] == 0 && !slices.Contains(except, typ.Method(i).Name) && !slices.Contains(harmless, typ.Method(i).Name) {
+				t.Errorf("%s was never called", name)
+			}
+		}
+	}
+}
+
+// harmless are the methods of links and stores that are no faults.
+var harmless = []string{"Clock", "Get", "Update", "Watch", "Settings", "Requests", "Link", "Entry", "Snapshot"}

@@ -1,0 +1,196 @@
+package mutation
+
+// The mutants, in the order of the protocol's rules. Each edit stands at one place
+// of one file.
+var mutants = []mutant{
+	{
+		name: "trust counted from the acknowledgement", file: "lease.go",
+		edits: []string{"rec: req.rec}, w, m.opAt, fx)", "rec: req.rec}, w, now, fx)"},
+	},
+	{
+		name: "trust of a late renewal counted from the reading", file: "lease.go",
+		edits: []string{"m.stored(now, s, w, b.at, fx)", "m.stored(now, s, w, now, fx)"},
+	},
+	{
+		name: "renew deadline not checked", file: "state.go",
+		edits: []string{"if m.state == StateLeader && !now.Before(m.good) {", "if m.state == StateLeader && m.good.IsZero() {"},
+	},
+	{
+		name: "fenced at the deadline but not on it", file: "state.go",
+		edits: []string{"if m.state == StateLeader && !now.Before(m.good) {", "if m.state == StateLeader && now.After(m.good) {"},
+	},
+	{
+		name: "no step-down on another's record", file: "key.go",
+		edits: []string{"		m.lose(ErrPreempted, fx)\n", ""},
+	},
+	{
+		name: "release before the context ends", file: "inputs.go",
+		edits: []string{"		m.depose(cause, fx)\n		return\n", "		return\n"},
+	},
+	{
+		name: "token from 1 on each term", file: "state.go",
+		edits: []string{"m.token = m.seen.rec.termToken(m.seen.revision)", "m.token = m.term"},
+	},
+	{
+		name: "least token not counted up by the winning write", file: "lease.go",
+		edits: []string{"return max(m.topToken, m.minToken) + 1", "return max(m.topToken, m.minToken)"},
+	},
+	{
+		name: "MinToken forgotten", file: "lease.go",
+		edits: []string{"return max(m.topToken, m.minToken) + 1", "return m.topToken + 1"},
+	},
+	{
+		name: "others' tokens not noted", file: "key.go",
+		edits: []string{"		m.topToken = max(m.topToken, s.rec.termToken(s.revision))\n	}\n}", "	}\n}"},
+	},
+	{
+		name: "waiter uses its own lease", file: "key.go",
+		edits: []string{"return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.times.lease)"},
+	},
+	{
+		name: "waiter waits three quarters of the lease", file: "key.go",
+		edits: []string{"return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.seen.rec.lease / 4 * 3)"},
+	},
+	{
+		name: "a foreign record is not waited for", file: "plan.go",
+		edits: []string{"if m.seen.held() || m.seen.what == whatForeign {", "if m.seen.held() {"},
+	},
+	{
+		name: "waiter takes over a marker without Pending", file: "lease.go",
+		edits: []string{"	case whatMarker:\n		ready = m.seenAt.Add(m.unknownLease())\n", "	case whatMarker:\n"},
+	},
+	{
+		name: "a marker is waited for as long as the own lease", file: "lease.go",
+		edits: []string{"	case whatMarker:\n		ready = m.seenAt.Add(m.unknownLease())\n", "	case whatMarker:\n		ready = m.seenAt.Add(m.times.lease)\n"},
+	},
+	{
+		name: "Pending ends by time alone", file: "state.go",
+		edits: []string{"	if m.draining && (m.drained", "	if m.state == StatePending && !now.Before(m.ready) {\n		m.becomeLeader(m.lastAt, fx)\n	}\n	if m.draining && (m.drained"},
+	},
+	{
+		name: "elected by a write sent before its time", file: "lease.go",
+		edits: []string{"s.rec.phase == phaseElect && !sent.Before(m.ready) && now.Before(good)", "!now.Before(m.ready) && now.Before(good)"},
+	},
+	{
+		name: "elected on a lease that is over", file: "lease.go",
+		edits: []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)"},
+	},
+	{
+		name: "a pending record with the own lease", file: "lease.go",
+		edits: []string{"		rec.lease = m.unknownLease()\n", ""},
+	},
+	{
+		name: "a pending candidate releases before its time", file: "plan.go",
+		edits: []string{"(given || silent || m.counter == 0", "(given || m.counter == 0"},
+	},
+	{
+		name: "an empty key of an ordinary bucket led at once", file: "lease.go",
+		edits: []string{
+			"		if !m.settings.Sealed {\n", "		if m.settings.MaxValue < 0 {\n",
+			"return w.win && w.cond == 0 && !m.settings.Sealed", "return false",
+		},
+	},
+	{
+		name: "an empty key of an ordinary bucket waited for since it was seen", file: "lease.go",
+		edits: []string{"return w.win && w.cond == 0 && !m.settings.Sealed", "return false"},
+	},
+	{
+		name: "an unknown write treated as failed", file: "inputs.go",
+		edits: []string{"m.look, m.beaten, m.stuck = true, false, true\n", "m.beaten, m.stuck = false, true\n"},
+	},
+	{
+		name: "a refusal treated as a loss", file: "lease.go",
+		edits: []string{"		if m.holds() {\n			m.look, m.urgent", "		if m.holds() {\n			m.learn(now, sight{revision: m.seen.revision, what: whatForeign}, fx)\n			m.look, m.urgent"},
+	},
+	{
+		name: "a refusal that names a loss is ignored", file: "lease.go",
+		edits: []string{"	case r.Named && r.Actual < req.revision:\n", "	case r.Named && r.Actual < req.revision && m.settings.MaxValue < 0:\n"},
+	},
+	{
+		name: "a late win ignored", file: "key.go",
+		edits: []string{"		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)", "		if m.state == StateCandidate {\n			m.seen, m.seenAt = s, now\n			m.seen.rec.session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)"},
+	},
+	{
+		name: "a release over another's record", file: "plan.go",
+		edits: []string{"} else if m.holds() {\n			a.add(reqWrite, now, soonest)", "} else if m.seen.held() {\n			a.add(reqWrite, now, soonest)"},
+	},
+	{
+		name: "a re-election keeps the old token", file: "state.go",
+		edits: []string{
+			"	m.token, m.elected, m.since = 0, 0, 0\n", "	m.elected, m.since = 0, 0\n",
+			"	m.token = m.seen.rec.termToken(m.seen.revision)\n", "	if m.token == 0 {\n		m.token = m.seen.rec.termToken(m.seen.revision)\n	}\n",
+		},
+	},
+	{
+		name: "a fenced leader leads again in the old term", file: "lease.go",
+		edits: []string{"			m.urgent = !m.draining // sent before", "			m.state = StateLeader\n			m.good = good\n			return\n			m.urgent = !m.draining // sent before"},
+	},
+	{
+		name: "an old write that replaced nothing taken for a renewal", file: "lease.go",
+		edits: []string{"	case m.filledGap(w), !w.win && m.state", "	case !w.win && m.state"},
+	},
+	{
+		name: "a renewal that turns up after the loss trusted", file: "lease.go",
+		edits: []string{"	case m.filledGap(w), !w.win && m.state == StateCandidate && m.leaving == staying:", "	case m.filledGap(w):"},
+	},
+	{
+		name: "a write whose counter is forgotten trusted at once", file: "lease.go",
+		edits: []string{"		w = write{win: true, ready: now.Add(m.unknownLease())}", "		w = write{win: true}"},
+	},
+	{
+		name: "a forgotten write gives a leader its lease", file: "lease.go",
+		edits: []string{"		w = write{} // gives no lease; renew first\n", "		b.at = now\n"},
+	},
+	{
+		name: "drain time without renewals", file: "plan.go",
+		edits: []string{"	case m.urgent:\n		return now\n", "	case m.draining:\n		return m.drainBy\n	case m.urgent:\n		return now\n"},
+	},
+	{
+		name: "released while draining", file: "plan.go",
+		edits: []string{"	case m.leaving != staying && !m.draining:\n		if m.look {", "	case m.leaving != staying:\n		if m.look {"},
+	},
+	{
+		name: "a stale read believed", file: "key.go",
+		edits: []string{"case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:", "case 0 < s.revision && s.revision <= m.gone:"},
+	},
+	{
+		name: "what was removed believed again", file: "key.go",
+		edits: []string{"case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:", "case s.revision < m.seen.revision:"},
+	},
+	{
+		name: "the longest lease seen not remembered", file: "key.go",
+		edits: []string{"		m.longest = max(m.longest, s.rec.lease)\n", ""},
+	},
+	{
+		name: "MaxLease not waited for", file: "key.go",
+		edits: []string{"return max(m.settings.MaxLease, m.settings.TTL, m.times.lease, m.longest)", "return max(m.settings.TTL, m.times.lease, m.longest)"},
+	},
+	{
+		name: "an intended release not dropped", file: "lease.go",
+		edits: []string{"			m.leaving = staying // it must not", "			ready = now // it must not"},
+	},
+	{
+		name: "who resigned takes the lease while the release is unknown", file: "plan.go",
+		edits: []string{"	case m.leaving == resigning && given:", "	case m.leaving == resigning:"},
+	},
+	{
+		name: "a strange revision in the feed deposes", file: "key.go",
+		edits: []string{"		m.urgent = m.urgent || !mine\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
+	},
+	{
+		name: "a release believed that is not the holder's", file: "key.go",
+		edits: []string{"	case m.dubious(now, s):\n		m.look = true\n", ""},
+	},
+	{
+		name: "a fenced leader writes without having read", file: "state.go",
+		edits: []string{"		m.look = true // somebody else may have the key: read before writing again\n", ""},
+	},
+	{
+		name: "batches counted as sent with their last write", file: "lease.go",
+		edits: []string{"		b.last = m.counter\n		return\n", "		b.last, b.at = m.counter, now\n		return\n"},
+	},
+	{
+		name: "own writes forgotten but the last", file: "lease.go",
+		edits: []string{"	copy(m.sent[1:], m.sent[:])\n", ""},
+	},
+}

@@ -1,0 +1,147 @@
+// Package mutation breaks the protocol on purpose, one rule at a time, and
+// requires that the proof finds out: what no check catches is either needed by
+// nobody, or not checked.
+package mutation
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var survey = flag.Bool("survey", false, "try every scenario and the simulation on every mutant, and report who catches it first")
+
+// mutant is the package with one bug.
+type mutant struct {
+	name    string
+	file    string
+	edits   []string // old and new text, alternating; each old text stands there once
+	caught  string   // the test, with its flags, that catches it
+	expects string   // what it says, as a regular expression
+}
+
+// copies are what a mutant is built from beside the package: the exploration and
+// the simulation. Without the tests that need a server it links in a second.
+var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises)_internal_test\.go$`)
+
+// overlay describes the mutant to the go command.
+func (m mutant) overlay(t *testing.T, leader, dir string) string {
+	t.Helper()
+	replace := map[string]string{}
+	tests, err := filepath.Glob(filepath.Join(leader, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		if !copies.MatchString(filepath.Base(test)) {
+			replace[test] = ""
+		}
+	}
+	original := filepath.Join(leader, m.file)
+	text, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutated := string(text)
+	for i := 0; i+1 < len(m.edits); i += 2 {
+		if n := strings.Count(mutated, m.edits[i]); n != 1 {
+			t.Fatalf("%q stands %d times in %s: the mutant is out of date", m.edits[i], n, m.file)
+		}
+		mutated = strings.Replace(mutated, m.edits[i], m.edits[i+1], 1)
+	}
+	replace[original] = filepath.Join(dir, m.file)
+	if err = os.WriteFile(replace[original], []byte(mutated), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	description, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err = os.WriteFile(overlay, description, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// build returns the mutant's test binary.
+func (m mutant) build(t *testing.T) string {
+	t.Helper()
+	leader, err := filepath.Abs("../leader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "mutant")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", m.overlay(t, leader, dir), "-o", binary, leader)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the mutant does not build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// run runs a check on the mutant, and returns what it says and whether it fails.
+func run(t *testing.T, binary, check string) (string, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	test := exec.CommandContext(ctx, binary, strings.Fields(check)...)
+	test.Dir = t.TempDir()
+	out, err := test.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s takes too long", check)
+	}
+	return string(out), err != nil
+}
+
+func TestEveryMutantIsCaught(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			binary := m.build(t)
+			if *survey {
+				m.survey(t, binary)
+				return
+			}
+			out, failed := run(t, binary, m.caught)
+			if !failed {
+				t.Fatalf("%s does not catch it", m.caught)
+			}
+			if !regexp.MustCompile(m.expects).MatchString(out) {
+				t.Fatalf("%s fails, but not with %q:\n%s", m.caught, m.expects, out)
+			}
+		})
+	}
+}
+
+// survey reports which checks catch the mutant, and how.
+func (m mutant) survey(t *testing.T, binary string) {
+	t.Helper()
+	checks := []string{"-test.run=TestWhatever -seeds=3000"}
+	scenarios, _ := run(t, binary, "-test.list=.* -test.run=XXX")
+	_ = scenarios
+	for _, s := range strings.Fields("sealed ordinary leases pending drain handover late writes tokens") {
+		checks = append(checks, "-test.run=TestExploration/^"+s+"$ -states=100000")
+	}
+	for _, check := range checks {
+		begin := time.Now()
+		out, failed := run(t, binary, check)
+		said := "nothing"
+		if failed {
+			said = "?"
+			for line := range strings.Lines(out) {
+				if _, after, ok := strings.Cut(line, "_internal_test.go:"); ok && !strings.Contains(line, "states and") {
+					said = strings.TrimSpace(after)
+				}
+			}
+		}
+		t.Logf("%-60s %6.1fs %.200s", check, time.Since(begin).Seconds(), said)
+	}
+}

@@ -1,0 +1,191 @@
+package torture_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// history is what all processes wrote about one election.
+type history struct {
+	lives []*life
+	// voids are when the store was made to forget what it had acknowledged:
+	// from just before until order was seen to be restored.
+	voids []void
+	// fence is how long a leader may believe in a lease after its last renewal.
+	fence time.Duration
+}
+
+type void struct {
+	from, to int64
+	how      string
+}
+
+// term is one leadership as its process saw it. It led at first, at last, and
+// (because a term that is over stays over) at every instant between.
+type term struct {
+	life        *life
+	token       uint64
+	first, last int64
+	free        int64 // the process is known not to have led this term before
+	over        int64 // when the loss was told, or the process seen dead; 0: neither
+	cause       string
+}
+
+func (t *term) String() string {
+	return fmt.Sprintf("%s with token %d from %s to %s", t.life.id, t.token, instant(t.first), instant(t.last))
+}
+
+func instant(ns int64) string { return fmt.Sprintf("%.6fs", time.Duration(ns).Seconds()) }
+
+// verdict is what the checker found.
+type verdict struct {
+	terms  []*term  // by first
+	broken []string // promises that were not kept
+	noted  []string // what was not promised, and happened, while the store's memory was destroyed
+	// closest is the shortest time between two terms: how sharp the look was.
+	closest time.Duration
+}
+
+func (v *verdict) breaks(format string, args ...any) {
+	v.broken = append(v.broken, fmt.Sprintf(format, args...))
+}
+
+// check reads all journals of an election and says which promises were broken.
+func check(h history) verdict {
+	v := verdict{closest: -1}
+	for _, l := range h.lives {
+		v.account(l, h.fence)
+	}
+	slices.SortFunc(v.terms, func(a, b *term) int { return cmp.Compare(a.first, b.first) })
+	v.order(h)
+	return v
+}
+
+// account pairs wins and losses of one process: one loss for each win, a win
+// only after the loss of the last, no claim outside, and nothing left open but
+// by a process that was killed, or that is still alive. A term does not outlive a
+// pause of its process that is longer than a fence.
+func (v *verdict) account(l *life, fence time.Duration) {
+	var open *term // won and not lost yet
+	var free int64
+	done := false
+	for i, e := range l.entries {
+		if i == 0 {
+			free = e.At
+		}
+		if done {
+			v.breaks("%s goes on after its end: %+v", l.id, e)
+		}
+		switch e.What {
+		case elected:
+			if open != nil {
+				v.breaks("%s was elected with token %d before it lost %d", l.id, e.Token, open.token)
+			}
+			open = &term{life: l, token: e.Token, free: free}
+		case leads:
+			if open == nil || open.token != e.Token {
+				v.breaks("%s claims token %d at %s, which is not its term", l.id, e.Token, instant(e.At))
+				open = &term{life: l, token: e.Token, free: free} // to be held against the others
+			}
+			if open.first == 0 {
+				open.first = e.From
+				v.terms = append(v.terms, open)
+			}
+			for _, p := range l.pauses {
+				if open.first < p.from && p.to < e.At && p.to-p.from > int64(fence) {
+					v.breaks("%s claims token %d after it was paused for %v", l.id, e.Token, time.Duration(p.to-p.from))
+				}
+			}
+			open.last, free = e.At, e.At
+		case revived:
+			v.breaks("%s: token %d was over and is good again at %s", l.id, e.Token, instant(e.At))
+		case fenced:
+			if open == nil || open.token != e.Token {
+				v.breaks("%s was fenced with token %d, which is not its term", l.id, e.Token)
+			}
+		case deposed:
+			if open == nil || open.token != e.Token {
+				v.breaks("%s lost token %d, which is not its term", l.id, e.Token)
+				continue
+			}
+			open.over, open.cause = e.At, e.Text
+			open = nil
+		case ended:
+			done = true
+			if open != nil {
+				v.breaks("%s ended without having lost token %d", l.id, open.token)
+			}
+		}
+	}
+	if open != nil {
+		open.over = l.killed
+	}
+}
+
+// order finds terms that overlap and tokens that do not rise. While the store's
+// memory is destroyed one leader is not promised; but who was overwritten finds
+// out within a fence, and tokens go on rising, because somebody remembers the last
+// (the driver sees to that).
+func (v *verdict) order(h history) {
+	var greatest *term
+	for i, t := range v.terms {
+		if greatest == nil || t.token > greatest.token {
+			greatest = t
+		} else {
+			v.breaks("tokens do not rise: %v, then %v", greatest, t)
+		}
+		for _, earlier := range v.terms[:i] {
+			if gap := time.Duration(t.first - earlier.last); gap > 0 {
+				if v.closest < 0 || gap < v.closest {
+					v.closest = gap
+				}
+				continue
+			}
+			from, to := t.first, min(t.last, earlier.last)
+			both := time.Duration(to - from)
+			how, in := h.during(from, to)
+			switch {
+			case !in:
+				v.breaks("two leaders for %v: %v, and %v", both, earlier, t)
+			case both > h.fence:
+				v.breaks("%s: who was overwritten did not find out for %v: %v, and %v", how, both, earlier, t)
+			default:
+				v.noted = append(v.noted, fmt.Sprintf("%s: two leaders for %v: %v, and %v", how, both, earlier, t))
+			}
+		}
+	}
+}
+
+// during is the void in which all of that time lies.
+func (h history) during(from, to int64) (string, bool) {
+	for _, d := range h.voids {
+		if d.from <= from && to <= d.to {
+			return d.how, true
+		}
+	}
+	return "", false
+}
+
+// leaderless is how long nobody led, each time that somebody led again between two
+// instants.
+func (v *verdict) leaderless(from, to int64) []time.Duration {
+	var gaps []time.Duration
+	var last int64 // the latest claim so far
+	for _, t := range v.terms {
+		if last != 0 && t.first > last && from < t.first && t.first <= to {
+			gaps = append(gaps, time.Duration(t.first-last))
+		}
+		last = max(last, t.last)
+	}
+	return gaps
+}
+
+// quantile of sorted durations, by the nearest rank.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}

@@ -1,0 +1,318 @@
+package torture_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// driver runs candidates on a cluster and breaks things. It follows the journals
+// to know whom to hit, and when it is calm again.
+type driver struct {
+	tb    testing.TB
+	c     *cluster
+	rng   *rand.Rand
+	start time.Time
+	spec  candidateSpec // what all candidates have in common
+	fence time.Duration
+
+	seats   []*seat
+	buckets []*bucket
+	steps   []step
+}
+
+// seat is a place for a candidate: processes come and go, their links stay.
+type seat struct {
+	name   string
+	links  []*link
+	number int // of processes so far
+	proc   *process
+	lives  map[*bucket]*life // of this process
+}
+
+// bucket is one election, and all that was written about it.
+type bucket struct {
+	cfg leader.BucketConfig
+	history
+}
+
+// step is a fault, from its injection until it was calm again.
+type step struct {
+	kind     string
+	from, to int64
+}
+
+func newDriver(tb testing.TB, c *cluster, rng *rand.Rand, spec candidateSpec, fence time.Duration, buckets ...leader.BucketConfig) *driver {
+	tb.Helper()
+	d := &driver{tb: tb, c: c, rng: rng, start: time.Now(), spec: spec, fence: fence}
+	for _, cfg := range buckets {
+		c.create(cfg)
+		d.buckets = append(d.buckets, &bucket{cfg: cfg, history: history{fence: fence}})
+	}
+	d.whole()
+	return d
+}
+
+func (d *driver) logf(format string, args ...any) {
+	d.tb.Helper()
+	d.tb.Logf("%9.3fs  %s", time.Since(d.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// seat makes a place with links to all servers and puts a candidate there. It
+// tries the servers in that order, or in a random one.
+func (d *driver) seat(order ...*node) *seat {
+	d.tb.Helper()
+	s := &seat{name: fmt.Sprintf("c%d", len(d.seats)+1)}
+	if len(order) == 0 {
+		order = slices.Clone(d.c.nodes)
+		d.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	for _, n := range order {
+		s.links = append(s.links, newLink(d.tb, n.name, n.address))
+	}
+	d.seats = append(d.seats, s)
+	d.run(s)
+	return s
+}
+
+// run starts a process in the seat.
+func (d *driver) run(s *seat) {
+	d.tb.Helper()
+	s.number++
+	spec := d.spec
+	spec.ID, spec.URLs = fmt.Sprintf("%s.%d", s.name, s.number), nil
+	spec.Journal, spec.MinToken = make(map[string]string), make(map[string]uint64)
+	for _, l := range s.links {
+		spec.URLs = append(spec.URLs, "nats://"+l.proxy.Listen)
+	}
+	s.lives = make(map[*bucket]*life)
+	for _, b := range d.buckets {
+		l := &life{id: spec.ID, path: filepath.Join(d.c.dir, spec.ID+"."+b.cfg.Name+".jsonl")}
+		spec.Journal[b.cfg.Name], s.lives[b] = l.path, l
+		b.lives = append(b.lives, l)
+		spec.MinToken[b.cfg.Name] = b.minToken(d.tb)
+	}
+	s.proc = start(d.tb, spec.ID, candidateEnv, string(encode(d.tb, spec)), filepath.Join(d.c.dir, spec.ID+".out"))
+}
+
+// minToken is what a candidate in the bucket has to be told. Tokens that are ahead
+// of the bucket's revisions, because it was made to forget some, are remembered by
+// its record and by living candidates. Where the record expires while all
+// candidates are dead, nobody remembers, unless whoever has seen the tokens tells.
+func (b *bucket) minToken(tb testing.TB) uint64 {
+	tb.Helper()
+	var seen uint64
+	if b.cfg.TTL > 0 && len(b.voids) > 0 {
+		for _, l := range b.lives {
+			l.follow(tb)
+			for _, e := range l.entries {
+				seen = max(seen, e.Token)
+			}
+		}
+	}
+	return seen
+}
+
+// kill ends the process of a seat at once.
+func (s *seat) kill() {
+	s.proc.kill()
+	for _, l := range s.lives {
+		l.killed = monotonic()
+	}
+}
+
+func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.stdin, line+"\n") }
+
+// finish waits for a process that was told to stop.
+func (d *driver) finish(s *seat) {
+	d.tb.Helper()
+	eventually(d.tb, s.proc.name+" has stopped", func() bool { return !s.proc.alive() })
+	if !s.proc.cmd.ProcessState.Success() {
+		d.tb.Fatalf("%s: %v", s.proc.name, s.proc.cmd.ProcessState)
+	}
+}
+
+// leading is the latest claim of the life, if it has claimed just now.
+func (l *life) leading(tb testing.TB) (entry, bool) {
+	tb.Helper()
+	l.follow(tb)
+	for _, e := range slices.Backward(l.entries) {
+		switch e.What {
+		case leads:
+			return e, monotonic()-e.At < int64(time.Second)
+		case elected, fenced, deposed, ended:
+			return entry{}, false
+		}
+	}
+	return entry{}, false
+}
+
+// knows is who leads, as the life has heard.
+func (l *life) knows() string {
+	for _, e := range slices.Backward(l.entries) {
+		if e.What == observed {
+			return e.ID
+		}
+	}
+	return ""
+}
+
+// server is what the candidate is connected to, nil if it is not.
+func (d *driver) server(s *seat) *node {
+	for _, l := range s.lives {
+		l.follow(d.tb)
+		for _, e := range slices.Backward(l.entries) {
+			if e.What == connected || e.What == disconnected {
+				return d.c.node(e.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// leader is who leads in the bucket and its latest claim, nil if nobody does, or
+// more than one.
+func (d *driver) leader(b *bucket) (found *seat, claim entry) {
+	d.tb.Helper()
+	for _, s := range d.seats {
+		if e, leads := s.lives[b].leading(d.tb); leads && s.proc.alive() {
+			if found != nil {
+				return nil, entry{}
+			}
+			found, claim = s, e
+		}
+	}
+	return found, claim
+}
+
+// victim leads in one of the buckets, or is anybody if nobody leads.
+func (d *driver) victim() *seat {
+	d.tb.Helper()
+	if s, _ := d.leader(d.buckets[d.rng.IntN(len(d.buckets))]); s != nil {
+		return s
+	}
+	return d.seats[d.rng.IntN(len(d.seats))]
+}
+
+func (d *driver) whole() {
+	d.tb.Helper()
+	for _, b := range d.buckets {
+		d.c.whole(b.cfg.Name)
+	}
+}
+
+// calm waits until the servers are whole, in every bucket exactly one candidate
+// leads and renews, and everybody knows it: so everybody has seen the latest token.
+func (d *driver) calm() {
+	d.tb.Helper()
+	d.whole()
+	for _, b := range d.buckets {
+		defer func() {
+			if d.tb.Failed() {
+				d.tell(b)
+			}
+		}()
+		eventually(d.tb, "one leads in "+b.cfg.Name+", and all know", func() bool {
+			s, claim := d.leader(b)
+			if s == nil || time.Duration(claim.Left) < d.fence/4*3 {
+				return false
+			}
+			for _, other := range d.seats {
+				if !other.proc.alive() {
+					d.tb.Fatalf("%s has died by itself: %v", other.proc.name, other.proc.cmd.ProcessState)
+				}
+				if other != s && other.lives[b].knows() != s.lives[b].id {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// tell prints what everybody wrote last.
+func (d *driver) tell(b *bucket) {
+	for _, s := range d.seats {
+		entries := s.lives[b].entries
+		for _, e := range entries[max(0, len(entries)-8):] {
+			d.tb.Logf("%s in %s: %+v", s.lives[b].id, b.cfg.Name, e)
+		}
+	}
+}
+
+// hold lets a fault last for a while.
+func (d *driver) hold(least, most time.Duration) {
+	time.Sleep(least + time.Duration(d.rng.Int64N(int64(most-least))))
+}
+
+// close stops all candidates in good order, so that every win has its loss.
+func (d *driver) close() {
+	d.tb.Helper()
+	for _, s := range d.seats {
+		s.tell("stop")
+	}
+	for _, s := range d.seats {
+		d.finish(s)
+	}
+}
+
+// judge reads all journals and fails the test if they break a promise.
+func (d *driver) judge() map[*bucket]verdict {
+	d.tb.Helper()
+	verdicts := make(map[*bucket]verdict)
+	for _, b := range d.buckets {
+		for _, l := range b.lives {
+			l.follow(d.tb)
+		}
+		v := check(b.history)
+		for _, broken := range v.broken {
+			d.tb.Errorf("%s: %s", b.cfg.Name, broken)
+		}
+		for _, noted := range v.noted {
+			d.tb.Logf("%s: not promised: %s", b.cfg.Name, noted)
+		}
+		d.tb.Logf("%s: %d processes, %d terms, the closest two %v apart", b.cfg.Name, len(b.lives), len(v.terms), v.closest)
+		linearizable(d.tb, b.history, v.terms, d.c.dir)
+		verdicts[b] = v
+	}
+	return verdicts
+}
+
+// table tells for each kind of fault how often it was injected, how often nobody
+// led, and for how long.
+func (d *driver) table(verdicts map[*bucket]verdict) {
+	d.tb.Helper()
+	type row struct {
+		times int
+		gaps  []time.Duration
+	}
+	rows := make(map[string]*row)
+	var kinds []string
+	for _, s := range d.steps {
+		r := rows[s.kind]
+		if r == nil {
+			r = &row{}
+			rows[s.kind] = r
+			kinds = append(kinds, s.kind)
+		}
+		r.times++
+		for _, v := range verdicts {
+			r.gaps = append(r.gaps, v.leaderless(s.from, s.to)...)
+		}
+	}
+	slices.Sort(kinds)
+	out := fmt.Sprintf("%-40s %5s %10s %9s %9s %9s\n", "nobody led, in "+fmt.Sprint(len(d.buckets))+" elections", "times", "leaderless", "median", "p99", "worst")
+	for _, k := range kinds {
+		r := rows[k]
+		slices.Sort(r.gaps)
+		out += fmt.Sprintf("%-40s %5d %10d %8.3fs %8.3fs %8.3fs\n", k, r.times, len(r.gaps),
+			quantile(r.gaps, 0.5).Seconds(), quantile(r.gaps, 0.99).Seconds(), quantile(r.gaps, 1).Seconds())
+	}
+	d.tb.Log("\n" + out)
+}

@@ -1,0 +1,118 @@
+package torture_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// what an entry of a journal tells.
+const (
+	began        = "began"        // the process stands in the election
+	connected    = "connected"    // Text: the name of the server
+	disconnected = "disconnected" // Text: why
+	observed     = "observed"     // ID leads with Token, or nobody does
+	faulted      = "faulted"      // Text: how
+	pending      = "pending"      // the key was won
+	elected      = "elected"      // a term with Token has begun
+	leads        = "leads"        // the term was good at From, and at At
+	revived      = "revived"      // a term that was over was good again, which must not be
+	fenced       = "fenced"       // Text: the cause
+	deposed      = "deposed"      // Text: the cause
+	ended        = "ended"        // the candidate has stopped, and nothing follows
+)
+
+// entry is one line of a candidate's journal. The instants are of the machine's
+// monotonic clock, which is the same for all processes.
+type entry struct {
+	At    int64  `json:"at"`
+	What  string `json:"what"`
+	Token uint64 `json:"token,omitempty"`
+	From  int64  `json:"from,omitempty"`
+	Left  int64  `json:"left,omitempty"` // at At, until the lease would have run out
+	ID    string `json:"id,omitempty"`
+	Text  string `json:"text,omitempty"`
+}
+
+// journal is a file to which a process appends. Every line is one write, so that
+// a process that is killed leaves whole lines.
+type journal struct {
+	mu sync.Mutex
+	f  *os.File
+}
+
+func openJournal(path string) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return &journal{f: f}, err
+}
+
+// write ends the process if it fails: a journal with a hole proves nothing.
+func (j *journal) write(e entry) {
+	line, err := json.Marshal(e)
+	if err == nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		_, err = j.f.Write(append(line, '\n'))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "journal:", err)
+		os.Exit(3)
+	}
+}
+
+// life is one process in one election, from its start to its end.
+type life struct {
+	id      string
+	pauses  []pause
+	killed  int64 // when it was seen dead that was killed, 0 otherwise
+	entries []entry
+
+	path string
+	read int64 // bytes of the file that are in entries
+}
+
+// pause is when a process certainly did nothing.
+type pause struct{ from, to int64 }
+
+// follow takes what was written since.
+func (l *life) follow(tb testing.TB) {
+	tb.Helper()
+	f, err := os.Open(l.path)
+	if os.IsNotExist(err) {
+		return // the process has not come that far
+	}
+	ok(tb, err)
+	defer func() { _ = f.Close() }()
+	_, err = f.Seek(l.read, 0)
+	ok(tb, err)
+	for r := bufio.NewReader(f); ; {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return // the rest of the line is not there yet
+		}
+		l.read += int64(len(line))
+		var e entry
+		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
+			tb.Fatalf("%s: %q: %v", l.path, line, err)
+		}
+		l.entries = append(l.entries, e)
+	}
+}
+
+func ok(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func encode(tb testing.TB, v any) []byte {
+	tb.Helper()
+	b, err := json.Marshal(v)
+	ok(tb, err)
+	return b
+}

@@ -1,0 +1,81 @@
+package torture_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// link is the way of one candidate, or of one server, to one server: a proxy that
+// does harm. It has one toxic in each direction at most.
+type link struct {
+	tb     testing.TB
+	server string // where it leads to
+	proxy  *toxiproxy.Proxy
+}
+
+func newLink(tb testing.TB, server, address string) *link {
+	tb.Helper()
+	l := &link{tb: tb, server: server}
+	l.open(freePort(tb), address)
+	tb.Cleanup(func() { l.proxy.Stop() })
+	return l
+}
+
+func (l *link) open(listen, address string) {
+	l.tb.Helper()
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	l.proxy = toxiproxy.NewProxy(api, l.server, listen, address)
+	ok(l.tb, l.proxy.Start())
+}
+
+// cut breaks the connections and refuses others.
+func (l *link) cut() { l.proxy.Stop() }
+
+// heal makes a new proxy in the place of the old, whose connections break: a
+// stream cannot go on after a hole. (Toxics are not removed one by one, because
+// Toxiproxy waits for ever for one that has closed its connection.)
+func (l *link) heal() {
+	l.tb.Helper()
+	l.proxy.Stop()
+	l.open(l.proxy.Listen, l.proxy.Upstream)
+}
+
+const (
+	toServer = "upstream"
+	otherWay = "downstream"
+)
+
+// swallow takes everything and delivers nothing, while connections stay open and
+// new ones are accepted.
+func (l *link) swallow(directions ...string) {
+	for _, d := range directions {
+		l.toxic("timeout", d, `"timeout": 0`)
+	}
+}
+
+// slow delays everything.
+func (l *link) slow(rng *rand.Rand) {
+	latency := 100 + rng.IntN(400)
+	for _, d := range []string{toServer, otherWay} {
+		l.toxic("latency", d, fmt.Sprintf(`"latency": %d, "jitter": %d`, latency, latency/2))
+	}
+}
+
+// lose is what loss of packets looks like to those who use TCP: it stalls, and
+// then the connection breaks in the midst of something, again and again.
+func (l *link) lose(rng *rand.Rand) {
+	l.toxic("latency", toServer, fmt.Sprintf(`"latency": %d, "jitter": %d`, 200, 200))
+	l.toxic("limit_data", otherWay, fmt.Sprintf(`"bytes": %d`, 1000+rng.IntN(6000)))
+}
+
+func (l *link) toxic(kind, direction, attributes string) {
+	l.tb.Helper()
+	_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(
+		`{"type": %q, "stream": %q, "attributes": {%s}}`, kind, direction, attributes)))
+	ok(l.tb, err)
+}

@@ -1,0 +1,141 @@
+package torture_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The lock as a sequential object, for Porcupine. Its state is who holds it and
+// the greatest token ever given out; each operation can take effect at one
+// instant between its call and its return:
+//
+//	acquire(id, token)  nobody holds it, and the token is greater than all before.
+//	                    Called when the process last knew that it did not lead,
+//	                    returned with its first claim.
+//	holds(id, token)    a claim: that process holds it with that token
+//	release(id, token)  called with the last claim; returned when the process was
+//	                    told of its loss, or was seen dead
+//	seen(token)         somebody else saw the term in the bucket: it has been acquired
+//
+// The last is what the checker of intervals does not look at: it orders terms by
+// what others saw of them, before the winner itself knew.
+type lockOp struct {
+	kind  string
+	id    string
+	token uint64
+}
+
+type lockState struct {
+	holder string // empty: nobody
+	token  uint64 // the greatest so far
+}
+
+func lockModel(initial lockState) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return initial },
+		Step: func(state, input, _ any) (bool, any) {
+			s, _ := state.(lockState)
+			op, _ := input.(lockOp)
+			held := s == lockState{op.id, op.token}
+			switch op.kind {
+			case "acquire":
+				return s.holder == "" && op.token > s.token, lockState{op.id, op.token}
+			case "holds":
+				return held, s
+			case "release":
+				return held, lockState{"", s.token}
+			default: // seen
+				return op.token <= s.token, s
+			}
+		},
+		DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+		DescribeState:     func(state any) string { return fmt.Sprint(state) },
+	}
+}
+
+// lockStretch is a history from one instant to another, through which the lock
+// keeps its memory.
+type lockStretch struct {
+	initial lockState
+	ops     []porcupine.Operation
+}
+
+// stretches cuts the history where the store was made to forget: there the lock
+// is not one.
+func stretches(h history, terms []*term) []lockStretch {
+	var all []lockStretch
+	var from int64
+	for _, d := range h.voids {
+		all = append(all, stretch(h, terms, from, d.from))
+		from = d.to
+	}
+	return append(all, stretch(h, terms, from, forever))
+}
+
+const forever = 1 << 62
+
+func stretch(h history, terms []*term, from, to int64) lockStretch {
+	var s lockStretch
+	clients := make(map[string]int)
+	for i, l := range h.lives {
+		clients[l.id] = i
+	}
+	given := make(map[uint64]bool)
+	add := func(kind string, t *term, call, ret int64) {
+		s.ops = append(s.ops, porcupine.Operation{
+			ClientId: clients[t.life.id], Input: lockOp{kind, t.life.id, t.token}, Call: call, Return: ret,
+		})
+	}
+	for _, t := range terms {
+		if t.last < from || t.first > to {
+			continue
+		}
+		given[t.token] = true
+		if t.first < from {
+			s.initial = lockState{t.life.id, t.token}
+		} else {
+			add("acquire", t, max(from, t.free), t.first)
+		}
+		first, last := max(from, t.first), min(to, t.last)
+		for _, at := range []int64{first, first + (last-first)/2, last} {
+			add("holds", t, at, at)
+		}
+		switch {
+		case t.last > to:
+		case t.over == 0: // at any time from then on
+			add("release", t, t.last, forever)
+		default:
+			add("release", t, t.last, t.over)
+		}
+	}
+	for _, l := range h.lives {
+		for _, e := range l.entries {
+			if e.What == observed && given[e.Token] && from <= e.At && e.At <= to {
+				add("seen", &term{life: l, token: e.Token}, e.At, e.At)
+			}
+		}
+	}
+	return s
+}
+
+// linearizable fails the test unless there is an order of all operations, each at
+// an instant between its call and its return, that a lock with tokens allows.
+func linearizable(tb testing.TB, h history, terms []*term, dir string) {
+	tb.Helper()
+	for i, s := range stretches(h, terms) {
+		start := time.Now()
+		result, info := porcupine.CheckOperationsVerbose(lockModel(s.initial), s.ops, 5*time.Minute)
+		tb.Logf("porcupine: stretch %d: %d operations: %s in %v", i, len(s.ops), result, time.Since(start).Round(time.Millisecond))
+		if result == porcupine.Ok {
+			continue
+		}
+		tb.Errorf("the history of the lock is not known to be linearizable: %s", result)
+		if path := filepath.Join(dir, fmt.Sprintf("porcupine%d.html", i)); porcupine.VisualizePath(lockModel(s.initial), info, path) == nil {
+			tb.Logf("see %s", path)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+// Package torture_test runs elections between processes on servers that are
+// processes, breaks what can break, and judges what the candidates wrote down.
+//
+// A run is repeated with its -seed: the same faults in the same order, though not
+// with the same interleaving. An hour of it:
+//
+//	go test ./torture -run Torture -v -duration 1h -timeout 2h
+package torture_test
+
+import (
+	"flag"
+	"time"
+)
+
+var (
+	duration = flag.Duration("duration", 60*time.Second, "how long faults are injected")
+	ping     = flag.Duration("ping", time.Second, "nats.PingInterval of the candidates at default settings")
+	seed     = flag.Uint64("seed", 0, "of the plan of faults; 0 is a new one")
+)

@@ -1,0 +1,85 @@
+package torture_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever breaks, and whenever: intervals are disjoint, tokens rise, there is one
+// loss for each win, and somebody leads again.
+func TestTortureKeepsThePromises(t *testing.T) {
+	t.Parallel()
+	n := *seed
+	if n == 0 {
+		n = rand.Uint64()
+	}
+	t.Logf("again with: go test ./torture -run %s -v -duration %v -seed %d", t.Name(), *duration, n)
+	const lease = 2 * time.Second
+	d := newDriver(t, startCluster(t, 3), rand.New(rand.NewPCG(n, 0)),
+		candidateSpec{Lease: lease, Ping: time.Second}, lease*8/10, sealed(lease), expiring(lease))
+	for range 4 {
+		d.seat()
+	}
+	defer func() { // also when the test ends early: what was written until then is judged
+		d.table(d.judge())
+	}()
+	d.calm()
+	d.torture(*duration)
+	d.close()
+}
+
+// torture goes through all faults in a random order, again and again. The plan
+// follows from the seed alone.
+func (d *driver) torture(duration time.Duration) {
+	d.tb.Helper()
+	plan := d.rng
+	var bag []fault
+	for end := time.Now().Add(duration); time.Now().Before(end); {
+		d.rng = rand.New(rand.NewPCG(plan.Uint64(), 0)) // what a fault draws does not change the plan
+		if len(bag) == 0 {
+			bag = slices.Concat(d.faults(), d.oblivions())
+			plan.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
+			var kinds []string
+			for _, f := range bag {
+				kinds = append(kinds, f.kind)
+			}
+			d.logf("the plan: %s", strings.Join(kinds, "; "))
+		}
+		now := bag[:1]
+		if two := plan.IntN(3) == 0; two && len(bag) > 1 && bag[0].class != bag[1].class && bag[0].class != "store" && bag[1].class != "store" {
+			now = bag[:2]
+		}
+		bag = bag[len(now):]
+		d.step(now)
+	}
+}
+
+// step injects one fault, or two at once, and waits until it is calm again.
+func (d *driver) step(faults []fault) {
+	d.tb.Helper()
+	s := step{kind: faults[0].kind, from: monotonic()}
+	if len(faults) > 1 {
+		s.kind = "two at once"
+		d.logf("%s, and %s", faults[0].kind, faults[1].kind)
+	} else {
+		d.logf("%s", s.kind)
+	}
+	var undo []func()
+	for _, f := range faults {
+		if u := f.inject(d); u != nil {
+			undo = append(undo, u)
+		}
+		if f.most > 0 {
+			d.hold(f.least, f.most)
+		}
+	}
+	for _, u := range undo {
+		u()
+	}
+	d.calm()
+	s.to = monotonic()
+	d.steps = append(d.steps, s)
+}

@@ -11,7 +11,7 @@ import (
 
 var (
 	exploreStates = flag.Int("states", 0, "explore up to so many states of each scenario")
-	exploreTrace  = flag.String("trace", "", "replay these actions")
+	exploreTrace  = flag.String("replay", "", "replay these actions")
 )
 
 // packed is a situation, by the numbers of its parts.
@@ -90,7 +90,7 @@ func (sc *scenario) explore(most int) *exploration {
 		scenario: sc, parties: newTable[party](), rests: newTable[surroundings](),
 		seen: make(map[packed]struct{}), recover: make(map[packed]uint8),
 	}
-	w := sc.start()
+	w := sc.start(nil)
 	e.add(w, 0, action{})
 	var from situation
 	var actions []action
@@ -247,8 +247,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 
 // retell applies a trace and tells it in words.
 func (sc *scenario) retell(trace []action, say func(format string, args ...any)) *worldOf {
-	w := sc.start()
-	w.say = say
+	w := sc.start(say)
 	for _, a := range trace {
 		w.apply(a)
 		if w.broken != "" {
@@ -274,6 +273,16 @@ func TestExploration(t *testing.T) {
 			most := 300_000
 			if *exploreStates > 0 {
 				most = *exploreStates
+			}
+			if *exploreTrace != "" {
+				trace, err := parseTrace(*exploreTrace)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w := sc.retell(trace, t.Logf); w.broken != "" {
+					t.Error(w.broken)
+				}
+				return
 			}
 			begin := time.Now()
 			e := sc.explore(most)

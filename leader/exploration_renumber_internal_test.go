@@ -47,7 +47,7 @@ func (sc *scenario) horizon() time.Duration {
 func (w *worldOf) forgetGhosts() {
 	for g := range w.ghosts {
 		cond := w.ghosts[g].cond
-		back := w.left[rollBack] > 0
+		back := w.void
 		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0)
 		if cond != w.current.revision && !empty && !back {
 			w.ghosts[g] = ghost{}
@@ -124,7 +124,7 @@ func (p *party) forgetInstants() {
 // that stops asks what it was.
 func (w *worldOf) forgetBatches(m *machine) {
 	known := max(m.seen.revision, m.gone)
-	if w.left[rollBack] > 0 {
+	if w.void {
 		known = 0
 	}
 	alive := func(b batch) bool {
@@ -139,7 +139,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 	for i := range m.sent {
 		b := &m.sent[i]
 		lives := alive(*b)
-		repeats := i == 0 && (b.cond == m.seen.revision || w.left[rollBack] > 0)
+		repeats := i == 0 && (b.cond == m.seen.revision || w.void)
 		if b.cond != 0 && !repeats {
 			b.cond = gone
 		}
@@ -252,6 +252,7 @@ const above = 1 << 40
 // ranks maps numbers to their ranks. 0 stays 0.
 type ranks struct {
 	n   int
+	gap uint64 // numbers stay apart up to this; 0: by one
 	was [64]uint64
 	is  [64]uint64
 }
@@ -268,8 +269,10 @@ func (r *ranks) sort() {
 	slices.Sort(r.was[:r.n])
 	for i, v := range r.was[:r.n] {
 		switch {
+		case v < above && i == 0:
+			r.is[i] = min(v, max(r.gap, 1))
 		case v < above:
-			r.is[i] = uint64(i) + 1
+			r.is[i] = r.is[i-1] + min(v-r.was[i-1], max(r.gap, 1))
 		case i == 0 || r.was[i-1] < above:
 			r.is[i] = above
 		default:
@@ -298,7 +301,7 @@ func (w *worldOf) renumberCounters() {
 				shown = shown || w.parties[j].told[n].revision == s.revision
 			}
 		}
-		if !shown && w.left[rollBack] == 0 {
+		if !shown && !w.void {
 			s.rec.counter = 0
 		}
 	}
@@ -339,7 +342,7 @@ func (w *worldOf) rankCounters(session string, m *machine) bool {
 // renumberRevisions: revisions and tokens are compared with one another, by their
 // order alone.
 func (w *worldOf) renumberRevisions() {
-	if w.left[rollBack] == 0 {
+	if !w.void {
 		// The next revision is greater than all, and so is the token that comes with
 		// it: only tokens beyond the revisions are remembered for anything.
 		w.eachToken(func(v *uint64) {
@@ -360,6 +363,9 @@ func (w *worldOf) renumberRevisions() {
 		w.eachRevision(visit)
 	}
 	each(func(v *uint64) { r.add(*v) })
+	if w.void {
+		r.gap = 4 // a store that went back reaches the old numbers one after the other
+	}
 	r.sort()
 	each(func(v *uint64) { *v = r.of(*v) })
 }

@@ -1,6 +1,9 @@
 package leader
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ticks are the times of a candidate, in ticks. The margin between the renew
 // deadline and the lease is what clocks may deviate by: one tick.
@@ -32,26 +35,38 @@ var (
 	roomy    = Settings{Sealed: true, MaxLease: 5 * tick}
 	expiring = Settings{TTL: 4 * tick}
 	equal    = []durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
+	unequal  = []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}
 )
+
+// aLeads begins where A leads and B knows it.
+const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
 
 // The promises hold in these, whatever happens. Those with one fault are explored
 // to the end, in every run.
 var scenarios = []*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
-	{name: "leases", settings: roomy, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
+	{name: "leases", settings: roomy, times: unequal, limits: upTo(1, promised...), total: 1},
 	{name: "pending", settings: tight, times: []durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "drain", settings: tight, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "handover", settings: tight, drains: true, times: []durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 3)}, limits: upTo(2, resign, stop, release)},
 	{name: "late", settings: tight, times: equal, limits: upTo(2, late), total: 2},
 	{name: "writes", settings: expiring, times: equal, limits: upTo(2, loseReply, applyLate, remove, purge), total: 2},
-	{name: "deleted", settings: roomy, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, remove, freeze, cutOff, loseFeed, restart, crash), total: 3},
+	{name: "tidy", settings: tight, tidy: true, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, late), total: 3},
 	{name: "purged", settings: expiring, times: equal, limits: upTo(2, purge, applyLate, giveUpEarly, readPast), total: 4},
-	{name: "frozen", settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply), total: 3},
-	{name: "leaving", settings: tight, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, applyLate, freeze), total: 3},
+	{name: "frozen", settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply), total: 3, from: aLeads},
+	{name: "leaving", settings: tight, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, applyLate, freeze), total: 3, from: aLeads},
 	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
-	{name: "seen", settings: Settings{}, times: []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, remove, freeze, cutOff), total: 3,
-		from: "A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"},
+	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
+	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
+	{name: "deleted, lease seen", settings: Settings{}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: aLeads + " remove A.freeze B.hear"},
+	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
+	{name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
+		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear B.arrive B.deliver B.arrive B.crash B.boot"},
+	// A's first write is on its way while B comes to lead.
+	{name: "gap", settings: expiring, times: equal, limits: upTo(2, purge, cutOff, readPast), total: 3,
+		from: "tick.1 A.arrive A.deliver A.cut B.arrive B.deliver B.arrive B.deliver" + strings.Repeat(" tick B.wake B.arrive B.deliver", 4)},
+	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
 }

@@ -123,6 +123,8 @@ type scenario struct {
 	total    uint8
 	from     string // the actions before the exploration begins
 	skew     int8   // by how many ticks more than one the clocks may deviate over any time
+	void     bool   // the store may forget: nothing is promised but that somebody leads in the end
+	tidy     bool   // nothing keeps a candidate from releasing what it holds
 	drains   bool   // nothing goes wrong, so nobody may lead while another drains
 	named    bool   // refusals always name the revision: the bucket has one replica
 }
@@ -215,29 +217,33 @@ func (w *worldOf) spend(k limited) {
 }
 
 // start is a world in which all candidates have just been started.
-func (sc *scenario) start() *worldOf {
-	w := &worldOf{scenario: sc}
+func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
+	w := &worldOf{scenario: sc, say: say}
 	w.budget = unlimited
-	if sc.total > 0 {
-		w.budget = sc.total
-	}
-	for k, n := range sc.limits {
-		w.left[k] = n
-	}
 	w.current = sight{what: whatNothing}
 	for i := range sc.times {
 		w.parties[i].m.minToken = sc.minToken
 		w.boot(i)
 	}
-	w.renumber()
 	before, err := parseTrace(sc.from)
 	if err != nil {
 		panic(err)
 	}
 	for _, a := range before {
+		for k := range w.left {
+			w.left[k] = unlimited
+		}
 		w.apply(a)
 		w.renumber()
 	}
+	w.left = [maxKinds]uint8{}
+	for k, n := range sc.limits {
+		w.left[k] = n
+	}
+	if sc.total > 0 {
+		w.budget = sc.total
+	}
+	w.renumber()
 	return w
 }
 
@@ -246,7 +252,7 @@ func (sc *scenario) start() *worldOf {
 func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
-	*p = party{up: true, now: p.now, m: machine{
+	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
 		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken},
 		state:  StateCandidate, look: true,
 	}}
@@ -279,11 +285,11 @@ func (w *worldOf) step(i int, in input) {
 	for _, n := range fx.notes {
 		switch {
 		case n.event == noteElected:
-			if n.token <= w.top {
+			if n.token <= w.top && !w.void {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
 			}
 			w.top = n.token
-		case n.event == noteDeposed && !p.robbed && (n.err == ErrPreempted || n.err == ErrDeleted):
+		case n.event == noteDeposed && !p.robbed && !w.void && (n.err == ErrPreempted || n.err == ErrDeleted):
 			w.fail("%s gave up a key that was its own: %v", p.m.session, n.err)
 		}
 	}
@@ -291,7 +297,7 @@ func (w *worldOf) step(i int, in input) {
 		if o := &w.parties[j]; w.drains && j != i && p.leads() && o.up && o.m.draining && o.now.Before(o.m.drainBy) {
 			w.fail("%s leads while %s drains", p.m.session, o.m.session)
 		}
-		if j != i && p.leads() && w.parties[j].leads() {
+		if j != i && p.leads() && w.parties[j].leads() && !w.void {
 			w.fail("two leaders: %s and %s", p.m.session, w.parties[j].m.session)
 		}
 	}
@@ -305,6 +311,9 @@ func (w *worldOf) step(i int, in input) {
 	case reqNone:
 	}
 	if fx.done {
+		if w.tidy && p.m.state == StateCandidate && w.current.held() && w.current.rec.session == p.m.session && w.current.rec.phase != phasePending && p.now.Before(p.m.futile()) {
+			w.fail("%s ended and left its record behind", p.m.session)
+		}
 		w.down(i, true)
 	}
 }
@@ -392,7 +401,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 	}
 	switch rec.phase {
 	case phaseLeading, phaseReleased:
-		if c := w.current; !c.held() || c.rec.session != rec.session {
+		if c := w.current; (!c.held() || c.rec.session != rec.session) && !w.void {
 			w.fail("%s wrote %s over %s", rec.session, phaseNames[rec.phase], describe(c))
 		}
 	case phaseElect, phasePending:
@@ -402,7 +411,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 	// A leader holds the key, or its lease is still good for it: nobody writes
 	// what elects, or leads, while another leads. Where the key is emptied without
 	// a trace, an old write may; whoever sent it waits when it learns.
-	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.Sealed) {
+	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.Sealed) && !w.void {
 		for j := range w.parties {
 			if p := &w.parties[j]; p.leads() && p.m.session != rec.session {
 				w.fail("%s wrote %s while %s leads", rec.session, phaseNames[rec.phase], p.m.session)

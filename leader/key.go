@@ -140,7 +140,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		// Late, or from a replica that lags. Whoever holds the key asks the
 		// stream's leader by renewing; a candidate whose write was refused
 		// without a revision asks it for the settings.
-		m.look = m.leaving != staying // nothing was learnt, and a late win would stay behind
+		m.look = m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
 		m.urgent = m.urgent || m.holds()
 		m.settled = m.settled && m.fails == 0
 		m.pace(now, in.dice)

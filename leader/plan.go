@@ -141,18 +141,19 @@ func (m *machine) leave(now time.Time, fx *effects) {
 	// A pending candidate releases nothing, so it need not find out whether its
 	// last write has arrived.
 	silent := (m.holds() || m.sent[0].phase == phasePending) && now.Before(later(m.ready, m.sent[0].ready))
-	given := m.op.kind == reqNone && !m.look && !m.holds()
+	over := !now.Before(m.futile())
+	given := m.op.kind == reqNone && !m.holds() && (!m.look || over)
 	switch {
 	case m.leaving == resigning && given:
 		m.leaving = staying
 		m.away = now.Add(m.times.lease)
-	case m.leaving == stopping && (given || silent || m.counter == 0 || !now.Before(m.futile())):
+	case m.leaving == stopping && (given || silent || m.counter == 0 || over):
 		m.quit(now, fx)
 	}
 }
 
-// futile is when a stopping candidate has nothing to gain any more: whatever it
-// wrote last no longer keeps anybody out.
+// futile is when a candidate that leaves has nothing to gain any more by looking
+// for its writes: whatever it wrote last no longer keeps anybody out.
 func (m *machine) futile() time.Time { return m.lastAt.Add(m.lastFor) }
 
 // send sends a request.
@@ -224,6 +225,6 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	at(m.drainBy, m.draining)
 	at(m.opBy, m.op.kind != reqNone && !m.opLate)
 	at(m.lapse(), m.shown.what != whatNothing && !m.holds() && m.seen.what != whatUnseen)
-	at(m.futile(), m.leaving == stopping && !m.draining)
+	at(m.futile(), m.leaving != staying && !m.draining)
 	return wake
 }

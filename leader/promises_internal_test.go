@@ -14,6 +14,7 @@ type promises struct {
 	open    bool // a term is not deposed
 	alive   bool // its context lives
 	stopped bool // told to stop
+	void    bool // the store may have forgotten what it told before
 }
 
 // keep returns what a step broke, or nothing. known is the revision that the
@@ -28,6 +29,12 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 	switch {
 	case p.alive != (m.state == StateLeader), p.open && m.state != StateLeader && m.state != StateFenced:
 		return fmt.Sprintf("it is %v with its context alive: %v, its term open: %v", m.state, p.alive, p.open)
+	case m.state != StateCandidate && !m.holds() && !fx.done:
+		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.seen))
+	case m.state == StateCandidate && m.holds() && m.leaving == staying && !fx.done:
+		return "it holds the key and is but a candidate"
+	case !p.void && in.kind == inRead && in.err == nil && in.sight.rec.session == m.session && in.sight.held() && m.seen.revision == in.sight.revision && m.seen.rec.session != m.session:
+		return "it does not recognise its own record"
 	case fx.done && p.open:
 		return "it ended with an open term"
 	case !fx.wake.IsZero() && !fx.wake.After(now):
@@ -63,8 +70,8 @@ func (p *promises) keepEvents(m *machine, fx effects) string {
 			}
 			p.pending = true
 		case noteElected:
-			if n.token < m.seen.revision {
-				return fmt.Sprintf("its token %d is less than the revision that elected it", n.token)
+			if n.token < m.seen.revision || n.token <= m.minToken {
+				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
 			if !p.pending || p.open {
 				return "Elected without Pending, or in an open term"

@@ -193,7 +193,7 @@ func (m *memory) processes() []plague {
 		{"a process stopped", 6, false, func(l *life) bool {
 			m.sleep(l)
 			d := m.s.between(0, 3*m.s.lease)
-			if l.leads() && m.s.chance(2) { // about as long as the lease is good
+			if m.s.witnessed && l.isLeading() && m.s.chance(2) { // about as long as the lease is good
 				d = max(0, l.good.Sub(l.clock.Now())+m.s.between(-l.cfg.LeaseDuration/6, l.cfg.LeaseDuration/6))
 			}
 			m.s.later(d, func() { m.wake(l) })

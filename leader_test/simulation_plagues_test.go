@@ -19,22 +19,23 @@ func (s *simulation) deeds() []plague {
 			if s.chance(3) {
 				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
 			}
-			leads := l.leads()
+			leads := l.isLeading()
 			s.call(l.name+": Resign", func() error { defer cancel(); return l.Resign(ctx) })
 			return leads
 		}},
 		{"Candidate.Proclaim", 2, false, func(l *life) bool {
 			value := []byte(fmt.Sprint(s.now()))
-			leads := l.leads()
+			leads := l.isLeading()
 			s.call(l.name+": Proclaim", func() error { return l.Proclaim(context.Background(), value) })
 			return leads
 		}},
 		{"Term.Release", 2, false, func(l *life) bool {
-			if l.term == nil {
+			term, open := l.current()
+			if term == nil {
 				return false
 			}
-			s.call(l.name+": Release", func() error { l.term.Release(); return nil })
-			return l.open
+			s.call(l.name+": Release", func() error { term.Release(); return nil })
+			return open
 		}},
 		{"a slow reader", 2, false, func(l *life) bool {
 			l.deaf = s.now() + s.between(0, 10*s.lease)

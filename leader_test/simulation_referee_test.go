@@ -87,8 +87,22 @@ func (s *simulation) elected(l *life) {
 	s.alone()
 }
 
+// isLeading is leads for the driver.
+func (l *life) isLeading() bool {
+	l.sim.mu.Lock()
+	defer l.sim.mu.Unlock()
+	return l.leads()
+}
+
+// current is the newest term, and whether Deposed was not offered yet.
+func (l *life) current() (term *leader.Term, open bool) {
+	l.sim.mu.Lock()
+	defer l.sim.mu.Unlock()
+	return l.term, l.open
+}
+
 // leads asks the term itself, as the application does. A term that is over stays
-// over.
+// over. The lock is held.
 func (l *life) leads() bool {
 	switch {
 	case l.term == nil:

@@ -26,7 +26,7 @@ func seeds(part int) int {
 	n := *simulations
 	switch {
 	case n == 0 && raceDetector:
-		n = 500
+		n = 400
 	case n == 0:
 		n = 2000
 	}
@@ -38,6 +38,7 @@ type course func(t *testing.T, seed uint64, trace func(string)) *simulation
 
 // sum is what came of many seeds.
 type sum struct {
+	seeds     int
 	tally     map[string]int
 	elections int
 	slowest   float64 // the longest recovery, as a part of its bound
@@ -67,6 +68,7 @@ func simulate(t *testing.T, n int, run course) sum {
 		for what, k := range s.tally {
 			all.tally[what] += k
 		}
+		all.seeds++
 		all.elections += s.elections
 		all.slowest = max(all.slowest, s.slowest)
 		if seed == uint64(n/5) {
@@ -77,6 +79,7 @@ func simulate(t *testing.T, n int, run course) sum {
 	again = ""
 	runtime.GC()
 	runtime.ReadMemStats(&after)
+	t.Logf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
 	if after.HeapAlloc > before.HeapAlloc+4<<20 {
 		t.Errorf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
 	}
@@ -99,8 +102,8 @@ func simulate(t *testing.T, n int, run course) sum {
 func inMemory(amnesia bool) course {
 	return func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
-		cryptotest.SetGlobalRandom(t, seed) // sessions
 		synctest.Test(t, func(t *testing.T) {
+			cryptotest.SetGlobalRandom(t, seed) // sessions
 			s = newSimulation(t, seed, trace)
 			s.amnesia = amnesia
 			m := newMemory(s)
@@ -131,8 +134,11 @@ func TestWhenTheStoreHasForgottenOneLeadsInTheEnd(t *testing.T) {
 // test kit that it does not inject, or too few elections.
 func subject(t *testing.T, all sum, except ...string) {
 	t.Helper()
-	if *onlySeed != 0 {
+	if all.seeds < 200 {
 		return
+	}
+	if all.elections < 2*all.seeds || all.tally["event fenced"] < all.seeds {
+		t.Errorf("only %d elections and %d fences in %d seeds", all.elections, all.tally["event fenced"], all.seeds)
 	}
 	for _, of := range []any{(*leadertest.Link)(nil), (*leadertest.Store)(nil)} {
 		typ := reflect.TypeOf(of)

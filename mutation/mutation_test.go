@@ -110,9 +110,19 @@ func TestEveryMutantIsCaught(t *testing.T) {
 				m.survey(t, binary)
 				return
 			}
-			out, failed := run(t, binary, m.caught)
+			check := "-test.run=TestExploration/^" + strings.ReplaceAll(m.caught, " ", "_") + "$ -states=200000"
+			if m.caught == "SIM" {
+				check = "-test.run=TestWhatever -seeds=20000"
+			}
+			out, failed := run(t, binary, check)
 			if !failed {
 				t.Fatalf("%s does not catch it", m.caught)
+			}
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			for _, l := range lines {
+				if strings.Contains(l, "; [") {
+					t.Logf("ZZ %.300s", l)
+				}
 			}
 			if !regexp.MustCompile(m.expects).MatchString(out) {
 				t.Fatalf("%s fails, but not with %q:\n%s", m.caught, m.expects, out)

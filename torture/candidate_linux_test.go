@@ -222,9 +222,9 @@ func (w *worker) hear(e leader.Event) {
 		w.journal.write(entry{At: at, What: elected, Token: e.Term.Token()})
 		w.term, w.over, w.hurried = e.Term, false, false
 	case leader.Fenced:
-		w.journal.write(entry{At: at, What: fenced, Token: e.Term.Token(), Text: e.Cause.Error()})
+		w.lose(at, fenced, e.Term, e.Cause)
 	case leader.Deposed:
-		w.journal.write(entry{At: at, What: deposed, Token: e.Term.Token(), Text: e.Cause.Error()})
+		w.lose(at, deposed, e.Term, e.Cause)
 		w.term = nil
 	case leader.Observed:
 		seen := entry{At: at, What: observed}
@@ -235,6 +235,14 @@ func (w *worker) hear(e leader.Event) {
 	case leader.Faulted:
 		w.journal.write(entry{At: at, What: faulted, Text: e.Err.Error()})
 	}
+}
+
+// lose writes down a loss. The term is over before its loss is told.
+func (w *worker) lose(at int64, what string, t *leader.Term, cause error) {
+	if t.Err() == nil {
+		w.journal.write(entry{At: at, What: revived, Token: t.Token()})
+	}
+	w.journal.write(entry{At: at, What: what, Token: t.Token(), Text: cause.Error()})
 }
 
 // flushBefore keeps claims in front of the event that ends them. A zombie does

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // led is a life with one term, told in milliseconds, and lost at over if that is
@@ -162,6 +164,13 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 			name:  "two at once for too long in a store that was made to forget",
 			lives: []*life{led("a", 3, 500, 6000, 6100), led("b", 7, 2000, 10_000, 0)}, voids: forgot,
 			breaks: "did not find out for 4s", lock: porcupine.Ok,
+		},
+		{
+			name: "a candidate takes a server that was cut off for a store that forgot",
+			lives: []*life{led("a", 3, 500, 1000, 1100).then(
+				entry{At: 2 * s, What: faulted, Text: leader.ErrRegressed.Error()},
+				entry{At: 10 * s, What: faulted, Text: leader.ErrRegressed.Error()})}, voids: forgot,
+			notes: 1, lock: porcupine.Ok,
 		},
 		{
 			name:  "two at once after the store was made to forget",

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // history is what all processes wrote about one election.
@@ -43,7 +46,7 @@ func instant(ns int64) string { return fmt.Sprintf("%.6fs", time.Duration(ns).Se
 type verdict struct {
 	terms  []*term  // by first
 	broken []string // promises that were not kept
-	noted  []string // what was not promised, and happened, while the store's memory was destroyed
+	noted  []string // what happened and was not promised not to
 	// closest is the shortest time between two terms: how sharp the look was.
 	closest time.Duration
 }
@@ -56,7 +59,7 @@ func (v *verdict) breaks(format string, args ...any) {
 func check(h history) verdict {
 	v := verdict{closest: -1}
 	for _, l := range h.lives {
-		v.account(l, h.fence)
+		v.account(l, h)
 	}
 	slices.SortFunc(v.terms, func(a, b *term) int { return cmp.Compare(a.first, b.first) })
 	v.order(h)
@@ -67,7 +70,7 @@ func check(h history) verdict {
 // only after the loss of the last, no claim outside, and nothing left open but
 // by a process that was killed, or that is still alive. A term does not outlive a
 // pause of its process that is longer than a fence.
-func (v *verdict) account(l *life, fence time.Duration) {
+func (v *verdict) account(l *life, h history) {
 	var open *term // won and not lost yet
 	var free int64
 	done := false
@@ -94,11 +97,15 @@ func (v *verdict) account(l *life, fence time.Duration) {
 				v.terms = append(v.terms, open)
 			}
 			for _, p := range l.pauses {
-				if open.first < p.from && p.to < e.At && p.to-p.from > int64(fence) {
+				if open.first < p.from && p.to < e.At && p.to-p.from > int64(h.fence) {
 					v.breaks("%s claims token %d after it was paused for %v", l.id, e.Token, time.Duration(p.to-p.from))
 				}
 			}
 			open.last, free = e.At, e.At
+		case faulted:
+			if _, in := h.during(e.At, e.At); !in && strings.HasPrefix(e.Text, leader.ErrRegressed.Error()) {
+				v.noted = append(v.noted, fmt.Sprintf("%s says at %s that the store forgot, which it was not made to", l.id, instant(e.At)))
+			}
 		case revived:
 			v.breaks("%s: token %d was over and is good again at %s", l.id, e.Token, instant(e.At))
 		case fenced:

@@ -275,7 +275,7 @@ func (d *driver) judge() map[*bucket]verdict {
 			d.tb.Errorf("%s: %s", b.cfg.Name, broken)
 		}
 		for _, noted := range v.noted {
-			d.tb.Logf("%s: not promised: %s", b.cfg.Name, noted)
+			d.tb.Logf("%s: noted: %s", b.cfg.Name, noted)
 		}
 		d.tb.Logf("%s: %d processes, %d terms, the closest two %v apart", b.cfg.Name, len(b.lives), len(v.terms), v.closest)
 		linearizable(d.tb, b.history, v.terms, d.c.dir)

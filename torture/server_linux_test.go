@@ -66,7 +66,7 @@ func startCluster(tb testing.TB, n int) *cluster {
 	for i := range n {
 		s := &node{name: fmt.Sprintf("s%d", i+1), address: freePort(tb), routes: freePort(tb), down: true}
 		s.store, s.log = filepath.Join(c.dir, s.name), filepath.Join(c.dir, s.name+".log")
-		s.config = fmt.Sprintf("server_name: %s, listen: %q, logfile: %q\njetstream { store_dir: %q }\n",
+		s.config = fmt.Sprintf("server_name: %s, listen: %q, logfile: %q, logtime: true\njetstream { store_dir: %q }\n",
 			s.name, s.address, s.log, s.store)
 		urls = append(urls, "nats://"+s.address)
 		c.nodes = append(c.nodes, s)

@@ -59,13 +59,20 @@ var scenarios = []*scenario{
 	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
 	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
-	{name: "deleted, lease seen", settings: Settings{}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: aLeads + " remove A.freeze B.hear"},
+	{name: "deleted, lease seen", settings: Settings{}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: aLeads + " remove A.freeze B.hear B.arrive B.deliver tick"},
 	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
 	{name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
 		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear B.arrive B.deliver B.arrive B.crash B.boot"},
 	// A's first write is on its way while B comes to lead.
-	{name: "gap", settings: expiring, times: equal, limits: upTo(2, purge, cutOff, readPast), total: 3,
+	{name: "gap", settings: expiring, times: equal, limits: upTo(2, purge, cutOff, readPast, applyLate), total: 3,
 		from: "tick.1 A.arrive A.deliver A.cut B.arrive B.deliver B.arrive B.deliver" + strings.Repeat(" tick B.wake B.arrive B.deliver", 4)},
+	// A's renewal is stored, and found only after it was sent once more.
+	{name: "retried", settings: Settings{Sealed: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
+		from: aLeads + " tick A.wake A.arrive A.lose B.hear tick A.wake A.fail A.lose tick A.wake A.fail A.arrive A.deliver tick A.wake A.arrive A.deliver A.cut tick tick tick"},
+	// A resigned, B leads, the key was purged, and A's very first write arrives.
+	{name: "haunted", settings: expiring, times: append(equal, equal[0]), limits: upTo(1, loseReply, applyLate), total: 1,
+		from: "A.arrive A.deliver A.fail.1 tick A.wake A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4) +
+			" B.arrive B.deliver C.arrive C.deliver A.resign A.arrive A.lose B.hear B.arrive B.deliver B.freeze purge ghost tick A.wake A.fail"},
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},

@@ -233,6 +233,9 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 		for k := range w.left {
 			w.left[k] = unlimited
 		}
+		if !slices.Contains(w.actions(nil), a) {
+			panic(fmt.Sprintf("scenario %s: %v cannot happen", sc.name, a))
+		}
 		w.apply(a)
 		w.renumber()
 	}

@@ -133,7 +133,9 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 	m.pace(now, in.dice)
 }
 
-// settle takes the settings of the bucket.
+// settle takes the settings of the bucket. They do not end a row of failures:
+// they may be asked for because of it, and a read that takes longer than a
+// candidate waits at first would never get the longer wait.
 func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 	m.settings = in.settings
 	m.settled = true
@@ -149,8 +151,6 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 		m.settled = m.holds() // it goes on with what it has; a candidate asks again
 		m.fault(err, fx)
 		m.pace(now, in.dice)
-	} else {
-		m.fails = 0
 	}
 	if m.settings.LastRevision < max(req.revision, m.gone) {
 		m.regress(now, fx)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -162,5 +163,89 @@ func TestStopDoesNotWaitForAPendingWriteThatNobodyMayLeadBy(t *testing.T) {
 	link.Cut()
 	if err := c.Stop(t.Context()); err != nil { // without the clock moving
 		t.Fatal(err)
+	}
+}
+
+// The read after a release that did not get through is answered with nothing,
+// which may be the past; the next try of the release finds out.
+func TestWhoResignsCutOffFromABucketMadeAnewGetsAnAnswerAndStandsAgain(t *testing.T) {
+	const (
+		pause = 2500 * time.Millisecond / 16 // between tries, a quarter more or less
+		step  = time.Millisecond
+	)
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		c, w := k.stand("a", leader.Config{})
+		w.Expect(leadertest.Elected())
+		before := w.Term().Token()
+		k.clock.Advance(31 * time.Second)
+		link := k.store.Link("a")
+		link.Cut()
+		resigned := make(chan error, 1)
+		go func() { resigned <- c.Resign(t.Context()) }()
+		synctest.Wait()
+		w.Expect(leadertest.Deposed(leader.ErrResigned))
+		k.store.Recreate()
+		link.Restore()
+
+		k.clock.Advance(pause * 3 / 4)
+		synctest.Wait()
+		for tries := pause / 2 / step; len(resigned) == 0 && tries >= 0; tries-- {
+			k.clock.Advance(step)
+			synctest.Wait()
+		}
+		select {
+		case err := <-resigned:
+			if err != nil {
+				t.Errorf("Resign: %v", err)
+			}
+		default:
+			t.Fatalf("Resign has not returned at %v; it has asked for %+v", k.clock.Elapsed(), link.Requests())
+		}
+		w.Expect(leadertest.Faulted(leader.ErrRegressed))
+		k.clock.Advance(15*time.Second - step)
+		if c.IsLeader() {
+			t.Error("it leads, and the lease that was forgotten may be running")
+		}
+		k.clock.Advance(step)
+		w.Expect(leadertest.Elected())
+		if token := w.Term().Token(); token <= before {
+			t.Errorf("token %d after %d", token, before)
+		}
+	})
+}
+
+// What a round trip takes is waited for in the end, also by who waits for one
+// interval at first.
+func TestAWaiterFurtherAwayThanOneIntervalLearnsAndTakesOver(t *testing.T) {
+	cfg := leader.Config{LeaseDuration: 600 * time.Millisecond, RenewInterval: 100 * time.Millisecond}
+	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
+		t.Run(trip.String(), func(t *testing.T) {
+			k := newKit(t)
+			_, wa := k.stand("a", cfg)
+			wa.Expect(leadertest.Elected())
+			link := k.store.Link("b")
+			link.Delay(trip / 2)
+			b, wb := k.stand("b", cfg)
+			k.clock.Advance(time.Second)
+			wb.Expect(leadertest.Observed("a"))
+			before := link.Requests()
+			k.clock.Advance(9 * time.Second)
+			if after := link.Requests(); after != before {
+				t.Errorf("it waited with %+v, after %+v", after, before)
+			}
+			k.store.Link("a").Close() // after the renewal of 10s
+			// Half a trip until b has heard that; then its write is given up, and read.
+			k.clock.Advance(trip/2 + cfg.LeaseDuration + cfg.RenewInterval + trip - 1)
+			if b.IsLeader() {
+				t.Error("it leads too early")
+			}
+			k.clock.Advance(1)
+			wb.Expect(leadertest.Elected())
+			k.clock.Advance(time.Minute)
+			if !b.IsLeader() {
+				t.Errorf("it does not stay the leader: %v", wb.Events())
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package torture_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,8 @@ import (
 // nil if there is nothing to undo; between the two it lasts.
 type fault struct {
 	kind string
-	// where it strikes: two at once are of different classes.
+	// where it strikes: two at once are of different classes, and neither is of the
+	// store, which may answer nobody meanwhile.
 	class string
 	// least and most of how long it lasts, in leases or in seconds.
 	least, most time.Duration
@@ -37,7 +39,10 @@ func (d *driver) faults() []fault {
 			{"one server's store rolled back", "server", 0, 0, (*driver).rollBackOne},
 			{"stream's leader cut off from other servers", "server", time.Second, 10 * time.Second, streamsLeader((*driver).cutOff)},
 			{"stream's leader one-way to other servers", "server", time.Second, 10 * time.Second, streamsLeader((*driver).halfCutOff)},
-			{"all links between servers slow", "server", time.Second, 5 * time.Second, (*driver).slowDown},
+			{"two servers killed", "store", time.Second, 8 * time.Second, twoServers((*driver).killServer)},
+			{"two servers paused", "store", time.Second, 10 * time.Second, twoServers((*driver).pauseServer)},
+			{"all links between servers slow", "server", time.Second, 5 * time.Second, allRoutes((*link).slow)},
+			{"all links between servers lossy", "store", time.Second, 5 * time.Second, allRoutes((*link).lose)},
 			{"key deleted", "key", lease / 4, lease, (*driver).deleteKey},
 			{"key purged", "key", lease / 4, lease, (*driver).purgeKey},
 		},
@@ -138,6 +143,21 @@ func anyServer(how func(*driver, *node) func()) func(*driver) func() {
 	return func(d *driver) func() { return how(d, d.c.nodes[d.rng.IntN(len(d.c.nodes))]) }
 }
 
+// twoServers leaves one, which can store nothing.
+func twoServers(how func(*driver, *node) func()) func(*driver) func() {
+	return func(d *driver) func() {
+		var undo []func()
+		for _, i := range d.rng.Perm(len(d.c.nodes))[:2] {
+			undo = append(undo, how(d, d.c.nodes[i]))
+		}
+		return func() {
+			for _, u := range undo {
+				u()
+			}
+		}
+	}
+}
+
 func (d *driver) killServer(n *node) func() {
 	n.kill()
 	return func() { d.c.up(n) }
@@ -166,13 +186,16 @@ func (d *driver) halfCutOff(n *node) func() {
 	})
 }
 
-func (d *driver) slowDown() func() {
-	var all []*link
-	for _, n := range d.c.nodes {
-		all = append(all, n.links...)
+// allRoutes strikes the links between all servers.
+func allRoutes(how func(*link, *rand.Rand)) func(*driver) func() {
+	return func(d *driver) func() {
+		var all []*link
+		for _, n := range d.c.nodes {
+			all = append(all, n.links...)
+		}
+		slices.SortFunc(all, func(a, b *link) int { return strings.Compare(a.proxy.Listen, b.proxy.Listen) })
+		return harm(slices.Compact(all), func(l *link) { how(l, d.rng) })
 	}
-	slices.SortFunc(all, func(a, b *link) int { return strings.Compare(a.proxy.Listen, b.proxy.Listen) })
-	return harm(slices.Compact(all), func(l *link) { l.slow(d.rng) })
 }
 
 // harm does harm to links until it is undone.

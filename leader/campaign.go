@@ -224,9 +224,9 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 }
 
 // Resign hands over and stays a candidate, which sits out one lease. It returns
-// nil when the release is acknowledged or the key is known to be another's,
-// [ErrNotLeader] if the candidate does not lead, or the error of ctx; the key is
-// given up all the same.
+// nil when the release is acknowledged, the key is known to be another's or
+// nobody is kept out by it any more, [ErrNotLeader] if the candidate does not
+// lead, or the error of ctx; the key is given up all the same.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, input{kind: inResign})
 }

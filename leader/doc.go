@@ -44,7 +44,9 @@
 // restores a backup under a living leader, or servers that acknowledge before
 // they sync to disk (the default of NATS, see sync_interval) and lose power
 // together. A candidate that notices reports [ErrRegressed] and waits until no
-// forgotten lease can be running.
+// forgotten lease can be running. A server that led the stream and is cut off from
+// the others may answer from the past for some 10 s, which looks the same: that
+// costs a wait, never safety.
 //
 // # States
 //
@@ -76,8 +78,8 @@
 // deadline. The default lease of 15 s outlives the loss of one NATS server of
 // three, killed or paused, which stops writes for 5 to 8 s. A lease of less
 // than 12 s cannot promise that. Whose own connection leads to a server that is
-// paused depends on the client to notice: see nats.PingInterval, two minutes by
-// default.
+// paused depends on the client to notice: with nats.PingInterval(time.Second) it
+// does so in time; at the client's default, two minutes, the leader is fenced.
 //
 // Who wins the key leads at once if it replaced a released record, a held record
 // whose lease ran out while it watched, its own record after a fence, or
@@ -103,7 +105,10 @@
 //
 // The token of a term is a uint64. The write that elects carries one more than
 // the greatest token known to its writer, and the term's token is that or the
-// write's revision, whichever is greater.
+// write's revision, whichever is greater. After a restore, or in a bucket made
+// anew, tokens may be ahead of the revisions; then only the record and living
+// candidates remember them. A record that expires by a TTL while no candidate
+// lives takes its token along: give a MinToken to those who stand next.
 //
 // # Events
 //

@@ -28,7 +28,9 @@ var (
 	ErrDeleted error = sentinel("the key was deleted")
 	// ErrRegressed ends a term during which the store was found to have
 	// forgotten what it had acknowledged (a restored backup, a bucket deleted
-	// and made anew). It is also the Err of a [Faulted] event.
+	// and made anew). It is also the Err of a [Faulted] event. A server that led
+	// the stream and is cut off from the others may answer from the past for some
+	// 10 s, which looks the same: that costs a wait, never safety.
 	ErrRegressed error = sentinel("the store has lost acknowledged writes")
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.

@@ -59,7 +59,7 @@ var scenarios = []*scenario{
 	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
 	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
-	{name: "deleted, lease seen", settings: Settings{}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: aLeads + " remove A.freeze B.hear B.arrive B.deliver tick"},
+	{name: "deleted, lease seen", settings: Settings{Sealed: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
 	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
 	{name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
 		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear B.arrive B.deliver B.arrive B.crash B.boot"},

@@ -181,7 +181,7 @@ func (p *party) waits() bool {
 	return p.up && !p.frozen && (p.due() || moves || p.told[0].what != whatUnseen)
 }
 
-// world is a situation with the rules that hold in it, and with what was found.
+// worldOf is a situation with the rules that hold in it, and with what was found.
 type worldOf struct {
 	*scenario
 	situation

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("seeds", 2000, "how many seeds to simulate")
+	simSeeds = flag.Int("seeds", 4000/slowdown, "how many seeds to simulate")
 	simSeed  = flag.Uint64("seed", 0, "simulate this seed alone, and print what happens")
 )
 

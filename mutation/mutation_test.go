@@ -30,7 +30,7 @@ var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat wi
 
 // copies are what a mutant is built from beside the package: the exploration and
 // the simulation. Without the tests that need a server it links in a second.
-var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises)_internal_test\.go$`)
+var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises|slowdown)_internal_test\.go$`)
 
 // overlay describes the mutant to the go command.
 func (m mutant) overlay(t *testing.T, leader, dir string) string {

@@ -1,0 +1,55 @@
+package leader
+
+import (
+	"strings"
+	"testing"
+)
+
+// Beyond what is assumed, the exploration finds two leaders: each assumption is
+// needed, and the exploration can find what it looks for.
+func TestTheAssumptionsAreNeeded(t *testing.T) {
+	for _, sc := range []*scenario{
+		{name: "clocks deviate by more than the margin", settings: tight, skew: 1, times: equal, limits: upTo(2, freeze)},
+		{name: "the store goes back", settings: tight, times: equal, limits: upTo(1, rollBack), from: aLeads},
+		{
+			name: "a lease is longer than MaxLease", settings: tight, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
+			belief: [maxParties]Settings{roomy}, limits: upTo(1, remove, freeze),
+			from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze",
+		},
+		{name: "the key of a sealed bucket is purged", settings: tight, times: equal, limits: upTo(1, purge, freeze, crash, restart), from: aLeads},
+	} {
+		t.Run(sc.name, func(t *testing.T) {
+			e := sc.explore(300_000)
+			t.Log(e)
+			if !strings.Contains(e.broken, "leads") && !strings.Contains(e.broken, "two leaders") {
+				t.Fatalf("two leaders were not found: %q", e.broken)
+			}
+			w := sc.retell(e.trace, t.Logf)
+			if w.broken != e.broken {
+				t.Errorf("its trace ends with %q instead of %q", w.broken, e.broken)
+			}
+		})
+	}
+}
+
+// What the exploration has found, each with the change that mended it.
+func TestWhatTheExplorationFoundIsMended(t *testing.T) {
+	for _, found := range []struct{ what, scenario, trace string }{
+		{
+			"a forged release, heard before anything was read, let the next write elect", "forged",
+			"A.arrive A.deliver B.forge calm A.arrive B.hear A.hear B.arrive A.deliver B.deliver B.arrive",
+		},
+		{
+			"a candidate that resigned and whose store went back looked for its release for ever", "forgetful",
+			"A.resign A.arrive B.hear B.hear B.stop B.arrive rollback.1 calm A.hear B.hear A.hear B.deliver A.deliver B.arrive A.arrive B.deliver A.deliver B.arrive B.deliver" +
+				strings.Repeat(" tick A.wake A.arrive A.deliver", 12),
+		},
+	} {
+		for _, sc := range scenarios {
+			if sc.name != found.scenario {
+				continue
+			}
+			t.Run(found.what, func(t *testing.T) { sc.replay(t, found.trace) })
+		}
+	}
+}

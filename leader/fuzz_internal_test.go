@@ -1,0 +1,129 @@
+package leader
+
+import (
+	"testing"
+	"time"
+)
+
+// FuzzWorld lets bytes choose what happens next in the world of the exploration,
+// with as many faults as there are bytes: as deep as the exploration cannot go.
+func FuzzWorld(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{1, 9, 4, 2, 250, 17, 3, 3, 3, 12, 40, 8, 99, 1, 0, 5})
+	f.Add([]byte{2, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 0, 1, 1, 2, 3, 5, 8})
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		if len(bytes) == 0 || len(bytes) > 2000 {
+			return
+		}
+		sc := fuzzed[int(bytes[0])%len(fuzzed)]
+		w := sc.start(nil)
+		var trace, actions []action
+		for _, b := range bytes[1:] {
+			actions = w.actions(actions[:0])
+			if len(actions) == 0 {
+				break
+			}
+			a := actions[int(b)%len(actions)]
+			trace = append(trace, a)
+			if w.apply(a); w.broken != "" {
+				sc.retell(trace, t.Logf)
+				t.Fatalf("%s; %v", w.broken, trace)
+			}
+			w.renumber()
+		}
+	})
+}
+
+// fuzzed are those of the scenarios' settings in which everything is promised,
+// with faults without end.
+var fuzzed = []*scenario{
+	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
+	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},
+	{name: "ordinary", settings: expiring, times: equal, limits: upTo(unlimited, append(promised, purge)...)},
+	{name: "pending and drain", settings: tight, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
+	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
+	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
+}
+
+// FuzzMachine feeds one machine what no world would: any reply, any revision, at
+// any time. It must not panic, and keeps its promises to the application.
+func FuzzMachine(f *testing.F) {
+	f.Add([]byte{0, 0, 9, 0, 0, 10, 0, 0, 6, 1, 3, 7, 1, 1})
+	f.Add([]byte{3, 5, 9, 1, 2, 10, 7, 7, 6, 0, 0, 7, 2, 2, 1, 4, 9, 12, 0, 0, 11, 1, 1})
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		next := func() int {
+			if len(bytes) == 0 {
+				return 0
+			}
+			b := bytes[0]
+			bytes = bytes[1:]
+			return int(b)
+		}
+		settings := []Settings{tight, roomy, expiring, {}}[next()%4]
+		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3))}, state: StateCandidate, look: true}
+		told := promises{void: true}
+		now := epoch
+		for range 1000 {
+			if len(bytes) == 0 || m.done {
+				return
+			}
+			now = now.Add(time.Duration(next()%8) * tick / 4)
+			in := fuzzInput(&m, settings, next)
+			known := m.seen.revision
+			fx := m.step(now, in)
+			if broken := told.keep(&m, known, now, in, fx); broken != "" {
+				t.Fatalf("%s: %s", describeInput(in), broken)
+			}
+		}
+	})
+}
+
+func fuzzInput(m *machine, settings Settings, next func() int) input {
+	in := input{kind: inputKind(next() % int(inProclaim+1)), dice: uint32(next()) << 24}
+	in.sight = fuzzSight(next)
+	switch in.kind {
+	case inRead, inWritten, inSettings, inFeed:
+		// A reply comes to what was asked, whatever it says.
+		switch m.op.kind {
+		case reqNone:
+			return input{kind: inTick}
+		case reqRead:
+			in.kind = inRead
+		case reqWrite:
+			in.kind, in.revision = inWritten, uint64(next()%12)
+		case reqSettings:
+			in.kind, in.settings = inSettings, settings
+			in.settings.LastRevision = uint64(next() % 12)
+		case reqFeed:
+			in.kind = inFeed
+		}
+		if e := next(); e%3 == 0 {
+			in.err = []error{ErrUnreachable, ErrPermission, ErrNoBucket, ErrConnectionClosed, &RefusedError{}, &RefusedError{Named: true, Actual: uint64(next() % 12)}}[e/3%6]
+			if m.op.kind != reqWrite && e/3%6 > 3 {
+				in.err = ErrUnreachable // only a write is refused
+			}
+		}
+	case inFeedLost:
+		in.err = ErrUnreachable
+	case inDrained:
+		in.term = m.term
+	case inTick, inHeard, inReconnected, inClosed, inResign, inStop, inAbandon, inProclaim:
+	}
+	return in
+}
+
+func fuzzSight(next func() int) sight {
+	s := sight{revision: uint64(next() % 12), what: whatNothing}
+	if s.revision == 0 {
+		return s
+	}
+	switch s.what = whatMarker + what(next()%3); s.what {
+	case whatRecord:
+		s.rec = record{
+			phase: phasePending + phase(next()%4), id: "A", session: []string{"A", "B", "C"}[next()%3], counter: uint64(next() % 8),
+			lease: time.Duration(1+next()%6) * tick, token: uint64(next() % 12), least: uint64(next() % 12),
+		}
+	case whatUnseen, whatNothing, whatMarker, whatForeign:
+	}
+	return s
+}

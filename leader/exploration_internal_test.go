@@ -97,7 +97,7 @@ func (sc *scenario) explore(most int) *exploration {
 	var from situation
 	var actions []action
 	levelEnd := 1
-	for i := 0; i < len(e.order); i++ {
+	for i := 0; i < len(e.order); i++ { //nolint:intrange // it grows
 		if i == levelEnd {
 			e.depth++
 			levelEnd = len(e.order)

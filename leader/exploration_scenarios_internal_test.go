@@ -61,19 +61,38 @@ var scenarios = []*scenario{
 	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
 	{name: "deleted, lease seen", settings: Settings{Sealed: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
 	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
-	{name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
-		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear B.arrive B.deliver B.arrive B.crash B.boot"},
+	{
+		name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
+		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear B.arrive B.deliver B.arrive B.crash B.boot",
+	},
 	// A's first write is on its way while B comes to lead.
-	{name: "gap", settings: expiring, times: equal, limits: upTo(2, purge, cutOff, readPast, applyLate), total: 3,
-		from: "tick.1 A.arrive A.deliver A.cut B.arrive B.deliver B.arrive B.deliver" + strings.Repeat(" tick B.wake B.arrive B.deliver", 4)},
+	{
+		name: "gap", settings: expiring, times: equal, limits: upTo(2, purge, cutOff, readPast, applyLate), total: 3,
+		from: "tick.1 A.arrive A.deliver A.cut B.arrive B.deliver B.arrive B.deliver" + strings.Repeat(" tick B.wake B.arrive B.deliver", 4),
+	},
 	// A's renewal is stored, and found only after it was sent once more.
-	{name: "retried", settings: Settings{Sealed: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
-		from: aLeads + " tick A.wake A.arrive A.lose B.hear tick A.wake A.fail A.lose tick A.wake A.fail A.arrive A.deliver tick A.wake A.arrive A.deliver A.cut tick tick tick"},
+	{
+		name: "retried", settings: Settings{Sealed: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
+		from: aLeads + " tick A.wake A.arrive A.lose B.hear tick A.wake A.fail A.lose tick A.wake A.fail A.arrive A.deliver tick A.wake A.arrive A.deliver A.cut tick tick tick",
+	},
 	// A resigned, B leads, the key was purged, and A's very first write arrives.
-	{name: "haunted", settings: expiring, times: append(equal, equal[0]), limits: upTo(1, loseReply, applyLate), total: 1,
+	{
+		name: "haunted", settings: expiring, times: append(equal, equal[0]), limits: upTo(1, loseReply, applyLate), total: 1,
 		from: "A.arrive A.deliver A.fail.1 tick A.wake A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4) +
-			" B.arrive B.deliver C.arrive C.deliver A.resign A.arrive A.lose B.hear B.arrive B.deliver B.freeze purge ghost tick A.wake A.fail"},
+			" B.arrive B.deliver C.arrive C.deliver A.resign A.arrive A.lose B.hear B.arrive B.deliver B.freeze purge ghost tick A.wake A.fail",
+	},
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+}
+
+// endless are worlds in which everything is promised, with faults without end: for
+// random walks and the fuzzer.
+var endless = []*scenario{
+	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
+	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},
+	{name: "ordinary", settings: expiring, times: equal, limits: upTo(unlimited, append(promised, purge)...)},
+	{name: "pending and drain", settings: tight, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
+	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
+	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
 }

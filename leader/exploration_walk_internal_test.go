@@ -34,7 +34,7 @@ func TestRandomWalksKeepThePromises(t *testing.T) {
 	}
 	for seed := first; seed < first+seeds; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		sc := fuzzed[rng.IntN(len(fuzzed))]
+		sc := endless[rng.IntN(len(endless))]
 		w := sc.start(nil)
 		trouble := 1 + rng.IntN(12) // how much of it
 		var trace, actions []action

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -292,7 +293,7 @@ func (w *worldOf) step(i int, in input) {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
 			}
 			w.top = n.token
-		case n.event == noteDeposed && !p.robbed && !w.void && (n.err == ErrPreempted || n.err == ErrDeleted):
+		case n.event == noteDeposed && !p.robbed && !w.void && (errors.Is(n.err, ErrPreempted) || errors.Is(n.err, ErrDeleted)):
 			w.fail("%s gave up a key that was its own: %v", p.m.session, n.err)
 		}
 	}

@@ -15,7 +15,7 @@ func FuzzWorld(f *testing.F) {
 		if len(bytes) == 0 || len(bytes) > 2000 {
 			return
 		}
-		sc := fuzzed[int(bytes[0])%len(fuzzed)]
+		sc := endless[int(bytes[0])%len(endless)]
 		w := sc.start(nil)
 		var trace, actions []action
 		for _, b := range bytes[1:] {
@@ -32,17 +32,6 @@ func FuzzWorld(f *testing.F) {
 			w.renumber()
 		}
 	})
-}
-
-// fuzzed are those of the scenarios' settings in which everything is promised,
-// with faults without end.
-var fuzzed = []*scenario{
-	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
-	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},
-	{name: "ordinary", settings: expiring, times: equal, limits: upTo(unlimited, append(promised, purge)...)},
-	{name: "pending and drain", settings: tight, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
-	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
-	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
 }
 
 // FuzzMachine feeds one machine what no world would: any reply, any revision, at

@@ -172,9 +172,7 @@ func (m *machine) recognise(now time.Time, s sight, fx *effects) {
 		w = write{} // gives no lease; renew first
 	case !known:
 		w = write{win: true, ready: now.Add(m.unknownLease())}
-	case m.filledGap(w), !w.win && m.state == StateCandidate && m.leaving == staying:
-		// The latter is a renewal that turns up after the loss of the key.
-		w.win = true
+	case m.filledGap(w):
 		w.ready = now.Add(m.unknownLease())
 	}
 	if w.win {

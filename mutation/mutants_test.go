@@ -1,4 +1,4 @@
-package mutation
+package mutation_test
 
 // The mutants, in the order of the protocol's rules. Each edit stands at one place
 // of one file.

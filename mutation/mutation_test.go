@@ -1,7 +1,7 @@
 // Package mutation breaks the protocol on purpose, one rule at a time, and
 // requires that the proof finds out: what no check catches is either needed by
 // nobody, or not checked.
-package mutation
+package mutation_test
 
 import (
 	"context"
@@ -51,11 +51,14 @@ func (m mutant) overlay(t *testing.T, leader, dir string) string {
 	}
 	mutated := map[string]string{}
 	for _, source := range sources {
-		if text, err := os.ReadFile(source); err != nil {
-			t.Fatal(err)
-		} else if !strings.HasSuffix(source, "_test.go") {
-			mutated[source] = string(text)
+		if strings.HasSuffix(source, "_test.go") {
+			continue
 		}
+		text, readErr := os.ReadFile(source)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		mutated[source] = string(text)
 	}
 	for i := 0; i+1 < len(m.edits); i += 2 {
 		found := 0
@@ -74,7 +77,7 @@ func (m mutant) overlay(t *testing.T, leader, dir string) string {
 		if copied == "" {
 			continue
 		}
-		if err := os.WriteFile(copied, []byte(mutated[source]), 0o600); err != nil {
+		if err = os.WriteFile(copied, []byte(mutated[source]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,12 +108,20 @@ func (m mutant) build(t *testing.T) string {
 	return binary
 }
 
-// run runs a check on the mutant, and returns what it says and whether it fails.
+// run runs a scenario of the exploration on the mutant, or the simulation, or
+// nearly nothing of any; and returns what it says and whether it fails.
 func run(t *testing.T, binary, check string) (string, bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	args := []string{"-test.v", "-test.run=TestExploration/^" + strings.ReplaceAll(check, " ", "_") + "$", "-states=200000"}
+	switch check {
+	case "simulation":
+		args = []string{"-test.run=TestWhatever", "-seeds=20000"}
+	case "":
+		args = []string{"-test.v", "-test.run=TestExploration", "-states=1"}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	test := exec.CommandContext(ctx, binary, strings.Fields(check)...)
+	test := exec.CommandContext(ctx, binary, args...)
 	test.Dir = t.TempDir()
 	out, err := test.CombinedOutput()
 	if ctx.Err() != nil {
@@ -128,11 +139,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 				m.survey(t, binary)
 				return
 			}
-			check := "-test.run=TestExploration/^" + strings.ReplaceAll(m.caught, " ", "_") + "$ -states=200000"
-			if m.caught == "simulation" {
-				check = "-test.run=TestWhatever -seeds=20000"
-			}
-			out, failed := run(t, binary, check)
+			out, failed := run(t, binary, m.caught)
 			if !failed {
 				t.Fatalf("%s does not catch it", m.caught)
 			}
@@ -145,27 +152,26 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	}
 }
 
-// survey reports which checks catch the mutant, and how.
+// survey reports which checks catch the mutant, and how: to find out where a new
+// one belongs.
 func (m mutant) survey(t *testing.T, binary string) {
 	t.Helper()
-	checks := []string{"-test.run=TestWhatever -seeds=3000"}
-	scenarios, _ := run(t, binary, "-test.list=.* -test.run=XXX")
-	_ = scenarios
-	for _, s := range strings.Fields("sealed ordinary leases pending drain handover late writes tokens") {
-		checks = append(checks, "-test.run=TestExploration/^"+s+"$ -states=100000")
-	}
-	for _, check := range checks {
+	for _, check := range append(scenarios(t, binary), "simulation") {
 		begin := time.Now()
-		out, failed := run(t, binary, check)
-		said := "nothing"
-		if failed {
-			said = "?"
-			for line := range strings.Lines(out) {
-				if _, after, ok := strings.Cut(line, "_internal_test.go:"); ok && !strings.Contains(line, "states and") {
-					said = strings.TrimSpace(after)
-				}
-			}
+		out, _ := run(t, binary, check)
+		if broken := violation.FindStringSubmatch(out); broken != nil {
+			t.Logf("%s, after %.1fs: %.200s", check, time.Since(begin).Seconds(), broken[1])
 		}
-		t.Logf("%-60s %6.1fs %.200s", check, time.Since(begin).Seconds(), said)
 	}
+}
+
+// scenarios asks the binary for the names of the scenarios.
+func scenarios(t *testing.T, binary string) []string {
+	t.Helper()
+	out, _ := run(t, binary, "")
+	var names []string
+	for _, found := range regexp.MustCompile(`--- PASS: TestExploration/(\S+)`).FindAllStringSubmatch(out, -1) {
+		names = append(names, strings.ReplaceAll(found[1], "_", " "))
+	}
+	return names
 }

@@ -13,7 +13,7 @@ import (
 type fault struct {
 	kind string
 	// where it strikes: two at once are of different classes, and neither is of the
-	// store, which may answer nobody meanwhile.
+	// store, which may answer nobody meanwhile, nor the driver.
 	class string
 	// least and most of how long it lasts, in leases or in seconds.
 	least, most time.Duration
@@ -37,8 +37,8 @@ func (d *driver) faults() []fault {
 			{"any server paused", "server", time.Second, 10 * time.Second, anyServer((*driver).pauseServer)},
 			{"rolling restart", "server", 0, 0, (*driver).roll},
 			{"one server's store rolled back", "server", 0, 0, (*driver).rollBackOne},
-			{"stream's leader cut off from other servers", "server", time.Second, 10 * time.Second, streamsLeader((*driver).cutOff)},
-			{"stream's leader one-way to other servers", "server", time.Second, 10 * time.Second, streamsLeader((*driver).halfCutOff)},
+			{"stream's leader cut off from other servers", "store", time.Second, 10 * time.Second, streamsLeader((*driver).cutOff)},
+			{"stream's leader one-way to other servers", "store", time.Second, 10 * time.Second, streamsLeader((*driver).halfCutOff)},
 			{"two servers killed", "store", time.Second, 8 * time.Second, twoServers((*driver).killServer)},
 			{"two servers paused", "store", time.Second, 10 * time.Second, twoServers((*driver).pauseServer)},
 			{"all links between servers slow", "server", time.Second, 5 * time.Second, allRoutes((*link).slow)},

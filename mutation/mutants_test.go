@@ -156,7 +156,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "an old write that replaced nothing taken for a renewal",
-		edits:  []string{"	case m.filledGap(w), !w.win && m.state", "	case !w.win && m.state"},
+		edits:  []string{"	case m.filledGap(w):\n", "	case m.filledGap(w) && m.done:\n"},
 		caught: "gap",
 	},
 	{

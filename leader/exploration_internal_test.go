@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 var (
 	exploreStates = flag.Int("states", 100_000/slowdown, "explore up to so many states of each scenario")
 	exploreFaults = flag.Int("faults", 1, "let so many faults happen, of any kinds, in the scenarios that have one")
+	exploreWhole  = flag.Bool("whole", false, "fail unless the scenarios are explored to the end")
 	exploreTrace  = flag.String("replay", "", "tell what happens in these actions of a scenario")
 )
 
@@ -156,7 +158,10 @@ func (e *exploration) way(i int) []action {
 // wrong any more from here on.
 func (e *exploration) recovers(w *worldOf, at int) bool {
 	done := []action{{do: doCalm}}
-	w.apply(done[0])
+	if w.apply(done[0]); w.broken != "" {
+		e.broken, e.trace = w.broken, append(e.way(at), done...)
+		return false
+	}
 	var path []packed
 	ticks := uint8(0)
 	for {
@@ -184,6 +189,10 @@ func (e *exploration) recovers(w *worldOf, at int) bool {
 		done = append(done, action{})
 		w.apply(action{})
 	}
+	if len(path)+int(ticks) > int(e.bound()/tick) {
+		e.broken, e.trace = fmt.Sprintf("nobody leads %v after the last fault", e.bound()), append(e.way(at), done...)
+		return false
+	}
 	for _, p := range slices.Backward(path) {
 		ticks++
 		e.recover[p] = ticks
@@ -192,9 +201,9 @@ func (e *exploration) recovers(w *worldOf, at int) bool {
 	return true
 }
 
-// bound is how long an election may take after the last fault: a write that is
-// lost, a marker, a pending candidate that is gone, and a pause.
-func (sc *scenario) bound() time.Duration { return 4*sc.horizon() + 10*tick }
+// bound is how long an election may take after the last fault: a marker, a pending
+// candidate that is gone, and pauses.
+func (sc *scenario) bound() time.Duration { return 2*sc.horizon() + 2*tick }
 
 // calm ends all faults. Who was down stays down, unless nobody is left.
 func (w *worldOf) calm() {
@@ -288,11 +297,18 @@ func TestExploration(t *testing.T) {
 				sc = &more
 			}
 			begin := time.Now()
-			e := sc.explore(*exploreStates)
+			most := *exploreStates
+			if sc.whole && slowdown == 1 {
+				most = math.MaxInt
+			}
+			e := sc.explore(most)
 			t.Logf("%s in %v", e, time.Since(begin).Round(time.Millisecond))
 			if e.broken != "" {
 				sc.retell(e.trace, t.Logf)
 				t.Fatalf("%s; %v", e.broken, e.trace)
+			}
+			if !e.full && (*exploreWhole || sc.whole && slowdown == 1) {
+				t.Error("it was to be explored to the end")
 			}
 		})
 	}

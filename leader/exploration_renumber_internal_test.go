@@ -200,7 +200,7 @@ func (p *party) shift(horizon time.Duration) {
 	}
 	m := &p.m
 	// These are only compared with now.
-	for _, t := range []*time.Time{&p.wake, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good} {
+	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks: within one, these do not matter.
@@ -209,7 +209,10 @@ func (p *party) shift(horizon time.Duration) {
 			*t = t.Add(tick - 1).Truncate(tick)
 		}
 	}
-	// To these something may be added.
+	// To these something may be added. (Of a key that was seen that long ago, the time
+	// when its winner may lead comes out later than it is, so that the next write is
+	// not put with those before it: writes that count as sent earlier than they were
+	// are left out there. They give less time, not more.)
 	far := epoch.Add(-horizon)
 	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready} {
 		move(t, far)
@@ -346,7 +349,7 @@ func (w *worldOf) renumberRevisions() {
 		// The next revision is greater than all, and so is the token that comes with
 		// it: only tokens beyond the revisions are remembered for anything.
 		w.eachToken(func(v *uint64) {
-			if *v <= w.last {
+			if *v <= w.last && v != &w.top {
 				*v = 0
 			}
 		})

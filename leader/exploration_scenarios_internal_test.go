@@ -41,9 +41,13 @@ var (
 // aLeads begins where A leads and B knows it.
 const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
 
-// The promises hold in these, whatever happens. Those with one fault are explored
-// to the end, in every run.
+// The promises hold in these, whatever happens. Every run explores the first to the
+// end, and the others to a bound; those with one fault have an end as well.
 var scenarios = []*scenario{
+	{
+		name: "core", settings: tight, times: equal, total: 1, whole: true,
+		limits: upTo(1, loseRequest, loseReply, refuse, crash, restart, resign, stop),
+	},
 	{name: "sealed", settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
 	{name: "leases", settings: roomy, times: unequal, limits: upTo(1, promised...), total: 1},
@@ -64,6 +68,11 @@ var scenarios = []*scenario{
 	{
 		name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
 		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear B.arrive B.deliver B.arrive B.crash B.boot",
+	},
+	// A is frozen while it leads with a lease that B has not seen, and the key is overwritten.
+	{
+		name: "overwritten", settings: roomy, times: unequal, limits: upTo(1, freeze),
+		from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute overwrite A.freeze B.hear B.arrive B.deliver",
 	},
 	// A's first write is on its way while B comes to lead.
 	{

@@ -127,6 +127,7 @@ type scenario struct {
 	void     bool   // the store may forget: nothing is promised but that somebody leads in the end
 	tidy     bool   // nothing keeps a candidate from releasing what it holds
 	drains   bool   // nothing goes wrong, so nobody may lead while another drains
+	whole    bool   // it is explored to the end in every run
 	named    bool   // refusals always name the revision: the bucket has one replica
 }
 
@@ -178,7 +179,7 @@ func (p *party) due() bool { return p.up && !p.wake.IsZero() && !p.wake.After(p.
 
 // waits reports whether something is due or on its way that only chance holds up.
 func (p *party) waits() bool {
-	moves := p.way == going && !p.cut || p.way == answered
+	moves := !p.cut && (p.way == going || p.way == answered)
 	return p.up && !p.frozen && (p.due() || moves || p.told[0].what != whatUnseen)
 }
 
@@ -275,6 +276,11 @@ func (w *worldOf) boot(i int) {
 
 var partyNames = [maxParties]string{"A", "B", "C"}
 
+// forgets reports whether the store may lose what a sealed one must not.
+func (sc *scenario) forgets() bool {
+	return sc.limits[rollBack] > 0 || sc.settings.Sealed && sc.limits[purge] > 0
+}
+
 // step steps a machine and does what the actor would.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
@@ -293,6 +299,8 @@ func (w *worldOf) step(i int, in input) {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
 			}
 			w.top = n.token
+		case n.event == noteFaulted && errors.Is(n.err, ErrRegressed) && !w.forgets():
+			w.fail("%s says that the store has forgotten, and it has not", p.m.session)
 		case n.event == noteDeposed && !p.robbed && !w.void && (errors.Is(n.err, ErrPreempted) || errors.Is(n.err, ErrDeleted)):
 			w.fail("%s gave up a key that was its own: %v", p.m.session, n.err)
 		}

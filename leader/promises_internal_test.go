@@ -14,7 +14,10 @@ type promises struct {
 	open    bool // a term is not deposed
 	alive   bool // its context lives
 	stopped bool // told to stop
-	void    bool // the store may have forgotten what it told before
+	// An election may come then at the earliest: when a PendingPeriod is over, or when
+	// nothing that the store forgot can be running any more.
+	notBefore time.Time
+	void      bool // the store may have forgotten what it told before
 }
 
 // keep returns what a step broke, or nothing. known is the revision that the
@@ -23,7 +26,7 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 	if in.kind == inStop || in.kind == inAbandon {
 		p.stopped = true
 	}
-	if broken := p.keepEvents(m, fx); broken != "" {
+	if broken := p.keepEvents(m, now, fx); broken != "" {
 		return broken
 	}
 	switch {
@@ -54,7 +57,7 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 
 // keepEvents: one Elected for each term, one Deposed for each Elected, and the
 // context has ended first.
-func (p *promises) keepEvents(m *machine, fx effects) string {
+func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 	ended := fx.end != nil
 	if ended {
 		if !p.alive {
@@ -69,7 +72,12 @@ func (p *promises) keepEvents(m *machine, fx effects) string {
 				return "Pending while a term is open"
 			}
 			p.pending = true
+			p.notBefore = later(p.notBefore, now.Add(m.times.pendingPeriod))
 		case noteElected:
+			if now.Before(p.notBefore) {
+				return "Elected before its time"
+			}
+			p.notBefore = time.Time{}
 			if n.token < m.seen.revision || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
@@ -86,7 +94,11 @@ func (p *promises) keepEvents(m *machine, fx effects) string {
 				return "Deposed without a term, or before its context ended"
 			}
 			p.open = false
-		case noteObserved, noteFaulted:
+		case noteFaulted:
+			if errors.Is(n.err, ErrRegressed) {
+				p.notBefore = later(p.notBefore, now.Add(m.unknownLease()))
+			}
+		case noteObserved:
 		}
 	}
 	return ""

@@ -40,7 +40,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "least token not counted up by the winning write",
-		edits:  []string{"return max(m.topToken, m.minToken) + 1", "return max(m.topToken, m.minToken)"},
+		edits:  []string{"return max(m.topToken, m.minToken) + 1", "return max(m.topToken, m.minToken+1)"},
 		caught: "tokens",
 	},
 	{
@@ -171,7 +171,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "released while draining",
-		edits:  []string{"	case m.leaving != staying && !m.draining:\n		if m.look {", "	case m.leaving != staying:\n		if m.look {"},
+		edits:  []string{"	case m.leaving != staying && !m.draining:\n		w.phase = phaseReleased\n", "	case m.leaving != staying:\n		w.phase = phaseReleased\n", "	case m.leaving != staying && !m.draining:\n		if m.look {", "	case m.leaving != staying:\n		if m.look {"},
 		caught: "handover",
 	},
 	{
@@ -218,5 +218,20 @@ var mutants = []mutant{
 		name:   "batches counted as sent with their last write",
 		edits:  []string{"		b.last = m.counter\n		return\n", "		b.last, b.at = m.counter, now\n		return\n"},
 		caught: "retried",
+	},
+	{
+		name:   "PendingPeriod not honoured",
+		edits:  []string{"ready = later(ready, now.Add(p))", "ready = later(ready, now.Add(p-p))"},
+		caught: "pending",
+	},
+	{
+		name:   "no wait after the store has forgotten",
+		edits:  []string{"	m.floor = now.Add(m.unknownLease())\n", "	m.floor = now\n"},
+		caught: "forgetful",
+	},
+	{
+		name:   "a foreign record is waited for as long as the own lease",
+		edits:  []string{"return m.seenAt.Add(m.unknownLease())\n	}\n	return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.times.lease)\n	}\n	return m.seenAt.Add(m.seen.rec.lease)"},
+		caught: "overwritten",
 	},
 }

@@ -189,6 +189,7 @@ type worldOf struct {
 	situation
 	broken string // the promise that was broken
 	say    func(format string, args ...any)
+	did    func(now time.Time, fx effects) // is told what every step asks for
 }
 
 func (w *worldOf) fail(format string, args ...any) {
@@ -288,6 +289,9 @@ func (w *worldOf) step(i int, in input) {
 	fx := p.m.step(p.now, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
+	}
+	if w.did != nil {
+		w.did(p.now, fx)
 	}
 	if broken := p.promises.keep(&p.m, known, p.now, in, fx); broken != "" {
 		w.fail("%s: %s", p.m.session, broken)

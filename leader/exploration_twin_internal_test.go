@@ -1,0 +1,106 @@
+package leader
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The exploration is as good as its renumbering: situations that it takes for one
+// must be one for the machines. So the same things happen to a world that is
+// renumbered after each action and to a twin that keeps its numbers and instants,
+// and both must do the same.
+func TestNobodyCanTellThatAWorldWasRenumbered(t *testing.T) {
+	for _, base := range slices.Concat(scenarios, endless) {
+		if base.void {
+			continue // there the numbers are kept apart only up to a distance
+		}
+		for seed := range uint64(60 / slowdown) {
+			sc := *base
+			rng := rand.New(rand.NewPCG(seed, 7))
+			w := sc.start(nil)
+			for k := range w.left {
+				if w.left[k] > 0 {
+					w.left[k] = unlimited
+				}
+			}
+			w.budget = unlimited
+			twin := *w
+			var did, twinDid []string
+			w.did = func(now time.Time, fx effects) { did = append(did, inTicks(now, fx)) }
+			twin.did = func(now time.Time, fx effects) { twinDid = append(twinDid, inTicks(now, fx)) }
+			var trace []action
+			for range 120 {
+				all := w.actions(nil)
+				if !slices.Equal(all, twin.actions(nil)) {
+					t.Fatalf("%s: after %v, %v may happen, or to the twin %v", sc.name, trace, all, twin.actions(nil))
+				}
+				a := all[rng.IntN(len(all))]
+				for range 10 {
+					if a.goesOn() {
+						break
+					}
+					a = all[rng.IntN(len(all))]
+				}
+				trace = append(trace, a)
+				did, twinDid = nil, nil
+				w.apply(a)
+				twin.apply(a)
+				if !slices.Equal(did, twinDid) || w.broken != twin.broken {
+					t.Fatalf("%s: after %v it did %q %s, and the twin %q %s", sc.name, trace, did, w.broken, twinDid, twin.broken)
+				}
+				twin.forgetLike(w)
+				w.renumber()
+			}
+		}
+	}
+}
+
+// inTicks tells what a step asks for, without the numbers and with the times that
+// a clock of whole ticks can show.
+func inTicks(now time.Time, fx effects) string {
+	after := func(at time.Time) time.Duration { return max(0, at.Sub(now)+tick-1).Truncate(tick) }
+	var b strings.Builder
+	_, _ = fmt.Fprint(&b, fx.end, fx.cancel, fx.request.kind, fx.request.rec.phase, fx.request.rec.lease, fx.denied, fx.done, fx.wake.IsZero(), after(fx.wake))
+	for _, n := range fx.notes {
+		if n.event != noteObserved { // who is shown is not part of the exploration
+			_, _ = fmt.Fprint(&b, n.event, n.err != nil, after(n.until))
+		}
+	}
+	return b.String()
+}
+
+// forgetLike drops the messages and old writes that renumbering drops from the
+// other world, so that the same may happen next; and names sessions alike.
+func (w *worldOf) forgetLike(other *worldOf) {
+	thinned := *other
+	thinned.forgetGhosts()
+	for i := range w.times {
+		p := &thinned.parties[i]
+		if !p.up {
+			continue
+		}
+		p.forget(&thinned)
+		before := other.parties[i].told
+		for n := len(before) - 1; n >= 0; n-- {
+			if before[n].what != whatUnseen && !slices.Contains(p.told[:], before[n]) {
+				w.parties[i].hear(n)
+			}
+		}
+	}
+	for n, g := range other.ghosts {
+		if g.rec.session != "" && !slices.Contains(thinned.ghosts[:], g) {
+			w.ghosts[n] = ghost{}
+		}
+	}
+	if w.ghosts[0].rec.session == "" {
+		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
+	}
+	if thinned.past == ([2]sight{}) {
+		w.past = thinned.past
+	}
+	w.renumberSessions()
+}

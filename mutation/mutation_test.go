@@ -43,6 +43,8 @@ func (m mutant) overlay(t *testing.T, leader, dir string) string {
 	for _, test := range tests {
 		if !copies.MatchString(filepath.Base(test)) {
 			replace[test] = ""
+		} else if _, err = os.ReadFile(test); err != nil { // tells the go command what the result depends on
+			t.Fatal(err)
 		}
 	}
 	sources, err := filepath.Glob(filepath.Join(leader, "*.go"))

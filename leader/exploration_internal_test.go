@@ -88,12 +88,16 @@ func (e *exploration) unpack(p packed, s *situation) {
 	}
 }
 
-// explore visits up to most states.
-func (sc *scenario) explore(most int) *exploration {
-	e := &exploration{
+func newExploration(sc *scenario) *exploration {
+	return &exploration{
 		scenario: sc, parties: newTable[party](), rests: newTable[surroundings](),
 		seen: make(map[packed]struct{}), recover: make(map[packed]uint8),
 	}
+}
+
+// explore visits up to most states.
+func (sc *scenario) explore(most int) *exploration {
+	e := newExploration(sc)
 	w := sc.start(nil)
 	e.add(w, 0, action{})
 	var from situation

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-var survey = flag.Bool("survey", false, "try every scenario and the simulation on every mutant, and report who catches it first")
+var survey = flag.Bool("survey", false, "try every scenario and the simulation on every mutant, and report who catches it and how; minutes for each")
 
 // mutant is the package with one bug.
 type mutant struct {
@@ -172,7 +172,7 @@ func scenarios(t *testing.T, binary string) []string {
 	t.Helper()
 	out, _ := run(t, binary, "")
 	var names []string
-	for _, found := range regexp.MustCompile(`--- PASS: TestExploration/(\S+)`).FindAllStringSubmatch(out, -1) {
+	for _, found := range regexp.MustCompile(`--- (?:PASS|FAIL): TestExploration/(\S+)`).FindAllStringSubmatch(out, -1) {
 		names = append(names, strings.ReplaceAll(found[1], "_", " "))
 	}
 	return names

@@ -26,11 +26,15 @@ func newLink(tb testing.TB, server, address string) *link {
 	return l
 }
 
+// open may have to wait for a process that is just being started to let go of its
+// copy of the listener that was closed.
 func (l *link) open(listen, address string) {
 	l.tb.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l.proxy = toxiproxy.NewProxy(api, l.server, listen, address)
-	ok(l.tb, l.proxy.Start())
+	eventually(l.tb, "a proxy listens on "+listen, func() bool {
+		l.proxy = toxiproxy.NewProxy(api, l.server, listen, address)
+		return l.proxy.Start() == nil
+	})
 }
 
 // cut breaks the connections and refuses others.

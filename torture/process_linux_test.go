@@ -100,11 +100,18 @@ func freePort(tb testing.TB) string {
 	tb.Helper()
 	portMu.Lock()
 	defer portMu.Unlock()
+	// A process that is being started has copies of the open sockets until it runs
+	// its own program, and with them what is closed here.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	for {
 		port := 12_000 + rand.IntN(20_000)
+		if ports[port] {
+			continue
+		}
 		address := fmt.Sprintf("127.0.0.1:%d", port)
 		l, err := net.Listen("tcp", address)
-		if err != nil || ports[port] {
+		if err != nil {
 			continue
 		}
 		ports[port] = true

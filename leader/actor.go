@@ -35,6 +35,9 @@ type actor struct {
 	outage bool                 // reported, and nothing has succeeded since
 	misfit string               // reported of the bucket's settings, which were answered
 
+	guards []sentry
+	wish   guardsWish // as the guards know it
+
 	feed       Feed
 	feedNumber uint64
 	ownSession []byte // how the own session looks in a record
@@ -76,7 +79,10 @@ func (a *actor) run(ctx context.Context) {
 func (a *actor) stop() { a.c.box.put(mail{in: input{kind: inStop}}) }
 
 //go:noinline
-func (a *actor) tick() { a.step(input{kind: inTick}, nil) }
+func (a *actor) tick() {
+	a.step(input{kind: inTick}, nil)
+	a.guideAll(raiserInput{kind: raiserTick})
+}
 
 // read takes the next mail, and reports whether there was any. If not, the timer
 // is armed and the actor must wait.
@@ -93,11 +99,12 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	if a.wake.IsZero() {
+	wake := a.deadline()
+	if wake.IsZero() {
 		a.timer.Stop()
 		return
 	}
-	a.timer.Reset(max(0, a.wake.Sub(a.now())))
+	a.timer.Reset(max(0, wake.Sub(a.now())))
 }
 
 // wait waits for mail or a tick, and hands out events meanwhile.
@@ -117,6 +124,11 @@ func (a *actor) wait() (ticked bool) {
 
 // receive takes one mail.
 func (a *actor) receive(m *mail) {
+	if m.guard != nil {
+		a.step(input{kind: inTick}, nil) // deadlines that have passed come first
+		a.reported(m.guard)
+		return
+	}
 	switch m.in.kind {
 	case inRead:
 		m.in.sight = sees(m.entry)
@@ -130,9 +142,12 @@ func (a *actor) receive(m *mail) {
 		if m.in.kind == inHeard {
 			m.in.sight = a.hears(m.entry)
 		}
-	case inTick, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 	a.step(m.in, m.call)
+	if m.in.kind == inReconnected {
+		a.guideAll(raiserInput{kind: raiserReconnected})
+	}
 }
 
 // hears decodes what the feed told. Of an own record no more is needed than whose
@@ -192,6 +207,9 @@ func (a *actor) step(in input, call chan error) {
 		a.ask(fx.request)
 	}
 	a.answer(in, call, next, fx.denied)
+	if len(a.guards) > 0 {
+		a.tell()
+	}
 }
 
 // events makes events out of notes.
@@ -230,6 +248,9 @@ func (a *actor) begin(n note) *Term {
 	t.until.Store(int64(n.until.Sub(a.base)))
 	box, number := &a.c.box, n.term
 	t.release = func() { box.put(mail{in: input{kind: inDrained, term: number}}) }
+	for i := range a.guards {
+		t.fences = append(t.fences, a.guards[i].fence(t, box))
+	}
 	return t
 }
 
@@ -379,7 +400,10 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 
 // end gives back what the candidate holds. The machine asks for nothing more.
 func (a *actor) end() {
-	for a.cancel != nil { // the store answers: the request was given up
+	for i := range a.guards {
+		a.guards[i].dismiss()
+	}
+	for a.cancel != nil || a.guarding() { // the store answers: the request was given up
 		var m mail
 		if a.c.box.takeOr(&m, func() { a.timer.Stop() }) {
 			a.last(&m)
@@ -410,12 +434,16 @@ func (a *actor) end() {
 
 // last takes mail that came too late to be acted on.
 func (a *actor) last(m *mail) {
+	if m.guard != nil {
+		a.guards[m.guard.number].cleanUp(m.guard.in.kind)
+		return
+	}
 	switch m.in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		a.replied(m)
 	case inResign, inProclaim:
 		m.call <- ErrNotLeader
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inStop, inAbandon, inDrained:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inStop, inAbandon, inDrained:
 	}
 }
 

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -96,20 +93,15 @@ func FeedSubject(prefix string) BucketOption {
 // Replies are as late as the connection's lock makes them; nats.go holds it
 // while it dials.
 type Bucket struct {
-	js     jetstream.JetStream
-	nc     *nats.Conn
+	streamAPI
 	name   string
-	stream string
-	api    string // prefix of the JetStream API, with the dot
 	pre    string // of a key's subject in the stream
 	put    string // of the subject that a key is written to
-	ack    []byte // what an acknowledgement begins with
 	direct string // of the subject that a key is read from, where direct gets are allowed
 
 	feedPrefix string // given by FeedSubject
 
-	known atomic.Pointer[jetstream.StreamConfig] // as last told, nil: to be asked for
-	hub   hub
+	hub hub
 }
 
 // CreateBucket creates the bucket, or updates it if it exists, and returns it
@@ -214,10 +206,9 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 		return nil, fmt.Errorf("%w: Name %q is not made of letters, digits, '-' and '_', at most %d of them",
 			ErrInvalidConfig, name, maxBucketName)
 	}
-	b := &Bucket{js: js, nc: js.Conn(), name: name, stream: "KV_" + name, pre: "$KV." + name + "."}
-	b.api = apiPrefix(js.Options())
+	b := &Bucket{name: name, pre: "$KV." + name + "."}
+	b.init(js, "KV_"+name)
 	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
-	b.ack = []byte(`{"stream":"` + b.stream + `","seq":`)
 	b.put = b.pre
 	if b.api != jetstream.DefaultAPIPrefix {
 		b.put = b.api + b.pre // as nats.go does: jetstream/kv.go, useJSPfx
@@ -228,19 +219,6 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 		}
 	}
 	return b, nil
-}
-
-// apiPrefix is the prefix that nats.go uses and does not tell
-// (jetstream/jetstream.go, NewWithAPIPrefix and NewWithDomain).
-func apiPrefix(o jetstream.JetStreamOptions) string {
-	switch {
-	case o.APIPrefix != "":
-		return strings.TrimSuffix(o.APIPrefix, ".") + "."
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	default:
-		return jetstream.DefaultAPIPrefix
-	}
 }
 
 // Info asks the server what the bucket is set to. Errors: [ErrNoBucket] if it

@@ -1,33 +1,13 @@
 package leader
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-)
-
-// Error codes of the JetStream API that mean something here (nats-server,
-// server/errors.json).
-const (
-	codeClusterNotAvailable = 10008
-	codeClusterNotLeader    = 10009
-	codeNoMessage           = 10037
-	codeStreamInvalidConfig = 10052
-	codeMessageTooLarge     = 10054
-	codeMirrorFixed         = 10055
-	codeStreamNotFound      = 10059
-	codeSubjectOverlap      = 10065
-	codeWrongLastSequence   = 10071
-	codeReplicasUnsupported = 10074
-	codeWrongLastConstant   = 10164 // without the sequence
 )
 
 // Settings implements [Store]. The stream's leader answers.
@@ -59,48 +39,11 @@ func (b *Bucket) update(ctx context.Context, key string, value []byte, revision 
 	if err := checkElection(key); err != nil {
 		return 0, err
 	}
-	resp, err := b.request(ctx, &nats.Msg{
+	return b.store(ctx, &nats.Msg{
 		Subject: b.put + key,
 		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(revision, 10)}},
 		Data:    value,
 	})
-	if err != nil {
-		return 0, err
-	}
-	if seq := b.acknowledged(resp.Data); seq != 0 {
-		return seq, nil
-	}
-	var ack struct {
-		Stream string              `json:"stream"`
-		Seq    uint64              `json:"seq"`
-		Error  *jetstream.APIError `json:"error"`
-	}
-	switch err := json.Unmarshal(resp.Data, &ack); {
-	case err != nil:
-		return 0, fmt.Errorf("%w: the reply to a write of %s is no acknowledgement: %w", ErrUnreachable, key, err)
-	case ack.Error != nil:
-		return 0, b.refusal(ack.Error)
-	case ack.Stream != b.stream || ack.Seq == 0:
-		return 0, fmt.Errorf("%w: a write of %s was acknowledged by stream %q, not by %s", ErrUnfit, key, ack.Stream, b.stream)
-	}
-	return ack.Seq, nil
-}
-
-// acknowledged reads {"stream":"KV_E","seq":12}, which is what the server writes
-// where nothing is out of the ordinary (nats-server, stream.go, pubAck), or
-// returns 0.
-func (b *Bucket) acknowledged(reply []byte) (revision uint64) {
-	rest, ok := bytes.CutPrefix(reply, b.ack)
-	if !ok || len(rest) < 2 || len(rest) > len("9999999999999999999}") || rest[len(rest)-1] != '}' {
-		return 0
-	}
-	for _, c := range rest[:len(rest)-1] {
-		if c < '0' || c > '9' {
-			return 0
-		}
-		revision = revision*10 + uint64(c-'0')
-	}
-	return revision
 }
 
 func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
@@ -115,7 +58,7 @@ func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
 	if conf.AllowDirect {
 		e, err = b.getDirect(ctx, key)
 	} else {
-		e, err = b.getFromLeader(ctx, key)
+		e, err = b.lastOf(ctx, b.pre+key)
 	}
 	if err != nil {
 		b.known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: ask before the next try
@@ -137,188 +80,6 @@ func (b *Bucket) getDirect(ctx context.Context, key string) (Entry, error) {
 		return Entry{}, nil
 	}
 	return Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
-}
-
-func (b *Bucket) getFromLeader(ctx context.Context, key string) (Entry, error) {
-	req, err := json.Marshal(map[string]string{"last_by_subj": b.pre + key})
-	if err != nil {
-		return Entry{}, err
-	}
-	var resp struct {
-		Error   *jetstream.APIError `json:"error"`
-		Message *struct {
-			Sequence uint64    `json:"seq"`
-			Header   []byte    `json:"hdrs"`
-			Data     []byte    `json:"data"`
-			Time     time.Time `json:"time"`
-		} `json:"message"`
-	}
-	err = b.ask(ctx, "STREAM.MSG.GET."+b.stream, req, &resp)
-	switch {
-	case err != nil:
-		return Entry{}, err
-	case resp.Error != nil && resp.Error.ErrorCode == codeNoMessage:
-		return Entry{}, nil
-	case resp.Error != nil:
-		return Entry{}, b.refusal(resp.Error)
-	case resp.Message == nil:
-		return Entry{}, fmt.Errorf("%w: get of %s: the reply has no message", ErrUnreachable, key)
-	}
-	m := resp.Message
-	var header nats.Header
-	if len(m.Header) > 0 {
-		// What does not parse is no marker; the value decides.
-		header, _ = nats.DecodeHeadersMsg(m.Header)
-	}
-	return newEntry(m.Sequence, m.Time, header, m.Data), nil
-}
-
-// streamInfo asks for the stream's settings and remembers them.
-func (b *Bucket) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
-	var resp struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.StreamInfo
-	}
-	if err := b.ask(ctx, "STREAM.INFO."+b.stream, nil, &resp); err != nil {
-		return nil, err
-	}
-	if resp.Error != nil {
-		b.known.Store(nil)
-		return nil, b.refusal(resp.Error)
-	}
-	if resp.Config.Name != b.stream {
-		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", ErrUnreachable, resp.Config.Name, b.stream)
-	}
-	b.known.Store(&resp.Config)
-	return &resp.StreamInfo, nil
-}
-
-// config returns the settings that are remembered, or asks.
-func (b *Bucket) config(ctx context.Context) (jetstream.StreamConfig, error) {
-	if c := b.known.Load(); c != nil {
-		return *c, nil
-	}
-	info, err := b.streamInfo(ctx)
-	if err != nil {
-		return jetstream.StreamConfig{}, err
-	}
-	return info.Config, nil
-}
-
-// ask sends a request to the JetStream API and decodes the reply.
-func (b *Bucket) ask(ctx context.Context, subject string, data []byte, into any) error {
-	resp, err := b.request(ctx, &nats.Msg{Subject: b.api + subject, Data: data})
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(resp.Data, into); err != nil {
-		return fmt.Errorf("%w: the reply to %s is not understood: %w", ErrUnreachable, subject, err)
-	}
-	return nil
-}
-
-// request sends one request and waits for one reply or the end of ctx. The
-// functions of package jetstream are not used for that: they wait 5s where ctx
-// has no deadline, and try again by themselves.
-func (b *Bucket) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	if err := b.connected(); err != nil {
-		return nil, err
-	}
-	before := b.nc.LastError()
-	resp, err := b.nc.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return nil, b.failure(m.Subject, before, err)
-	}
-	return resp, nil
-}
-
-// connected returns nil if there is a connection to hand something to.
-func (b *Bucket) connected() error {
-	switch s := b.nc.Status(); s {
-	case nats.CONNECTED, nats.DRAINING_SUBS:
-		return nil
-	case nats.CLOSED:
-		return ErrConnectionClosed
-	case nats.DISCONNECTED, nats.RECONNECTING, nats.CONNECTING, nats.DRAINING_PUBS:
-		fallthrough
-	default:
-		return fmt.Errorf("%w: the connection is %v", ErrUnreachable, strings.ToLower(s.String()))
-	}
-}
-
-// failure tells why a request was not answered. before is the connection's last
-// error from before it was sent.
-func (b *Bucket) failure(subject string, before, err error) error {
-	switch {
-	case errors.Is(err, nats.ErrConnectionClosed):
-		return ErrConnectionClosed
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		if denied := b.denied(subject, before); denied != nil {
-			return denied
-		}
-		if errors.Is(err, context.Canceled) { // the candidate gave it up; that text would mislead
-			return fmt.Errorf("%w: no reply on %s in time", ErrUnreachable, subject)
-		}
-		return fmt.Errorf("%w: no reply on %s: %w", ErrUnreachable, subject, err)
-	case errors.Is(err, nats.ErrMaxPayload):
-		return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
-	default: // no responders, disconnected, reconnect buffer full, draining
-		return fmt.Errorf("%w: %s: %w", ErrUnreachable, subject, err)
-	}
-}
-
-// denied returns an error if the last error of the connection is about a
-// subject of ours. It is one sticky slot: what was there before the request is
-// not about it. The subscription to the inbox is the exception, as it is made
-// once for all requests (nats.go, createNewRequestAndSend), so that a denial
-// holds until the connection is made anew, which clears the slot.
-func (b *Bucket) denied(subject string, before error) error {
-	last := b.nc.LastError()
-	if !errors.Is(last, nats.ErrPermissionViolation) {
-		return nil
-	}
-	text := last.Error()
-	inbox := b.nc.Opts.InboxPrefix
-	if inbox == "" {
-		inbox = strings.TrimSuffix(nats.InboxPrefix, ".")
-	}
-	fresh := last != before //nolint:errorlint // the same value, not the same kind
-	ours := fresh && strings.Contains(text, `"`+subject+`"`)
-	if ours || strings.Contains(text, `Subscription to "`+inbox+".") {
-		return fmt.Errorf("%w: %w", ErrPermission, last)
-	}
-	return nil
-}
-
-// refusal is what an error of the JetStream API means.
-func (b *Bucket) refusal(err *jetstream.APIError) error {
-	switch int(err.ErrorCode) {
-	case codeWrongLastSequence:
-		return wrongSequence(err.Description)
-	case codeWrongLastConstant:
-		return &RefusedError{}
-	case codeStreamNotFound:
-		return fmt.Errorf("%w: %w", ErrNoBucket, err)
-	case codeMessageTooLarge:
-		return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
-	case codeClusterNotAvailable, codeClusterNotLeader:
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	default:
-		return fmt.Errorf("leader: stream %s: %w", b.stream, err)
-	}
-}
-
-// wrongSequence reads "wrong last sequence: 12" (nats-server, errors.json).
-func wrongSequence(description string) *RefusedError {
-	_, digits, ok := strings.Cut(description, ": ")
-	if !ok {
-		return &RefusedError{}
-	}
-	actual, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
-	if err != nil {
-		return &RefusedError{}
-	}
-	return &RefusedError{Actual: actual, Named: true}
 }
 
 // storedEntry reads a message that the server has published with what it knows

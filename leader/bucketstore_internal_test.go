@@ -132,7 +132,8 @@ func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
 }
 
 func TestARefusalWithoutARevisionNamesNone(t *testing.T) {
-	b := &Bucket{stream: "KV_E"}
+	b := &Bucket{}
+	b.stream = "KV_E"
 	for _, c := range []struct {
 		code jetstream.ErrorCode
 		text string

@@ -64,6 +64,9 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if len(cfg.ID) > maxIDLength {
 		return nil, fmt.Errorf("%w: ID of %d bytes is more than %d", ErrInvalidConfig, len(cfg.ID), maxIDLength)
 	}
+	if err := checkGuards(cfg.Guards); err != nil {
+		return nil, err
+	}
 	if b, ok := store.(*Bucket); ok && b != nil {
 		if err := b.admits(want); err != nil {
 			return nil, err
@@ -73,7 +76,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		cfg.ID = defaultID()
 	}
 	return stand(ctx, store, election, cfg, params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken,
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0,
 	})
 }
 
@@ -133,6 +136,7 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
 	}
 	a.base = a.start.Round(0).UTC()
+	a.post(cfg.Guards)
 	c.state.Store(uint32(StateCandidate))
 	c.box.bell = make(chan struct{}, 1)
 	if w, ok := a.timer.(interface{ Wake() }); ok {

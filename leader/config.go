@@ -43,6 +43,13 @@ type Config struct {
 	// DrainTimeout is how long a leader that steps down keeps the lease while
 	// it waits for [Term.Release]. Default: 0, not at all.
 	DrainTimeout time.Duration
+	// Guards are the resources that only the leader may write: before a term
+	// begins, the candidate has raised each of them to the term's token, so that
+	// no write of an earlier term is accepted any more. All candidates of an
+	// election should name the same. A candidate does not try for the lease until
+	// [Guard].Check has found all fit; if it cannot raise them within one lease
+	// after it was won, it hands over and sits out another. Default: none.
+	Guards []Guard
 	// Clock is where time comes from. Default: [SystemClock], or the clock of
 	// the store if it has one.
 	Clock Clock

@@ -43,7 +43,8 @@ func TestARecordThatNeedsNoEscapingIsEncodedAsJSONWould(t *testing.T) {
 }
 
 func TestAnOrdinaryAcknowledgementIsReadWithoutJSON(t *testing.T) {
-	b := &Bucket{ack: []byte(`{"stream":"KV_E","seq":`)}
+	b := &Bucket{}
+	b.ack = []byte(`{"stream":"KV_E","seq":`)
 	for reply, want := range map[string]uint64{
 		`{"stream":"KV_E","seq":12}`:                   12,
 		`{"stream":"KV_E","seq":9999999999999999999}`:  9999999999999999999,

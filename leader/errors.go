@@ -32,6 +32,11 @@ var (
 	// the stream and is cut off from the others may answer from the past for some
 	// 10 s, which looks the same: that costs a wait, never safety.
 	ErrRegressed error = sentinel("the store has lost acknowledged writes")
+	// ErrFenced ends a term one of whose guards was found raised by a later
+	// term. Of the writers of a [GuardedBucket] and a [GuardedStream] it is the
+	// answer to a write of a term whose guard does not stand any more: the server
+	// has refused it, and nothing was written.
+	ErrFenced error = sentinel("a later term has raised the guard")
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
 	ErrConnectionClosed error = sentinel("the NATS connection is closed")
@@ -65,6 +70,16 @@ var (
 	// ErrNoFeed reports that the candidate hears of no changes and polls
 	// instead, until a feed works.
 	ErrNoFeed error = sentinel("no feed, polling instead")
+	// ErrUnknownOutcome is returned for a guarded write that was sent and not
+	// answered: it may have been written, or may yet be as long as the guard of
+	// its term stands.
+	ErrUnknownOutcome error = sentinel("the outcome of the write is not known")
+	// ErrGuardTaken reports a guard that stands for another election, or that is
+	// not a guard of this package.
+	ErrGuardTaken error = sentinel("the guard is another election's")
+	// ErrGuardDeleted reports that the guard of the term was deleted or
+	// overwritten behind the leader's back. The leader raises it again.
+	ErrGuardDeleted error = sentinel("the guard was deleted")
 	// ErrRefused is returned by a [Store] for a compare-and-set whose
 	// condition did not hold. It never reaches an application. See
 	// [RefusedError].

@@ -20,6 +20,7 @@ const (
 	inWritten
 	inSettings
 	inFeed
+	inGuards // the guards stand otherwise than they did
 	inResign // calls
 	inStop
 	inAbandon // stop without waiting for anything
@@ -30,13 +31,14 @@ const (
 // input is one thing that happened.
 type input struct {
 	kind     inputKind
-	sight    sight    // inHeard, inRead
-	revision uint64   // inWritten: acknowledged as
-	settings Settings // inSettings
-	value    string   // inProclaim
-	term     uint64   // inDrained
-	err      error    // of a reply, or of the feed's end
-	dice     uint32   // randomness for the pauses between tries
+	sight    sight        // inHeard, inRead
+	revision uint64       // inWritten: acknowledged as
+	settings Settings     // inSettings
+	guards   guardsReport // inGuards
+	value    string       // inProclaim
+	term     uint64       // inDrained
+	err      error        // of a reply, or of the feed's end
+	dice     uint32       // randomness for the pauses between tries
 }
 
 // absorb takes in what happened.
@@ -57,6 +59,8 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		m.closed(now, fx)
 	case inRead, inWritten, inSettings, inFeed:
 		m.answered(now, in, fx)
+	case inGuards:
+		m.guardsStand(now, in.guards, fx)
 	case inResign:
 		m.resign(now, fx)
 	case inStop:
@@ -102,7 +106,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feedUp, m.feedFails = true, 0
 		m.look, m.silent = true, false // for what was stored before the feed was open
 		m.fails = 0
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 }
 

@@ -79,7 +79,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 	switch {
 	case m.leaving != staying && !m.draining:
 		w.phase = phaseReleased
-	case m.state == StateLeader || m.draining:
+	case m.state == StateLeader || m.draining || m.raising():
 		w.phase = phaseLeading
 	case m.state == StatePending:
 		elects = !now.Before(m.ready)
@@ -225,8 +225,12 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 	case StateLeader:
 		m.good = later(m.good, good)
 	case StatePending:
+		if m.raising() {
+			m.good = later(m.good, good)
+		}
 	}
 	if m.state == StatePending && s.rec.phase == phaseElect && !sent.Before(m.ready) && now.Before(good) {
-		m.becomeLeader(sent, fx)
+		m.claim(now, good)
 	}
+	m.begin(now, fx)
 }

@@ -7,6 +7,7 @@ type mail struct {
 	in    input
 	entry Entry      // inHeard, inRead: becomes the input's sight
 	feed  Feed       // inFeed: what was opened
+	guard *guardMail // of a guard, instead of in
 	from  uint64     // inHeard and others of a feed: which feed tells
 	call  chan error // of a call that waits for an answer
 }

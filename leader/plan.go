@@ -74,7 +74,7 @@ func (m *machine) next(now time.Time) agenda {
 			a.add(reqRead, now, soonest)
 			return a
 		}
-		if !m.observe {
+		if !m.observe && (!m.guarded || m.guards.fit) {
 			a.add(reqWrite, m.tryAt(), soonest)
 		}
 		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.patience()), soonest)
@@ -97,7 +97,7 @@ func (m *machine) renewalDue(now time.Time) time.Time {
 	switch {
 	case m.urgent:
 		return now
-	case m.state == StatePending && m.ready.Before(m.renewAt):
+	case m.state == StatePending && !m.raising() && m.ready.Before(m.renewAt):
 		return m.ready
 	default:
 		return m.renewAt
@@ -223,6 +223,7 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	at(a.at, a.kind != reqNone)
 	at(m.good, m.state == StateLeader)
 	at(m.drainBy, m.draining)
+	at(m.raiseBy, m.raising())
 	at(m.opBy, m.op.kind != reqNone && !m.opLate)
 	at(m.lapse(), m.shown.what != whatNothing && !m.holds() && m.seen.what != whatUnseen)
 	at(m.futile(), m.leaving != staying && !m.draining)

@@ -17,6 +17,7 @@ import (
 //	key.go      what is known of the key, and what follows from learning more
 //	lease.go    own writes: what each replaces, when its winner may lead, its outcome
 //	plan.go     which request is due, and when
+//	guarded.go  what a candidate with guards waits for
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
@@ -59,13 +60,15 @@ type machine struct {
 	urgent  bool // a renewal is wanted without waiting for renewAt
 
 	// The term.
-	term     uint64 // counts the terms of this machine
-	token    uint64
-	good     time.Time // the lease is good until then
-	cause    error     // of its end; a sentinel, so a plain value
-	elected  uint64    // revision of the write that began it
-	since    int64     // server's time of that write
-	drained  bool      // the application has released the term
+	term     uint64       // counts the terms of this machine
+	token    uint64       // of the term, also while its guards are still to be raised; 0: none
+	good     time.Time    // the lease is good until then
+	raiseBy  time.Time    // when a candidate whose guards are not raised gives up the key
+	guards   guardsReport // how the guards stand
+	cause    error        // of its end; a sentinel, so a plain value
+	elected  uint64       // revision of the write that began it
+	since    int64        // server's time of that write
+	drained  bool         // the application has released the term
 	draining bool
 	drainBy  time.Time
 
@@ -92,6 +95,7 @@ type params struct {
 	session  string
 	want     durations // as configured; zero where the bucket decides
 	minToken uint64
+	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
 }
 
@@ -165,6 +169,10 @@ func (m *machine) expire(now time.Time, fx *effects) {
 	if m.draining && (m.drained || !now.Before(m.drainBy)) {
 		m.becomeCandidate(fx)
 	}
+	if m.raising() && !now.Before(m.raiseBy) {
+		m.leaving = resigning // another may have more luck with the guards
+		m.becomeCandidate(fx)
+	}
 	if m.op.kind != reqNone && !m.opLate && !now.Before(m.opBy) {
 		m.giveUp(fx)
 	}
@@ -193,19 +201,25 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	fx.notes = append(fx.notes, note{event: notePending, token: m.seen.rec.termToken(m.seen.revision), until: later(ready, now)})
 }
 
-// becomeLeader: the write that was sent at sent elected.
-func (m *machine) becomeLeader(sent time.Time, fx *effects) {
-	m.edge(StateLeader, StatePending)
-	m.state = StateLeader
-	m.term++
+// claim: the write that is seen, whose lease is good until then, elects. The term
+// begins as soon as its guards stand.
+func (m *machine) claim(now, good time.Time) {
 	m.token = m.seen.rec.termToken(m.seen.revision)
-	m.good = sent.Add(m.times.renewDeadline)
+	m.good = good
 	m.elected = m.seen.revision
 	m.since = 0
 	if m.echo.revision == m.elected {
 		m.since = m.echo.created
 	}
-	m.ready = time.Time{}
+	m.raiseBy = now.Add(m.times.lease)
+}
+
+// becomeLeader: the term that was claimed begins.
+func (m *machine) becomeLeader(fx *effects) {
+	m.edge(StateLeader, StatePending)
+	m.state = StateLeader
+	m.term++
+	m.ready, m.raiseBy = time.Time{}, time.Time{}
 	fx.notes = append(fx.notes, note{event: noteElected, term: m.term, token: m.token, until: m.good})
 }
 
@@ -226,7 +240,14 @@ func (m *machine) becomeCandidate(fx *effects) {
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
 	}
+	m.unclaim()
 	m.state = StateCandidate
+}
+
+// unclaim forgets a claim that no term has come of.
+func (m *machine) unclaim() {
+	m.token, m.elected, m.since = 0, 0, 0
+	m.good, m.raiseBy = time.Time{}, time.Time{}
 }
 
 // depose is becomeCandidate for a leader, whose term ends with the cause.
@@ -254,8 +275,8 @@ func (m *machine) endTerm(cause error, fx *effects) {
 		fx.end = cause
 	}
 	fx.notes = append(fx.notes, note{event: noteDeposed, term: m.term, token: m.token, err: m.cause})
-	m.token, m.elected, m.since = 0, 0, 0
-	m.good, m.drainBy = time.Time{}, time.Time{}
+	m.unclaim()
+	m.drainBy = time.Time{}
 	m.drained, m.draining = false, false
 	m.cause = nil
 }

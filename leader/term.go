@@ -16,6 +16,7 @@ type Term struct {
 	start   time.Time    // what deadline counts from
 	until   atomic.Int64 // the lease is good until this long after start
 	release func()
+	fences  []*fence // by the guards of its candidate
 }
 
 // Context returns the context of the leadership. It ends when the term does,
@@ -53,6 +54,21 @@ func (t *Term) Remaining() time.Duration {
 		return 0
 	}
 	return max(0, time.Duration(t.until.Load())-t.clock.Now().Sub(t.start))
+}
+
+// Fence returns the revision at which the guard stands for this term: a write to
+// the guarded resource is the leader's if it is conditioned on that revision being
+// the guard's last. It returns false for a guard that was not given to [Campaign].
+// The revision changes when the guard is raised again.
+//
+// The writers of a [GuardedBucket] and a [GuardedStream] do this by themselves.
+func (t *Term) Fence(g Guard) (revision uint64, ok bool) {
+	f := t.fence(g)
+	if f == nil {
+		return 0, false
+	}
+	revision, _ = f.current()
+	return revision, true
 }
 
 // Release tells that the work of this term is over, so that a leader that is

@@ -1,0 +1,77 @@
+package leader
+
+import "sync"
+
+// fence is a term's standing at one guard: what all its writers condition their
+// writes on, and how they find out what a refusal means.
+type fence struct {
+	guard   Guard
+	session string
+	token   uint64
+	over    <-chan struct{} // closed when the term's context has ended
+	suspect func()          // tells the candidate that the guard was found gone
+
+	mu       sync.Mutex
+	revision uint64        // of the guard, as the term raised it
+	moved    chan struct{} // closed when that changes
+}
+
+// fence returns the term's standing at a guard, or nil.
+func (t *Term) fence(g Guard) *fence {
+	for _, f := range t.fences {
+		if f.guard == g {
+			return f
+		}
+	}
+	return nil
+}
+
+// current returns the revision to condition a write on, and a channel that is
+// closed when there is another.
+func (f *fence) current() (uint64, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision, f.moved
+}
+
+// move takes the revision of a guard that was raised again for the same term.
+func (f *fence) move(revision uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if revision > f.revision {
+		f.revision = revision
+		close(f.moved)
+		f.moved = make(chan struct{})
+	}
+}
+
+// standing is what a look at the guard tells of a term.
+type standing uint8
+
+const (
+	standsStill standing = iota // raised by this term; what is current may have changed
+	standsOlder                 // the answer is older than what is known
+	standsNot                   // deleted, or overwritten by somebody who is no later term
+	standsLater                 // a later term has raised it
+)
+
+// judge compares the guard as the stream's leader told it with the term's own
+// revision, which it brings up to date.
+func (f *fence) judge(e Entry) standing {
+	s := seesGuard(e)
+	own, _ := f.current()
+	switch {
+	case s.raisedBy(f.session, f.token):
+		if s.revision < own {
+			return standsOlder
+		}
+		f.move(s.revision)
+		return standsStill
+	case 0 < s.revision && s.revision < own:
+		return standsOlder
+	case s.what == whatRecord && s.rec.Token > f.token:
+		return standsLater
+	default:
+		return standsNot
+	}
+}

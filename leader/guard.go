@@ -1,0 +1,83 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Guard is what a candidate needs of a resource that only the leader may write:
+// one key, the guard, on whose revision the resource conditions every write of
+// the leader. [GuardedBucket] and [GuardedStream] are guards in NATS,
+// leadertest.Guard is one in memory.
+//
+// Before a term begins the candidate has raised each of its guards: it has
+// written the term's token there, conditionally on what it found, so that it can
+// never replace a greater one. From then on the revision of that write stands for
+// the term. See [Term.Fence].
+//
+// Every method returns at once, without waiting for the store, and answers
+// through reply, which it calls exactly once, from any goroutine, even before it
+// returns, and at the latest soon after ctx has ended.
+type Guard interface {
+	// String names the resource for people, such as "bucket orders".
+	fmt.Stringer
+	// Check asks whether the guard protects the resource: whether it may be
+	// written, can be lost, and is heeded. The candidate asks when it starts and
+	// whenever the connection was made anew. Errors: [ErrUnfit], [ErrNoBucket],
+	// [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
+	Check(ctx context.Context, reply func(error))
+	// Get asks for the guard as it stands, preferably where writes are decided.
+	// The answer may be late. No message is an Entry with Revision 0.
+	Get(ctx context.Context, reply func(Entry, error))
+	// Update writes the guard if its last revision is revision, 0 for no
+	// message, and answers with the new revision. A refusal is a [RefusedError].
+	// After any other error the write may still be applied.
+	Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error))
+}
+
+// guardRecord is the value of a guard.
+type guardRecord struct {
+	Format   int    `json:"v"`
+	Election string `json:"election"` // whose guard it is: bucket and election
+	Token    uint64 `json:"token"`    // of the term that raised it
+	ID       string `json:"id"`
+	Session  string `json:"session"`
+}
+
+func (r guardRecord) encode() []byte {
+	r.Format = recordFormat
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return b
+}
+
+// guardSight is one revision of a guard, decoded.
+type guardSight struct {
+	revision uint64
+	what     what // whatUnseen, whatNothing, whatMarker, whatForeign or whatRecord
+	rec      guardRecord
+}
+
+func seesGuard(e Entry) guardSight {
+	s := guardSight{revision: e.Revision, what: whatForeign}
+	switch {
+	case e.Revision == 0:
+		s.what = whatNothing
+	case e.Marker:
+		s.what = whatMarker
+	default:
+		var r guardRecord
+		if json.Unmarshal(e.Value, &r) == nil && r.Format >= recordFormat && r.Session != "" && r.Election != "" && r.Token <= maxToken {
+			s.what, s.rec = whatRecord, r
+		}
+	}
+	return s
+}
+
+// raisedBy reports whether that term of that session raised what is seen.
+func (s guardSight) raisedBy(session string, token uint64) bool {
+	return s.what == whatRecord && s.rec.Session == session && s.rec.Token == token && token != 0
+}

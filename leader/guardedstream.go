@@ -1,0 +1,118 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// DefaultGuardKey is the key of a guarded bucket that is its guard, unless
+// [GuardKey] names another.
+const DefaultGuardKey = "natsleader.guard"
+
+// guardedStream is a stream some messages of which only the leader may write.
+type guardedStream struct {
+	streamAPI
+	guard string // the subject of the guard, in the stream
+	to    string // what subjects that are written to begin with, in front of the stream's
+}
+
+// GuardedBucket is a key-value bucket that only the leader may write. It is a
+// [Guard], to be given to [Campaign], and makes writers for the term. It is used by
+// any number of candidates at once, and needs no closing.
+type GuardedBucket struct {
+	guardedStream
+	name string
+	pre  string // of a key's subject
+}
+
+// GuardedStream is a stream that only the leader may write. It is a [Guard], to be
+// given to [Campaign], and makes writers for the term. It is used by any number of
+// candidates at once, and needs no closing.
+type GuardedStream struct {
+	guardedStream
+}
+
+// GuardOption is an option of a [GuardedBucket].
+type GuardOption func(*GuardedBucket) error
+
+// GuardKey names the key that is the guard, in place of [DefaultGuardKey]: several
+// elections may guard one bucket, each the keys that it writes.
+func GuardKey(key string) GuardOption {
+	return func(b *GuardedBucket) error {
+		if !validKey(key) {
+			return fmt.Errorf("%w: GuardKey %q is not a key", ErrInvalidConfig, key)
+		}
+		b.guard = b.pre + key
+		return nil
+	}
+}
+
+// OpenGuardedBucket returns a bucket that exists, or will. It asks nothing of the
+// server: a candidate finds out by itself, see [GuardedBucket.Check]. Errors:
+// [ErrInvalidConfig].
+func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption) (*GuardedBucket, error) {
+	switch {
+	case js == nil || js.Conn() == nil:
+		return nil, fmt.Errorf("%w: js is nil or has no connection", ErrInvalidConfig)
+	case !validBucket(name):
+		return nil, fmt.Errorf("%w: bucket %q is not made of letters, digits, '-' and '_', at most %d of them",
+			ErrInvalidConfig, name, maxBucketName)
+	}
+	b := &GuardedBucket{name: name, pre: "$KV." + name + "."}
+	b.init(js, "KV_"+name)
+	b.guard = b.pre + DefaultGuardKey
+	if b.api != jetstream.DefaultAPIPrefix {
+		b.to = b.api // as nats.go does: jetstream/kv.go, useJSPfx
+	}
+	for _, opt := range opts {
+		if err := opt(b); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// OpenGuardedStream returns a stream that exists, or will, with the subject of it
+// that is its guard. It asks nothing of the server. Errors: [ErrInvalidConfig].
+func OpenGuardedStream(js jetstream.JetStream, stream, guard string) (*GuardedStream, error) {
+	switch {
+	case js == nil || js.Conn() == nil:
+		return nil, fmt.Errorf("%w: js is nil or has no connection", ErrInvalidConfig)
+	case !literalSubject(stream) || len(stream) > maxBucketName:
+		return nil, fmt.Errorf("%w: stream %q is not the name of a stream", ErrInvalidConfig, stream)
+	case !literalSubject(guard):
+		return nil, fmt.Errorf("%w: guard %q is not a subject without wildcards", ErrInvalidConfig, guard)
+	}
+	s := &GuardedStream{}
+	s.init(js, stream)
+	s.guard = guard
+	return s, nil
+}
+
+// String names the bucket.
+func (b *GuardedBucket) String() string { return "bucket " + b.name }
+
+// String names the stream.
+func (s *GuardedStream) String() string { return "stream " + s.stream }
+
+// Get implements [Guard]. The stream's leader answers.
+func (s *guardedStream) Get(ctx context.Context, reply func(Entry, error)) {
+	go func() { reply(s.lastOf(ctx, s.guard)) }()
+}
+
+// Update implements [Guard]. The message never expires.
+func (s *guardedStream) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
+	m := &nats.Msg{
+		Subject: s.to + s.guard,
+		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(revision, 10)}},
+		Data:    value,
+	}
+	if c := s.known.Load(); c != nil && c.AllowMsgTTL {
+		m.Header.Set(jetstream.MsgTTLHeader, "never")
+	}
+	go func() { reply(s.store(ctx, m)) }()
+}

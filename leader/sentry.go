@@ -1,0 +1,208 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// sentry is one guard of a candidate: the raiser that says what to do, and the
+// actor's means to do it.
+type sentry struct {
+	raiser
+	number int
+	guard  Guard
+	cancel context.CancelFunc // of the request in flight; nil if there is none
+	wakeAt time.Time
+	told   string // the fault that was reported last, until something succeeds
+}
+
+// guardMail is what reaches the actor about a guard.
+type guardMail struct {
+	number int
+	in     raiserInput
+}
+
+// checkGuards refuses guards that are not there or named twice.
+func checkGuards(guards []Guard) error {
+	for i, g := range guards {
+		if isNil(g) {
+			return fmt.Errorf("%w: Guards[%d] is nil", ErrInvalidConfig, i)
+		}
+		for j, other := range guards[:i] {
+			if other == g {
+				return fmt.Errorf("%w: Guards[%d] and Guards[%d] are the same, %s", ErrInvalidConfig, j, i, g)
+			}
+		}
+	}
+	return nil
+}
+
+// isNil reports whether there is no guard.
+func isNil(g Guard) bool {
+	switch g := g.(type) {
+	case nil:
+		return true
+	case *GuardedBucket:
+		return g == nil
+	case *GuardedStream:
+		return g == nil
+	default:
+		return false
+	}
+}
+
+// post makes the sentries of a candidate.
+func (a *actor) post(guards []Guard) {
+	election := a.c.election
+	if b, ok := a.c.store.(*Bucket); ok {
+		election = b.name + "/" + election
+	}
+	for i, g := range guards {
+		a.guards = append(a.guards, sentry{
+			number: i, guard: g,
+			raiser: raiser{raiserParams: raiserParams{id: a.m.id, session: a.m.session, election: election}},
+		})
+	}
+}
+
+// tell makes the machine and the raisers agree after either has changed. The
+// machine's effects are carried out before.
+func (a *actor) tell() {
+	if w := a.m.wish(); w != a.wish {
+		a.wish = w
+		for i := range a.guards {
+			a.guide(&a.guards[i], raiserInput{kind: raiserWish, wish: w})
+		}
+	}
+	if r := a.report(); r != a.m.guards && !a.m.done {
+		a.step(input{kind: inGuards, guards: r}, nil)
+	}
+}
+
+// deadline is when to step again: the machine, or one of the raisers.
+func (a *actor) deadline() time.Time {
+	wake := a.wake
+	for i := range a.guards {
+		if w := a.guards[i].wakeAt; !w.IsZero() && (wake.IsZero() || w.Before(wake)) {
+			wake = w
+		}
+	}
+	return wake
+}
+
+// report takes together how the guards stand.
+func (a *actor) report() guardsReport {
+	r := guardsReport{fit: true, stand: a.wish.token}
+	for i := range a.guards {
+		s := &a.guards[i]
+		r.fit = r.fit && s.fit
+		r.over = max(r.over, s.over())
+		if !s.stands {
+			r.stand = 0
+		}
+	}
+	return r
+}
+
+// guideAll steps every raiser.
+func (a *actor) guideAll(in raiserInput) {
+	if len(a.guards) == 0 {
+		return
+	}
+	for i := range a.guards {
+		a.guide(&a.guards[i], in)
+	}
+	a.tell()
+}
+
+// reported takes a message about a guard.
+func (a *actor) reported(m *guardMail) {
+	s := &a.guards[m.number]
+	s.cleanUp(m.in.kind)
+	if m.in.err == nil && m.in.kind != raiserSuspect {
+		s.told = ""
+	}
+	a.guide(s, m.in)
+	a.tell()
+}
+
+// guide steps the raiser of a guard and does what it says.
+func (a *actor) guide(s *sentry, in raiserInput) {
+	in.dice = a.rng.Uint32()
+	fx := s.step(a.now(), a.m.timing().lease, in)
+	if s.stands && a.term != nil && a.term.token == s.wish.token {
+		a.term.fences[s.number].move(s.seen.revision)
+	}
+	if fx.fault != nil {
+		if text := fx.fault.Error(); text != s.told {
+			s.told = text
+			e := Faulted{Err: fmt.Errorf("guard of %s: %w", s.guard, fx.fault)}
+			a.log(e)
+			a.c.out.add(e)
+		}
+	}
+	s.wakeAt = fx.wake
+	if fx.cancel {
+		s.cancel()
+	}
+	if fx.op.kind != guardNone {
+		a.request(s, fx.op)
+	}
+}
+
+// request asks the guard, which answers into the mailbox.
+func (a *actor) request(s *sentry, op guardOp) {
+	ctx, cancel := context.WithCancel(a.values)
+	s.cancel = cancel
+	box, number := &a.c.box, s.number
+	answer := func(in raiserInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
+	switch op.kind {
+	case guardCheck:
+		s.guard.Check(ctx, func(err error) { answer(raiserInput{kind: raiserChecked, err: err}) })
+	case guardRead:
+		s.guard.Get(ctx, func(e Entry, err error) {
+			answer(raiserInput{kind: raiserRead, sight: seesGuard(e), err: err})
+		})
+	case guardRaise:
+		s.guard.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {
+			answer(raiserInput{kind: raiserRaised, revision: revision, err: err})
+		})
+	case guardNone:
+	}
+}
+
+// cleanUp gives back what a request held that is answered.
+func (s *sentry) cleanUp(kind raiserInputKind) {
+	switch kind {
+	case raiserChecked, raiserRead, raiserRaised:
+		s.cancel()
+		s.cancel = nil
+	case raiserTick, raiserWish, raiserReconnected, raiserSuspect:
+	}
+}
+
+// dismiss gives up the request in flight, which still has to be answered.
+func (s *sentry) dismiss() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+}
+
+// guarding reports whether a guard has not answered yet.
+func (a *actor) guarding() bool {
+	for i := range a.guards {
+		if a.guards[i].cancel != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// fence makes the standing of a term at the guard.
+func (s *sentry) fence(t *Term, box *mailbox) *fence {
+	f := &fence{guard: s.guard, session: s.session, token: t.token, over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{})}
+	number := s.number
+	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: raiserInput{kind: raiserSuspect}}}) }
+	return f
+}

@@ -1,0 +1,293 @@
+package leader
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Error codes of the JetStream API that mean something here (nats-server,
+// server/errors.json).
+const (
+	codeClusterNotAvailable = 10008
+	codeClusterNotLeader    = 10009
+	codeNoMessage           = 10037
+	codeStreamInvalidConfig = 10052
+	codeMessageTooLarge     = 10054
+	codeMirrorFixed         = 10055
+	codeStreamNotFound      = 10059
+	codeSubjectOverlap      = 10065
+	codeWrongLastSequence   = 10071
+	codeReplicasUnsupported = 10074
+	codeWrongLastConstant   = 10164 // without the sequence
+)
+
+// streamAPI is one stream as its server knows it: requests to the JetStream API,
+// and what their failures mean.
+type streamAPI struct {
+	js     jetstream.JetStream
+	nc     *nats.Conn
+	stream string // its name
+	api    string // prefix of the JetStream API, with the dot
+	ack    []byte // what an acknowledgement begins with
+
+	known atomic.Pointer[jetstream.StreamConfig] // as last told, nil: to be asked for
+}
+
+func (a *streamAPI) init(js jetstream.JetStream, stream string) {
+	a.js, a.nc, a.stream, a.api = js, js.Conn(), stream, apiPrefix(js.Options())
+	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
+}
+
+// apiPrefix is the prefix that nats.go uses and does not tell
+// (jetstream/jetstream.go, NewWithAPIPrefix and NewWithDomain).
+func apiPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	default:
+		return jetstream.DefaultAPIPrefix
+	}
+}
+
+// store publishes a message to the stream, once, and returns the sequence with
+// which it was acknowledged.
+func (a *streamAPI) store(ctx context.Context, m *nats.Msg) (uint64, error) {
+	resp, err := a.request(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	if seq := a.acknowledged(resp.Data); seq != 0 {
+		return seq, nil
+	}
+	ack, err := a.decodeAck(m.Subject, resp.Data)
+	return ack.Sequence, err
+}
+
+// decodeAck reads an acknowledgement, or tells what the refusal means.
+func (a *streamAPI) decodeAck(subject string, data []byte) (jetstream.PubAck, error) {
+	var ack struct {
+		jetstream.PubAck
+		Error *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(data, &ack); {
+	case err != nil:
+		return jetstream.PubAck{}, fmt.Errorf("%w: the reply to a write of %s is no acknowledgement: %w", ErrUnreachable, subject, err)
+	case ack.Error != nil:
+		return jetstream.PubAck{}, a.refusal(ack.Error)
+	case ack.Stream != a.stream || ack.Sequence == 0:
+		return jetstream.PubAck{}, fmt.Errorf("%w: a write of %s was acknowledged by stream %q, not by %s", ErrUnfit, subject, ack.Stream, a.stream)
+	}
+	return ack.PubAck, nil
+}
+
+// acknowledged reads {"stream":"KV_E","seq":12}, which is what the server writes
+// where nothing is out of the ordinary (nats-server, stream.go, pubAck), or
+// returns 0.
+func (a *streamAPI) acknowledged(reply []byte) (revision uint64) {
+	rest, ok := bytes.CutPrefix(reply, a.ack)
+	if !ok || len(rest) < 2 || len(rest) > len("9999999999999999999}") || rest[len(rest)-1] != '}' {
+		return 0
+	}
+	for _, c := range rest[:len(rest)-1] {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		revision = revision*10 + uint64(c-'0')
+	}
+	return revision
+}
+
+// lastOf asks the stream's leader for the newest message of a subject.
+func (a *streamAPI) lastOf(ctx context.Context, subject string) (Entry, error) {
+	req, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return Entry{}, err
+	}
+	var resp struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *struct {
+			Sequence uint64    `json:"seq"`
+			Header   []byte    `json:"hdrs"`
+			Data     []byte    `json:"data"`
+			Time     time.Time `json:"time"`
+		} `json:"message"`
+	}
+	err = a.ask(ctx, "STREAM.MSG.GET."+a.stream, req, &resp)
+	switch {
+	case err != nil:
+		return Entry{}, err
+	case resp.Error != nil && resp.Error.ErrorCode == codeNoMessage:
+		return Entry{}, nil
+	case resp.Error != nil:
+		return Entry{}, a.refusal(resp.Error)
+	case resp.Message == nil:
+		return Entry{}, fmt.Errorf("%w: get of %s: the reply has no message", ErrUnreachable, subject)
+	}
+	m := resp.Message
+	var header nats.Header
+	if len(m.Header) > 0 {
+		// What does not parse is no marker; the value decides.
+		header, _ = nats.DecodeHeadersMsg(m.Header)
+	}
+	return newEntry(m.Sequence, m.Time, header, m.Data), nil
+}
+
+// streamInfo asks for the stream's settings and remembers them.
+func (a *streamAPI) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	var resp struct {
+		Error *jetstream.APIError `json:"error"`
+		jetstream.StreamInfo
+	}
+	if err := a.ask(ctx, "STREAM.INFO."+a.stream, nil, &resp); err != nil {
+		return nil, err
+	}
+	if resp.Error != nil {
+		a.known.Store(nil)
+		return nil, a.refusal(resp.Error)
+	}
+	if resp.Config.Name != a.stream {
+		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", ErrUnreachable, resp.Config.Name, a.stream)
+	}
+	a.known.Store(&resp.Config)
+	return &resp.StreamInfo, nil
+}
+
+// config returns the settings that are remembered, or asks.
+func (a *streamAPI) config(ctx context.Context) (jetstream.StreamConfig, error) {
+	if c := a.known.Load(); c != nil {
+		return *c, nil
+	}
+	info, err := a.streamInfo(ctx)
+	if err != nil {
+		return jetstream.StreamConfig{}, err
+	}
+	return info.Config, nil
+}
+
+// ask sends a request to the JetStream API and decodes the reply.
+func (a *streamAPI) ask(ctx context.Context, subject string, data []byte, into any) error {
+	resp, err := a.request(ctx, &nats.Msg{Subject: a.api + subject, Data: data})
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(resp.Data, into); err != nil {
+		return fmt.Errorf("%w: the reply to %s is not understood: %w", ErrUnreachable, subject, err)
+	}
+	return nil
+}
+
+// request sends one request and waits for one reply or the end of ctx. The
+// functions of package jetstream are not used for that: they wait 5s where ctx
+// has no deadline, and try again by themselves.
+func (a *streamAPI) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	if err := a.connected(); err != nil {
+		return nil, err
+	}
+	before := a.nc.LastError()
+	resp, err := a.nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return nil, a.failure(m.Subject, before, err)
+	}
+	return resp, nil
+}
+
+// connected returns nil if there is a connection to hand something to.
+func (a *streamAPI) connected() error {
+	switch s := a.nc.Status(); s {
+	case nats.CONNECTED, nats.DRAINING_SUBS:
+		return nil
+	case nats.CLOSED:
+		return ErrConnectionClosed
+	case nats.DISCONNECTED, nats.RECONNECTING, nats.CONNECTING, nats.DRAINING_PUBS:
+		fallthrough
+	default:
+		return fmt.Errorf("%w: the connection is %v", ErrUnreachable, strings.ToLower(s.String()))
+	}
+}
+
+// failure tells why a request was not answered. before is the connection's last
+// error from before it was sent.
+func (a *streamAPI) failure(subject string, before, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return ErrConnectionClosed
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		if denied := a.denied(subject, before); denied != nil {
+			return denied
+		}
+		if errors.Is(err, context.Canceled) { // the candidate gave it up; that text would mislead
+			return fmt.Errorf("%w: no reply on %s in time", ErrUnreachable, subject)
+		}
+		return fmt.Errorf("%w: no reply on %s: %w", ErrUnreachable, subject, err)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
+	default: // no responders, disconnected, reconnect buffer full, draining
+		return fmt.Errorf("%w: %s: %w", ErrUnreachable, subject, err)
+	}
+}
+
+// denied returns an error if the last error of the connection is about a
+// subject of ours. It is one sticky slot: what was there before the request is
+// not about it. The subscription to the inbox is the exception, as it is made
+// once for all requests (nats.go, createNewRequestAndSend), so that a denial
+// holds until the connection is made anew, which clears the slot.
+func (a *streamAPI) denied(subject string, before error) error {
+	last := a.nc.LastError()
+	if !errors.Is(last, nats.ErrPermissionViolation) {
+		return nil
+	}
+	text := last.Error()
+	inbox := a.nc.Opts.InboxPrefix
+	if inbox == "" {
+		inbox = strings.TrimSuffix(nats.InboxPrefix, ".")
+	}
+	fresh := last != before //nolint:errorlint // the same value, not the same kind
+	ours := fresh && strings.Contains(text, `"`+subject+`"`)
+	if ours || strings.Contains(text, `Subscription to "`+inbox+".") {
+		return fmt.Errorf("%w: %w", ErrPermission, last)
+	}
+	return nil
+}
+
+// refusal is what an error of the JetStream API means.
+func (a *streamAPI) refusal(err *jetstream.APIError) error {
+	switch int(err.ErrorCode) {
+	case codeWrongLastSequence:
+		return wrongSequence(err.Description)
+	case codeWrongLastConstant:
+		return &RefusedError{}
+	case codeStreamNotFound:
+		return fmt.Errorf("%w: %w", ErrNoBucket, err)
+	case codeMessageTooLarge:
+		return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
+	case codeClusterNotAvailable, codeClusterNotLeader:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	default:
+		return fmt.Errorf("leader: stream %s: %w", a.stream, err)
+	}
+}
+
+// wrongSequence reads "wrong last sequence: 12" (nats-server, errors.json).
+func wrongSequence(description string) *RefusedError {
+	_, digits, ok := strings.Cut(description, ": ")
+	if !ok {
+		return &RefusedError{}
+	}
+	actual, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
+	if err != nil {
+		return &RefusedError{}
+	}
+	return &RefusedError{Actual: actual, Named: true}
+}

@@ -59,10 +59,11 @@ var (
 	// ErrUnreachable reports that the store did not answer: the connection is
 	// down, the request timed out, or nobody serves it.
 	ErrUnreachable error = sentinel("the store did not answer")
-	// ErrNoBucket reports that the bucket does not exist.
+	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = sentinel("the bucket does not exist")
 	// ErrUnfit reports that the bucket is set in a way that an election, or
-	// this candidate's settings, cannot work with.
+	// this candidate's settings, cannot work with; or that a guarded bucket or
+	// stream does not protect its guard. The text names the setting.
 	ErrUnfit error = sentinel("the bucket is not fit for this election")
 	// ErrPermission reports a subject that the connection may not use. The
 	// text names it.

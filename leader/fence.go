@@ -1,6 +1,9 @@
 package leader
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // fence is a term's standing at one guard: what all its writers condition their
 // writes on, and how they find out what a refusal means.
@@ -8,12 +11,15 @@ type fence struct {
 	guard   Guard
 	session string
 	token   uint64
+	value   []byte          // of the guard, as the term raised it
 	over    <-chan struct{} // closed when the term's context has ended
 	suspect func()          // tells the candidate that the guard was found gone
 
 	mu       sync.Mutex
 	revision uint64        // of the guard, as the term raised it
 	moved    chan struct{} // closed when that changes
+	later    bool          // a later term was found to have raised the guard
+	way      *lane
 }
 
 // fence returns the term's standing at a guard, or nil.
@@ -45,6 +51,43 @@ func (f *fence) move(revision uint64) {
 	}
 }
 
+// passed reports whether a later term was found to have raised the guard, which
+// nobody lowers again.
+func (f *fence) passed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.later
+}
+
+// lane returns the way of the term's writes, which all its writers share.
+func (f *fence) lane(s *guardedStream) *lane {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.way == nil {
+		f.way = &lane{s: s, f: f}
+	}
+	return f.way
+}
+
+// raisedAgain waits until the candidate has raised a guard again that is not what
+// it was at revision. It returns [ErrFenced] if nobody will, because the term is
+// over.
+func (f *fence) raisedAgain(ctx context.Context, revision uint64) error {
+	now, moved := f.current()
+	if now != revision {
+		return nil
+	}
+	f.suspect()
+	select {
+	case <-moved:
+		return nil
+	case <-f.over:
+		return ErrFenced
+	case <-ctx.Done():
+		return unwritten(ctx.Err())
+	}
+}
+
 // standing is what a look at the guard tells of a term.
 type standing uint8
 
@@ -70,6 +113,9 @@ func (f *fence) judge(e Entry) standing {
 	case 0 < s.revision && s.revision < own:
 		return standsOlder
 	case s.what == whatRecord && s.rec.Token > f.token:
+		f.mu.Lock()
+		f.later = true
+		f.mu.Unlock()
 		return standsLater
 	default:
 		return standsNot

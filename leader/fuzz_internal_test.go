@@ -96,7 +96,7 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 		in.err = ErrUnreachable
 	case inDrained:
 		in.term = m.term
-	case inTick, inHeard, inReconnected, inClosed, inResign, inStop, inAbandon, inProclaim:
+	case inTick, inHeard, inReconnected, inClosed, inGuards, inResign, inStop, inAbandon, inProclaim:
 	}
 	return in
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,8 +18,12 @@ const DefaultGuardKey = "natsleader.guard"
 // guardedStream is a stream some messages of which only the leader may write.
 type guardedStream struct {
 	streamAPI
+	title string // for people: "bucket orders"
 	guard string // the subject of the guard, in the stream
+	whole string // what the stream's subjects have to cover
 	to    string // what subjects that are written to begin with, in front of the stream's
+
+	keeps atomic.Bool // the stream takes a message TTL, and so also "never"
 }
 
 // GuardedBucket is a key-value bucket that only the leader may write. It is a
@@ -64,7 +70,7 @@ func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption)
 	}
 	b := &GuardedBucket{name: name, pre: "$KV." + name + "."}
 	b.init(js, "KV_"+name)
-	b.guard = b.pre + DefaultGuardKey
+	b.title, b.guard, b.whole = b.String(), b.pre+DefaultGuardKey, b.pre+">"
 	if b.api != jetstream.DefaultAPIPrefix {
 		b.to = b.api // as nats.go does: jetstream/kv.go, useJSPfx
 	}
@@ -82,14 +88,14 @@ func OpenGuardedStream(js jetstream.JetStream, stream, guard string) (*GuardedSt
 	switch {
 	case js == nil || js.Conn() == nil:
 		return nil, fmt.Errorf("%w: js is nil or has no connection", ErrInvalidConfig)
-	case !literalSubject(stream) || len(stream) > maxBucketName:
+	case !literalSubject(stream) || strings.ContainsAny(stream, "./\\\f") || len(stream) > maxBucketName+len("KV_"):
 		return nil, fmt.Errorf("%w: stream %q is not the name of a stream", ErrInvalidConfig, stream)
 	case !literalSubject(guard):
 		return nil, fmt.Errorf("%w: guard %q is not a subject without wildcards", ErrInvalidConfig, guard)
 	}
 	s := &GuardedStream{}
 	s.init(js, stream)
-	s.guard = guard
+	s.title, s.guard, s.whole = s.String(), guard, guard
 	return s, nil
 }
 
@@ -101,18 +107,30 @@ func (s *GuardedStream) String() string { return "stream " + s.stream }
 
 // Get implements [Guard]. The stream's leader answers.
 func (s *guardedStream) Get(ctx context.Context, reply func(Entry, error)) {
-	go func() { reply(s.lastOf(ctx, s.guard)) }()
+	go func() {
+		e, err := s.lastOf(ctx, s.guard)
+		if err == nil && e.Revision == 0 {
+			_, err = s.settings(ctx) // perhaps it has expired, because the stream was given a maximum age
+		}
+		reply(e, err)
+	}()
 }
 
 // Update implements [Guard]. The message never expires.
 func (s *guardedStream) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
+	go func() { reply(s.store(ctx, s.guardMessage(value, revision))) }()
+}
+
+// guardMessage is a write of the guard, on the condition that its last revision is
+// that.
+func (s *guardedStream) guardMessage(value []byte, revision uint64) *nats.Msg {
 	m := &nats.Msg{
 		Subject: s.to + s.guard,
 		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(revision, 10)}},
 		Data:    value,
 	}
-	if c := s.known.Load(); c != nil && c.AllowMsgTTL {
+	if s.keeps.Load() {
 		m.Header.Set(jetstream.MsgTTLHeader, "never")
 	}
-	go func() { reply(s.store(ctx, m)) }()
+	return m
 }

@@ -201,7 +201,8 @@ func (a *actor) guarding() bool {
 
 // fence makes the standing of a term at the guard.
 func (s *sentry) fence(t *Term, box *mailbox) *fence {
-	f := &fence{guard: s.guard, session: s.session, token: t.token, over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{})}
+	f := &fence{guard: s.guard, session: s.session, token: t.token, value: s.seen.rec.encode(),
+		over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{})}
 	number := s.number
 	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: raiserInput{kind: raiserSuspect}}}) }
 	return f

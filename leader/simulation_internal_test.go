@@ -101,7 +101,7 @@ func (n *node) step(in input) {
 	switch in.kind {
 	case inSettings, inFeed, inRead, inWritten:
 		n.asked = false
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 	before, known := n.m.state, n.m.seen.revision
 	fx := n.m.step(n.clock(), in)

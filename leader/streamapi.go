@@ -29,6 +29,9 @@ const (
 	codeWrongLastSequence   = 10071
 	codeReplicasUnsupported = 10074
 	codeWrongLastConstant   = 10164 // without the sequence
+	codeBatchDisabled       = 10174
+	codeBatchIncomplete     = 10176
+	codeBatchesInflight     = 10210 // too many
 )
 
 // streamAPI is one stream as its server knows it: requests to the JetStream API,

@@ -1,0 +1,156 @@
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The figures of guarded writes, each beside the bare operation on the same
+// bucket and the same connection, turn by turn.
+
+// guardPlaces runs a benchmark on one replica in memory and on file, and on three
+// on file.
+func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig)) {
+	b.Helper()
+	b.Run("memory", func(b *testing.B) {
+		s := benchServer(b)
+		bench(b, tcpDial(b, s.ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
+	})
+	b.Run("file", func(b *testing.B) {
+		s := benchServer(b)
+		bench(b, tcpDial(b, s.ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.FileStorage})
+	})
+	b.Run("three-replicas-on-file", func(b *testing.B) {
+		c := clusterStart(b, leader.BucketConfig{})
+		bench(b, c.nc, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
+	})
+}
+
+var guardBuckets atomic.Int64
+
+// guardWriter is the writer of a term that has begun, and the bare bucket.
+func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*leader.BucketWriter, jetstream.KeyValue) {
+	tb.Helper()
+	js := tcpJS(tb, nc)
+	conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
+	kv, err := js.CreateKeyValue(tb.Context(), conf)
+	tcpOK(tb, err)
+	s, err := js.Stream(tb.Context(), "KV_"+conf.Bucket)
+	tcpOK(tb, err)
+	sc := s.CachedInfo().Config
+	sc.AllowAtomicPublish = true
+	_, err = js.UpdateStream(tb.Context(), sc)
+	tcpOK(tb, err)
+	g, err := leader.OpenGuardedBucket(js, conf.Bucket)
+	tcpOK(tb, err)
+	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
+	tcpOK(tb, err)
+	tb.Cleanup(func() { _ = c.Stop(context.Background()) })
+	for e := range c.Events() {
+		if e, ok := e.(leader.Elected); ok {
+			return g.Writer(e.Term), kv
+		}
+	}
+	tb.Fatal("the candidate has ended")
+	return nil, nil
+}
+
+// BenchmarkGuardedPut: one write after the other.
+func BenchmarkGuardedPut(b *testing.B) {
+	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
+		b.Helper()
+		w, kv := guardWriter(b, nc, conf)
+		value := make([]byte, 128)
+		var ours, bare benchSamples
+		for n := 0; b.Loop(); n++ {
+			for range 10 {
+				key := "k" + strconv.Itoa(n%1000)
+				began := time.Now()
+				_, err := w.Put(b.Context(), key, value)
+				tcpOK(b, err)
+				ours = append(ours, time.Since(began))
+				began = time.Now()
+				_, err = kv.Put(b.Context(), key, value)
+				tcpOK(b, err)
+				bare = append(bare, time.Since(began))
+			}
+		}
+		benchBoth(b, ours, bare)
+	})
+}
+
+// BenchmarkGuardedThroughput: 64 goroutines write at once, in turns of a second.
+func BenchmarkGuardedThroughput(b *testing.B) {
+	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
+		b.Helper()
+		w, kv := guardWriter(b, nc, conf)
+		b.Run("fresh", func(b *testing.B) { guardThroughput(b, w, kv) })
+		b.Run("old", func(b *testing.B) {
+			guardFlood(b, func(key string, v []byte) error {
+				_, err := kv.Put(b.Context(), key, v)
+				return err
+			}, 100_000, 0)
+			guardThroughput(b, w, kv)
+		})
+	})
+}
+
+func guardThroughput(b *testing.B, w *leader.BucketWriter, kv jetstream.KeyValue) {
+	b.Helper()
+	var ours, bare int64
+	var oursIn, bareIn time.Duration
+	for b.Loop() {
+		for _, turn := range []struct {
+			n   *int64
+			in  *time.Duration
+			put func(string, []byte) error
+		}{
+			{&ours, &oursIn, func(key string, v []byte) error { _, err := w.Put(b.Context(), key, v); return err }},
+			{&bare, &bareIn, func(key string, v []byte) error { _, err := kv.Put(b.Context(), key, v); return err }},
+		} {
+			began := time.Now()
+			*turn.n += guardFlood(b, turn.put, 0, 300*time.Millisecond)
+			*turn.in += time.Since(began)
+		}
+	}
+	o, r := float64(ours)/oursIn.Seconds(), float64(bare)/bareIn.Seconds()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(o, "ours/s")
+	b.ReportMetric(r, "bare/s")
+	b.ReportMetric(o/r, "ratio")
+}
+
+// guardFlood writes with 64 goroutines so many times, or for so long.
+func guardFlood(b *testing.B, put func(key string, v []byte) error, times int64, d time.Duration) int64 {
+	b.Helper()
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for g := range 64 {
+		wg.Go(func() {
+			value := make([]byte, 128)
+			for i := 0; ; i++ {
+				if times > 0 && n.Load() >= times || times == 0 && time.Since(began) >= d {
+					return
+				}
+				if err := put(fmt.Sprintf("k%d.%d", g, i%100), value); err != nil {
+					b.Error(err)
+					return
+				}
+				n.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return n.Load()
+}

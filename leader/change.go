@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -182,11 +183,11 @@ func (s *guardedStream) writeBatch(ctx context.Context, changes []*change, f *fe
 	}
 	last := len(batch) - 1
 	batch[last].Header[batchCommitHeader] = []string{"1"}
-	if err := s.ready(); err != nil {
+	if err = s.ready(); err != nil {
 		return 0, err
 	}
 	for _, m := range batch[:last] {
-		if err := s.nc.PublishMsg(m); err != nil {
+		if err = s.nc.PublishMsg(m); err != nil {
 			return 0, unwritten(err) // without its commit a batch is nothing
 		}
 	}
@@ -228,8 +229,8 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 	case err == nil:
 	case errors.Is(err, nats.ErrNoResponders):
 		return jetstream.PubAck{}, fmt.Errorf("%w: %w", errNotNow, err)
-	case errors.Is(err, ErrValueTooLarge), errors.Is(err, ErrPermission):
-		return jetstream.PubAck{}, err
+	case errors.Is(err, ErrValueTooLarge), errors.Is(err, ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
+		return jetstream.PubAck{}, unwritten(err)
 	default:
 		return jetstream.PubAck{}, unknown(err)
 	}
@@ -260,7 +261,7 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 // compare finds out from the stream's leader which condition of a change's own did
 // not hold. It returns nil if all do, so that the change may be tried again.
 func (s *guardedStream) compare(c *change) error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeWait)
+	ctx, cancel := limit(context.Background())
 	defer cancel()
 	for i := range c.messages {
 		m := &c.messages[i]

@@ -91,3 +91,11 @@ func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 	return context.WithTimeout(ctx, defaultLimit)
 }
+
+// idle waits for d, or until ctx ends, and returns the error of ctx.
+func idle(ctx context.Context, d time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-limited.Done()
+	return ctx.Err()
+}

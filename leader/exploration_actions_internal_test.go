@@ -18,8 +18,11 @@ func (w *worldOf) actions(all []action) []action {
 			}
 			continue
 		}
-		overdue = overdue || p.waits()
+		overdue = overdue || w.waits(i)
 		w.troubleActions(i, add)
+		if w.guarded {
+			w.guardRequestActions(i, add)
+		}
 		if p.frozen {
 			continue
 		}
@@ -43,6 +46,9 @@ func (w *worldOf) actions(all []action) []action {
 		}
 	}
 	w.operatorActions(add)
+	if w.guarded {
+		w.guardActions(add)
+	}
 	if !overdue || w.may(late) {
 		add(doTick, 0, 0)
 		if w.ahead <= w.skew {
@@ -74,7 +80,8 @@ func (w *worldOf) troubleActions(i int, add func(do verb, party, arg int)) {
 	}
 	if w.may(crash) {
 		add(doCrash, i, 0)
-		if p.m.op.kind == reqWrite && p.way == going && w.may(applyLate) {
+		raises := w.posts[i].op.kind == guardRaise && w.posts[i].way == going
+		if (p.m.op.kind == reqWrite && p.way == going || raises) && w.may(applyLate) {
 			add(doCrash, i, 1)
 		}
 	}
@@ -82,7 +89,7 @@ func (w *worldOf) troubleActions(i int, add func(do verb, party, arg int)) {
 
 func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	p := &w.parties[i]
-	if p.due() {
+	if w.due(i) {
 		add(doWake, i, 0)
 	}
 	if w.may(forge) && p.listening {
@@ -189,6 +196,7 @@ func (w *worldOf) apply(a action) {
 		w.pass(a.arg)
 	case doWake:
 		w.step(i, input{kind: inTick})
+		w.guideAlone(i, raiserInput{kind: raiserTick})
 	case doArrive:
 		w.arrive(i, a.arg == 1)
 	case doStale:
@@ -223,6 +231,7 @@ func (w *worldOf) apply(a action) {
 	case doReconnect:
 		w.spend(reconnect)
 		w.step(i, input{kind: inReconnected})
+		w.guideAlone(i, raiserInput{kind: raiserReconnected})
 	case doFreeze:
 		if a.arg == 0 {
 			w.spend(freeze)
@@ -272,6 +281,8 @@ func (w *worldOf) apply(a action) {
 		w.current = w.past[a.arg]
 		w.last = w.current.revision
 		w.past = [2]sight{}
+	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
+		w.applyGuard(a)
 	case doCalm:
 		w.calm()
 	}
@@ -290,7 +301,7 @@ func (w *worldOf) pass(which uint8) {
 	overdue := false
 	for i := range w.times {
 		p := &w.parties[i]
-		overdue = overdue || p.waits()
+		overdue = overdue || w.waits(i)
 		if which == 0 || (which == 1) == (i == 0) {
 			p.now = p.now.Add(tick)
 		}
@@ -334,7 +345,9 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "ghost", "remove", "purge", "overwrite", "rollback", "calm",
+	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release",
+	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
+	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "calm",
 }
 
 // String is the action as a trace names it: A.arrive, tick.1.
@@ -426,6 +439,8 @@ func (w *worldOf) explain(a action) string {
 		return "the key is purged without a trace"
 	case doOverwrite:
 		return "somebody else writes something foreign"
+	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
+		return w.explainGuard(a)
 	case doRollBack:
 		return "the store goes back to " + describe(w.past[a.arg])
 	}

@@ -21,6 +21,8 @@ var (
 // packed is a situation, by the numbers of its parts.
 type packed struct {
 	parties [maxParties]uint32
+	posts   [maxParties]uint32
+	guard   uint32
 	rest    uint32
 }
 
@@ -57,6 +59,8 @@ func (t *table[T]) number(v *T) uint32 {
 type exploration struct {
 	*scenario
 	parties *table[party]
+	posts   *table[post]
+	guards  *table[guardKey]
 	rests   *table[surroundings]
 	seen    map[packed]struct{}
 	order   []packed // as they were found
@@ -78,6 +82,12 @@ func (e *exploration) pack(s *situation) packed {
 		p.parties[i] = e.parties.number(&s.parties[i])
 	}
 	p.rest = e.rests.number(&s.surroundings)
+	if e.guarded {
+		for i := range e.times {
+			p.posts[i] = e.posts.number(&s.posts[i])
+		}
+		p.guard = e.guards.number(&s.guard)
+	}
 	return p
 }
 
@@ -86,11 +96,17 @@ func (e *exploration) unpack(p packed, s *situation) {
 	for i := range e.times {
 		s.parties[i] = e.parties.values[p.parties[i]]
 	}
+	if e.guarded {
+		for i := range e.times {
+			s.posts[i] = e.posts.values[p.posts[i]]
+		}
+		s.guard = e.guards.values[p.guard]
+	}
 }
 
 func newExploration(sc *scenario) *exploration {
 	return &exploration{
-		scenario: sc, parties: newTable[party](), rests: newTable[surroundings](),
+		scenario: sc, parties: newTable[party](), posts: newTable[post](), guards: newTable[guardKey](), rests: newTable[surroundings](),
 		seen: make(map[packed]struct{}), recover: make(map[packed]uint8),
 	}
 }
@@ -212,6 +228,7 @@ func (sc *scenario) bound() time.Duration { return 2*sc.horizon() + 2*tick }
 // calm ends all faults. Who was down stays down, unless nobody is left.
 func (w *worldOf) calm() {
 	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]sight{}
+	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]guardSight{}
 	up := false
 	for i := range w.times {
 		p := &w.parties[i]
@@ -229,7 +246,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 	for begin := len(done); len(done) < begin+100; {
 		before := len(done)
 		for i := range w.times {
-			p := &w.parties[i]
+			p, q := &w.parties[i], &w.posts[i]
 			a := action{party: uint8(i)}
 			switch {
 			case !p.up:
@@ -242,7 +259,13 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				a.do = doDeliver
 			case p.way == lost && p.m.opLate:
 				a.do = doFail
-			case p.due():
+			case q.way == going:
+				a.do = doGuardArrive
+			case q.way == answered:
+				a.do = doGuardDeliver
+			case q.way == lost && q.opLate:
+				a.do = doGuardFail
+			case w.due(i):
 				a.do = doWake
 			default:
 				continue
@@ -253,11 +276,21 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 			}
 		}
 		if len(done) == before {
-			return done, slices.ContainsFunc(w.parties[:], func(p party) bool { return p.leads() })
+			return done, w.led()
 		}
 	}
 	w.fail("the candidates never come to rest")
 	return done, false
+}
+
+// led reports whether somebody leads, and may write.
+func (w *worldOf) led() bool {
+	for i := range w.times {
+		if w.parties[i].leads() && (!w.guarded || w.guard.ruled && w.guard.at.revision == w.posts[i].stand.revision) {
+			return true
+		}
+	}
+	return false
 }
 
 // retell applies a trace and tells it in words.

@@ -20,16 +20,24 @@ func (w *worldOf) renumber() {
 	w.forgetGhosts()
 	for i := range w.times {
 		w.parties[i].forget(w)
+		w.posts[i].forget(&w.parties[i])
 	}
+	w.forgetRaises()
 	for i := len(w.times); i < maxParties; i++ {
 		w.parties[i] = party{}
 	}
 	for i := range w.times {
+		if w.guarded {
+			w.posts[i].shift(w.parties[i].now, w.horizon())
+		}
 		w.parties[i].shift(w.horizon())
 	}
 	w.renumberSessions()
 	w.renumberCounters()
 	w.renumberRevisions()
+	if w.guarded {
+		w.renumberGuard()
+	}
 }
 
 // horizon is longer than whatever is added to an instant. One that is farther
@@ -99,7 +107,9 @@ func (p *party) forgetInstants() {
 	if m.op.kind == reqNone {
 		m.opAt, m.opBy, m.opLate = time.Time{}, time.Time{}, false // with the next request
 	}
-	if m.state != StateLeader {
+	if m.raising() {
+		m.ready = time.Time{} // it was reached
+	} else if m.state != StateLeader {
 		m.good = time.Time{} // with the next term
 	}
 	if m.holds() {
@@ -200,7 +210,7 @@ func (p *party) shift(horizon time.Duration) {
 	}
 	m := &p.m
 	// These are only compared with now.
-	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good} {
+	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good, &m.raiseBy} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks: within one, these do not matter.
@@ -226,6 +236,7 @@ func (p *party) shift(horizon time.Duration) {
 // renumberSessions names them after their candidates: A+ is that of now, A1 and so
 // on are those before, in the order in which they are met.
 func (w *worldOf) renumberSessions() {
+	w.estrangeRaises()
 	var names [8]struct{ was, is string }
 	n, older := 0, [maxParties]int{}
 	w.eachRecord(func(r *record) {
@@ -349,7 +360,7 @@ func (w *worldOf) renumberRevisions() {
 		// The next revision is greater than all, and so is the token that comes with
 		// it: only tokens beyond the revisions are remembered for anything.
 		w.eachToken(func(v *uint64) {
-			if *v <= w.last && v != &w.top {
+			if *v <= w.last {
 				*v = 0
 			}
 		})
@@ -362,6 +373,7 @@ func (w *worldOf) renumberRevisions() {
 	var r ranks
 	each := func(visit func(v *uint64)) {
 		w.eachToken(visit)
+		w.eachKeptToken(visit)
 		w.eachRecord(func(r *record) { visit(&r.least) })
 		w.eachRevision(visit)
 	}
@@ -375,12 +387,13 @@ func (w *worldOf) renumberRevisions() {
 
 func (w *worldOf) eachToken(visit func(v *uint64)) {
 	w.eachRecord(func(r *record) { visit(&r.token) })
-	visit(&w.top)
 	for i := range w.times {
 		m := &w.parties[i].m
 		visit(&m.minToken)
 		visit(&m.topToken)
-		visit(&m.token)
+		if !w.guarded || !m.raising() && m.state != StateLeader {
+			visit(&m.token)
+		}
 	}
 }
 

@@ -93,6 +93,7 @@ var scenarios = []*scenario{
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, append(promised, guardRemove, guardOverwrite)...), total: 1},
 }
 
 // endless are worlds in which everything is promised, with faults without end: for

@@ -23,6 +23,8 @@ var epoch = time.Unix(1<<30, 0).UTC()
 // situation is everything there is at one instant.
 type situation struct {
 	parties [maxParties]party
+	posts   [maxParties]post
+	guard   guardKey
 	surroundings
 }
 
@@ -106,7 +108,10 @@ const (
 	resign
 	stop
 	closeConnection
-	release // of a drain
+	release     // of a drain
+	guardRemove // the operator deletes the guard
+	guardOverwrite
+	guardPurge // without a marker
 	maxKinds
 )
 
@@ -128,6 +133,8 @@ type scenario struct {
 	tidy     bool   // nothing keeps a candidate from releasing what it holds
 	drains   bool   // nothing goes wrong, so nobody may lead while another drains
 	whole    bool   // it is explored to the end in every run
+	guarded  bool   // there is a guard
+	raised   uint64 // the token at which the guard stands at the start
 	named    bool   // refusals always name the revision: the bucket has one replica
 }
 
@@ -162,11 +169,22 @@ const (
 	doStop
 	doClose
 	doRelease
-	doGhost // arg: which
+	doGuardArrive // arg 1: refusals name nothing
+	doGuardStale
+	doGuardRefuse
+	doGuardLose
+	doGuardDeliver
+	doGuardFail  // arg 1: a raise may still arrive
+	doGuardWrite // a write of the term was refused
+	doGhost      // arg: which
 	doRemove
 	doPurge
 	doOverwrite
 	doRollBack
+	doGuardGhost // arg: which
+	doGuardRemove
+	doGuardOverwrite
+	doGuardPurge
 	doCalm // all faults end, and no other begins
 )
 
@@ -175,12 +193,17 @@ func (p *party) leads() bool {
 }
 
 // due reports whether a timer has fired that was not served.
-func (p *party) due() bool { return p.up && !p.wake.IsZero() && !p.wake.After(p.now) }
+func (w *worldOf) due(i int) bool {
+	p := &w.parties[i]
+	passed := func(wake time.Time) bool { return !wake.IsZero() && !wake.After(p.now) }
+	return p.up && (passed(p.wake) || passed(w.posts[i].wake))
+}
 
 // waits reports whether something is due or on its way that only chance holds up.
-func (p *party) waits() bool {
-	moves := !p.cut && (p.way == going || p.way == answered)
-	return p.up && !p.frozen && (p.due() || moves || p.told[0].what != whatUnseen)
+func (w *worldOf) waits(i int) bool {
+	p := &w.parties[i]
+	under := func(way way) bool { return !p.cut && (way == going || way == answered) }
+	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen)
 }
 
 // worldOf is a situation with the rules that hold in it, and with what was found.
@@ -189,7 +212,9 @@ type worldOf struct {
 	situation
 	broken string // the promise that was broken
 	say    func(format string, args ...any)
-	did    func(now time.Time, fx effects) // is told what every step asks for
+	// These are told what every step asks for.
+	did      func(now time.Time, fx effects)
+	didRaise func(now time.Time, fx raiserEffects)
 }
 
 func (w *worldOf) fail(format string, args ...any) {
@@ -224,6 +249,12 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	w := &worldOf{scenario: sc, say: say}
 	w.budget = unlimited
 	w.current = sight{what: whatNothing}
+	if w.guarded {
+		w.guard.at = guardSight{what: whatNothing}
+	}
+	if w.raised > 0 {
+		w.putGuard(guardSight{what: whatRecord, rec: guardRecord{Election: "e", Token: w.raised, Session: stranger}}, false)
+	}
 	for i := range sc.times {
 		w.parties[i].m.minToken = sc.minToken
 		w.boot(i)
@@ -258,14 +289,21 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
+	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
-		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken},
+		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded},
 		state:  StateCandidate, look: true,
 	}}
 	if p.now.IsZero() {
 		p.now = epoch
 	}
+	w.post(i)
 	w.step(i, input{kind: inTick})
+	w.guideAlone(i, raiserInput{kind: raiserTick})
+	if w.guarded {
+		w.guardArrive(i, false)
+		w.guardDeliver(i)
+	}
 	for p.m.op.kind != reqRead {
 		if p.m.op.kind == reqNone {
 			panic(fmt.Sprintf("%s cannot use the bucket", name))
@@ -299,10 +337,13 @@ func (w *worldOf) step(i int, in input) {
 	for _, n := range fx.notes {
 		switch {
 		case n.event == noteElected:
-			if n.token <= w.top && !w.void {
+			if n.token <= w.top && (!w.void || w.guarded) {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
 			}
 			w.top = n.token
+			if w.guarded {
+				w.stood(i, n.token)
+			}
 		case n.event == noteFaulted && errors.Is(n.err, ErrRegressed) && !w.forgets():
 			w.fail("%s says that the store has forgotten, and it has not", p.m.session)
 		case n.event == noteDeposed && !p.robbed && !w.void && (errors.Is(n.err, ErrPreempted) || errors.Is(n.err, ErrDeleted)):
@@ -331,6 +372,8 @@ func (w *worldOf) step(i int, in input) {
 			w.fail("%s ended and left its record behind", p.m.session)
 		}
 		w.down(i, true)
+	} else if w.guarded {
+		w.agree(i)
 	}
 }
 
@@ -340,6 +383,10 @@ func (w *worldOf) down(i int, haunts bool) {
 	if haunts && w.may(applyLate) {
 		w.haunt(i)
 	}
+	if haunts && w.may(applyLate) {
+		w.guardHaunt(i)
+	}
+	w.posts[i] = post{}
 	*p = party{now: p.now, m: machine{params: p.m.params}}
 }
 

@@ -8,12 +8,13 @@ import (
 // fence is a term's standing at one guard: what all its writers condition their
 // writes on, and how they find out what a refusal means.
 type fence struct {
-	guard   Guard
-	session string
-	token   uint64
-	value   []byte          // of the guard, as the term raised it
-	over    <-chan struct{} // closed when the term's context has ended
-	suspect func()          // tells the candidate that the guard was found gone
+	guard    Guard
+	election string
+	session  string
+	token    uint64
+	value    []byte          // of the guard, as the term raised it
+	over     <-chan struct{} // closed when the term's context has ended
+	suspect  func()          // tells the candidate that the guard was found gone
 
 	mu       sync.Mutex
 	revision uint64        // of the guard, as the term raised it
@@ -40,11 +41,13 @@ func (f *fence) current() (uint64, <-chan struct{}) {
 	return f.revision, f.moved
 }
 
-// move takes the revision of a guard that was raised again for the same term.
-func (f *fence) move(revision uint64) {
+// move takes a revision at which the guard was seen standing for the term. It is
+// less than what is known where the answer was late, or the stream was made anew
+// and the guard raised again there.
+func (f *fence) move(revision uint64, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if revision > f.revision {
+	if revision > f.revision || anew && revision < f.revision {
 		f.revision = revision
 		close(f.moved)
 		f.moved = make(chan struct{})
@@ -96,6 +99,7 @@ const (
 	standsOlder                 // the answer is older than what is known
 	standsNot                   // deleted, or overwritten by somebody who is no later term
 	standsLater                 // a later term has raised it
+	standsTaken                 // it is another election's
 )
 
 // judge compares the guard as the stream's leader told it with the term's own
@@ -108,10 +112,12 @@ func (f *fence) judge(e Entry) standing {
 		if s.revision < own {
 			return standsOlder
 		}
-		f.move(s.revision)
+		f.move(s.revision, false)
 		return standsStill
 	case 0 < s.revision && s.revision < own:
 		return standsOlder
+	case s.what == whatRecord && s.rec.Election != f.election:
+		return standsTaken
 	case s.what == whatRecord && s.rec.Token > f.token:
 		f.mu.Lock()
 		f.later = true

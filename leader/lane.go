@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// writeWait is how long a write waits for its acknowledgement where its
-	// context has no deadline, as in nats.go.
-	writeWait = 5 * time.Second
 	// A batch of atomic publishing takes up to 1,000 messages (nats-server,
 	// streamMaxAtomicBatchSize). One is left for the guard.
 	maxBatchMessages = 999
@@ -47,11 +44,8 @@ type lane struct {
 
 // submit writes the change and returns when its outcome is known.
 func (l *lane) submit(ctx context.Context, c *change) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, writeWait)
-		defer cancel()
-	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return unwritten(err)
 	}
@@ -197,12 +191,12 @@ func (l *lane) take() []*change {
 // deliver writes a group in one request, and the guard with it if that has to
 // move. Nobody else writes meanwhile.
 func (l *lane) deliver(group []*change) {
-	var live []*change
+	live := group
 	err := l.insist(context.Background(), func(revision uint64) error {
 		if live = l.board(group); len(live) == 0 {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), writeWait)
+		ctx, cancel := limit(context.Background())
 		defer cancel()
 		err := l.send(ctx, live, revision)
 		l.unboard(live, err)
@@ -268,6 +262,9 @@ func (l *lane) send(ctx context.Context, live []*change, revision uint64) error 
 	case one && !conditioned:
 		if move {
 			moved, err := l.s.moveGuard(ctx, l.f, revision)
+			if errors.Is(err, ErrUnknownOutcome) {
+				return fmt.Errorf("%w: %v", errNotNow, err) //nolint:errorlint // of the change it is known
+			}
 			if err != nil {
 				return err
 			}
@@ -289,10 +286,10 @@ func (l *lane) send(ctx context.Context, live []*change, revision uint64) error 
 // moved takes the guard's new revision. From now on no write that is still
 // unanswered can be accepted.
 func (l *lane) moved(revision uint64) {
-	l.f.move(revision)
+	l.f.move(revision, false)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.doubt, l.bytes = false, 0
+	l.doubt, l.head, l.bytes = false, revision, 0
 }
 
 // insist sends until the outcome is known, or ctx has ended. contested tells what
@@ -321,7 +318,7 @@ func (l *lane) insist(ctx context.Context, send func(revision uint64) error, con
 
 // explain finds out from the stream's leader why a write was refused.
 func (l *lane) explain(ctx context.Context, revision uint64, contested func() error) error {
-	limited, cancel := context.WithTimeout(ctx, writeWait)
+	limited, cancel := limit(ctx)
 	defer cancel()
 	e, err := l.s.lastOf(limited, l.s.guard)
 	switch {
@@ -335,6 +332,8 @@ func (l *lane) explain(ctx context.Context, revision uint64, contested func() er
 		return ErrFenced
 	case standsNot:
 		return l.f.raisedAgain(ctx, revision)
+	case standsTaken:
+		return unwritten(ErrGuardTaken)
 	case standsOlder:
 		return nil
 	case standsStill:
@@ -351,10 +350,7 @@ func pause(ctx context.Context, tries int) error {
 	if tries <= 4 {
 		return ctx.Err()
 	}
-	limited, cancel := context.WithTimeout(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
-	defer cancel()
-	<-limited.Done()
-	return ctx.Err()
+	return idle(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
 }
 
 // unwritten is why nothing was written.

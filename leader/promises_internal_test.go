@@ -78,7 +78,7 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 				return "Elected before its time"
 			}
 			p.notBefore = time.Time{}
-			if n.token < m.seen.revision || n.token <= m.minToken {
+			if n.token < m.elected || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
 			if !p.pending || p.open {

@@ -132,7 +132,7 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 	in.dice = a.rng.Uint32()
 	fx := s.step(a.now(), a.m.timing().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
-		a.term.fences[s.number].move(s.seen.revision)
+		a.term.fences[s.number].move(s.seen.revision, in.kind == raiserRaised && in.err == nil)
 	}
 	if fx.fault != nil {
 		if text := fx.fault.Error(); text != s.told {
@@ -201,8 +201,10 @@ func (a *actor) guarding() bool {
 
 // fence makes the standing of a term at the guard.
 func (s *sentry) fence(t *Term, box *mailbox) *fence {
-	f := &fence{guard: s.guard, session: s.session, token: t.token, value: s.seen.rec.encode(),
-		over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{})}
+	f := &fence{
+		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.rec.encode(),
+		over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{}),
+	}
 	number := s.number
 	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: raiserInput{kind: raiserSuspect}}}) }
 	return f

@@ -29,6 +29,7 @@ type Link struct {
 	feedDelay time.Duration
 	feedLoss  int // so many feed messages are lost; negative: all
 	scripts   [4][]fault
+	standings map[*leader.Term]*standing // as of a guard
 }
 
 // Requests counts what was asked. What a cut link refused is counted, too.
@@ -53,7 +54,9 @@ const (
 type request struct {
 	link   *Link
 	ctx    context.Context
-	fail   func(error)
+	fail   func(error) // gives an answer that is an error
+	lost   func(error) // tells that there will be no answer, although it was sent
+	sent   bool
 	over   bool // its context has ended, and that answer is on its way
 	done   bool
 	unhook func() bool
@@ -145,15 +148,18 @@ func (l *Link) Watch(ctx context.Context, key string, instead leader.Feed, deliv
 // ask sends a request. serve is called with the store's lock when it has
 // arrived, and returns what gives the reply once that is back.
 func (l *Link) ask(ctx context.Context, k kind, fail func(error), serve func(fault) func()) {
+	l.send(&request{link: l, ctx: ctx, fail: fail, lost: fail}, k, serve)
+}
+
+// send is ask for a request that tells apart whether it was sent.
+func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	s := l.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.asked.add(k)
-	r := &request{link: l, ctx: ctx, fail: fail}
-	r.unhook = context.AfterFunc(ctx, s.time.poke)
-	s.pending = append(s.pending, r)
+	s.await(r)
 	switch {
-	case ctx.Err() != nil: // never sent; poll answers
+	case r.ctx.Err() != nil: // never sent; poll answers
 		return
 	case l.closed:
 		s.reject(r, leader.ErrConnectionClosed)
@@ -162,11 +168,12 @@ func (l *Link) ask(ctx context.Context, k kind, fail func(error), serve func(fau
 		s.reject(r, l.isCut())
 		return
 	}
+	r.sent = true
 	f := l.next(k)
 	switch f.what {
 	case loseRequest:
 	case fails:
-		l.transit(2*l.oneWay(), func() func() { return s.answer(r, func() { fail(f.err) }) })
+		l.transit(2*l.oneWay(), func() func() { return s.answer(r, func() { r.fail(f.err) }) })
 	case applyLate:
 		s.time.after(f.after, func() {
 			s.mu.Lock()
@@ -230,6 +237,13 @@ func (l *Link) transit(d time.Duration, f func() func()) {
 	s.time.after(d, arrive)
 }
 
+// await makes sure that a request is answered at the latest when its context
+// ends. The lock is held.
+func (s *Store) await(r *request) {
+	r.unhook = context.AfterFunc(r.ctx, s.time.poke)
+	s.pending = append(s.pending, r)
+}
+
 // answer ends a request and returns what gives the reply; nil if it has had
 // one. The lock is held.
 func (s *Store) answer(r *request, give func()) func() {
@@ -246,12 +260,22 @@ func (s *Store) answer(r *request, give func()) func() {
 
 // reject answers a request now, without the link. The lock is held.
 func (s *Store) reject(r *request, err error) {
-	s.time.after(0, func() {
+	give := r.fail
+	if r.sent {
+		give = r.lost
+	}
+	s.end(r, 0, func() { give(err) })
+}
+
+// end answers a request after d, without the link, unless it had an answer
+// before. The lock is held.
+func (s *Store) end(r *request, d time.Duration, give func()) {
+	s.time.after(d, func() {
 		s.mu.Lock()
-		give := s.answer(r, func() { r.fail(err) })
+		then := s.answer(r, give)
 		s.mu.Unlock()
-		if give != nil {
-			give()
+		if then != nil {
+			then()
 		}
 	})
 }

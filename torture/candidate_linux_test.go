@@ -24,7 +24,8 @@ type candidateSpec struct {
 	Lease    time.Duration     // 0: the default
 	Journal  map[string]string // a path for each bucket that it stands in
 	MinToken map[string]uint64
-	Zombie   bool // claims on when its term is over: the checkers must find that
+	Ledger   map[string]ledgerSpec // what it writes to as the leader in a bucket
+	Zombie   bool                  // claims on when its term is over: the checkers must find that
 }
 
 const electionName = "torture"
@@ -75,9 +76,14 @@ func stand(spec candidateSpec) int {
 		if err != nil {
 			return failed(err)
 		}
-		w.candidate, err = leader.Campaign(ctx, b, electionName, leader.Config{
-			ID: spec.ID, LeaseDuration: spec.Lease, MinToken: spec.MinToken[bucket],
-		})
+		cfg := leader.Config{ID: spec.ID, LeaseDuration: spec.Lease, MinToken: spec.MinToken[bucket]}
+		if l, writes := spec.Ledger[bucket]; writes {
+			if w.desk, err = openDesk(js, spec.ID, l); err != nil {
+				return failed(err)
+			}
+			cfg.Guards = w.desk.guards()
+		}
+		w.candidate, err = leader.Campaign(ctx, b, electionName, cfg)
 		if err != nil {
 			return failed(err)
 		}
@@ -96,17 +102,25 @@ func stand(spec candidateSpec) int {
 	for {
 		select {
 		case line := <-lines:
-			if bucket, so := strings.CutPrefix(line, "resign "); so {
+			switch order, bucket, _ := strings.Cut(line, " "); order {
+			case "resign":
 				workers[bucket].hasten()
 				go func() { _ = workers[bucket].candidate.Resign(ctx) }()
-				continue
+			case "wait":
+				workers[bucket].desk.waits.Store(true)
+			case "go":
+				workers[bucket].desk.goOn <- struct{}{}
+			default: // it is told to stop
+				for _, w := range workers {
+					w.hasten()
+				}
+				stop()
 			}
-			for _, w := range workers { // it is told to stop
-				w.hasten()
-			}
-			stop()
 		case <-stopped:
 			for _, w := range workers {
+				if w.desk != nil {
+					w.desk.close()
+				}
 				w.journal.write(entry{At: monotonic(), What: ended})
 			}
 			return 0
@@ -129,6 +143,7 @@ const (
 type worker struct {
 	candidate *leader.Candidate
 	journal   *journal
+	desk      *desk         // nil if it does nothing but claim
 	hurry     chan struct{} // the term is about to end: claim without a pause
 	hurried   bool
 	zombie    bool
@@ -221,6 +236,9 @@ func (w *worker) hear(e leader.Event) {
 	case leader.Elected:
 		w.journal.write(entry{At: at, What: elected, Token: e.Term.Token()})
 		w.term, w.over, w.hurried = e.Term, false, false
+		if w.desk != nil {
+			w.desk.employ(e.Term)
+		}
 	case leader.Fenced:
 		w.lose(at, fenced, e.Term, e.Cause)
 	case leader.Deposed:

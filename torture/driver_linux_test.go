@@ -38,7 +38,8 @@ type seat struct {
 
 // bucket is one election, and all that was written about it.
 type bucket struct {
-	cfg leader.BucketConfig
+	cfg    leader.BucketConfig
+	ledger *ledgerSpec // what its leader writes to; nil: nothing
 	history
 }
 
@@ -87,7 +88,7 @@ func (d *driver) run(s *seat) {
 	s.number++
 	spec := d.spec
 	spec.ID, spec.URLs = fmt.Sprintf("%s.%d", s.name, s.number), nil
-	spec.Journal, spec.MinToken = make(map[string]string), make(map[string]uint64)
+	spec.Journal, spec.MinToken, spec.Ledger = make(map[string]string), make(map[string]uint64), make(map[string]ledgerSpec)
 	for _, l := range s.links {
 		spec.URLs = append(spec.URLs, "nats://"+l.proxy.Listen)
 	}
@@ -95,6 +96,12 @@ func (d *driver) run(s *seat) {
 	for _, b := range d.buckets {
 		l := &life{id: spec.ID, path: filepath.Join(d.c.dir, spec.ID+"."+b.cfg.Name+".jsonl")}
 		spec.Journal[b.cfg.Name], s.lives[b] = l.path, l
+		if b.ledger != nil {
+			l.diary.path = filepath.Join(d.c.dir, spec.ID+"."+b.ledger.Bucket+".jsonl")
+			told := *b.ledger
+			told.Diary = l.diary.path
+			spec.Ledger[b.cfg.Name] = told
+		}
 		b.lives = append(b.lives, l)
 		spec.MinToken[b.cfg.Name] = b.minToken(d.tb)
 	}
@@ -202,16 +209,33 @@ func (d *driver) victim() *seat {
 
 func (d *driver) whole() {
 	d.tb.Helper()
+	d.c.whole(d.streams()...)
+}
+
+// streams are the buckets of all elections, and their ledgers.
+func (d *driver) streams() []string {
+	var all []string
 	for _, b := range d.buckets {
-		d.c.whole(b.cfg.Name)
+		all = append(all, b.cfg.Name)
+		if b.ledger != nil {
+			all = append(all, b.ledger.Bucket)
+		}
 	}
+	return all
+}
+
+func (d *driver) anyStream() string {
+	all := d.streams()
+	return all[d.rng.IntN(len(all))]
 }
 
 // calm waits until the servers are whole, in every bucket exactly one candidate
-// leads and renews, and everybody knows it: so everybody has seen the latest token.
+// leads, renews and writes, and everybody knows it: so everybody has seen the latest
+// token.
 func (d *driver) calm() {
 	d.tb.Helper()
 	d.whole()
+	since := monotonic()
 	for _, b := range d.buckets {
 		defer func() {
 			if d.tb.Failed() {
@@ -231,7 +255,7 @@ func (d *driver) calm() {
 					return false
 				}
 			}
-			return true
+			return b.ledger == nil || s.lives[b].works(d.tb, *b.ledger, claim.Token, since)
 		})
 	}
 }

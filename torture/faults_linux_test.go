@@ -132,10 +132,11 @@ func (d *driver) pauseCandidate() func() {
 	}
 }
 
-// streamsLeader strikes the server that leads the stream of one of the buckets.
+// streamsLeader strikes the server that leads the stream of one of the buckets, or
+// of a ledger.
 func streamsLeader(how func(*driver, *node) func()) func(*driver) func() {
 	return func(d *driver) func() {
-		return how(d, d.c.leads(d.buckets[d.rng.IntN(len(d.buckets))].cfg.Name))
+		return how(d, d.c.leads(d.anyStream()))
 	}
 }
 

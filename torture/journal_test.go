@@ -1,8 +1,6 @@
 package torture_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -51,7 +49,7 @@ func openJournal(path string) (*journal, error) {
 }
 
 // write ends the process if it fails: a journal with a hole proves nothing.
-func (j *journal) write(e entry) {
+func (j *journal) write(e any) {
 	line, err := json.Marshal(e)
 	if err == nil {
 		j.mu.Lock()
@@ -73,6 +71,8 @@ type life struct {
 
 	path string
 	read int64 // bytes of the file that are in entries
+
+	diary diary // of what it wrote to the ledger, if there is one
 }
 
 // pause is when a process certainly did nothing.
@@ -81,26 +81,12 @@ type pause struct{ from, to int64 }
 // follow takes what was written since.
 func (l *life) follow(tb testing.TB) {
 	tb.Helper()
-	f, err := os.Open(l.path)
-	if os.IsNotExist(err) {
-		return // the process has not come that far
-	}
-	ok(tb, err)
-	defer func() { _ = f.Close() }()
-	_, err = f.Seek(l.read, 0)
-	ok(tb, err)
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
-			return // the rest of the line is not there yet
-		}
-		l.read += int64(len(line))
+	followLines(tb, l.path, &l.read, func(line []byte) error {
 		var e entry
-		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
-			tb.Fatalf("%s: %q: %v", l.path, line, err)
-		}
+		err := json.Unmarshal(line, &e)
 		l.entries = append(l.entries, e)
-	}
+		return err
+	})
 }
 
 func ok(tb testing.TB, err error) {

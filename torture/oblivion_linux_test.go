@@ -13,6 +13,7 @@ import (
 const (
 	noPurge  = 10110 // not allowed by the stream's configuration
 	noRollup = 10111
+	notLast  = 10071 // the condition does not hold
 )
 
 // code is the number of an error that the server gave, 0 of any other, and of the

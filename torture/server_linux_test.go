@@ -207,7 +207,10 @@ func (c *cluster) leads(bucket string) *node {
 	c.tb.Helper()
 	var n *node
 	eventually(c.tb, "the stream of "+bucket+" has a leader", func() bool {
-		if i := c.info(bucket); i != nil && i.Cluster != nil {
+		switch i := c.info(bucket); {
+		case len(c.nodes) == 1:
+			n = c.nodes[0]
+		case i != nil && i.Cluster != nil:
 			n = c.node(i.Cluster.Leader)
 		}
 		return n != nil

@@ -92,9 +92,14 @@ func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, defaultLimit)
 }
 
+// within is ctx, ended after d at the latest.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
 // idle waits for d, or until ctx ends, and returns the error of ctx.
 func idle(ctx context.Context, d time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, d)
+	limited, cancel := within(ctx, d)
 	defer cancel()
 	<-limited.Done()
 	return ctx.Err()

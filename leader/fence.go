@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // fence is a term's standing at one guard: what all its writers condition their
@@ -47,7 +48,7 @@ func (f *fence) current() (uint64, <-chan struct{}) {
 func (f *fence) move(revision uint64, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if revision > f.revision || anew && revision < f.revision {
+	if revision > f.revision || anew {
 		f.revision = revision
 		close(f.moved)
 		f.moved = make(chan struct{})
@@ -81,15 +82,20 @@ func (f *fence) raisedAgain(ctx context.Context, revision uint64) error {
 		return nil
 	}
 	f.suspect()
+	again, cancel := within(ctx, lookAgain)
+	defer cancel()
 	select {
 	case <-moved:
-		return nil
 	case <-f.over:
 		return ErrFenced
-	case <-ctx.Done():
-		return unwritten(ctx.Err())
+	case <-again.Done(): // perhaps it has been raised before moved was taken, to the same revision
 	}
+	return nil
 }
+
+// lookAgain is how long a write waits for the guard to be raised again until it
+// looks for itself.
+const lookAgain = time.Second
 
 // standing is what a look at the guard tells of a term.
 type standing uint8

@@ -35,25 +35,24 @@ func (m *machine) wish() guardsWish {
 func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 	m.guards = r
 	m.topToken = max(m.topToken, r.over)
-	switch overtaken := m.token != 0 && r.over >= m.token; {
-	case overtaken && m.state == StateLeader:
+	if m.state == StateLeader && r.over >= m.token {
 		// Whoever raised it leads, or has led where this bucket's memory does not
 		// reach. A new term needs a greater token.
 		m.becomeFenced(now, ErrFenced, fx)
 		m.look = true
-	case overtaken && m.raising():
-		m.unclaim()
-		m.urgent = true
-	default:
-		m.begin(now, fx)
 	}
+	m.begin(now, fx)
 }
 
 // begin begins the term that was claimed, if its guards stand and its lease is
-// good.
+// good. If one of them stands at a greater token, another write elects.
 func (m *machine) begin(now time.Time, fx *effects) {
 	switch {
-	case !m.raising() || m.guarded && m.guards.stand != m.token:
+	case !m.raising():
+	case m.guards.over >= m.token:
+		m.unclaim()
+		m.urgent = true
+	case m.guarded && m.guards.stand != m.token:
 	case now.Before(m.good):
 		m.becomeLeader(fx)
 	default:

@@ -75,7 +75,7 @@ const (
 	raiserSuspect // a write of the term was refused, and the guard found gone
 	raiserChecked // replies to the request in flight
 	raiserRead
-	raiserRaised
+	raiserRaised // the last, see sentry.told
 )
 
 // raiserEffects is what to do after a step.

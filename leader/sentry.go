@@ -14,7 +14,9 @@ type sentry struct {
 	guard  Guard
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
-	told   string // the fault that was reported last, until something succeeds
+	// told is what was reported when a request of that kind failed, until one
+	// succeeds. What is wrong with the guard itself stands with raiserRaised.
+	told [raiserRaised + 1]string
 }
 
 // guardMail is what reaches the actor about a guard.
@@ -121,7 +123,7 @@ func (a *actor) reported(m *guardMail) {
 	s := &a.guards[m.number]
 	s.cleanUp(m.in.kind)
 	if m.in.err == nil && m.in.kind != raiserSuspect {
-		s.told = ""
+		s.told[m.in.kind] = ""
 	}
 	a.guide(s, m.in)
 	a.tell()
@@ -135,8 +137,12 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 		a.term.fences[s.number].move(s.seen.revision, in.kind == raiserRaised && in.err == nil)
 	}
 	if fx.fault != nil {
-		if text := fx.fault.Error(); text != s.told {
-			s.told = text
+		kind := in.kind
+		if in.err == nil {
+			kind = raiserRaised
+		}
+		if text := fx.fault.Error(); text != s.told[kind] {
+			s.told[kind] = text
 			e := Faulted{Err: fmt.Errorf("guard of %s: %w", s.guard, fx.fault)}
 			a.log(e)
 			a.c.out.add(e)

@@ -82,6 +82,7 @@ func (w *world) end() {
 	}
 	w.ops.nc.Close()
 	w.stopServer()
+	time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 }
 
 // startServer starts the server, on the store of the one before.

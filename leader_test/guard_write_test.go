@@ -1,9 +1,420 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
 )
 
+// Writes through a guard: what they write, what readers and watchers see of them,
+// and which error says what.
+
 func isFenced(err error) bool { return errors.Is(err, leader.ErrFenced) }
+
+// history is what was stored for a key, oldest first.
+func (w *world) history(kv jetstream.KeyValue, key string) string {
+	w.Helper()
+	all, err := kv.History(w.Context(), key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return ""
+	}
+	w.ok(err)
+	var s []string
+	for _, e := range all {
+		switch e.Operation() {
+		case jetstream.KeyValuePut:
+			s = append(s, string(e.Value()))
+		default:
+			s = append(s, e.Operation().String())
+		}
+	}
+	return strings.Join(s, " ")
+}
+
+// refused fails the test unless the error says that nothing was written because of
+// a condition of the caller's own.
+func (w *world) refused(err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) || errors.Is(err, leader.ErrFenced) || errors.Is(err, leader.ErrUnknownOutcome) {
+		w.Errorf("%v, want %v", err, want)
+	}
+}
+
+func TestAWriterWritesWhatABucketWould(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		ctx, put := w.Context(), a.writer(t)
+
+		rev, err := put.Put(ctx, "k", []byte("1"))
+		w.ok(err)
+		e, err := kv.Get(ctx, "k")
+		w.ok(err)
+		if e.Revision() != rev || string(e.Value()) != "1" {
+			t.Errorf("revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
+		}
+		rev2, err := put.Update(ctx, "k", []byte("2"), rev)
+		w.ok(err)
+		_, err = put.Update(ctx, "k", []byte("x"), rev)
+		w.refused(err, jetstream.ErrKeyRevisionMismatch)
+		_, err = put.Create(ctx, "k", []byte("x"))
+		w.refused(err, jetstream.ErrKeyExists)
+		_, err = put.Update(ctx, "none", []byte("x"), rev)
+		w.refused(err, jetstream.ErrKeyRevisionMismatch)
+		w.ok(put.Delete(ctx, "k"))
+		rev3, err := put.Create(ctx, "k", []byte("3")) // a deleted key does not exist
+		w.ok(err)
+		if got := w.history(kv, "k"); got != "1 2 KeyValueDeleteOp 3" || rev3 <= rev2 {
+			t.Errorf("%q, revision %d after %d", got, rev3, rev2)
+		}
+		w.ok(put.Purge(ctx, "k"))
+		if got := w.history(kv, "k"); got != "KeyValuePurgeOp" {
+			t.Errorf("%q", got)
+		}
+		_, err = put.Update(ctx, "zero", []byte("1"), 0) // there is none
+		w.ok(err)
+		w.guarded(kv, a)
+	})
+}
+
+func TestABatchIsWrittenWholeOrNotAtAll(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		ctx, put := w.Context(), a.writer(t)
+		first, err := put.Put(ctx, "a", []byte("1"))
+		w.ok(err)
+
+		b := put.Batch()
+		b.Update("a", []byte("2"), first)
+		b.Create("b", []byte("2"))
+		b.Put("c", []byte("2"))
+		b.Put("c", []byte("3"))
+		b.Delete("d")
+		revs, err := b.Commit(ctx)
+		w.ok(err)
+		for i, key := range []string{"a", "b", "", "c"} {
+			if key == "" {
+				continue
+			}
+			e, gerr := kv.Get(ctx, key)
+			w.ok(gerr)
+			if e.Revision() != revs[i] {
+				t.Errorf("%s is at %d, Commit said %d", key, e.Revision(), revs)
+			}
+		}
+		if len(revs) != 5 || w.history(kv, "c") != "2 3" || w.history(kv, "d") != "KeyValueDeleteOp" {
+			t.Errorf("%d, c: %q, d: %q", revs, w.history(kv, "c"), w.history(kv, "d"))
+		}
+
+		for want, add := range map[error]func(b *leader.BucketBatch){
+			jetstream.ErrKeyRevisionMismatch: func(b *leader.BucketBatch) { b.Update("a", []byte("x"), first) },
+			jetstream.ErrKeyExists:           func(b *leader.BucketBatch) { b.Create("b", []byte("x")) },
+			leader.ErrInvalidConfig:          func(b *leader.BucketBatch) { b.Update("z", []byte("x"), 1) },
+			jetstream.ErrInvalidKey:          func(b *leader.BucketBatch) { b.Put("no key", nil) },
+		} {
+			b := put.Batch()
+			b.Put("z", []byte("x"))
+			add(b)
+			_, err = b.Commit(ctx)
+			w.refused(err, want)
+		}
+		if got := w.history(kv, "z"); got != "" {
+			t.Errorf("a refused batch has written %q", got)
+		}
+		w.guarded(kv, a)
+	})
+}
+
+func TestAWriterRefusesWhatWouldHarmTheGuard(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.orders()
+		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
+			Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true,
+		})
+		w.ok(err)
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		other, err := leader.OpenGuardedBucket(a.js, "orders", leader.GuardKey("other"))
+		w.ok(err)
+		log, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+		w.ok(err)
+		b := w.campaign(w.Context(), w.dial("b"), "f", leader.Config{ID: "b", Guards: []leader.Guard{log}})
+		w.at(2 * time.Second)
+		put, pub := a.writer(t), log.Writer(b.lastTerm(t))
+		with := func(name, value string) error {
+			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{name: {value}}})
+			return err
+		}
+		for text, err := range map[string]error{
+			"is the guard": func() error { _, err := put.Put(w.Context(), leader.DefaultGuardKey, nil); return err }(),
+			"is not among the Guards of the term's candidate": func() error { _, err := other.Writer(a.lastTerm(t)).Put(w.Context(), "k", nil); return err }(),
+			"log.guard is the guard":                          func() error { _, err := pub.Publish(w.Context(), "log.guard", nil); return err }(),
+			`"log.*" is not a subject without wildcards`:      func() error { _, err := pub.Publish(w.Context(), "log.*", nil); return err }(),
+			"Nats-Rollup: all would remove the guard":         with("Nats-Rollup", "all"),
+			"Nats-Expected-Last-Msg-Id does not go":           with("Nats-Expected-Last-Msg-Id", "x"),
+			"Nats-Batch-Id does not go":                       with("Nats-Batch-Id", "x"),
+			`"x" is not a sequence`:                           with("Nats-Expected-Last-Subject-Sequence", "x"),
+			"a batch of 0 messages":                           func() error { _, err := put.Batch().Commit(w.Context()); return err }(),
+		} {
+			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), text) {
+				t.Errorf("%v, want %q", err, text)
+			}
+		}
+	})
+}
+
+func TestAStreamWriterPublishes(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
+		w.ok(err)
+		g, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+		w.ok(err)
+		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
+		w.at(time.Second)
+		ctx, pub := w.Context(), g.Writer(a.lastTerm(t))
+		one, err := pub.Publish(ctx, "log.a", []byte("1"))
+		w.ok(err)
+		id := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"id"}, "X": {"y"}}, Data: []byte("2")}
+		two, err := pub.PublishMsg(ctx, id)
+		w.ok(err)
+		again, err := pub.PublishMsg(ctx, id)
+		w.ok(err)
+		if two.Duplicate || !again.Duplicate || again.Sequence != two.Sequence || two.Sequence != one.Sequence+1 {
+			t.Errorf("%+v, %+v, %+v", one, two, again)
+		}
+		m, err := s.GetMsg(ctx, two.Sequence)
+		w.ok(err)
+		if m.Header.Get("X") != "y" || string(m.Data) != "2" {
+			t.Errorf("%v %q", m.Header, m.Data)
+		}
+
+		at := func(seq uint64) *nats.Msg {
+			return &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(seq, 10)}}}
+		}
+		three, err := pub.PublishMsg(ctx, at(two.Sequence))
+		w.ok(err)
+		_, err = pub.PublishMsg(ctx, at(two.Sequence))
+		api, ok := errors.AsType[*jetstream.APIError](err)
+		if !ok || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence || isFenced(err) {
+			t.Error(err)
+		}
+		b := pub.Batch()
+		b.Publish("log.b", []byte("4"))
+		b.PublishMsg(at(three.Sequence))
+		last, err := b.Commit(ctx)
+		w.ok(err)
+		if m, err = s.GetMsg(ctx, last.Sequence-1); err != nil || m.Subject != "log.b" {
+			t.Errorf("%v, %v", m, err)
+		}
+		w.ok(a.Resign(ctx))
+		w.at(10 * time.Second) // and leads again
+		if _, err = pub.Publish(ctx, "log.a", nil); !isFenced(err) {
+			t.Error(err)
+		}
+		if _, err = pub.PublishMsg(ctx, at(last.Sequence)); !isFenced(err) {
+			t.Error(err)
+		}
+	})
+}
+
+// Without atomic batches single writes go on, and nothing else does.
+func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+		w.ok(err)
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		put := a.writer(t)
+		rev, err := put.Put(w.Context(), "k", nil)
+		w.ok(err)
+		if _, err = put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrUnfit) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
+			t.Error(err)
+		}
+	})
+}
+
+// The reply is lost; the request is lost; the request arrives when other writes
+// have been made. In each case the outcome is unknown, and what was not written by
+// the time of the next acknowledgement never will be.
+func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
+	for name, k := range map[string]struct {
+		dir  direction
+		do   verdict
+		want string
+	}{
+		"reply lost":   {down, drop, "unknown next"},
+		"request lost": {up, drop, "next"},
+		"request late": {up, hold, "next"},
+	} {
+		for _, kind := range []string{"put", "update", "batch"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				bubble(t, func(w *world) {
+					w.sealed()
+					kv := w.orders()
+					a := w.guard("a", "orders")
+					w.at(time.Second)
+					put := a.writer(t)
+					var inbox string
+					a.filter(func(f frame) verdict {
+						if f.dir == up && f.subject == "$KV.orders.k" {
+							inbox = f.reply
+							if k.dir == up {
+								return k.do
+							}
+						}
+						if f.dir == down && k.dir == down && inbox != "" && f.subject == inbox {
+							return k.do
+						}
+						return pass
+					})
+					ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+					defer cancel()
+					var err error
+					switch kind {
+					case "put":
+						_, err = put.Put(ctx, "k", []byte("unknown"))
+					case "update":
+						_, err = put.Update(ctx, "k", []byte("unknown"), 0)
+					default:
+						b := put.Batch()
+						b.Put("other", nil)
+						b.Put("k", []byte("unknown"))
+						_, err = b.Commit(ctx)
+					}
+					// An update is a batch whose last message is the guard: where its
+					// first is missing, the server says so.
+					written := k.dir == down && kind == "update"
+					incomplete := k.dir == up && kind == "update"
+					if errors.Is(err, leader.ErrUnknownOutcome) == (written || incomplete) || errors.Is(err, context.DeadlineExceeded) == written {
+						t.Errorf("%v at %v", err, w.now())
+					}
+					a.filter(nil)
+					_, err = put.Put(w.Context(), "k", []byte("next"))
+					w.ok(err)
+					a.open()
+					w.at(20 * time.Second)
+					if got := w.history(kv, "k"); got != k.want {
+						t.Errorf("%q, want %q", got, k.want)
+					}
+					w.guarded(kv, a)
+				})
+			})
+		}
+	}
+}
+
+// Whose context ends before its turn has written nothing, and is told so.
+func TestAWriteThatWasNotSentIsNotUnknown(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		put := a.writer(t)
+		a.cut()
+		w.at(2 * time.Second)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		_, err := put.Put(ctx, "k", nil)
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leader.ErrUnknownOutcome) {
+			t.Errorf("%v", err)
+		}
+		call := w.begin(func() error { _, err := put.Put(w.Context(), "k", []byte("after")); return err })
+		w.at(4 * time.Second)
+		call.pending()
+		a.open()
+		w.at(5 * time.Second)
+		select {
+		case <-call.done:
+			w.ok(call.err)
+		default:
+			t.Error("a write did not go on after the connection was back")
+		}
+		if got := w.history(kv, "k"); got != "after" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// Many goroutines write single keys, batches and under conditions, on one replica;
+// see guard_cluster_test.go for three. Each write is there once, at the revision
+// that it was told, while the guard moves and is deleted.
+func TestManyGoroutinesWriteThroughOneGuard(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		put := a.writer(t)
+		guardRush(w.T, put, kv, 16, 40, func(i int) {
+			if i == 20 {
+				w.ok(kv.Delete(w.Context(), leader.DefaultGuardKey))
+			}
+		})
+		w.guarded(kv, a)
+	})
+}
+
+// guardRush lets goroutines write, each its own keys, and checks every revision.
+func guardRush(t *testing.T, put *leader.BucketWriter, kv jetstream.KeyValue, goroutines, times int, meanwhile func(i int)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			var counter uint64
+			for i := range times {
+				if g == 0 {
+					meanwhile(i)
+				}
+				key, value := fmt.Sprintf("k%d.%d", g, i), []byte(fmt.Sprint("v", g, i))
+				expect := map[string]uint64{}
+				var err error
+				switch (g + i) % 4 {
+				case 0, 1:
+					expect[key], err = put.Put(t.Context(), key, value)
+				case 2:
+					key = fmt.Sprintf("c%d", g)
+					counter, err = put.Update(t.Context(), key, value, counter)
+					expect[key] = counter
+				case 3:
+					b := put.Batch()
+					b.Create(key, value)
+					b.Put(key+"b", value)
+					revs, cerr := b.Commit(t.Context())
+					if err = cerr; err == nil {
+						expect[key], expect[key+"b"] = revs[0], revs[1]
+					}
+				}
+				if err != nil {
+					t.Errorf("goroutine %d, %d: %v", g, i, err)
+					return
+				}
+				for key, rev := range expect {
+					e, err := kv.GetRevision(t.Context(), key, rev)
+					if err != nil || string(e.Value()) != string(value) {
+						t.Errorf("%s at revision %d: %v, %v", key, rev, e, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

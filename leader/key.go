@@ -91,11 +91,16 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	case mine:
 		// A win that was applied late, or whose reply is still to come.
 		m.look = m.look || m.op.kind != reqWrite
+		m.again = m.op.kind == reqRead
 	case m.dubious(now, s):
 		m.look = true
+		m.again = m.op.kind == reqRead
 	default:
-		if m.beaten { // this is who won
+		if m.beaten { // this is who won; nothing else was to be waited for
 			m.look = false
+			if m.fails == 0 {
+				m.retryAt = now
+			}
 		}
 		m.learn(now, s, fx)
 	}
@@ -131,7 +136,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	s := in.sight
 	m.note(s)
 	silent := m.silent
-	m.look, m.beaten, m.silent, m.lookedAt = false, false, false, now
+	m.look, m.again, m.beaten, m.silent, m.lookedAt = m.again, false, false, false, now
 	switch {
 	case m.seen.what == whatUnseen:
 		m.fails = 0
@@ -140,7 +145,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		// Late, or from a replica that lags. Whoever holds the key asks the
 		// stream's leader by renewing; a candidate whose write was refused
 		// without a revision asks it for the settings.
-		m.look = m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
+		m.look = m.look || m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
 		m.urgent = m.urgent || m.holds()
 		m.settled = m.settled && m.fails == 0
 		m.pace(now, in.dice)

@@ -154,3 +154,97 @@ func guardFlood(b *testing.B, put func(key string, v []byte) error, times int64,
 	wg.Wait()
 	return n.Load()
 }
+
+// BenchmarkGuardRaise: a handover with four guards, beside one without, in round
+// trips of an update; and while the old term goes on writing with all its might.
+func BenchmarkGuardRaise(b *testing.B) {
+	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
+		b.Helper()
+		js := tcpJS(b, nc)
+		var guards []leader.Guard
+		for range 4 {
+			conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
+			_, err := js.CreateKeyValue(b.Context(), conf)
+			tcpOK(b, err)
+			g, err := leader.OpenGuardedBucket(js, conf.Bucket)
+			tcpOK(b, err)
+			guards = append(guards, g)
+		}
+		b.Run("undisturbed", func(b *testing.B) {
+			kv := benchKV(b, nc)
+			var with, without, update benchSamples
+			for b.Loop() {
+				with = append(with, guardHandover(b, nc, guards, nil))
+				without = append(without, guardHandover(b, nc, nil, nil))
+				began := time.Now()
+				_, err := kv.Put(b.Context(), "bare", make([]byte, 180))
+				tcpOK(b, err)
+				update = append(update, time.Since(began))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(benchMicros(with.at(0.5)), "µs-with")
+			b.ReportMetric(benchMicros(without.at(0.5)), "µs-without")
+			b.ReportMetric(float64(with.at(0.5)-without.at(0.5))/float64(update.at(0.5)), "round-trips-added")
+		})
+		b.Run("against-a-zombie", func(b *testing.B) {
+			var with benchSamples
+			for b.Loop() {
+				with = append(with, guardHandover(b, nc, guards[:1], func(t *leader.Term, stop <-chan struct{}) {
+					g, ok := guards[0].(*leader.GuardedBucket)
+					if !ok {
+						return
+					}
+					w := g.Writer(t)
+					var wg sync.WaitGroup
+					for i := range 16 {
+						wg.Go(func() {
+							for {
+								select {
+								case <-stop:
+									return
+								default:
+								}
+								_, _ = w.Put(b.Context(), "z"+strconv.Itoa(i), make([]byte, 128))
+							}
+						})
+					}
+					wg.Wait()
+				}))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(benchMicros(with.at(0.5))/1e3, "ms-p50")
+			b.ReportMetric(benchMicros(with.at(0.99))/1e3, "ms-p99")
+		})
+	})
+}
+
+// guardHandover is the time from Resign to the other's Elected. The worker of the
+// first term goes on until then.
+func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie func(t *leader.Term, stop <-chan struct{})) time.Duration {
+	b.Helper()
+	store := tcpBucket(b, tcpJS(b, nc))
+	first, second := make(chan time.Time, 1), make(chan time.Time, 1)
+	a := benchCampaign(b, store, "e", leader.Config{ID: "a", Guards: guards}, first)
+	<-first
+	c := benchCampaign(b, store, "e", leader.Config{ID: "b", Guards: guards}, second)
+	tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
+	<-time.After(50 * time.Millisecond) // in which both have looked at their guards
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if t, ok := a.Term(); ok && zombie != nil {
+			zombie(t, stop)
+		}
+	}()
+	if zombie != nil {
+		<-time.After(20 * time.Millisecond)
+	}
+	began := time.Now()
+	tcpOK(b, a.Resign(b.Context()))
+	took := (<-second).Sub(began)
+	close(stop)
+	<-stopped
+	benchStop(b, a)
+	benchStop(b, c)
+	return took
+}

@@ -1,0 +1,44 @@
+package leader_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// On three replicas conditions on one subject refuse one another in flight. None
+// of that reaches who writes.
+func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
+	c := clusterStart(t, leader.BucketConfig{})
+	for name, storage := range map[string]jetstream.StorageType{"file": jetstream.FileStorage, "memory": jetstream.MemoryStorage} {
+		t.Run(name, func(t *testing.T) {
+			put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})
+			guardRush(t, put, kv, 64, 40, func(i int) {
+				if i == 20 {
+					tcpOK(t, kv.Delete(t.Context(), leader.DefaultGuardKey))
+				}
+			})
+		})
+	}
+	t.Run("without batches", func(t *testing.T) {
+		put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Replicas: 3})
+		s, err := c.js.Stream(t.Context(), "KV_"+kv.Bucket())
+		tcpOK(t, err)
+		conf := s.CachedInfo().Config
+		conf.AllowAtomicPublish = false
+		_, err = c.js.UpdateStream(t.Context(), conf)
+		tcpOK(t, err)
+		for g := range 16 {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for range 20 {
+					if _, err := put.Put(t.Context(), string(rune('a'+g)), nil); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	})
+}

@@ -91,10 +91,10 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	case mine:
 		// A win that was applied late, or whose reply is still to come.
 		m.look = m.look || m.op.kind != reqWrite
-		m.again = m.op.kind == reqRead
+		m.overtaken(s)
 	case m.dubious(now, s):
 		m.look = true
-		m.again = m.op.kind == reqRead
+		m.overtaken(s)
 	default:
 		if m.beaten { // this is who won; nothing else was to be waited for
 			m.look = false
@@ -103,6 +103,14 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 			}
 		}
 		m.learn(now, s, fx)
+	}
+}
+
+// overtaken remembers that the feed told of a revision while a read was in flight,
+// whose answer may be older.
+func (m *machine) overtaken(s sight) {
+	if m.op.kind == reqRead {
+		m.again = max(m.again, s.revision)
 	}
 }
 
@@ -136,7 +144,8 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	s := in.sight
 	m.note(s)
 	silent := m.silent
-	m.look, m.again, m.beaten, m.silent, m.lookedAt = m.again, false, false, false, now
+	m.look, m.beaten, m.silent, m.lookedAt = m.again > s.revision, false, false, now
+	m.again = 0
 	switch {
 	case m.seen.what == whatUnseen:
 		m.fails = 0

@@ -162,7 +162,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 	switch kind {
 	case reqRead:
 		m.silent = m.silent || !m.look
-		m.again = false
+		m.again = 0
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
 		m.counter++

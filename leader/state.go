@@ -38,7 +38,7 @@ type machine struct {
 	gone     uint64        // revisions up to this one were removed without a marker
 	lookedAt time.Time     // when a read last came back
 	look     bool          // a read is needed before anything is concluded
-	again    bool          // and one more after the one in flight, whose answer may be older than what was heard
+	again    uint64        // and once more, if the one in flight tells of less than this
 	beaten   bool          // that read is only to see who was faster; the feed may tell
 	silent   bool          // the read that is due is made because the feed is silent
 	deaf     int           // how often in a row the feed was found deaf

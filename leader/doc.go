@@ -37,8 +37,8 @@
 //
 // Not promised: that a worker stops. A lease bounds what a leader may believe;
 // a worker that ignores its context writes on. Have the resource that it writes
-// to compare [Term.Token] and refuse an older one, and ask [Term.Err] before
-// each step that matters. Nor can a lease outlast clocks that run at rates
+// to refuse it: in NATS with [Config].Guards, elsewhere by comparing [Term.Token]
+// (see Fencing). And ask [Term.Err] before each step that matters. Nor can a lease outlast clocks that run at rates
 // further apart than the margin between RenewDeadline and LeaseDuration, 20% by
 // default; nor a store that forgets: an operator who deletes the bucket or
 // restores a backup under a living leader, or servers that acknowledge before
@@ -110,6 +110,30 @@
 // candidates remember them. A record that expires by a TTL while no candidate
 // lives takes its token along: give a MinToken to those who stand next.
 //
+// Buckets and streams that only the leader may write are named in [Config].Guards
+// and written with the Writer of the term:
+//
+//	orders, err := leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+//	...
+//	c, err := leader.Campaign(ctx, bucket, "billing", leader.Config{Guards: []leader.Guard{orders}})
+//	...
+//	revision, err := orders.Writer(e.Term).Put(ctx, "next", value)
+//
+// One key of the bucket, [DefaultGuardKey], or one subject of the stream is its
+// guard. Before [Elected] is offered, the candidate has raised it: it has written
+// its token there, on the condition that what stood there was less and has not
+// changed. Every write of the term is conditioned on the revision of that write,
+// and the server compares: so once Elected has been received, no write of an
+// earlier term is accepted any more, whatever its sender believes and however late
+// it arrives. [BucketWriter] says what the errors mean, and docs/fencing.md in the
+// repository what readers and watchers see, how to read what earlier terms wrote,
+// what is assumed, and what can be done outside NATS.
+//
+// Raising costs an election one round trip. The guards are looked at together with
+// the winning write, and raised at the same time. A leader looks after them once
+// per lease and raises again what was deleted. One that finds a guard raised by a
+// later term is Fenced with [ErrFenced].
+//
 // # Events
 //
 // Transitions come in order and are never dropped while the candidate lives.
@@ -137,6 +161,12 @@
 //	                                    lease from the first sight of each revision
 //	the feed is deaf                    noticed by one read after half a lease, and rebuilt
 //	no feed can be had                  Faulted with ErrNoFeed; polls every RenewInterval
+//	a guard is not fit, or another      Faulted with ErrUnfit or ErrGuardTaken; does not try for
+//	election's                          the key until it is
+//	guards cannot be raised             Pending; after one lease gives the key up and sits one out
+//	a guard deleted or overwritten      Faulted with ErrGuardDeleted; the leader raises it again
+//	a guard raised by a later term      Fenced with ErrFenced; re-elected with a greater token, or
+//	                                    Deposed if another has the key
 //	the process is paused               Term.Err and IsLeader tell at once, the timers soon
 //	the application closes the          Fenced and Deposed with ErrConnectionClosed; the
 //	connection                          candidate ends with that error
@@ -174,6 +204,9 @@
 //	  KV watch     publish    $JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a
 //	               publish    $JS.API.CONSUMER.DELETE.KV_E.*
 //	observer       the same without $KV.E.a
+//	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
+//	               publish    $JS.API.STREAM.MSG.GET.KV_G
+//	               publish    $KV.G.natsleader.guard, and the keys that it writes
 //
 // In a sealed bucket a client with these permissions, and inboxes of its own, can
 // neither read, write, wipe nor hear another election. Nobody needs permission to

@@ -186,36 +186,52 @@ func BenchmarkGuardRaise(b *testing.B) {
 			b.ReportMetric(benchMicros(without.at(0.5)), "µs-without")
 			b.ReportMetric(float64(with.at(0.5)-without.at(0.5))/float64(update.at(0.5)), "round-trips-added")
 		})
-		b.Run("against-a-zombie", func(b *testing.B) {
-			var with benchSamples
-			for b.Loop() {
-				with = append(with, guardHandover(b, nc, guards[:1], func(t *leader.Term, stop <-chan struct{}) {
-					g, ok := guards[0].(*leader.GuardedBucket)
-					if !ok {
-						return
-					}
-					w := g.Writer(t)
-					var wg sync.WaitGroup
-					for i := range 16 {
-						wg.Go(func() {
-							for {
-								select {
-								case <-stop:
-									return
-								default:
-								}
-								_, _ = w.Put(b.Context(), "z"+strconv.Itoa(i), make([]byte, 128))
-							}
-						})
-					}
-					wg.Wait()
-				}))
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(benchMicros(with.at(0.5))/1e3, "ms-p50")
-			b.ReportMetric(benchMicros(with.at(0.99))/1e3, "ms-p99")
-		})
+		for name, write := range map[string]func(w *leader.BucketWriter, key string, last uint64) (uint64, error){
+			"against-puts-of-a-zombie": func(w *leader.BucketWriter, key string, _ uint64) (uint64, error) {
+				return w.Put(b.Context(), key, make([]byte, 128))
+			},
+			"against-updates-of-a-zombie": func(w *leader.BucketWriter, key string, last uint64) (uint64, error) {
+				return w.Update(b.Context(), key, make([]byte, 128), last)
+			},
+		} {
+			b.Run(name, func(b *testing.B) {
+				var with benchSamples
+				for n := 0; b.Loop(); n++ {
+					with = append(with, guardHandover(b, nc, guards[:1], guardZombie(guards[0], n, write)))
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(benchMicros(with.at(0.5))/1e3, "ms-p50")
+				b.ReportMetric(benchMicros(with.at(0.99))/1e3, "ms-p99")
+			})
+		}
 	})
+}
+
+// guardZombie writes with all its might, whatever is refused.
+func guardZombie(g leader.Guard, n int, write func(w *leader.BucketWriter, key string, last uint64) (uint64, error)) func(*leader.Term, <-chan struct{}) {
+	return func(t *leader.Term, stop <-chan struct{}) {
+		bucket, ok := g.(*leader.GuardedBucket)
+		if !ok {
+			return
+		}
+		w := bucket.Writer(t)
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				for last := uint64(0); ; {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if seq, err := write(w, fmt.Sprintf("z%d.%d", n, i), last); err == nil {
+						last = seq
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
 }
 
 // guardHandover is the time from Resign to the other's Elected. The worker of the

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// takeStock returns the keys of a guarded bucket as earlier terms have left them.
+// raised is the revision of the guard that Term.Fence tells.
+//
+// A watch tells what one replica knows, which may lag. But it tells everything in
+// the order of the revisions: once it has come to the guard of this term, it has
+// told every write of the earlier ones.
+func takeStock(ctx context.Context, kv jetstream.KeyValue, raised uint64) (map[string]jetstream.KeyValueEntry, error) {
+	watch, err := kv.WatchAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = watch.Stop() }()
+	stock := make(map[string]jetstream.KeyValueEntry)
+	for entry := range watch.Updates() {
+		switch {
+		case entry == nil: // all that this replica knew; there may be more
+		case entry.Key() == leader.DefaultGuardKey:
+			if entry.Revision() >= raised {
+				return stock, nil
+			}
+		case entry.Operation() == jetstream.KeyValuePut:
+			stock[entry.Key()] = entry
+		default:
+			delete(stock, entry.Key())
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, errors.New("the watch ended before it came to the guard")
+}

@@ -173,29 +173,6 @@ func (b *Bucket) establish(ctx context.Context, cfg BucketConfig) error {
 	return b.submit("UPDATE", func() (jetstream.Stream, error) { return b.js.UpdateStream(ctx, conf) })
 }
 
-// submit sends a configuration to the server, and tells what is wrong with it.
-func (b *Bucket) submit(verb string, send func() (jetstream.Stream, error)) error {
-	if err := b.connected(); err != nil {
-		return err
-	}
-	before := b.nc.LastError()
-	stream, err := send()
-	if err == nil {
-		b.known.Store(&stream.CachedInfo().Config)
-		return nil
-	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		switch int(api.ErrorCode) {
-		case codeStreamInvalidConfig, codeSubjectOverlap, codeMirrorFixed:
-			return fmt.Errorf("%w: the server refuses these settings for stream %s: %w", ErrUnfit, b.stream, api)
-		case codeReplicasUnsupported:
-			return fmt.Errorf("%w: Replicas is more than the server can keep: %w", ErrInvalidConfig, api)
-		}
-		return b.refusal(api)
-	}
-	return b.failure(b.api+"STREAM."+verb+"."+b.stream, before, err)
-}
-
 // OpenBucket returns a bucket that exists, or will. It asks nothing of the
 // server: a candidate finds out by itself. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Bucket, error) {

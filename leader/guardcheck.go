@@ -70,7 +70,6 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 	for {
 		e, err := s.lastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
-			e.Marker = true
 			e.Revision, err = s.store(ctx, s.marked(nil, 0))
 		}
 		switch {

@@ -14,8 +14,9 @@ import (
 // CreateGuardedBucket creates the bucket, or updates it if it exists, so that it
 // keeps its guard and takes atomic batches, and returns it as [OpenGuardedBucket]
 // does. A new bucket is what js.CreateKeyValue makes of cfg, with
-// AllowAtomicPublish, and with AllowMsgTTL where it has a TTL, so that the guard
-// never expires.
+// AllowAtomicPublish, with AllowMsgTTL where it has a TTL, so that the guard never
+// expires, and with revisions that begin at the time of day in microseconds, so that
+// they never come again when it is deleted and made anew.
 //
 // Of an existing bucket only what cfg sets is changed: the zero value of a field
 // leaves what is there, Metadata are added. Only the Storage must be the same,
@@ -67,7 +68,8 @@ func CreateGuardedBucket(ctx context.Context, js jetstream.JetStream, cfg jetstr
 // contains the subject guard, keeps it and takes atomic batches, and returns it as
 // [OpenGuardedStream] does. AllowAtomicPublish is switched on, AllowMsgTTL too where
 // the stream has a MaxAge, so that the guard never expires, and the guard's subject
-// is added to Subjects unless they cover it.
+// is added to Subjects unless they cover it. A new stream without FirstSeq begins at
+// the time of day in microseconds.
 //
 // Of an existing stream only what cfg sets is changed: the zero value of a field
 // leaves what is there, Subjects and Metadata are added. Only the Storage must be
@@ -123,6 +125,9 @@ func (s *guardedStream) establish(ctx context.Context, fresh, wish jetstream.Str
 	old, err := s.settings(ctx)
 	switch {
 	case errors.Is(err, ErrNoBucket):
+		if fresh.FirstSeq == 0 {
+			fresh.FirstSeq = firstRevision()
+		}
 		return s.submit("CREATE", func() (jetstream.Stream, error) { return s.js.CreateStream(ctx, fresh) })
 	case err != nil:
 		return err
@@ -139,28 +144,11 @@ func (s *guardedStream) establish(ctx context.Context, fresh, wish jetstream.Str
 	return s.submit("UPDATE", func() (jetstream.Stream, error) { return s.js.UpdateStream(ctx, conf) })
 }
 
-// submit sends a configuration to the server, and tells what is wrong with it.
-func (a *streamAPI) submit(verb string, send func() (jetstream.Stream, error)) error {
-	if err := a.connected(); err != nil {
-		return err
-	}
-	before := a.nc.LastError()
-	stream, err := send()
-	if err == nil {
-		a.known.Store(&stream.CachedInfo().Config)
-		return nil
-	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		switch int(api.ErrorCode) {
-		case codeStreamInvalidConfig, codeSubjectOverlap, codeMirrorFixed:
-			return fmt.Errorf("%w: the server refuses these settings for stream %s: %w", ErrUnfit, a.stream, api)
-		case codeReplicasUnsupported:
-			return fmt.Errorf("%w: Replicas is more than the server can keep: %w", ErrInvalidConfig, api)
-		}
-		return a.refusal(api)
-	}
-	return a.failure(a.api+"STREAM."+verb+"."+a.stream, before, err)
-}
+// firstRevision is where the revisions of a new stream begin: beyond those of a
+// stream that had its name before, as long as that took less than a million
+// messages a second. Or else the writes of an earlier term, conditioned on a
+// revision that comes again, would be accepted.
+func firstRevision() uint64 { return uint64(max(1, SystemClock().Now().UnixMicro())) }
 
 // shape sets what is wished and what the guard needs, and leaves the rest. The zero
 // value of a setting wishes for nothing.

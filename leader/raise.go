@@ -17,6 +17,7 @@ type raiser struct {
 	raiserParams
 
 	fit    bool // checked since the connection was last made
+	known  bool // and read since then
 	wish   guardsWish
 	seen   guardSight // the newest revision known
 	readAt time.Time  // when it was last confirmed
@@ -109,7 +110,7 @@ func (r *raiser) step(now time.Time, lease time.Duration, in raiserInput) raiser
 		r.look = r.look || in.wish.soon && !r.wish.soon
 		r.wish = in.wish
 	case raiserReconnected:
-		r.fit, r.look = false, true
+		r.fit, r.known, r.look = false, false, true
 		r.fails, r.retryAt = 0, now
 		r.giveUp(&fx)
 	case raiserSuspect:
@@ -190,7 +191,7 @@ func (r *raiser) read(now time.Time, s guardSight, dice uint32) {
 		return // and look again
 	}
 	r.past = 0
-	r.look = false
+	r.look, r.known = false, true
 	r.seen, r.readAt = s, now
 }
 
@@ -201,7 +202,7 @@ func (r *raiser) judge(fx *raiserEffects) {
 	if stood && !r.stands && r.over() < r.wish.token {
 		fx.fault = fmt.Errorf("%w, and is raised again", ErrGuardDeleted)
 	}
-	if r.taken() && !r.look && r.op.kind == guardNone && fx.fault == nil && (r.wish.soon || r.wish.token != 0) {
+	if r.taken() && !r.look && r.op.kind == guardNone && fx.fault == nil {
 		fx.fault = fmt.Errorf("%w: it stands for %q", ErrGuardTaken, r.seen.rec.Election)
 	}
 }
@@ -219,6 +220,9 @@ func (r *raiser) taken() bool {
 	return r.seen.what == whatRecord && r.seen.rec.Election != r.election
 }
 
+// ready reports whether the guard can be raised, as far as is known.
+func (r *raiser) ready() bool { return r.fit && r.known && !r.taken() }
+
 // next is the request that is due next, and when.
 func (r *raiser) next(now time.Time, lease time.Duration) (guardOpKind, time.Time) {
 	soonest := later(now, r.retryAt)
@@ -227,11 +231,9 @@ func (r *raiser) next(now time.Time, lease time.Duration) (guardOpKind, time.Tim
 		return guardNone, time.Time{}
 	case !r.fit:
 		return guardCheck, soonest
-	case r.wish == guardsWish{}:
-		return guardNone, time.Time{}
-	case r.look || r.seen.what == whatUnseen:
+	case r.look || !r.known:
 		return guardRead, soonest
-	case r.wish.token == 0:
+	case r.wish.token == 0 && !r.taken():
 		return guardNone, time.Time{}
 	case r.stands, r.taken(), r.over() >= r.wish.token:
 		return guardRead, later(soonest, r.readAt.Add(lease))

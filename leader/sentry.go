@@ -98,7 +98,7 @@ func (a *actor) report() guardsReport {
 	r := guardsReport{fit: true, stand: a.wish.token}
 	for i := range a.guards {
 		s := &a.guards[i]
-		r.fit = r.fit && s.fit
+		r.fit = r.fit && s.ready()
 		r.over = max(r.over, s.over())
 		if !s.stands {
 			r.stand = 0

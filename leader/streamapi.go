@@ -179,6 +179,29 @@ func (a *streamAPI) config(ctx context.Context) (jetstream.StreamConfig, error) 
 	return info.Config, nil
 }
 
+// submit sends a configuration to the server, and tells what is wrong with it.
+func (a *streamAPI) submit(verb string, send func() (jetstream.Stream, error)) error {
+	if err := a.connected(); err != nil {
+		return err
+	}
+	before := a.nc.LastError()
+	stream, err := send()
+	if err == nil {
+		a.known.Store(&stream.CachedInfo().Config)
+		return nil
+	}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		switch int(api.ErrorCode) {
+		case codeStreamInvalidConfig, codeSubjectOverlap, codeMirrorFixed:
+			return fmt.Errorf("%w: the server refuses these settings for stream %s: %w", ErrUnfit, a.stream, api)
+		case codeReplicasUnsupported:
+			return fmt.Errorf("%w: Replicas is more than the server can keep: %w", ErrInvalidConfig, api)
+		}
+		return a.refusal(api)
+	}
+	return a.failure(a.api+"STREAM."+verb+"."+a.stream, before, err)
+}
+
 // ask sends a request to the JetStream API and decodes the reply.
 func (a *streamAPI) ask(ctx context.Context, subject string, data []byte, into any) error {
 	resp, err := a.request(ctx, &nats.Msg{Subject: a.api + subject, Data: data})

@@ -51,7 +51,7 @@ func benchPlaces(b *testing.B, bench func(b *testing.B, dial func() *nats.Conn))
 		bench(b, func() *nats.Conn { return tcpDial(b, s.ClientURL()) })
 	})
 	b.Run("three-replicas-on-file", func(b *testing.B) {
-		c := clusterStart(b, leader.BucketConfig{})
+		c := clusterStart(b)
 		bench(b, c.dial)
 	})
 }

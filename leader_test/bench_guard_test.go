@@ -31,7 +31,7 @@ func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jets
 		bench(b, tcpDial(b, s.ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.FileStorage})
 	})
 	b.Run("three-replicas-on-file", func(b *testing.B) {
-		c := clusterStart(b, leader.BucketConfig{})
+		c := clusterStart(b)
 		bench(b, c.nc, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
 	})
 }

@@ -68,7 +68,7 @@ type clusterNode struct {
 
 // clusterStart starts three servers and makes the bucket E with three replicas
 // on file.
-func clusterStart(tb testing.TB, cfg leader.BucketConfig) *cluster {
+func clusterStart(tb testing.TB) *cluster {
 	tb.Helper()
 	ports := tcpFreePorts(tb, 6)
 	c := &cluster{tb: tb, nodes: make(map[string]*clusterNode)}
@@ -104,11 +104,10 @@ func clusterStart(tb testing.TB, cfg leader.BucketConfig) *cluster {
 	})
 	c.nc = c.dial()
 	c.js = tcpJS(tb, c.nc)
-	cfg.Name, cfg.Replicas = "E", 3
 	tcpEventually(tb, "the bucket can be made", func() bool {
 		ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Second)
 		defer cancel()
-		_, err := leader.CreateBucket(ctx, c.js, cfg)
+		_, err := leader.CreateBucket(ctx, c.js, leader.BucketConfig{Name: "E", Replicas: 3})
 		return err == nil
 	})
 	c.heal()
@@ -214,7 +213,7 @@ func (c *cluster) leads() *clusterNode {
 // Fault 15 of peers.md. At default settings none of this costs the leadership:
 // not for a moment, or there would be a new term.
 func TestClusterFault15TheLeadershipStays(t *testing.T) {
-	c := clusterStart(t, leader.BucketConfig{})
+	c := clusterStart(t)
 	el := tcpElectionOf(t, "e")
 	first := c.leads()
 	// Both on the server that leads the stream, and goes first.

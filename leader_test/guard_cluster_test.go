@@ -11,7 +11,7 @@ import (
 // On three replicas conditions on one subject refuse one another in flight. None
 // of that reaches who writes.
 func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
-	c := clusterStart(t, leader.BucketConfig{})
+	c := clusterStart(t)
 	for name, storage := range map[string]jetstream.StorageType{"file": jetstream.FileStorage, "memory": jetstream.MemoryStorage} {
 		t.Run(name, func(t *testing.T) {
 			put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})

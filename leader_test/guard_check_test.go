@@ -1,0 +1,458 @@
+package leader_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// openBucket is the guarded bucket "orders" as this client sees it.
+func (cl *client) openBucket(t *testing.T, opts ...leader.GuardOption) *leader.GuardedBucket {
+	t.Helper()
+	b, err := leader.OpenGuardedBucket(cl.js, "orders", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// openStream is the guarded stream ORDERS with the guard orders.guard.
+func (cl *client) openStream(t *testing.T) *leader.GuardedStream {
+	t.Helper()
+	s, err := leader.OpenGuardedStream(cl.js, "ORDERS", "orders.guard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checked is what the check of a guard answers.
+func checked(ctx context.Context, g leader.Guard) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	reply := make(chan error, 1)
+	g.Check(ctx, func(err error) { reply <- err })
+	return <-reply
+}
+
+// stream makes the stream ORDERS, or changes it.
+func (w *world) stream(c jetstream.StreamConfig) {
+	w.Helper()
+	c.Name = "ORDERS"
+	_, err := w.ops.js.CreateOrUpdateStream(w.Context(), c)
+	w.ok(err)
+}
+
+// guarding makes the candidate a of the election e that guards these.
+func (w *world) guarding(cl *client, guards ...leader.Guard) *candidate {
+	w.Helper()
+	return w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Guards: guards})
+}
+
+// messages is how many messages the stream ORDERS has ever taken, and has.
+func (w *world) messages() (last, has uint64) {
+	w.Helper()
+	s, err := w.ops.js.Stream(w.Context(), "ORDERS")
+	w.ok(err)
+	state := s.CachedInfo().State
+	return state.LastSeq, state.Msgs
+}
+
+func TestGuardCheckNamesTheSettingThatIsNotSafe(t *testing.T) {
+	type config = jetstream.StreamConfig
+	orders := []string{"orders.>"}
+	for _, k := range []struct {
+		name string
+		cfg  config
+		text string
+	}{
+		{
+			"MaxMsgs",
+			config{Subjects: orders, MaxMsgs: 1000},
+			"drops its oldest messages when it is full (MaxMsgs 1000 with discard old), and with them the guard",
+		},
+		{
+			"MaxBytes",
+			config{Subjects: orders, MaxBytes: 1 << 20},
+			"drops its oldest messages when it is full (MaxBytes 1048576 with discard old), and with them the guard",
+		},
+		{
+			"work queue",
+			config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
+			"drops what consumers have read (Retention WorkQueue), and with it the guard",
+		},
+		{
+			"interest",
+			config{Subjects: orders, Retention: jetstream.InterestPolicy},
+			"drops what consumers have read (Retention Interest), and with it the guard",
+		},
+		{
+			"MaxAge",
+			config{Subjects: orders, MaxAge: time.Hour},
+			"drops messages after 1h0m0s (MaxAge without AllowMsgTTL), and with them the guard",
+		},
+		{
+			"DiscardNewPerSubject",
+			config{Subjects: orders, MaxMsgsPerSubject: 3, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
+			"refuses more than 3 messages of a subject (MaxMsgsPerSubject with DiscardNewPerSubject), and so to raise the guard",
+		},
+		{
+			"MaxMsgSize",
+			config{Subjects: orders, MaxMsgSize: 100},
+			"takes messages of up to 100 bytes (MaxMsgSize), less than the 1024 that a guard may need",
+		},
+		{"NoAck", config{Subjects: orders, NoAck: true}, "acknowledges nothing (NoAck)"},
+		{
+			"Subjects",
+			config{Subjects: []string{"orders.new", "orders.*.paid"}},
+			`does not contain its guard: none of its subjects ["orders.new" "orders.*.paid"] covers orders.guard`,
+		},
+		{"Mirror", config{Mirror: &jetstream.StreamSource{Name: "OTHER"}}, "is a mirror of stream OTHER, and takes no writes"},
+		{
+			"Sources",
+			config{Subjects: orders, Sources: []*jetstream.StreamSource{
+				{Name: "SAFE", FilterSubject: "paid.>"}, {Name: "OTHER", FilterSubject: "orders.>"},
+			}},
+			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
+		},
+		{
+			"all of a source",
+			config{Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "OTHER"}}},
+			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
+		},
+		{
+			"a source's transform",
+			config{Subjects: orders, Sources: []*jetstream.StreamSource{
+				{Name: "OTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.*", Destination: "orders.$1"}}},
+			}},
+			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
+		},
+		{
+			"SubjectTransform away",
+			config{Subjects: orders, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "orders.>", Destination: "sold.>"}},
+			`stores "orders.>" as "sold.>" (SubjectTransform), the guard's subject orders.guard among them`,
+		},
+		{
+			"SubjectTransform to it",
+			config{Subjects: []string{"orders.>", "x.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
+				Source: "x.*", Destination: "orders.{{wildcard(1)}}",
+			}},
+			`stores "x.*" as "orders.{{wildcard(1)}}" (SubjectTransform), the guard's subject orders.guard among them`,
+		},
+		{"AllowMsgCounter", config{Subjects: orders, AllowMsgCounter: true}, "takes nothing but counters (AllowMsgCounter)"},
+		{
+			"PersistMode",
+			config{Subjects: orders, PersistMode: jetstream.AsyncPersistMode},
+			"acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
+		},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.stream(k.cfg)
+				w.sealed()
+				before, _ := w.messages()
+				err := checked(w.Context(), w.ops.openStream(t))
+				if want := leader.ErrUnfit.Error() + ": stream ORDERS " + k.text; err == nil || err.Error() != want || !errors.Is(err, leader.ErrUnfit) {
+					t.Errorf("got\n %v\nwant\n %s", err, want)
+				}
+				cl := w.dial("a")
+				a := w.guarding(cl, cl.openStream(t))
+				w.at(time.Minute)
+				a.saw(t, "0s faulted unfit")
+				if after, _ := w.messages(); after != before {
+					t.Errorf("%d messages were written", after-before)
+				}
+			})
+		})
+	}
+}
+
+func TestGuardCheckOfASealedStream(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
+		w.stream(c)
+		c.Sealed = true
+		w.stream(c)
+		err := checked(w.Context(), w.ops.openStream(t))
+		if want := leader.ErrUnfit.Error() + ": stream ORDERS is sealed, and takes no writes"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+func TestGuardCheckOfABucketNamesTheBucket(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := w.ops.openBucket(t)
+		for _, k := range []struct{ subject, text string }{
+			{"$KV.orders.*", `does not contain its guard: none of its subjects ["$KV.orders.*"] covers $KV.orders.>`},
+			{"$KV.orders.>", "drops its oldest messages when it is full (MaxMsgs 7 with discard old), and with them the guard"},
+		} {
+			_, err := w.ops.js.CreateOrUpdateStream(w.Context(), jetstream.StreamConfig{
+				Name: "KV_orders", Subjects: []string{k.subject}, MaxMsgs: 7,
+			})
+			w.ok(err)
+			err = checked(w.Context(), b)
+			if want := leader.ErrUnfit.Error() + ": bucket orders " + k.text; err == nil || err.Error() != want {
+				t.Errorf("got\n %v\nwant\n %s", err, want)
+			}
+		}
+	})
+}
+
+// What keeps the guard is fit, and the first check leaves one message behind, the
+// following ones none.
+func TestGuardCheckAcceptsWhatKeepsTheGuard(t *testing.T) {
+	type config = jetstream.StreamConfig
+	orders := []string{"orders.>"}
+	for name, c := range map[string]config{
+		"nothing set":       {Subjects: orders},
+		"the guard alone":   {Subjects: []string{"orders.guard"}},
+		"one per subject":   {Subjects: orders, MaxMsgsPerSubject: 1},
+		"discard new":       {Subjects: orders, MaxMsgs: 1000, MaxBytes: 1 << 20, Discard: jetstream.DiscardNew},
+		"MaxAge":            {Subjects: orders, MaxAge: time.Hour, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute},
+		"roomy messages":    {Subjects: orders, MaxMsgSize: 1024},
+		"a filtered source": {Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "OTHER", FilterSubject: "paid.>"}}},
+		"a mapped source": {Subjects: orders, Sources: []*jetstream.StreamSource{
+			{Name: "OTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.>", Destination: "orders.paid.>"}}},
+		}},
+		"a transform": {Subjects: []string{"orders.>", "x.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
+			Source: "x.*", Destination: "orders.paid.$1",
+		}},
+		"republished":  {Subjects: orders, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"}},
+		"no deletes":   {Subjects: orders, DenyDelete: true, DenyPurge: true},
+		"roll-ups":     {Subjects: orders, AllowRollup: true},
+		"schedules":    {Subjects: orders, AllowMsgSchedules: true},
+		"compressed":   {Subjects: orders, Compression: jetstream.S2Compression, FirstSeq: 1000},
+		"fast batches": {Subjects: orders, AllowBatchPublish: true, AllowAtomicPublish: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.stream(c)
+				w.sealed()
+				s := w.ops.openStream(t)
+				for range 3 {
+					w.ok(checked(w.Context(), s))
+				}
+				if _, n := w.messages(); n != 1 {
+					t.Errorf("%d messages after three checks", n)
+				}
+				cl := w.dial("a")
+				a := w.guarding(cl, cl.openStream(t))
+				a.saw(t, "0s pending", "0s elected")
+				term := a.lastTerm(t)
+				before, _ := w.messages()
+				w.ok(checked(w.Context(), s))
+				if after, _ := w.messages(); after != before {
+					t.Errorf("a check wrote %d messages over a guard", after-before)
+				}
+				if term.Err() != nil {
+					t.Errorf("the term ended: %v", term.Err())
+				}
+			})
+		})
+	}
+}
+
+// Who looks at a guarded bucket before its first term finds the guard deleted.
+func TestGuardCheckLeavesADeleteMarker(t *testing.T) {
+	bubble(t, func(w *world) {
+		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
+		w.ok(err)
+		w.ok(checked(w.Context(), w.ops.openBucket(t)))
+		if _, err = kv.Get(w.Context(), leader.DefaultGuardKey); !errors.Is(err, jetstream.ErrKeyNotFound) {
+			t.Errorf("Get: %v", err)
+		}
+		if _, err = kv.Keys(w.Context()); !errors.Is(err, jetstream.ErrNoKeysFound) {
+			t.Errorf("Keys: %v", err)
+		}
+		h, err := kv.History(w.Context(), leader.DefaultGuardKey)
+		w.ok(err)
+		if len(h) != 1 || h[0].Operation() != jetstream.KeyValueDelete {
+			t.Errorf("history %v", h)
+		}
+	})
+}
+
+// renames is a rule for a gate that renames a header, so that the server does not
+// know it.
+func renames(header string) func(frame) verdict {
+	return func(f frame) verdict {
+		if i := bytes.Index(f.raw, []byte(header)); i >= 0 && f.head > 0 && f.dir == up {
+			f.raw[i] = 'X'
+		}
+		return pass
+	}
+}
+
+// An old server knows only the last sequence of the message's own subject.
+func TestGuardCheckFindsAServerThatIgnoresTheCondition(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
+		cl := w.dial("a")
+		cl.filter(renames(jetstream.ExpectedLastSubjSeqSubjHeader))
+		a := w.guarding(cl, cl.openStream(t))
+		w.at(time.Minute)
+		a.saw(t, "0s faulted unfit")
+		if n, _ := w.messages(); n != 1 { // the marker
+			t.Errorf("%d messages were written", n)
+		}
+		want := leader.ErrUnfit.Error() + ": stream ORDERS does not heed a condition on another subject " +
+			"(Nats-Expected-Last-Subject-Sequence-Subject), which takes nats-server 2.11 or later: "
+		err := checked(w.Context(), cl.openStream(t))
+		if text := want + "the server that leads the stream is of version " + cl.nc.ConnectedServerVersion(); err == nil || err.Error() != text {
+			t.Errorf("got\n %v\nwant\n %s", err, text)
+		}
+		// Before 2.11 the settings did not tell the version either.
+		older := renames(jetstream.ExpectedLastSubjSeqSubjHeader)
+		cl.filter(func(f frame) verdict {
+			if i := bytes.Index(f.raw, []byte(`"_nats.ver"`)); i >= 0 && f.dir == down {
+				f.raw[i+1] = 'X'
+			}
+			return older(f)
+		})
+		err = checked(w.Context(), cl.openStream(t))
+		if text := want + "the server that leads the stream does not tell its version, the one connected to is of version " +
+			cl.nc.ConnectedServerVersion(); err == nil || err.Error() != text {
+			t.Errorf("got\n %v\nwant\n %s", err, text)
+		}
+		// With a server that heeds it, the same candidate gets there.
+		cl.cut()
+		cl.open()
+		w.at(2 * time.Minute)
+		if !a.IsLeader() {
+			t.Errorf("a saw %q", a.news())
+		}
+		before, _ := w.messages()
+		cl.filter(older)
+		if err := checked(w.Context(), cl.openStream(t)); !errors.Is(err, leader.ErrUnfit) {
+			t.Errorf("with a guard that stands: %v", err)
+		}
+		if after, _ := w.messages(); after != before {
+			t.Errorf("%d messages were written", after-before)
+		}
+	})
+}
+
+// A server that heeds no condition at all rewrites the guard as it was.
+func TestGuardCheckChangesNothingWhereNoConditionIsHeeded(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
+		cl := w.dial("a")
+		a := w.guarding(cl, cl.openStream(t))
+		a.saw(t, "0s pending", "0s elected")
+		term := a.lastTerm(t)
+		s, err := w.ops.js.Stream(w.Context(), "ORDERS")
+		w.ok(err)
+		was, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
+		w.ok(err)
+		blind := w.dial("blind")
+		blind.filter(func(f frame) verdict {
+			for _, h := range []string{jetstream.ExpectedLastSubjSeqHeader + ":", jetstream.ExpectedLastSubjSeqSubjHeader} {
+				renames(h)(f)
+			}
+			return pass
+		})
+		if err = checked(w.Context(), blind.openStream(t)); !errors.Is(err, leader.ErrUnfit) {
+			t.Errorf("got %v", err)
+		}
+		is, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
+		w.ok(err)
+		if is.Sequence == was.Sequence || !bytes.Equal(is.Data, was.Data) {
+			t.Errorf("the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
+		}
+		w.at(time.Minute)
+		a.saw(t)
+		if term.Err() != nil {
+			t.Errorf("the term ended: %v", term.Err())
+		}
+	})
+}
+
+// A candidate looks again whenever its connection was made anew.
+func TestGuardCheckIsDoneAgainAfterAReconnection(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
+		w.stream(c)
+		cl := w.dial("a")
+		a := w.guarding(cl, cl.openStream(t))
+		a.saw(t, "0s pending", "0s elected")
+		c.MaxMsgs = 1000
+		w.stream(c)
+		w.at(time.Minute)
+		a.saw(t)
+		reconnect := func() {
+			w.Helper()
+			cl.cut()
+			cl.open()
+			w.at(w.now() + 2*redial)
+		}
+		reconnect()
+		if got := a.without("unreachable"); len(got) != 1 || !strings.HasSuffix(got[0], "faulted unfit") {
+			t.Errorf("a saw %q", got)
+		}
+		w.at(2 * time.Minute)
+		a.saw(t)
+		if !a.IsLeader() {
+			t.Error("it does not lead on")
+		}
+		c.MaxMsgs = -1
+		w.stream(c)
+		reconnect()
+		w.at(3 * time.Minute)
+		if got := a.without("unreachable"); len(got) != 0 || !a.IsLeader() {
+			t.Errorf("a saw %q", got)
+		}
+	})
+}
+
+// On three replicas, while the guard moves as fast as it can.
+func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
+	c := clusterStart(t)
+	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}
+	g, err := leader.CreateGuardedBucket(t.Context(), c.js, cfg)
+	tcpOK(t, err)
+	tcpOK(t, checked(t.Context(), g))
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		type answer struct {
+			revision uint64
+			err      error
+		}
+		moves, last := 0, uint64(1) // the marker
+		for {
+			select {
+			case <-stop:
+				stopped <- moves
+				return
+			default:
+			}
+			reply := make(chan answer, 1)
+			g.Update(t.Context(), []byte("junk"), last, func(revision uint64, err error) { reply <- answer{revision, err} })
+			if a := <-reply; a.err == nil {
+				moves, last = moves+1, a.revision
+			}
+		}
+	}()
+	other, err := leader.OpenGuardedBucket(tcpJS(t, c.dial()), "orders")
+	tcpOK(t, err)
+	for range 100 {
+		tcpOK(t, checked(t.Context(), other))
+	}
+	close(stop)
+	if moves := <-stopped; moves < 100 {
+		t.Errorf("the guard moved %d times only", moves)
+	}
+	if _, err := leader.CreateGuardedBucket(t.Context(), c.js, cfg); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,401 @@
+package leader_test
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// settings are those of a stream, without what the server says of itself.
+func (w *world) settings(stream string) jetstream.StreamConfig {
+	w.Helper()
+	s, err := w.ops.js.Stream(w.Context(), stream)
+	w.ok(err)
+	c := s.CachedInfo().Config
+	maps.DeleteFunc(c.Metadata, func(key, _ string) bool { return strings.HasPrefix(key, "_nats.") })
+	if len(c.Metadata) == 0 {
+		c.Metadata = nil
+	}
+	return c
+}
+
+// createBucket makes the guarded bucket "orders", or brings it to these settings.
+func (w *world) createBucket(cfg jetstream.KeyValueConfig) *leader.GuardedBucket {
+	w.Helper()
+	cfg.Bucket = "orders"
+	b, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, cfg)
+	w.ok(err)
+	return b
+}
+
+// createStream makes the guarded stream ORDERS with the guard orders.guard, or
+// brings it to these settings.
+func (w *world) createStream(cfg jetstream.StreamConfig) *leader.GuardedStream {
+	w.Helper()
+	cfg.Name = "ORDERS"
+	s, err := leader.CreateGuardedStream(w.Context(), w.ops.js, cfg, "orders.guard")
+	w.ok(err)
+	return s
+}
+
+// sends counts what the operator asks the API to create and update from now on.
+func (w *world) sends() *[]string {
+	var seen []string
+	w.ops.filter(func(f frame) verdict {
+		if f.dir == up && (strings.Contains(f.subject, "STREAM.CREATE") || strings.Contains(f.subject, "STREAM.UPDATE")) {
+			seen = append(seen, strings.Split(f.subject, ".")[3])
+		}
+		return pass
+	})
+	return &seen
+}
+
+// A new guarded bucket is what nats.go makes, with what the guard needs.
+func TestCreateGuardedBucketMakesTheBucketOfNATS(t *testing.T) {
+	for name, cfg := range map[string]jetstream.KeyValueConfig{
+		"nothing set": {},
+		"everything": {
+			Description: "of the shop", MaxValueSize: 4096, History: 5, TTL: time.Hour, MaxBytes: 1 << 20, Storage: jetstream.MemoryStorage,
+			Replicas: 1, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"}, Compression: true,
+			LimitMarkerTTL: time.Minute, Metadata: map[string]string{"team": "x"},
+		},
+		"a short TTL":   {TTL: time.Minute},
+		"a long TTL":    {TTL: 24 * time.Hour},
+		"delete marker": {LimitMarkerTTL: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				b := w.createBucket(cfg)
+				w.ok(checked(w.Context(), b))
+				got := w.settings("KV_orders")
+				w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
+				cfg.Bucket = "orders"
+				_, err := w.ops.js.CreateKeyValue(w.Context(), cfg)
+				w.ok(err)
+				want := w.settings("KV_orders")
+				want.AllowAtomicPublish = true
+				want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
+				want.AllowMsgTTL = want.AllowMsgTTL || cfg.TTL > 0
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("got\n %+v\nwant\n %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What is there already is kept, what is asked for is added, and where that is
+// nothing, nothing is sent.
+func TestCreateGuardedBucketKeepsWhatIsThere(t *testing.T) {
+	const memory = jetstream.MemoryStorage // see expiring
+	bubble(t, func(w *world) {
+		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{
+			Bucket: "orders", Description: "of the shop", History: 5, TTL: time.Hour, MaxBytes: 1 << 20, Storage: memory,
+			Metadata: map[string]string{"team": "x"},
+		})
+		w.ok(err)
+		_, err = kv.PutString(w.Context(), "k", "v")
+		w.ok(err)
+		want := w.settings("KV_orders")
+		seen := w.sends()
+		b := w.createBucket(jetstream.KeyValueConfig{Storage: memory})
+		want.AllowAtomicPublish, want.AllowMsgTTL = true, true
+		if got := w.settings("KV_orders"); !reflect.DeepEqual(got, want) {
+			t.Errorf("got\n %+v\nwant\n %+v", got, want)
+		}
+		w.ok(checked(w.Context(), b))
+		w.createBucket(jetstream.KeyValueConfig{Storage: memory})
+		w.createBucket(jetstream.KeyValueConfig{Storage: memory, History: 5, TTL: time.Hour, Replicas: 1, Metadata: map[string]string{"team": "x"}})
+		if !slices.Equal(*seen, []string{"UPDATE"}) {
+			t.Errorf("sent %q", *seen)
+		}
+		w.createBucket(jetstream.KeyValueConfig{
+			Storage: memory, Description: "new", History: 2, TTL: time.Minute, MaxBytes: -1, MaxValueSize: 2048, LimitMarkerTTL: time.Second,
+			Metadata: map[string]string{"rank": "1"},
+		})
+		want.Description, want.MaxMsgsPerSubject, want.MaxAge, want.Duplicates, want.MaxBytes = "new", 2, time.Minute, time.Minute, -1
+		want.MaxMsgSize, want.SubjectDeleteMarkerTTL = 2048, time.Second
+		want.Metadata = map[string]string{"team": "x", "rank": "1"}
+		if got := w.settings("KV_orders"); !reflect.DeepEqual(got, want) {
+			t.Errorf("got\n %+v\nwant\n %+v", got, want)
+		}
+		if e, err := kv.Get(w.Context(), "k"); err != nil || string(e.Value()) != "v" {
+			t.Errorf("the bucket's contents: %v, %v", e, err)
+		}
+	})
+}
+
+func TestCreateGuardedStreamAddsWhatTheGuardNeeds(t *testing.T) {
+	type config = jetstream.StreamConfig
+	for _, k := range []struct {
+		name string
+		cfg  config
+		want func(c *config)
+	}{
+		{"covered", config{Subjects: []string{"orders.>"}}, func(c *config) { c.Subjects = []string{"orders.>"} }},
+		{"not covered", config{Subjects: []string{"sold.*", "orders.new"}}, func(c *config) {
+			c.Subjects = []string{"sold.*", "orders.new", "orders.guard"}
+		}},
+		{"no subjects", config{}, func(c *config) { c.Subjects = []string{"ORDERS", "orders.guard"} }},
+		{"MaxAge", config{Subjects: []string{"orders.>"}, MaxAge: time.Minute}, func(c *config) {
+			c.AllowMsgTTL = true
+		}},
+		{"discard new", config{Subjects: []string{"orders.>"}, MaxMsgs: 10, Discard: jetstream.DiscardNew}, func(*config) {}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				s := w.createStream(k.cfg)
+				w.ok(checked(w.Context(), s))
+				got := w.settings("ORDERS")
+				w.ok(w.ops.js.DeleteStream(w.Context(), "ORDERS"))
+				c := k.cfg
+				c.AllowAtomicPublish = true
+				c.FirstSeq = uint64(time.Now().UnixMicro())
+				k.want(&c)
+				w.stream(c)
+				if want := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
+					t.Errorf("got\n %+v\nwant\n %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What was written before does not come true again: revisions go on rising.
+func TestGuardedBucketsMadeAnewRefuseTheWritersOfTheOld(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.createBucket(jetstream.KeyValueConfig{})
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		old := a.writer(t)
+		w.ok(a.Stop(w.Context()))
+		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
+		w.createBucket(jetstream.KeyValueConfig{})
+		b := w.guard("b", "orders")
+		w.at(2 * time.Second)
+		_, err := b.writer(t).Put(w.Context(), "k", nil)
+		w.ok(err)
+		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCreateGuardedStreamKeepsWhatIsThere(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream(jetstream.StreamConfig{
+			Subjects: []string{"sold.*", "orders.paid.*"}, MaxMsgsPerSubject: 3, MaxMsgs: 100, AllowRollup: true, Storage: jetstream.MemoryStorage,
+			Metadata: map[string]string{"team": "x"}, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"},
+		})
+		want := w.settings("ORDERS")
+		seen := w.sends()
+		s := w.createStream(jetstream.StreamConfig{Storage: jetstream.MemoryStorage, Discard: jetstream.DiscardNew})
+		want.Subjects = []string{"sold.*", "orders.paid.*", "orders.guard"}
+		want.Discard, want.AllowAtomicPublish = jetstream.DiscardNew, true
+		if got := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
+			t.Errorf("got\n %+v\nwant\n %+v", got, want)
+		}
+		w.ok(checked(w.Context(), s))
+		w.createStream(jetstream.StreamConfig{Storage: jetstream.MemoryStorage})
+		w.createStream(want)
+		if !slices.Equal(*seen, []string{"UPDATE"}) {
+			t.Errorf("sent %q", *seen)
+		}
+		w.createStream(jetstream.StreamConfig{
+			Storage: jetstream.MemoryStorage, Subjects: []string{"orders.>"}, MaxAge: time.Minute, Metadata: map[string]string{"rank": "1"},
+		})
+		want.Subjects = []string{"sold.*", "orders.>"}
+		want.MaxAge, want.Duplicates, want.AllowMsgTTL = time.Minute, time.Minute, true
+		want.Metadata = map[string]string{"team": "x", "rank": "1"}
+		if got := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
+			t.Errorf("got\n %+v\nwant\n %+v", got, want)
+		}
+	})
+}
+
+// What cannot work is refused before anything is asked of the server, and what an
+// existing stream cannot be brought to is named.
+func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
+	type config = jetstream.StreamConfig
+	orders := []string{"orders.>"}
+	for _, k := range []struct {
+		name  string
+		there *config
+		cfg   config
+		is    error
+		text  string
+	}{
+		{
+			"limits", nil,
+			config{Subjects: orders, MaxMsgs: 10},
+			leader.ErrInvalidConfig,
+			"so set, stream ORDERS drops its oldest messages when it is full (MaxMsgs 10 with discard old), and with them the guard",
+		},
+		{
+			"a mirror", nil,
+			config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
+			leader.ErrInvalidConfig, "so set, stream ORDERS is a mirror of stream OTHER, and takes no writes",
+		},
+		{
+			"async", nil,
+			config{Subjects: orders, PersistMode: jetstream.AsyncPersistMode},
+			leader.ErrInvalidConfig,
+			"so set, stream ORDERS acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
+		},
+		{
+			"limits there", &config{Subjects: orders, MaxBytes: 1000},
+			config{},
+			leader.ErrUnfit, "stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
+		},
+		{
+			"a work queue", &config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
+			config{},
+			leader.ErrUnfit, "stream ORDERS exists and drops what consumers have read (Retention WorkQueue), and with it the guard",
+		},
+		{
+			"a mirror there", &config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
+			config{},
+			leader.ErrUnfit, "stream ORDERS exists and is a mirror of stream OTHER, and takes no writes",
+		},
+		{
+			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage},
+			config{},
+			leader.ErrUnfit, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
+		},
+		{
+			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true},
+			config{Discard: jetstream.DiscardNew},
+			leader.ErrUnfit, "the server refuses these settings for stream ORDERS: ",
+		},
+		{
+			"replicas", nil,
+			config{Subjects: orders, Replicas: 3},
+			leader.ErrInvalidConfig, "Replicas is more than the server can keep",
+		},
+		{
+			"subjects of another stream", nil,
+			config{Subjects: []string{"taken.>"}},
+			leader.ErrUnfit, "the server refuses these settings for stream ORDERS: ",
+		},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				_, err := w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}})
+				w.ok(err)
+				var before config
+				if k.there != nil {
+					w.stream(*k.there)
+					before = w.settings("ORDERS")
+				}
+				k.cfg.Name = "ORDERS"
+				s, err := leader.CreateGuardedStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
+				if s != nil || !errors.Is(err, k.is) || !strings.Contains(err.Error(), k.is.Error()+": "+k.text) {
+					t.Errorf("got\n %v\nwant\n %v: %s", err, k.is, k.text)
+				}
+				if k.there == nil {
+					if _, err := w.ops.js.Stream(w.Context(), "ORDERS"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+						t.Errorf("the stream: %v", err)
+					}
+				} else if after := w.settings("ORDERS"); !reflect.DeepEqual(before, after) {
+					t.Errorf("got\n %+v\nwant\n %+v", after, before)
+				}
+			})
+		})
+	}
+}
+
+func TestCreateGuardedBucketNamesWhatCannotBe(t *testing.T) {
+	type config = jetstream.KeyValueConfig
+	bubble(t, func(w *world) {
+		for _, k := range []struct {
+			cfg  config
+			text string
+		}{
+			{config{Bucket: "a.b"}, `bucket "a.b" is not made of`},
+			{config{Bucket: "orders", History: 65}, "History 65 is more than 64"},
+			{config{Bucket: "orders", Sources: []*jetstream.StreamSource{{Name: "x"}}}, "Sources bring all their keys without conditions"},
+			{config{Bucket: "orders", Mirror: &jetstream.StreamSource{Name: "KV_x"}}, "so set, bucket orders is a mirror of stream KV_x, and takes no writes"},
+			{config{Bucket: "orders", MaxValueSize: 100}, "so set, bucket orders takes messages of up to 100 bytes (MaxMsgSize), less than"},
+		} {
+			b, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, k.cfg)
+			if b != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.text) {
+				t.Errorf("got %v, want %q", err, k.text)
+			}
+		}
+		_, err := w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage})
+		w.ok(err)
+		_, err = leader.CreateGuardedBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
+		if want := "create bucket orders: " + leader.ErrUnfit.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrUnfit) || err.Error() != want {
+			t.Errorf("got\n %v\nwant\n %s", err, want)
+		}
+	})
+}
+
+// An ordinary update of the bucket switches batches off, which the next
+// CreateGuardedBucket mends. The leader leads on.
+func TestGuardedBucketThatIsUpdatedAsAnOrdinaryOne(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.createBucket(jetstream.KeyValueConfig{})
+		cl := w.dial("a")
+		b := cl.openBucket(t)
+		a := w.guarding(cl, b)
+		a.saw(t, "0s pending", "0s elected")
+		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+		w.ok(err)
+		if w.settings("KV_orders").AllowAtomicPublish {
+			t.Error("the update of nats.go keeps AllowAtomicPublish: the documentation says otherwise")
+		}
+		_, err = b.Writer(a.lastTerm(t)).Put(w.Context(), "k", []byte("v"))
+		w.ok(err)
+		w.ok(checked(w.Context(), b))
+		w.createBucket(jetstream.KeyValueConfig{})
+		if !w.settings("KV_orders").AllowAtomicPublish {
+			t.Error("not mended")
+		}
+		w.at(time.Minute)
+		a.saw(t)
+	})
+}
+
+// A TTL of the bucket's own needs the message TTLs that keep the guard: the server
+// does not let go of them.
+func TestGuardedBucketWithATTLRefusesAnOrdinaryUpdate(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := w.createBucket(jetstream.KeyValueConfig{TTL: time.Minute})
+		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", TTL: time.Minute})
+		if err == nil {
+			t.Error("the update of nats.go was accepted: the documentation says otherwise")
+		}
+		w.ok(checked(w.Context(), b))
+	})
+}
+
+// Two who create the same at the same time both get it.
+func TestCreateGuardedBucketTwiceAtATime(t *testing.T) {
+	bubble(t, func(w *world) {
+		cl := w.dial("b")
+		w.ops.detain(down) // the look of the first is answered after the second has created it
+		first := w.begin(func() error {
+			_, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", Description: "x"})
+			return err
+		})
+		first.pending()
+		_, err := leader.CreateGuardedBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"})
+		w.ok(err)
+		w.ops.open()
+		first.returned(0, nil)
+		if got := w.settings("KV_orders").Description; got != "x" {
+			t.Errorf("description %q", got)
+		}
+	})
+}

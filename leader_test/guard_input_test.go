@@ -1,0 +1,301 @@
+package leader_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// Guards that cannot be raised, or not for long, and what a candidate tells of
+// them.
+
+func TestGuardOfABucketThatAppearsLater(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		cl := w.dial("a")
+		b := cl.openBucket(t)
+		if err, want := checked(w.Context(), b), leader.ErrNoBucket.Error(); !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v", err)
+		}
+		a := w.guarding(cl, b)
+		w.at(time.Minute)
+		a.saw(t, "0s faulted no bucket")
+		w.createBucket(jetstream.KeyValueConfig{})
+		w.at(2 * time.Minute)
+		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
+			t.Errorf("a saw %q", got)
+		}
+	})
+}
+
+// A guard that stands for another election is left alone.
+func TestGuardOfAnotherElection(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.createBucket(jetstream.KeyValueConfig{})
+		cl := w.dial("a")
+		a := w.guarding(cl, cl.openBucket(t))
+		a.saw(t, "0s pending", "0s elected")
+		term := a.lastTerm(t)
+		other := w.dial("b")
+		var log bytes.Buffer
+		b := w.campaign(w.Context(), other, "f", leader.Config{
+			ID: "b", Guards: []leader.Guard{other.openBucket(t)}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		w.at(time.Minute)
+		b.saw(t, "0s faulted guard taken") // before it has tried for the key
+		a.saw(t)
+		if term.Err() != nil {
+			t.Errorf("the term of a ended: %v", term.Err())
+		}
+		// When an operator has deleted it, b gets there by itself.
+		w.ok(a.Stop(w.Context()))
+		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
+		w.ok(err)
+		w.ok(kv.Delete(w.Context(), leader.DefaultGuardKey))
+		w.at(2 * time.Minute)
+		if !b.IsLeader() {
+			t.Errorf("b saw %q", b.news())
+		}
+		w.ok(b.Stop(w.Context()))
+		if text := `guard of bucket orders: leader: the guard is another election's: it stands for \"E/e\"`; !strings.Contains(log.String(), text) {
+			t.Errorf("the log is\n%s\nwithout %s", log.String(), text)
+		}
+	})
+}
+
+// With guards of their own, two elections share a bucket.
+func TestGuardKeysLetTwoElectionsShareABucket(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.createBucket(jetstream.KeyValueConfig{})
+		for _, election := range []string{"e", "f"} {
+			cl := w.dial(election)
+			c := w.campaign(w.Context(), cl, election, leader.Config{
+				ID: "a", Guards: []leader.Guard{cl.openBucket(t, leader.GuardKey("guards."+election))},
+			})
+			c.saw(t, "0s pending", "0s elected")
+		}
+		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
+		w.ok(err)
+		for _, election := range []string{"e", "f"} {
+			e, err := kv.Get(w.Context(), "guards."+election)
+			if err != nil || !bytes.Contains(e.Value(), []byte(`"E/`+election+`"`)) {
+				t.Errorf("the guard of %s: %v, %v", election, e, err)
+			}
+		}
+	})
+}
+
+// Messages expire, the guard does not, nor its delete marker before.
+func TestGuardOutlivesTheMaximumAge(t *testing.T) {
+	for name, c := range map[string]jetstream.StreamConfig{
+		"without markers": {MaxAge: time.Minute},
+		"with markers":    {MaxAge: time.Minute, AllowMsgTTL: true, SubjectDeleteMarkerTTL: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.sealed()
+				c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
+				s, err := leader.CreateGuardedStream(w.Context(), w.ops.js, c, "orders.guard")
+				w.ok(err)
+				w.ok(checked(w.Context(), s))
+				_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
+				w.ok(err)
+				w.at(10 * time.Minute)
+				if last, n := w.messages(); n != 1 || last < 2 {
+					t.Errorf("%d of %d messages are left, want the guard's marker", n, last)
+				}
+				cl := w.dial("a")
+				a := w.guarding(cl, cl.openStream(t))
+				a.saw(t, "10m0s pending", "10m0s elected")
+				stream, err := w.ops.js.Stream(w.Context(), "ORDERS")
+				w.ok(err)
+				raised, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
+				w.ok(err)
+				w.at(30 * time.Minute)
+				a.saw(t)
+				stands, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
+				w.ok(err)
+				if stands.Sequence != raised.Sequence {
+					t.Errorf("the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
+				}
+			})
+		})
+	}
+}
+
+// A stream that is given a maximum age under a leader drops the guard once; it is
+// raised again for good.
+func TestGuardOfAStreamThatIsGivenAMaximumAge(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage}
+		w.stream(c)
+		cl := w.dial("a")
+		a := w.guarding(cl, cl.openStream(t))
+		a.saw(t, "0s pending", "0s elected")
+		c.MaxAge, c.AllowMsgTTL = time.Minute, true
+		w.stream(c)
+		w.at(2 * time.Minute)
+		if got := a.news(); len(got) != 1 || !strings.HasSuffix(got[0], "faulted guard deleted") {
+			t.Errorf("a saw %q", got)
+		}
+		w.at(10 * time.Minute)
+		a.saw(t)
+		if !a.IsLeader() {
+			t.Error("a does not lead")
+		}
+	})
+}
+
+// A stream that refuses what does not fit refuses to raise the guard, and says so.
+func TestGuardOfAFullStream(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}
+		w.stream(c)
+		_, err := w.ops.js.Publish(w.Context(), "orders.new", nil)
+		w.ok(err)
+		err = checked(w.Context(), w.ops.openStream(t))
+		if err == nil || !strings.HasPrefix(err.Error(), "leader: stream ORDERS: ") || !strings.Contains(err.Error(), "maximum messages exceeded") {
+			t.Errorf("got %v", err)
+		}
+		cl := w.dial("a")
+		a := w.guarding(cl, cl.openStream(t))
+		w.at(time.Minute)
+		if got := a.news(); len(got) != 1 || !strings.Contains(got[0], "maximum messages exceeded") {
+			t.Errorf("a saw %q", got)
+		}
+		c.MaxMsgs = 3
+		w.stream(c)
+		w.at(2 * time.Minute)
+		if !a.IsLeader() {
+			t.Errorf("a saw %q", a.news())
+		}
+	})
+}
+
+func TestGuardsThatAreNotThereOrTheSameAreRefused(t *testing.T) {
+	bubble(t, func(w *world) {
+		b, s := w.ops.openBucket(t), w.ops.openStream(t)
+		var noBucket *leader.GuardedBucket
+		var noStream *leader.GuardedStream
+		for _, k := range []struct {
+			guards []leader.Guard
+			text   string
+		}{
+			{[]leader.Guard{nil}, "Guards[0] is nil"},
+			{[]leader.Guard{b, noBucket}, "Guards[1] is nil"},
+			{[]leader.Guard{noStream}, "Guards[0] is nil"},
+			{[]leader.Guard{b, s, b}, "Guards[0] and Guards[2] are the same, bucket orders"},
+		} {
+			c, err := leader.Campaign(w.Context(), w.ops.bucket(t), "e", leader.Config{Guards: k.guards})
+			if c != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.HasSuffix(err.Error(), k.text) {
+				t.Errorf("got %v, want %q", err, k.text)
+			}
+		}
+	})
+}
+
+func TestGuardsThatCannotBeAreRefused(t *testing.T) {
+	bubble(t, func(w *world) {
+		js := w.ops.js
+		for _, name := range []string{"", "a.b", "a b", "a*", strings.Repeat("x", 253)} {
+			if b, err := leader.OpenGuardedBucket(js, name); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("bucket %q: %v", name, err)
+			}
+		}
+		for _, key := range []string{"", ".a", "a.", "a b", ">", "a.*"} {
+			if b, err := leader.OpenGuardedBucket(js, "orders", leader.GuardKey(key)); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("key %q: %v", key, err)
+			}
+		}
+		for _, name := range []string{"", "a.b", "a b", ">", "a/b", `a\b`, "a\fb", strings.Repeat("x", 256)} {
+			if s, err := leader.OpenGuardedStream(js, name, "orders.guard"); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("stream %q: %v", name, err)
+			}
+		}
+		for _, guard := range []string{"", "orders.>", "orders.*", "orders..guard", "a b", "{{x}}"} {
+			if s, err := leader.OpenGuardedStream(js, "ORDERS", guard); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("guard %q: %v", guard, err)
+			}
+		}
+		if _, err := leader.OpenGuardedBucket(nil, "orders"); !errors.Is(err, leader.ErrInvalidConfig) {
+			t.Errorf("without js: %v", err)
+		}
+		if _, err := leader.OpenGuardedStream(nil, "ORDERS", "orders.guard"); !errors.Is(err, leader.ErrInvalidConfig) {
+			t.Errorf("without js: %v", err)
+		}
+	})
+}
+
+// permGuard is what a candidate needs for the guard of the bucket "orders".
+func permGuard(name string) permUser {
+	u := permList(name, "e", false)
+	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+leader.DefaultGuardKey)
+	return u
+}
+
+// Each permission that a guard needs is told by its subject where it is missing,
+// before the key is won, and when it is granted the candidate gets there by itself.
+func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
+	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + leader.DefaultGuardKey} {
+		t.Run(subject, func(t *testing.T) {
+			full := permGuard("a")
+			h := permServer(t, full.without(subject))
+			admin := permBucket(t, h, false, time.Second)
+			_, err := leader.CreateGuardedBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
+			tcpOK(t, err)
+			nc := permDial(t, h, "a")
+			g, err := leader.OpenGuardedBucket(tcpJS(t, nc), "orders")
+			tcpOK(t, err)
+			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
+			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
+				f, ok := e.(leader.Faulted)
+				return ok && errors.Is(f.Err, leader.ErrPermission) &&
+					strings.HasPrefix(f.Err.Error(), "guard of bucket orders: ") && strings.Contains(f.Err.Error(), `"`+subject+`"`)
+			}))
+			if a.State() != leader.StateCandidate {
+				t.Errorf("a is %v", a.State())
+			}
+			h.grant(t, full)
+			a.Expect(leadertest.Elected())
+		})
+	}
+}
+
+// Nothing else is needed.
+func TestGuardPermissionsAreEnough(t *testing.T) {
+	h := permServer(t, permGuard("a"))
+	admin := permBucket(t, h, false, time.Second)
+	_, err := leader.CreateGuardedBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
+	tcpOK(t, err)
+	nc := permDial(t, h, "a")
+	g, err := leader.OpenGuardedBucket(tcpJS(t, nc), "orders")
+	tcpOK(t, err)
+	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
+	tcpTerm(a)
+	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
+	tcpOK(t, a.Stop(t.Context()))
+	permNoFaults(t, a)
+	permDenials(t, nc)
+	kv, err := admin.KeyValue(t.Context(), "orders")
+	tcpOK(t, err)
+	e, err := kv.Get(t.Context(), leader.DefaultGuardKey)
+	tcpOK(t, err)
+	var rec struct{ Election string }
+	tcpOK(t, json.Unmarshal(e.Value(), &rec))
+	if rec.Election != "E/e" {
+		t.Errorf("the guard is %s", e.Value())
+	}
+}

@@ -17,9 +17,9 @@ import (
 //
 //   - [ErrFenced] if a later term has raised the guard, or this term is over and
 //     its guard gone: nothing was written, and nothing ever will be;
-//   - [ErrUnknownOutcome] if it was sent and not answered: it may have been
-//     written, or may yet be, but not any more once a later write of the same term
-//     has been acknowledged;
+//   - [ErrUnknownOutcome] if it was sent and not answered, for 5 seconds or until
+//     ctx has ended: it may have been written, or may yet be, but not any more once
+//     a later write of the same term has been acknowledged;
 //   - any other error if nothing was written: [jetstream.ErrKeyExists],
 //     [jetstream.ErrKeyRevisionMismatch] for a condition of the caller's own, what
 //     the server refuses as a *jetstream.APIError, or the error of ctx.

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"bytes"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -57,6 +58,15 @@ type message struct {
 	expected    uint64 // has this sequence; 0: there is none
 	create      bool   // a delete marker is as good as none
 	key         string // of a bucket, for errors
+}
+
+// detach copies what belongs to the caller, who may leave and use it again while
+// the change is being sent.
+func (c *change) detach() {
+	for i := range c.messages {
+		m := &c.messages[i]
+		m.data, m.header = bytes.Clone(m.data), maps.Clone(m.header)
+	}
 }
 
 func (c *change) conditioned() bool {

@@ -81,7 +81,8 @@ type systemTimer struct{ *time.Timer }
 func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
 
 // defaultLimit is how long a call that asks the store once takes at most if its
-// context has no deadline; package jetstream has the same.
+// context has no deadline, and one try of a guarded write in any case; package
+// jetstream has the same.
 const defaultLimit = 5 * time.Second
 
 // limit is ctx, with the default limit if it has no deadline.

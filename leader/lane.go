@@ -56,6 +56,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 		return l.fly(ctx, c)
 	}
 	c.turn, c.done = make(chan struct{}), make(chan struct{})
+	c.detach()
 	l.queue = append(l.queue, c)
 	if !l.busy {
 		l.busy = true
@@ -100,10 +101,15 @@ func (l *lane) overdue() bool {
 // fly writes a change that goes by itself.
 func (l *lane) fly(ctx context.Context, c *change) error {
 	err := l.insist(ctx, func(revision uint64) error {
-		return l.s.write(ctx, c, revision)
+		// Others wait for this one to come to an end, however much time it has.
+		try, cancel := within(ctx, defaultLimit)
+		defer cancel()
+		return l.s.write(try, c, revision)
 	}, func() error {
 		// Perhaps the stream has more replicas than it had.
-		_, _ = l.s.streamInfo(ctx)
+		try, cancel := within(ctx, defaultLimit)
+		defer cancel()
+		_, _ = l.s.streamInfo(try)
 		return nil
 	})
 	l.mu.Lock()
@@ -318,7 +324,7 @@ func (l *lane) insist(ctx context.Context, send func(revision uint64) error, con
 
 // explain finds out from the stream's leader why a write was refused.
 func (l *lane) explain(ctx context.Context, revision uint64, contested func() error) error {
-	limited, cancel := limit(ctx)
+	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
 	e, err := l.s.lastOf(limited, l.s.guard)
 	switch {

@@ -20,7 +20,7 @@ type fence struct {
 	mu       sync.Mutex
 	revision uint64        // of the guard, as the term raised it
 	moved    chan struct{} // closed when that changes
-	later    bool          // a later term was found to have raised the guard
+	later    bool          // a later term was found to have raised the guard, which has not moved since
 	way      *lane
 }
 
@@ -49,7 +49,7 @@ func (f *fence) move(revision uint64, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if revision > f.revision || anew {
-		f.revision = revision
+		f.revision, f.later = revision, false
 		close(f.moved)
 		f.moved = make(chan struct{})
 	}

@@ -335,6 +335,7 @@ func (l *lane) explain(ctx context.Context, revision uint64, contested func() er
 	}
 	switch l.f.judge(e) {
 	case standsLater:
+		l.f.suspect() // a leader that lives on should know
 		return ErrFenced
 	case standsNot:
 		return l.f.raisedAgain(ctx, revision)

@@ -29,8 +29,9 @@ type raiser struct {
 	opAt    time.Time
 	opBy    time.Time // when it is given up
 	opLate  bool
-	fails   int // requests in a row that were not answered
-	losses  int // refusals in a row
+	fails   int  // requests in a row that were not answered
+	stuck   bool // the last raise was not answered; looks that are do not end the row
+	losses  int  // refusals in a row
 	retryAt time.Time
 }
 
@@ -154,6 +155,7 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 		// A replicated stream also refuses what is only too early: the same
 		// again, at once, is as good as a look. What is known to be gone is not.
 		r.losses++
+		r.fails, r.stuck = 0, false
 		r.look = refused.Named || r.losses%4 == 0
 		if r.losses > raiseRush {
 			r.retryAt = now.Add(pauseAfter(r.losses-raiseRush, in.dice))
@@ -161,12 +163,15 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 		return
 	case in.err != nil:
 		r.look = r.look || in.kind != raiserChecked
+		r.stuck = r.stuck || in.kind == raiserRaised
 		r.fails++
 		r.retryAt = later(now, r.opAt.Add(pauseAfter(r.fails, in.dice)))
 		fx.fault = in.err
 		return
 	}
-	r.fails = 0
+	if r.stuck = r.stuck && in.kind == raiserRead; !r.stuck {
+		r.fails = 0
+	}
 	switch in.kind {
 	case raiserChecked:
 		r.fit = true

@@ -409,6 +409,10 @@ func guardRush(t *testing.T, put *leader.BucketWriter, kv jetstream.KeyValue, go
 				}
 				for key, rev := range expect {
 					e, err := kv.GetRevision(t.Context(), key, rev)
+					for began := time.Now(); errors.Is(err, jetstream.ErrKeyNotFound) && time.Since(began) < tcpLimit; {
+						<-time.After(10 * time.Millisecond) // a replica may lag
+						e, err = kv.GetRevision(t.Context(), key, rev)
+					}
 					if err != nil || string(e.Value()) != string(value) {
 						t.Errorf("%s at revision %d: %v, %v", key, rev, e, err)
 					}

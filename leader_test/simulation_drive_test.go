@@ -33,13 +33,18 @@ type simulation struct {
 	pace    time.Duration // from one deed to the next, at most
 	lazy    bool          // nobody reads for long, and it all takes long
 	amnesia bool          // the store forgets what it has acknowledged
+	guarded bool          // the candidates have guards
 	plagues []plague
 
-	errands []errand
-	calls   []*inquiry
-	lookers []*looker
+	errands   []errand
+	calls     []*inquiry
+	lookers   []*looker
+	resources []*resource // what candidates guard
 
 	mu        sync.Mutex
+	works     []*work
+	offices   []office
+	ruling    uint64 // the greatest token of a term with guards
 	lives     []*life
 	sessions  map[string]*life
 	witnessed bool
@@ -138,7 +143,8 @@ func (s *simulation) wait(d time.Duration) {
 
 func (s *simulation) step(d time.Duration) {
 	s.pass(d)
-	synctest.Wait() // for those who only look on
+	synctest.Wait() // for those who only look on, and for workers
+	s.results()
 	for _, l := range s.lives {
 		if l.deaf <= s.now() {
 			l.read()
@@ -174,7 +180,7 @@ func (s *simulation) look(o *looker) {
 }
 
 // call begins a call.
-func (s *simulation) call(what string, f func() error) {
+func (s *simulation) call(what string, f func() error) *inquiry {
 	c := &inquiry{what: what, done: make(chan struct{})}
 	s.calls = append(s.calls, c)
 	s.logf("%s", what)
@@ -182,6 +188,7 @@ func (s *simulation) call(what string, f func() error) {
 		defer close(c.done)
 		c.err = f()
 	})
+	return c
 }
 
 // skewed is a clock of its own for a process.
@@ -225,6 +232,7 @@ func (s *simulation) stand(id string) {
 	if s.lazy {
 		l.deaf = s.now() + s.between(0, 50*s.lease)
 	}
+	l.cfg.Guards = s.guards(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	s.pass(0)

@@ -15,7 +15,7 @@ import (
 type memory struct {
 	s        *simulation
 	time     *leadertest.Clock
-	guard    leader.Timer // its owner counts as busy from Wake to Stop
+	begun    leader.Timer // its owner counts as busy from Wake to Stop
 	bucket   *leadertest.Store
 	settings leader.Settings
 	past     []leadertest.Snapshot
@@ -25,8 +25,8 @@ type memory struct {
 // newMemory draws a bucket.
 func newMemory(s *simulation) *memory {
 	clock := leadertest.NewClock()
-	m := &memory{s: s, time: clock, guard: clock.NewTimer(-1)}
-	m.guard.Stop()
+	m := &memory{s: s, time: clock, begun: clock.NewTimer(-1)}
+	m.begun.Stop()
 	// A round trip takes less than the shortest renew interval.
 	m.latency = s.lease / 100 * []time.Duration{0, 0, 1}[s.rng.IntN(3)] / time.Duration(1+s.rng.IntN(100))
 	opts := []leadertest.Option{leadertest.WithLatency(m.latency), leadertest.WithMaxLease(s.lease)}
@@ -49,6 +49,9 @@ func newMemory(s *simulation) *memory {
 		m.settings.MaxLease = 0
 	}
 	m.bucket = leadertest.NewStore(clock, opts...)
+	if s.guarded {
+		m.guard()
+	}
 	s.goroutines = runtime.NumGoroutine()
 	if !s.amnesia {
 		m.bucket.Watch(s.Context(), "e", nil, func(e leader.FeedEvent) { s.stored(e.Entry) }, func(leader.Feed, error) {})
@@ -66,10 +69,10 @@ func (m *memory) pass(d time.Duration) { m.time.Advance(d) }
 // begin lets nothing happen before the call waits for its answer.
 func (m *memory) begin(f func()) {
 	m.time.Settle()
-	m.guard.(interface{ Wake() }).Wake()
+	m.begun.(interface{ Wake() }).Wake()
 	go f()
 	synctest.Wait()
-	m.guard.Stop()
+	m.begun.Stop()
 }
 
 // cable is a line of the test kit.
@@ -95,12 +98,15 @@ func (m *memory) calm() {
 		m.bucket.Recreate()
 	}
 	m.bucket.Configure(m.settings)
+	m.calmGuards()
 	for _, l := range m.s.lives {
 		if l.away && !l.killed {
 			m.wake(l)
 		}
 		if !l.killed {
-			l.line.(cable).Heal()
+			for _, link := range m.links(l) {
+				link.Heal()
+			}
 		}
 	}
 	for _, o := range m.s.lookers {
@@ -110,7 +116,9 @@ func (m *memory) calm() {
 
 // sleep stops the process: nothing reaches it, and its timer stands still.
 func (m *memory) sleep(l *life) {
-	l.line.(cable).Freeze()
+	for _, link := range m.links(l) {
+		link.Freeze()
+	}
 	l.clock.hold()
 	l.away = true
 }
@@ -118,15 +126,16 @@ func (m *memory) sleep(l *life) {
 // wake lets the process go on: it finds first what has come for it, or that its
 // timer was due.
 func (m *memory) wake(l *life) {
-	link := l.line.(cable)
 	first := m.s.chance(2)
 	if first {
 		l.clock.resume()
 	}
-	if m.s.chance(2) {
-		link.Thaw()
-	} else {
-		link.Restore()
+	for _, link := range m.links(l) {
+		if m.s.chance(2) {
+			link.Thaw()
+		} else {
+			link.Restore()
+		}
 	}
 	if m.pass(0); !first && !l.gone() {
 		l.clock.resume()
@@ -137,8 +146,10 @@ func (m *memory) wake(l *life) {
 
 // plagues are all faults that the kit knows.
 func (m *memory) plagues() []plague {
-	all := append(m.connections(), m.scripts()...)
+	link := func(l *life) *leadertest.Link { return l.line.(cable).Link }
+	all := append(m.connections(link), m.scripts(link)...)
 	all = append(append(all, m.processes()...), m.operator()...)
+	all = append(all, m.guardPlagues()...)
 	if m.s.amnesia {
 		all = append(all, m.forgetting()...)
 	}
@@ -154,10 +165,10 @@ func (m *memory) mended(l *life, end func()) {
 	})
 }
 
-func (m *memory) connections() []plague {
-	on := func(name string, weight int, strike func(l *life, link cable)) plague {
+func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
+	on := func(name string, weight int, strike func(l *life, link *leadertest.Link)) plague {
 		return plague{name, weight, true, func(l *life) bool {
-			strike(l, l.line.(cable))
+			strike(l, of(l))
 			return true
 		}}
 	}
@@ -168,17 +179,20 @@ func (m *memory) connections() []plague {
 		return m.s.between(0, m.longest())
 	}
 	return []plague{
-		on("Link.Cut", 8, func(l *life, link cable) { link.Cut(); m.mended(l, link.Restore) }),
-		on("Link.Freeze", 8, func(l *life, link cable) {
+		on("Link.Cut", 8, func(l *life, link *leadertest.Link) { link.Cut(); m.mended(l, link.Restore) }),
+		on("Link.Freeze", 8, func(l *life, link *leadertest.Link) {
 			link.Freeze()
 			m.mended(l, []func(){link.Thaw, link.Restore}[m.s.rng.IntN(2)])
 		}),
-		on("Link.Restore", 2, func(_ *life, link cable) { link.Restore() }),
-		on("Link.Thaw", 2, func(_ *life, link cable) { link.Thaw() }),
-		on("Link.Heal", 8, func(_ *life, link cable) { link.Heal() }),
-		on("Link.Reconnect", 4, func(_ *life, link cable) { link.Reconnect() }),
-		on("Link.Delay", 4, func(l *life, link cable) { link.Delay(delay()); m.mended(l, func() { link.Delay(0) }) }),
-		on("Link.DelayFeed", 4, func(l *life, link cable) { link.DelayFeed(delay()); m.mended(l, func() { link.DelayFeed(0) }) }),
+		on("Link.Restore", 2, func(_ *life, link *leadertest.Link) { link.Restore() }),
+		on("Link.Thaw", 2, func(_ *life, link *leadertest.Link) { link.Thaw() }),
+		on("Link.Heal", 8, func(_ *life, link *leadertest.Link) { link.Heal() }),
+		on("Link.Reconnect", 4, func(_ *life, link *leadertest.Link) { link.Reconnect() }),
+		on("Link.Delay", 4, func(l *life, link *leadertest.Link) { link.Delay(delay()); m.mended(l, func() { link.Delay(0) }) }),
+		on("Link.DelayFeed", 4, func(l *life, link *leadertest.Link) {
+			link.DelayFeed(delay())
+			m.mended(l, func() { link.DelayFeed(0) })
+		}),
 	}
 }
 
@@ -187,7 +201,9 @@ func (m *memory) processes() []plague {
 	return []plague{
 		{"Link.Close", 1, false, func(l *life) bool {
 			l.closed = true
-			l.line.close()
+			for _, link := range m.links(l) {
+				link.Close()
+			}
 			return true
 		}},
 		{"a process stopped", 6, false, func(l *life) bool {
@@ -207,11 +223,14 @@ func (m *memory) processes() []plague {
 	}
 }
 
-func (m *memory) scripts() []plague {
+// errStrange is one that nobody knows.
+var errStrange = errors.New("something else")
+
+func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 	s := m.s
-	on := func(name string, strike func(link cable, n int)) plague {
+	on := func(name string, strike func(link *leadertest.Link, n int)) plague {
 		return plague{name, 3, true, func(l *life) bool {
-			link, n := l.line.(cable), 1+s.rng.IntN(3)
+			link, n := of(l), 1+s.rng.IntN(3)
 			if s.chance(8) {
 				n = -1
 				m.mended(l, link.Heal)
@@ -221,30 +240,31 @@ func (m *memory) scripts() []plague {
 		}}
 	}
 	oneOf := func(errs ...error) error { return errs[s.rng.IntN(len(errs))] }
-	strange := errors.New("something else")
 	return []plague{
-		on("Link.PassWrites", func(link cable, n int) { link.PassWrites(max(n, 1)) }),
-		on("Link.LoseWrites", func(link cable, n int) { link.LoseWrites(n) }),
-		on("Link.LoseReplies", func(link cable, n int) { link.LoseReplies(n) }),
-		on("Link.ApplyLate", func(link cable, n int) { link.ApplyLate(max(n, 1), s.between(0, m.longest())) }),
-		on("Link.Refuse", func(link cable, n int) { link.Refuse(n, s.chance(2)) }),
-		on("Link.FailWrites", func(link cable, n int) {
-			link.FailWrites(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge, strange))
+		on("Link.PassWrites", func(link *leadertest.Link, n int) { link.PassWrites(max(n, 1)) }),
+		on("Link.LoseWrites", func(link *leadertest.Link, n int) { link.LoseWrites(n) }),
+		on("Link.LoseReplies", func(link *leadertest.Link, n int) { link.LoseReplies(n) }),
+		on("Link.ApplyLate", func(link *leadertest.Link, n int) { link.ApplyLate(max(n, 1), s.between(0, m.longest())) }),
+		on("Link.Refuse", func(link *leadertest.Link, n int) { link.Refuse(n, s.chance(2)) }),
+		on("Link.FailWrites", func(link *leadertest.Link, n int) {
+			link.FailWrites(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge, errStrange))
 		}),
-		on("Link.LoseReads", func(link cable, n int) { link.LoseReads(n) }),
-		on("Link.StaleReads", func(link cable, n int) { link.StaleReads(n) }),
-		on("Link.FailReads", func(link cable, n int) {
-			link.FailReads(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, strange))
+		on("Link.LoseReads", func(link *leadertest.Link, n int) { link.LoseReads(n) }),
+		on("Link.StaleReads", func(link *leadertest.Link, n int) { link.StaleReads(n) }),
+		on("Link.FailReads", func(link *leadertest.Link, n int) {
+			link.FailReads(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, errStrange))
 		}),
-		on("Link.FailSettings", func(link cable, n int) {
+		on("Link.FailSettings", func(link *leadertest.Link, n int) {
 			link.FailSettings(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, leader.ErrUnfit))
 		}),
-		on("Link.FailWatches", func(link cable, n int) {
-			link.FailWatches(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, strange))
+		on("Link.FailWatches", func(link *leadertest.Link, n int) {
+			link.FailWatches(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, errStrange))
 		}),
-		on("Link.LoseFeed", func(link cable, n int) { link.LoseFeed(n) }),
-		on("Link.DeafFeeds", func(link cable, _ int) { link.DeafFeeds() }),
-		on("Link.EndFeeds", func(link cable, _ int) { link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, strange)) }),
+		on("Link.LoseFeed", func(link *leadertest.Link, n int) { link.LoseFeed(n) }),
+		on("Link.DeafFeeds", func(link *leadertest.Link, _ int) { link.DeafFeeds() }),
+		on("Link.EndFeeds", func(link *leadertest.Link, _ int) {
+			link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, errStrange))
+		}),
 	}
 }
 

@@ -111,12 +111,25 @@ var themes = [][]string{
 	{"Link.Freeze", "Link.Delay", "a process stopped"},                    // a confirmation that comes too late
 }
 
+// guardThemes are those of candidates with guards.
+var guardThemes = [][]string{
+	nil, nil, nil,
+	{"guard: Link.Freeze", "guard: Link.Delay", "Link.Cut", "Link.Freeze"},         // raised when the lease is over
+	{"guard: Link.ApplyLate", "guard: Link.Delay", "a process stopped"},            // a raise that comes too late
+	{"guard: Store.Delete", "guard: Link.Freeze", "Link.Cut", "a process stopped"}, // raised again by who leads no more
+	{"guard: Link.StaleReads", "guard: Link.LoseReplies", "guard: Store.Put"},      // raised, and not known to be
+	{"guard: Link.Cut", "guard: Link.FailReads", "guard: Link.Refuse", "Link.Cut"}, // not raised in time
+}
+
 // outbreak draws what happens often: a few things, so that all pairs of them come
 // together in some seed.
 func (s *simulation) outbreak() {
 	s.plagues = s.deeds()
 	var tickets []plague
 	theme := themes[s.rng.IntN(len(themes))]
+	if s.guarded && s.chance(2) {
+		theme = guardThemes[s.rng.IntN(len(guardThemes))]
+	}
 	for _, p := range slices.Concat(s.deeds(), s.ends(), s.ground.plagues()) {
 		if theme == nil || slices.Contains(theme, p.name) {
 			tickets = append(tickets, slices.Repeat([]plague{p}, p.weight)...)
@@ -165,6 +178,11 @@ func (s *simulation) bound(unknown time.Duration) time.Duration {
 	waits := unknown/2 + 3*2*max(request, s.lease) + s.drain + s.lease + 2*unknown + s.pending
 	if s.amnesia {
 		waits += 2 * unknown // the floor, and the next, when more turns out to be lost
+	}
+	if len(s.resources) > 0 {
+		// An old request to a guard is given up, and tried again; who had won the key
+		// meanwhile hands over, and sits out a lease.
+		waits += 3*request + 2*s.lease
 	}
 	return s.quiet() + waits*1000/900
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/natsleader/natsleader/leader"
@@ -31,6 +32,9 @@ func (l *life) offers(text string) {
 	case "fenced":
 		l.over(leader.Fenced{Term: l.term, Cause: l.cause()}, text)
 		s.tally["fenced: "+causeName(l.cause())]++
+		if errors.Is(l.cause(), leader.ErrFenced) && !s.amnesia && !slices.ContainsFunc(s.resources, func(r *resource) bool { return r.forged }) {
+			s.failf("%s is fenced by a guard, and it was the last to be elected", l.name)
+		}
 	case "deposed":
 		l.over(leader.Deposed{Term: l.term, Cause: l.cause()}, text)
 		s.tally["deposed: "+causeName(l.cause())]++
@@ -72,6 +76,7 @@ func (s *simulation) elected(l *life) {
 	}
 	s.elections++
 	l.term, l.open, l.expired = term, true, false
+	s.rules(l, term)
 	if s.amnesia {
 		return
 	}

@@ -13,7 +13,7 @@ func TestASimulationIsTheSameEveryTimeOnAnyNumberOfProcessors(t *testing.T) {
 	transcripts := func(seed uint64) []string {
 		var lines []string
 		for _, amnesia := range []bool{false, true} {
-			inMemory(amnesia)(t, seed, func(line string) { lines = append(lines, line) })
+			inMemory(amnesia, seed%2 == 0)(t, seed, func(line string) { lines = append(lines, line) })
 		}
 		return lines
 	}

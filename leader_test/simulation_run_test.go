@@ -43,11 +43,13 @@ func (s *simulation) run(unknown time.Duration) {
 		until *= 8
 	}
 	for s.now() < until && s.failures == 0 {
+		s.toil()
 		s.wait(s.between(0, s.pace))
 		s.trouble()
 	}
 	s.errands = nil
 	s.logf("all is calm from now on")
+	s.rest()
 	s.calm()
 	if s.failures == 0 {
 		s.recover(unknown)
@@ -93,6 +95,7 @@ func (s *simulation) recover(unknown time.Duration) {
 	}
 	s.slowest = float64(since-began) / float64(bound)
 	s.agree(first)
+	s.heeded(first)
 	s.frugal()
 }
 

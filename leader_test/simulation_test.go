@@ -99,13 +99,13 @@ func simulate(t *testing.T, n int, run course) sum {
 }
 
 // inMemory simulates on the test kit.
-func inMemory(amnesia bool) course {
+func inMemory(amnesia, guarded bool) course {
 	return func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			cryptotest.SetGlobalRandom(t, seed) // sessions
 			s = newSimulation(t, seed, trace)
-			s.amnesia = amnesia
+			s.amnesia, s.guarded = amnesia, guarded || s.chance(4)
 			m := newMemory(s)
 			s.ground = m
 			s.run(m.unknown())
@@ -120,14 +120,32 @@ func inMemory(amnesia bool) course {
 // the release": whatever happens to the store, the network, the processes and
 // their clocks; and when it has ceased, somebody leads, and all agree on who.
 func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T) {
-	all := simulate(t, seeds(1), inMemory(false))
+	all := simulate(t, seeds(1), inMemory(false, false))
 	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
+}
+
+// "An accepted write always carries the newest raised token of the moment", "once
+// Elected has been received, no write of an earlier term can ever be accepted any
+// more": whatever happens to guards, links and processes, however long a write is on
+// its way, and although no worker looks at its context; nobody is told to be fenced
+// who is not; and when all has ceased, what the leader writes is accepted.
+func TestWhateverHappensToTheGuardsOfASimulationTheyHold(t *testing.T) {
+	all := simulate(t, seeds(8), inMemory(false, true))
+	if all.seeds < 200 {
+		return
+	}
+	for _, outcome := range []string{"accepted", "fenced", "refused", "of unknown outcome"} {
+		if all.tally["a write "+outcome] < all.seeds/4 {
+			t.Errorf("only %d writes were %s in %d seeds", all.tally["a write "+outcome], outcome, all.seeds)
+		}
+	}
+	caused(t, all, "guard: ", slices.Concat(ofFeeds, []string{"Close", "Erase", "Expire", "Wipe", "Drop", "Recreate", "Rollback"}))
 }
 
 // A store that forgets takes away the promise of one leader, and no other: the
 // events of every candidate are well-formed, and in the end one leads.
 func TestWhenTheStoreHasForgottenOneLeadsInTheEnd(t *testing.T) {
-	subject(t, simulate(t, seeds(8), inMemory(true)))
+	subject(t, simulate(t, seeds(8), inMemory(true, false)))
 }
 
 // subject fails the test if the simulation has lost its subject: a fault of the
@@ -140,10 +158,17 @@ func subject(t *testing.T, all sum, except ...string) {
 	if all.elections < 2*all.seeds || all.tally["event fenced"] < all.seeds {
 		t.Errorf("only %d elections and %d fences in %d seeds", all.elections, all.tally["event fenced"], all.seeds)
 	}
+	caused(t, all, "", except)
+}
+
+// caused fails the test if a fault of the test kit was never injected. The prefix
+// tells what it should have befallen.
+func caused(t *testing.T, all sum, prefix string, except []string) {
+	t.Helper()
 	for _, of := range []any{(*leadertest.Link)(nil), (*leadertest.Store)(nil)} {
 		typ := reflect.TypeOf(of)
 		for i := range typ.NumMethod() {
-			name := typ.Elem().Name() + "." + typ.Method(i).Name
+			name := prefix + typ.Elem().Name() + "." + typ.Method(i).Name
 			if all.tally[name] == 0 && !slices.Contains(except, typ.Method(i).Name) && !slices.Contains(harmless, typ.Method(i).Name) {
 				t.Errorf("%s was never called", name)
 			}
@@ -152,4 +177,4 @@ func subject(t *testing.T, all sum, except ...string) {
 }
 
 // harmless are the methods of links and stores that are no faults.
-var harmless = []string{"Clock", "Get", "Update", "Watch", "Settings", "Requests", "Link", "Entry", "Snapshot"}
+var harmless = []string{"Clock", "Get", "Update", "Watch", "Settings", "Requests", "Link", "Guard", "Entry", "Snapshot"}

@@ -16,6 +16,24 @@
 //	clock.Advance(12 * time.Second)
 //	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
 //
+// # Guarded writes
+//
+// A second store is what only the leader may write. Seen through the link of a
+// candidate it is a [Guard], which makes a [Writer] for each term. That has the
+// methods of a leader.BucketWriter, so that the code under test knows an interface
+// and not which of them it has:
+//
+//	orders := leadertest.NewStore(clock, leadertest.Unsealed())
+//	guard := orders.Link("a").Guard()
+//	candidate, err := leader.Campaign(ctx, link, "jobs", leader.Config{ID: "a", Guards: []leader.Guard{guard}})
+//	...
+//	writer := guard.Writer(w.Term())
+//	_, err = writer.Put(ctx, "order-1", []byte("shipped"))
+//
+// Faults are scripted as before, on orders.Link("a"): they befall what raises the
+// guard as well as what is written. An operator's deeds are methods of orders, such
+// as orders.Delete(leader.DefaultGuardKey).
+//
 // # Promises
 //
 //   - Time moves only in [Clock.Advance] and [Clock.AdvanceTo], from one event
@@ -25,8 +43,8 @@
 //     Advance and [Clock.Settle] return when they are. So there is no race
 //     between the test and a timer about to be armed, nor between a tick and
 //     what the test looks at afterwards.
-//   - What is due now needs no Advance: a call such as Candidate.Resign
-//     returns by itself over a store that takes no time.
+//   - What is due now needs no Advance: a call such as Candidate.Resign or
+//     Writer.Put returns by itself over a store that takes no time.
 //   - Every method of Store and Link that is for the test, every Expect, and
 //     every Campaign first wait until all is at rest. A test with one goroutine
 //     therefore sees the same events at the same times whenever it runs, if its

@@ -33,6 +33,44 @@ func Example() {
 	// Output: the worker ended: leader: lease not confirmed before the renew deadline
 }
 
+// What a worker writes is refused once another leads, although it does not look at
+// its context.
+func ExampleGuard() {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	orders := leadertest.NewStore(clock, leadertest.Unsealed())
+	stand := func(id string) (*leader.Candidate, *leadertest.Watcher) {
+		guards := []leader.Guard{orders.Link(id).Guard()}
+		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Guards: guards})
+		if err != nil {
+			t.Fatalf("Campaign: %v", err)
+		}
+		return candidate, leadertest.Watch(t, clock, candidate)
+	}
+	a, wa := stand("a")
+	b, wb := stand("b")
+	wa.Expect(leadertest.Elected())
+	zombie := orders.Link("a").Guard().Writer(wa.Term()) // in production a leader.BucketWriter
+	_, err := zombie.Put(context.Background(), "order-1", []byte("shipped"))
+	fmt.Println("a writes:", err)
+
+	store.Link("a").Cut()
+	clock.Advance(15 * time.Second)
+	wb.Expect(leadertest.Elected())
+	_, err = zombie.Put(context.Background(), "order-1", []byte("cancelled"))
+	fmt.Println("a writes:", err)
+	fmt.Printf("the order is %s\n", orders.Entry("order-1").Value)
+
+	for id, candidate := range map[string]*leader.Candidate{"a": a, "b": b} {
+		store.Link(id).Close()
+		<-candidate.Done()
+	}
+	// Output:
+	// a writes: <nil>
+	// a writes: leader: a later term has raised the guard
+	// the order is shipped
+}
+
 // startWorker starts what is tested.
 func startWorker(ctx context.Context) <-chan error {
 	ended := make(chan error)

@@ -55,7 +55,8 @@ func (l *Link) script(who string, k kind, f fault) {
 
 // The scripts. Faults of writes form one list, worked off in the order in which
 // they were added, each for its n writes; the same holds for reads, settings
-// and watches.
+// and watches. What a [Guard] and its [Writer] ask counts as what they ask of the
+// store: a raise and each try of a Writer are writes, a check asks for the settings.
 
 // PassWrites lets the next n writes succeed.
 func (l *Link) PassWrites(n int) { l.script("PassWrites", writes, fault{what: none, n: n}) }
@@ -101,7 +102,8 @@ func (l *Link) FailReads(n int, err error) {
 	l.script("FailReads", reads, fault{what: fails, n: n, err: err})
 }
 
-// FailSettings answers the next n questions for the settings with err.
+// FailSettings answers the next n questions for the settings, or checks of a
+// [Guard], with err.
 func (l *Link) FailSettings(n int, err error) {
 	l.script("FailSettings", settings, fault{what: fails, n: n, err: err})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Link is one candidate's connection to a [Store]: a [leader.Store] over the
-// same data, on which faults are scripted. See [Store.Link].
+// same data, on which faults are scripted. See [Store.Link], and [Link.Guard].
 //
 // Its methods beyond [leader.Store] are for the test and first wait until all
 // is at rest, as [Clock.Settle] does.
@@ -29,7 +29,8 @@ type Link struct {
 	feedDelay time.Duration
 	feedLoss  int // so many feed messages are lost; negative: all
 	scripts   [4][]fault
-	standings map[*leader.Term]*standing // as of a guard
+	raises    map[uint64]string // what was written to the guard, by token
+	standings map[*leader.Term]*standing
 }
 
 // Requests counts what was asked. What a cut link refused is counted, too.

@@ -10,7 +10,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Store is a bucket in memory: a [leader.Store] for any number of elections.
+// Store is a bucket in memory: a [leader.Store] for any number of elections, or,
+// by way of a [Guard], what only a leader may write.
 //
 // Each candidate that is to have faults of its own campaigns on a [Link] of it;
 // the Store itself serves as one more, Link(""). Revisions are one sequence for

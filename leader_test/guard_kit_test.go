@@ -1,0 +1,343 @@
+package leader_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// guardedKit is a kit with buckets that only the leader may write.
+func guardedKit(t *testing.T, latency time.Duration, guards int) (kit, []*leadertest.Store) {
+	k := newKit(t, leadertest.WithLatency(latency))
+	var stores []*leadertest.Store
+	for range guards {
+		stores = append(stores, leadertest.NewStore(k.clock, leadertest.Unsealed(), leadertest.WithLatency(latency)))
+	}
+	return k, stores
+}
+
+// guarding makes a candidate's settings.
+func guarding(id string, stores ...*leadertest.Store) (cfg leader.Config) {
+	for _, s := range stores {
+		cfg.Guards = append(cfg.Guards, s.Link(id).Guard())
+	}
+	return cfg
+}
+
+// stands fails the test unless the guard stands at that token.
+func (k kit) stands(s *leadertest.Store, token uint64) {
+	k.Helper()
+	if e := s.Entry(leader.DefaultGuardKey); field(e.Value, "token") != fmt.Sprint(token) {
+		k.Fatalf("the guard is %s, want token %d", e.Value, token)
+	}
+}
+
+// fence is the revision that the writes of a's term are conditioned on.
+func fence(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
+	t.Helper()
+	revision, ok := w.Term().Fence(s.Link("a").Guard())
+	if !ok {
+		t.Fatal("the term does not know its guard")
+	}
+	return revision
+}
+
+// Issue 4: "adds at most one round trip to an undisturbed election, in parallel for
+// several guards".
+func TestRaisingGuardsTakesOneRoundTrip(t *testing.T) {
+	const latency = 10 * time.Millisecond
+	handover := func(guards int) time.Duration {
+		k, stores := guardedKit(t, latency, guards)
+		a, wa := k.stand("a", guarding("a", stores...))
+		k.clock.Advance(time.Second)
+		wa.Expect(leadertest.Elected())
+		_, wb := k.stand("b", guarding("b", stores...))
+		k.clock.Advance(time.Second)
+		began := k.clock.Elapsed()
+		go func() { _ = a.Resign(t.Context()) }()
+		for a.IsLeader() {
+			k.clock.Settle()
+		}
+		for range 1000 {
+			for _, e := range wb.Events() {
+				if e, ok := e.(leader.Elected); ok {
+					for _, s := range stores {
+						k.stands(s, e.Term.Token())
+					}
+					return k.clock.Elapsed() - began
+				}
+			}
+			k.clock.Advance(latency / 10)
+		}
+		t.Fatalf("not elected: %v", wb.Events())
+		return 0
+	}
+	without := handover(0)
+	for _, guards := range []int{1, 3} {
+		if with := handover(guards); with != without+2*latency {
+			t.Errorf("%v with %d guards, %v without", with, guards, without)
+		}
+	}
+}
+
+func TestWhoCannotRaiseItsGuardWithinALeaseHandsOver(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	orders[0].Link("a").FailWrites(-1, leader.ErrPermission)
+	a, wa := k.stand("a", guarding("a", orders...))
+	k.clock.Settle()
+	_, wb := k.stand("b", guarding("b", orders...))
+	k.clock.Advance(15*time.Second - 1)
+	wb.ExpectExactly(leadertest.Observed("a"))
+	if a.State() != leader.StatePending || a.IsLeader() {
+		t.Fatalf("%v", a.State())
+	}
+	k.clock.Advance(1)
+	wb.Expect(leadertest.Elected())
+	k.stands(orders[0], wb.Term().Token())
+	wa.Expect(leadertest.Pending(), leadertest.Faulted(leader.ErrPermission), leadertest.Observed("b"))
+	k.store.Link("b").Close()
+	orders[0].Link("a").Heal()
+	k.clock.Advance(15 * time.Second)
+	wa.Expect(leadertest.Elected())
+}
+
+func TestWhoStopsBeforeItsGuardStandsReleasesTheKey(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	orders[0].Link("a").LoseReads(-1)
+	a, wa := k.stand("a", guarding("a", orders...))
+	k.clock.Advance(time.Second)
+	_, wb := k.stand("b", guarding("b", orders...))
+	if err := a.Stop(t.Context()); err != nil { // without the clock moving
+		t.Fatal(err)
+	}
+	wb.Expect(leadertest.Elected())
+	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrUnreachable))
+}
+
+// The guard stands, and the lease has run out meanwhile.
+func TestAGuardThatWasRaisedTooLateDoesNotMakeALeader(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	orders[0].Link("a").ApplyLate(1, time.Hour) // and what comes after it waits
+	a, wa := k.stand("a", guarding("a", orders...))
+	k.clock.Settle()
+	orders[0].Link("a").Freeze()
+	k.store.Link("a").Cut()
+	k.clock.Advance(13 * time.Second)
+	orders[0].Link("a").Thaw()
+	k.clock.Settle()
+	k.stands(orders[0], 1)
+	if a.IsLeader() {
+		t.Fatal("it leads, and its lease is over")
+	}
+	k.store.Link("a").Restore()
+	k.clock.Advance(time.Minute)
+	wa.Expect(leadertest.Elected())
+	k.stands(orders[0], wa.Term().Token())
+}
+
+func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
+	for what, harm := range map[string]func(s *leadertest.Store){
+		"deleted":     func(s *leadertest.Store) { s.Delete(leader.DefaultGuardKey) },
+		"overwritten": func(s *leadertest.Store) { s.Put(leader.DefaultGuardKey, []byte("junk")) },
+		"erased": func(s *leadertest.Store) {
+			if err := s.Erase(leader.DefaultGuardKey); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			k, orders := guardedKit(t, 0, 1)
+			_, wa := k.stand("a", guarding("a", orders...))
+			wa.Expect(leadertest.Elected())
+			before := fence(t, wa, orders[0])
+			harm(orders[0])
+			k.clock.Advance(15 * time.Second) // it looks once in a lease
+			wa.ExpectExactly(leadertest.Faulted(leader.ErrGuardDeleted))
+			k.stands(orders[0], wa.Term().Token())
+			after := fence(t, wa, orders[0])
+			if after <= before || after != orders[0].Entry(leader.DefaultGuardKey).Revision {
+				t.Errorf("the fence was at %d and is at %d", before, after)
+			}
+		})
+	}
+}
+
+// The stream was deleted and made anew, where revisions are lower.
+func TestTheFenceFollowsAGuardThatIsRaisedInABucketMadeAnew(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	for range 100 {
+		orders[0].Put("k", nil)
+	}
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	writer := orders[0].Link("a").Guard().Writer(wa.Term())
+	if revision, err := writer.Put(t.Context(), "k", nil); revision != 102 || err != nil {
+		t.Fatal(revision, err)
+	}
+	orders[0].Recreate()
+	k.clock.Advance(15 * time.Second)
+	if revision := fence(t, wa, orders[0]); revision != 1 {
+		t.Errorf("the fence is at revision %d, the guard at %d", revision, orders[0].Entry(leader.DefaultGuardKey).Revision)
+	}
+	if revision, err := writer.Put(t.Context(), "k", nil); revision != 2 || err != nil {
+		t.Error(revision, err)
+	}
+}
+
+func TestOnlyWhoLeadsRaisesAGuardAgain(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	k.store.Link("a").Cut()
+	k.clock.Advance(12 * time.Second)
+	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
+	deleted := orders[0].Delete(leader.DefaultGuardKey)
+	k.clock.Advance(time.Minute)
+	if e := orders[0].Entry(leader.DefaultGuardKey); e.Revision != deleted {
+		t.Errorf("somebody has raised the guard: %s", e.Value)
+	}
+}
+
+func TestALeaderOvertakenAtItsGuardBeginsAGreaterTerm(t *testing.T) {
+	k, orders := guardedKit(t, 0, 2)
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	first := wa.Term()
+	orders[1].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
+	k.clock.Advance(15 * time.Second)
+	wa.ExpectExactly(leadertest.Fenced(leader.ErrFenced), leadertest.Deposed(leader.ErrFenced), leadertest.Pending(), leadertest.Elected())
+	if first.Context().Err() == nil || wa.Term().Token() != 42 {
+		t.Errorf("its token is %d", wa.Term().Token())
+	}
+	for _, s := range orders {
+		k.stands(s, 42)
+	}
+}
+
+// A bucket made anew does not remember the tokens, and the guard does.
+func TestAGuardRemembersTokensThatTheBucketHasForgotten(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	orders[0].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	if wa.Term().Token() != 42 || k.clock.Elapsed() != 0 {
+		t.Errorf("token %d after %v", wa.Term().Token(), k.clock.Elapsed())
+	}
+	k.stands(orders[0], 42)
+}
+
+func TestAGuardOfAnotherElectionIsLeftAlone(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	other := orders[0].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
+	_, wa := k.stand("a", guarding("a", orders...))
+	k.clock.Advance(time.Minute)
+	wa.ExpectExactly(leadertest.Faulted(leader.ErrGuardTaken)) // before it tries for the key
+	if e := orders[0].Entry(leader.DefaultGuardKey); e.Revision != other {
+		t.Fatalf("it was overwritten: %s", e.Value)
+	}
+	orders[0].Delete(leader.DefaultGuardKey)
+	k.clock.Advance(time.Minute)
+	wa.Expect(leadertest.Elected())
+}
+
+func TestWhoseGuardIsUnfitDoesNotTryForTheKey(t *testing.T) {
+	k, orders := guardedKit(t, 0, 2)
+	orders[1].Link("a").FailSettings(-1, leader.ErrUnfit)
+	_, wa := k.stand("a", guarding("a", orders...))
+	k.clock.Advance(time.Minute)
+	wa.ExpectExactly(leadertest.Faulted(leader.ErrUnfit))
+	if n := k.store.Link("a").Requests().Writes; n != 0 {
+		t.Fatalf("%d writes", n)
+	}
+	orders[1].Link("a").Heal()
+	k.clock.Advance(10 * time.Second)
+	wa.Expect(leadertest.Elected())
+}
+
+func TestAGuardIsCheckedAgainAfterAReconnection(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	k.clock.Advance(time.Minute)
+	before := orders[0].Link("a").Requests().Settings
+	k.store.Link("a").Reconnect()
+	k.clock.Settle()
+	if now := orders[0].Link("a").Requests().Settings; before != 1 || now != 2 {
+		t.Errorf("checked %d times, then %d", before, now)
+	}
+	wa.ExpectExactly()
+}
+
+func TestARaiseThatArrivesLateLowersNothing(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	orders[0].Link("a").ApplyLate(1, time.Minute)
+	_, wa := k.stand("a", guarding("a", orders...))
+	k.clock.Advance(2 * time.Second) // the raise is given up after one, and tried again
+	wa.Expect(leadertest.Elected())
+	_, wb := k.stand("b", guarding("b", orders...))
+	k.store.Link("a").Cut()
+	k.clock.Advance(20 * time.Second)
+	wb.Expect(leadertest.Elected())
+	k.clock.Advance(time.Hour)
+	k.stands(orders[0], wb.Term().Token())
+	if n := orders[0].Entry(leader.DefaultGuardKey).Revision; n != 2 {
+		t.Errorf("the guard was raised %d times", n)
+	}
+}
+
+func TestATermKnowsOnlyItsOwnGuards(t *testing.T) {
+	k, stores := guardedKit(t, 0, 2)
+	_, wa := k.stand("a", guarding("a", stores[0]))
+	wa.Expect(leadertest.Elected())
+	if revision := fence(t, wa, stores[0]); revision != 1 {
+		t.Errorf("at revision %d", revision)
+	}
+	if revision, ok := wa.Term().Fence(stores[1].Link("a").Guard()); ok {
+		t.Errorf("it has a fence at another's guard: %d", revision)
+	}
+}
+
+// A leader asks for its guard once in a lease, and tells of an outage once.
+func TestALeaderIsFrugalWithItsGuards(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	_, wb := k.stand("b", guarding("b", orders...))
+	wb.Expect(leadertest.Observed("a"))
+	a, b := orders[0].Link("a"), orders[0].Link("b")
+	before, waiting := a.Requests(), b.Requests()
+	k.clock.Advance(4 * 15 * time.Second)
+	if got := a.Requests(); got.Total()-before.Total() != 4 || got.Reads-before.Reads != 4 {
+		t.Errorf("four leases took %+v after %+v", got, before)
+	}
+	if got := b.Requests(); got != waiting {
+		t.Errorf("who waits asked: %+v, before %+v", got, waiting)
+	}
+	a.Cut()
+	k.clock.Advance(time.Hour)
+	wa.ExpectExactly(leadertest.Faulted(leader.ErrUnreachable))
+	if text := wa.Events()[len(wa.Events())-1].String(); !strings.Contains(text, `link "a"`) {
+		t.Errorf("the fault does not name the guard: %s", text)
+	}
+}
+
+// "Faulted is told once for an outage, not once for every try", and "with growing and jittered pauses".
+func TestAGuardThatMayNotBeRaisedIsReportedOnceAndTriedLessAndLess(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	orders[0].Link("a").FailWrites(-1, leader.ErrPermission)
+	_, wa := k.stand("a", guarding("a", orders...))
+	for range 100 {
+		k.clock.Advance(100 * time.Millisecond)
+		wa.Events() // nothing is coalesced
+	}
+	if n := orders[0].Link("a").Requests().Writes; n > 20 {
+		t.Errorf("%d raises in 10 s", n)
+	}
+	wa.Ignore(leadertest.Observed())
+	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrPermission))
+}
+

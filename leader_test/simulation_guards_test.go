@@ -1,0 +1,179 @@
+package leader_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// resource is a guarded bucket of the test kit, and what the referee knows of it.
+type resource struct {
+	number   int
+	store    *leadertest.Store
+	settings leader.Settings
+	delay    time.Duration // of a new link
+	past     []leadertest.Snapshot
+
+	// Guarded by sim.mu.
+	raised  uint64            // the token at which the guard stands; 0: at none
+	by      *life             // who has raised it
+	raisers map[uint64]*life  // who has ever raised it, by token
+	most    uint64            // the greatest token that ever stood there
+	taken   bool              // it is another election's
+	forged  bool              // also by somebody who is no candidate
+	last    uint64            // revision of what is guarded
+	stored  map[string]uint64 // all that was written there
+	forgets bool              // it has lost something: nothing is promised
+}
+
+// guarded is the key that the workers write.
+const guarded = "k"
+
+// guard draws what the candidates guard. Its links take time and its store takes
+// none, so that the referee hears of a write when it is stored.
+func (m *memory) guard() {
+	s := m.s
+	for i := range 1 + s.rng.IntN(5)/4 {
+		r := &resource{
+			number: i, store: leadertest.NewStore(m.time), settings: leader.Settings{Sealed: s.chance(2)},
+			raisers: make(map[uint64]*life), stored: make(map[string]uint64),
+		}
+		r.store.Configure(r.settings)
+		if s.chance(2) {
+			r.delay = s.between(0, s.lease/50)
+		}
+		opened := func(leader.Feed, error) {}
+		r.store.Watch(s.Context(), leader.DefaultGuardKey, nil, func(e leader.FeedEvent) { s.guardStored(r, e.Entry) }, opened)
+		r.store.Watch(s.Context(), guarded, nil, func(e leader.FeedEvent) { s.guardedStored(r, e.Entry) }, opened)
+		s.resources = append(s.resources, r)
+	}
+}
+
+// link is the way of a process to the resource.
+func (r *resource) link(l *life) *leadertest.Link { return r.store.Link(l.name) }
+
+// guards are those of a new candidate.
+func (s *simulation) guards(l *life) (guards []leader.Guard) {
+	for _, r := range s.resources {
+		r.link(l).Delay(r.delay)
+		guards = append(guards, r.link(l).Guard())
+	}
+	return guards
+}
+
+// links are all links of a process.
+func (m *memory) links(l *life) []*leadertest.Link {
+	links := []*leadertest.Link{l.line.(cable).Link}
+	for _, r := range m.s.resources {
+		links = append(links, r.link(l))
+	}
+	return links
+}
+
+// guardPlagues are the faults of the kit that may befall a guard.
+func (m *memory) guardPlagues() []plague {
+	s := m.s
+	if len(s.resources) == 0 {
+		return nil
+	}
+	some := func() *resource { return s.resources[s.rng.IntN(len(s.resources))] }
+	link := func(l *life) *leadertest.Link { return some().link(l) }
+	all := slices.DeleteFunc(append(m.connections(link), m.scripts(link)...), func(p plague) bool {
+		return slices.Contains(ofFeeds, strings.TrimPrefix(p.name, "Link."))
+	})
+	on := func(name string, weight int, strike func(r *resource) bool) {
+		all = append(all, plague{name, weight, false, func(*life) bool { return strike(some()) }})
+	}
+	on("Store.Delete", 2, func(r *resource) bool { r.store.Delete(leader.DefaultGuardKey); return true })
+	on("Store.Purge", 1, func(r *resource) bool { return r.store.Purge(leader.DefaultGuardKey) == nil })
+	on("Store.Put", 2, func(r *resource) bool { s.forge(r); return true })
+	on("Store.Configure", 1, func(r *resource) bool {
+		changed := r.settings
+		changed.MaxValue = 64 // no guard fits
+		r.store.Configure(changed)
+		s.later(s.between(0, 3*s.lease), func() { r.store.Configure(r.settings) })
+		return true
+	})
+	if !s.amnesia {
+		return named(all)
+	}
+	forgetting := func(name string, forget func(r *resource) bool) {
+		on(name, 1, func(r *resource) bool {
+			s.mu.Lock()
+			r.forgets = true
+			s.mu.Unlock()
+			return forget(r)
+		})
+	}
+	forgetting("Store.Erase", func(r *resource) bool { return r.store.Erase(leader.DefaultGuardKey) == nil })
+	forgetting("Store.Expire", func(r *resource) bool { return r.store.Expire(leader.DefaultGuardKey) == nil })
+	forgetting("Store.Wipe", func(r *resource) bool { return r.store.Wipe() == nil })
+	forgetting("Store.Recreate", func(r *resource) bool { r.store.Recreate(); return true })
+	forgetting("Store.Drop", func(r *resource) bool {
+		r.store.Drop()
+		s.later(s.between(0, 3*s.lease), r.store.Recreate)
+		return true
+	})
+	forgetting("Store.Rollback", func(r *resource) bool {
+		if len(r.past) == 0 || s.chance(2) {
+			r.past = append(r.past, r.store.Snapshot())
+			return false
+		}
+		r.store.Rollback(r.past[s.rng.IntN(len(r.past))])
+		return true
+	})
+	return named(all)
+}
+
+// ofFeeds are the faults of feeds, which a guard has none of.
+var ofFeeds = []string{"DelayFeed", "LoseFeed", "DeafFeeds", "EndFeeds", "FailWatches"}
+
+// named tells the faults of guards from those of the election's bucket.
+func named(plagues []plague) []plague {
+	for i := range plagues {
+		plagues[i].name = "guard: " + plagues[i].name
+		plagues[i].remote = false // nobody who looks on has a guard
+	}
+	return plagues
+}
+
+// forge writes over a guard.
+func (s *simulation) forge(r *resource) {
+	s.mu.Lock()
+	most := r.most
+	s.mu.Unlock()
+	election, token := "e", uint64(s.rng.Int64N(int64(most)+4)) // lesser, equal or greater
+	switch s.rng.IntN(6) {
+	case 0:
+		token += 1 << 20 // far ahead of all revisions
+	case 1:
+		r.store.Put(leader.DefaultGuardKey, []byte("junk"))
+		return
+	case 2: // another election's, until somebody deletes it
+		election = "other"
+		s.later(s.between(0, 3*s.lease), func() { s.unforge(r) })
+	}
+	r.store.Put(leader.DefaultGuardKey, fmt.Appendf(nil, `{"v":1,"election":%q,"token":%d,"id":"nobody","session":"NONE"}`, election, token))
+}
+
+// unforge deletes a guard that is another election's.
+func (s *simulation) unforge(r *resource) {
+	if field(r.store.Entry(leader.DefaultGuardKey).Value, "election") == "other" {
+		r.store.Delete(leader.DefaultGuardKey)
+	}
+}
+
+// calmGuards ends all faults of guards.
+func (m *memory) calmGuards() {
+	for _, r := range m.s.resources {
+		if r.forgets { // maybe it does not exist
+			r.store.Recreate()
+		}
+		r.store.Configure(r.settings)
+		m.s.unforge(r)
+	}
+}

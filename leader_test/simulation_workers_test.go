@@ -1,0 +1,247 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// office is one term as its worker knows it. The worker never looks at the term's
+// context, and writes on long after the end.
+type office struct {
+	*life
+	term *leader.Term
+}
+
+// work is one write of a worker.
+type work struct {
+	office
+	*inquiry
+	to       *resource
+	value    string // no other has the same
+	cancel   context.CancelFunc
+	judged   bool
+	revision uint64
+	result   error
+}
+
+// toil lets workers write at some times to come.
+func (s *simulation) toil() {
+	if len(s.resources) == 0 {
+		return
+	}
+	for range s.rng.IntN(4) {
+		s.later(s.between(0, s.pace), func() {
+			s.mu.Lock()
+			n := len(s.offices)
+			s.mu.Unlock()
+			if n == 0 {
+				return
+			}
+			i := n - 1 - s.rng.IntN(min(n, 2)) // the last two are of the most interest
+			if s.chance(4) {
+				i = s.rng.IntN(n)
+			}
+			o, r := s.offices[i], s.resources[s.rng.IntN(len(s.resources))]
+			if o.away {
+				return
+			}
+			if s.chance(6) { // it looks at its fence now, and the write arrives then
+				r.link(o.life).ApplyLate(1, s.between(0, 2*s.lease))
+			}
+			w := s.labour(o, r)
+			if s.chance(2) {
+				s.later(s.between(0, 2*s.lease), func() { s.begin(w.cancel) })
+			}
+		})
+	}
+}
+
+// labour lets the worker of a term write.
+func (s *simulation) labour(o office, r *resource) *work {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &work{office: o, to: r, cancel: cancel, value: fmt.Sprintf("%d of %s, %d", o.term.Token(), o.name, len(s.works))}
+	writer := r.link(o.life).Guard().Writer(o.term)
+	write := func() (uint64, error) { return writer.Put(ctx, guarded, []byte(w.value)) }
+	if s.chance(4) {
+		s.mu.Lock()
+		last := r.last
+		s.mu.Unlock()
+		write = func() (uint64, error) { return writer.Update(ctx, guarded, []byte(w.value), last) }
+	}
+	s.mu.Lock()
+	s.works = append(s.works, w)
+	s.mu.Unlock()
+	w.inquiry = s.call("write of "+w.value, func() error {
+		w.revision, w.result = write()
+		return nil
+	})
+	return w
+}
+
+// rest ends the writes that are under way.
+func (s *simulation) rest() {
+	for _, w := range s.works {
+		s.begin(w.cancel)
+	}
+	s.pass(0)
+}
+
+// results judges the writes that have returned.
+func (s *simulation) results() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.works {
+		select {
+		case <-w.done:
+		default:
+			continue
+		}
+		if !w.judged {
+			w.judged = true
+			s.returns(w)
+		}
+	}
+}
+
+// returns judges what came of a write.
+func (s *simulation) returns(w *work) {
+	r, token := w.to, w.term.Token()
+	revision, stored := r.stored[w.value]
+	outcome := "a write refused"
+	switch err := w.result; {
+	case err == nil:
+		outcome = "a write accepted"
+		if !r.forgets && revision != w.revision {
+			s.failf("write of %s: acknowledged as %d, and stored as %d", w.value, w.revision, revision)
+		}
+	case errors.Is(err, leader.ErrUnknownOutcome):
+		outcome = "a write of unknown outcome"
+	case errors.Is(err, leader.ErrFenced):
+		outcome = "a write fenced"
+		if w.term.Context().Err() == nil && r.most <= token && !r.forgets {
+			s.failf("write of %s: %v, and its term lives, and nothing has raised the guard above %d", w.value, err, r.most)
+		}
+		if stored {
+			s.failf("write of %s: %v, and it is stored", w.value, err)
+		}
+	case !slices.ContainsFunc(writeErrors, func(known error) bool { return errors.Is(err, known) }):
+		s.failf("write of %s: %v", w.value, err)
+	case stored:
+		s.failf("write of %s: %v, and it is stored", w.value, err)
+	}
+	s.logf("write of %s: %d %v", w.value, w.revision, w.result)
+	s.tally[outcome]++
+}
+
+// writeErrors tell that nothing was written.
+var writeErrors = []error{
+	context.Canceled, context.DeadlineExceeded, leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge,
+	leader.ErrConnectionClosed, leader.ErrGuardTaken, jetstream.ErrKeyRevisionMismatch, errStrange,
+}
+
+// guardStored: something was stored at a guard.
+func (s *simulation) guardStored(r *resource, e leader.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logf("guard %d: stored %d %s", r.number, e.Revision, e.Value)
+	by := s.sessions[field(e.Value, "session")]
+	r.forgets = r.forgets || s.amnesia && by == nil // and nothing else may know the tokens
+	token, err := strconv.ParseUint(field(e.Value, "token"), 10, 64)
+	if err != nil { // a marker, or junk
+		r.raised, r.by, r.taken = 0, nil, false
+		return
+	}
+	taken := r.taken
+	r.taken = field(e.Value, "election") != "e"
+	switch {
+	case by == nil:
+		r.forged = true
+	case r.forgets:
+	case taken || r.taken:
+		s.failf("%s raises guard %d, which is another election's", by.name, r.number)
+	case token < r.raised, token == r.raised && by != r.by:
+		s.failf("%s lowers guard %d from %d to %d", by.name, r.number, r.raised, token)
+	}
+	r.raised, r.by, r.most = token, by, max(r.most, token)
+	if by != nil {
+		r.raisers[token] = by
+	}
+}
+
+// guardedStored: a write was accepted.
+func (s *simulation) guardedStored(r *resource, e leader.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value := string(e.Value)
+	s.logf("resource %d: stored %d %s", r.number, e.Revision, value)
+	r.last = e.Revision
+	r.stored[value] = e.Revision
+	if r.forgets {
+		return
+	}
+	i := slices.IndexFunc(s.works, func(w *work) bool { return w.value == value })
+	switch w := s.works[i]; {
+	case w.term.Token() != r.raised || w.life != r.by:
+		s.failf("write of %s is accepted, and the guard stands at %d", value, r.raised)
+	case w.term.Token() < s.ruling:
+		s.failf("write of %s is accepted after one with token %d was elected", value, s.ruling)
+	case w.judged && !errors.Is(w.result, leader.ErrUnknownOutcome):
+		s.failf("write of %s is accepted after it returned %v", value, w.result)
+	}
+}
+
+// rules: a term begins whose guards are raised.
+func (s *simulation) rules(l *life, term *leader.Term) {
+	s.offices = append(s.offices, office{l, term})
+	for _, r := range s.resources {
+		switch {
+		case r.forgets:
+			return
+		case r.raisers[term.Token()] != l:
+			s.failf("%s is elected with token %d, and has not raised guard %d", l.name, term.Token(), r.number)
+		}
+	}
+	if len(s.resources) > 0 && term.Token() <= s.ruling {
+		s.failf("%s is elected with token %d after one with %d, and guards remember", l.name, term.Token(), s.ruling)
+	}
+	s.ruling = max(s.ruling, term.Token())
+}
+
+// heeded: all is calm, and what is guarded takes what the leader writes, and
+// nothing of those before it.
+func (s *simulation) heeded(first *life) {
+	term, _ := first.current()
+	for _, r := range s.resources {
+		stands := r.store.Entry(leader.DefaultGuardKey).Revision
+		if fence, ok := term.Fence(r.link(first).Guard()); !ok || fence != stands {
+			s.failf("%s leads, and its fence is at revision %d, guard %d at %d", first.name, fence, r.number, stands)
+		}
+	}
+	from := len(s.works)
+	for _, o := range s.offices {
+		for _, r := range s.resources {
+			if !o.closed && !o.away && (o.term == term || !r.forgets) {
+				s.labour(o, r)
+			}
+		}
+	}
+	s.wait(s.lease / 4)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.works[from:] {
+		mismatch := errors.Is(w.result, jetstream.ErrKeyRevisionMismatch)
+		switch {
+		case !w.judged:
+			s.failf("write of %s has not returned, and all is calm", w.value)
+		case w.term == term && w.result != nil && !mismatch, w.term != term && !errors.Is(w.result, leader.ErrFenced):
+			s.failf("%s leads with token %d; write of %s: %v", first.name, term.Token(), w.value, w.result)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package leadertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Guard is the bucket of a [Store] as a resource that only the leader may write: a
+// [leader.Guard], which makes writers for the terms of one candidate. All its
+// traffic goes by way of one [Link], and so do the faults that befall it. See
+// [Link.Guard].
+//
+// The guard itself is the key [leader.DefaultGuardKey] of the bucket. What an
+// operator may do to it are methods of the Store: Delete, Put over it, Drop.
+type Guard struct{ link *Link }
+
+// Guard returns the bucket of the link as a guard, to be given to
+// [leader.Campaign] by one candidate. It is the same each time. A store that is
+// not sealed ([Unsealed]) is what a guarded bucket is like by default.
+func (l *Link) Guard() Guard { return Guard{l} }
+
+// String names the link.
+func (g Guard) String() string { return fmt.Sprintf("link %q", g.link.name) }
+
+// Check asks for the bucket's settings, which [Link.FailSettings] may fail. A
+// bucket with a TTL is unfit, because the guard would expire.
+func (g Guard) Check(ctx context.Context, reply func(error)) {
+	g.link.Settings(ctx, func(s leader.Settings, err error) {
+		if err == nil && s.TTL > 0 {
+			err = fmt.Errorf("%w: its messages expire after %v, and with them the guard", leader.ErrUnfit, s.TTL)
+		}
+		reply(err)
+	})
+}
+
+// Get asks for the guard.
+func (g Guard) Get(ctx context.Context, reply func(leader.Entry, error)) {
+	g.link.Get(ctx, leader.DefaultGuardKey, reply)
+}
+
+// Update writes the guard if its last revision is revision.
+func (g Guard) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
+	g.link.store.mu.Lock()
+	if g.link.raises == nil {
+		g.link.raises = make(map[uint64]string)
+	}
+	g.link.raises[decode(value).Token] = string(value)
+	g.link.store.mu.Unlock()
+	g.link.Update(ctx, leader.DefaultGuardKey, value, revision, reply)
+}
+
+// Writer returns a writer of the term, whose candidate must have been given the
+// guard.
+func (g Guard) Writer(t *leader.Term) *Writer {
+	return &Writer{guard: g, term: t, standing: g.link.standing(t)}
+}
+
+// standing is what the writers of one term know of its guard on their link. The
+// store's lock guards it.
+type standing struct {
+	told     uint64 // the term's fence, when it was last asked
+	revision uint64 // at which the guard stands for the term, which the candidate may not know yet
+	doubt    bool   // a write is on its way of which nobody will hear
+}
+
+// standing returns that of a term.
+func (l *Link) standing(t *leader.Term) *standing {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	st := l.standings[t]
+	if st == nil {
+		st = &standing{}
+		if l.standings == nil {
+			l.standings = make(map[*leader.Term]*standing)
+		}
+		l.standings[t] = st
+	}
+	return st
+}
+
+// record is what matters of the value of a guard. What is not one is empty.
+type record struct {
+	Election string `json:"election"`
+	Token    uint64 `json:"token"`
+	Session  string `json:"session"`
+}
+
+func decode(value []byte) record {
+	var r record
+	if json.Unmarshal(value, &r) != nil || r.Election == "" || r.Session == "" {
+		return record{}
+	}
+	return r
+}

@@ -1,0 +1,417 @@
+package leadertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// What a program writes through, in production and in its tests.
+type writer interface {
+	Put(ctx context.Context, key string, value []byte) (uint64, error)
+	Create(ctx context.Context, key string, value []byte) (uint64, error)
+	Update(ctx context.Context, key string, value []byte, last uint64) (uint64, error)
+	Delete(ctx context.Context, key string) error
+	Purge(ctx context.Context, key string) error
+}
+
+var (
+	_ writer       = (*leader.BucketWriter)(nil)
+	_ writer       = (*leadertest.Writer)(nil)
+	_ leader.Guard = leadertest.Guard{}
+)
+
+// office is an election whose leader alone writes orders.
+type office struct {
+	*testing.T
+	clock         *leadertest.Clock
+	store, orders *leadertest.Store
+}
+
+func newOffice(t *testing.T, opts ...leadertest.Option) office {
+	clock := leadertest.NewClock()
+	return office{t, clock, leadertest.NewStore(clock), leadertest.NewStore(clock, append([]leadertest.Option{leadertest.Unsealed()}, opts...)...)}
+}
+
+// stand starts a candidate on the links of its name.
+func (o office) stand(id string) *leadertest.Watcher {
+	o.Helper()
+	link, guard := o.store.Link(id), o.orders.Link(id).Guard()
+	c, err := leader.Campaign(o.Context(), link, "jobs", leader.Config{ID: id, Guards: []leader.Guard{guard}})
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() {
+		link.Close()
+		<-c.Done()
+	})
+	return leadertest.Watch(o, o.clock, c)
+}
+
+// lead starts a candidate, "a", that is elected.
+func (o office) lead() (*leadertest.Watcher, *leadertest.Writer) {
+	o.Helper()
+	w := o.stand("a")
+	w.Expect(leadertest.Elected())
+	return w, o.orders.Link("a").Guard().Writer(w.Term())
+}
+
+// want fails the test unless a write returned that.
+func (o office) want(revision uint64, err error, wantRevision uint64, wantErr error) {
+	o.Helper()
+	if revision != wantRevision || !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
+		o.Fatalf("%d %v, want %d %v", revision, err, wantRevision, wantErr)
+	}
+}
+
+// background does something that takes time of the clock, which stands until that
+// has begun.
+func background(do func() (uint64, error)) (answer func() (uint64, error)) {
+	var revision uint64
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		revision, err = do()
+	}()
+	synctest.Wait()
+	return func() (uint64, error) {
+		<-done
+		return revision, err
+	}
+}
+
+func TestGuard_TheWriterOfATermWritesUntilALaterOneHasRaisedTheGuard(t *testing.T) {
+	o := newOffice(t)
+	wa, a := o.lead()
+	ctx := t.Context()
+	revision, err := a.Put(ctx, "k", []byte("a"))
+	o.want(revision, err, 2, nil) // the guard was 1
+	if e := o.orders.Entry("k"); e.Revision != 2 || string(e.Value) != "a" {
+		t.Fatalf("%+v", e)
+	}
+	wb := o.stand("b")
+	o.store.Link("a").Cut()
+	o.clock.Advance(15 * time.Second)
+	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
+	wb.Expect(leadertest.Elected())
+	revision, err = a.Put(ctx, "k", []byte("late"))
+	o.want(revision, err, 0, leader.ErrFenced)
+	revision, err = o.orders.Link("b").Guard().Writer(wb.Term()).Put(ctx, "k", []byte("b"))
+	o.want(revision, err, 4, nil)
+}
+
+func TestWriter_HeedsConditionsOfItsCaller(t *testing.T) {
+	o := newOffice(t, leadertest.WithMaxValue(1024))
+	_, w := o.lead()
+	ctx := t.Context()
+	none := []byte(nil)
+	for _, step := range []struct {
+		revision uint64
+		err      error
+		do       func() (uint64, error)
+	}{
+		{2, nil, func() (uint64, error) { return w.Create(ctx, "k", none) }},
+		{0, jetstream.ErrKeyExists, func() (uint64, error) { return w.Create(ctx, "k", none) }},
+		{3, nil, func() (uint64, error) { return w.Update(ctx, "k", none, 2) }},
+		{0, jetstream.ErrKeyRevisionMismatch, func() (uint64, error) { return w.Update(ctx, "k", none, 2) }},
+		{0, nil, func() (uint64, error) { return 0, w.Delete(ctx, "k") }},
+		{5, nil, func() (uint64, error) { return w.Create(ctx, "k", none) }},
+		{0, nil, func() (uint64, error) { return 0, w.Purge(ctx, "k") }},
+		{7, nil, func() (uint64, error) { return w.Update(ctx, "k", none, 6) }},
+		{8, nil, func() (uint64, error) { return w.Update(ctx, "new", none, 0) }},
+		{0, leader.ErrValueTooLarge, func() (uint64, error) { return w.Put(ctx, "k", make([]byte, 1025)) }},
+		{0, jetstream.ErrInvalidKey, func() (uint64, error) { return w.Put(ctx, ".k", none) }},
+		{0, leader.ErrInvalidConfig, func() (uint64, error) { return w.Put(ctx, leader.DefaultGuardKey, none) }},
+	} {
+		revision, err := step.do()
+		o.want(revision, err, step.revision, step.err)
+	}
+	if e := o.orders.Entry("k"); e.Revision != 7 || e.Marker {
+		t.Fatalf("%+v", e)
+	}
+}
+
+func TestWriter_OfASealedBucketDoesNotPurge(t *testing.T) {
+	o := newOffice(t)
+	o.orders.Configure(leader.Settings{Sealed: true})
+	_, w := o.lead()
+	if err := w.Purge(t.Context(), "k"); !errors.Is(err, leadertest.ErrSealed) {
+		t.Fatal(err)
+	}
+}
+
+func TestWriter_OfATermWithoutTheGuardIsRefused(t *testing.T) {
+	o := newOffice(t)
+	w, _ := o.lead()
+	_, err := o.orders.Link("b").Guard().Writer(w.Term()).Put(t.Context(), "k", nil)
+	o.want(0, err, 0, leader.ErrInvalidConfig)
+}
+
+// So is leader.BucketWriter: "not any more once a later write of the same term has
+// been acknowledged".
+func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		_, w := o.lead()
+		o.orders.Link("a").ApplyLate(2, 8*time.Second)
+		first := background(func() (uint64, error) { return w.Put(t.Context(), "k", []byte("first")) })
+		o.clock.Advance(5*time.Second - 1)
+		second := background(func() (uint64, error) { return w.Put(t.Context(), "k", []byte("second")) })
+		o.clock.Advance(1)
+		revision, err := first()
+		o.want(revision, err, 0, leader.ErrUnknownOutcome)
+		o.clock.Advance(3 * time.Second)
+		if e := o.orders.Entry("k"); string(e.Value) != "first" {
+			t.Fatalf("%+v", e)
+		}
+		revision, err = w.Put(t.Context(), "k", []byte("third"))
+		o.want(revision, err, 3, nil)
+		o.clock.Advance(time.Minute)
+		revision, err = second()
+		o.want(revision, err, 0, leader.ErrUnknownOutcome)
+		if e := o.orders.Entry("k"); string(e.Value) != "third" {
+			t.Fatalf("%+v", e)
+		}
+		if revision, err = w.Put(t.Context(), "k", nil); err != nil {
+			t.Fatal(revision, err)
+		}
+	})
+}
+
+func TestWriter_OutcomeIsUnknownIfTheAnswerIsLost(t *testing.T) {
+	lose := map[string]func(link *leadertest.Link){
+		"the reply":      func(link *leadertest.Link) { link.LoseReplies(1) },
+		"the request":    func(link *leadertest.Link) { link.LoseWrites(1) },
+		"the connection": func(link *leadertest.Link) { link.Delay(time.Second) },
+		"the client":     func(link *leadertest.Link) { link.Delay(time.Second) },
+	}
+	for what, how := range lose {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				_, w := o.lead()
+				link := o.orders.Link("a")
+				how(link)
+				put := background(func() (uint64, error) { return w.Put(t.Context(), "k", nil) })
+				o.clock.Advance(time.Second)
+				switch what {
+				case "the connection":
+					link.Cut()
+				case "the client":
+					link.Close()
+				default:
+					o.clock.Advance(4 * time.Second)
+				}
+				revision, err := put()
+				o.want(revision, err, 0, leader.ErrUnknownOutcome)
+				if stored := o.orders.Entry("k").Revision != 0; stored != (what != "the request") {
+					t.Fatalf("stored: %v", stored)
+				}
+			})
+		})
+	}
+}
+
+func TestWriter_TriesAgainWhatCannotBeWrittenNow(t *testing.T) {
+	odd := errors.New("odd")
+	for what, hinder := range map[string]func(o office) (mend func()){
+		"cut": func(o office) func() {
+			link := o.orders.Link("a")
+			link.Cut()
+			return link.Restore
+		},
+		"failing": func(o office) func() {
+			link := o.orders.Link("a")
+			link.FailWrites(-1, leader.ErrUnreachable)
+			return link.Heal
+		},
+		"refusing": func(o office) func() {
+			link := o.orders.Link("a")
+			link.Refuse(-1, false)
+			return link.Heal
+		},
+		"gone": func(o office) func() {
+			before := o.orders.Snapshot()
+			o.orders.Drop()
+			return func() { o.orders.Recreate(); o.orders.Rollback(before) }
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				_, w := o.lead()
+				mend := hinder(o)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				given := background(func() (uint64, error) { return w.Put(ctx, "k", nil) })
+				limited := background(func() (uint64, error) { return w.Put(t.Context(), "k", nil) })
+				o.clock.Advance(time.Second)
+				cancel(odd)
+				revision, err := given()
+				o.want(revision, err, 0, odd)
+				o.clock.Advance(4 * time.Second)
+				revision, err = limited()
+				o.want(revision, err, 0, context.DeadlineExceeded)
+				put := background(func() (uint64, error) { return w.Put(t.Context(), "k", nil) })
+				o.clock.Advance(time.Second)
+				mend()
+				o.clock.Advance(10 * time.Millisecond)
+				revision, err = put()
+				o.want(revision, err, 2, nil)
+			})
+		})
+	}
+}
+
+func TestWriter_WaitsUntilTheLeaderHasRaisedADeletedGuardAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		watch, w := o.lead()
+		o.orders.Delete(leader.DefaultGuardKey)
+		put := background(func() (uint64, error) {
+			for { // 5 s each
+				revision, err := w.Put(t.Context(), "k", nil)
+				if !errors.Is(err, leader.ErrGuardDeleted) {
+					return revision, err
+				}
+			}
+		})
+		o.clock.Advance(15*time.Second + 10*time.Millisecond) // the leader looks once in a lease
+		revision, err := put()
+		o.want(revision, err, 4, nil)
+		watch.Expect(leadertest.Faulted(leader.ErrGuardDeleted))
+		watch.ExpectExactly()
+	})
+}
+
+func TestWriter_OfATermThatIsOverIsFencedByADeletedGuard(t *testing.T) {
+	o := newOffice(t)
+	watch, w := o.lead()
+	o.store.Link("a").Close()
+	watch.Expect(leadertest.Deposed())
+	revision, err := w.Put(t.Context(), "k", nil)
+	o.want(revision, err, 2, nil) // nobody has come after it
+	o.orders.Delete(leader.DefaultGuardKey)
+	revision, err = w.Put(t.Context(), "k", nil)
+	o.want(revision, err, 0, leader.ErrFenced)
+}
+
+func TestWriter_TellsThatAnotherElectionHasTakenTheGuard(t *testing.T) {
+	o := newOffice(t)
+	_, w := o.lead()
+	o.orders.Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
+	revision, err := w.Put(t.Context(), "k", nil)
+	o.want(revision, err, 0, leader.ErrGuardTaken)
+}
+
+func TestWriter_ReturnsOtherErrorsAsTheyAre(t *testing.T) {
+	o := newOffice(t)
+	_, w := o.lead()
+	link := o.orders.Link("a")
+	link.FailWrites(1, leader.ErrPermission)
+	revision, err := w.Put(t.Context(), "k", nil)
+	o.want(revision, err, 0, leader.ErrPermission)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	revision, err = w.Put(ctx, "k", nil)
+	o.want(revision, err, 0, context.Canceled)
+	link.Close()
+	revision, err = w.Put(t.Context(), "k", nil)
+	o.want(revision, err, 0, leader.ErrConnectionClosed)
+}
+
+func TestWriter_IsForManyGoroutinesAtOnce(t *testing.T) {
+	o := newOffice(t)
+	_, w := o.lead()
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			if _, err := w.Put(t.Context(), fmt.Sprint(i), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if e := o.orders.Entry("63"); e.Revision == 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestGuard_OfABucketThatForgetsIsUnfit(t *testing.T) {
+	o := newOffice(t, leadertest.WithTTL(time.Minute))
+	w := o.stand("a")
+	w.ExpectExactly(leadertest.Faulted(leader.ErrUnfit))
+	o.orders.Configure(leader.Settings{})
+	o.clock.Advance(time.Minute)
+	w.Expect(leadertest.Elected())
+}
+
+func TestGuard_WorksInTheTimeOfABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, orders := leadertest.NewStore(nil), leadertest.NewStore(nil, leadertest.WithLatency(time.Second))
+		guard := orders.Link("a").Guard()
+		c, err := leader.Campaign(t.Context(), store.Link("a"), "jobs", leader.Config{ID: "a", Guards: []leader.Guard{guard}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := leadertest.Watch(t, nil, c)
+		w.Expect(leadertest.Elected())
+		begin := time.Now()
+		if _, err := guard.Writer(w.Term()).Put(t.Context(), "k", nil); err != nil || time.Since(begin) != 2*time.Second {
+			t.Fatal(err, time.Since(begin))
+		}
+		orders.Link("a").Refuse(1, true)
+		if _, err := guard.Writer(w.Term()).Put(t.Context(), "k", nil); err != nil || time.Since(begin) != 6*time.Second+10*time.Millisecond {
+			t.Fatal(err, time.Since(begin))
+		}
+		store.Link("a").Close()
+		<-c.Done()
+		time.Sleep(5 * time.Second) // the limits of the writes
+	})
+}
+
+func TestGuard_SameTestTellsTheSameStory(t *testing.T) {
+	tell := func() (lines []string) {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t, leadertest.WithLatency(3*time.Millisecond))
+			wa := o.stand("a")
+			wb := o.stand("b")
+			o.clock.Advance(time.Second)
+			a := o.orders.Link("a").Guard().Writer(wa.Term())
+			o.orders.Link("a").Refuse(3, false)
+			var answers []func() (uint64, error)
+			for i := range 5 {
+				answers = append(answers, background(func() (uint64, error) { return a.Put(t.Context(), "k", []byte{byte(i)}) }))
+				o.clock.Advance(time.Millisecond)
+			}
+			o.store.Link("a").Cut()
+			o.clock.Advance(30 * time.Second)
+			answers = append(answers, background(func() (uint64, error) { return a.Put(t.Context(), "k", nil) }))
+			o.clock.Advance(time.Second)
+			for _, answer := range answers {
+				lines = append(lines, fmt.Sprint(answer()))
+			}
+			for _, w := range []*leadertest.Watcher{wa, wb} {
+				lines = append(lines, fmt.Sprint(w.Events()))
+			}
+			lines = append(lines, fmt.Sprintf("%+v", o.orders.Requests()))
+		})
+		return lines
+	}
+	first := tell()
+	for range 20 {
+		if then := tell(); !slices.Equal(first, then) {
+			t.Fatalf("first\n%q\nthen\n%q", first, then)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package leadertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream" //nolint:depguard // the errors are those of a leader.BucketWriter
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Writer writes to a guarded bucket as the leader of one term, and returns what a
+// [leader.BucketWriter] does: [leader.ErrFenced] if a later term has raised the
+// guard, or the term is over and its guard gone; [leader.ErrUnknownOutcome] if the
+// write was sent and the answer lost; jetstream.ErrKeyExists and
+// ErrKeyRevisionMismatch for a condition of the caller's own;
+// [leader.ErrGuardTaken]. What cannot be written now, because the link is cut, the
+// guard deleted or a write refused for no reason ([Link.Refuse]), is tried again
+// until ctx ends; without a deadline, for 5 seconds of the store's time.
+//
+// A leader finds out that its guard was deleted when it looks after it, once in a
+// lease. (A leader.BucketWriter tells it at once.)
+//
+// So that one interface fits both, its methods are those of a BucketWriter, but for
+// the batches. It may be used by many goroutines at once, and after the term.
+//
+// Each try is one of the link's writes, to its scripts and [Link.Requests].
+//
+// A write returns when it is answered. Over a store that takes no time that needs
+// no [Clock.Advance]; where it takes some, call it on a goroutine of its own.
+type Writer struct {
+	guard    Guard
+	term     *leader.Term
+	standing *standing
+}
+
+// Put writes a key and returns its new revision.
+func (w *Writer) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return w.write(ctx, &writing{key: key, value: value})
+}
+
+// Create writes a key that does not exist, or is deleted, and returns its
+// revision.
+func (w *Writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return w.write(ctx, &writing{key: key, value: value, allow: func(last leader.Entry) error {
+		if last.Revision != 0 && !last.Marker {
+			return jetstream.ErrKeyExists
+		}
+		return nil
+	}})
+}
+
+// Update writes a key whose last revision is last, and returns the new one.
+func (w *Writer) Update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
+	return w.write(ctx, &writing{key: key, value: value, allow: func(found leader.Entry) error {
+		if found.Revision != last {
+			return jetstream.ErrKeyRevisionMismatch
+		}
+		return nil
+	}})
+}
+
+// Delete marks a key as deleted.
+func (w *Writer) Delete(ctx context.Context, key string) error {
+	_, err := w.write(ctx, &writing{key: key, marker: true})
+	return err
+}
+
+// Purge marks a key as deleted, too. A sealed bucket returns [ErrSealed].
+func (w *Writer) Purge(ctx context.Context, key string) error {
+	_, err := w.write(ctx, &writing{key: key, marker: true, allow: func(leader.Entry) error {
+		if w.guard.link.store.settings.Sealed {
+			return ErrSealed
+		}
+		return nil
+	}})
+	return err
+}
+
+// writing is one write on its way. All that it does happens in events of the
+// store's time: the goroutine that wants it only waits for the end.
+type writing struct {
+	*Writer
+	ctx    context.Context
+	key    string
+	value  []byte
+	marker bool
+	allow  func(last leader.Entry) error // the caller's own condition; nil: none
+
+	later    error // why the last try came to nothing
+	revision uint64
+	err      error
+	ended    chan struct{}
+}
+
+const (
+	writeWait  = 5 * time.Second // as a leader.BucketWriter waits
+	writePause = 10 * time.Millisecond
+)
+
+// validKey is that of package jetstream.
+var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
+
+func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
+	_, known := w.term.Fence(w.guard)
+	switch {
+	case !known:
+		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
+	case p.key == leader.DefaultGuardKey:
+		return 0, fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, p.key)
+	case !validKey.MatchString(p.key):
+		return 0, fmt.Errorf("leadertest: key %q: %w", p.key, jetstream.ErrInvalidKey)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if _, limited := ctx.Deadline(); !limited {
+		w.guard.link.store.time.after(writeWait, func() { cancel(context.DeadlineExceeded) })
+	}
+	p.Writer, p.ctx, p.value, p.ended = w, ctx, bytes.Clone(p.value), make(chan struct{})
+	p.try()
+	<-p.ended
+	return p.revision, p.err
+}
+
+// try sends the write.
+func (p *writing) try() {
+	l := p.guard.link
+	s, st := l.store, p.standing
+	told, _ := p.term.Fence(p.guard)
+	s.mu.Lock()
+	if told != st.told {
+		st.told, st.revision = told, told
+	}
+	revision := st.revision
+	s.mu.Unlock()
+	l.send(&request{link: l, ctx: p.ctx, fail: p.failed, lost: p.lost}, writes, func(f fault) func() {
+		guard, last := s.keys[leader.DefaultGuardKey], s.keys[p.key]
+		switch {
+		case s.gone:
+			return func() { p.failed(unreachable(leader.ErrNoBucket)) }
+		case f.what == refuse, guard.Revision != revision:
+			return func() { p.refused(guard) }
+		case s.settings.MaxValue > 0 && len(p.value) > s.settings.MaxValue:
+			return func() { p.end(0, leader.ErrValueTooLarge) }
+		}
+		if p.allow != nil {
+			if err := p.allow(last); err != nil {
+				return func() { p.end(0, fmt.Errorf("leadertest: %s is at revision %d: %w", p.key, last.Revision, err)) }
+			}
+		}
+		e := s.put(p.key, p.value, p.marker)
+		if st.doubt && f.what == none {
+			// A later write of the term has been acknowledged: none that is in doubt
+			// may come after it.
+			st.doubt = false
+			st.revision = s.put(leader.DefaultGuardKey, guard.Value, false).Revision
+		}
+		return func() { p.end(e.Revision, nil) }
+	})
+}
+
+// refused: the guard did not stand as the write had it, or the refusal was for no
+// reason.
+func (p *writing) refused(guard leader.Entry) {
+	l, token := p.guard.link, p.term.Token()
+	l.store.mu.Lock()
+	own := l.raises[token]
+	stands := string(guard.Value) == own
+	if stands { // perhaps raised again, and the candidate does not know yet
+		p.standing.revision = guard.Revision
+	}
+	l.store.mu.Unlock()
+	switch found := decode(guard.Value); {
+	case stands:
+		p.pause(leader.ErrRefused)
+	case found.Election != "" && found.Election != decode([]byte(own)).Election:
+		p.end(0, fmt.Errorf("leadertest: nothing was written: %w", leader.ErrGuardTaken))
+	case found.Token > token, p.term.Context().Err() != nil:
+		p.end(0, leader.ErrFenced)
+	default:
+		p.pause(leader.ErrGuardDeleted)
+	}
+}
+
+// failed: nothing was written.
+func (p *writing) failed(err error) {
+	switch {
+	case p.ctx.Err() != nil:
+		p.gaveUp(err)
+	case errors.Is(err, leader.ErrUnreachable), errors.Is(err, leader.ErrRefused):
+		p.pause(err)
+	default:
+		p.end(0, err)
+	}
+}
+
+// lost: there will be no answer.
+func (p *writing) lost(err error) {
+	s := p.guard.link.store
+	s.mu.Lock()
+	p.standing.doubt = true
+	s.mu.Unlock()
+	p.end(0, fmt.Errorf("%w: %w", leader.ErrUnknownOutcome, err))
+}
+
+// pause tries again a little later, unless ctx has ended by then.
+func (p *writing) pause(why error) {
+	s := p.guard.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.later = why
+	r := &request{ctx: p.ctx, fail: p.gaveUp} // of no link: it waits whatever happens to that
+	s.await(r)
+	s.end(r, writePause, p.try)
+}
+
+// gaveUp: ctx has ended while nothing was on its way.
+func (p *writing) gaveUp(err error) {
+	if p.later != nil {
+		err = fmt.Errorf("%w; before: %w", err, p.later)
+	}
+	p.end(0, fmt.Errorf("leadertest: nothing was written: %w", err))
+}
+
+func (p *writing) end(revision uint64, err error) {
+	p.revision, p.err = revision, err
+	close(p.ended)
+}

@@ -75,8 +75,8 @@ var (
 	// answered: it may have been written, or may yet be as long as the guard of
 	// its term stands.
 	ErrUnknownOutcome error = sentinel("the outcome of the write is not known")
-	// ErrGuardTaken reports a guard that stands for another election, or that is
-	// not a guard of this package.
+	// ErrGuardTaken reports a guard that stands for another election. It is left
+	// alone until somebody deletes it. What is no guard at all is overwritten.
 	ErrGuardTaken error = sentinel("the guard is another election's")
 	// ErrGuardDeleted reports that the guard of the term was deleted or
 	// overwritten behind the leader's back. The leader raises it again.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -68,6 +69,12 @@ func (l *link) slow(rng *rand.Rand) {
 	for _, d := range []string{toServer, otherWay} {
 		l.toxic("latency", d, fmt.Sprintf(`"latency": %d, "jitter": %d`, latency, latency/2))
 	}
+}
+
+// delay holds back what goes to the server, even when the connection is closed
+// meanwhile.
+func (l *link) delay(by time.Duration) {
+	l.toxic("latency", toServer, fmt.Sprintf(`"latency": %d`, by.Milliseconds()))
 }
 
 // lose is what loss of packets looks like to those who use TCP: it stalls, and

@@ -9,6 +9,8 @@ package torture_test
 
 import (
 	"flag"
+	"os"
+	"testing"
 	"time"
 )
 
@@ -17,3 +19,15 @@ var (
 	ping     = flag.Duration("ping", time.Second, "nats.PingInterval of the candidates at default settings")
 	seed     = flag.Uint64("seed", 0, "of the plan of faults; 0 is a new one")
 )
+
+// TestMain lets all tests run at once unless -parallel says otherwise: they wait
+// most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		_ = flag.Set("test.parallel", "8")
+	}
+	os.Exit(m.Run())
+}

@@ -137,7 +137,13 @@ const patience = 2 * time.Minute
 // eventually waits until it is so.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
-	for start := time.Now(); !so(); time.Sleep(20 * time.Millisecond) {
+	start := time.Now()
+	defer func() {
+		if took := time.Since(start); took > patience/8 {
+			tb.Logf("took %v: %s", took.Round(time.Millisecond), what)
+		}
+	}()
+	for ; !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(start) > patience {
 			tb.Fatalf("not after %v: %s", patience, what)
 		}

@@ -71,11 +71,14 @@ func (p *probe) outage() time.Duration {
 //
 // It is the library that is under test, not how fast NATS elects: where writes
 // failed for longer than the defaults are made for, the case is tried again.
+//
+// The leader writes all the time, so that its guards go through all that, too.
 func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
 	d := newDriver(t, c, rand.New(rand.NewPCG(1, 1)), candidateSpec{Ping: *ping}, defaultFence, leader.BucketConfig{Name: "E"})
 	b := d.buckets[0]
+	d.keep(b, jetstream.FileStorage, ledgerSpec{})
 	holder := d.seat(c.nodes...)
 	eventually(t, "the first leads", func() bool { s, _ := d.leader(b); return s == holder })
 	d.seat()
@@ -86,12 +89,12 @@ func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
 		how  string
 		lose func()
 	}{
-		{"its server, which leads the stream, killed", func() { d.move(d.server(holder)); d.lose((*node).kill, d.server(holder)) }},
-		{"its server, which leads the stream, paused", func() { d.move(d.server(holder)); d.lose((*node).pause, d.server(holder)) }},
-		{"another server, which leads the stream, killed", func() { n := d.another(holder); d.move(n); d.lose((*node).kill, n) }},
-		{"another server, which leads the stream, paused", func() { n := d.another(holder); d.move(n); d.lose((*node).pause, n) }},
-		{"its server killed", func() { d.move(d.another(holder)); d.lose((*node).kill, d.server(holder)) }},
-		{"its server paused", func() { d.move(d.another(holder)); d.lose((*node).pause, d.server(holder)) }},
+		{"its server, which leads the stream, killed", func() { d.move("E", d.server(holder)); d.lose((*node).kill, d.server(holder)) }},
+		{"its server, which leads the stream, paused", func() { d.move("E", d.server(holder)); d.lose((*node).pause, d.server(holder)) }},
+		{"another server, which leads the stream, killed", func() { n := d.another(holder); d.move("E", n); d.lose((*node).kill, n) }},
+		{"another server, which leads the stream, paused", func() { n := d.another(holder); d.move("E", n); d.lose((*node).pause, n) }},
+		{"its server killed", func() { d.move("E", d.another(holder)); d.lose((*node).kill, d.server(holder)) }},
+		{"its server paused", func() { d.move("E", d.another(holder)); d.lose((*node).pause, d.server(holder)) }},
 		{"rolling restart", func() { d.roll() }},
 	} {
 		for try := 1; ; try++ {
@@ -121,11 +124,11 @@ func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
 	}
 	d.close()
 	d.judge()
+	d.audit()
 }
 
-// move lets that server lead the stream.
-func (d *driver) move(n *node) {
-	bucket := d.buckets[0].cfg.Name
+// move lets that server lead the stream of a bucket.
+func (d *driver) move(bucket string, n *node) {
 	eventually(d.tb, n.name+" leads the stream", func() bool {
 		if d.c.leads(bucket) == n {
 			return true

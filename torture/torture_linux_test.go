@@ -12,13 +12,8 @@ import (
 // loss for each win, and somebody leads again.
 func TestTortureKeepsThePromises(t *testing.T) {
 	t.Parallel()
-	n := *seed
-	if n == 0 {
-		n = rand.Uint64()
-	}
-	t.Logf("again with: go test ./torture -run %s -v -duration %v -seed %d", t.Name(), *duration, n)
 	const lease = 2 * time.Second
-	d := newDriver(t, startCluster(t, 3), rand.New(rand.NewPCG(n, 0)),
+	d := newDriver(t, startCluster(t, 3), seeded(t),
 		candidateSpec{Lease: lease, Ping: time.Second}, lease*8/10, sealed(lease), expiring(lease))
 	for range 4 {
 		d.seat()
@@ -27,20 +22,31 @@ func TestTortureKeepsThePromises(t *testing.T) {
 		d.table(d.judge())
 	}()
 	d.calm()
-	d.torture(*duration)
+	d.torture(*duration, func() []fault { return slices.Concat(d.faults(), d.oblivions()) })
 	d.close()
+}
+
+// seeded is where a plan comes from.
+func seeded(tb testing.TB) *rand.Rand {
+	tb.Helper()
+	n := *seed
+	if n == 0 {
+		n = rand.Uint64()
+	}
+	tb.Logf("again with: go test ./torture -run '^%s$' -v -duration %v -seed %d", tb.Name(), *duration, n)
+	return rand.New(rand.NewPCG(n, 0))
 }
 
 // torture goes through all faults in a random order, again and again. The plan
 // follows from the seed alone.
-func (d *driver) torture(duration time.Duration) {
+func (d *driver) torture(duration time.Duration, all func() []fault) {
 	d.tb.Helper()
 	plan := d.rng
 	var bag []fault
 	for end := time.Now().Add(duration); time.Now().Before(end); {
 		d.rng = rand.New(rand.NewPCG(plan.Uint64(), 0)) // what a fault draws does not change the plan
 		if len(bag) == 0 {
-			bag = slices.Concat(d.faults(), d.oblivions())
+			bag = all()
 			plan.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
 			var kinds []string
 			for _, f := range bag {

@@ -1,0 +1,163 @@
+package torture_test
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The register and the list as sequential objects, for Porcupine. Both are known
+// by the revision of their last value, which is unique: so a register is its last
+// revision, and a list, to which everything is appended, too. Each operation can
+// take effect at one instant between its call and its return:
+//
+//	write(over, rev)       over was the last, now it is rev (or the last of a batch)
+//	update(at, over, rev)  the same, and it was to replace at
+//	mismatch(at)           at was not the last
+//	read(rev)              rev was the last
+//
+// What a write came over is taken from the ledger. So the order of the ledger has
+// to be that of the instants, which is stricter than to ask whether there is any
+// order, and quick to decide.
+type chainOp struct {
+	kind          string
+	at, over, rev uint64
+}
+
+func chainModel(initial uint64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return initial },
+		Step: func(state, input, _ any) (bool, any) {
+			last, _ := state.(uint64)
+			op, _ := input.(chainOp)
+			switch op.kind {
+			case update:
+				return op.at == op.over && op.over == last, op.rev
+			case mismatch:
+				return op.at != last, last
+			case leased, confirmed:
+				return op.rev == last, last
+			default:
+				return op.over == last, op.rev
+			}
+		},
+		DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+		DescribeState:     func(state any) string { return fmt.Sprint(state) },
+	}
+}
+
+// chain is what was done to the register, or to the list.
+func chain(b books, f findings, what string) (initial uint64, ops []porcupine.Operation) {
+	for _, m := range b.ledger {
+		if m.what == what && m.By == "" { // it was there before anybody led
+			initial = m.seq
+		}
+	}
+	clients := make(map[*life]int)
+	for i, l := range b.lives {
+		clients[l] = i
+	}
+	h := history{voids: b.voids}
+	for _, d := range f.deeds {
+		op := chainOp{kind: d.Kind, at: d.At, rev: d.Rev}
+		end := d.End
+		switch {
+		case d.What != what, d.Out == refused, d.Kind == leased && h.touches(d.Call, d.End):
+			continue
+		case d.Out == mismatch:
+			op.kind = mismatch
+		case len(d.found) != 0:
+			op.over, op.rev = d.found[0].over, d.found[len(d.found)-1].seq
+			if d.Out == unknown {
+				end = forever
+			}
+		}
+		ops = append(ops, porcupine.Operation{ClientId: clients[d.life], Input: op, Call: d.Call, Return: end})
+	}
+	return initial, closeOpen(ops)
+}
+
+// touches reports whether a void is partly in that time.
+func (h history) touches(from, to int64) bool {
+	return slices.ContainsFunc(h.voids, func(v void) bool { return v.from <= to && from <= v.to })
+}
+
+// closeOpen lets what nobody answered end with the first return of something that
+// came after it, and so knows of it. An operation without an end would be in
+// everybody's way.
+func closeOpen(ops []porcupine.Operation) []porcupine.Operation {
+	rev := func(o porcupine.Operation) uint64 {
+		op, _ := o.Input.(chainOp)
+		return op.rev
+	}
+	byRev := make([]*porcupine.Operation, len(ops))
+	for i := range ops {
+		byRev[i] = &ops[i]
+	}
+	slices.SortStableFunc(byRev, func(a, b *porcupine.Operation) int { return cmp.Compare(rev(*b), rev(*a)) })
+	end := int64(forever)
+	for _, o := range byRev {
+		if o.Return == forever && end > o.Call {
+			o.Return = end
+		}
+		if rev(*o) != 0 {
+			end = min(end, o.Return)
+		}
+	}
+	return ops
+}
+
+// chainStretch is a part of a history, between two instants at which nobody was in
+// the midst of anything.
+type chainStretch struct {
+	initial uint64
+	ops     []porcupine.Operation
+}
+
+// split cuts a history, which is sorted by calls: Porcupine needs the square of its
+// length.
+func split(initial uint64, ops []porcupine.Operation) []chainStretch {
+	const enough = 1000
+	var all []chainStretch
+	s := chainStretch{initial: initial}
+	last, busy := initial, int64(0) // the greatest revision so far, and until when somebody is in the midst of something
+	for _, o := range ops {
+		if len(s.ops) >= enough && o.Call > busy {
+			all = append(all, s)
+			s = chainStretch{initial: last}
+		}
+		op, _ := o.Input.(chainOp)
+		last, busy = max(last, op.rev), max(busy, o.Return)
+		s.ops = append(s.ops, o)
+	}
+	return append(all, s)
+}
+
+// linear reports whether there is an order of all that was done to the register,
+// or to the list, that these allow.
+func linear(tb testing.TB, b books, f findings, what, dir string) bool {
+	tb.Helper()
+	start := time.Now()
+	linear := true
+	initial, ops := chain(b, f, what)
+	stretches := split(initial, ops)
+	longest := 0
+	for i, s := range stretches {
+		longest = max(longest, len(s.ops))
+		result, info := porcupine.CheckOperationsVerbose(chainModel(s.initial), s.ops, 5*time.Minute)
+		if result == porcupine.Ok {
+			continue
+		}
+		linear = false
+		path := filepath.Join(dir, fmt.Sprintf("porcupine-%s-%d.html", what, i))
+		tb.Logf("porcupine: stretch %d of the %s: %s, see %s (%v)", i, what, result, path, porcupine.VisualizePath(chainModel(s.initial), info, path))
+	}
+	tb.Logf("porcupine: the %s: %d operations in %d stretches of at most %d in %v",
+		what, len(ops), len(stretches), longest, time.Since(start).Round(time.Millisecond))
+	return linear
+}

@@ -1,0 +1,231 @@
+package torture_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Whatever breaks, and whenever, of the candidates, the links and the servers: no
+// write of an older term is accepted after a newer one was elected or has written,
+// what is acknowledged is there, what was refused is not, and the register and the
+// list are linearizable. Who writes does not care for leases.
+func TestTortureLetsOnlyTheNewestTermWrite(t *testing.T) {
+	t.Parallel()
+	tortureWriters(t, 3, *duration, jetstream.FileStorage, jetstream.MemoryStorage)
+}
+
+// With one replica, the server that is killed has all there is; in memory it is only
+// stopped, or all would be lost.
+func TestTortureLetsOnlyTheNewestTermWriteToOneReplica(t *testing.T) {
+	t.Parallel()
+	t.Run("on file", func(t *testing.T) {
+		tortureWriters(t, 1, *duration/4, jetstream.FileStorage, jetstream.FileStorage)
+	})
+	t.Run("in memory", func(t *testing.T) {
+		tortureWriters(t, 1, *duration/4, jetstream.MemoryStorage, jetstream.MemoryStorage)
+	})
+}
+
+// tortureWriters lets the leaders of two elections write, each to a ledger.
+func tortureWriters(t *testing.T, servers int, duration time.Duration, storages ...jetstream.StorageType) {
+	t.Helper()
+	const lease = 2 * time.Second
+	d := newDriver(t, startCluster(t, servers), seeded(t),
+		candidateSpec{Lease: lease, Ping: time.Second}, lease*8/10, sealed(lease), expiring(lease))
+	for i, b := range d.buckets {
+		d.keep(b, storages[i], ledgerSpec{})
+	}
+	for range 3 {
+		d.seat()
+	}
+	defer func() { // also when the test ends early
+		d.table(d.judge())
+		d.audit()
+	}()
+	d.calm()
+	d.torture(duration, func() []fault { return d.writersFaults(storages) })
+	d.close()
+}
+
+// writersFaults are those that a ledger outlives where it is kept, and two more.
+func (d *driver) writersFaults(storages []jetstream.StorageType) []fault {
+	memory, alone := slices.Contains(storages, jetstream.MemoryStorage), len(d.c.nodes) == 1
+	all := slices.Concat(d.faults(), d.oblivions(), []fault{
+		{"guard deleted", "key", d.spec.Lease / 4, d.spec.Lease, (*driver).deleteGuard},
+		{"stream's leader moved", "server", 0, time.Second, (*driver).moveLeader},
+	})
+	return slices.DeleteFunc(all, func(f fault) bool {
+		switch f.kind {
+		case "all stores rolled back":
+			return true
+		case "any server killed", "stream's leader killed", "rolling restart":
+			return memory && alone
+		case "two servers killed":
+			return memory || alone
+		case "two servers paused", "one server's store rolled back", "stream's leader moved",
+			"stream's leader cut off from other servers", "stream's leader one-way to other servers",
+			"all links between servers slow", "all links between servers lossy":
+			return alone
+		default:
+			return false
+		}
+	})
+}
+
+// audit reads the ledgers and fails the test for what should not be there.
+func (d *driver) audit() {
+	d.tb.Helper()
+	for _, b := range d.buckets {
+		told := d.books(b)
+		f := audit(told)
+		f.report(d.tb, b.ledger.Bucket)
+		for _, what := range []string{register, list} {
+			if !linear(d.tb, told, f, what, d.c.dir) {
+				d.tb.Errorf("%s: the history of the %s is not known to be linearizable", b.ledger.Bucket, what)
+			}
+		}
+	}
+}
+
+// books takes what the processes have told so far, and then what is stored.
+func (d *driver) books(b *bucket) books {
+	d.tb.Helper()
+	for _, l := range b.lives {
+		l.follow(d.tb)
+		l.diary.follow(d.tb)
+	}
+	return books{lives: b.lives, voids: b.voids, guarded: !b.ledger.Bare, ledger: d.c.readLedger(*b.ledger)}
+}
+
+// A leader is stopped between the check of its term and its write, and goes on when
+// another has led and written. With a writer nothing comes of it. With an ordinary
+// Put, what the other has written is lost, and everything that looks at ledgers
+// finds it: so it would be found above.
+func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
+	t.Parallel()
+	for _, k := range []struct {
+		name string
+		bare bool
+		want string
+	}{{"writer", false, refused}, {"ordinary Put", true, accepted}} {
+		t.Run(k.name, func(t *testing.T) {
+			const lease = time.Second
+			d := newDriver(t, startCluster(t, 1), rand.New(rand.NewPCG(1, 1)),
+				candidateSpec{Lease: lease, Ping: time.Second}, lease, leader.BucketConfig{Name: "E", MaxLease: lease})
+			b := d.buckets[0]
+			d.keep(b, jetstream.FileStorage, ledgerSpec{Counter: true, Bare: k.bare})
+			for range 2 {
+				d.seat()
+			}
+			d.calm()
+			first, claim := d.leader(b)
+			first.tell("wait " + b.cfg.Name)
+			diary := &first.lives[b].diary
+			eventually(t, "it has checked its term", func() bool {
+				diary.follow(t)
+				return slices.ContainsFunc(diary.attempts, func(a attempt) bool { return a.Kind == waiting })
+			})
+			first.proc.pause()
+			before := len(diary.attempts)
+			eventually(t, "another leads and writes", func() bool {
+				s, now := d.leader(b)
+				return s != nil && now.Token != claim.Token && s.lives[b].works(t, *b.ledger, now.Token, claim.At)
+			})
+			first.tell("go " + b.cfg.Name)
+			first.proc.unpause()
+			eventually(t, "its write has come to an end", func() bool { diary.follow(t); return len(diary.attempts) > before })
+			if out := diary.attempts[before].Out; out != k.want {
+				t.Errorf("its write was %s, want %s", out, k.want)
+			}
+			d.calm()
+			d.close()
+			told := d.books(b)
+			f := audit(told)
+			found := strings.Join(f.broken, "\n")
+			for _, fault := range []string{"an older term's write after a newer one's", "a later term had been elected", "a lost update"} {
+				if strings.Contains(found, fault) != k.bare {
+					t.Errorf("the audit says %q", found)
+				}
+			}
+			if is := linear(t, told, f, register, d.c.dir); is == k.bare {
+				t.Errorf("linearizable: %v", is)
+			}
+		})
+	}
+}
+
+// What was sent by a connection that has been given up, and arrives when the same
+// term has written by another since, is not accepted any more: its outcome was not
+// known, and then it was.
+func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
+	t.Parallel()
+	const lease = time.Minute // no other term begins
+	c := startCluster(t, 1)
+	d := newDriver(t, c, rand.New(rand.NewPCG(1, 1)), candidateSpec{Lease: lease, Ping: time.Second}, lease,
+		leader.BucketConfig{Name: "E", MaxLease: lease})
+	b := d.buckets[0]
+	d.keep(b, jetstream.FileStorage, ledgerSpec{})
+	s := d.seat(c.nodes[0], c.nodes[0])
+	d.calm()
+	_, claim := d.leader(b)
+	const held = 10 * time.Second
+	from := monotonic()
+	s.links[0].delay(held)
+	diary := &s.lives[b].diary
+	eventually(t, "writes go the other way", func() bool {
+		return s.lives[b].works(t, *b.ledger, claim.Token, from)
+	})
+	if took := time.Duration(monotonic() - from); took > held {
+		t.Skipf("the client noticed only after %v", took)
+	}
+	time.Sleep(held) // by then everything has arrived
+	d.calm()
+	if _, now := d.leader(b); now.Token != claim.Token {
+		t.Errorf("token %d led, now %d does", claim.Token, now.Token)
+	}
+	d.close()
+	d.judge()
+	d.audit()
+	if !slices.ContainsFunc(diary.attempts, func(a attempt) bool { return a.Out == unknown }) {
+		t.Error("every outcome was known")
+	}
+}
+
+// A server that led the stream and was cut off is heard again before it knows that
+// another leads: for a moment both get every write, and one refuses what the other
+// stores.
+func TestWhatAnOldLeaderOfTheStreamRefusesIsNotTakenForUnwritten(t *testing.T) {
+	t.Parallel()
+	const lease = time.Minute // no other term begins
+	c := startCluster(t, 3)
+	d := newDriver(t, c, rand.New(rand.NewPCG(1, 1)), candidateSpec{Lease: lease, Ping: time.Second}, lease,
+		leader.BucketConfig{Name: "E", MaxLease: lease})
+	b := d.buckets[0]
+	d.keep(b, jetstream.FileStorage, ledgerSpec{})
+	s := d.seat()
+	defer func() {
+		d.judge()
+		d.audit()
+	}()
+	for range 4 {
+		d.calm()
+		_, claim := d.leader(b)
+		old := d.another(s)
+		d.move(b.ledger.Bucket, old)
+		undo := d.cutOff(old)
+		from := monotonic()
+		eventually(t, "another server leads the stream", func() bool {
+			return s.lives[b].works(t, *b.ledger, claim.Token, from)
+		})
+		undo()
+	}
+	d.calm()
+	d.close()
+}

@@ -3,21 +3,17 @@ package leader
 import (
 	"bytes"
 	"context"
-	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The headers of a conditioned write and of atomic publishing (nats-server,
-// stream.go, JSExpectedLastSubjSeqSubj and JSBatchId; ADR-50).
+// The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
 const (
-	guardSubjectHeader  = "Nats-Expected-Last-Subject-Sequence-Subject"
 	batchIDHeader       = "Nats-Batch-Id"
 	batchSequenceHeader = "Nats-Batch-Sequence"
 	batchCommitHeader   = "Nats-Batch-Commit"
@@ -33,7 +29,7 @@ var errApart = errors.New("to be written one by one")
 // none of them.
 type change struct {
 	messages []message
-	single   bool // must not share a batch with others
+	single   bool // has a Nats-Msg-Id of its own, and must not share a batch with others
 
 	turn chan struct{}    // closed when a change that goes by itself may go
 	done chan struct{}    // closed when the outcome is known
@@ -130,91 +126,10 @@ func (s *guardedStream) batches() bool {
 	return c != nil && c.AllowAtomicPublish
 }
 
-// write writes a change of one message under the condition that the guard's last
-// revision is that.
-func (s *guardedStream) write(ctx context.Context, c *change, revision uint64) error {
-	m := &c.messages[0]
-	h := make(nats.Header, 2+len(m.header))
-	maps.Copy(h, m.header)
-	s.demand(h, revision)
-	ack, err := s.exchange(ctx, &nats.Msg{Subject: s.to + m.subject, Header: h, Data: m.data})
-	c.ack = ack
-	return err
-}
-
 // moveGuard raises the guard to where it stands, and returns its new revision.
 func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64) (uint64, error) {
 	ack, err := s.exchange(ctx, s.guardMessage(f.value, revision))
 	return ack.Sequence, err
-}
-
-// demand conditions a message on the guard.
-func (s *guardedStream) demand(h nats.Header, revision uint64) {
-	h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(revision, 10)}
-	h[guardSubjectHeader] = []string{s.guard}
-}
-
-// writeBatch writes changes in one atomic batch under the condition that the
-// guard's last revision is that. If it is to move, its message is the last: so
-// others may carry conditions of their own, of which each message has but one.
-// Its new revision is returned, or 0.
-//
-// The server compares at the commit, in the order of the batch, and refuses a
-// condition on a subject that the batch has written before.
-func (s *guardedStream) writeBatch(ctx context.Context, changes []*change, f *fence, revision uint64, move bool) (moved uint64, err error) {
-	var batch []*nats.Msg
-	add := func(m *nats.Msg, h nats.Header) {
-		h[batchIDHeader] = []string{""}
-		h[batchSequenceHeader] = []string{strconv.Itoa(len(batch) + 1)}
-		m.Header = h
-		batch = append(batch, m)
-	}
-	for _, c := range changes {
-		for i := range c.messages {
-			m := &c.messages[i]
-			h := make(nats.Header, 4+len(m.header))
-			maps.Copy(h, m.header)
-			if m.conditioned {
-				h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(m.expected, 10)}
-				h[guardSubjectHeader] = []string{m.on}
-			} else if len(batch) == 0 && !move {
-				s.demand(h, revision)
-			}
-			add(&nats.Msg{Subject: s.to + m.subject, Data: m.data}, h)
-		}
-	}
-	if move {
-		g := s.guardMessage(f.value, revision)
-		add(g, g.Header)
-	}
-	id := []string{crand.Text()}
-	for _, m := range batch {
-		m.Header[batchIDHeader] = id
-	}
-	last := len(batch) - 1
-	batch[last].Header[batchCommitHeader] = []string{"1"}
-	if err = s.ready(); err != nil {
-		return 0, err
-	}
-	for _, m := range batch[:last] {
-		if err = s.nc.PublishMsg(m); err != nil {
-			return 0, unwritten(err) // without its commit a batch is nothing
-		}
-	}
-	ack, err := s.exchange(ctx, batch[last])
-	if err != nil {
-		return 0, err
-	}
-	seq := ack.Sequence - uint64(len(batch))
-	for _, c := range changes {
-		seq += uint64(len(c.messages))
-		c.ack = ack
-		c.ack.Sequence = seq
-	}
-	if move {
-		moved = ack.Sequence
-	}
-	return moved, nil
 }
 
 // ready reports [errNotNow] or another error if there is nothing to hand a write
@@ -253,8 +168,10 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch int(api.ErrorCode) {
-		case codeClusterNotAvailable, codeClusterNotLeader, codeBatchIncomplete, codeBatchesInflight:
+		case codeClusterNotAvailable, codeClusterNotLeader, codeBatchIncomplete, codeBatchesInflight, codeIDInProcess:
 			return ack, fmt.Errorf("%w: %w", errNotNow, err)
+		case codeBatchDuplicate:
+			return ack, fmt.Errorf("%w: %w", errStored, err)
 		case codeBatchDisabled:
 			s.known.Store(nil)
 			_, _ = s.streamInfo(ctx)

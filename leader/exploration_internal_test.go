@@ -335,6 +335,9 @@ func TestExploration(t *testing.T) {
 			}
 			begin := time.Now()
 			most := *exploreStates
+			if sc.guarded {
+				most /= 2 // each has twice as much in it
+			}
 			if sc.whole && slowdown == 1 {
 				most = math.MaxInt
 			}

@@ -107,6 +107,9 @@ func (p *party) forgetInstants() {
 	if m.op.kind == reqNone {
 		m.opAt, m.opBy, m.opLate = time.Time{}, time.Time{}, false // with the next request
 	}
+	if m.op.kind != reqRead {
+		m.again = 0 // with the next read
+	}
 	if m.raising() {
 		m.ready = time.Time{} // it was reached
 	} else if m.state != StateLeader {
@@ -413,6 +416,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 		m := &p.m
 		visit(&m.seen.revision)
 		visit(&m.gone)
+		visit(&m.again)
 		visit(&m.op.revision)
 		visit(&m.op.write.cond)
 		for n := range m.sent {

@@ -5,6 +5,63 @@ import (
 	"time"
 )
 
+// limited is what may happen only so often.
+type limited uint8
+
+const (
+	loseRequest limited = iota
+	loseReply
+	applyLate // a write arrives after its sender has given it up
+	refuse    // a write although its condition holds
+	readPast
+	giveUpEarly // the connection fails while a request is in flight
+	loseFeed    // one message of the feed
+	reorderFeed
+	endFeed
+	reconnect
+	late   // a tick although something is due or on its way
+	freeze // a process stands still for any time
+	cutOff // a process is cut off for any time
+	forge  // the feed tells of a stranger's release
+	crash
+	restart
+	remove // the operator deletes, or a record expires early
+	purge  // without a marker
+	overwrite
+	rollBack
+	resign
+	stop
+	closeConnection
+	release     // of a drain
+	guardRemove // the operator deletes the guard
+	guardOverwrite
+	guardPurge // without a marker
+	maxKinds
+)
+
+// unlimited is a limit.
+const unlimited = 255
+
+// scenario is what is explored.
+type scenario struct {
+	name     string
+	settings Settings
+	belief   [maxParties]Settings // what a candidate takes the settings for, if not for these
+	times    []durations          // of each candidate
+	minToken uint64
+	limits   map[limited]uint8
+	total    uint8
+	from     string // the actions before the exploration begins
+	skew     int8   // by how many ticks more than one the clocks may deviate over any time
+	void     bool   // the store may forget: nothing is promised but that somebody leads in the end
+	tidy     bool   // nothing keeps a candidate from releasing what it holds
+	drains   bool   // nothing goes wrong, so nobody may lead while another drains
+	whole    bool   // it is explored to the end in every run
+	guarded  bool   // there is a guard
+	raised   uint64 // the token at which the guard stands at the start
+	named    bool   // refusals always name the revision: the bucket has one replica
+}
+
 // ticks are the times of a candidate, in ticks. The margin between the renew
 // deadline and the lease is what clocks may deviate by: one tick.
 func ticks(lease, renewDeadline, pendingPeriod, drainTimeout time.Duration) durations {
@@ -40,6 +97,12 @@ var (
 
 // aLeads begins where A leads and B knows it.
 const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
+
+// troubled are those of a candidate with a guard.
+var troubled = append(promised[:len(promised):len(promised)], guardRemove, guardOverwrite)
+
+// aRaised begins where A leads, having raised the guard.
+const aRaised = "tick.1 A.arrive A.deliver A.guard-arrive A.guard-deliver A.arrive A.deliver A.guard-arrive A.guard-deliver B.arrive B.deliver"
 
 // The promises hold in these, whatever happens. Every run explores the first to the
 // end, and the others to a bound; those with one fault have an end as well.
@@ -93,7 +156,24 @@ var scenarios = []*scenario{
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
-	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, append(promised, guardRemove, guardOverwrite)...), total: 1},
+	{name: "guarded core", guarded: true, settings: tight, times: equal, limits: upTo(1, crash), total: 1, whole: true},
+	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, troubled...), total: 1},
+	{name: "guarded, ordinary", guarded: true, settings: expiring, times: equal, limits: upTo(1, append(troubled, purge)...), total: 1},
+	{name: "guard ahead", guarded: true, raised: above, settings: tight, times: equal, limits: upTo(1, guardRemove), total: 1},
+	// A raises its guard while B comes to lead, or almost.
+	{
+		name: "guard overtaken", guarded: true, settings: tight, times: equal, limits: upTo(1, remove), total: 1,
+		from: "tick.1 A.arrive A.deliver A.guard-arrive A.guard-deliver A.arrive A.deliver B.arrive B.deliver A.freeze",
+	},
+	// A raises its guard again that was deleted.
+	{
+		name: "guard deleted", guarded: true, settings: tight, times: equal, limits: upTo(1, guardRemove, cutOff, freeze, loseReply), total: 2,
+		from: aRaised + " guard-remove A.guard-write A.guard-arrive A.guard-deliver",
+	},
+	{
+		name: "guarded, forgetful", guarded: true, void: true, settings: tight, times: equal, limits: upTo(1, rollBack, freeze, late), total: 2,
+		from: aRaised + " tick A.wake A.arrive A.deliver",
+	},
 }
 
 // endless are worlds in which everything is promised, with faults without end: for
@@ -105,4 +185,6 @@ var endless = []*scenario{
 	{name: "pending and drain", settings: tight, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
+	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
+	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
 }

@@ -32,6 +32,8 @@ func TestNobodyCanTellThatAWorldWasRenumbered(t *testing.T) {
 			var did, twinDid []string
 			w.did = func(now time.Time, fx effects) { did = append(did, inTicks(now, fx)) }
 			twin.did = func(now time.Time, fx effects) { twinDid = append(twinDid, inTicks(now, fx)) }
+			w.didRaise = func(now time.Time, fx raiserEffects) { did = append(did, raiseInTicks(now, fx)) }
+			twin.didRaise = func(now time.Time, fx raiserEffects) { twinDid = append(twinDid, raiseInTicks(now, fx)) }
 			var trace []action
 			for range 120 {
 				all := w.actions(nil)
@@ -73,6 +75,11 @@ func inTicks(now time.Time, fx effects) string {
 	return b.String()
 }
 
+// raiseInTicks is inTicks for a raiser.
+func raiseInTicks(now time.Time, fx raiserEffects) string {
+	return fmt.Sprint(fx.op.kind, fx.cancel, fx.fault != nil, fx.wake.IsZero(), max(0, fx.wake.Sub(now)+tick-1).Truncate(tick))
+}
+
 // forgetLike drops the messages and old writes that renumbering drops from the
 // other world, so that the same may happen next; and names sessions alike.
 func (w *worldOf) forgetLike(other *worldOf) {
@@ -101,6 +108,18 @@ func (w *worldOf) forgetLike(other *worldOf) {
 	}
 	if thinned.past == ([2]sight{}) {
 		w.past = thinned.past
+	}
+	thinned.forgetRaises()
+	for n, g := range other.guard.ghosts {
+		if g.rec.Session != "" && !slices.Contains(thinned.guard.ghosts[:], g) {
+			w.guard.ghosts[n] = raiseGhost{}
+		}
+	}
+	if w.guard.ghosts[0].rec.Session == "" {
+		w.guard.ghosts[0], w.guard.ghosts[1] = w.guard.ghosts[1], raiseGhost{}
+	}
+	if thinned.guard.past == ([2]guardSight{}) {
+		w.guard.past = thinned.guard.past
 	}
 	w.renumberSessions()
 }

@@ -81,63 +81,6 @@ type ghost struct {
 	rec  record
 }
 
-// limited is what may happen only so often.
-type limited uint8
-
-const (
-	loseRequest limited = iota
-	loseReply
-	applyLate // a write arrives after its sender has given it up
-	refuse    // a write although its condition holds
-	readPast
-	giveUpEarly // the connection fails while a request is in flight
-	loseFeed    // one message of the feed
-	reorderFeed
-	endFeed
-	reconnect
-	late   // a tick although something is due or on its way
-	freeze // a process stands still for any time
-	cutOff // a process is cut off for any time
-	forge  // the feed tells of a stranger's release
-	crash
-	restart
-	remove // the operator deletes, or a record expires early
-	purge  // without a marker
-	overwrite
-	rollBack
-	resign
-	stop
-	closeConnection
-	release     // of a drain
-	guardRemove // the operator deletes the guard
-	guardOverwrite
-	guardPurge // without a marker
-	maxKinds
-)
-
-// unlimited is a limit.
-const unlimited = 255
-
-// scenario is what is explored.
-type scenario struct {
-	name     string
-	settings Settings
-	belief   [maxParties]Settings // what a candidate takes the settings for, if not for these
-	times    []durations          // of each candidate
-	minToken uint64
-	limits   map[limited]uint8
-	total    uint8
-	from     string // the actions before the exploration begins
-	skew     int8   // by how many ticks more than one the clocks may deviate over any time
-	void     bool   // the store may forget: nothing is promised but that somebody leads in the end
-	tidy     bool   // nothing keeps a candidate from releasing what it holds
-	drains   bool   // nothing goes wrong, so nobody may lead while another drains
-	whole    bool   // it is explored to the end in every run
-	guarded  bool   // there is a guard
-	raised   uint64 // the token at which the guard stands at the start
-	named    bool   // refusals always name the revision: the bucket has one replica
-}
-
 // action is one thing that may happen.
 type action struct {
 	do    verb
@@ -284,8 +227,8 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	return w
 }
 
-// boot starts a process. Its first two questions, for the settings and for a feed,
-// are answered at once: a reconnection asks them again.
+// boot starts a process. Its first questions, for the settings and for a feed and
+// of its guard, are answered at once: a reconnection asks them again.
 func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
@@ -300,7 +243,7 @@ func (w *worldOf) boot(i int) {
 	w.post(i)
 	w.step(i, input{kind: inTick})
 	w.guideAlone(i, raiserInput{kind: raiserTick})
-	if w.guarded {
+	for w.posts[i].way == going {
 		w.guardArrive(i, false)
 		w.guardDeliver(i)
 	}

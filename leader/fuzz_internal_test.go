@@ -38,6 +38,7 @@ func FuzzWorld(f *testing.F) {
 // any time. It must not panic, and keeps its promises to the application.
 func FuzzMachine(f *testing.F) {
 	f.Add([]byte{0, 0, 9, 0, 0, 10, 0, 0, 6, 1, 3, 7, 1, 1})
+	f.Add([]byte{128, 0, 0, 9, 0, 0, 10, 0, 0, 11, 1, 0, 0, 6, 1, 3, 7, 1, 1, 11, 1, 0, 0})
 	f.Add([]byte{3, 5, 9, 1, 2, 10, 7, 7, 6, 0, 0, 7, 2, 2, 1, 4, 9, 12, 0, 0, 11, 1, 1})
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		next := func() int {
@@ -48,8 +49,9 @@ func FuzzMachine(f *testing.F) {
 			bytes = bytes[1:]
 			return int(b)
 		}
-		settings := []Settings{tight, roomy, expiring, {}}[next()%4]
-		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3))}, state: StateCandidate, look: true}
+		first := next()
+		settings := []Settings{tight, roomy, expiring, {}}[first%4]
+		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128}, state: StateCandidate, look: true}
 		told := promises{void: true}
 		now := epoch
 		for range 1000 {
@@ -96,7 +98,15 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 		in.err = ErrUnreachable
 	case inDrained:
 		in.term = m.term
-	case inTick, inHeard, inReconnected, inClosed, inGuards, inResign, inStop, inAbandon, inProclaim:
+	case inGuards:
+		if !m.guarded {
+			return input{kind: inTick}
+		}
+		in.guards = guardsReport{fit: next()%4 != 0, over: uint64(next() % 12)}
+		if next()%2 == 0 {
+			in.guards.stand = m.token
+		}
+	case inTick, inHeard, inReconnected, inClosed, inResign, inStop, inAbandon, inProclaim:
 	}
 	return in
 }

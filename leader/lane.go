@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,7 +105,8 @@ func (l *lane) fly(ctx context.Context, c *change) error {
 		// Others wait for this one to come to an end, however much time it has.
 		try, cancel := within(ctx, defaultLimit)
 		defer cancel()
-		return l.s.write(try, c, revision)
+		_, err := (&parcel{s: l.s, f: l.f, changes: []*change{c}, revision: revision}).send(try)
+		return err
 	}, func() error {
 		// Perhaps the stream has more replicas than it had.
 		try, cancel := within(ctx, defaultLimit)
@@ -204,7 +206,7 @@ func (l *lane) deliver(group []*change) {
 		}
 		ctx, cancel := limit(context.Background())
 		defer cancel()
-		err := l.send(ctx, live, revision)
+		err := l.post(ctx, live, revision)
 		l.unboard(live, err)
 		return err
 	}, func() error {
@@ -256,37 +258,34 @@ func (l *lane) unboard(live []*change, err error) {
 	}
 }
 
-// send writes the changes with one request, or moves the guard first where that
-// cannot go with them.
-func (l *lane) send(ctx context.Context, live []*change, revision uint64) error {
+// post writes the changes with one request, and moves the guard with it, or before
+// it, if that is due.
+func (l *lane) post(ctx context.Context, live []*change, revision uint64) error {
 	l.mu.Lock()
 	move := l.overdue()
 	l.mu.Unlock()
 	one := len(live) == 1 && len(live[0].messages) == 1
 	conditioned := slices.ContainsFunc(live, (*change).conditioned)
-	switch {
-	case one && !conditioned:
-		if move {
-			moved, err := l.s.moveGuard(ctx, l.f, revision)
-			if errors.Is(err, ErrUnknownOutcome) {
-				return fmt.Errorf("%w: %v", errNotNow, err) //nolint:errorlint // of the change it is known
-			}
-			if err != nil {
-				return err
-			}
-			l.moved(moved)
-			revision = moved
-		}
-		return l.s.write(ctx, live[0], revision)
-	case !l.s.batches():
+	if (conditioned || !one) && !l.s.batches() {
 		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", ErrUnfit, l.s.stream)
-	default:
-		moved, err := l.s.writeBatch(ctx, live, l.f, revision, move || conditioned)
-		if err == nil && moved != 0 {
-			l.moved(moved)
-		}
-		return err
 	}
+	if move && one && !conditioned {
+		moved, err := l.s.moveGuard(ctx, l.f, revision)
+		if errors.Is(err, ErrUnknownOutcome) {
+			return fmt.Errorf("%w: %v", errNotNow, err) //nolint:errorlint // of the change it is known
+		}
+		if err != nil {
+			return err
+		}
+		l.moved(moved)
+		revision, move = moved, false
+	}
+	p := &parcel{s: l.s, f: l.f, changes: live, revision: revision, move: move || conditioned, id: crand.Text()}
+	moved, err := p.settle(ctx)
+	if err == nil && moved != 0 {
+		l.moved(moved)
+	}
+	return err
 }
 
 // moved takes the guard's new revision. From now on no write that is still

@@ -38,6 +38,10 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it holds the key and is but a candidate"
 	case !p.void && in.kind == inRead && in.err == nil && in.sight.rec.session == m.session && in.sight.held() && m.seen.revision == in.sight.revision && m.seen.rec.session != m.session:
 		return "it does not recognise its own record"
+	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.token:
+		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.token, m.guards.over)
+	case m.raising() && !now.Before(m.raiseBy) && !fx.done:
+		return "it goes on raising its guards"
 	case fx.done && p.open:
 		return "it ended with an open term"
 	case !fx.wake.IsZero() && !fx.wake.After(now):
@@ -80,6 +84,9 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 			p.notBefore = time.Time{}
 			if n.token < m.elected || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
+			}
+			if m.guarded && m.guards.stand != n.token {
+				return "Elected before its guards stand"
 			}
 			if !p.pending || p.open {
 				return "Elected without Pending, or in an open term"
@@ -125,6 +132,10 @@ func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 	switch {
 	case req.revision != m.seen.revision || m.seen.what == whatUnseen:
 		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.seen))
+	case m.guarded && req.write.win && !m.guards.fit:
+		return "it tries for the key, and its guards are not fit"
+	case m.raising() && req.rec.phase != phaseLeading:
+		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
 	case p.stopped && !m.draining && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " after stop"
 	case req.rec.phase == phaseReleased && p.alive:

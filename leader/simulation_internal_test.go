@@ -38,6 +38,10 @@ type node struct {
 	answer func(in input) // answers the request in flight, once
 	asked  bool           // a request is in flight
 	told   promises
+
+	post        post // of its guard
+	guardAnswer func(in raiserInput)
+	guardWakes  uint64
 }
 
 func (n *node) clock() time.Time {
@@ -58,8 +62,11 @@ func (n *node) boot() {
 	n.gone, n.asleep, n.mail, n.cut = false, 0, nil, 0
 	n.feed, n.deaf, n.answer, n.asked = 0, false, nil, false
 	n.told = promises{}
+	n.post = post{raiser: raiser{raiserParams: raiserParams{session: n.config.session, election: "e"}}}
+	n.guardAnswer = nil
 	n.w.logf("%s starts", n.config.session)
 	n.step(input{kind: inTick})
+	n.guideAlone(raiserInput{kind: raiserTick})
 }
 
 // hand gives the process mail, unless it has been started anew since.
@@ -70,6 +77,12 @@ func (n *node) hand(life int, in input) {
 		n.mail = append(n.mail, func() { n.hand(life, in) })
 	default:
 		n.step(in)
+		switch in.kind { //nolint:exhaustive // the raiser is told of these
+		case inTick:
+			n.guideAlone(raiserInput{kind: raiserTick})
+		case inReconnected:
+			n.guideAlone(raiserInput{kind: raiserReconnected})
+		}
 	}
 }
 
@@ -129,6 +142,7 @@ func (n *node) step(in input) {
 			}
 		})
 	}
+	n.agree()
 }
 
 // check holds the promises after every step of every machine.
@@ -148,6 +162,9 @@ func (n *node) check(known uint64, in input, fx effects) {
 			w.failf("token %d of %s is not greater than %d", note.token, n.name, w.last)
 		}
 		w.last = note.token
+		if w.guarded {
+			n.stood(note.token)
+		}
 		w.elections++
 	}
 	for _, o := range w.nodes {
@@ -289,6 +306,8 @@ func newWorld(seed uint64) *world {
 	r := w.rng
 	w.bucket.current = sight{what: whatNothing}
 	w.bucket.past = []sight{w.bucket.current}
+	w.guarded = seed%4 == 3
+	w.guard = modelGuard{at: guardSight{what: whatNothing}, past: []guardSight{{what: whatNothing}}, term: make(map[guardTerm]bool)}
 	s := &w.bucket.settings
 	s.LastRevision = uint64(r.Uint32N(3))
 	s.Sealed = r.Uint32N(2) == 0
@@ -331,7 +350,7 @@ func newWorld(seed uint64) *world {
 		}
 		name := string(rune('A' + i))
 		n := &node{
-			w: w, name: name, config: params{id: name, want: want, minToken: minToken},
+			w: w, name: name, config: params{id: name, want: want, minToken: minToken, guarded: w.guarded},
 			offset: time.Duration(r.IntN(1000)) * time.Hour, rate: []time.Duration{900, 950, 1000, 1050, 1100}[r.IntN(5)],
 		}
 		w.nodes = append(w.nodes, n)
@@ -349,6 +368,9 @@ func (w *world) run() {
 		}
 		if w.chance(w.faults.operator) {
 			w.after(w.between(0, second), w.operate)
+		}
+		if w.guarded && w.chance(w.faults.operator) {
+			w.after(w.between(0, second), func() { w.putGuard(guardSight{what: whatMarker + what(w.rng.Uint32N(2))}, "operator") })
 		}
 		w.after(second, tick)
 	}
@@ -378,7 +400,7 @@ func (w *world) run() {
 		return
 	}
 	for _, n := range w.nodes {
-		if n.leads() {
+		if n.leads() && n.mayWrite() {
 			return
 		}
 	}

@@ -18,10 +18,12 @@ type world struct {
 	order uint64
 	calm  bool // faults have ceased
 
-	faults faultRates
-	bucket modelBucket
-	purges bool // the operator does nothing but purge
-	nodes  []*node
+	faults  faultRates
+	bucket  modelBucket
+	guarded bool
+	guard   modelGuard
+	purges  bool // the operator does nothing but purge
+	nodes   []*node
 
 	last      uint64 // greatest token so far
 	elections int
@@ -234,7 +236,7 @@ func describeRecord(r record) string {
 var inputNames = map[inputKind]string{
 	inTick: "tick", inHeard: "heard", inReconnected: "reconnected", inFeedLost: "feed lost", inClosed: "closed",
 	inRead: "read", inWritten: "written", inSettings: "settings", inFeed: "feed", inResign: "resign", inStop: "stop",
-	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim",
+	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim", inGuards: "guards",
 }
 
 func describeInput(in input) string {
@@ -246,6 +248,19 @@ func describeInput(in input) string {
 		return text + " " + describe(in.sight)
 	case in.kind == inWritten:
 		return fmt.Sprintf("%s as %d", text, in.revision)
+	case in.kind == inGuards:
+		return text + " " + describeGuards(in.guards)
+	}
+	return text
+}
+
+func describeGuards(r guardsReport) string {
+	text := map[bool]string{true: "fit", false: "not fit"}[r.fit]
+	if r.stand != 0 {
+		text += fmt.Sprintf(", stand at %d", r.stand)
+	}
+	if r.over != 0 {
+		text += fmt.Sprintf(", over %d", r.over)
 	}
 	return text
 }

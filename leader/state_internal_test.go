@@ -29,6 +29,16 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s settings last=12 ... its settings, as for begin
 //	1.5s feed ok|lost
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
+//
+// After begin ... guarded the candidate has one guard, which has been checked, and
+// whose raiser is part of the script:
+//
+//	1.5s guard checked        the guard was checked, and is fit
+//	1.5s guard raised 12      it was raised, at revision 12
+//	1.5s guard refused [15]
+//	1.5s guard unknown
+//	1.5s guard read SIGHT     with SIGHT as in: none, 12 marker, 12 foreign, 12 own token=9, 12 B token=9
+//	1.5s guard suspect        a write of the term was refused
 func TestTheTranscriptsOfTheMachineStillHold(t *testing.T) {
 	files, err := filepath.Glob("testdata/machine/*.txt")
 	if err != nil || len(files) == 0 {
@@ -66,6 +76,7 @@ type script struct {
 	m     machine
 	last  time.Duration     // of the newest input
 	wrote map[uint64]record // own writes by counter
+	post  post              // of the guard, if there is one
 }
 
 var scriptOrigin = time.Unix(0, 0).UTC()
@@ -97,7 +108,11 @@ func runTranscript(t *testing.T, text string) string {
 				t.Fatalf("%q: not a time, or one in the past", line)
 			}
 			s.last = at
-			lines = s.step(s.parse(line, words[1:]))
+			if words[1] == "guard" {
+				lines = s.happen(input{kind: inTick}, s.parseGuard(line, words[2:]))
+			} else {
+				lines = s.happen(s.parse(line, words[1:]), raiserInput{})
+			}
 		}
 		for _, l := range lines {
 			out.WriteString("  " + l + "\n")
@@ -124,14 +139,89 @@ func (s *script) begin(words []string) []string {
 			p.minToken = s.number(value)
 		case "observe":
 			p.observe = true
+		case "guarded":
+			p.guarded = true
 		default:
 			rest = append(rest, word)
 		}
 	}
 	s.m = machine{params: p, state: StateCandidate, look: true}
+	s.post.raiserParams = raiserParams{id: p.id, session: p.session, election: "e"}
 	s.step(input{kind: inTick})
 	s.step(input{kind: inSettings, settings: s.settings(rest)})
-	return s.step(input{kind: inFeed})
+	if p.guarded {
+		s.guide(raiserInput{kind: raiserTick})
+		s.agree()
+	}
+	lines := s.happen(input{kind: inFeed}, raiserInput{})
+	if p.guarded {
+		lines = append(lines, s.guide(raiserInput{kind: raiserChecked})...)
+	}
+	return lines
+}
+
+// happen is one line of a script: something happens to the candidate, or to its
+// guard, and both agree on it.
+func (s *script) happen(in input, guard raiserInput) []string {
+	s.t.Helper()
+	lines := s.step(in)
+	if !s.m.guarded {
+		return lines
+	}
+	switch {
+	case s.m.done:
+		return lines
+	case guard.kind != raiserTick || in.kind == inTick:
+		lines = append(lines, s.guide(guard)...)
+	case in.kind == inReconnected:
+		lines = append(lines, s.guide(raiserInput{kind: raiserReconnected})...)
+	}
+	lines = append(lines, s.agree()...)
+	// Only the last deadlines count.
+	wakes := map[string]string{}
+	said := lines[:0]
+	for _, line := range lines {
+		if who, at, ok := strings.Cut(line, "wake at "); ok {
+			wakes[who] = at
+			continue
+		}
+		said = append(said, line)
+	}
+	for _, who := range []string{"", "guard: "} {
+		if at := wakes[who]; at != "" {
+			said = append(said, who+"wake at "+at)
+		}
+	}
+	return said
+}
+
+// agree makes the machine and the raiser agree, as the actor does.
+func (s *script) agree() []string {
+	var lines []string
+	if wish := s.m.wish(); wish != s.post.wish {
+		lines = s.guide(raiserInput{kind: raiserWish, wish: wish})
+	}
+	if r := s.post.report(); r != s.m.guards && !s.m.done {
+		lines = append(lines, "guard: "+describeGuards(r))
+		lines = append(lines, s.step(input{kind: inGuards, guards: r})...)
+		lines = append(lines, s.agree()...)
+	}
+	return lines
+}
+
+// guide steps the raiser.
+func (s *script) guide(in raiserInput) []string {
+	in.dice = 1 << 31
+	fx := s.post.step(scriptOrigin.Add(s.last), s.m.timing().lease, in)
+	var lines []string
+	for _, line := range raiserEffectLines(fx) {
+		lines = append(lines, "guard: "+line)
+	}
+	wake := "guard: wake at "
+	if !fx.wake.IsZero() {
+		wake += fx.wake.Sub(scriptOrigin).String()
+	}
+	return append(lines, wake)
 }
 
 func (s *script) step(in input) []string {
@@ -209,6 +299,63 @@ func (s *script) parse(line string, words []string) input {
 	}
 	s.t.Fatalf("%q is not understood", line)
 	return input{}
+}
+
+// parseGuard reads what happened to the guard.
+func (s *script) parseGuard(line string, words []string) raiserInput {
+	s.t.Helper()
+	asked := s.post.op
+	in, of := raiserInput{}, guardNone
+	switch words[0] {
+	case "suspect":
+		return raiserInput{kind: raiserSuspect}
+	case "checked":
+		in.kind, of = raiserChecked, guardCheck
+	case "raised":
+		in.kind, of, in.revision = raiserRaised, guardRaise, s.number(words[1])
+	case "refused":
+		refused := &RefusedError{Named: len(words) > 1}
+		if refused.Named {
+			refused.Actual = s.number(words[1])
+		}
+		in.kind, of, in.err = raiserRaised, guardRaise, refused
+	case "unknown":
+		in.kind, of, in.err = raiserKinds[asked.kind], asked.kind, ErrUnreachable
+	case "read":
+		in.kind, of, in.sight = raiserRead, guardRead, s.guardSight(words[1:])
+	default:
+		s.t.Fatalf("%q is not understood", line)
+	}
+	if asked.kind != of || of == guardNone {
+		s.t.Errorf("%q: nothing like that was asked", line)
+	}
+	return in
+}
+
+// guardSight reads what was found at the guard.
+func (s *script) guardSight(words []string) guardSight {
+	s.t.Helper()
+	if words[0] == "none" {
+		return guardSight{what: whatNothing}
+	}
+	found := guardSight{revision: s.number(words[0])}
+	switch words[1] {
+	case "marker":
+		found.what = whatMarker
+	case "foreign":
+		found.what = whatForeign
+	default:
+		token, isToken := strings.CutPrefix(words[2], "token=")
+		if !isToken {
+			s.t.Fatalf("%v has no token", words)
+		}
+		found.what = whatRecord
+		found.rec = guardRecord{Format: recordFormat, Election: "e", Token: s.number(token), ID: words[1], Session: words[1]}
+		if words[1] == "own" {
+			found.rec.ID, found.rec.Session = s.m.id, s.m.session
+		}
+	}
+	return found
 }
 
 // sight reads what was found at a revision.

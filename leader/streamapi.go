@@ -28,9 +28,11 @@ const (
 	codeSubjectOverlap      = 10065
 	codeWrongLastSequence   = 10071
 	codeReplicasUnsupported = 10074
+	codeIDInProcess         = 10158
 	codeWrongLastConstant   = 10164 // without the sequence
 	codeBatchDisabled       = 10174
 	codeBatchIncomplete     = 10176
+	codeBatchDuplicate      = 10201
 	codeBatchesInflight     = 10210 // too many
 )
 
@@ -114,9 +116,15 @@ func (a *streamAPI) acknowledged(reply []byte) (revision uint64) {
 
 // lastOf asks the stream's leader for the newest message of a subject.
 func (a *streamAPI) lastOf(ctx context.Context, subject string) (Entry, error) {
+	e, _, err := a.lastWithHeader(ctx, subject)
+	return e, err
+}
+
+// lastWithHeader is lastOf with the header of the message.
+func (a *streamAPI) lastWithHeader(ctx context.Context, subject string) (Entry, nats.Header, error) {
 	req, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, nil, err
 	}
 	var resp struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -130,13 +138,13 @@ func (a *streamAPI) lastOf(ctx context.Context, subject string) (Entry, error) {
 	err = a.ask(ctx, "STREAM.MSG.GET."+a.stream, req, &resp)
 	switch {
 	case err != nil:
-		return Entry{}, err
+		return Entry{}, nil, err
 	case resp.Error != nil && resp.Error.ErrorCode == codeNoMessage:
-		return Entry{}, nil
+		return Entry{}, nil, nil
 	case resp.Error != nil:
-		return Entry{}, a.refusal(resp.Error)
+		return Entry{}, nil, a.refusal(resp.Error)
 	case resp.Message == nil:
-		return Entry{}, fmt.Errorf("%w: get of %s: the reply has no message", ErrUnreachable, subject)
+		return Entry{}, nil, fmt.Errorf("%w: get of %s: the reply has no message", ErrUnreachable, subject)
 	}
 	m := resp.Message
 	var header nats.Header
@@ -144,7 +152,7 @@ func (a *streamAPI) lastOf(ctx context.Context, subject string) (Entry, error) {
 		// What does not parse is no marker; the value decides.
 		header, _ = nats.DecodeHeadersMsg(m.Header)
 	}
-	return newEntry(m.Sequence, m.Time, header, m.Data), nil
+	return newEntry(m.Sequence, m.Time, header, m.Data), header, nil
 }
 
 // streamInfo asks for the stream's settings and remembers them.

@@ -82,7 +82,7 @@ func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 			b.err = fmt.Errorf("%w: the header %s %q is not a sequence", ErrInvalidConfig, jetstream.ExpectedLastSubjSeqHeader, text)
 		}
 		to.conditioned, to.expected = true, seq
-		if on := m.Header.Get(guardSubjectHeader); on != "" {
+		if on := m.Header.Get(jetstream.ExpectedLastSubjSeqSubjHeader); on != "" {
 			to.on = on
 		}
 	}

@@ -80,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "Pending ends by time alone",
-		edits:  []string{"	if m.draining && (m.drained", "	if m.state == StatePending && !now.Before(m.ready) {\n		m.becomeLeader(m.lastAt, fx)\n	}\n	if m.draining && (m.drained"},
+		edits:  []string{"	if m.draining && (m.drained", "	if m.state == StatePending && !now.Before(m.ready) {\n		m.claim(now, m.lastAt.Add(m.times.renewDeadline))\n		m.becomeLeader(fx)\n	}\n	if m.draining && (m.drained"},
 		caught: "gap",
 	},
 	{
@@ -90,7 +90,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "elected on a lease that is over",
-		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)"},
+		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)", "	case now.Before(m.good):\n		m.becomeLeader(fx)\n", "	case m.raising():\n		m.becomeLeader(fx)\n"},
 		caught: "late",
 	},
 	{
@@ -233,5 +233,131 @@ var mutants = []mutant{
 		name:   "a foreign record is waited for as long as the own lease",
 		edits:  []string{"return m.seenAt.Add(m.unknownLease())\n	}\n	return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.times.lease)\n	}\n	return m.seenAt.Add(m.seen.rec.lease)"},
 		caught: "overwritten",
+	},
+	// Guards.
+	{
+		name:   "a guard raised on what a refusal names",
+		edits:  []string{"		r.look = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = guardSight{revision: refused.Actual, what: whatForeign}\n		}\n"},
+		caught: "guard overtaken",
+	},
+	{
+		name:   "a guard raised over a greater token",
+		edits:  []string{"case r.stands, r.taken(), r.over() >= r.wish.token:", "case r.stands, r.taken():"},
+		caught: "guard overtaken",
+	},
+	{
+		name:   "a term begins before its guards stand",
+		edits:  []string{"	case m.guarded && m.guards.stand != m.token:\n", ""},
+		caught: "guarded",
+	},
+	{
+		name:   "a term begins on a lease that ended while its guards were raised",
+		edits:  []string{"	case now.Before(m.good):\n		m.becomeLeader(fx)\n", "	case m.guarded || now.Before(m.good):\n		m.becomeLeader(fx)\n"},
+		caught: "guarded",
+	},
+	{
+		name:   "renewals while raising do not count",
+		edits:  []string{"		if m.raising() {\n			m.good = later(m.good, good)\n		}\n", ""},
+		caught: "guarded",
+	},
+	{
+		name:   "who does not lead any more raises its guard again",
+		edits:  []string{"	if m.raising() || m.state == StateLeader {\n		w.token", "	if m.token != 0 {\n		w.token"},
+		caught: "guard deleted",
+	},
+	{
+		name:   "a leader goes on below a guard that was raised further",
+		edits:  []string{"	if m.state == StateLeader && r.over >= m.token {\n", "	if m.state == StateLeader && r.over >= m.token && m.done {\n"},
+		caught: "guarded, forgetful",
+	},
+	{
+		name:   "a claim goes on below a guard that was raised further",
+		edits:  []string{"	case m.guards.over >= m.token:\n		m.unclaim()\n		m.urgent = true\n", ""},
+		caught: "guard overtaken",
+	},
+	{
+		name:   "the token at a guard is not noted",
+		edits:  []string{"	m.topToken = max(m.topToken, r.over)\n", ""},
+		caught: "guard ahead",
+	},
+	{
+		name:   "renewals while raising elect anew",
+		edits:  []string{"case m.state == StateLeader || m.draining || m.raising():", "case m.state == StateLeader || m.draining:"},
+		caught: "guarded",
+	},
+	{
+		name:   "a claim outlives the key",
+		edits:  []string{"	m.unclaim()\n	m.state = StateCandidate\n", "	m.state = StateCandidate\n"},
+		caught: "transcript guards-deleted",
+	},
+	{
+		name:   "raising is never given up",
+		edits:  []string{"	if m.raising() && !now.Before(m.raiseBy) {", "	if m.raising() && m.done {"},
+		caught: "guarded",
+	},
+	{
+		name:   "the guard of another session taken for one's own",
+		edits:  []string{"s.rec.Session == session && s.rec.Token == token", "s.rec.Token == token"},
+		caught: "guarded, forgetful",
+	},
+	{
+		name:   "the key is tried for while guards are not fit",
+		edits:  []string{"!m.observe && (!m.guarded || m.guards.fit)", "!m.observe"},
+		caught: "guarded",
+	},
+	{
+		name:   "what was raised before taken for what is wished now",
+		edits:  []string{"	case raiserRaised:\n		r.look, r.losses", "	case raiserRaised:\n		op.rec.Token = max(op.rec.Token, r.wish.token)\n		r.look, r.losses"},
+		caught: "guard deleted",
+	},
+	{
+		name:   "a guard that was raised is not looked after",
+		edits:  []string{"return guardRead, later(soonest, r.readAt.Add(lease))", "return guardNone, time.Time{}"},
+		caught: "guarded core",
+	},
+	{
+		name:   "an old reading of the guard believed",
+		edits:  []string{"if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {", "if 0 < s.revision && s.revision < r.seen.revision && r.past < 0 {"},
+		caught: "transcript guarded",
+	},
+	{
+		name:   "no look at the guard after a raise that failed",
+		edits:  []string{"		r.look = r.look || in.kind != raiserChecked\n", ""},
+		caught: "transcript guards-deleted",
+	},
+	{
+		name:   "a reconnected raiser goes on with the old check",
+		edits:  []string{"		r.fit, r.known, r.look = false, false, true\n", "		r.known, r.look = false, true\n"},
+		caught: "transcript guards-reconnect",
+	},
+	{
+		name:   "no look for the key by a leader whose guard was raised further",
+		edits:  []string{"		m.becomeFenced(now, ErrFenced, fx)\n		m.look = true\n", "		m.becomeFenced(now, ErrFenced, fx)\n"},
+		caught: "transcript guards-overtaken",
+	},
+	{
+		name:   "no look at the guard by the winner",
+		edits:  []string{"		r.look = r.look || in.wish.soon && !r.wish.soon\n", ""},
+		caught: "transcript guards-overtaken",
+	},
+	{
+		name:   "a raise refused is not looked into",
+		edits:  []string{"		r.look = refused.Named || r.losses%4 == 0\n", ""},
+		caught: "guarded",
+	},
+	{
+		name:   "a raise is waited for no longer after one that failed",
+		edits:  []string{"		r.stuck = r.stuck || in.kind == raiserRaised\n", ""},
+		caught: "transcript guards-refused",
+	},
+	{
+		name:   "a raiser suspects nothing",
+		edits:  []string{"	case raiserSuspect:\n		r.look = true\n", "	case raiserSuspect:\n"},
+		caught: "transcript guards-deleted",
+	},
+	{
+		name:   "a claim is renewed without end in one instant",
+		edits:  []string{"	case m.state == StatePending && !m.raising() && m.ready", "	case m.state == StatePending && m.ready"},
+		caught: "guarded",
 	},
 }

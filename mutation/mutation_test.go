@@ -22,15 +22,16 @@ var survey = flag.Bool("survey", false, "try every scenario and the simulation o
 type mutant struct {
 	name   string
 	edits  []string // old and new text, alternating; each old text stands once in the package
-	caught string   // the scenario that catches it, or simulation
+	caught string   // the scenario that catches it, or simulation, or transcript and which
 }
 
-// violation is how the exploration and the simulation say what was broken.
-var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with).*)`)
+// violation is how the exploration, the simulation and the transcripts say what
+// was broken.
+var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
 
-// copies are what a mutant is built from beside the package: the exploration and
-// the simulation. Without the tests that need a server it links in a second.
-var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises|slowdown)_internal_test\.go$`)
+// copies are what a mutant is built from beside the package: the exploration, the
+// simulation and the transcripts. Without the tests that need a server it links in a second.
+var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises|slowdown|state)_internal_test\.go$`)
 
 // overlay describes the mutant to the go command.
 func (m mutant) overlay(t *testing.T, leader, dir string) string {
@@ -110,8 +111,9 @@ func (m mutant) build(t *testing.T) string {
 	return binary
 }
 
-// run runs a scenario of the exploration on the mutant, or the simulation, or
-// nearly nothing of any; and returns what it says and whether it fails.
+// run runs a scenario of the exploration on the mutant, or the simulation, or a
+// transcript, or nearly nothing of any; and returns what it says and whether it
+// fails.
 func run(t *testing.T, binary, check string) (string, bool) {
 	t.Helper()
 	args := []string{"-test.v", "-test.run=TestExploration/^" + strings.ReplaceAll(check, " ", "_") + "$", "-states=200000"}
@@ -121,10 +123,18 @@ func run(t *testing.T, binary, check string) (string, bool) {
 	case "":
 		args = []string{"-test.v", "-test.run=TestExploration", "-states=1"}
 	}
+	dir := t.TempDir()
+	if name, ok := strings.CutPrefix(check, "transcript "); ok {
+		dir = "../leader"
+		if _, err := os.ReadFile(filepath.Join(dir, "testdata", "machine", name+".txt")); err != nil {
+			t.Fatal(err)
+		}
+		args = []string{"-test.v", "-test.run=TestTheTranscripts/^" + name + "$"}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	test := exec.CommandContext(ctx, binary, args...)
-	test.Dir = t.TempDir()
+	test.Dir = dir
 	out, err := test.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Fatalf("%s takes too long", check)

@@ -1,0 +1,468 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The guard in the world of the exploration, and of each candidate the shipped
+// raiser that stands before it, with the glue of sentry.go: what the machine
+// wishes is told to the raiser, how the guard stands to the machine.
+//
+// The writes of terms are no actions. Whoever leads or has led may write at any
+// time, in a process that stands still or ignores its context, as long as the
+// guard is at a revision that its term has raised. So who could write now is read
+// off the guard, in every situation.
+
+// post is a candidate's part of what concerns the guard.
+type post struct {
+	raiser
+	wake   time.Time
+	way    way
+	reply  guardReply
+	ruling bool    // the raise in flight is of a term that was elected
+	stand  footing // of the term that is open
+}
+
+// guardReply is what the guard has answered to the request in flight.
+type guardReply struct {
+	sight    guardSight
+	revision uint64
+	refused  bool
+	named    bool
+}
+
+// footing is a term's standing: what its writers condition their writes on.
+type footing struct {
+	token, revision uint64
+}
+
+// guardKey is the guard itself.
+type guardKey struct {
+	at     guardSight
+	ruled  bool          // the term that raised it was elected: it may write now
+	past   [2]guardSight // what was stored before, newest first
+	last   uint64        // revision of its stream
+	bared  bool          // it was deleted, or written over
+	ghosts [2]raiseGhost
+}
+
+// raiseGhost is a raise on its way whose sender has given it up.
+type raiseGhost struct {
+	cond  uint64
+	rec   guardRecord
+	ruled bool
+}
+
+// report is what the actor tells the machine of one guard.
+func (q *post) report() guardsReport {
+	r := guardsReport{fit: q.ready(), over: q.over()}
+	if q.stands {
+		r.stand = q.wish.token
+	}
+	return r
+}
+
+// post makes the raiser of a candidate that starts.
+func (w *worldOf) post(i int) {
+	w.posts[i] = post{raiser: raiser{raiserParams: raiserParams{session: w.parties[i].m.session, election: "e"}}}
+}
+
+// agree makes the machine and the raiser agree after either has changed.
+func (w *worldOf) agree(i int) {
+	p, q := &w.parties[i], &w.posts[i]
+	if wish := p.m.wish(); wish != q.wish {
+		w.guide(i, raiserInput{kind: raiserWish, wish: wish})
+	}
+	if r := q.report(); r != p.m.guards {
+		w.step(i, input{kind: inGuards, guards: r})
+	}
+}
+
+// guideAlone steps the raiser, and then the machine if that makes a difference.
+func (w *worldOf) guideAlone(i int, in raiserInput) {
+	if w.guarded && w.parties[i].up {
+		w.guide(i, in)
+		w.agree(i)
+	}
+}
+
+// guardMail reaches a candidate: deadlines that have passed come first.
+func (w *worldOf) guardMail(i int, in raiserInput) {
+	w.step(i, input{kind: inTick})
+	w.guideAlone(i, in)
+}
+
+// guide steps a raiser, and does what the actor would.
+func (w *worldOf) guide(i int, in raiserInput) {
+	p, q := &w.parties[i], &w.posts[i]
+	asked := q.op
+	fx := q.step(p.now, p.m.timing().lease, in)
+	if w.say != nil {
+		w.tell("%s's raiser %s%s", p.m.session, describeRaiserInput(in), describeRaiserEffects(fx))
+	}
+	if w.didRaise != nil {
+		w.didRaise(p.now, fx)
+	}
+	if q.stands && p.promises.open && q.stand.token == q.wish.token {
+		if acked := in.kind == raiserRaised && in.err == nil; acked || q.seen.revision > q.stand.revision {
+			q.stand.revision = q.seen.revision
+		}
+	}
+	switch {
+	case in.kind == raiserRaised && in.err == nil && q.seen != (guardSight{revision: in.revision, what: whatRecord, rec: asked.rec}):
+		w.fail("%s takes what it has raised for something else", p.m.session)
+	case q.stands && !q.seen.raisedBy(p.m.session, q.wish.token):
+		w.fail("%s believes that a guard stands that it has not raised", p.m.session)
+	case errors.Is(fx.fault, ErrGuardDeleted) && !w.guard.bared && in.sight.what != whatNothing: // which may be of the past
+		w.fail("%s says that the guard was deleted, and it was not", p.m.session)
+	case !fx.wake.IsZero() && !fx.wake.After(p.now):
+		w.fail("the raiser of %s wakes in the past", p.m.session)
+	case fx.wake.IsZero() && q.op.kind == guardNone && q.wish.token != 0:
+		w.fail("the raiser of %s sleeps for ever", p.m.session)
+	}
+	q.wake = fx.wake
+	if fx.op.kind == guardNone {
+		return
+	}
+	q.way, q.ruling = going, false
+	if fx.op.kind == guardRaise {
+		q.ruling = p.promises.open
+		if !p.leads() && !p.m.raising() || fx.op.rec.Token != p.m.token {
+			w.fail("%s raises the guard to %d without leading, or claiming to, with that token", p.m.session, fx.op.rec.Token)
+		}
+	}
+}
+
+// stood is told of every election: the guard stands for the term.
+func (w *worldOf) stood(i int, token uint64) {
+	p, q := &w.parties[i], &w.posts[i]
+	if !q.seen.raisedBy(p.m.session, token) {
+		w.fail("%s is elected with token %d and has not raised the guard", p.m.session, token)
+	}
+	q.stand = footing{token: token, revision: q.seen.revision}
+	q.ruling = q.ruling || q.op.rec.Token == token
+	for n := range w.guard.ghosts {
+		g := &w.guard.ghosts[n]
+		g.ruled = g.ruled || g.rec.Session == p.m.session && g.rec.Token == token
+	}
+	if w.guard.at.revision == q.stand.revision && !w.guard.at.raisedBy(p.m.session, token) {
+		w.fail("%s takes the guard of another for its own", p.m.session)
+	}
+	w.guard.ruled = w.guard.ruled || w.guard.at.raisedBy(p.m.session, token)
+	w.fenced()
+}
+
+// fenced: only the newest term may write, or nobody.
+func (w *worldOf) fenced() {
+	if g := &w.guard; g.ruled && g.at.rec.Token < w.top {
+		w.fail("the term with token %d may write, although that with %d has begun", g.at.rec.Token, w.top)
+	}
+}
+
+// guardArrive lets the guard answer the request in flight.
+func (w *worldOf) guardArrive(i int, unnamed bool) {
+	q := &w.posts[i]
+	q.way, q.reply = answered, guardReply{}
+	switch q.op.kind {
+	case guardRead:
+		q.reply.sight = w.guard.at
+	case guardRaise:
+		if revision, ok := w.raise(raiseGhost{q.op.revision, q.op.rec, q.ruling}); ok {
+			q.reply.revision = revision
+		} else {
+			q.reply = guardReply{refused: true, named: !unnamed, revision: w.guard.at.revision}
+		}
+	case guardNone, guardCheck:
+	}
+}
+
+// raise is the one thing that decides.
+func (w *worldOf) raise(g raiseGhost) (uint64, bool) {
+	at := w.guard.at
+	if at.revision != g.cond {
+		return 0, false
+	}
+	if at.what == whatRecord && (g.rec.Token < at.rec.Token || g.rec.Token == at.rec.Token && g.rec.Session != at.rec.Session) {
+		w.fail("%s raises the guard from %d to %d", g.rec.Session, at.rec.Token, g.rec.Token)
+	}
+	w.putGuard(guardSight{what: whatRecord, rec: g.rec}, g.ruled)
+	return w.guard.last, true
+}
+
+// putGuard stores a message, or takes the last one away.
+func (w *worldOf) putGuard(s guardSight, ruled bool) {
+	g := &w.guard
+	if s.what != whatNothing {
+		g.last++
+		s.revision = g.last
+	}
+	g.past[1], g.past[0] = g.past[0], g.at
+	g.at, g.ruled, g.bared = s, ruled, g.bared || s.what != whatRecord
+	w.tell("    at the guard: %s", describeGuard(s))
+	w.fenced()
+}
+
+// guardDeliver hands the answer to the raiser.
+func (w *worldOf) guardDeliver(i int) {
+	q := &w.posts[i]
+	in := raiserInput{kind: raiserKinds[q.op.kind], sight: q.reply.sight, revision: q.reply.revision}
+	if q.reply.refused {
+		refused := &RefusedError{Named: q.reply.named}
+		if refused.Named {
+			refused.Actual = q.reply.revision
+		}
+		in.revision, in.err = 0, refused
+	}
+	q.way, q.reply = nowhere, guardReply{}
+	w.guardMail(i, in)
+}
+
+var raiserKinds = map[guardOpKind]raiserInputKind{guardCheck: raiserChecked, guardRead: raiserRead, guardRaise: raiserRaised}
+
+// guardFail answers the request in flight without having heard of its outcome.
+func (w *worldOf) guardFail(i int, haunts bool) {
+	q := &w.posts[i]
+	if !q.opLate {
+		w.spend(giveUpEarly)
+	}
+	if haunts {
+		w.guardHaunt(i)
+	}
+	in := raiserInput{kind: raiserKinds[q.op.kind], err: ErrUnreachable}
+	q.way, q.reply = nowhere, guardReply{}
+	w.guardMail(i, in)
+}
+
+// guardHaunt keeps the raise in flight on its way.
+func (w *worldOf) guardHaunt(i int) {
+	q := &w.posts[i]
+	if q.op.kind != guardRaise || q.way != going {
+		return
+	}
+	for n := range w.guard.ghosts {
+		if g := &w.guard.ghosts[n]; g.rec.Session == "" {
+			*g = raiseGhost{q.op.revision, q.op.rec, q.ruling}
+			w.spend(applyLate)
+			return
+		}
+	}
+}
+
+// guardWrite: the term's write was refused, and its writer looks why.
+func (w *worldOf) guardWrite(i int) {
+	p, q := &w.parties[i], &w.posts[i]
+	at := w.guard.at
+	e := Entry{Revision: at.revision, Marker: at.what == whatMarker}
+	if at.what == whatRecord {
+		e.Value = at.rec.encode()
+	}
+	f := fence{election: "e", session: p.m.session, token: q.stand.token, revision: q.stand.revision, moved: make(chan struct{})}
+	found := f.judge(e)
+	if f.revision != q.stand.revision && (f.revision != at.revision || !at.raisedBy(p.m.session, q.stand.token)) {
+		w.fail("%s conditions its writes on what it has not raised", p.m.session)
+	}
+	q.stand.revision = f.revision
+	if found == standsNot {
+		w.guardMail(i, raiserInput{kind: raiserSuspect})
+	}
+}
+
+// guardRequestActions befall the request at the guard.
+func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) {
+	p, q := &w.parties[i], &w.posts[i]
+	switch {
+	case q.way == going && !p.cut:
+		add(doGuardArrive, i, 0)
+		if p.frozen {
+			return
+		}
+		if q.op.kind == guardRaise {
+			if holds := w.guard.at.revision == q.op.revision; !holds && !w.named {
+				add(doGuardArrive, i, 1)
+			} else if holds && w.may(refuse) {
+				add(doGuardRefuse, i, 0)
+			}
+		}
+		if q.op.kind == guardRead && w.may(readPast) {
+			for n, s := range w.guard.past {
+				if s.what != whatUnseen {
+					add(doGuardStale, i, n)
+				}
+			}
+		}
+		if w.may(loseRequest) {
+			add(doGuardLose, i, 0)
+		}
+	case q.way == answered && !p.cut && !p.frozen:
+		add(doGuardDeliver, i, 0)
+		if w.may(loseReply) {
+			add(doGuardLose, i, 0)
+		}
+	}
+	if p.frozen {
+		return
+	}
+	if q.way != nowhere && (q.opLate || w.may(giveUpEarly)) {
+		add(doGuardFail, i, 0)
+		if q.op.kind == guardRaise && q.way == going && w.may(applyLate) {
+			add(doGuardFail, i, 1)
+		}
+	}
+	if p.promises.open && !p.cut && !q.look && w.guard.at.revision != q.stand.revision {
+		add(doGuardWrite, i, 0)
+	}
+}
+
+// guardActions befall the guard.
+func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
+	g := &w.guard
+	for n := range g.ghosts {
+		if g.ghosts[n].rec.Session != "" {
+			add(doGuardGhost, 0, n)
+		}
+	}
+	if w.may(guardRemove) && (g.at.what == whatRecord || g.at.what == whatForeign) {
+		add(doGuardRemove, 0, 0)
+	}
+	if w.may(guardOverwrite) {
+		add(doGuardOverwrite, 0, 0)
+	}
+	if w.may(guardPurge) && g.at.what != whatNothing {
+		add(doGuardPurge, 0, 0)
+	}
+}
+
+// applyGuard lets something happen that concerns the guard.
+func (w *worldOf) applyGuard(a action) {
+	i := int(a.party)
+	q := &w.posts[i]
+	switch a.do { //nolint:exhaustive // apply has the others
+	case doGuardArrive:
+		w.guardArrive(i, a.arg == 1)
+	case doGuardStale:
+		w.spend(readPast)
+		q.way, q.reply = answered, guardReply{sight: w.guard.past[a.arg]}
+	case doGuardRefuse:
+		w.spend(refuse)
+		q.way, q.reply = answered, guardReply{refused: true}
+	case doGuardLose:
+		if q.way == going {
+			w.spend(loseRequest)
+		} else {
+			w.spend(loseReply)
+		}
+		q.way, q.reply = lost, guardReply{}
+	case doGuardDeliver:
+		w.guardDeliver(i)
+	case doGuardFail:
+		w.guardFail(i, a.arg == 1)
+	case doGuardWrite:
+		w.guardWrite(i)
+	case doGuardGhost:
+		g := w.guard.ghosts[a.arg]
+		w.guard.ghosts[a.arg] = raiseGhost{}
+		w.raise(g)
+	case doGuardRemove:
+		w.spend(guardRemove)
+		w.putGuard(guardSight{what: whatMarker}, false)
+	case doGuardOverwrite:
+		w.spend(guardOverwrite)
+		w.putGuard(guardSight{what: whatForeign}, false)
+	case doGuardPurge:
+		w.spend(guardPurge)
+		w.putGuard(guardSight{what: whatNothing}, false)
+	}
+}
+
+func describeGuard(s guardSight) string {
+	if s.what == whatRecord {
+		return fmt.Sprintf("%d %s token %d", s.revision, s.rec.Session, s.rec.Token)
+	}
+	return describe(sight{revision: s.revision, what: s.what})
+}
+
+var raiserInputNames = map[raiserInputKind]string{
+	raiserTick: "tick", raiserWish: "wish", raiserReconnected: "reconnected", raiserSuspect: "suspect",
+	raiserChecked: "checked", raiserRead: "read", raiserRaised: "raised",
+}
+
+func describeRaiserInput(in raiserInput) string {
+	text := raiserInputNames[in.kind]
+	switch {
+	case in.err != nil:
+		return text + ": " + in.err.Error()
+	case in.kind == raiserWish:
+		return fmt.Sprintf("%s %d soon=%v", text, in.wish.token, in.wish.soon)
+	case in.kind == raiserRead:
+		return text + " " + describeGuard(in.sight)
+	case in.kind == raiserRaised:
+		return fmt.Sprintf("%s as %d", text, in.revision)
+	}
+	return text
+}
+
+func describeRaiserEffects(fx raiserEffects) string {
+	text := ""
+	for _, line := range raiserEffectLines(fx) {
+		text += "; " + line
+	}
+	return text
+}
+
+// raiserEffectLines tells what a step of a raiser asks for.
+func raiserEffectLines(fx raiserEffects) []string {
+	var lines []string
+	if fx.fault != nil {
+		lines = append(lines, fmt.Sprintf("Faulted: %v", fx.fault))
+	}
+	if fx.cancel {
+		lines = append(lines, "give up the request")
+	}
+	switch fx.op.kind {
+	case guardCheck:
+		lines = append(lines, "check")
+	case guardRead:
+		lines = append(lines, "read")
+	case guardRaise:
+		lines = append(lines, fmt.Sprintf("raise on %d to token %d", fx.op.revision, fx.op.rec.Token))
+	case guardNone:
+	}
+	return lines
+}
+
+// explainGuard tells what an action is, in words.
+func (w *worldOf) explainGuard(a action) string {
+	q, who := &w.posts[a.party], w.parties[a.party].m.session
+	what := map[guardOpKind]string{guardCheck: "check", guardRead: "reading", guardRaise: "raising"}[q.op.kind] + " of the guard by " + who
+	switch a.do { //nolint:exhaustive // explain has the others
+	case doGuardArrive:
+		return "the " + what + " reaches it"
+	case doGuardStale:
+		return "the " + what + " is answered from the past: " + describeGuard(w.guard.past[a.arg])
+	case doGuardRefuse:
+		return "the " + what + " is refused for no reason"
+	case doGuardLose:
+		if q.way == answered {
+			return "the reply to the " + what + " is lost"
+		}
+		return "the " + what + " is lost"
+	case doGuardDeliver:
+		return "the reply to the " + what + " arrives"
+	case doGuardFail:
+		return "the " + what + " fails" + []string{"", ", but is still on its way"}[a.arg]
+	case doGuardWrite:
+		return "a write of " + who + " is refused, and it looks at the guard"
+	case doGuardGhost:
+		g := w.guard.ghosts[a.arg]
+		return fmt.Sprintf("an old raise arrives at the guard, on %d: %s token %d", g.cond, g.rec.Session, g.rec.Token)
+	case doGuardRemove:
+		return "the guard is deleted"
+	case doGuardOverwrite:
+		return "somebody else writes something foreign to the guard"
+	case doGuardPurge:
+		return "the guard is purged without a trace"
+	}
+	return a.String()
+}

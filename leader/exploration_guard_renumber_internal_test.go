@@ -1,0 +1,142 @@
+package leader
+
+import "time"
+
+// What the renumbering of the exploration does with the guard and the raisers,
+// and why nobody can tell.
+
+// forgetRaises: a raise whose condition can never hold again is gone.
+func (w *worldOf) forgetRaises() {
+	g := &w.guard
+	for n := range g.ghosts {
+		cond := g.ghosts[n].cond
+		empty := cond == 0 && (g.at.revision == 0 || w.left[guardPurge] > 0)
+		if cond != g.at.revision && !empty {
+			g.ghosts[n] = raiseGhost{}
+		}
+	}
+	if g.ghosts[0].rec.Session == "" {
+		g.ghosts[0], g.ghosts[1] = g.ghosts[1], raiseGhost{}
+	}
+	if w.left[readPast] == 0 {
+		g.past = [2]guardSight{} // only this looks at it
+	}
+}
+
+// forget drops what no raiser looks at.
+func (q *post) forget(p *party) {
+	if !p.up {
+		*q = post{}
+		return
+	}
+	if q.op.kind == guardNone {
+		q.opAt, q.opBy, q.opLate = time.Time{}, time.Time{}, false // with the next request
+	}
+	if q.look {
+		q.readAt = time.Time{} // with the read
+	}
+	if !p.promises.open {
+		q.stand = footing{} // with the next term
+	}
+	// The counts are capped where they are used; how long a raise is refused until
+	// there is a pause is out of reach.
+	q.fails, q.losses = min(q.fails, 8), q.losses%4
+}
+
+// shift lets what a raiser remembers of its clock be told from the epoch.
+func (q *post) shift(now time.Time, horizon time.Duration) {
+	by := epoch.Sub(now)
+	// These are only compared with now, and a clock shows whole ticks.
+	for _, t := range []*time.Time{&q.wake, &q.opBy, &q.retryAt} {
+		if !t.IsZero() {
+			*t = later(t.Add(by), epoch).Add(tick - 1).Truncate(tick)
+		}
+	}
+	if q.retryAt.Equal(epoch) {
+		q.retryAt = time.Time{}
+	}
+	// To these a pause or a lease may be added.
+	far := epoch.Add(-max(horizon, raisePauses+tick))
+	for _, t := range []*time.Time{&q.opAt, &q.readAt} {
+		if !t.IsZero() {
+			*t = later(t.Add(by), far)
+		}
+	}
+}
+
+// eachRaise visits every record of the guard there is.
+func (w *worldOf) eachRaise(visit func(r *guardRecord)) {
+	g := &w.guard
+	visit(&g.at.rec)
+	for n := range g.past {
+		visit(&g.past[n].rec)
+		visit(&g.ghosts[n].rec)
+	}
+	for i := range w.times {
+		q := &w.posts[i]
+		visit(&q.seen.rec)
+		visit(&q.op.rec)
+		visit(&q.reply.sight.rec)
+	}
+}
+
+// stranger is any session that is over: only whether a record of the guard is
+// one's own matters, and its token.
+const stranger = "-"
+
+func (w *worldOf) estrangeRaises() {
+	w.eachRaise(func(r *guardRecord) {
+		for i := range w.times {
+			if p := &w.parties[i]; r.Session == "" || p.up && r.Session == p.m.session {
+				return
+			}
+		}
+		r.Session = stranger
+	})
+}
+
+// eachKeptToken visits those that are compared with one another although there are
+// revisions beyond them.
+func (w *worldOf) eachKeptToken(visit func(v *uint64)) {
+	visit(&w.top)
+	if !w.guarded {
+		return
+	}
+	w.eachRaise(func(r *guardRecord) { visit(&r.Token) })
+	for i := range w.times {
+		m, q := &w.parties[i].m, &w.posts[i]
+		visit(&m.guards.stand)
+		visit(&m.guards.over)
+		visit(&q.wish.token)
+		visit(&q.stand.token)
+		if m.raising() || m.state == StateLeader {
+			visit(&m.token)
+		}
+	}
+}
+
+// renumberGuard: the guard's revisions are compared with one another, by their
+// order alone.
+func (w *worldOf) renumberGuard() {
+	var r ranks
+	each := func(visit func(v *uint64)) {
+		g := &w.guard
+		visit(&g.last)
+		visit(&g.at.revision)
+		for n := range g.past {
+			visit(&g.past[n].revision)
+			visit(&g.ghosts[n].cond)
+		}
+		for i := range w.times {
+			q := &w.posts[i]
+			visit(&q.seen.revision)
+			visit(&q.op.revision)
+			visit(&q.reply.sight.revision)
+			visit(&q.reply.revision)
+			visit(&q.stand.revision)
+		}
+	}
+	each(func(v *uint64) { r.add(*v) })
+	r.sort()
+	each(func(v *uint64) { *v = r.of(*v) })
+}

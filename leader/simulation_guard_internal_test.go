@@ -1,0 +1,166 @@
+package leader
+
+import "time"
+
+// modelGuard is the guard of a simulated world.
+type modelGuard struct {
+	at   guardSight
+	past []guardSight // what was stored, nothing included
+	last uint64
+	term map[guardTerm]bool // the terms that were elected
+}
+
+type guardTerm struct {
+	session string
+	token   uint64
+}
+
+// putGuard stores a message at the guard.
+func (w *world) putGuard(s guardSight, by string) {
+	g := &w.guard
+	g.last += 1 + uint64(w.rng.Uint32N(3)) // others use the stream, too
+	s.revision = g.last
+	g.at = s
+	g.past = append(g.past, s)
+	w.logf("        at the guard %s by %s", describeGuard(s), by)
+	w.fenced()
+}
+
+// fenced: only the newest term may write, or nobody.
+func (w *world) fenced() {
+	r := w.guard.at.rec
+	if w.guard.term[guardTerm{r.Session, r.Token}] && r.Token < w.last {
+		w.failf("the term with token %d may write, although that with %d has begun", r.Token, w.last)
+	}
+}
+
+// stood is told of every election of a candidate with a guard.
+func (n *node) stood(token uint64) {
+	if !n.post.seen.raisedBy(n.config.session, token) {
+		n.w.failf("%s is elected with token %d and has not raised the guard", n.config.session, token)
+	}
+	n.post.stand = footing{token: token, revision: n.post.seen.revision}
+	n.w.guard.term[guardTerm{n.config.session, token}] = true
+	n.w.fenced()
+}
+
+// mayWrite reports whether the guard stands for the term that is led.
+func (n *node) mayWrite() bool {
+	return !n.w.guarded || n.w.guard.at.revision == n.post.stand.revision
+}
+
+// agree makes the machine and the raiser agree after either has changed.
+func (n *node) agree() {
+	if !n.w.guarded || n.m.done {
+		return
+	}
+	if wish := n.m.wish(); wish != n.post.wish {
+		n.guide(raiserInput{kind: raiserWish, wish: wish})
+	}
+	if r := n.post.report(); r != n.m.guards {
+		n.step(input{kind: inGuards, guards: r})
+	}
+}
+
+// guideAlone steps the raiser, and then the machine if that makes a difference.
+func (n *node) guideAlone(in raiserInput) {
+	if n.w.guarded && !n.m.done {
+		n.guide(in)
+		n.agree()
+	}
+}
+
+// handGuard gives the process mail about its guard.
+func (n *node) handGuard(life int, in raiserInput) {
+	switch {
+	case n.life != life || n.gone || n.m.done:
+	case n.asleep > n.w.now:
+		n.mail = append(n.mail, func() { n.handGuard(life, in) })
+	default:
+		n.step(input{kind: inTick})
+		n.guideAlone(in)
+	}
+}
+
+// guide steps the raiser, and does what the actor does.
+func (n *node) guide(in raiserInput) {
+	w, q := n.w, &n.post
+	in.dice = w.rng.Uint32()
+	fx := q.step(n.clock(), n.m.timing().lease, in)
+	if w.trace != nil && (in.kind != raiserTick || fx.op.kind != guardNone) {
+		w.logf("%s's raiser %s%s", n.config.session, describeRaiserInput(in), describeRaiserEffects(fx))
+	}
+	if acked := in.kind == raiserRaised && in.err == nil; q.stands && n.told.open && q.stand.token == q.wish.token && (acked || q.seen.revision > q.stand.revision) {
+		q.stand.revision = q.seen.revision
+	}
+	if fx.cancel && n.guardAnswer != nil {
+		answer := n.guardAnswer
+		w.after(w.between(time.Microsecond, 50*time.Millisecond), func() { answer(raiserInput{err: ErrUnreachable}) })
+	}
+	if fx.op.kind == guardRaise && (!n.leads() && !n.m.raising() || fx.op.rec.Token != n.m.token) {
+		w.failf("%s raises the guard to %d without leading, or claiming to, with that token", n.config.session, fx.op.rec.Token)
+	}
+	if fx.op.kind != guardNone {
+		n.askGuard(fx.op)
+	}
+	n.guardWakes++
+	if !fx.wake.IsZero() {
+		life, wakes := n.life, n.guardWakes
+		w.after(n.until(fx.wake), func() {
+			if n.guardWakes == wakes {
+				n.hand(life, input{kind: inTick})
+			}
+		})
+	}
+}
+
+// askGuard carries a request to the guard through the network.
+func (n *node) askGuard(op guardOp) {
+	w, life := n.w, n.life
+	answered := false
+	answer := func(in raiserInput) {
+		if !answered {
+			answered = true
+			in.kind = raiserKinds[op.kind]
+			n.handGuard(life, in)
+		}
+	}
+	n.guardAnswer = answer
+	reply := func(in raiserInput) {
+		if !w.chance(w.faults.unanswered) {
+			w.after(w.delay(), func() { answer(in) })
+		}
+	}
+	if n.cut > w.now && w.rng.Uint32N(4) > 0 || w.chance(w.faults.lost) {
+		return // until it is given up
+	}
+	if w.chance(w.faults.lost) { // given up early, although it is on its way
+		w.after(w.delay(), func() { answer(raiserInput{err: ErrUnreachable}) })
+	}
+	w.after(w.delay(), func() {
+		g := &w.guard
+		switch op.kind {
+		case guardRead:
+			if w.chance(w.faults.stale) {
+				reply(raiserInput{sight: g.past[len(g.past)-1-w.rng.IntN(min(len(g.past), 8))]})
+				return
+			}
+			reply(raiserInput{sight: g.at})
+		case guardRaise:
+			switch {
+			case w.chance(w.faults.refused):
+				reply(raiserInput{err: &RefusedError{}})
+			case g.at.revision != op.revision:
+				reply(raiserInput{err: &RefusedError{Actual: g.at.revision, Named: w.rng.Uint32N(2) == 0}})
+			default:
+				if g.at.what == whatRecord && op.rec.Token <= g.at.rec.Token {
+					w.failf("%s raises the guard from %d to %d", op.rec.Session, g.at.rec.Token, op.rec.Token)
+				}
+				w.putGuard(guardSight{what: whatRecord, rec: op.rec}, op.rec.Session)
+				reply(raiserInput{revision: g.at.revision})
+			}
+		case guardNone, guardCheck:
+			reply(raiserInput{})
+		}
+	})
+}

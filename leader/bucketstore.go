@@ -105,7 +105,7 @@ func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
 // ADR-43); an empty value alone is none.
 func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) Entry {
 	e := Entry{Revision: revision, Value: value, Created: created}
-	op := h["KV-Operation"]
+	op := h[kvOperation]
 	deleted := len(op) > 0 && (op[0] == "DEL" || op[0] == "PURGE")
 	if deleted || lastValue(h, jetstream.MarkerReasonHeader) != "" {
 		e.Marker, e.Value = true, nil

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -81,15 +82,18 @@ func (w *BucketWriter) one(ctx context.Context, add func(*BucketBatch)) (uint64,
 }
 
 // BucketBatch is several writes that are all made, or none of them. It is not for
-// use by several goroutines.
+// use by several goroutines. It may be committed again, as after an unknown outcome.
+//
+// On one replica the server stores a batch message by message: where it runs out of
+// storage in the middle, the outcome is unknown, and a part may have been written.
 type BucketBatch struct {
-	w *BucketWriter
-	c *change
+	w        *BucketWriter
+	messages []message
 }
 
 // Batch returns an empty batch.
 func (w *BucketWriter) Batch() *BucketBatch {
-	return &BucketBatch{w: w, c: &change{}}
+	return &BucketBatch{w: w}
 }
 
 // Put adds a write of a key.
@@ -122,7 +126,7 @@ const kvOperation = "KV-Operation" // jetstream/kv.go, kvop; ADR-8
 func (b *BucketBatch) add(key string, m message) {
 	m.key, m.subject = key, b.w.b.pre+key
 	m.on = m.subject
-	b.c.messages = append(b.c.messages, m)
+	b.messages = append(b.messages, m)
 }
 
 // Commit makes the writes and returns their revisions, in the order in which they
@@ -140,10 +144,10 @@ func (b *BucketBatch) Commit(ctx context.Context) (revisions []uint64, err error
 }
 
 func (b *BucketBatch) commit(ctx context.Context) (*change, error) {
-	for _, m := range b.c.messages {
+	for _, m := range b.messages {
 		if !validKey(m.key) {
 			return nil, fmt.Errorf("leader: key %q: %w", m.key, jetstream.ErrInvalidKey)
 		}
 	}
-	return b.w.l.commit(ctx, b.w.b, b.w.b.guard, b.c)
+	return b.w.l.commit(ctx, b.w.b, &change{messages: slices.Clone(b.messages)})
 }

@@ -6,21 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-// The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
-const (
-	batchIDHeader       = "Nats-Batch-Id"
-	batchSequenceHeader = "Nats-Batch-Sequence"
-	batchCommitHeader   = "Nats-Batch-Commit"
-)
-
-// errNotNow: nothing was written, and the same may be written a moment later.
-var errNotNow = errors.New("the stream takes no writes now")
 
 // errApart: nothing was written, and the reason is one of several changes.
 var errApart = errors.New("to be written one by one")
@@ -36,7 +26,8 @@ type change struct {
 	ack  jetstream.PubAck // of its last message
 	err  error
 
-	older int // looks in a row that told of older revisions than it knows
+	older int   // looks in a row that told of older revisions than it knows
+	why   error // it was not written the last time that it was sent
 
 	// Under the lane's lock.
 	sent bool // on its way at this moment, or its outcome known
@@ -76,141 +67,57 @@ func (c *change) conditioned() bool {
 
 // commit checks a change and writes it. A lane of nil is that of a term that does
 // not know the guard.
-func (l *lane) commit(ctx context.Context, g Guard, guard string, c *change) (*change, error) {
+func (l *lane) commit(ctx context.Context, g Guard, c *change) (*change, error) {
 	if l == nil {
 		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", ErrInvalidConfig, g)
 	}
-	if err := c.check(guard); err != nil {
+	if err := c.check(l.s); err != nil {
 		return nil, err
 	}
 	return c, l.submit(ctx, c)
 }
 
 // check refuses what the server would, and what it must not be asked for.
-func (c *change) check(guard string) error {
+func (c *change) check(s *guardedStream) error {
 	if n := len(c.messages); n == 0 || n > maxBatchMessages {
 		return fmt.Errorf("%w: a batch of %d messages is not one of 1 to %d", ErrInvalidConfig, n, maxBatchMessages)
 	}
-	var written map[string]bool
-	if len(c.messages) > 1 {
-		written = make(map[string]bool, len(c.messages))
-	}
 	for i := range c.messages {
-		m := &c.messages[i]
-		switch rollup := m.header.Get(jetstream.MsgRollup) != ""; {
-		case m.subject == guard:
-			return fmt.Errorf("%w: %s is the guard", ErrInvalidConfig, guard)
+		switch m := &c.messages[i]; {
+		case m.subject == s.guard:
+			return fmt.Errorf("%w: %s is the guard", ErrInvalidConfig, s.guard)
 		case !literalSubject(m.subject):
 			return fmt.Errorf("%w: %q is not a subject without wildcards", ErrInvalidConfig, m.subject)
-		case m.conditioned && m.on == guard:
-			return fmt.Errorf("%w: a condition of your own is on %s, the guard", ErrInvalidConfig, guard)
-		case m.conditioned && written[m.on], rollup && written[m.subject]:
-			return fmt.Errorf("%w: %s is written earlier in the same batch", ErrInvalidConfig, m.subject)
+		case m.conditioned && m.on == s.guard:
+			return fmt.Errorf("%w: a condition of your own is on %s, the guard", ErrInvalidConfig, s.guard)
 		}
-		if written != nil {
-			written[m.subject] = true
+		if conf := s.known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return covers(sub, c.messages[i].subject) }) {
+			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.stream)
+		}
+	}
+	if len(c.messages) > 1 {
+		if subject := c.conflict(make(map[string]bool)); subject != "" {
+			return fmt.Errorf("%w: %s is written earlier in the same batch", ErrInvalidConfig, subject)
 		}
 	}
 	return nil
 }
 
-// replicated reports whether conditions on the guard refuse one another.
-func (s *guardedStream) replicated() bool {
-	c := s.known.Load()
-	return c == nil || c.Replicas > 1
-}
-
-// batches reports whether the stream takes atomic batches.
-func (s *guardedStream) batches() bool {
-	c := s.known.Load()
-	return c != nil && c.AllowAtomicPublish
-}
-
-// moveGuard raises the guard to where it stands, and returns its new revision.
-func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64) (uint64, error) {
-	ack, err := s.exchange(ctx, s.guardMessage(f.value, revision))
-	return ack.Sequence, err
-}
-
-// ready reports [errNotNow] or another error if there is nothing to hand a write
-// to.
-func (s *guardedStream) ready() error {
-	err := s.connected()
-	if errors.Is(err, ErrUnreachable) {
-		return fmt.Errorf("%w: %w", errNotNow, err)
-	}
-	return err
-}
-
-// exchange sends a message and sorts what may come of it: an acknowledgement, a
-// [RefusedError], errNotNow, [ErrUnknownOutcome], or another error if the server
-// refuses for good. Only after ErrUnknownOutcome may something be written.
-func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.PubAck, error) {
-	if err := s.ready(); err != nil {
-		return jetstream.PubAck{}, err
-	}
-	resp, err := s.request(ctx, m)
-	switch {
-	case err == nil:
-	case errors.Is(err, nats.ErrNoResponders):
-		return jetstream.PubAck{}, fmt.Errorf("%w: %w", errNotNow, err)
-	case errors.Is(err, ErrValueTooLarge), errors.Is(err, ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
-		return jetstream.PubAck{}, unwritten(err)
-	default:
-		return jetstream.PubAck{}, unknown(err)
-	}
-	if seq := s.acknowledged(resp.Data); seq != 0 {
-		return jetstream.PubAck{Stream: s.stream, Sequence: seq}, nil
-	}
-	ack, err := s.decodeAck(m.Subject, resp.Data)
-	if err == nil {
-		return ack, nil
-	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		switch int(api.ErrorCode) {
-		case codeClusterNotAvailable, codeClusterNotLeader, codeBatchIncomplete, codeBatchesInflight, codeIDInProcess:
-			return ack, fmt.Errorf("%w: %w", errNotNow, err)
-		case codeBatchDuplicate:
-			return ack, fmt.Errorf("%w: %w", errStored, err)
-		case codeBatchDisabled:
-			s.known.Store(nil)
-			_, _ = s.streamInfo(ctx)
-			return ack, fmt.Errorf("%w: %w", errNotNow, err)
-		}
-		return ack, err
-	}
-	if errors.Is(err, ErrRefused) {
-		return ack, err
-	}
-	return ack, unknown(err)
-}
-
-// compare finds out from the stream's leader which condition of a change's own did
-// not hold. It returns nil if all do, so that the change may be tried again.
-func (s *guardedStream) compare(c *change) error {
-	ctx, cancel := limit(context.Background())
-	defer cancel()
+// conflict names a subject that one of the messages has a condition on, or rolls up,
+// although a message before it in the batch writes it; the server refuses that. It
+// adds what the change writes.
+func (c *change) conflict(written map[string]bool) string {
 	for i := range c.messages {
 		m := &c.messages[i]
-		if !m.conditioned {
-			continue
-		}
-		e, err := s.lastOf(ctx, m.on)
 		switch {
-		case errors.Is(err, ErrUnreachable):
-			return fmt.Errorf("%w: %w", errNotNow, err)
-		case err != nil:
-			return unwritten(err)
-		case e.Revision == m.expected:
-		case m.create && e.Marker:
-			m.expected = e.Revision
-		case e.Revision < m.expected && c.older < stalest:
-			c.older++ // perhaps the answer is late
-		default:
-			return m.mismatch(e.Revision)
+		case m.conditioned && written[m.on]:
+			return m.on
+		case written[m.subject] && m.header.Get(jetstream.MsgRollup) != "":
+			return m.subject
 		}
+		written[m.subject] = true
 	}
-	return nil
+	return ""
 }
 
 // mismatch is what nats.go returns for a condition that does not hold.

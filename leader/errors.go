@@ -36,7 +36,7 @@ var (
 	// term. Of the writers of a [GuardedBucket] and a [GuardedStream] it is the
 	// answer to a write of a term whose guard does not stand any more: the server
 	// has refused it, and nothing was written.
-	ErrFenced error = sentinel("a later term has raised the guard")
+	ErrFenced error = sentinel("fenced: the guard of the term does not stand any more")
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
 	ErrConnectionClosed error = sentinel("the NATS connection is closed")

@@ -16,6 +16,7 @@ import (
 // never replace a greater one. From then on the revision of that write stands for
 // the term. See [Term.Fence].
 //
+// Guards are compared with ==, so an implementation is a pointer, or comparable.
 // Every method returns at once, without waiting for the store, and answers
 // through reply, which it calls exactly once, from any goroutine, even before it
 // returns, and at the latest soon after ctx has ended.
@@ -24,7 +25,7 @@ type Guard interface {
 	fmt.Stringer
 	// Check asks whether the guard protects the resource: whether it may be
 	// written, can be lost, and is heeded. The candidate asks when it starts and
-	// whenever the connection was made anew. Errors: [ErrUnfit], [ErrNoBucket],
+	// whenever the connection of its store was made anew. Errors: [ErrUnfit], [ErrNoBucket],
 	// [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
 	Check(ctx context.Context, reply func(error))
 	// Get asks for the guard as it stands, preferably where writes are decided.

@@ -67,7 +67,8 @@ func (s *guardedStream) servedBy(c jetstream.StreamConfig) string {
 // message's own subject, that of the guard. So there has to be something at the
 // guard. Should the write be accepted after all, it changes nothing.
 func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
-	for {
+	var before uint64 // where the guard stood when the last answer told nothing
+	for tries := 1; ; tries++ {
 		e, err := s.lastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
 			e.Revision, err = s.store(ctx, s.marked(nil, 0))
@@ -77,6 +78,8 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 			continue
 		case err != nil:
 			return false, err
+		case e.Revision == before:
+			return true, nil // it has not moved: what was named was not the guard's
 		}
 		m := s.marked(e.Value, math.MaxInt64)
 		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.guard+".probe")
@@ -90,7 +93,13 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 		case refused.Named && refused.Actual <= e.Revision:
 			return refused.Actual < e.Revision, nil
 		}
-		// The guard has moved meanwhile: the answer tells nothing.
+		// The guard has moved meanwhile, or the other subject has messages.
+		if refused.Named {
+			before = e.Revision
+		}
+		if err = pause(ctx, tries); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
 	}
 }
 
@@ -98,7 +107,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 func (s *guardedStream) marked(value []byte, revision uint64) *nats.Msg {
 	m := s.guardMessage(value, revision)
 	if len(value) == 0 {
-		m.Header.Set("KV-Operation", "DEL")
+		m.Header.Set(kvOperation, "DEL")
 	}
 	return m
 }

@@ -46,7 +46,8 @@ type GuardedStream struct {
 type GuardOption func(*GuardedBucket) error
 
 // GuardKey names the key that is the guard, in place of [DefaultGuardKey]: several
-// elections may guard one bucket, each the keys that it writes.
+// elections may guard one bucket, each the keys that it writes. What else is found
+// at the key is overwritten.
 func GuardKey(key string) GuardOption {
 	return func(b *GuardedBucket) error {
 		if !validKey(key) {

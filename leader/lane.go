@@ -85,7 +85,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	if c.sent {
 		return unknown(ctx.Err())
 	}
-	return unwritten(ctx.Err())
+	return unwritten(errors.Join(ctx.Err(), c.why))
 }
 
 // free reports whether the change may go beside others.
@@ -169,6 +169,7 @@ func (l *lane) drain() {
 func (l *lane) take() []*change {
 	var group []*change
 	messages, bytes := 0, 0
+	written := make(map[string]bool)
 	for len(l.queue) > 0 {
 		c := l.queue[0]
 		switch {
@@ -184,7 +185,7 @@ func (l *lane) take() []*change {
 			for _, m := range c.messages {
 				bytes += len(m.data)
 			}
-			joins := !c.single && l.s.batches() && messages <= maxBatchMessages && bytes <= maxBatchBytes
+			joins := !c.single && l.s.batches() && messages <= maxBatchMessages && bytes <= maxBatchBytes && c.conflict(written) == ""
 			if len(group) > 0 && (!joins || group[0].single) {
 				return group
 			}
@@ -251,6 +252,7 @@ func (l *lane) unboard(live []*change, err error) {
 	defer l.mu.Unlock()
 	for _, c := range live {
 		l.note(c, err)
+		c.why = err
 		if c.sent = err == nil || errors.Is(err, ErrUnknownOutcome); c.sent {
 			c.err = err
 			close(c.done)
@@ -266,6 +268,11 @@ func (l *lane) post(ctx context.Context, live []*change, revision uint64) error 
 	l.mu.Unlock()
 	one := len(live) == 1 && len(live[0].messages) == 1
 	conditioned := slices.ContainsFunc(live, (*change).conditioned)
+	if (conditioned || !one) && !l.s.batches() {
+		if _, err := l.s.settings(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errNotNow, err)
+		}
+	}
 	if (conditioned || !one) && !l.s.batches() {
 		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", ErrUnfit, l.s.stream)
 	}

@@ -3,9 +3,11 @@ package leader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,13 +31,19 @@ type parcel struct {
 	try      int
 
 	replicated bool
+	careful    bool // a message of the last try was missing
 }
 
 // settle sends the parcel until its fate is known, or ctx has ended. It returns the
 // guard's new revision, or 0. A [RefusedError] is proven.
 func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 	if p.replicated = p.s.replicated(); !p.replicated {
-		return p.send(ctx)
+		moved, err = p.send(ctx)
+		if errors.Is(err, errIncomplete) {
+			p.careful = true
+			moved, err = p.send(ctx)
+		}
+		return moved, err
 	}
 	for doubt := false; ; {
 		p.try++
@@ -53,13 +61,15 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 			if moved, known, err = p.find(ctx, err); known {
 				return moved, err
 			}
+		case errors.Is(err, errStage):
+			return 0, err // as it would have been before
 		case errors.Is(err, errNotNow) && (doubt || p.answered(err)):
 		case doubt:
 			return 0, unknown(err)
 		default:
 			return 0, err
 		}
-		doubt = true
+		doubt, p.careful = true, p.careful || errors.Is(err, errIncomplete)
 		if ended := pause(ctx, p.try); ended != nil {
 			return 0, unknown(ended)
 		}
@@ -73,8 +83,11 @@ func (p *parcel) answered(err error) bool {
 	return ok
 }
 
+// errStage: a message that is not the last of its batch cannot be written.
+var errStage = errors.New("leader: nothing was written")
+
 // errStored: the server knows the ID.
-var errStored = errors.New("the batch was stored before")
+var errStored = errors.New("leader: a message with this Nats-Msg-Id was stored before")
 
 // named reports whether the caller has given an ID to a message.
 func (p *parcel) named() bool {
@@ -160,15 +173,47 @@ func (p *parcel) send(ctx context.Context) (moved uint64, err error) {
 		return 0, err
 	}
 	for _, m := range messages[:last] {
-		if err = p.s.nc.PublishMsg(m); err != nil {
-			return 0, unwritten(err) // without its commit a batch is nothing
+		// Without its commit a batch is nothing.
+		if err = p.stage(ctx, m); err != nil && !errors.Is(err, errNotNow) {
+			return 0, fmt.Errorf("%w: %w", errStage, err)
+		} else if err != nil {
+			return 0, err
 		}
 	}
 	ack, err := p.s.exchange(ctx, messages[last])
 	if err != nil {
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && last > 0 && !p.replicated {
+			switch int(api.ErrorCode) {
+			case codeResourcesExceeded, codeNoResources, codeStoreFailed:
+				return 0, unknown(err) // a server alone stores a batch message by message
+			}
+		}
 		return 0, err
 	}
 	return p.stored(ack), nil
+}
+
+// stage hands over a message that is not the last of its batch. Once one was
+// missing, the server is asked to say why.
+func (p *parcel) stage(ctx context.Context, m *nats.Msg) error {
+	if !p.careful {
+		err := p.s.nc.PublishMsg(m)
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
+		}
+		return err
+	}
+	limited, cancel := within(ctx, time.Second)
+	defer cancel()
+	resp, err := p.s.request(limited, m)
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return fmt.Errorf("%w: %w", errNotNow, err)
+	case err != nil || len(resp.Data) == 0:
+		return err
+	}
+	_, err = p.s.sort(limited, m, resp.Data)
+	return err
 }
 
 // stored tells the changes where they were stored, and returns the guard's new

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -30,6 +31,9 @@ func checkGuards(guards []Guard) error {
 	for i, g := range guards {
 		if isNil(g) {
 			return fmt.Errorf("%w: Guards[%d] is nil", ErrInvalidConfig, i)
+		}
+		if !reflect.TypeOf(g).Comparable() {
+			return fmt.Errorf("%w: Guards[%d] is a %T, which cannot be compared", ErrInvalidConfig, i, g)
 		}
 		for j, other := range guards[:i] {
 			if other == g {

@@ -18,8 +18,10 @@ import (
 // Error codes of the JetStream API that mean something here (nats-server,
 // server/errors.json).
 const (
+	codeResourcesExceeded   = 10002
 	codeClusterNotAvailable = 10008
 	codeClusterNotLeader    = 10009
+	codeNoResources         = 10023
 	codeNoMessage           = 10037
 	codeStreamInvalidConfig = 10052
 	codeMessageTooLarge     = 10054
@@ -28,8 +30,10 @@ const (
 	codeSubjectOverlap      = 10065
 	codeWrongLastSequence   = 10071
 	codeReplicasUnsupported = 10074
+	codeStoreFailed         = 10077
 	codeIDInProcess         = 10158
 	codeWrongLastConstant   = 10164 // without the sequence
+	codeTooManyRequests     = 10167
 	codeBatchDisabled       = 10174
 	codeBatchIncomplete     = 10176
 	codeBatchDuplicate      = 10201
@@ -165,7 +169,9 @@ func (a *streamAPI) streamInfo(ctx context.Context) (*jetstream.StreamInfo, erro
 		return nil, err
 	}
 	if resp.Error != nil {
-		a.known.Store(nil)
+		if resp.Error.ErrorCode == codeStreamNotFound {
+			a.known.Store(nil)
+		}
 		return nil, a.refusal(resp.Error)
 	}
 	if resp.Config.Name != a.stream {

@@ -3,7 +3,9 @@ package leader
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -38,23 +40,25 @@ func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte)
 // a condition of its own Nats-Expected-Last-Subject-Sequence, also with
 // Nats-Expected-Last-Subject-Sequence-Subject. A message with a Nats-Msg-Id that
 // the server knows was written before, perhaps by an earlier term, and is
-// acknowledged as a duplicate.
+// acknowledged as a duplicate; in a batch, and together with a condition of its own,
+// it is refused instead.
 func (w *StreamWriter) PublishMsg(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
 	b := w.Batch()
 	b.PublishMsg(m)
 	return b.Commit(ctx)
 }
 
-// StreamBatch is several messages that are all written, or none of them. It is not
-// for use by several goroutines.
+// StreamBatch is several messages that are all written, or none of them; see
+// [BucketBatch]. It is not for use by several goroutines.
 type StreamBatch struct {
-	w   *StreamWriter
-	c   *change
-	err error // of the first message that cannot be written
+	w        *StreamWriter
+	messages []message
+	named    bool  // one of them has a Nats-Msg-Id
+	err      error // of the first message that cannot be written
 }
 
 // Batch returns an empty batch.
-func (w *StreamWriter) Batch() *StreamBatch { return &StreamBatch{w: w, c: &change{}} }
+func (w *StreamWriter) Batch() *StreamBatch { return &StreamBatch{w: w} }
 
 // Publish adds a message.
 func (b *StreamBatch) Publish(subject string, data []byte) {
@@ -73,6 +77,11 @@ func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 			b.err = fmt.Errorf("%w: the header %s does not go with a guard", ErrInvalidConfig, name)
 		}
 	}
+	for name := range m.Header {
+		if b.err == nil && strings.HasPrefix(name, "Nats-Schedule") {
+			b.err = fmt.Errorf("%w: the header %s: what is stored later carries no guard", ErrInvalidConfig, name)
+		}
+	}
 	if b.err == nil && m.Header.Get(jetstream.MsgRollup) == jetstream.MsgRollupAll {
 		b.err = fmt.Errorf("%w: the header %s: %s would remove the guard", ErrInvalidConfig, jetstream.MsgRollup, jetstream.MsgRollupAll)
 	}
@@ -86,8 +95,8 @@ func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 			to.on = on
 		}
 	}
-	b.c.messages = append(b.c.messages, to)
-	b.c.single = b.c.single || m.Header.Get(jetstream.MsgIDHeader) != ""
+	b.messages = append(b.messages, to)
+	b.named = b.named || m.Header.Get(jetstream.MsgIDHeader) != ""
 }
 
 // Commit writes the messages and returns the acknowledgement of the last; the
@@ -96,7 +105,7 @@ func (b *StreamBatch) Commit(ctx context.Context) (*jetstream.PubAck, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	c, err := b.w.l.commit(ctx, b.w.s, b.w.s.guard, b.c)
+	c, err := b.w.l.commit(ctx, b.w.s, &change{messages: slices.Clone(b.messages), single: b.named})
 	if err != nil {
 		return nil, err
 	}

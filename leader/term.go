@@ -22,7 +22,7 @@ type Term struct {
 // Context returns the context of the leadership. It ends when the term does,
 // before anybody else can be elected, and [context.Cause] says why:
 // [ErrResigned], [ErrStopped], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted],
-// [ErrRegressed] or [ErrConnectionClosed]. It carries the values of the context
+// [ErrRegressed], [ErrFenced] or [ErrConnectionClosed]. It carries the values of the context
 // given to [Campaign].
 //
 // Timers end it. A process that was stopped for a while finds its context alive

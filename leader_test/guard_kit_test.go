@@ -340,4 +340,3 @@ func TestAGuardThatMayNotBeRaisedIsReportedOnceAndTriedLessAndLess(t *testing.T)
 	wa.Ignore(leadertest.Observed())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrPermission))
 }
-

@@ -299,11 +299,8 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 						b.Put("k", []byte("unknown"))
 						_, err = b.Commit(ctx)
 					}
-					// An update is a batch whose last message is the guard: where its
-					// first is missing, the server says so.
-					written := k.dir == down && kind == "update"
-					incomplete := k.dir == up && kind == "update"
-					if errors.Is(err, leader.ErrUnknownOutcome) == (written || incomplete) || errors.Is(err, context.DeadlineExceeded) == written {
+					// An update is a batch whose last message is the guard.
+					if told := k.dir == down && kind == "update"; errors.Is(err, leader.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
 						t.Errorf("%v at %v", err, w.now())
 					}
 					a.filter(nil)
@@ -311,7 +308,10 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 					w.ok(err)
 					a.open()
 					w.at(20 * time.Second)
-					if got := w.history(kv, "k"); got != k.want {
+					// An incomplete batch is sent again, until its caller has left: the last
+					// try may be on its way when the link is whole again.
+					late := kind == "update" && k.dir == up
+					if got := w.history(kv, "k"); got != k.want && (!late || got != "unknown next") {
 						t.Errorf("%q, want %q", got, k.want)
 					}
 					w.guarded(kv, a)

@@ -91,6 +91,9 @@ func (c *change) check(s *guardedStream) error {
 		case m.conditioned && m.on == s.guard:
 			return fmt.Errorf("%w: a condition of your own is on %s, the guard", ErrInvalidConfig, s.guard)
 		}
+		if c.messages[i].key != "" {
+			continue // a key is in its bucket's stream
+		}
 		if conf := s.known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return covers(sub, c.messages[i].subject) }) {
 			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.stream)
 		}

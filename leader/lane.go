@@ -45,6 +45,7 @@ type lane struct {
 
 // submit writes the change and returns when its outcome is known.
 func (l *lane) submit(ctx context.Context, c *change) error {
+	_, patient := ctx.Deadline() // as long as the caller likes
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
@@ -54,7 +55,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	if !l.busy && l.free(c) {
 		l.flying++
 		l.mu.Unlock()
-		return l.fly(ctx, c)
+		return l.fly(ctx, patient, c)
 	}
 	c.turn, c.done = make(chan struct{}), make(chan struct{})
 	c.detach()
@@ -66,7 +67,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	l.mu.Unlock()
 	select {
 	case <-c.turn:
-		return l.fly(ctx, c)
+		return l.fly(ctx, patient, c)
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
@@ -100,11 +101,14 @@ func (l *lane) overdue() bool {
 }
 
 // fly writes a change that goes by itself.
-func (l *lane) fly(ctx context.Context, c *change) error {
+func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
 	err := l.insist(ctx, func(revision uint64) error {
-		// Others wait for this one to come to an end, however much time it has.
-		try, cancel := within(ctx, defaultLimit)
-		defer cancel()
+		try := ctx
+		if patient { // but others wait for this one to come to an end
+			var cancel context.CancelFunc
+			try, cancel = within(ctx, defaultLimit)
+			defer cancel()
+		}
 		_, err := (&parcel{s: l.s, f: l.f, changes: []*change{c}, revision: revision}).send(try)
 		return err
 	}, func() error {

@@ -1,0 +1,175 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Who writes what cannot be written is told so, at once and with the reason, and
+// nobody else notices.
+
+func TestAWriteThatCannotBeMadeFailsAloneAndWithItsReason(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		_, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", MaxValueSize: 2000})
+		w.ok(err)
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		put := a.writer(t)
+		for name, size := range map[string]int{"the bucket's limit": 5000, "the connection's limit": 2 << 20} {
+			for kind, write := range map[string]func(ctx context.Context) error{
+				"put":    func(ctx context.Context) error { _, err := put.Put(ctx, "k", make([]byte, size)); return err },
+				"create": func(ctx context.Context) error { _, err := put.Create(ctx, "k", make([]byte, size)); return err },
+				"batch": func(ctx context.Context) error {
+					b := put.Batch()
+					b.Put("k", make([]byte, size))
+					b.Put("j", nil)
+					_, err := b.Commit(ctx)
+					return err
+				},
+			} {
+				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+				bad := w.begin(func() error { return write(ctx) })
+				good := w.begin(func() error { _, err := put.Put(ctx, "other", nil); return err })
+				good.returned(time.Second, nil)
+				bad.returned(time.Second, leader.ErrValueTooLarge)
+				if errors.Is(bad.err, leader.ErrUnknownOutcome) {
+					t.Errorf("%s, %s: %v", name, kind, bad.err)
+				}
+				cancel()
+			}
+		}
+	})
+}
+
+func TestWhatIsNotOfTheStreamIsRefusedAtOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		for _, name := range []string{"log", "other"} {
+			_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowAtomicPublish: true, AllowMsgSchedules: true})
+			w.ok(err)
+		}
+		g, err := leader.OpenGuardedStream(w.ops.js, "log", "log.guard")
+		w.ok(err)
+		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
+		w.at(time.Second)
+		pub := g.Writer(a.lastTerm(t))
+		for subject, h := range map[string]nats.Header{
+			"other.x": nil,
+			"none.x":  nil,
+			"log.x":   {"Nats-Schedule": {"@at 2100-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"log.y"}}, // stored later, without a guard
+		} {
+			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: subject, Header: h})
+			w.refused(err, leader.ErrInvalidConfig)
+			w.isAt(time.Second, subject)
+		}
+	})
+}
+
+func TestABatchCanBeCommittedAgain(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		put := a.writer(t)
+		b := put.Batch()
+		b.Put("x", []byte("1"))
+		b.Put("y", []byte("1"))
+		a.cut()
+		w.at(1500 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(w.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := b.Commit(ctx)
+		w.refused(err, context.DeadlineExceeded)
+		if !strings.Contains(err.Error(), "the connection is") {
+			t.Errorf("%v does not say why", err)
+		}
+		a.open()
+		w.at(4 * time.Second)
+		for range 2 {
+			_, err = b.Commit(w.Context())
+			w.ok(err)
+		}
+		if got := w.history(kv, "x"); got != "1 1" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// The settings of the stream may change while the term lasts.
+func TestBatchesAreTakenAsSoonAsTheStreamTakesThem(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+		w.ok(err)
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		_, err = leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"})
+		w.ok(err)
+		_, err = a.writer(t).Create(w.Context(), "k", nil)
+		w.ok(err)
+		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders")) // and may be gone
+	})
+}
+
+// The subject of the probe belongs to the stream, and somebody writes it.
+func TestACheckIsNotMisledByTheSubjectOfItsProbe(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		_, err := kv.Put(w.Context(), leader.DefaultGuardKey+".probe", nil)
+		w.ok(err)
+		b := w.guard("b", "orders")
+		w.at(2 * time.Second)
+		w.ok(a.Stop(w.Context()))
+		w.at(3 * time.Second)
+		if !b.IsLeader() {
+			t.Errorf("b saw %q", b.news())
+		}
+	})
+}
+
+// With the ID of its own a message is written once, whoever asks again.
+func TestMessagesWithAnIDAreWrittenOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
+		w.ok(err)
+		g, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+		w.ok(err)
+		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
+		w.at(time.Second)
+		m := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"1"}}}
+		_, err = g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
+		w.ok(err)
+		w.ok(a.Resign(w.Context()))
+		w.at(10 * time.Second)
+		ack, err := g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
+		w.ok(err)
+		if !ack.Duplicate {
+			t.Errorf("%+v", ack)
+		}
+		b := g.Writer(a.lastTerm(t)).Batch()
+		b.Publish("log.b", nil)
+		b.PublishMsg(m)
+		if _, err = b.Commit(w.Context()); err == nil || !strings.Contains(err.Error(), "stored before") {
+			t.Error(err)
+		}
+		info, err := s.Info(w.Context(), jetstream.WithSubjectFilter("log.*"))
+		w.ok(err)
+		if info.State.Subjects["log.a"] != 1 || info.State.Subjects["log.b"] != 0 {
+			t.Errorf("%v", info.State.Subjects)
+		}
+	})
+}

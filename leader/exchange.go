@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -34,6 +35,14 @@ func (s *guardedStream) replicated() bool {
 func (s *guardedStream) batches() bool {
 	c := s.known.Load()
 	return c != nil && c.AllowAtomicPublish
+}
+
+// window is for how long the stream knows a Nats-Msg-Id.
+func (s *guardedStream) window() time.Duration {
+	if c := s.known.Load(); c != nil && c.Duplicates > 0 {
+		return c.Duplicates
+	}
+	return duplicateWindow
 }
 
 // moveGuard raises the guard to where it stands, and returns its new revision.

@@ -45,6 +45,9 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 		}
 		return moved, err
 	}
+	// Half of the time for which the stream knows an ID is left to the last try.
+	window, cancel := within(ctx, p.s.window()/2)
+	defer cancel()
 	for doubt := false; ; {
 		p.try++
 		moved, err = p.send(ctx)
@@ -70,7 +73,7 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 			return 0, err
 		}
 		doubt, p.careful = true, p.careful || errors.Is(err, errIncomplete)
-		if ended := pause(ctx, p.try); ended != nil {
+		if ended := pause(window, p.try); ended != nil {
 			return 0, unknown(ended)
 		}
 	}

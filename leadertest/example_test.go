@@ -67,7 +67,7 @@ func ExampleGuard() {
 	}
 	// Output:
 	// a writes: <nil>
-	// a writes: leader: a later term has raised the guard
+	// a writes: leader: fenced: the guard of the term does not stand any more
 	// the order is shipped
 }
 

@@ -78,7 +78,7 @@ func TestTheServerRefusesAZombieAndWithPlainPutItWritesOverItsSuccessor(t *testi
 	for _, x := range []struct {
 		in, want string
 	}{
-		{guarded, "refused    a later term has raised the guard"},
+		{guarded, "refused    fenced: the guard of the term does not stand any more"},
 		{guarded, "what the leader wrote stands"},
 		{plain, "what the leader wrote is lost"},
 	} {

@@ -51,11 +51,8 @@ func (m *machine) begin(now time.Time, fx *effects) {
 	case !m.raising():
 	case m.guards.over >= m.token:
 		m.unclaim()
-		m.urgent = true
 	case m.guarded && m.guards.stand != m.token:
 	case now.Before(m.good):
 		m.becomeLeader(fx)
-	default:
-		m.urgent = true
 	}
 }

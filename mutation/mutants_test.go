@@ -272,7 +272,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a claim goes on below a guard that was raised further",
-		edits:  []string{"	case m.guards.over >= m.token:\n		m.unclaim()\n		m.urgent = true\n", ""},
+		edits:  []string{"	case m.guards.over >= m.token:\n		m.unclaim()\n", ""},
 		caught: "guard overtaken",
 	},
 	{

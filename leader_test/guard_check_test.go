@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -422,36 +423,40 @@ func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
 	g, err := leader.CreateGuardedBucket(t.Context(), c.js, cfg)
 	tcpOK(t, err)
 	tcpOK(t, checked(t.Context(), g))
-	stop, stopped := make(chan struct{}), make(chan int)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	var moves atomic.Int64
 	go func() {
+		defer close(stopped)
 		type answer struct {
 			revision uint64
 			err      error
 		}
-		moves, last := 0, uint64(1) // the marker
-		for {
+		reply := make(chan answer, 1)
+		g.Get(t.Context(), func(e leader.Entry, err error) { reply <- answer{e.Revision, err} })
+		marker := <-reply
+		for last := marker.revision; ; {
 			select {
 			case <-stop:
-				stopped <- moves
 				return
 			default:
 			}
-			reply := make(chan answer, 1)
 			g.Update(t.Context(), []byte("junk"), last, func(revision uint64, err error) { reply <- answer{revision, err} })
 			if a := <-reply; a.err == nil {
-				moves, last = moves+1, a.revision
+				moves.Add(1)
+				last = a.revision
 			}
 		}
 	}()
 	other, err := leader.OpenGuardedBucket(tcpJS(t, c.dial()), "orders")
 	tcpOK(t, err)
-	for range 100 {
+	checks := 0
+	tcpEventually(t, "100 checks while the guard moves 100 times", func() bool {
 		tcpOK(t, checked(t.Context(), other))
-	}
+		checks++
+		return checks >= 100 && moves.Load() >= 100
+	})
 	close(stop)
-	if moves := <-stopped; moves < 100 {
-		t.Errorf("the guard moved %d times only", moves)
-	}
+	<-stopped
 	if _, err := leader.CreateGuardedBucket(t.Context(), c.js, cfg); err != nil {
 		t.Error(err)
 	}

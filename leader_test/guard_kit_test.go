@@ -107,7 +107,7 @@ func TestWhoCannotRaiseItsGuardWithinALeaseHandsOver(t *testing.T) {
 
 func TestWhoStopsBeforeItsGuardStandsReleasesTheKey(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	orders[0].Link("a").LoseReads(-1)
+	orders[0].Link("a").FailWrites(-1, leader.ErrUnreachable)
 	a, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Second)
 	_, wb := k.stand("b", guarding("b", orders...))

@@ -207,8 +207,14 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 			t.Error(err)
 		}
 		w.at(time.Minute)
-		// It looks after its guards once per lease.
-		a.saw(t, "6s fenced overtaken", "6s deposed overtaken", "6s pending", "6s elected")
+		// The writer has told it.
+		a.saw(t, "500ms fenced overtaken", "500ms deposed overtaken", "500ms pending", "500ms elected")
+		w.guarded(kv, a)
+		_, err = kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000,"id":"x","session":"other"}`))
+		w.ok(err)
+		w.at(2 * time.Minute)
+		// And without a write it looks after its guards once per lease.
+		a.saw(t, "1m0.5s fenced overtaken", "1m0.5s deposed overtaken", "1m0.5s pending", "1m0.5s elected")
 		w.guarded(kv, a)
 		if _, err := old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)

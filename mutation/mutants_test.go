@@ -258,7 +258,7 @@ var mutants = []mutant{
 	{
 		name:   "renewals while raising do not count",
 		edits:  []string{"		if m.raising() {\n			m.good = later(m.good, good)\n		}\n", ""},
-		caught: "guarded",
+		caught: "transcript guards-refused",
 	},
 	{
 		name:   "who does not lead any more raises its guard again",

@@ -203,7 +203,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 		old := a.writer(t)
 		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000,"id":"x","session":"other"}`))
 		w.ok(err)
-		if _, err := old.Put(w.Context(), "k", nil); !isFenced(err) {
+		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)
 		}
 		w.at(time.Minute)
@@ -216,7 +216,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 		// And without a write it looks after its guards once per lease.
 		a.saw(t, "1m0.5s fenced overtaken", "1m0.5s deposed overtaken", "1m0.5s pending", "1m0.5s elected")
 		w.guarded(kv, a)
-		if _, err := old.Put(w.Context(), "k", nil); !isFenced(err) {
+		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)
 		}
 	})

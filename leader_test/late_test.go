@@ -39,6 +39,7 @@ func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
 		w.at(2200 * time.Millisecond)
 		a.saw(t, "1s faulted unreachable")
 		a.open()
+		w.at(w.now()) // what was held arrives before b comes
 		b := w.stand("b")
 		// The write of 2s is given up at 3s, and then it looks.
 		w.at(20 * time.Second)
@@ -59,6 +60,7 @@ func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(2500 * time.Millisecond)
 		a.open()
+		w.at(w.now()) // what was held arrives before b comes
 		b := w.stand("b")
 		w.at(20 * time.Second)
 		// The write of 2s is given up at 3s; then it looks, and releases.

@@ -101,7 +101,7 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 		case codeBatchDisabled:
 			s.known.Store(nil)
 			_, _ = s.streamInfo(ctx)
-			return ack, fmt.Errorf("%w: %w", errNotNow, err)
+			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrUnfit, err) // one by one it may go
 		}
 		return ack, err
 	}

@@ -65,7 +65,7 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 				return moved, err
 			}
 		case errors.Is(err, errStage):
-			return 0, err // as it would have been before
+			return 0, err
 		case errors.Is(err, errNotNow) && (doubt || p.answered(err)):
 		case doubt:
 			return 0, unknown(err)
@@ -86,7 +86,8 @@ func (p *parcel) answered(err error) bool {
 	return ok
 }
 
-// errStage: a message that is not the last of its batch cannot be written.
+// errStage: the batch cannot be written as it is: one of its messages, or no batch at
+// all. So it could not have been before.
 var errStage = errors.New("leader: nothing was written")
 
 // errStored: the server knows the ID.

@@ -41,6 +41,7 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 		moved, err = p.send(ctx)
 		if errors.Is(err, errIncomplete) {
 			p.careful = true
+			p.try++ // another batch: what comes late of this one must not be taken for a part
 			moved, err = p.send(ctx)
 		}
 		return moved, err

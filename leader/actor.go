@@ -25,6 +25,7 @@ type actor struct {
 	values context.Context //nolint:containedctx // the values that every term's context carries
 
 	wake   time.Time
+	asked  time.Duration      // when the request in flight, or the last, was sent, since start
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	writes struct {           // the context of one write after another, until one is given up
 		ctx    context.Context //nolint:containedctx // made anew, it would be much of what a renewal costs
@@ -37,6 +38,7 @@ type actor struct {
 
 	guards []sentry
 	wish   guardsWish // as the guards know it
+	door   door
 
 	feed       Feed
 	feedNumber uint64
@@ -129,6 +131,11 @@ func (a *actor) receive(m *mail) {
 		a.reported(m.guard)
 		return
 	}
+	if m.door != nil {
+		a.step(input{kind: inTick}, nil)
+		a.atDoor(m.door)
+		return
+	}
 	switch m.in.kind {
 	case inRead:
 		m.in.sight = sees(m.entry)
@@ -141,7 +148,9 @@ func (a *actor) receive(m *mail) {
 		}
 		if m.in.kind == inHeard {
 			m.in.sight = a.hears(m.entry)
+			a.c.hears()
 		}
+		a.door.denied = a.door.denied && m.in.kind != inReconnected
 	case inTick, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 	a.step(m.in, m.call)
@@ -165,11 +174,16 @@ func (a *actor) replied(m *mail) {
 		a.cancel()
 	}
 	a.cancel = nil
+	a.c.settle(m.in, a.asked)
 	if m.in.kind == inFeed {
 		a.feed = m.feed
 	}
 	if m.in.err != nil {
+		a.detail("request failed", slog.String("request", requestNames[m.in.kind]), slog.String("err", m.in.err.Error()))
 		return
+	}
+	if m.in.kind == inFeed && a.feedNumber > 1 {
+		a.detail("feed opened again")
 	}
 	a.outage = false
 	for text, kind := range a.faults {
@@ -185,12 +199,13 @@ func (a *actor) step(in input, call chan error) {
 	if in.kind != inHeard {
 		in.dice = a.rng.Uint32()
 	}
-	next := a.m.counter + 1 // of the first write that knows of the input
+	next, before := a.m.counter+1, a.m.state // of the first write that knows of the input
 	fx := a.m.step(a.now(), in)
 	if fx.end != nil {
 		a.term.cancel(fx.end)
 	}
 	events := a.events(in, fx)
+	a.c.transits(before, a.m.state, events)
 	if in.kind == inSettings && in.err == nil && a.m.settled {
 		a.misfit = ""
 	}
@@ -207,6 +222,7 @@ func (a *actor) step(in input, call chan error) {
 		a.ask(fx.request)
 	}
 	a.answer(in, call, next, fx.denied)
+	a.attend()
 	if len(a.guards) > 0 {
 		a.tell()
 	}
@@ -234,11 +250,20 @@ func (a *actor) events(in input, fx effects) []Event {
 			events = append(events, Observed{Holder: a.holder()})
 		case noteFaulted:
 			if a.isNews(in, n.err) {
-				events = append(events, Faulted{Err: n.err})
+				events = append(events, a.faulted(n.err))
 			}
 		}
 	}
 	return events
+}
+
+// faulted makes the event of a fault.
+func (a *actor) faulted(err error) Faulted {
+	f := Faulted{Err: err}
+	if a.m.state == StateLeader {
+		f.Remaining = max(0, a.m.good.Sub(a.now()))
+	}
+	return f
 }
 
 // begin makes the term of an election.
@@ -298,7 +323,10 @@ func (a *actor) publish() {
 	} else if a.m.shown.what == whatRecord && a.m.seen.revision != c.holder.Revision {
 		c.holder.date(a.m.seen)
 	}
-	c.holds = a.m.holds() && a.m.state != StateLeader
+	holds := a.m.holds()
+	c.holds = holds && a.m.state != StateLeader
+	c.tally.holds, c.tally.lease = holds, a.m.times.lease
+	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
 }
 
 // holder is who holds the key, as far as it is shown.
@@ -326,6 +354,7 @@ func (a *actor) cancellable(kind requestKind) context.Context {
 // ask hands a request to the store, which answers into the mailbox.
 func (a *actor) ask(req request) {
 	ctx := a.cancellable(req.kind)
+	a.asked = a.c.since()
 	c, box := a.c, &a.c.box
 	switch req.kind {
 	case reqSettings:
@@ -403,7 +432,11 @@ func (a *actor) end() {
 	for i := range a.guards {
 		a.guards[i].dismiss()
 	}
-	for a.cancel != nil || a.guarding() { // the store answers: the request was given up
+	if a.door.cancel != nil {
+		a.door.cancel()
+	}
+	a.attend()
+	for a.cancel != nil || a.guarding() || a.door.busy() { // the store answers: the request was given up
 		var m mail
 		if a.c.box.takeOr(&m, func() { a.timer.Stop() }) {
 			a.last(&m)
@@ -438,6 +471,10 @@ func (a *actor) last(m *mail) {
 		a.guards[m.guard.number].cleanUp(m.guard.in.kind)
 		return
 	}
+	if m.door != nil {
+		a.leaveDoor(m.door)
+		return
+	}
 	switch m.in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		a.replied(m)
@@ -445,14 +482,4 @@ func (a *actor) last(m *mail) {
 		m.call <- ErrNotLeader
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inStop, inAbandon, inDrained:
 	}
-}
-
-func (a *actor) log(e Event) {
-	level := slog.LevelInfo
-	switch e.(type) {
-	case Faulted, Fenced:
-		level = slog.LevelWarn
-	case Pending, Elected, Deposed, Observed:
-	}
-	a.c.log.LogAttrs(a.values, level, e.String(), slog.String("election", a.c.election), slog.String("id", a.c.id))
 }

@@ -21,7 +21,8 @@ type Candidate struct {
 	election string
 	store    Store
 	clock    Clock
-	log      *slog.Logger
+	log      *slog.Logger // with the election and the ID
+	refuses  bool         // requests to hand over
 
 	box  mailbox
 	out  outbox
@@ -30,7 +31,10 @@ type Candidate struct {
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
 
+	start time.Time // when it began, by the clock
+
 	mu     sync.Mutex // for moments only
+	tally  tally
 	shown  shown
 	holder Holder
 	holds  bool // the holder is the candidate itself, without leading
@@ -120,22 +124,25 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 		return nil, err
 	}
 	c := &Candidate{
-		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger,
+		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
 		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}),
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
+	c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
 	if c.clock == nil {
 		c.clock = clockOf(store)
 	}
+	c.start = c.clock.Now()
 	a := &actor{
-		c: c, start: c.clock.Now(), timer: c.clock.NewTimer(-1),
+		c: c, start: c.start, timer: c.clock.NewTimer(-1),
 		rng: rand.New(rand.NewPCG(seed(p.id, election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`),
 		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
 	}
 	a.base = a.start.Round(0).UTC()
+	a.door.courier, _ = store.(Courier)
 	a.post(cfg.Guards)
 	c.state.Store(uint32(StateCandidate))
 	c.box.bell = make(chan struct{}, 1)
@@ -188,6 +195,9 @@ func (c *Candidate) Events() <-chan Event { return c.out.ch }
 
 // ID returns what others see of the candidate: Config.ID or its default.
 func (c *Candidate) ID() string { return c.id }
+
+// Election returns the name of the election.
+func (c *Candidate) Election() string { return c.election }
 
 // State returns the state. It never blocks. [StateLeader] may be out of date
 // after a pause of the process; [Candidate.IsLeader] is not.
@@ -276,10 +286,15 @@ func (c *Candidate) Err() error {
 	return c.err
 }
 
+// since is the time since the candidate began.
+func (c *Candidate) since() time.Duration { return c.clock.Now().Sub(c.start) }
+
 // finish publishes the end.
 func (c *Candidate) finish(err error) {
 	c.mu.Lock()
 	c.err = err
+	c.tally.seesLeader(true, c.since) // what comes is not seen here any more
+	c.tally.holds, c.tally.silent = false, false
 	c.mu.Unlock()
 	c.out.close()
 	close(c.done)
@@ -299,13 +314,17 @@ func (h *Holder) date(s sight) {
 	}
 }
 
+// HolderOf tells what one revision of an election's key says about who holds it.
+// Whether the lease is still good cannot be known from it.
+func HolderOf(e Entry) Holder { return holderOf(sees(e)) }
+
 // holderOf is what a revision says about who holds the key.
 func holderOf(s sight) Holder {
 	switch {
 	case s.what == whatForeign:
 		return Holder{Foreign: true, Revision: s.revision, Renewed: serverTime(s.created)}
 	case !s.held():
-		return Holder{}
+		return Holder{Released: s.what == whatRecord && s.rec.phase == phaseReleased}
 	}
 	h := Holder{
 		ID: s.rec.id, Pending: s.rec.phase == phasePending,

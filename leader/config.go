@@ -50,10 +50,17 @@ type Config struct {
 	// [Guard].Check has found all fit; if it cannot raise them within one lease
 	// after it was won, it hands over and sits out another. Default: none.
 	Guards []Guard
+	// RefuseRequests makes a leader refuse to hand over when it is asked to by
+	// [StepDown]. Each request is logged, refused or not, with who asked.
+	RefuseRequests bool
 	// Clock is where time comes from. Default: [SystemClock], or the clock of
 	// the store if it has one.
 	Clock Clock
-	// Logger gets a record for every event and fault. Default: none.
+	// Logger gets a record for every event: Faulted as a warning, the others as
+	// information; details of what goes wrong for debugging; and nothing while all
+	// is well. The message is the event's name, the keys are election, id, and as
+	// far as they apply token, until, cause, holder, err, remaining and by.
+	// Default: none.
 	Logger *slog.Logger
 }
 

@@ -143,8 +143,19 @@
 // renewal; a candidate that has seen nobody yet does not say so. A holder whose
 // lease has run out is nobody. [Faulted] is told once for an outage, not once
 // for every try. The channel is closed at the end, after the last Deposed.
-// [Deposed].Cause is the cause with which the context ended; so a term that was
-// fenced and then overtaken has [ErrLeaseExpired].
+// A leader reads in Faulted.Remaining for how long its lease is good if nothing
+// gets better. [Deposed].Cause is the cause with which the context ended; so a
+// term that was fenced and then overtaken has [ErrLeaseExpired].
+//
+// # Asked to hand over
+//
+// While a candidate on a [Bucket] leads, it listens on natsleader.ask.E.a, for the
+// election a in the bucket E. [StepDown] asks it there to hand over as by
+// [Candidate.Resign], and waits until it has. A request names the token of the term
+// that it is for, so one that comes late or twice pushes nobody else out. It is
+// JSON, {"v":1,"do":"step-down","token":7,"by":"who asks"}, and so is the answer:
+// "answer" is accepted, refused or over, if a later term leads. Nobody answers but
+// the leader.
 //
 // # Failures
 //
@@ -200,10 +211,13 @@
 //	candidate      publish    $JS.API.STREAM.INFO.KV_E
 //	               publish    $JS.API.DIRECT.GET.KV_E.$KV.E.a
 //	               publish    $KV.E.a
+//	               subscribe  natsleader.ask.E.a
 //	  republished  subscribe  natsleader.feed.E.a
 //	  KV watch     publish    $JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a
 //	               publish    $JS.API.CONSUMER.DELETE.KV_E.*
-//	observer       the same without $KV.E.a
+//	observer       the same without $KV.E.a and natsleader.ask.E.a
+//	StepDown       as an observer, and
+//	               publish    natsleader.ask.E.a
 //	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
 //	               publish    $JS.API.STREAM.MSG.GET.KV_G
 //	               publish    $KV.G.natsleader.guard, and the keys that it writes
@@ -212,7 +226,13 @@
 // neither read, write, wipe nor hear another election. Nobody needs permission to
 // publish to natsleader.feed.> and nobody should have it: who may forge on the
 // feed of a key a record that its holder seems to have released can make a waiting
-// candidate believe it. The subject natsleader.ask.<bucket>.<election> is reserved for requests to the holder.
+// candidate believe it.
+//
+// Who may publish to natsleader.ask.E.a can push the leader of a out, again and
+// again: give it to operators. NATS does not tell the leader who asks; the log has
+// what the request says. [Config].RefuseRequests refuses all. A leader that may not
+// subscribe to the subject leads as any other, says so in its log, and cannot be
+// asked.
 //
 // [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E.
 // A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which

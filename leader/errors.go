@@ -50,6 +50,11 @@ var (
 	// ErrNotLeader is returned by [Candidate.Proclaim] and
 	// [Candidate.Resign] when the candidate does not lead.
 	ErrNotLeader error = sentinel("not the leader")
+	// ErrNoLeader is returned by [StepDown] when nobody leads.
+	ErrNoLeader error = sentinel("nobody leads")
+	// ErrRequestRefused is returned by [StepDown] when the leader is set to refuse
+	// requests, or does not know this one.
+	ErrRequestRefused error = sentinel("the leader refuses the request")
 	// ErrValueTooLarge is returned for a value that does not fit into a
 	// record of [MaxValueSize] or of the bucket.
 	ErrValueTooLarge error = sentinel("value too large")

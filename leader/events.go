@@ -80,6 +80,10 @@ type Observed struct {
 // Faulted tells that the store misbehaved. The candidate goes on.
 type Faulted struct {
 	Err error
+	// Remaining is for how long the lease is still good if the candidate leads,
+	// 0 if it does not. A leader whose renewals fail so knows how much time its
+	// work has.
+	Remaining time.Duration
 }
 
 func (Pending) event()  {}
@@ -111,7 +115,12 @@ func (e Deposed) String() string {
 func (e Observed) String() string { return "observed: " + e.Holder.String() }
 
 // String returns a line for a log.
-func (e Faulted) String() string { return fmt.Sprintf("faulted: %v", e.Err) }
+func (e Faulted) String() string {
+	if e.Remaining > 0 {
+		return fmt.Sprintf("faulted: %v; the lease is good for %v", e.Err, e.Remaining.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("faulted: %v", e.Err)
+}
 
 // Holder is who holds the key of an election. Its zero value, and every other
 // with an empty ID that is not Foreign, means that nobody leads.
@@ -125,6 +134,9 @@ type Holder struct {
 	// Foreign: the key holds something that is not a record of this package.
 	// It counts as held, by nobody who can be named.
 	Foreign bool
+	// Released: the key holds a record that was given up. Only [HolderOf] and
+	// [Lookup] tell it apart from a key that holds none.
+	Released bool
 	// Lease is how long others wait after the last renewal.
 	Lease time.Duration
 	// Renewed is the server's time of the last renewal that was seen when the

@@ -2,13 +2,10 @@ package leader
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,8 +21,7 @@ type source struct {
 	err       error         // set before opened is closed, as is abandoned
 	abandoned bool          // it does not work because its opener gave up
 
-	sub    *nats.Subscription
-	exited chan struct{} // closed when the subscription's goroutine is about to end; nil: there is none
+	subscription
 
 	mu       sync.Mutex
 	feeds    map[*feed]struct{}
@@ -81,7 +77,7 @@ func (s *source) tellUnless(ev FeedEvent, outdated func() bool) {
 // subscribe opens a republish feed: a plain subscription.
 func (s *source) subscribe(ctx context.Context, subject string) error {
 	stream, stored := s.bucket.stream, s.bucket.pre+s.key
-	before, err := s.listen(subject, func(m *nats.Msg) {
+	return s.listenAllowed(ctx, &s.bucket.streamAPI, subject, func(m *nats.Msg) {
 		// What comes by way of a consumer keeps the subject that it was stored
 		// under, whatever it is delivered to, and the headers of its publisher.
 		if m.Subject != subject {
@@ -91,36 +87,6 @@ func (s *source) subscribe(ctx context.Context, subject string) error {
 			s.pass(e, m.Sub)
 		}
 	})
-	if err != nil {
-		return err
-	}
-	// A denied subscription looks alive. The server has answered it before it
-	// answers the ping.
-	if err := s.bucket.nc.FlushWithContext(undated{ctx}); err != nil {
-		return s.bucket.failure(subject, before, err)
-	}
-	return s.bucket.denied(subject, before)
-}
-
-// listen subscribes, and returns the last error of the connection from before.
-func (s *source) listen(subject string, handle nats.MsgHandler) (before, err error) {
-	b := s.bucket
-	if err = b.connected(); err != nil {
-		return nil, err
-	}
-	before = b.nc.LastError()
-	s.sub, err = b.nc.Subscribe(subject, handle)
-	if err != nil {
-		return before, b.failure(subject, before, err)
-	}
-	exited := make(chan struct{})
-	s.sub.SetClosedHandler(func(string) { close(exited) })
-	if !s.sub.IsValid() {
-		// Closed before the handler was there: it may never be called.
-		return before, fmt.Errorf("%w: the connection was lost while subscribing to %s", ErrUnreachable, subject)
-	}
-	s.exited = exited
-	return before, nil
 }
 
 // reconnected tells that the connection is back. nats.go subscribes anew
@@ -133,24 +99,9 @@ func (s *source) reconnected() {
 
 // close ends the subscription and the consumer.
 func (s *source) close() {
-	if s.sub != nil {
-		err := s.sub.Unsubscribe()
-		if s.exited != nil && !errors.Is(err, nats.ErrConnectionDraining) { // a drain ends it in its own time
-			<-s.exited
-		}
-	}
+	s.subscription.close()
 	s.deleteConsumer()
 }
-
-// undated is a context whose end is not a matter of a deadline. nats.go asks
-// for one where it has another way to bound a request (FlushWithContext), or
-// sets one of its own by the system clock (jetstream).
-type undated struct {
-	context.Context //nolint:containedctx // it is a context
-}
-
-// Deadline returns a time that does not come.
-func (undated) Deadline() (time.Time, bool) { return time.Unix(1<<40, 0), true }
 
 // hub keeps the sources of a bucket, and hears for all of them what becomes of
 // the connection, in one goroutine that runs while there is a feed.

@@ -22,7 +22,7 @@ func (s *source) consume(ctx context.Context) error {
 	b, stored := s.bucket, s.bucket.pre+s.key
 	inbox := b.nc.NewInbox()
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:]
-	_, err := s.listen(inbox, func(m *nats.Msg) {
+	_, err := s.listen(&s.bucket.streamAPI, inbox, func(m *nats.Msg) {
 		meta, err := m.Metadata()
 		if err != nil || meta.Stream != b.stream || meta.Consumer != name || m.Subject != stored {
 			return

@@ -8,6 +8,7 @@ type mail struct {
 	entry Entry      // inHeard, inRead: becomes the input's sight
 	feed  Feed       // inFeed: what was opened
 	guard *guardMail // of a guard, instead of in
+	door  *doorMail  // of a request to the holder, instead of in
 	from  uint64     // inHeard and others of a feed: which feed tells
 	call  chan error // of a call that waits for an answer
 }

@@ -50,7 +50,7 @@ func TestObservedAndFaultedAreCoalescedWhileNobodyReads(t *testing.T) {
 	addTerm(o, 1)
 	for i := range uint64(1000) {
 		o.add(Observed{Holder{Revision: i}})
-		o.add(Faulted{fmt.Errorf("fault %d", i)})
+		o.add(Faulted{Err: fmt.Errorf("fault %d", i)})
 	}
 	addTerm(o, 2)
 	// Two fit; left are the rest of the first term, one of each, and the second term.
@@ -95,7 +95,7 @@ func TestClosingWithMoreThanFitsKeepsPairs(t *testing.T) {
 				o.add(Pending{}) // comes to nothing
 				addTerm(o, token+1)
 				o.add(Observed{})
-				o.add(Faulted{errors.New("x")})
+				o.add(Faulted{Err: errors.New("x")})
 			}
 			o.close()
 			last, open := uint64(0), uint64(0)

@@ -147,7 +147,8 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 		}
 		if text := fx.fault.Error(); text != s.told[kind] {
 			s.told[kind] = text
-			e := Faulted{Err: fmt.Errorf("guard of %s: %w", s.guard, fx.fault)}
+			e := a.faulted(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
+			a.c.transits(a.m.state, a.m.state, []Event{e})
 			a.log(e)
 			a.c.out.add(e)
 		}

@@ -34,7 +34,7 @@ func permList(name, election string, watch bool) permUser {
 			"$JS.API.DIRECT.GET.KV_E.$KV.E." + election,
 			"$KV.E." + election,
 		},
-		sub: []string{"_INBOX_" + name + ".>"},
+		sub: []string{"_INBOX_" + name + ".>", "natsleader.ask.E." + election},
 	}
 	if watch {
 		u.pub = append(u.pub, "$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E."+election, "$JS.API.CONSUMER.DELETE.KV_E.*")
@@ -215,7 +215,7 @@ func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
 func permObserver(name string, watch bool) permUser {
 	u := permList(name, "a", watch)
 	u.pub = slices.DeleteFunc(u.pub, func(s string) bool { return s == "$KV.E.a" })
-	return u
+	return u.without("natsleader.ask")
 }
 
 // Each permission that is missing is told by its subject, and when it is

@@ -3,6 +3,7 @@ package leader_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing/synctest"
@@ -88,11 +89,48 @@ func (t tap) Update(ctx context.Context, key string, value []byte, revision uint
 // it, and on its own goroutine: nothing can come between.
 type ear struct{ *life }
 
-func (ear) Enabled(context.Context, slog.Level) bool { return true }
+func (ear) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 func (e ear) Handle(_ context.Context, r slog.Record) error {
-	e.offers(r.Message)
+	var values []slog.Value
+	r.Attrs(func(a slog.Attr) bool {
+		values = append(values, a.Value)
+		return true
+	})
+	e.offers(logLine(r.Message, values...))
 	return nil
+}
+
+// logLine is a line of the log without the keys.
+func logLine(message string, values ...slog.Value) string {
+	return fmt.Sprint(message, ": ", values)
+}
+
+// logged is the line that a candidate logs for an event.
+func logged(e leader.Event) string {
+	switch e := e.(type) {
+	case leader.Pending:
+		return logLine("pending", slog.Uint64Value(e.Token), slog.TimeValue(e.Until))
+	case leader.Elected:
+		return logLine("elected", slog.Uint64Value(e.Term.Token()))
+	case leader.Fenced:
+		return logLine("fenced", slog.Uint64Value(e.Term.Token()), slog.StringValue(e.Cause.Error()))
+	case leader.Deposed:
+		return logLine("deposed", slog.Uint64Value(e.Term.Token()), slog.StringValue(e.Cause.Error()))
+	case leader.Observed:
+		line := []slog.Value{slog.StringValue(e.Holder.ID), slog.Uint64Value(e.Holder.Token)}
+		if e.Holder.Pending || e.Holder.Foreign {
+			line = append(line, slog.BoolValue(e.Holder.Pending), slog.BoolValue(e.Holder.Foreign))
+		}
+		return logLine("observed", line...)
+	case leader.Faulted:
+		line := []slog.Value{slog.StringValue(e.Err.Error())}
+		if e.Remaining > 0 {
+			line = append(line, slog.DurationValue(e.Remaining))
+		}
+		return logLine("faulted", line...)
+	}
+	return ""
 }
 
 func (e ear) WithAttrs([]slog.Attr) slog.Handler { return e }
@@ -141,7 +179,7 @@ func (l *life) receives(e leader.Event) {
 	defer s.mu.Unlock()
 	s.logf("%s reads %v", l.name, e)
 	l.order.next(s.T, s.now(), e)
-	text := e.String()
+	text := logged(e)
 	for l.heard < len(l.told) && l.told[l.heard] != text {
 		s.missed(l, l.told[l.heard])
 		l.heard++

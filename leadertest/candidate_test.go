@@ -17,8 +17,14 @@ import (
 // test is over.
 func campaign(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, id string) (*leader.Candidate, *leadertest.Watcher) {
 	t.Helper()
+	return campaignAs(t, clock, s, leader.Config{ID: id})
+}
+
+func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+	t.Helper()
+	id := cfg.ID
 	ctx, cancel := context.WithCancel(context.Background())
-	c, err := leader.Campaign(ctx, s.Link(id), "jobs", leader.Config{ID: id})
+	c, err := leader.Campaign(ctx, s.Link(id), "jobs", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ type Store struct {
 	written  map[string]uint64       // writes, when the key was last written
 	links    map[string]*Link
 	feeds    []*feed
+	ears     []*ear
 	pending  []*request
 }
 

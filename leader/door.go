@@ -1,0 +1,130 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+)
+
+// door is where a leader is asked to hand over. It is open while the candidate
+// leads, so that one that waits costs nothing.
+type door struct {
+	courier Courier             // nil: the store carries no requests
+	close   func(closed func()) // nil: it is not open
+	cancel  context.CancelFunc  // of the opening that is going on; nil if there is none
+	closing bool
+	denied  bool // since the connection was last made
+}
+
+// busy reports whether an opening or a closing is going on.
+func (d *door) busy() bool { return d.cancel != nil || d.closing }
+
+// doorMail is what reaches the actor at its door: what became of the opening,
+// the end of the closing, or a request.
+type doorMail struct {
+	close  func(closed func())
+	err    error
+	closed bool
+	asked  []byte
+	answer func([]byte) // of a request only
+}
+
+// attend opens the door of a leader, again and again until it is open, and closes
+// that of everybody else.
+func (a *actor) attend() {
+	d := &a.door
+	switch leads := a.m.state == StateLeader && !a.m.done; {
+	case d.courier == nil || d.busy() || leads == (d.close != nil):
+	case !leads:
+		box := &a.c.box
+		shut := d.close
+		d.close, d.closing = nil, true
+		shut(func() { box.put(mail{door: &doorMail{closed: true}}) })
+	case !d.denied:
+		a.openDoor()
+	}
+}
+
+func (a *actor) openDoor() {
+	var ctx context.Context
+	ctx, a.door.cancel = within(a.values, defaultLimit)
+	box := &a.c.box
+	a.door.courier.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
+		if !box.put(mail{door: &doorMail{asked: request, answer: answer}}) {
+			answer(nil)
+		}
+	}, func(shut func(closed func()), err error) {
+		box.put(mail{door: &doorMail{close: shut, err: err}})
+	})
+}
+
+// atDoor takes what has come.
+func (a *actor) atDoor(m *doorMail) {
+	switch {
+	case m.answer != nil:
+		a.petitioned(m)
+	case m.closed:
+		a.door.closing = false
+		a.attend() // it may lead again
+	default:
+		a.opened(m)
+	}
+}
+
+// opened takes what became of an opening.
+func (a *actor) opened(m *doorMail) {
+	d := &a.door
+	d.cancel()
+	d.cancel = nil
+	d.close = m.close
+	// What is denied is not tried again on the same connection: the server reports
+	// every try.
+	d.denied = errors.Is(m.err, ErrPermission)
+	switch {
+	case d.denied:
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "cannot be asked to hand over", slog.String("err", m.err.Error()))
+	case m.err != nil:
+		a.detail("cannot be asked to hand over yet", slog.String("err", m.err.Error())) // the next step tries again
+	default:
+		a.attend() // it may not lead any more
+	}
+}
+
+// petitioned answers a request. Only the leader of this instant answers: the step
+// before has applied the deadlines.
+func (a *actor) petitioned(m *doorMail) {
+	var p petition
+	if a.m.state != StateLeader || json.Unmarshal(m.asked, &p) != nil {
+		m.answer(nil)
+		return
+	}
+	v := verdict{Format: petitionFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
+	switch {
+	case p.Format != petitionFormat || p.Do != doStepDown:
+		v.Answer, v.Reason = answerRefused, "the request is not known here"
+	case p.Token != v.Token:
+		v.Answer = answerOver
+	case a.c.refuses:
+		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
+	}
+	a.c.log.LogAttrs(a.values, slog.LevelInfo, "asked to hand over",
+		slog.Uint64("token", p.Token), slog.String("by", p.By), slog.String("answer", v.Answer))
+	if v.Answer == answerAccepted {
+		a.step(input{kind: inResign}, nil)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	m.answer(data)
+}
+
+// leaveDoor takes what comes to a candidate that has ended.
+func (a *actor) leaveDoor(m *doorMail) {
+	if m.answer != nil {
+		m.answer(nil)
+		return
+	}
+	a.atDoor(m)
+}

@@ -1,0 +1,41 @@
+package leader
+
+import (
+	"log/slog"
+)
+
+// log writes the line of an event. Elections and IDs are attributes of the
+// logger.
+func (a *actor) log(e Event) {
+	level, msg, attrs := slog.LevelInfo, "", make([]slog.Attr, 0, 4)
+	switch e := e.(type) {
+	case Pending:
+		msg, attrs = "pending", append(attrs, slog.Uint64("token", e.Token), slog.Time("until", e.Until))
+	case Elected:
+		msg, attrs = "elected", append(attrs, slog.Uint64("token", e.Term.Token()))
+	case Fenced:
+		msg, attrs = "fenced", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
+	case Deposed:
+		msg, attrs = "deposed", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
+	case Observed:
+		msg, attrs = "observed", append(attrs, slog.String("holder", e.Holder.ID), slog.Uint64("token", e.Holder.Token))
+		if e.Holder.Pending || e.Holder.Foreign {
+			attrs = append(attrs, slog.Bool("pending", e.Holder.Pending), slog.Bool("foreign", e.Holder.Foreign))
+		}
+	case Faulted:
+		level, msg, attrs = slog.LevelWarn, "faulted", append(attrs, slog.String("err", e.Err.Error()))
+		if e.Remaining > 0 {
+			attrs = append(attrs, slog.Duration("remaining", e.Remaining))
+		}
+	}
+	a.c.log.LogAttrs(a.values, level, msg, attrs...)
+}
+
+// detail writes what helps to find out what goes wrong. While all is well there
+// is none.
+func (a *actor) detail(msg string, attrs ...slog.Attr) {
+	a.c.log.LogAttrs(a.values, slog.LevelDebug, msg, attrs...)
+}
+
+// requestNames are the requests by what answers them.
+var requestNames = map[inputKind]string{inRead: "read", inWritten: "write", inSettings: "settings", inFeed: "feed"}

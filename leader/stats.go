@@ -1,0 +1,239 @@
+package leader
+
+import (
+	"errors"
+	"time"
+)
+
+// Stats is what a candidate knows of itself at one instant, for metrics and
+// health checks. Totals are since [Campaign].
+type Stats struct {
+	State State
+	// Token of the term that is led now; 0 if none.
+	Token uint64
+	// Remaining is for how long the lease is good, as [Term.Remaining] says; 0
+	// if the candidate does not lead.
+	Remaining time.Duration
+	// SinceRenewal is the time since the newest acknowledged write of the record
+	// was sent; 0 unless the candidate holds the key.
+	SinceRenewal time.Duration
+	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
+	// known.
+	LeaseDuration time.Duration
+	// Silent is the time since the first of the requests that failed in a row was
+	// sent; 0 if the last one was answered, or a feed has told something since.
+	Silent time.Duration
+	// Leaderless is the total time during which no leader was known here.
+	Leaderless time.Duration
+	// Writes counts the acknowledged writes of the record by how long the
+	// acknowledgement took.
+	Writes Latencies
+	// Refused counts the writes of the record whose condition did not hold.
+	Refused uint64
+	// Unknown counts those that were not answered in time or at all.
+	Unknown uint64
+	// FeedRebuilds counts the feeds that were opened, but for the first.
+	FeedRebuilds uint64
+	// Transitions counts the changes of the state.
+	Transitions map[Transition]uint64
+	// Faults counts the Faulted events by the error, one of the package, that
+	// Err is; by nil if it is none of them.
+	Faults map[error]uint64
+}
+
+// Transition is a change of a candidate's state.
+type Transition struct {
+	To State
+	// Cause is that of [Fenced] for StateFenced, that of [Deposed] for
+	// StateCandidate, also where Pending follows at once, and nil otherwise.
+	Cause error
+}
+
+// Latencies counts durations.
+type Latencies struct {
+	// Counts holds how many were not longer than each of [LatencyBounds] and
+	// longer than the one before, and last, how many were longer than all.
+	Counts [len(latencyBounds) + 1]uint64
+	Sum    time.Duration
+}
+
+var latencyBounds = [...]time.Duration{
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2500 * time.Millisecond, 5 * time.Second,
+}
+
+// LatencyBounds returns the bounds of [Latencies], in ascending order.
+func LatencyBounds() []time.Duration { return append([]time.Duration(nil), latencyBounds[:]...) }
+
+func (l *Latencies) add(d time.Duration) {
+	i := 0
+	for i < len(latencyBounds) && d > latencyBounds[i] {
+		i++
+	}
+	l.Counts[i]++
+	l.Sum += d
+}
+
+// tally is what a candidate counts. Instants are by the actor's clock, since it
+// began. Whoever waits and never leads needs little of it.
+type tally struct {
+	writes      *Latencies
+	transitions map[Transition]uint64
+	faults      map[error]uint64
+	refused     uint64
+	unknown     uint64
+	feeds       uint64
+	lease       time.Duration
+
+	renewed time.Duration // when the newest acknowledged write was sent
+	holds   bool
+
+	silent bool
+	since  time.Duration // silent: when the first request that failed was sent
+
+	led        bool          // somebody leads, as far as is known here
+	leaderless time.Duration // up to when that last changed
+	ledAt      time.Duration // when that last changed
+}
+
+// seesLeader notes whether anybody is known to lead from now on.
+func (t *tally) seesLeader(led bool, now func() time.Duration) {
+	if led == t.led {
+		return
+	}
+	at := now()
+	if led {
+		t.leaderless += at - t.ledAt
+	}
+	t.led, t.ledAt = led, at
+}
+
+// settle counts how a request fared that was sent at asked.
+func (c *Candidate) settle(in input, asked time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.tally
+	refused := errors.Is(in.err, ErrRefused)
+	switch failed := in.err != nil && !refused; {
+	case failed && !t.silent:
+		t.silent, t.since = true, asked
+	case !failed:
+		t.silent = false
+	}
+	switch {
+	case in.kind == inFeed && in.err == nil:
+		t.feeds++
+	case in.kind != inWritten:
+	case refused:
+		t.refused++
+	case in.err != nil:
+		t.unknown++
+	default:
+		if t.writes == nil { // of those that wait for thousands, few ever write
+			t.writes = new(Latencies)
+		}
+		t.writes.add(c.since() - asked)
+		t.renewed = asked
+	}
+}
+
+// hears notes that the feed has told something. Only the candidate's goroutine
+// writes the tally, so it need not lock to read.
+func (c *Candidate) hears() {
+	if !c.tally.silent {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.silent = false
+}
+
+// transits counts what a step has changed.
+func (c *Candidate) transits(before, after State, events []Event) {
+	if before == after && len(events) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, deposed := &c.tally, false
+	for _, e := range events {
+		switch e := e.(type) {
+		case Pending:
+			count(&t.transitions, Transition{To: StatePending})
+		case Elected:
+			count(&t.transitions, Transition{To: StateLeader})
+		case Fenced:
+			count(&t.transitions, Transition{To: StateFenced, Cause: e.Cause})
+		case Deposed:
+			deposed = true
+			count(&t.transitions, Transition{To: StateCandidate, Cause: e.Cause})
+		case Faulted:
+			count(&t.faults, kindOf(e.Err))
+		case Observed:
+		}
+	}
+	if before != after && after == StateCandidate && !deposed { // from Pending, of which no event tells
+		count(&t.transitions, Transition{To: StateCandidate})
+	}
+}
+
+// kinds are the errors of a Faulted event, the most telling first.
+var kinds = [...]error{
+	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrUnfit,
+	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable,
+}
+
+func kindOf(err error) error {
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
+}
+
+// Stats returns a snapshot. It never blocks.
+func (c *Candidate) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, t := c.since(), &c.tally
+	s := Stats{
+		State: c.State(), LeaseDuration: t.lease, Leaderless: t.leaderless,
+		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
+		Transitions: copied(t.transitions), Faults: copied(t.faults),
+	}
+	if term, ok := c.Term(); ok {
+		s.Token, s.Remaining = term.Token(), term.Remaining()
+	}
+	if t.writes != nil {
+		s.Writes = *t.writes
+	}
+	if t.holds {
+		s.SinceRenewal = now - t.renewed
+	}
+	if t.silent {
+		s.Silent = now - t.since
+	}
+	if !t.led {
+		s.Leaderless += now - t.ledAt
+	}
+	return s
+}
+
+// copied is a copy that is not nil.
+func copied[K comparable](counts map[K]uint64) map[K]uint64 {
+	m := make(map[K]uint64, len(counts))
+	for k, n := range counts {
+		m[k] = n
+	}
+	return m
+}
+
+func count[K comparable](counts *map[K]uint64, k K) {
+	if *counts == nil {
+		*counts = make(map[K]uint64)
+	}
+	(*counts)[k]++
+}

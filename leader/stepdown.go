@@ -1,0 +1,146 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Courier is what a [Store] may also be: it carries requests to whoever holds a
+// key, past the bucket. [Bucket] does it on the subject natsleader.ask, the name
+// of the bucket and that of the election, leadertest.Store in memory. A candidate
+// whose store is none cannot be asked to hand over.
+//
+// Like those of Store its methods return at once, and call reply exactly once.
+type Courier interface {
+	// Listen calls deliver with every request to the holder of the key, from its
+	// reply on until the close that it replied with is called, which returns at
+	// once and calls closed when nothing is left. deliver never blocks. The answer
+	// must be called exactly once, and never blocks either; nil is silence. ctx is
+	// for the opening only.
+	Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error))
+	// Ask sends a request to the holder of the key, and gives its answer.
+	// Nobody answering is [ErrUnreachable].
+	Ask(ctx context.Context, key string, request []byte, reply func([]byte, error))
+}
+
+// petition is a request to the holder of an election, in JSON. It is for one
+// term: late, or sent twice, it pushes out nobody else.
+type petition struct {
+	Format int    `json:"v"`
+	Do     string `json:"do"`
+	Token  uint64 `json:"token"`        // of the term that it is for
+	By     string `json:"by,omitempty"` // who asks, by its own account
+}
+
+// verdict is the leader's answer to a petition.
+type verdict struct {
+	Format int    `json:"v"`
+	Answer string `json:"answer"`
+	ID     string `json:"id"`
+	Token  uint64 `json:"token"` // of the term that the leader leads
+	Reason string `json:"reason,omitempty"`
+}
+
+const (
+	petitionFormat = 1
+	doStepDown     = "step-down"
+
+	answerAccepted = "accepted"
+	answerRefused  = "refused"
+	answerOver     = "over" // the term that was meant: a later one leads
+)
+
+// StepDown asks the leader of the election to hand over in order, as by
+// [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and
+// it sits out one lease. StepDown waits until the key is released or another's,
+// and returns the Holder that was asked. by says in the leader's log who asks.
+//
+// Who may publish on the subject natsleader.ask.<bucket>.<election> can push the
+// leader out; see Permissions in the package documentation.
+//
+// Errors: [ErrNoLeader] if nobody leads, [ErrRequestRefused], [ErrUnreachable] if
+// the leader does not answer within 5 s, those of [Lookup], and that of ctx, after
+// which the leader may still hand over.
+func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
+	h, err := Lookup(ctx, store, election)
+	if err != nil {
+		return Holder{}, err
+	}
+	courier, ok := store.(Courier)
+	switch {
+	case !ok:
+		return h, fmt.Errorf("%w: a %T carries no requests to the leader", ErrInvalidConfig, store)
+	case !h.Leads():
+		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	holders, err := Observe(ctx, store, election) // from before it is asked, so that nothing is missed
+	if err != nil {
+		return h, err
+	}
+	p := petition{Format: petitionFormat, Do: doStepDown, Token: h.Token, By: by}
+	v, err := p.present(ctx, courier, election)
+	switch {
+	case err != nil:
+		return h, err
+	case v.Answer == answerRefused:
+		return h, fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, v.ID, v.Token, v.Reason)
+	}
+	for now := range holders {
+		if !now.Leads() || now.Token != h.Token {
+			return h, nil
+		}
+	}
+	return h, ctx.Err()
+}
+
+// askAgain is the pause between two tries: a leader that was elected, or has
+// reconnected, a moment ago may not listen yet.
+const askAgain = 100 * time.Millisecond
+
+// present asks until there is an answer.
+func (p petition) present(ctx context.Context, courier Courier, election string) (verdict, error) {
+	request, err := json.Marshal(p)
+	if err != nil {
+		return verdict{}, err
+	}
+	limited, cancel := within(ctx, defaultLimit)
+	defer cancel()
+	for {
+		v, err := p.ask(limited, courier, election, request)
+		if err == nil || !errors.Is(err, ErrUnreachable) || idle(limited, askAgain) != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return v, err
+		}
+	}
+}
+
+func (p petition) ask(ctx context.Context, courier Courier, election string, request []byte) (verdict, error) {
+	ctx, cancel := within(ctx, time.Second) // one that was lost is asked again: it is the same
+	defer cancel()
+	type answer struct {
+		data []byte
+		err  error
+	}
+	answers := make(chan answer, 1)
+	courier.Ask(ctx, election, request, func(data []byte, err error) { answers <- answer{data, err} })
+	got := <-answers
+	if got.err != nil {
+		return verdict{}, got.err
+	}
+	var v verdict
+	if err := json.Unmarshal(got.data, &v); err != nil {
+		return verdict{}, fmt.Errorf("%w: the leader's answer cannot be read: %w", ErrUnreachable, err)
+	}
+	switch v.Answer {
+	case answerAccepted, answerRefused, answerOver:
+		return v, nil
+	}
+	return verdict{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
+}

@@ -1,0 +1,174 @@
+package leader_test
+
+import (
+	"bytes"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// statsOf is a candidate over the kit, with that latency each way. It leads after
+// settings, feed, read and write.
+func statsOf(t *testing.T, latency time.Duration, cfg leader.Config) (*leadertest.Clock, *leadertest.Link, *leader.Candidate, *leadertest.Watcher) {
+	t.Helper()
+	clock := leadertest.NewClock()
+	link := leadertest.NewStore(clock, leadertest.WithLatency(latency)).Link("a")
+	cfg.ID = "a"
+	c, err := leader.Campaign(t.Context(), link, "e", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		link.Close()
+		<-c.Done()
+	})
+	w := leadertest.Watch(t, clock, c)
+	clock.Advance(time.Second)
+	w.Expect(leadertest.Elected())
+	return clock, link, c, w
+}
+
+// The figures of a leader whose link is cut until its lease has run out, and that
+// leads again.
+func TestStats(t *testing.T) {
+	clock, link, c, w := statsOf(t, 5*time.Millisecond, leader.Config{})
+	const toLead = 40 * time.Millisecond
+	want := leader.Stats{
+		State: leader.StateLeader, Token: 1, LeaseDuration: 15 * time.Second,
+		SinceRenewal: 970 * time.Millisecond, Remaining: 12*time.Second - 970*time.Millisecond, Leaderless: toLead,
+		Writes:      leader.Latencies{Sum: 10 * time.Millisecond},
+		Transitions: map[leader.Transition]uint64{{To: leader.StatePending}: 1, {To: leader.StateLeader}: 1},
+		Faults:      map[error]uint64{},
+	}
+	want.Writes.Counts[3] = 1 // of 10 ms, the bound included
+	if got := c.Stats(); !reflect.DeepEqual(got, want) {
+		t.Fatalf("a leader has\n%+v, not\n%+v", got, want)
+	}
+
+	clock.Advance(2500*time.Millisecond - 970*time.Millisecond + 10*time.Millisecond) // the first renewal
+	link.Cut()
+	clock.Advance(2500 * time.Millisecond)
+	got := c.Stats()
+	if got.Silent == 0 || got.Silent > 10*time.Millisecond || got.Unknown != 1 || !maps.Equal(got.Faults, map[error]uint64{leader.ErrUnreachable: 1}) {
+		t.Errorf("after the first renewal that fails:\n%+v", got)
+	}
+	clock.Advance(time.Second)
+	if got = c.Stats(); got.Silent <= time.Second || got.Silent > 1010*time.Millisecond {
+		t.Errorf("a second later it is silent for %v", got.Silent)
+	}
+	clock.Advance(20 * time.Second)
+	link.Restore()
+	clock.Advance(10 * time.Second)
+	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Elected())
+	got = c.Stats()
+	if got.Silent != 0 || got.State != leader.StateLeader || got.Token <= want.Token || got.FeedRebuilds > 1 {
+		t.Errorf("when it leads again:\n%+v", got)
+	}
+	for _, tr := range []leader.Transition{
+		{To: leader.StatePending},
+		{To: leader.StateLeader},
+		{To: leader.StateFenced, Cause: leader.ErrLeaseExpired},
+		{To: leader.StateCandidate, Cause: leader.ErrLeaseExpired},
+	} {
+		n := uint64(2)
+		if tr.Cause != nil {
+			n = 1
+		}
+		if got.Transitions[tr] != n {
+			t.Errorf("%d transitions %v, not %d", got.Transitions[tr], tr, n)
+		}
+	}
+	if got.Leaderless <= toLead+10*time.Second {
+		t.Errorf("nobody led for %v", got.Leaderless)
+	}
+
+	link.Close()
+	<-c.Done()
+	end := c.Stats()
+	clock.Advance(time.Hour)
+	if got = c.Stats(); !reflect.DeepEqual(got, end) || got.SinceRenewal != 0 || got.Remaining != 0 || got.Token != 0 {
+		t.Errorf("an hour after the end:\n%+v, not\n%+v", got, end)
+	}
+}
+
+// The bounds are in order, and what was returned can be changed.
+func TestLatencyBounds(t *testing.T) {
+	bounds := leader.LatencyBounds()
+	if !slices.IsSorted(bounds) || len(bounds)+1 != len(leader.Latencies{}.Counts) {
+		t.Errorf("bounds %v", bounds)
+	}
+	bounds[0] = 0
+	if leader.LatencyBounds()[0] == 0 {
+		t.Error("the bounds can be changed")
+	}
+}
+
+// Faulted tells a leader for how long its lease is good, at the first renewal that
+// fails.
+func TestFaultedTellsHowMuchLeaseRemains(t *testing.T) {
+	clock, link, _, w := statsOf(t, 5*time.Millisecond, leader.Config{})
+	clock.Advance(2 * time.Second) // renewed at 2.53 s
+	link.Cut()
+	clock.Advance(2030 * time.Millisecond)
+	w.Expect(leadertest.Match("Faulted with what is left of 12s", func(e leader.Event) bool {
+		f, ok := e.(leader.Faulted)
+		return ok && f.Remaining == 9500*time.Millisecond && strings.HasSuffix(f.String(), "; the lease is good for 9.5s")
+	}))
+	clock.Advance(time.Minute)
+	w.Expect(leadertest.Fenced())
+}
+
+// One line for each event, with stable keys, and nothing while all is well, not
+// even for debugging.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	clock, link, c, _ := statsOf(t, 0, leader.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "until" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))})
+	lines := func() []string {
+		clock.Settle()
+		defer log.Reset()
+		return strings.Split(strings.TrimSpace(log.String()), "\n")
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		if got := lines(); !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nnot\n%s", when, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	check("elected",
+		"level=INFO msg=pending election=e id=a token=1",
+		"level=INFO msg=elected election=e id=a token=1",
+	)
+	clock.Advance(time.Hour)
+	check("an hour later", "")
+	link.Cut()
+	clock.Advance(2500 * time.Millisecond)
+	if got := lines(); len(got) < 2 || !strings.HasPrefix(got[0], "level=DEBUG msg=\"request failed\" election=e id=a request=write err=") ||
+		!strings.HasPrefix(got[1], "level=WARN msg=faulted election=e id=a err=") || !strings.Contains(got[1], " remaining=9.") {
+		t.Errorf("cut:\n%s", strings.Join(got, "\n"))
+	}
+	link.Restore()
+	clock.Advance(time.Minute)
+	log.Reset()
+	if err := c.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check("resigned",
+		`level=INFO msg=deposed election=e id=a token=1 cause="leader: resigned"`,
+		`level=INFO msg=observed election=e id=a holder="" token=0`,
+	)
+}

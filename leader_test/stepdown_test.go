@@ -1,0 +1,221 @@
+package leader_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// asks is the subject on which the holder of "e" is asked.
+const asks = "natsleader.ask.E.e"
+
+// A leader that is asked hands over in order, and StepDown returns when it has.
+func TestStepDown(t *testing.T) {
+	kinds(t, func(w *world) {
+		var log bytes.Buffer
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		w.at(20 * time.Second)
+		b := w.stand("b")
+		w.at(20500 * time.Millisecond)
+		a.news()
+		b.news()
+		token := a.lastTerm(t).Token()
+		var asked leader.Holder
+		call := w.begin(func() (err error) {
+			asked, err = leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "jane@laptop")
+			return err
+		})
+		w.at(22500 * time.Millisecond)
+		call.pending()
+		a.saw(t, "20.5s fenced resigned")
+		a.lastTerm(t).Release()
+		w.at(w.now())
+		call.returned(22500*time.Millisecond, nil)
+		if asked.ID != "a" || asked.Token != token {
+			t.Errorf("StepDown returned %v", asked)
+		}
+		b.saw(t, "22.5s observed nobody", "22.5s pending", "22.5s elected")
+		w.leads(a, b)
+		if want := `msg="asked to hand over" election=e id=a token=`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "by=jane@laptop answer=accepted") {
+			t.Errorf("the log is\n%s", log.String())
+		}
+	})
+}
+
+// petitionOf is a request to step down, as any client may send it.
+func petitionOf(token uint64) []byte {
+	data, _ := json.Marshal(map[string]any{"v": 1, "do": "step-down", "token": token})
+	return data
+}
+
+// A request that comes late, twice, or is not understood pushes nobody out.
+func TestStepDownIsForOneTerm(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.stand("a"), (*candidate)(nil)
+		w.at(time.Second)
+		b = w.stand("b")
+		w.at(2 * time.Second)
+		first := a.lastTerm(t).Token()
+		w.ok(a.Resign(w.Context()))
+		w.at(3 * time.Second)
+		w.leads(a, b)
+		b.news()
+		for _, request := range [][]byte{
+			petitionOf(first), petitionOf(first), petitionOf(0), petitionOf(1 << 60), nil, []byte("{}"), []byte("["),
+			bytes.Replace(petitionOf(b.lastTerm(t).Token()), []byte(`"v":1`), []byte(`"v":2`), 1),
+			bytes.Replace(petitionOf(b.lastTerm(t).Token()), []byte("step-down"), []byte("jump"), 1),
+		} {
+			w.ok(w.ops.nc.Publish(asks, request))
+		}
+		w.ok(w.ops.nc.Flush())
+		w.at(4 * time.Second)
+		b.saw(t)
+		w.leads(a, b)
+		// The one that is meant, twice.
+		for range 2 {
+			w.ok(w.ops.nc.Publish(asks, petitionOf(b.lastTerm(t).Token())))
+		}
+		w.at(8 * time.Second)
+		b.saw(t, "4s deposed resigned", "4s observed nobody", "8s observed a")
+	})
+}
+
+func TestStepDownThatIsRefused(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		var log bytes.Buffer
+		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		w.at(time.Second)
+		a.news()
+		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
+		if !errors.Is(err, leader.ErrRequestRefused) {
+			t.Errorf("StepDown: %v", err)
+		}
+		a.saw(t)
+		if !strings.Contains(log.String(), "by=eve answer=refused") {
+			t.Errorf("the log is\n%s", log.String())
+		}
+	})
+}
+
+// Nobody to ask, nobody who hears, and no time.
+func TestStepDownThatReachesNobody(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		operator := w.dial("operator").bucket(t)
+		step := func(ctx context.Context) error {
+			_, err := leader.StepDown(ctx, operator, "e", "test")
+			return err
+		}
+		if err := step(w.Context()); !errors.Is(err, leader.ErrNoLeader) {
+			t.Errorf("with no leader: %v", err)
+		}
+		a := w.stand("a")
+		w.at(time.Second)
+		a.cut()
+		call := w.begin(func() error { return step(w.Context()) })
+		w.at(6 * time.Second)
+		call.returned(6*time.Second, leader.ErrUnreachable)
+		a.open()
+		w.at(20 * time.Second)
+		a.news()
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		if err := step(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("without time: %v", err)
+		}
+		w.leads(a)
+		if err := step(w.Context()); err != nil { // it listens again after a reconnection
+			t.Errorf("after a reconnection: %v", err)
+		}
+		a.saw(t, "20s deposed resigned", "20s observed nobody")
+	})
+}
+
+// A candidate that waits listens for nothing, and neither does a leader of the past.
+func TestOnlyTheLeaderListensForRequests(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		ears := func() (n int) {
+			subs, err := w.current().Subsz(&server.SubszOptions{Subscriptions: true})
+			w.ok(err)
+			for _, s := range subs.Subs {
+				if s.Subject == asks {
+					n++
+				}
+			}
+			return n
+		}
+		a := w.stand("a")
+		w.at(time.Second)
+		b, c := w.stand("b"), w.stand("c")
+		w.at(2 * time.Second)
+		if n := ears(); n != 1 {
+			t.Errorf("%d listen, of three of whom one leads", n)
+		}
+		w.ok(a.Resign(w.Context()))
+		w.at(3 * time.Second)
+		w.leads(a, b, c)
+		if n := ears(); n != 1 {
+			t.Errorf("%d listen after a handover", n)
+		}
+		for _, x := range []*candidate{a, b, c} {
+			w.ok(x.Stop(w.Context()))
+		}
+		w.at(4 * time.Second)
+		if n := ears(); n != 0 {
+			t.Errorf("%d listen when all have stopped", n)
+		}
+	})
+}
+
+// Stop finds the leader in the middle of answering.
+func TestStopWhileAsked(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		for i := range 50 {
+			a := w.standAs(leader.Config{ID: "a", RefuseRequests: i%2 == 0})
+			w.at(w.now())
+			token := a.lastTerm(t).Token()
+			for range 20 {
+				w.ok(w.ops.nc.Publish(asks, petitionOf(token)))
+			}
+			w.ok(a.Stop(w.Context()))
+			<-a.Done()
+			a.nc.Close()
+		}
+	})
+}
+
+// Without the permission a leader leads as before, and says once for each
+// connection that it cannot be asked; who asks is told what is missing.
+func TestStepDownWithoutPermission(t *testing.T) {
+	deaf := permList("a", "e", false).without("natsleader.ask")
+	h := permServer(t, deaf, permList("b", "e", false))
+	permBucket(t, h, false, time.Second)
+	var log bytes.Buffer
+	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a.Expect(leadertest.Elected())
+	nc := permDial(t, h, "b")
+	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", "b")
+	if !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"`+asks+`"`) {
+		t.Errorf("StepDown: %v", err)
+	}
+	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 8)
+	tcpOK(t, a.Stop(t.Context()))
+	permNoFaults(t, a)
+	if n := strings.Count(log.String(), "cannot be asked to hand over"); n != 1 {
+		t.Errorf("said %d times that it cannot be asked:\n%s", n, log.String())
+	}
+}

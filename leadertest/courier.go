@@ -1,0 +1,127 @@
+package leadertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// ear is where requests to the holder of a key arrive.
+type ear struct {
+	link    *Link
+	key     string
+	deliver func(request []byte, answer func([]byte))
+}
+
+var errNobodyListens = errors.New("nobody listens")
+
+// Listen opens an ear at once, unless the link is cut.
+func (l *Link) Listen(_ context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(shut func(closed func()), err error)) {
+	s := l.store
+	e := &ear{l, key, deliver}
+	if err := l.open(e); err != nil {
+		reply(nil, err)
+		return
+	}
+	reply(func(closed func()) {
+		s.mu.Lock()
+		s.ears = slices.DeleteFunc(s.ears, func(other *ear) bool { return other == e })
+		s.mu.Unlock()
+		closed()
+	}, nil)
+}
+
+func (l *Link) open(e *ear) error {
+	s := l.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case l.closed:
+		return leader.ErrConnectionClosed
+	case l.cut:
+		return l.isCut()
+	}
+	s.ears = append(s.ears, e)
+	return nil
+}
+
+// Ask carries a request to whoever listens for the key, and the first answer back.
+func (l *Link) Ask(ctx context.Context, key string, question []byte, reply func([]byte, error)) {
+	s := l.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fail := func(err error) { reply(nil, err) }
+	r := &request{link: l, ctx: ctx, fail: fail, lost: fail}
+	s.await(r)
+	switch {
+	case ctx.Err() != nil: // never sent; poll answers
+		return
+	case l.closed:
+		s.reject(r, leader.ErrConnectionClosed)
+		return
+	case l.cut:
+		s.reject(r, l.isCut())
+		return
+	}
+	r.sent = true
+	back := func(give func()) {
+		l.transit(l.oneWay(), func() func() { return s.answer(r, give) })
+	}
+	l.transit(l.oneWay(), func() func() {
+		heard := false
+		for _, e := range s.ears {
+			if e.key == key && !e.link.cut && !e.link.closed {
+				heard = true
+				s.carry(e, question, func(answer []byte) { back(func() { reply(answer, nil) }) })
+			}
+		}
+		if !heard {
+			back(func() { fail(unreachable(errNobodyListens)) })
+		}
+		return nil
+	})
+}
+
+// carry takes a request to an ear, and what it answers back to the store. The
+// lock is held, also when then is called.
+func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
+	e.link.transit(e.link.oneWay(), func() func() {
+		return func() {
+			e.deliver(request, func(answer []byte) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if answer != nil {
+					e.link.transit(e.link.oneWay(), func() func() {
+						then(answer)
+						return nil
+					})
+				}
+			})
+		}
+	})
+}
+
+// StepDown asks the leader of the election to hand over, as [leader.StepDown]
+// does, without waiting for it. It returns [leader.ErrNoLeader] if nobody leads.
+func (s *Store) StepDown(election string) error {
+	h := leader.HolderOf(s.Entry(election))
+	if !h.Leads() {
+		return fmt.Errorf("%w: %s", leader.ErrNoLeader, h)
+	}
+	request := fmt.Appendf(nil, `{"v":1,"do":"step-down","token":%d,"by":"leadertest"}`, h.Token)
+	s.Link("").Ask(context.Background(), election, request, func([]byte, error) {})
+	return nil
+}
+
+// Listen is that of Link("").
+func (s *Store) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(shut func(closed func()), err error)) {
+	s.Link("").Listen(ctx, key, deliver, reply)
+}
+
+// Ask is that of Link("").
+func (s *Store) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
+	s.Link("").Ask(ctx, key, request, reply)
+}

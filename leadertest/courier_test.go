@@ -1,0 +1,103 @@
+package leadertest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// A leader that is asked hands over in order: it drains, releases, and sits out
+// one lease, in which the other leads.
+func TestStepDown(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock, leadertest.WithLatency(10*time.Millisecond))
+	if err := store.StepDown("jobs"); !errors.Is(err, leader.ErrNoLeader) {
+		t.Fatalf("StepDown with nobody to ask: %v", err)
+	}
+	_, a := campaignAs(t, clock, store, leader.Config{ID: "a", DrainTimeout: time.Second})
+	clock.Advance(time.Second)
+	a.Expect(leadertest.Elected())
+	_, b := campaign(t, clock, store, "b")
+	clock.Advance(time.Second)
+	first := a.Term()
+	if err := store.StepDown("jobs"); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(20*time.Millisecond - 1) // to the store, and to the leader
+	if err := first.Err(); err != nil {
+		t.Fatalf("the term ended before the request could arrive: %v", err)
+	}
+	clock.Advance(1)
+	a.Expect(leadertest.Fenced(leader.ErrResigned))
+	first.Release()
+	a.Expect(leadertest.Deposed(leader.ErrResigned))
+	clock.Advance(50 * time.Millisecond)
+	b.Expect(leadertest.Elected())
+}
+
+// Who leads can refuse, and a cut link hears nothing.
+func TestStepDownThatDoesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg   leader.Config
+		fault func(*leadertest.Link)
+	}{
+		"refused": {cfg: leader.Config{ID: "a", RefuseRequests: true}, fault: func(*leadertest.Link) {}},
+		"cut":     {cfg: leader.Config{ID: "a"}, fault: (*leadertest.Link).Cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := leadertest.NewClock()
+			store := leadertest.NewStore(clock)
+			_, a := campaignAs(t, clock, store, c.cfg)
+			a.Expect(leadertest.Elected())
+			c.fault(store.Link("a"))
+			if err := store.StepDown("jobs"); err != nil {
+				t.Fatal(err)
+			}
+			clock.Advance(time.Second)
+			if err := a.Term().Err(); err != nil {
+				t.Errorf("the term ended: %v", err)
+			}
+		})
+	}
+}
+
+// After the lease that it sits out, and elected again, a leader can be asked again.
+func TestStepDownTwice(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	_, a := campaign(t, clock, store, "a")
+	for range 3 {
+		a.Expect(leadertest.Elected())
+		if err := store.StepDown("jobs"); err != nil {
+			t.Fatal(err)
+		}
+		a.Expect(leadertest.Deposed(leader.ErrResigned))
+		clock.Advance(16 * time.Second)
+	}
+}
+
+// leader.StepDown itself works over the kit, in a goroutine of its own.
+func TestLeaderStepDown(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	_, a := campaign(t, clock, store, "a")
+	a.Expect(leadertest.Elected())
+	token := a.Term().Token()
+	h, err := leader.StepDown(t.Context(), store, "jobs", "test")
+	if err != nil || h.ID != "a" || h.Token != token {
+		t.Errorf("StepDown: %v, %v", h, err)
+	}
+	a.Expect(leadertest.Deposed(leader.ErrResigned))
+	if _, err = leader.StepDown(t.Context(), store, "jobs", "test"); !errors.Is(err, leader.ErrNoLeader) {
+		t.Errorf("StepDown of nobody: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err = leader.StepDown(ctx, store, "jobs", "test"); !errors.Is(err, context.Canceled) {
+		t.Errorf("StepDown without time: %v", err)
+	}
+}

@@ -76,12 +76,17 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 	case !h.Leads():
 		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	holders, err := Observe(ctx, store, election) // from before it is asked, so that nothing is missed
+	watching, cancel := context.WithCancel(ctx)
+	holders, err := Observe(watching, store, election) // from before it is asked, so that nothing is missed
 	if err != nil {
+		cancel()
 		return h, err
 	}
+	defer func() {
+		cancel()
+		for range holders { // until nothing of it is left
+		}
+	}()
 	p := petition{Format: petitionFormat, Do: doStepDown, Token: h.Token, By: by}
 	v, err := p.present(ctx, courier, election)
 	switch {

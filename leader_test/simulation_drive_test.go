@@ -43,6 +43,7 @@ type simulation struct {
 
 	mu        sync.Mutex
 	works     []*work
+	asked     map[uint64]bool // the tokens of terms whose leader was asked to hand over
 	offices   []office
 	ruling    uint64 // the greatest token of a term with guards
 	lives     []*life
@@ -239,7 +240,7 @@ func (s *simulation) stand(id string) {
 	s.mu.Lock() // it gets no further than to its first rest before it is known
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
-	c, err := leader.Campaign(ctx, tap{l.line.store(), l.clock, l}, "e", l.cfg)
+	c, err := leader.Campaign(ctx, tapped(l.line, l.clock, l), "e", l.cfg)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func (s *simulation) stand(id string) {
 func (s *simulation) observe(ctx context.Context, name string) {
 	o := &looker{life: life{sim: s, name: name, line: s.line(name)}}
 	s.pass(0)
-	holders, err := leader.Observe(ctx, tap{Store: o.line.store(), clock: s.skewed()}, "e")
+	holders, err := leader.Observe(ctx, tapped(o.line, s.skewed(), nil), "e")
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,7 @@ type life struct {
 	written  map[string]written // by the number that the record gives it
 	good     time.Time          // until then its newest stored write keeps others out, by its clock
 	released bool               // since it was told to stop
+	resigns  bool               // it was told to resign, once at least
 
 	// What was read of its channel.
 	order order
@@ -72,8 +74,14 @@ func field(record []byte, name string) string {
 // tap is a line that is listened to. It lives by the clock of its process.
 type tap struct {
 	leader.Store
+	leader.Courier
 	clock *skew
 	life  *life // nil: of one who only looks on
+}
+
+func tapped(l line, clock *skew, by *life) tap {
+	store := l.store()
+	return tap{store, store.(leader.Courier), clock, by}
 }
 
 // Clock returns the clock of the process.
@@ -89,9 +97,15 @@ func (t tap) Update(ctx context.Context, key string, value []byte, revision uint
 // it, and on its own goroutine: nothing can come between.
 type ear struct{ *life }
 
+// events are the messages of the log that tell of one.
+var events = []string{"pending", "elected", "fenced", "deposed", "observed", "faulted"}
+
 func (ear) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 func (e ear) Handle(_ context.Context, r slog.Record) error {
+	if !slices.Contains(events, r.Message) {
+		return nil
+	}
 	var values []slog.Value
 	r.Attrs(func(a slog.Attr) bool {
 		values = append(values, a.Value)

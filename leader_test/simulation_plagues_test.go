@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,8 +21,22 @@ func (s *simulation) deeds() []plague {
 				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
 			}
 			leads := l.isLeading()
+			l.resigning()
 			s.call(l.name+": Resign", func() error { defer cancel(); return l.Resign(ctx) })
 			return leads
+		}},
+		{"a request to hand over", 3, false, func(l *life) bool {
+			term, open := l.current() // that is over, often
+			if term == nil {
+				return false
+			}
+			p := s.petitioner()
+			s.call("a request to "+l.name, func() error {
+				ctx, cancel := context.WithCancel(context.Background())
+				p.Ask(ctx, "e", petitionOf(term.Token()), func([]byte, error) { cancel() })
+				return nil
+			})
+			return open
 		}},
 		{"Candidate.Proclaim", 2, false, func(l *life) bool {
 			value := []byte(fmt.Sprint(s.now()))
@@ -50,6 +65,29 @@ func (s *simulation) deeds() []plague {
 			return true
 		}},
 	}
+}
+
+// petitioner notes which leaders are asked to hand over.
+type petitioner struct {
+	leader.Store
+	leader.Courier
+	s *simulation
+}
+
+func (s *simulation) petitioner() petitioner {
+	store := s.line("operator").store()
+	return petitioner{store, store.(leader.Courier), s}
+}
+
+func (p petitioner) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
+	var asked struct{ Token uint64 }
+	if err := json.Unmarshal(request, &asked); err != nil {
+		p.s.Error(err)
+	}
+	p.s.mu.Lock()
+	p.s.asked[asked.Token] = true
+	p.s.mu.Unlock()
+	p.Courier.Ask(ctx, key, request, reply)
 }
 
 // ends are the ways in which an application turns away.
@@ -81,6 +119,13 @@ func (s *simulation) ends() []plague {
 			return true
 		}},
 	}
+}
+
+// resigning: it is about to be told to resign.
+func (l *life) resigning() {
+	l.sim.mu.Lock()
+	defer l.sim.mu.Unlock()
+	l.resigns = true
 }
 
 // leaves: it is about to be told to stop.
@@ -160,7 +205,7 @@ func (s *simulation) returned() {
 // allowed are the errors that calls may return.
 var allowed = []error{
 	leader.ErrNotLeader, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
-	leader.ErrNoBucket, context.Canceled,
+	leader.ErrNoBucket, leader.ErrNoLeader, context.Canceled, context.DeadlineExceeded,
 }
 
 // request is how long it may take until one is given up, and until it is tried

@@ -61,6 +61,10 @@ func (l *life) cause() error {
 func (l *life) over(want leader.Event, text string) {
 	if !l.open || l.term == nil || l.term.Err() == nil || l.cause() == nil || logged(want) != text {
 		l.sim.failf("%s offers %q, and its context ended with %v", l.name, text, l.cause())
+		return
+	}
+	if errors.Is(l.cause(), leader.ErrResigned) && !l.resigns && !l.sim.asked[l.term.Token()] {
+		l.sim.failf("%s resigns, and nobody has asked it to hand over that term", l.name)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // newSimulation draws what is the same on every ground.
 func newSimulation(t *testing.T, seed uint64, trace func(string)) *simulation {
 	t.Helper()
-	s := &simulation{T: t, rng: rand.New(rand.NewPCG(seed, 3)), trace: trace, sessions: make(map[string]*life), tally: make(map[string]int)}
+	s := &simulation{T: t, rng: rand.New(rand.NewPCG(seed, 3)), trace: trace, sessions: make(map[string]*life), tally: make(map[string]int), asked: make(map[uint64]bool)}
 	s.ids = []string{"a", "b", "c", "d"}[:2+s.rng.IntN(3)]
 	s.lease = []time.Duration{2, 6, 10, 15}[s.rng.IntN(4)] * time.Second
 	s.tight, s.uniform = s.chance(4), s.chance(2)

@@ -113,6 +113,16 @@ func (a *arena) plagues() []plague {
 		}}
 	}
 	plagues := []plague{
+		{"StepDown", 2, false, func(l *life) bool { // not in memory: its goroutines take turns as they like
+			ctx, cancel := context.WithTimeout(context.Background(), s.between(0, s.lease))
+			p := s.petitioner()
+			s.call("StepDown", func() error {
+				defer cancel()
+				_, err := leader.StepDown(ctx, p, "e", "operator")
+				return err
+			})
+			return l.isLeading()
+		}},
 		on("a client cut off", 4, func(w wire, _ ...direction) { w.cut() }),
 		on("a black hole", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(drop, dirs))) }),
 		on("a link held up", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(hold, dirs))) }),

@@ -90,18 +90,26 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 	p := petition{Format: petitionFormat, Do: doStepDown, Token: h.Token, By: by}
 	v, err := p.present(ctx, courier, election)
 	switch {
+	case errors.Is(err, ErrUnreachable): // or its answer was lost, and it hands over
+		if now, lost := Lookup(ctx, store, election); lost != nil || h.leadsStill(now) {
+			return h, err
+		}
+		return h, nil
 	case err != nil:
 		return h, err
 	case v.Answer == answerRefused:
 		return h, fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, v.ID, v.Token, v.Reason)
 	}
 	for now := range holders {
-		if !now.Leads() || now.Token != h.Token {
+		if !h.leadsStill(now) {
 			return h, nil
 		}
 	}
 	return h, ctx.Err()
 }
+
+// leadsStill reports whether the term goes on.
+func (h Holder) leadsStill(now Holder) bool { return now.Leads() && now.Token == h.Token }
 
 // askAgain is the pause between two tries: a leader that was elected, or has
 // reconnected, a moment ago may not listen yet.

@@ -143,6 +143,29 @@ func TestStepDownThatReachesNobody(t *testing.T) {
 	})
 }
 
+// Also if the leader's answer is lost.
+func TestStepDownWhoseAnswerIsLost(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(time.Second)
+		a.news()
+		a.filter(func(f frame) verdict {
+			if f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) {
+				return drop
+			}
+			return pass
+		})
+		call := w.begin(func() error {
+			_, err := leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "test")
+			return err
+		})
+		w.at(6 * time.Second)
+		call.returned(6*time.Second, nil)
+		a.saw(t, "1s deposed resigned", "1s observed nobody")
+	})
+}
+
 // A candidate that waits listens for nothing, and neither does a leader of the past.
 func TestOnlyTheLeaderListensForRequests(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -174,7 +174,7 @@ func (a *actor) replied(m *mail) {
 		a.cancel()
 	}
 	a.cancel = nil
-	a.c.settle(m.in, a.asked)
+	a.c.settle(m.in, a.asked, a.m.op.rec.phase)
 	if m.in.kind == inFeed {
 		a.feed = m.feed
 	}

@@ -14,8 +14,8 @@ type Stats struct {
 	// Remaining is for how long the lease is good, as [Term.Remaining] says; 0
 	// if the candidate does not lead.
 	Remaining time.Duration
-	// SinceRenewal is the time since the newest acknowledged write of the record
-	// was sent; 0 unless the candidate holds the key.
+	// SinceRenewal is the time since the newest acknowledged write by which the
+	// candidate keeps the key was sent; 0 unless it holds the key.
 	SinceRenewal time.Duration
 	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
 	// known.
@@ -110,8 +110,9 @@ func (t *tally) seesLeader(led bool, now func() time.Duration) {
 	t.led, t.ledAt = led, at
 }
 
-// settle counts how a request fared that was sent at asked.
-func (c *Candidate) settle(in input, asked time.Duration) {
+// settle counts how a request fared that was sent at asked, for a record of that
+// phase if it was a write.
+func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally
@@ -135,7 +136,9 @@ func (c *Candidate) settle(in input, asked time.Duration) {
 			t.writes = new(Latencies)
 		}
 		t.writes.add(c.since() - asked)
-		t.renewed = asked
+		if p != phaseReleased {
+			t.renewed = asked
+		}
 	}
 }
 

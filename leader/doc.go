@@ -232,7 +232,9 @@
 // again: give it to operators. NATS does not tell the leader who asks; the log has
 // what the request says. [Config].RefuseRequests refuses all. A leader that may not
 // subscribe to the subject leads as any other, says so in its log, and cannot be
-// asked.
+// asked. To answer, it must be allowed to publish to the inboxes of those who ask,
+// best by allow_responses; without that it hands over all the same, but its refusal
+// looks like silence.
 //
 // [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E.
 // A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which

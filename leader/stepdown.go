@@ -62,7 +62,7 @@ const (
 // leader out; see Permissions in the package documentation.
 //
 // Errors: [ErrNoLeader] if nobody leads, [ErrRequestRefused], [ErrUnreachable] if
-// the leader does not answer within 5 s, those of [Lookup], and that of ctx, after
+// within 5 s the leader neither answers nor hands over, those of [Lookup], and that of ctx, after
 // which the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
 	h, err := Lookup(ctx, store, election)
@@ -76,40 +76,58 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 	case !h.Leads():
 		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
 	}
-	watching, cancel := context.WithCancel(ctx)
-	holders, err := Observe(watching, store, election) // from before it is asked, so that nothing is missed
+	asking, cancel := context.WithCancel(ctx)
+	holders, err := Observe(asking, store, election) // from before it is asked, so that nothing is missed
 	if err != nil {
 		cancel()
 		return h, err
 	}
+	answers := make(chan answer, 1)
+	go func() {
+		p := petition{Format: petitionFormat, Do: doStepDown, Token: h.Token, By: by}
+		v, err := p.present(asking, courier, election)
+		answers <- answer{v, err}
+		close(answers)
+	}()
 	defer func() {
 		cancel()
-		for range holders { // until nothing of it is left
+		for range holders { // until nothing is left of either
+		}
+		for range answers {
 		}
 	}()
-	p := petition{Format: petitionFormat, Do: doStepDown, Token: h.Token, By: by}
-	v, err := p.present(ctx, courier, election)
-	switch {
-	case errors.Is(err, ErrUnreachable): // or its answer was lost, and it hands over
-		if now, lost := Lookup(ctx, store, election); lost != nil || h.leadsStill(now) {
-			return h, err
-		}
-		return h, nil
-	case err != nil:
-		return h, err
-	case v.Answer == answerRefused:
-		return h, fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, v.ID, v.Token, v.Reason)
-	}
-	for now := range holders {
-		if !h.leadsStill(now) {
-			return h, nil
-		}
-	}
-	return h, ctx.Err()
+	return h, h.handover(ctx, holders, answers)
 }
 
-// leadsStill reports whether the term goes on.
-func (h Holder) leadsStill(now Holder) bool { return now.Leads() && now.Token == h.Token }
+// answer is what became of a petition.
+type answer struct {
+	verdict
+	err error
+}
+
+// handover waits until h leads no more. That counts, also where the leader's answer
+// is lost, or it may not answer.
+func (h Holder) handover(ctx context.Context, holders <-chan Holder, answers <-chan answer) error {
+	for {
+		select {
+		case now, ok := <-holders:
+			switch {
+			case !ok:
+				return ctx.Err()
+			case !now.Leads(), now.Token != h.Token:
+				return nil
+			}
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				return a.err
+			case a.Answer == answerRefused:
+				return fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, a.ID, a.Token, a.Reason)
+			}
+			answers = nil
+		}
+	}
+}
 
 // askAgain is the pause between two tries: a leader that was elected, or has
 // reconnected, a moment ago may not listen yet.
@@ -137,13 +155,13 @@ func (p petition) present(ctx context.Context, courier Courier, election string)
 func (p petition) ask(ctx context.Context, courier Courier, election string, request []byte) (verdict, error) {
 	ctx, cancel := within(ctx, time.Second) // one that was lost is asked again: it is the same
 	defer cancel()
-	type answer struct {
+	type reply struct {
 		data []byte
 		err  error
 	}
-	answers := make(chan answer, 1)
-	courier.Ask(ctx, election, request, func(data []byte, err error) { answers <- answer{data, err} })
-	got := <-answers
+	replies := make(chan reply, 1)
+	courier.Ask(ctx, election, request, func(data []byte, err error) { replies <- reply{data, err} })
+	got := <-replies
 	if got.err != nil {
 		return verdict{}, got.err
 	}

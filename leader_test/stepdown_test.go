@@ -160,8 +160,8 @@ func TestStepDownWhoseAnswerIsLost(t *testing.T) {
 			_, err := leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "test")
 			return err
 		})
-		w.at(6 * time.Second)
-		call.returned(6*time.Second, nil)
+		w.at(1500 * time.Millisecond)
+		call.returned(time.Second, nil)
 		a.saw(t, "1s deposed resigned", "1s observed nobody")
 	})
 }
@@ -219,6 +219,24 @@ func TestStopWhileAsked(t *testing.T) {
 			a.nc.Close()
 		}
 	})
+}
+
+// With what is documented for a candidate, and no permission to answer, a leader
+// hands over as any other.
+func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
+	operator := permObserver("b", false)
+	operator.pub = append(operator.pub, "natsleader.ask.E.a")
+	h := permServer(t, permList("a", "a", false), operator)
+	permBucket(t, h, false, time.Second)
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a"})
+	a.Expect(leadertest.Elected())
+	nc := permDial(t, h, "b")
+	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", "b")
+	if err != nil || asked.ID != "a" {
+		t.Errorf("StepDown: %v, %v", asked, err)
+	}
+	a.Expect(leadertest.Deposed(leader.ErrResigned))
+	permDenials(t, nc)
 }
 
 // Without the permission a leader leads as before, and says once for each

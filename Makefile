@@ -32,9 +32,9 @@ format: $(GOLANGCI)
 format-check: $(GOLANGCI)
 	$(GOLANGCI) fmt --diff ./...
 
-# What a program pulls in with the two importable packages.
+# What a program pulls in with the importable packages, but for metrics.
 deps-check:
-	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./leadertest \
+	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./leadertest ./health \
 		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' \
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \

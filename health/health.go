@@ -1,0 +1,150 @@
+// Package health answers over HTTP whether a candidate leads, and whether it is
+// alive:
+//
+//	mux.Handle("/leader", health.Leader(candidate))
+//	mux.Handle("/alive", health.Alive(candidate))
+//
+// A load balancer whose traffic belongs to the leader checks [Leader] of every
+// replica: at any instant at most one answers 200. It looks only now and then, so
+// for one interval of its checks it may still send requests to a leader that was
+// deposed: whoever serves them asks leader.Term.Err itself before each step that
+// matters.
+//
+// In Kubernetes the liveness probe goes to [Alive]: a pod whose candidate has
+// ended, or has been cut off for longer than a lease, is started anew. It never goes
+// to [Leader], or every pod but one is killed again and again. The readiness probe
+// goes to [Alive] where all replicas serve, or is left out, and to [Leader] only if the
+// traffic of a Service shall reach the leader alone. A roll-out of a Deployment
+// then waits for pods that are not ready because they do not lead, unless
+// maxUnavailable is 100%.
+//
+// The body is one JSON object:
+//
+//	election                 the name of the election
+//	id                       of the candidate
+//	state                    candidate, pending, leader or fenced
+//	is_leader                whether it leads at this instant, by its clock; state may be late
+//	token                    of the term that it leads
+//	lease_remaining_seconds  for how long that is certain without another renewal
+//	leader                   who leads instead, as far as is known:
+//	  id, token, since       since is the server's time of the election
+//	  value                  what it has published, if that is UTF-8
+//	  value64                in base64 otherwise
+//	alive                    what Alive found
+//	silent_seconds           for how long the store has not answered, if it should have
+//	error                    why the candidate has ended
+//
+// What is not known is left out. The body is as public as the handler's address: it
+// contains what the leader has published.
+package health
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Leader answers 200 while [leader.Term.Err] of the candidate's term is nil, and
+// 503 otherwise, naming who leads instead. It asks the clock, not a flag: a process
+// that was stopped for an hour answers 503 at once.
+func Leader(c *leader.Candidate) http.Handler {
+	return handler(func() (report, bool) {
+		r := look(c)
+		return r, r.IsLeader
+	})
+}
+
+// Alive answers 200, and 503 once the candidate has ended, or while the store has
+// not answered for longer than the candidate's lease. That is not known before the
+// bucket's settings are; until then it counts as 15 s, the default of a bucket.
+func Alive(c *leader.Candidate) http.Handler {
+	return handler(func() (report, bool) {
+		r := look(c)
+		stats := c.Stats()
+		lease := stats.LeaseDuration
+		if lease == 0 {
+			lease = defaultLease
+		}
+		alive := stats.Silent <= lease
+		select {
+		case <-c.Done():
+			alive = false
+			if err := c.Err(); err != nil {
+				r.Error = err.Error()
+			}
+		default:
+		}
+		r.Alive, r.Silent = &alive, stats.Silent.Seconds()
+		return r, alive
+	})
+}
+
+const defaultLease = 15 * time.Second
+
+// report is the body.
+type report struct {
+	Election string  `json:"election"`
+	ID       string  `json:"id"`
+	State    string  `json:"state"`
+	IsLeader bool    `json:"is_leader"`
+	Token    uint64  `json:"token,omitempty"`
+	Remains  float64 `json:"lease_remaining_seconds,omitempty"`
+	Leader   *other  `json:"leader,omitempty"`
+	Alive    *bool   `json:"alive,omitempty"`
+	Silent   float64 `json:"silent_seconds,omitempty"`
+	Error    string  `json:"error,omitempty"`
+}
+
+// other is another candidate, which leads.
+type other struct {
+	ID      string    `json:"id"`
+	Value   string    `json:"value,omitempty"`
+	Value64 []byte    `json:"value64,omitempty"`
+	Token   uint64    `json:"token"`
+	Since   time.Time `json:"since,omitzero"`
+}
+
+// look asks the clock once, so that no two parts of a report contradict each other.
+func look(c *leader.Candidate) report {
+	r := report{Election: c.Election(), ID: c.ID(), State: c.State().String()}
+	if term, ok := c.Term(); ok {
+		if remains := term.Remaining(); remains > 0 {
+			r.IsLeader, r.Token, r.Remains = true, term.Token(), remains.Seconds()
+			return r
+		}
+	}
+	// A process that was paused still names itself.
+	if h, ok := c.Leader(); ok && h.ID != r.ID {
+		r.Leader = &other{ID: h.ID, Token: h.Token, Since: h.Since}
+		if utf8.Valid(h.Value) {
+			r.Leader.Value = string(h.Value)
+		} else {
+			r.Leader.Value64 = h.Value
+		}
+	}
+	return r
+}
+
+// handler serves what look finds.
+func handler(look func() (body report, ok bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD are served here", http.StatusMethodNotAllowed)
+			return
+		}
+		h.Set("Content-Type", "application/json")
+		body, ok := look()
+		status := http.StatusOK
+		if !ok {
+			status = http.StatusServiceUnavailable
+		}
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body) // whoever asked may be gone
+	})
+}

@@ -1,0 +1,235 @@
+package health_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+type kit struct {
+	*testing.T
+	clock *leadertest.Clock
+	store *leadertest.Store
+}
+
+func newKit(t *testing.T) kit {
+	clock := leadertest.NewClock()
+	return kit{t, clock, leadertest.NewStore(clock)}
+}
+
+// stand starts a candidate on the link of its name.
+func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
+	k.Helper()
+	cfg.ID = id
+	link := k.store.Link(id)
+	c, err := leader.Campaign(k.Context(), link, "billing", cfg)
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(func() {
+		link.Close()
+		<-c.Done()
+	})
+	k.clock.Settle()
+	return c
+}
+
+// get asks the handler and expects the status and exactly these fields.
+func (k kit) get(h http.Handler, status int, body map[string]any) {
+	k.Helper()
+	w := ask(h, http.MethodGet)
+	if w.Code != status {
+		k.Errorf("status %d, not %d: %s", w.Code, status, w.Body)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		k.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, body) {
+		k.Errorf("%s\nnot %v", w.Body, body)
+	}
+	for key, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"} {
+		if got := w.Header().Get(key); got != want {
+			k.Errorf("%s: %s", key, got)
+		}
+	}
+}
+
+func ask(h http.Handler, method string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, "/", http.NoBody))
+	return w
+}
+
+type fields = map[string]any
+
+func TestLeaderAnswers200UntilTheInstantInWhichTheLeaseEnds(t *testing.T) {
+	k := newKit(t)
+	h := health.Leader(k.stand("a", leader.Config{}))
+	leading := fields{
+		"election": "billing", "id": "a", "state": "leader", "is_leader": true,
+		"token": 1., "lease_remaining_seconds": 12.,
+	}
+	k.get(h, 200, leading)
+	k.store.Link("a").Cut()
+	k.clock.Advance(12*time.Second - 1)
+	leading["lease_remaining_seconds"] = 1e-9
+	k.get(h, 200, leading)
+	k.clock.Advance(1)
+	k.get(h, 503, fields{"election": "billing", "id": "a", "state": "fenced", "is_leader": false})
+}
+
+// late is a clock that is ahead of its timers, as after a pause of the process,
+// and at every look a bit more.
+type late struct {
+	leader.Clock
+	by, more time.Duration
+}
+
+func (c *late) Now() time.Time {
+	c.by += c.more
+	return c.Clock.Now().Add(c.by)
+}
+
+func TestLeaderAsksTheClockAndNotTheTimers(t *testing.T) {
+	k := newKit(t)
+	clock := &late{Clock: k.clock}
+	h := health.Leader(k.stand("a", leader.Config{Clock: clock}))
+	over := fields{"election": "billing", "id": "a", "state": "leader", "is_leader": false}
+	clock.by = 12 * time.Second
+	k.get(h, 503, over)
+	clock.by, clock.more = 12*time.Second-2, 1 // it ends while the handler looks
+	k.get(h, 503, over)
+}
+
+func TestLeaderNamesWhoLeadsInstead(t *testing.T) {
+	k := newKit(t)
+	k.clock.Advance(time.Minute)
+	a := k.stand("a", leader.Config{Value: []byte("http://<a>")})
+	h := health.Leader(k.stand("b", leader.Config{}))
+	other := fields{"id": "a", "value": "http://<a>", "token": 1., "since": "2000-01-01T00:01:00Z"}
+	waiting := fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false, "leader": other}
+	k.get(h, 503, waiting)
+
+	if err := a.Proclaim(t.Context(), []byte{0xff, 0}); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Settle()
+	delete(other, "value")
+	other["value64"] = "/wA="
+	k.get(h, 503, waiting)
+
+	k.store.Link("a").Close()
+	k.store.Link("b").Cut() // so that b does not take over
+	k.clock.Advance(15 * time.Second)
+	delete(waiting, "leader")
+	k.get(h, 503, waiting)
+}
+
+func TestLeaderNamesNobodyWhoHoldsTheKeyWithoutLeading(t *testing.T) {
+	k := newKit(t)
+	k.stand("a", leader.Config{PendingPeriod: time.Minute})
+	k.get(health.Leader(k.stand("b", leader.Config{})), 503,
+		fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false})
+}
+
+func TestAliveAnswers200UntilCutOffForLongerThanALease(t *testing.T) {
+	k := newKit(t)
+	h := health.Alive(k.stand("a", leader.Config{LeaseDuration: 6 * time.Second}))
+	k.get(h, 200, fields{
+		"election": "billing", "id": "a", "state": "leader", "is_leader": true,
+		"token": 1., "lease_remaining_seconds": 4.8, "alive": true,
+	})
+	k.store.Link("a").Cut()
+	k.clock.Advance(time.Second) // the next renewal, the first request to fail, is sent now
+	k.clock.Advance(6 * time.Second)
+	body := fields{
+		"election": "billing", "id": "a", "state": "fenced", "is_leader": false,
+		"alive": true, "silent_seconds": 6.,
+	}
+	k.get(h, 200, body)
+	k.clock.Advance(1)
+	body["alive"], body["silent_seconds"] = false, 6.000000001
+	k.get(h, 503, body)
+
+	k.store.Link("a").Restore()
+	k.clock.Advance(time.Second)
+	if w := ask(h, http.MethodGet); w.Code != 200 {
+		t.Errorf("reconnected, and yet %d: %s", w.Code, w.Body)
+	}
+}
+
+func TestAliveAnswersBeforeTheLeaseIsKnown(t *testing.T) {
+	k := newKit(t)
+	k.store.Link("a").Cut()
+	h := health.Alive(k.stand("a", leader.Config{}))
+	k.clock.Advance(15 * time.Second)
+	body := fields{
+		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
+		"alive": true, "silent_seconds": 15.,
+	}
+	k.get(h, 200, body)
+	k.clock.Advance(1)
+	body["alive"], body["silent_seconds"] = false, 15.000000001
+	k.get(h, 503, body)
+}
+
+func TestAliveAnswers503AfterTheEndAndSaysWhy(t *testing.T) {
+	k := newKit(t)
+	a := k.stand("a", leader.Config{})
+	b := k.stand("b", leader.Config{})
+	k.store.Link("a").Close()
+	<-a.Done()
+	k.get(health.Alive(a), 503, fields{
+		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
+		"alive": false, "error": leader.ErrConnectionClosed.Error(),
+	})
+	if err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := ask(health.Alive(b), http.MethodGet)
+	if w.Code != 503 || strings.Contains(w.Body.String(), "error") {
+		t.Errorf("stopped: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestOnlyGETAndHEADAreServed(t *testing.T) {
+	k := newKit(t)
+	c := k.stand("a", leader.Config{})
+	for name, h := range map[string]http.Handler{"Leader": health.Leader(c), "Alive": health.Alive(c)} {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+			w := ask(h, method)
+			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s: %s: %d, Allow: %s", name, method, w.Code, w.Header().Get("Allow"))
+			}
+			if w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: the answer to %s may be cached", name, method)
+			}
+		}
+	}
+}
+
+func TestHEADIsAnsweredWithoutABody(t *testing.T) {
+	k := newKit(t)
+	server := httptest.NewServer(health.Leader(k.stand("a", leader.Config{})))
+	defer server.Close()
+	defer server.Client().CloseIdleConnections()
+	response, err := server.Client().Head(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err != nil || len(body) > 0 || response.StatusCode != 200 {
+		t.Errorf("%d, %q, %v", response.StatusCode, body, err)
+	}
+}

@@ -1,0 +1,150 @@
+// Package metrics tells Prometheus how candidates fare:
+//
+//	collector := metrics.NewCollector()
+//	prometheus.MustRegister(collector)
+//	...
+//	c, err := leader.Campaign(ctx, bucket, "billing", leader.Config{})
+//	...
+//	err = collector.Add(c)
+//
+// Every metric has the label election:
+//
+//	natsleader_state{state}                   1 for the state that it is in, 0 for the three others
+//	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
+//	natsleader_token                          of the term that it leads, 0 if none
+//	natsleader_lease_remaining_seconds        for how long its leadership is good without another renewal
+//	natsleader_lease_duration_seconds         its LeaseDuration, once that is known
+//	natsleader_renewal_age_seconds            since the last acknowledged renewal was sent, while it holds the key
+//	natsleader_renewal_duration_seconds       histogram of how long renewals took
+//	natsleader_transitions_total{to,cause}    changes of the state; cause is none where no term ended
+//	natsleader_writes_refused_total           writes of the key whose condition did not hold
+//	natsleader_writes_unknown_total           writes of the key that were not answered in time
+//	natsleader_faults_total{kind}             Faulted events
+//	natsleader_feed_rebuilds_total            feeds that had to be opened again
+//	natsleader_leaderless_seconds_total       time without a leader, as seen here
+//	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
+//
+// A cause or kind is the name of the error without Err, as in lease_expired for
+// leader.ErrLeaseExpired; a fault that is none of them is of the kind other. Series
+// with a cause or kind appear when they are first counted.
+//
+// A candidate has 27 series, one more once it knows its lease, another while it holds the
+// key, and one for each transition and each kind of fault that it has seen, of which
+// there are no more than 32. None depends on IDs, values or anything else that others
+// write.
+package metrics
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Collector collects the metrics of candidates, each of another election. A
+// process whose elections in different buckets have the same name registers a
+// collector for each bucket by [prometheus.WrapRegistererWith]. It is a
+// [prometheus.Collector].
+type Collector struct {
+	mu         sync.Mutex
+	candidates map[string]*leader.Candidate // by election
+}
+
+// NewCollector returns a collector without candidates.
+func NewCollector() *Collector {
+	return &Collector{candidates: make(map[string]*leader.Candidate)}
+}
+
+// Add has the candidate's metrics collected until it is removed, also after its
+// end. It takes the place of a candidate that has ended; while one of the same
+// election runs, Add returns an error that names the election.
+func (c *Collector) Add(candidate *leader.Candidate) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	election := candidate.Election()
+	if old := c.candidates[election]; old != nil {
+		select {
+		case <-old.Done():
+		default:
+			return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", election)
+		}
+	}
+	c.candidates[election] = candidate
+	return nil
+}
+
+// Remove ends what Add began. A candidate that is not collected is ignored.
+func (c *Collector) Remove(candidate *leader.Candidate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.candidates[candidate.Election()] == candidate {
+		delete(c.candidates, candidate.Election())
+	}
+}
+
+// Describe sends the descriptions of all metrics, whatever candidates there are.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range descriptions {
+		ch <- d
+	}
+}
+
+// Collect asks each candidate once for its Stats, so that its metrics agree with
+// one another.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	candidates := make([]*leader.Candidate, 0, len(c.candidates))
+	// The registry sorts by labels, which is quick if they are sorted.
+	for _, election := range slices.Sorted(maps.Keys(c.candidates)) {
+		candidates = append(candidates, c.candidates[election])
+	}
+	c.mu.Unlock()
+	for _, candidate := range candidates {
+		scrape{ch, label("election", candidate.Election())}.send(candidate.Stats())
+	}
+}
+
+var descriptions []*prometheus.Desc
+
+// describe makes the description of a metric. Its labels are in alphabetical order, and
+// so are those of its samples: the registry would sort them, each time.
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc("natsleader_"+name, help, slices.Sorted(slices.Values(append(labels, "election"))), nil)
+	descriptions = append(descriptions, d)
+	return d
+}
+
+var (
+	stateDesc = describe("state",
+		"Whether the candidate is in the state.", "state")
+	isLeaderDesc = describe("is_leader",
+		"Whether the candidate leads at this instant, by its clock.")
+	tokenDesc = describe("token",
+		"Fencing token of the term that the candidate leads, 0 if it does not.")
+	leaseRemainingDesc = describe("lease_remaining_seconds",
+		"For how long the leadership is good if it is not renewed, 0 if the candidate does not lead.")
+	leaseDurationDesc = describe("lease_duration_seconds",
+		"For how long others wait after a renewal.")
+	renewalAgeDesc = describe("renewal_age_seconds",
+		"Time since the last acknowledged renewal was sent, while the candidate holds the key.")
+	renewalDurationDesc = describe("renewal_duration_seconds",
+		"How long the store took to acknowledge a renewal.")
+	transitionsDesc = describe("transitions_total",
+		"Changes of the state, and what ended the term if one ended.", "to", "cause")
+	writesRefusedDesc = describe("writes_refused_total",
+		"Writes of the key whose condition did not hold.")
+	writesUnknownDesc = describe("writes_unknown_total",
+		"Writes of the key that were not answered in time.")
+	faultsDesc = describe("faults_total",
+		"Faults of the store that were reported, each once for an outage.", "kind")
+	feedRebuildsDesc = describe("feed_rebuilds_total",
+		"Feeds of changes that had to be opened again.")
+	leaderlessDesc = describe("leaderless_seconds_total",
+		"Time during which the candidate knew of no leader.")
+	silentDesc = describe("silent_seconds",
+		"For how long the store has not answered, 0 while it does.")
+)

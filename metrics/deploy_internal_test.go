@@ -1,0 +1,141 @@
+package metrics
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	descText = regexp.MustCompile(`^Desc\{fqName: "([a-z_]+)".*variableLabels: \{([a-z,]+)\}\}$`)
+	nameUsed = regexp.MustCompile(`\bnatsleader_[a-z_]+`)
+	matcher  = regexp.MustCompile(`\b([a-z_]+)(?:=|!=|=~|!~)\\?"([^"\\]*)\\?"`)
+	grouping = regexp.MustCompile(`\b(?:by|on|without|ignoring) \(([a-z, ]+)\)`)
+)
+
+func TestTheFilesUseMetricsThatExist(t *testing.T) {
+	labels := map[string][]string{"__all": {"instance", "le", "alertstate", "alertname"}}
+	ch := make(chan *prometheus.Desc, 100)
+	NewCollector().Describe(ch)
+	close(ch)
+	for d := range ch {
+		m := descText.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("what is this: %v", d)
+		}
+		labels[m[1]] = strings.Split(m[2], ",")
+	}
+	values := map[string][]string{
+		"cause": append(slices.Collect(maps.Values(names)), "none"),
+		"kind":  append(slices.Collect(maps.Values(names)), "other"),
+	}
+	for _, s := range states {
+		values["state"] = append(values["state"], s.String())
+	}
+	values["to"] = values["state"]
+
+	used := make(map[string]bool)
+	for _, path := range []string{
+		"../deploy/prometheus/rules.yml", "../deploy/prometheus/rules_test.yml",
+		"../deploy/grafana/dashboard.json", "../docs/production.md",
+	} {
+		text := read(t, path)
+		for _, name := range nameUsed.FindAllString(text, -1) {
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if base, ok := strings.CutSuffix(name, suffix); ok && base == "natsleader_renewal_duration_seconds" {
+					name = base
+				}
+			}
+			if labels[name] == nil {
+				t.Errorf("%s: there is no metric %s", path, name)
+			}
+			used[name] = true
+		}
+		known := slices.Concat(slices.Collect(maps.Values(labels))...)
+		for _, m := range grouping.FindAllStringSubmatch(text, -1) {
+			for label := range strings.SplitSeq(m[1], ", ") {
+				if !slices.Contains(known, label) {
+					t.Errorf("%s: %s: there is no label %s", path, m[0], label)
+				}
+			}
+		}
+		for _, m := range matcher.FindAllStringSubmatch(text, -1) {
+			for value := range strings.SplitSeq(m[2], "|") {
+				if known := values[m[1]]; known != nil && !slices.Contains(known, value) {
+					t.Errorf("%s: %s: there is no %s %s", path, m[0], m[1], value)
+				}
+			}
+		}
+	}
+	for name := range labels {
+		if strings.HasPrefix(name, "natsleader_") && !used[name] {
+			t.Errorf("%s is not mentioned anywhere", name)
+		}
+	}
+}
+
+func TestTheAlertsAreThoseOfTheDocumentation(t *testing.T) {
+	alerts := func(path, pattern string) []string {
+		var names []string
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, path), -1) {
+			names = append(names, m[1])
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	rules := alerts("../deploy/prometheus/rules.yml", `- alert: (\w+)`)
+	for _, other := range [][]string{
+		alerts("../docs/production.md", "`(Natsleader\\w+)`"),
+		alerts("../deploy/prometheus/rules_test.yml", `alertname: (\w+)`),
+	} {
+		if !slices.Equal(rules, other) {
+			t.Errorf("%v\nnot %v", other, rules)
+		}
+	}
+	if len(rules) == 0 {
+		t.Error("there are none")
+	}
+}
+
+func TestTheDashboardIsOne(t *testing.T) {
+	var dashboard struct {
+		UID, Title string
+		Panels     []struct {
+			ID      int
+			Targets []struct{ Expr, LegendFormat string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "../deploy/grafana/dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for _, p := range dashboard.Panels {
+		if seen[p.ID] || len(p.Targets) == 0 {
+			t.Errorf("panel %d is there twice, or shows nothing", p.ID)
+		}
+		seen[p.ID] = true
+		for _, target := range p.Targets {
+			if target.Expr == "" || target.LegendFormat == "" {
+				t.Errorf("panel %d: %+v", p.ID, target)
+			}
+		}
+	}
+	if dashboard.UID == "" || dashboard.Title == "" || len(seen) == 0 {
+		t.Errorf("%+v", dashboard)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

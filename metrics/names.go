@@ -1,0 +1,31 @@
+package metrics
+
+import "github.com/natsleader/natsleader/leader"
+
+// names are what the labels cause and kind call the errors of package leader. They
+// stay when a text changes.
+var names = map[error]string{
+	leader.ErrResigned:         "resigned",
+	leader.ErrStopped:          "stopped",
+	leader.ErrLeaseExpired:     "lease_expired",
+	leader.ErrPreempted:        "preempted",
+	leader.ErrDeleted:          "deleted",
+	leader.ErrRegressed:        "regressed",
+	leader.ErrFenced:           "fenced",
+	leader.ErrConnectionClosed: "connection_closed",
+	leader.ErrInvalidConfig:    "invalid_config",
+	leader.ErrNotLeader:        "not_leader",
+	leader.ErrNoLeader:         "no_leader",
+	leader.ErrRequestRefused:   "request_refused",
+	leader.ErrValueTooLarge:    "value_too_large",
+	leader.ErrForeignRecord:    "foreign_record",
+	leader.ErrUnreachable:      "unreachable",
+	leader.ErrNoBucket:         "no_bucket",
+	leader.ErrUnfit:            "unfit",
+	leader.ErrPermission:       "permission",
+	leader.ErrNoFeed:           "no_feed",
+	leader.ErrUnknownOutcome:   "unknown_outcome",
+	leader.ErrGuardTaken:       "guard_taken",
+	leader.ErrGuardDeleted:     "guard_deleted",
+	leader.ErrRefused:          "refused",
+}

@@ -101,12 +101,20 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	wake := a.deadline()
+	wake := earlier(a.wakeAt(a.wake), a.door.wake())
 	if wake.IsZero() {
 		a.timer.Stop()
 		return
 	}
 	a.timer.Reset(max(0, wake.Sub(a.now())))
+}
+
+// earlier is the earlier of two instants, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // wait waits for mail or a tick, and hands out events meanwhile.
@@ -271,6 +279,7 @@ func (a *actor) begin(n note) *Term {
 	t := &Term{token: n.token, clock: a.c.clock, start: a.start}
 	t.ctx, t.cancel = context.WithCancelCause(a.values)
 	t.until.Store(int64(n.until.Sub(a.base)))
+	a.door.at = a.now().Add(a.door.pause)
 	box, number := &a.c.box, n.term
 	t.release = func() { box.put(mail{in: input{kind: inDrained, term: number}}) }
 	for i := range a.guards {

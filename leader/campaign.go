@@ -143,6 +143,9 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 	}
 	a.base = a.start.Round(0).UTC()
 	a.door.courier, _ = store.(Courier)
+	if _, ok := store.(*Bucket); ok {
+		a.door.pause = doorPause
+	}
 	a.post(cfg.Guards)
 	c.state.Store(uint32(StateCandidate))
 	c.box.bell = make(chan struct{}, 1)

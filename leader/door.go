@@ -5,20 +5,40 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"time"
 )
 
-// door is where a leader is asked to hand over. It is open while the candidate
-// leads, so that one that waits costs nothing.
+// door is where a leader is asked to hand over. One that waits, or has never led,
+// has none open, and so costs nothing.
 type door struct {
 	courier Courier             // nil: the store carries no requests
 	close   func(closed func()) // nil: it is not open
 	cancel  context.CancelFunc  // of the opening that is going on; nil if there is none
 	closing bool
-	denied  bool // since the connection was last made
+	pause   time.Duration // from an election to the opening
+	at      time.Time     // when to open after an election; zero: with any step
+	denied  bool          // since the connection was last made
 }
+
+// doorPause lets a candidate that was elected on a connection tell of it, and its
+// work begin, before anything else is done there: it may be asked for long.
+const doorPause = 10 * time.Millisecond
 
 // busy reports whether an opening or a closing is going on.
 func (d *door) busy() bool { return d.cancel != nil || d.closing }
+
+// shut reports whether the door of a leader is to be opened.
+func (d *door) shut() bool {
+	return d.courier != nil && d.close == nil && !d.busy() && !d.denied
+}
+
+// wake is when the door is to be opened; zero: with any step, or not at all.
+func (d *door) wake() time.Time {
+	if !d.shut() {
+		return time.Time{}
+	}
+	return d.at
+}
 
 // doorMail is what reaches the actor at its door: what became of the opening,
 // the end of the closing, or a request.
@@ -31,18 +51,30 @@ type doorMail struct {
 }
 
 // attend opens the door of a leader, again and again until it is open, and closes
-// that of everybody else.
+// that of everybody else, when another's term is well under way: a handover does
+// not wait for it.
 func (a *actor) attend() {
 	d := &a.door
-	switch leads := a.m.state == StateLeader && !a.m.done; {
-	case d.courier == nil || d.busy() || leads == (d.close != nil):
-	case !leads:
+	leads := a.m.state == StateLeader && !a.m.done
+	if !leads {
+		d.at = time.Time{}
+	}
+	switch {
+	case d.courier == nil || d.closing:
+	case d.cancel != nil:
+		if !leads {
+			d.cancel()
+		}
+	case leads && d.shut():
+		if d.at.IsZero() || !a.now().Before(d.at) {
+			d.at = time.Time{}
+			a.openDoor()
+		}
+	case !leads && d.close != nil && (a.m.done || a.m.seen.rec.phase == phaseLeading && !a.m.holds()):
 		box := &a.c.box
 		shut := d.close
 		d.close, d.closing = nil, true
 		shut(func() { box.put(mail{door: &doorMail{closed: true}}) })
-	case !d.denied:
-		a.openDoor()
 	}
 }
 

@@ -86,13 +86,10 @@ func (a *actor) tell() {
 	}
 }
 
-// deadline is when to step again: the machine, or one of the raisers.
-func (a *actor) deadline() time.Time {
-	wake := a.wake
+// wakeAt is when one of the raisers is to step again, or wake if that is earlier.
+func (a *actor) wakeAt(wake time.Time) time.Time {
 	for i := range a.guards {
-		if w := a.guards[i].wakeAt; !w.IsZero() && (wake.IsZero() || w.Before(wake)) {
-			wake = w
-		}
+		wake = earlier(wake, a.guards[i].wakeAt)
 	}
 	return wake
 }

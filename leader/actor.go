@@ -319,14 +319,14 @@ func (a *actor) isNews(in input, err error) bool {
 // publish sets what the accessors read.
 func (a *actor) publish() {
 	c := a.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.state.Store(uint32(a.m.state))
 	if a.m.state == StateLeader {
 		c.leading.Store(a.term)
 	} else {
 		c.leading.Store(nil)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if a.m.shown != c.shown {
 		c.shown, c.holder = a.m.shown, a.holder()
 	} else if a.m.shown.what == whatRecord && a.m.seen.revision != c.holder.Revision {
@@ -335,6 +335,7 @@ func (a *actor) publish() {
 	holds := a.m.holds()
 	c.holds = holds && a.m.state != StateLeader
 	c.tally.holds, c.tally.lease = holds, a.m.times.lease
+	c.tally.kept = c.tally.kept && holds
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
 }
 

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 )
@@ -17,7 +18,7 @@ func (b *Bucket) Listen(ctx context.Context, key string, deliver func(request []
 		err := s.listenAllowed(ctx, &b.streamAPI, askRoot+b.name+"."+key, func(m *nats.Msg) {
 			answers := make(chan []byte, 1) // waited for here, because to answer may take the connection's lock
 			deliver(m.Data, func(data []byte) { answers <- data })
-			if data := <-answers; data != nil {
+			if data := <-answers; data != nil && b.isInbox(m.Reply) {
 				_ = m.Respond(data) // who asks asks again
 			}
 		})
@@ -33,6 +34,13 @@ func (b *Bucket) Listen(ctx context.Context, key string, deliver func(request []
 			}()
 		}, nil)
 	}()
+}
+
+// isInbox reports whether a reply may be sent there. Who asks chooses the subject, and
+// whoever answers publishes with permissions of its own: to a key, if it were told to.
+func (b *Bucket) isInbox(subject string) bool {
+	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
+		b.nc.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.nc.Opts.InboxPrefix+".")
 }
 
 // Ask implements [Courier].

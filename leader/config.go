@@ -59,8 +59,9 @@ type Config struct {
 	// Logger gets a record for every event: Faulted as a warning, the others as
 	// information; details of what goes wrong for debugging; and nothing while all
 	// is well. The message is the event's name, the keys are election, id, and as
-	// far as they apply token, until, cause, holder, err, remaining and by.
-	// Default: none.
+	// far as they apply token, until, cause, holder, pending, foreign, err and
+	// remaining; token, by and answer where it was asked to hand over; and request
+	// in the details. Default: none.
 	Logger *slog.Logger
 }
 

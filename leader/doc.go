@@ -151,11 +151,13 @@
 //
 // While a candidate on a [Bucket] leads, it listens on natsleader.ask.E.a, for the
 // election a in the bucket E. [StepDown] asks it there to hand over as by
-// [Candidate.Resign], and waits until it has. A request names the token of the term
-// that it is for, so one that comes late or twice pushes nobody else out. It is
-// JSON, {"v":1,"do":"step-down","token":7,"by":"who asks"}, and so is the answer:
-// "answer" is accepted, refused or over, if a later term leads. Nobody answers but
-// the leader.
+// [Candidate.Resign], and waits until it has. A request names the session and the
+// token of the term that it is for, as they stand in the record, so one that comes
+// late or twice pushes nobody else out. It is JSON,
+// {"v":1,"do":"step-down","session":"...","token":7,"by":"who asks"}, and so is the
+// answer: "answer" is accepted, refused or over, if the session leads a later term.
+// Nobody answers but the leader, nor to anything but an inbox. Where accounts are
+// between, natsleader.ask.E.* has to be exported and imported under the same name.
 //
 // # Failures
 //
@@ -234,7 +236,8 @@
 // subscribe to the subject leads as any other, says so in its log, and cannot be
 // asked. To answer, it must be allowed to publish to the inboxes of those who ask,
 // best by allow_responses; without that it hands over all the same, but its refusal
-// looks like silence.
+// looks like silence. It answers to no subjects but those that begin with _INBOX, or
+// with the inbox prefix of its own connection.
 //
 // [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E.
 // A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which

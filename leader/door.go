@@ -123,11 +123,17 @@ func (a *actor) opened(m *doorMail) {
 	}
 }
 
-// petitioned answers a request. Only the leader of this instant answers: the step
-// before has applied the deadlines.
+// petitioned answers a request. Only who leads at this instant answers, since the
+// step before has applied the deadlines, and who is draining because it was asked.
 func (a *actor) petitioned(m *doorMail) {
 	var p petition
-	if a.m.state != StateLeader || json.Unmarshal(m.asked, &p) != nil {
+	if err := json.Unmarshal(m.asked, &p); err != nil {
+		a.detail("request not understood", slog.String("err", err.Error()))
+		m.answer(nil)
+		return
+	}
+	leads, draining := a.m.state == StateLeader, a.m.state == StateFenced && a.m.draining
+	if p.Session != a.m.session || !leads && !draining {
 		m.answer(nil)
 		return
 	}
@@ -137,12 +143,12 @@ func (a *actor) petitioned(m *doorMail) {
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
-	case a.c.refuses:
+	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
 	}
 	a.c.log.LogAttrs(a.values, slog.LevelInfo, "asked to hand over",
-		slog.Uint64("token", p.Token), slog.String("by", p.By), slog.String("answer", v.Answer))
-	if v.Answer == answerAccepted {
+		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), maxIDLength)]), slog.String("answer", v.Answer))
+	if v.Answer == answerAccepted && leads {
 		a.step(input{kind: inResign}, nil)
 	}
 	data, err := json.Marshal(v)

@@ -80,9 +80,9 @@ type Observed struct {
 // Faulted tells that the store misbehaved. The candidate goes on.
 type Faulted struct {
 	Err error
-	// Remaining is for how long the lease is still good if the candidate leads,
-	// 0 if it does not. A leader whose renewals fail so knows how much time its
-	// work has.
+	// Remaining is for how long the lease was still good when the event was made, if
+	// the candidate leads; 0 if it does not. A leader whose renewals fail so knows
+	// how much time its work has. [Term.Remaining] tells what is left now.
 	Remaining time.Duration
 }
 

@@ -49,11 +49,20 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 // at most if ctx has no deadline; a permission that is missing is told when the
 // time is over.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
-	if err := checkElection(election); err != nil {
+	s, err := look(ctx, store, election)
+	if err != nil {
 		return Holder{}, err
 	}
+	return holderOf(s), nil
+}
+
+// look reads the key once.
+func look(ctx context.Context, store Store, election string) (sight, error) {
+	if err := checkElection(election); err != nil {
+		return sight{}, err
+	}
 	if err := checkStore(store); err != nil {
-		return Holder{}, err
+		return sight{}, err
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
@@ -66,9 +75,9 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	got := <-answers // soon after ctx has ended, at the latest
 	if got.err != nil {
 		if ctx.Err() != nil {
-			return Holder{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
+			return sight{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
 		}
-		return Holder{}, got.err
+		return sight{}, got.err
 	}
-	return holderOf(sees(got.entry)), nil
+	return sees(got.entry), nil
 }

@@ -15,18 +15,20 @@ type Stats struct {
 	// if the candidate does not lead.
 	Remaining time.Duration
 	// SinceRenewal is the time since the newest acknowledged write by which the
-	// candidate keeps the key was sent; 0 unless it holds the key.
+	// candidate keeps the key was sent; 0 unless it holds the key, and while only a
+	// read has shown that it does.
 	SinceRenewal time.Duration
 	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
 	// known.
 	LeaseDuration time.Duration
-	// Silent is the time since the first of the requests that failed in a row was
-	// sent; 0 if the last one was answered, or a feed has told something since.
+	// Silent is the time since the first of the requests was sent that nobody has
+	// answered in a row; 0 if the last one was answered, by whatever error, or a feed
+	// has told something since.
 	Silent time.Duration
 	// Leaderless is the total time during which no leader was known here.
 	Leaderless time.Duration
-	// Writes counts the acknowledged writes of the record by how long the
-	// acknowledgement took.
+	// Writes counts the acknowledged writes of the record, those that take and release
+	// the key included, by how long the acknowledgement took.
 	Writes Latencies
 	// Refused counts the writes of the record whose condition did not hold.
 	Refused uint64
@@ -87,8 +89,9 @@ type tally struct {
 	feeds       uint64
 	lease       time.Duration
 
-	renewed time.Duration // when the newest acknowledged write was sent
 	holds   bool
+	kept    bool          // by an acknowledged write, since it has held the key
+	renewed time.Duration // when the newest of those was sent
 
 	silent bool
 	since  time.Duration // silent: when the first request that failed was sent
@@ -117,11 +120,11 @@ func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 	defer c.mu.Unlock()
 	t := &c.tally
 	refused := errors.Is(in.err, ErrRefused)
-	switch failed := in.err != nil && !refused; {
-	case failed && !t.silent:
-		t.silent, t.since = true, asked
-	case !failed:
+	switch answered := !errors.Is(in.err, ErrUnreachable) && !errors.Is(in.err, ErrConnectionClosed); {
+	case answered:
 		t.silent = false
+	case !t.silent:
+		t.silent, t.since = true, asked
 	}
 	switch {
 	case in.kind == inFeed && in.err == nil:
@@ -137,7 +140,7 @@ func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 		}
 		t.writes.add(c.since() - asked)
 		if p != phaseReleased {
-			t.renewed = asked
+			t.kept, t.renewed = true, asked
 		}
 	}
 }
@@ -213,7 +216,7 @@ func (c *Candidate) Stats() Stats {
 	if t.writes != nil {
 		s.Writes = *t.writes
 	}
-	if t.holds {
+	if t.holds && t.kept {
 		s.SinceRenewal = now - t.renewed
 	}
 	if t.silent {

@@ -27,12 +27,14 @@ type Courier interface {
 }
 
 // petition is a request to the holder of an election, in JSON. It is for one
-// term: late, or sent twice, it pushes out nobody else.
+// term: late, sent twice, or heard in another bucket of the same name, it pushes
+// out nobody else.
 type petition struct {
-	Format int    `json:"v"`
-	Do     string `json:"do"`
-	Token  uint64 `json:"token"`        // of the term that it is for
-	By     string `json:"by,omitempty"` // who asks, by its own account
+	Format  int    `json:"v"`
+	Do      string `json:"do"`
+	Session string `json:"session"`      // of the record
+	Token   uint64 `json:"token"`        // of the term
+	By      string `json:"by,omitempty"` // who asks, by its own account
 }
 
 // verdict is the leader's answer to a petition.
@@ -65,10 +67,11 @@ const (
 // within 5 s the leader neither answers nor hands over, those of [Lookup], and that of ctx, after
 // which the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
-	h, err := Lookup(ctx, store, election)
+	s, err := look(ctx, store, election)
 	if err != nil {
 		return Holder{}, err
 	}
+	h := holderOf(s)
 	courier, ok := store.(Courier)
 	switch {
 	case !ok:
@@ -84,7 +87,7 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		p := petition{Format: petitionFormat, Do: doStepDown, Token: h.Token, By: by}
+		p := petition{Format: petitionFormat, Do: doStepDown, Session: s.rec.session, Token: h.Token, By: by}
 		v, err := p.present(asking, courier, election)
 		answers <- answer{v, err}
 		close(answers)
@@ -106,25 +109,35 @@ type answer struct {
 }
 
 // handover waits until h leads no more. That counts, also where the leader's answer
-// is lost, or it may not answer.
+// is lost, or it may not answer. Both channels may first tell of the past: a lagging
+// replica of a time before h led.
 func (h Holder) handover(ctx context.Context, holders <-chan Holder, answers <-chan answer) error {
+	led, vacant := false, false // h was seen to lead; nobody leads, as was told last
 	for {
 		select {
 		case now, ok := <-holders:
 			switch {
-			case !ok:
+			case !ok && ctx.Err() != nil:
 				return ctx.Err()
-			case !now.Leads(), now.Token != h.Token:
+			case !ok:
+				return ErrConnectionClosed
+			case now.Leads() && now.Token > h.Token:
 				return nil
 			}
+			vacant = !now.Leads()
+			led = led || now.Leads() && now.Token == h.Token
 		case a := <-answers:
 			switch {
+			case errors.Is(a.err, ErrUnreachable) && vacant:
 			case a.err != nil:
 				return a.err
 			case a.Answer == answerRefused:
 				return fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, a.ID, a.Token, a.Reason)
 			}
-			answers = nil
+			answers, led = nil, true
+		}
+		if led && vacant {
+			return nil
 		}
 	}
 }

@@ -43,6 +43,7 @@ type life struct {
 	good     time.Time          // until then its newest stored write keeps others out, by its clock
 	released bool               // since it was told to stop
 	resigns  bool               // it was told to resign, once at least
+	tokens   []uint64           // of its terms
 
 	// What was read of its channel.
 	order order

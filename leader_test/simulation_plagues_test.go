@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -26,14 +27,14 @@ func (s *simulation) deeds() []plague {
 			return leads
 		}},
 		{"a request to hand over", 3, false, func(l *life) bool {
-			term, open := l.current() // that is over, often
-			if term == nil {
+			token, session, open := l.anyTerm()
+			if token == 0 {
 				return false
 			}
 			p := s.petitioner()
 			s.call("a request to "+l.name, func() error {
 				ctx, cancel := context.WithCancel(context.Background())
-				p.Ask(ctx, "e", petitionOf(term.Token()), func([]byte, error) { cancel() })
+				p.Ask(ctx, "e", petitionOf(session, token), func([]byte, error) { cancel() })
 				return nil
 			})
 			return open
@@ -65,6 +66,23 @@ func (s *simulation) deeds() []plague {
 			return true
 		}},
 	}
+}
+
+// anyTerm is one of its terms, and whether that is not over yet; 0: there was none.
+func (l *life) anyTerm() (token uint64, session string, open bool) {
+	l.sim.mu.Lock()
+	defer l.sim.mu.Unlock()
+	if len(l.tokens) == 0 {
+		return 0, "", false
+	}
+	i := l.sim.rng.IntN(2 * len(l.tokens)) // the newest in half of the cases
+	token = l.tokens[min(i, len(l.tokens)-1)]
+	for text, who := range l.sim.sessions {
+		if who == l {
+			session = strings.Trim(text, `"`)
+		}
+	}
+	return token, session, l.open && token == l.term.Token()
 }
 
 // petitioner notes which leaders are asked to hand over.

@@ -80,6 +80,7 @@ func (s *simulation) elected(l *life) {
 	}
 	s.elections++
 	l.term, l.open, l.expired = term, true, false
+	l.tokens = append(l.tokens, term.Token())
 	s.rules(l, term)
 	if s.amnesia {
 		return

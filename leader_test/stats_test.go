@@ -172,3 +172,47 @@ func TestLog(t *testing.T) {
 		`level=INFO msg=observed election=e id=a holder="" token=0`,
 	)
 }
+
+// Whoever answers is not silent, whatever the answer: a bucket that is missing, or a
+// permission. Nobody should start a process anew for that.
+func TestAnswersAreNoSilence(t *testing.T) {
+	for _, err := range []error{leader.ErrNoBucket, leader.ErrPermission, leader.ErrUnreachable} {
+		clock := leadertest.NewClock()
+		link := leadertest.NewStore(clock).Link("a")
+		link.FailSettings(1000, err)
+		c, failed := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a"})
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		clock.Advance(time.Minute)
+		if silent := c.Stats().Silent; (silent == time.Minute) != (err == leader.ErrUnreachable) || silent != 0 && silent != time.Minute { //nolint:errorlint // the very value
+			t.Errorf("%v: silent for %v", err, silent)
+		}
+		if failed = c.Stop(t.Context()); failed != nil {
+			t.Fatal(failed)
+		}
+	}
+}
+
+// A win that only a read has shown is no renewal, and an old term's is none either.
+func TestSinceRenewalIsOfThisClaim(t *testing.T) {
+	clock, link, c, w := statsOf(t, 0, leader.Config{})
+	if got := c.Stats().SinceRenewal; got != time.Second {
+		t.Errorf("a second after it was elected: %v", got)
+	}
+	if err := c.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Stats().SinceRenewal; got != 0 {
+		t.Errorf("after the release: %v", got)
+	}
+	link.LoseReplies(1) // to the write that wins
+	clock.Advance(30 * time.Second)
+	w.Expect(leadertest.Elected())
+	for !c.IsLeader() {
+		clock.Advance(time.Second)
+	}
+	if got := c.Stats().SinceRenewal; got > 15*time.Second {
+		t.Errorf("when it leads again: %v", got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -53,9 +54,17 @@ func TestStepDown(t *testing.T) {
 }
 
 // petitionOf is a request to step down, as any client may send it.
-func petitionOf(token uint64) []byte {
-	data, _ := json.Marshal(map[string]any{"v": 1, "do": "step-down", "token": token})
+func petitionOf(session string, token uint64) []byte {
+	data, _ := json.Marshal(map[string]any{"v": 1, "do": "step-down", "session": session, "token": token})
 	return data
+}
+
+// petition is what StepDown would ask of who holds the key now, whatever the token.
+func (w *world) petition(token uint64) []byte {
+	w.Helper()
+	e, err := w.kv().Get(w.Context(), "e")
+	w.ok(err)
+	return petitionOf(strings.Trim(field(e.Value(), "session"), `"`), token)
 }
 
 // A request that comes late, twice, or is not understood pushes nobody out.
@@ -66,15 +75,16 @@ func TestStepDownIsForOneTerm(t *testing.T) {
 		w.at(time.Second)
 		b = w.stand("b")
 		w.at(2 * time.Second)
-		first := a.lastTerm(t).Token()
+		first := w.petition(a.lastTerm(t).Token())
 		w.ok(a.Resign(w.Context()))
 		w.at(3 * time.Second)
 		w.leads(a, b)
 		b.news()
+		token := b.lastTerm(t).Token()
 		for _, request := range [][]byte{
-			petitionOf(first), petitionOf(first), petitionOf(0), petitionOf(1 << 60), nil, []byte("{}"), []byte("["),
-			bytes.Replace(petitionOf(b.lastTerm(t).Token()), []byte(`"v":1`), []byte(`"v":2`), 1),
-			bytes.Replace(petitionOf(b.lastTerm(t).Token()), []byte("step-down"), []byte("jump"), 1),
+			first, first, w.petition(0), w.petition(1 << 60), petitionOf("", token), petitionOf("x", token), nil, []byte("{}"), []byte("["),
+			bytes.Replace(w.petition(token), []byte(`"v":1`), []byte(`"v":2`), 1),
+			bytes.Replace(w.petition(token), []byte("step-down"), []byte("jump"), 1),
 		} {
 			w.ok(w.ops.nc.Publish(asks, request))
 		}
@@ -84,7 +94,7 @@ func TestStepDownIsForOneTerm(t *testing.T) {
 		w.leads(a, b)
 		// The one that is meant, twice.
 		for range 2 {
-			w.ok(w.ops.nc.Publish(asks, petitionOf(b.lastTerm(t).Token())))
+			w.ok(w.ops.nc.Publish(asks, w.petition(token)))
 		}
 		w.at(8 * time.Second)
 		b.saw(t, "4s deposed resigned", "4s observed nobody", "8s observed a")
@@ -166,6 +176,67 @@ func TestStepDownWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
+// A leader that drains answers who asks again, and is not pushed any further.
+func TestStepDownOfALeaderThatDrains(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
+		w.at(time.Second)
+		a.news()
+		request := w.petition(a.lastTerm(t).Token())
+		w.ok(w.ops.nc.Publish(asks, request)) // the answer is lost
+		w.at(2 * time.Second)
+		a.saw(t, "1s fenced resigned")
+		answer, err := w.ops.nc.Request(asks, request, time.Second)
+		w.ok(err)
+		if !strings.Contains(string(answer.Data), `"answer":"accepted"`) {
+			t.Errorf("the answer is %s", answer.Data)
+		}
+		w.at(15 * time.Second) // the drain is longer than 5 s
+		a.saw(t)
+		a.lastTerm(t).Release()
+		w.at(w.now())
+		a.saw(t, "15s deposed resigned", "15s observed nobody")
+	})
+}
+
+// Who asks chooses where the answer goes. It goes to no key, although the leader
+// might write it.
+func TestAnswersGoToInboxesOnly(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true})
+		w.at(time.Second)
+		a.news()
+		request := w.petition(a.lastTerm(t).Token())
+		for _, reply := range []string{"$KV.E.e", "$KV.E.other", "$JS.API.STREAM.DELETE.KV_E", "x._INBOX.y"} {
+			w.ok(w.ops.nc.PublishRequest(asks, reply, request))
+		}
+		w.at(10 * time.Second)
+		a.saw(t)
+		if _, err := w.kv().Get(w.Context(), "other"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+			t.Errorf("a wrote to another key: %v", err)
+		}
+		_, err := w.ops.nc.Request(asks, request, time.Second)
+		w.ok(err)
+	})
+}
+
+// Leaf nodes carry requests from one domain to another, where a bucket may have the
+// same name.
+func TestStepDownInAnotherBucketOfTheSameName(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.stand("a")
+		w.at(time.Second)
+		a.news()
+		token := a.lastTerm(t).Token()
+		w.ok(w.ops.nc.Publish(asks, petitionOf("ABCDEFGHIJKLMNOPQRSTUVWXYZ", token)))
+		w.at(2 * time.Second)
+		a.saw(t)
+	})
+}
+
 // A candidate that waits listens for nothing, and neither does a leader of the past.
 func TestOnlyTheLeaderListensForRequests(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -210,9 +281,9 @@ func TestStopWhileAsked(t *testing.T) {
 		for i := range 50 {
 			a := w.standAs(leader.Config{ID: "a", RefuseRequests: i%2 == 0})
 			w.at(w.now())
-			token := a.lastTerm(t).Token()
+			request := w.petition(a.lastTerm(t).Token())
 			for range 20 {
-				w.ok(w.ops.nc.Publish(asks, petitionOf(token)))
+				w.ok(w.ops.nc.Publish(asks, request))
 			}
 			w.ok(a.Stop(w.Context()))
 			<-a.Done()

@@ -2,6 +2,7 @@ package leadertest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -107,11 +108,16 @@ func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
 // StepDown asks the leader of the election to hand over, as [leader.StepDown]
 // does, without waiting for it. It returns [leader.ErrNoLeader] if nobody leads.
 func (s *Store) StepDown(election string) error {
-	h := leader.HolderOf(s.Entry(election))
+	entry := s.Entry(election)
+	h := leader.HolderOf(entry)
 	if !h.Leads() {
 		return fmt.Errorf("%w: %s", leader.ErrNoLeader, h)
 	}
-	request := fmt.Appendf(nil, `{"v":1,"do":"step-down","token":%d,"by":"leadertest"}`, h.Token)
+	var record struct{ Session string }
+	if err := json.Unmarshal(entry.Value, &record); err != nil {
+		return err // a leader's record decodes
+	}
+	request := fmt.Appendf(nil, `{"v":1,"do":"step-down","session":%q,"token":%d,"by":"leadertest"}`, record.Session, h.Token)
 	s.Link("").Ask(context.Background(), election, request, func([]byte, error) {})
 	return nil
 }

@@ -1,0 +1,100 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// What the observer and the leader tell, in this order, and what StepDown makes of
+// it. "a" was asked, and led with token 5.
+func TestHandover(t *testing.T) {
+	var (
+		a       = Holder{ID: "a", Token: 5}
+		before  = Holder{ID: "z", Token: 4}
+		after   = Holder{ID: "b", Token: 6}
+		pending = Holder{ID: "b", Token: 6, Pending: true}
+		nobody  = Holder{}
+		foreign = Holder{Foreign: true}
+
+		accepted = answer{verdict: verdict{Answer: answerAccepted}}
+		over     = answer{verdict: verdict{Answer: answerOver}}
+		refused  = answer{verdict: verdict{Answer: answerRefused}}
+		silence  = answer{err: ErrUnreachable}
+		denied   = answer{err: ErrPermission}
+	)
+	goesOn := errors.New("it goes on")
+	for name, c := range map[string]struct {
+		told []any
+		want error
+	}{
+		"a successor":                            {[]any{a, after}, nil},
+		"a successor without a":                  {[]any{after}, nil},
+		"released":                               {[]any{a, nobody}, nil},
+		"taken, not led yet":                     {[]any{a, pending}, nil},
+		"overwritten":                            {[]any{a, foreign}, nil},
+		"accepted, then released":                {[]any{a, accepted, nobody}, nil},
+		"accepted, and never seen to lead":       {[]any{nobody, accepted}, nil},
+		"over":                                   {[]any{a, over, nobody}, nil},
+		"the answer is lost":                     {[]any{a, nobody, silence}, nil},
+		"a read of the past, and no answer":      {[]any{nobody, silence}, nil},
+		"accepted, and drains":                   {[]any{a, accepted}, goesOn},
+		"a read of the past: an earlier leader":  {[]any{before}, goesOn},
+		"a read of the past: nobody":             {[]any{nobody}, goesOn},
+		"a read of the past, and then refused":   {[]any{nobody, refused}, ErrRequestRefused},
+		"an earlier leader, and then refused":    {[]any{before, a, refused}, ErrRequestRefused},
+		"no answer":                              {[]any{a, silence}, ErrUnreachable},
+		"an earlier leader, and no answer":       {[]any{before, silence}, ErrUnreachable},
+		"not allowed to ask":                     {[]any{a, denied}, ErrPermission},
+		"not allowed, and a read of the past":    {[]any{nobody, denied}, ErrPermission},
+		"the connection is closed":               {[]any{a, "closed"}, ErrConnectionClosed},
+		"accepted, and the connection is closed": {[]any{a, accepted, "closed"}, ErrConnectionClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holders, answers, got := make(chan Holder), make(chan answer), make(chan error, 1)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			go func() {
+				err := a.handover(ctx, holders, answers)
+				if errors.Is(err, context.Canceled) {
+					err = context.Cause(ctx)
+				}
+				got <- err
+			}()
+			closed := false
+			for _, x := range c.told {
+				switch x := x.(type) {
+				case Holder:
+					select {
+					case holders <- x:
+					case err := <-got: // it has heard enough
+						got <- err
+					}
+				case answer:
+					select {
+					case answers <- x:
+					case err := <-got:
+						got <- err
+					}
+				case string:
+					closed = true
+					close(holders)
+				}
+			}
+			if errors.Is(c.want, goesOn) {
+				select {
+				case err := <-got:
+					t.Fatalf("it has returned %v", err)
+				case holders <- a: // who still reads goes on
+				}
+				cancel(goesOn)
+				close(holders)
+			} else if !closed {
+				defer close(holders)
+			}
+			if err := <-got; !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			cancel(nil)
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const bucketAddHelp = `An existing bucket is brought to these settings. Replicas, storage, longest lease
+and description stay as they are where nothing is given.
+
+Without --ttl the bucket is sealed: nothing but a delete marker can remove a
+record, and that cannot be undone.
+
+  natsleader bucket add --replicas 3
+  natsleader bucket add fast --max-lease 5s`
+
+func registerBucket(app *fisk.Application, g *globals) {
+	bucket := app.Command("bucket", "Make or show a bucket for elections")
+
+	var cfg leader.BucketConfig
+	var storage string
+	add := bucket.Command("add", "Make a bucket, or bring one to these settings").HelpLong(bucketAddHelp)
+	add.Arg("name", "Name of the bucket; that of --bucket by default").StringVar(&cfg.Name)
+	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: 1, or as many as it has)").PlaceHolder("N").IntVar(&cfg.Replicas)
+	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
+	add.Flag("max-lease", "Longest lease that a candidate may ask for (default: 15s, or as it is)").PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
+	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is sealed)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
+	add.Flag("description", "What it is for").PlaceHolder("TEXT").StringVar(&cfg.Description)
+	add.Action(func(*fisk.ParseContext) error {
+		if cfg.Name != "" {
+			g.bucket = cfg.Name
+		}
+		return g.bucketAdd(cfg, storage)
+	})
+
+	var name string
+	var asJSON bool
+	info := bucket.Command("info", "Show what a bucket is set to, and whether elections can work with it")
+	info.Arg("name", "Name of the bucket; that of --bucket by default").HintAction(g.bucketNames).StringVar(&name)
+	info.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
+	info.Action(func(*fisk.ParseContext) error {
+		if name != "" {
+			g.bucket = name
+		}
+		return g.bucketInfo(asJSON)
+	})
+}
+
+func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
+	s, err := g.openSurvey()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	cfg.Name = g.bucket
+	if storage == "memory" {
+		cfg.Storage = jetstream.MemoryStorage
+	}
+	var info leader.BucketInfo
+	err = s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+		if storage == "" {
+			info, err = s.bucket.Info(ctx)
+			if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrUnfit) {
+				return err
+			}
+			cfg.Storage = info.Storage // file, if it does not exist
+		}
+		if _, err = leader.CreateBucket(ctx, s.js, cfg); err == nil {
+			info, err = s.bucket.Info(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return printLines(os.Stdout, columns(bucketDetails(info, nil), 0))
+}
+
+func (g *globals) bucketInfo(asJSON bool) error {
+	s, err := g.openSurvey()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var info leader.BucketInfo
+	unfit := s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+		info, err = s.bucket.Info(ctx)
+		return err
+	})
+	if unfit != nil && !errors.Is(unfit, leader.ErrUnfit) {
+		return unfit
+	}
+	if asJSON {
+		err = printJSON(os.Stdout, newBucketSummary(info, unfit), "  ")
+	} else {
+		err = printLines(os.Stdout, columns(bucketDetails(info, unfit), 0))
+	}
+	if err == nil && unfit != nil {
+		return exitError{code: exitBucket}
+	}
+	return err
+}
+
+// bucketDetails is all that is known of a bucket.
+func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
+	rows := [][]string{{"Bucket:", info.Name}}
+	if info.Description != "" {
+		rows = append(rows, []string{"Description:", printable(info.Description)})
+	}
+	fit, sealed, feed := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>"
+	if unfit != nil {
+		fit = "no: " + errorText(unfit)
+	}
+	switch {
+	case info.Sealed:
+	case info.TTL > 0:
+		sealed = "no: it has a TTL, so whoever may write one key can wipe all"
+	default:
+		sealed = fmt.Sprintf("no: whoever may write one key can wipe all; `natsleader bucket add %s` seals it", info.Name)
+	}
+	if info.FeedSubject == "" {
+		feed = "none: each candidate needs a consumer"
+	}
+	return append(rows,
+		[]string{"Fit:", fit},
+		[]string{"Sealed:", sealed},
+		[]string{"Replicas:", fmt.Sprint(info.Replicas)},
+		[]string{"Storage:", storageName(info.Storage)},
+		[]string{"Longest lease:", orNone(info.MaxLease, "unlimited")},
+		[]string{"TTL:", orNone(info.TTL, "none")},
+		[]string{"Feed:", feed})
+}
+
+func storageName(s jetstream.StorageType) string {
+	if s == jetstream.MemoryStorage {
+		return "memory"
+	}
+	return "file"
+}
+
+func orNone(d time.Duration, none string) string {
+	if d == 0 {
+		return none
+	}
+	return d.String()
+}
+
+// bucketSummary is what programs are told of a bucket.
+type bucketSummary struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description,omitempty"`
+	Fit         bool    `json:"fit"`
+	Unfit       string  `json:"unfit,omitempty"` // why
+	Sealed      bool    `json:"sealed"`
+	Replicas    int     `json:"replicas"`
+	Storage     string  `json:"storage"`
+	MaxLease    float64 `json:"max_lease_seconds,omitempty"`
+	TTL         float64 `json:"ttl_seconds,omitempty"`
+	MaxValue    int     `json:"max_value_bytes,omitempty"`
+	Feed        string  `json:"feed_subject,omitempty"` // a dot and the key follow
+}
+
+func newBucketSummary(info leader.BucketInfo, unfit error) bucketSummary {
+	s := bucketSummary{
+		Name: info.Name, Description: info.Description, Fit: unfit == nil, Sealed: info.Sealed,
+		Replicas: info.Replicas, Storage: storageName(info.Storage), MaxLease: info.MaxLease.Seconds(),
+		TTL: info.TTL.Seconds(), MaxValue: info.MaxValue, Feed: info.FeedSubject,
+	}
+	if unfit != nil {
+		s.Unfit = errorText(unfit)
+	}
+	return s
+}

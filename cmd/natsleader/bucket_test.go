@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestBucketAddAndInfo(t *testing.T) {
+	url := startServer(t).ClientURL()
+	fails(t, natsleader(t, "bucket", "info", "-s", url), exitBucket, "natsleader bucket add elections")
+	succeeds(t, "bucket", "add", "-s", url)
+	succeeds(t, "bucket", "add", "fast", "--max-lease", "5s", "--storage", "memory", "--description", "for tests", "-s", url)
+	succeeds(t, "bucket", "add", "short", "--ttl", "1m", "-s", url)
+	succeeds(t, "bucket", "add", "fast", "-s", url) // keeps what is not given
+
+	for _, want := range []bucketSummary{
+		{Name: "elections", Fit: true, Sealed: true, Replicas: 1, Storage: "file", MaxLease: 15, Feed: "natsleader.feed.elections"},
+		{Name: "fast", Description: "for tests", Fit: true, Sealed: true, Replicas: 1, Storage: "memory", MaxLease: 5, Feed: "natsleader.feed.fast"},
+		{Name: "short", Fit: true, Replicas: 1, Storage: "file", MaxLease: 15, TTL: 60, Feed: "natsleader.feed.short"},
+	} {
+		byEnv := withEnv(natsleader(t, "bucket", "info", "--json", "-s", url), "NATSLEADER_BUCKET="+want.Name)
+		for _, cmd := range []*exec.Cmd{
+			natsleader(t, "bucket", "info", want.Name, "--json", "-s", url),
+			natsleader(t, "bucket", "info", "--bucket", want.Name, "--json", "-s", url),
+			byEnv,
+		} {
+			out, errs, code := outcome(t, cmd)
+			var got bucketSummary
+			if err := json.Unmarshal([]byte(out), &got); err != nil {
+				t.Fatalf("%v: %s%s", err, out, errs)
+			}
+			got.MaxValue = 0 // what the server takes
+			if got != want || code != 0 {
+				t.Errorf("%v: exit code %d, %+v", cmd.Args[1:], code, got)
+			}
+		}
+	}
+}
+
+func TestBucketInfoTellsWhatIsUnfit(t *testing.T) {
+	url := startServer(t).ClientURL()
+	_, js := connectTo(t, url)
+	for _, cfg := range []jetstream.KeyValueConfig{{Bucket: "plain"}, {Bucket: "mirror", Mirror: &jetstream.StreamSource{Name: "KV_plain"}}} {
+		if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := succeeds(t, "bucket", "info", "plain", "-s", url)
+	for _, says := range []string{"Fit:            yes", "`natsleader bucket add plain` seals it", "Longest lease:  unlimited", "Feed:           none"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("does not say %q:\n%s", says, out)
+		}
+	}
+	out, errs, code := outcome(t, natsleader(t, "bucket", "info", "mirror", "-s", url))
+	if code != exitBucket || !strings.Contains(out, "Fit:            no: ") || errs != "" {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	evil := jetstream.StreamConfig{
+		Name: "KV_evil", Subjects: []string{"$KV.evil.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, DenyDelete: true, Discard: jetstream.DiscardNew,
+		Description: "\x1b]0;title\a", RePublish: &jetstream.RePublish{Source: "$KV.evil.>", Destination: "\x1b]0;title\a.$KV.evil.>"},
+	}
+	if _, err := js.CreateStream(t.Context(), evil); err != nil {
+		t.Fatal(err)
+	}
+	if out := succeeds(t, "bucket", "info", "evil", "-s", url); rawIn(out) || strings.Count(out, `\x1b]0;title`) != 2 {
+		t.Errorf("%q", out)
+	}
+	fails(t, natsleader(t, "bucket", "add", "mirror", "-s", url), exitBucket)
+	fails(t, natsleader(t, "bucket", "add", "x", "--replicas", "2", "-s", url), exitUsage, "Replicas 2")
+	fails(t, natsleader(t, "bucket", "add", "x.y", "-s", url), exitUsage, "x.y")
+	fails(t, natsleader(t, "bucket", "add", "x", "--storage", "paper", "-s", url), exitUsage, "paper")
+	fails(t, natsleader(t, "bucket"), exitUsage, "subcommand")
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// completions is what the shell offers for the last word.
+func completions(t *testing.T, cmd *exec.Cmd) []string {
+	t.Helper()
+	out, errs, code := outcome(t, cmd)
+	if code != 0 || errs != "" {
+		t.Errorf("%q: exit code %d\n%s", cmd.Args[1:], code, errs)
+	}
+	return strings.Fields(out)
+}
+
+func TestCompletion(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	newBucket(t, url, "other", leader.BucketConfig{})
+	campaigns(t, url, "elections", "billing", leader.Config{})
+	campaigns(t, url, "elections", "mail", leader.Config{})
+	campaigns(t, url, "other", "elsewhere", leader.Config{})
+	of := func(args ...string) []string {
+		cmd := withEnv(natsleader(t, append([]string{"--completion-bash"}, args...)...), "NATS_URL="+url)
+		withContext(t, cmd, "production", `{"url":"nats://127.0.0.1:1"}`)
+		withContext(t, cmd, "staging", `{"url":"nats://127.0.0.1:1"}`)
+		return completions(t, cmd)
+	}
+	for _, x := range []struct {
+		args, has, hasNot []string
+	}{
+		{[]string{""}, []string{"run", "status", "watch", "step-down", "bucket", "doctor", "bench"}, []string{"billing"}},
+		{[]string{"bucket", ""}, []string{"add", "info"}, []string{"status"}},
+		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
+		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},
+		{[]string{"step-down", ""}, []string{"billing", "mail"}, nil},
+		{[]string{"status", "--bucket", "other", ""}, []string{"elsewhere"}, []string{"billing"}},
+		{[]string{"bucket", "info", ""}, []string{"elections", "other"}, nil},
+		{[]string{"status", "--context", ""}, []string{"production", "staging"}, nil},
+		{[]string{"status", "--"}, []string{"--json", "--server", "--bucket"}, []string{"--force"}},
+	} {
+		got := of(x.args...)
+		for _, s := range x.has {
+			if !slices.Contains(got, s) {
+				t.Errorf("%q: not %q in %q", x.args, s, got)
+			}
+		}
+		for _, s := range x.hasNot {
+			if slices.Contains(got, s) {
+				t.Errorf("%q: %q in %q", x.args, s, got)
+			}
+		}
+	}
+}
+
+func TestCompletionIsSilentAndSoonWithoutAServer(t *testing.T) {
+	start := time.Now()
+	cmd := withEnv(natsleader(t, "--completion-bash", "status", ""), "NATS_URL=nats://127.0.0.1:1")
+	if got := completions(t, cmd); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	if d := time.Since(start); d > patience {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestTheCompletionScriptWorksInBash(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	campaigns(t, url, "elections", "billing", leader.Config{})
+	campaigns(t, url, "elections", "mail", leader.Config{})
+	const script = `
+source <("$0" --completion-script-bash)
+COMP_WORDS=("$0" status bi) COMP_CWORD=2
+_natsleader_bash_autocomplete
+echo "${COMPREPLY[@]}"`
+	cmd := withEnv(natsleader(t), "NATS_URL="+url)
+	cmd.Path, cmd.Args = bash, []string{bash, "-c", script, binary}
+	if got := completions(t, cmd); !slices.Equal(got, []string{"billing"}) {
+		t.Errorf("%q", got)
+	}
+	if out := succeeds(t, "--completion-script-zsh"); !strings.HasPrefix(out, "#compdef natsleader") {
+		t.Errorf("for zsh: %.100q", out)
+	}
+}

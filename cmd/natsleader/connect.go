@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/jsm.go/natscontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// errUnreachable is wrapped by what connect returns when no server takes us in.
+var errUnreachable = errors.New("cannot connect")
+
+// globals are the flags of every command. Those that `nats` has, too, are named
+// as there, mean the same and take the same environment variables.
+type globals struct {
+	servers, user, password, token, creds, nkey, jwt, seed string
+	tlsCert, tlsKey, tlsCA                                 string
+	tlsFirst                                               bool
+	socksProxy, inboxPrefix, jsDomain, jsAPIPrefix         string
+	connectionName                                         string
+	timeout                                                time.Duration // for one answer of NATS
+	context                                                string
+	noContext                                              bool
+
+	bucket string
+
+	// command is what followed the first "--" after `run`, as it was given;
+	// nil if there was no "--".
+	command []string
+
+	completing bool                 // asked for completions: only then is the network asked for names
+	loaded     *natscontext.Context // see load
+}
+
+// register adds the flags to the application.
+func (g *globals) register(app *fisk.Application) {
+	flag := app.Flag
+	flag("server", "NATS server URLs").Short('s').Envar("NATS_URL").PlaceHolder("URL").StringVar(&g.servers)
+	flag("user", "Username or token").Envar("NATS_USER").PlaceHolder("USER").StringVar(&g.user)
+	flag("password", "Password").Envar("NATS_PASSWORD").PlaceHolder("PASSWORD").StringVar(&g.password)
+	flag("token", "Token").Envar("NATS_TOKEN").PlaceHolder("TOKEN").StringVar(&g.token)
+	flag("creds", "User credentials").Envar("NATS_CREDS").PlaceHolder("FILE").StringVar(&g.creds)
+	flag("nkey", "User NKey").Envar("NATS_NKEY").PlaceHolder("FILE").StringVar(&g.nkey)
+	flag("jwt", "User JWT").Envar("NATS_JWT").PlaceHolder("JWT").StringVar(&g.jwt)
+	flag("seed", "User seed").Envar("NATS_SEED").PlaceHolder("SEED").StringVar(&g.seed)
+	flag("tlscert", "TLS public certificate").Envar("NATS_CERT").PlaceHolder("FILE").StringVar(&g.tlsCert)
+	flag("tlskey", "TLS private key").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&g.tlsKey)
+	flag("tlsca", "TLS certificate authority chain").Envar("NATS_CA").PlaceHolder("FILE").StringVar(&g.tlsCA)
+	flag("tlsfirst", "Perform the TLS handshake before expecting the server's greeting").BoolVar(&g.tlsFirst)
+	flag("socks-proxy", "SOCKS5 proxy for connecting to NATS").Envar("NATS_SOCKS_PROXY").PlaceHolder("PROXY").StringVar(&g.socksProxy)
+	flag("inbox-prefix", "Prefix of the inboxes").PlaceHolder("PREFIX").StringVar(&g.inboxPrefix)
+	flag("js-domain", "JetStream domain").PlaceHolder("DOMAIN").StringVar(&g.jsDomain)
+	flag("js-api-prefix", "Subject prefix of the JetStream API").PlaceHolder("PREFIX").StringVar(&g.jsAPIPrefix)
+	flag("connection-name", "Name of the connection, for people who look at the server").Default("natsleader").PlaceHolder("NAME").StringVar(&g.connectionName)
+	flag("timeout", "Time to wait for an answer of NATS").Default("5s").Envar("NATS_TIMEOUT").DurationVar(&g.timeout)
+	flag("context", "NATS context, made with `nats context`; the selected one by default").Envar("NATS_CONTEXT").PlaceHolder("NAME").
+		HintAction(natscontext.KnownContexts).StringVar(&g.context)
+	flag("no-context", "Do without the selected context").UnNegatableBoolVar(&g.noContext)
+}
+
+// registerBucketFlag adds --bucket to what flag belongs to.
+func (g *globals) registerBucketFlag(flag func(name, help string) *fisk.FlagClause) {
+	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default("elections").PlaceHolder("NAME").StringVar(&g.bucket)
+}
+
+// load reads the context and puts the flags over it.
+func (g *globals) load() (*natscontext.Context, error) {
+	if g.loaded != nil {
+		return g.loaded, nil
+	}
+	opts := []natscontext.Option{
+		natscontext.WithServerURL(g.servers),
+		natscontext.WithToken(g.token),
+		natscontext.WithCreds(g.creds),
+		natscontext.WithNKey(g.nkey),
+		natscontext.WithUserJWT(g.jwt),
+		natscontext.WithUserSeed(g.seed),
+		natscontext.WithCertificate(g.tlsCert),
+		natscontext.WithKey(g.tlsKey),
+		natscontext.WithCA(g.tlsCA),
+		natscontext.WithSocksProxy(g.socksProxy),
+		natscontext.WithInboxPrefix(g.inboxPrefix),
+		natscontext.WithJSDomain(g.jsDomain),
+		natscontext.WithJSAPIPrefix(g.jsAPIPrefix),
+	}
+	if g.user != "" && g.password == "" {
+		opts = append(opts, natscontext.WithToken(g.user)) // as `nats` does
+	} else {
+		opts = append(opts, natscontext.WithUser(g.user), natscontext.WithPassword(g.password))
+	}
+	if g.tlsFirst {
+		opts = append(opts, natscontext.WithTLSHandshakeFirst())
+	}
+	var c *natscontext.Context
+	var err error
+	if strings.HasSuffix(g.context, ".json") && !g.noContext && !natscontext.IsKnown(g.context) {
+		c, err = natscontext.NewFromFile(g.context, opts...)
+	} else {
+		c, err = natscontext.New(g.context, !g.noContext, opts...)
+	}
+	if err != nil {
+		return nil, usagef("context: %w", err)
+	}
+	for _, file := range []struct{ what, path string }{
+		{"credentials", c.Creds()},
+		{"NKey", c.NKey()},
+		{"TLS certificate", c.Certificate()},
+		{"TLS key", c.Key()},
+		{"TLS authority", c.CA()},
+	} {
+		// natscontext resolves these two when it connects.
+		if file.path == "" || strings.HasPrefix(file.path, "~") || strings.HasPrefix(file.path, "op://") {
+			continue
+		}
+		f, err := os.Open(os.ExpandEnv(file.path))
+		if err != nil {
+			return nil, usagef("%s: %w", file.what, err)
+		}
+		_ = f.Close()
+	}
+	g.loaded = c
+	return c, nil
+}
+
+// connect connects to NATS. A server that hangs is noticed within seconds, and
+// the connection is made again for as long as the process lives. What the
+// connection would print is left to those who ask: opts come last.
+func (g *globals) connect(opts ...nats.Option) (*nats.Conn, error) {
+	c, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.NATSOptions(append([]nats.Option{
+		nats.Name(g.connectionName),
+		nats.PingInterval(time.Second),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}, opts...)...)
+	if err != nil {
+		return nil, usagef("connection settings: %w", err)
+	}
+	nc, err := nats.Connect(c.ServerURL(), all...)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("connection settings: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("%w to %s: %w", errUnreachable, redacted(c.ServerURL()), err)
+	}
+	return nc, nil
+}
+
+// redacted is a list of URLs without their passwords.
+func redacted(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, s := range list {
+		if u, err := url.Parse(strings.TrimSpace(s)); err == nil && u.User != nil {
+			u.User = url.User("xxxxx") // a name alone is a token
+			list[i] = u.String()
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// jetStream is the JetStream of the flags and the context.
+func (g *globals) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
+	c, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	timeout := jetstream.WithDefaultTimeout(g.timeout)
+	switch {
+	case c.JSDomain() != "":
+		return jetstream.NewWithDomain(nc, c.JSDomain(), timeout)
+	case c.JSAPIPrefix() != "":
+		return jetstream.NewWithAPIPrefix(nc, c.JSAPIPrefix(), timeout)
+	}
+	return jetstream.New(nc, timeout)
+}
+
+// open connects, and opens the bucket of --bucket. The caller closes the connection.
+func (g *globals) open(opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
+	nc, err := g.connect(opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := g.jetStream(nc)
+	if err == nil {
+		var b *leader.Bucket
+		if b, err = leader.OpenBucket(js, g.bucket); err == nil {
+			return nc, b, nil
+		}
+	}
+	nc.Close()
+	return nil, nil, err
+}
+
+// patience is a context that ends when NATS has not answered in time.
+func (g *globals) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, g.timeout)
+}

@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/jsm.go/natscontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/term"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// severity is how much a finding matters. A greater one is worse.
+type severity int
+
+const (
+	severityOK severity = iota
+	severityNote
+	severityWarning
+	severityCritical
+)
+
+func (s severity) String() string {
+	return [...]string{"ok", "note", "warning", "critical"}[s]
+}
+
+// MarshalText is for JSON.
+func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil } //nolint:unparam // it is a TextMarshaler
+
+// exitCode is what doctor ends with when nothing is worse.
+func (s severity) exitCode() int { return max(0, int(s-severityNote)) }
+
+// finding is what a check has found.
+type finding struct {
+	Check    string   `json:"check"`
+	Severity severity `json:"severity"`
+	Text     string   `json:"text"`
+	Advice   string   `json:"advice,omitempty"`
+}
+
+func fine(format string, args ...any) finding {
+	return finding{Severity: severityOK, Text: fmt.Sprintf(format, args...)}
+}
+
+// unknown is the finding of a check that could not be made.
+func unknown(format string, args ...any) finding {
+	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...)}
+}
+
+func (s severity) of(format string, args ...any) finding {
+	return finding{Severity: s, Text: fmt.Sprintf(format, args...)}
+}
+
+// advise adds what to do.
+func (f finding) advise(what string) finding {
+	f.Advice = what
+	return f
+}
+
+// check is one thing that doctor looks at.
+type check struct {
+	name   string
+	stream bool // it needs the settings of the bucket's stream
+	look   func(context.Context, *exam) []finding
+}
+
+// checks are all that doctor does, in the order in which it tells of it. None
+// stores, deletes or changes anything: docs/cli.md says what each one means.
+var checks = []check{
+	{"server", false, checkServer},
+	{"bucket", false, checkBucket},
+	{"sources", true, checkSources},
+	{"cluster", true, checkCluster},
+	{"replicas", true, checkReplicas},
+	{"storage", true, checkStorage},
+	{"sync", true, checkSync},
+	{"sealed", true, checkSealed},
+	{"ttl", true, checkTTL},
+	{"max-lease", true, checkMaxLease},
+	{"republish", true, checkRepublish},
+	{"lease", true, checkLease},
+	{"limits", true, checkLimits},
+	{"payload", true, checkPayload},
+	{"permissions", false, checkPermissions},
+	{"feed-publish", true, checkFeedPublish},
+	{"ask-publish", false, checkAskPublish},
+	{"clock", false, checkClock},
+	{"round-trip", false, checkRoundTrip},
+	{"elections", true, checkElections},
+}
+
+// exam is what the checks look at.
+type exam struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	bucket *leader.Bucket
+	name   string // of the bucket
+	api    string // prefix of the JetStream API, with the dot
+	wait   time.Duration
+
+	election string        // of --election, or one that nobody stands in
+	named    bool          // it is that of --election
+	asked    time.Duration // --lease, or 0
+
+	info     *jetstream.StreamInfo // of the stream, nil if it cannot be had
+	infoErr  error                 // why
+	infoTook time.Duration         // how long the answer took
+	infoAt   time.Time             // in the middle of that time
+	settings leader.BucketInfo     // what package leader makes of it
+	unfit    error                 // why no election can work with it
+
+	system   func() (*nats.Conn, error) // connects with system credentials; nil: there are none
+	hostSync func() (synced bool, err error)
+}
+
+const doctorHelp = `It looks at the server, the account, the bucket and the connection, and says
+what to do. It stores, deletes and changes nothing, and disturbs no election.
+Connect as the processes do that stand in elections: their permissions count.
+
+Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
+anything is critical, 64 for wrong usage, 69 if no server can be reached.`
+
+func registerDoctor(app *fisk.Application, g *globals) {
+	var d struct {
+		lease    time.Duration
+		election string
+		system   string
+		json     bool
+	}
+	cmd := app.Command("doctor", "Look for what is unsafe or slow").HelpLong(doctorHelp)
+	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&d.lease)
+	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&d.election)
+	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&d.system)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&d.json)
+	cmd.Action(func(*fisk.ParseContext) error {
+		if d.lease < 0 {
+			return usagef("--lease %v is negative", d.lease)
+		}
+		if d.election != "" {
+			if err := checkElection(d.election); err != nil {
+				return err
+			}
+		}
+		var system func() (*nats.Conn, error)
+		if d.system != "" {
+			sys := &globals{context: d.system, timeout: g.timeout, connectionName: g.connectionName}
+			if _, err := sys.load(); err != nil {
+				return err
+			}
+			system = func() (*nats.Conn, error) { return sys.connect() }
+		}
+		nc, bucket, err := g.open()
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		js, err := g.jetStream(nc)
+		if err != nil {
+			return err
+		}
+		e := &exam{
+			nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
+			election: d.election, named: d.election != "", asked: d.lease, system: system, hostSync: hostSync,
+		}
+		if !e.named {
+			e.election = unusedElection()
+		}
+		width, _, err := term.GetSize(int(os.Stdout.Fd()))
+		if err != nil {
+			width = 0 // no terminal: one line for each finding
+		}
+		err = tell(os.Stdout, e.examine(context.Background()), d.json, width)
+		if !nc.IsConnected() {
+			return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
+		}
+		return err
+	})
+}
+
+// unusedElection is an election that nobody stands in.
+func unusedElection() string { return "natsleader.doctor." + strings.ToLower(rand.Text()[:12]) }
+
+// apiPrefix is the prefix of the JetStream API, which package jetstream knows
+// and does not tell.
+func apiPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	default:
+		return jetstream.DefaultAPIPrefix
+	}
+}
+
+// noSettings is the finding of checks that need what cannot be had.
+var noSettings = unknown("the settings of the bucket are not known")
+
+// examine makes all checks.
+func (e *exam) examine(ctx context.Context) []finding {
+	e.begin(ctx)
+	var all []finding
+	for _, c := range checks {
+		found := []finding{noSettings}
+		switch {
+		case !e.nc.IsConnected():
+			found = []finding{unknown("the connection is lost")}
+		case !c.stream || e.info != nil:
+			found = c.look(ctx, e)
+		}
+		for _, f := range found {
+			f.Check = c.name
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// begin asks for what most checks look at.
+func (e *exam) begin(ctx context.Context) {
+	var resp struct {
+		Error *jetstream.APIError `json:"error"`
+		jetstream.StreamInfo
+	}
+	began := time.Now()
+	reply, err := e.ask(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name})
+	e.infoTook = time.Since(began)
+	e.infoAt = began.Add(e.infoTook / 2)
+	if err == nil {
+		err = json.Unmarshal(reply.Data, &resp)
+	}
+	if err == nil && resp.Error != nil {
+		err = resp.Error
+	}
+	if err != nil {
+		e.infoErr = err
+		return
+	}
+	e.info = &resp.StreamInfo
+	ctx, cancel := context.WithTimeout(ctx, e.wait)
+	defer cancel()
+	e.settings, e.unfit = e.bucket.Info(ctx)
+}
+
+// ask sends a request and waits for the reply. The server answers a ping after
+// it has refused a message, so that a missing permission is told at once.
+func (e *exam) ask(m *nats.Msg) (*nats.Msg, error) {
+	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
+	m.Reply = sub.Subject
+	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
+		return nil, err
+	}
+	return sub.NextMsg(e.wait)
+}
+
+// try does something to the connection and returns nil if the server has not
+// refused it. The refusal is the connection's last error, one sticky slot.
+func (e *exam) try(do func() error) error {
+	before := e.nc.LastError()
+	if err := do(); err != nil {
+		return err
+	}
+	if err := e.nc.FlushTimeout(e.wait); err != nil {
+		return err
+	}
+	last := e.nc.LastError()
+	fresh := last != before //nolint:errorlint // the same value, not the same kind
+	if fresh && errors.Is(last, nats.ErrPermissionViolation) {
+		return last
+	}
+	return nil
+}
+
+// lease is what candidates of the bucket use, as far as is known.
+func (e *exam) lease() time.Duration {
+	switch {
+	case e.asked > 0:
+		return e.asked
+	case e.settings.MaxLease > 0:
+		return e.settings.MaxLease
+	case e.settings.TTL > 0:
+		return min(defaultLease, e.settings.TTL*2/3)
+	default:
+		return defaultLease
+	}
+}
+
+// defaultLease is that of package leader.
+const defaultLease = 15 * time.Second
+
+// tell prints the findings and returns the exit code as an error.
+func tell(w io.Writer, all []finding, asJSON bool, width int) error {
+	worst := severityOK
+	for _, f := range all {
+		worst = max(worst, f.Severity)
+	}
+	var err error
+	if asJSON {
+		err = printJSON(w, map[string]any{"findings": all, "severity": worst}, "  ")
+	} else {
+		err = printLines(w, lines(all, width))
+	}
+	if code := worst.exitCode(); err == nil && code != 0 {
+		return exitError{code: code}
+	}
+	return err
+}
+
+// lines is what people are told: each finding, what to do about it, and the sum.
+func lines(all []finding, width int) []string {
+	const indent = len("critical  feed-publish  ")
+	var rows [][]string
+	add := func(severity, check, text string) {
+		for _, line := range wrapped(printable(text), width-indent) {
+			rows = append(rows, []string{severity, check, line})
+			severity, check = "", ""
+		}
+	}
+	counts := make(map[severity]int)
+	var not []string
+	for _, f := range all {
+		counts[f.Severity]++
+		if f.Text == noSettings.Text {
+			not = append(not, f.Check)
+			continue
+		}
+		add(f.Severity.String(), f.Check, f.Text)
+		if f.Advice != "" {
+			add("", "", "-> "+f.Advice)
+		}
+	}
+	if len(not) > 0 {
+		add(noSettings.Severity.String(), "others", noSettings.Text+": "+strings.Join(not, ", "))
+	}
+	var sum []string
+	for s := severityCritical; s >= severityOK; s-- {
+		plural := ""
+		if counts[s] > 1 && (s == severityNote || s == severityWarning) {
+			plural = "s"
+		}
+		if counts[s] > 0 {
+			sum = append(sum, fmt.Sprintf("%d %v%s", counts[s], s, plural))
+		}
+	}
+	return append(columns(rows, 0), "", strings.Join(sum, ", "))
+}
+
+// wrapped breaks a text into lines between words. A width that is too small to
+// be of use means one line.
+func wrapped(text string, width int) []string {
+	const least = 30
+	if width < least {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// reshape is the advice to bring the bucket to the settings of an election's.
+func (e *exam) reshape() string {
+	return "while no candidate stands: " + e.addLine()
+}
+
+func (e *exam) addLine(flags ...string) string {
+	return strings.Join(append([]string{"natsleader bucket add", e.name}, flags...), " ")
+}
+
+func checkBucket(_ context.Context, e *exam) []finding {
+	switch {
+	case e.noJetStream():
+		return []finding{unknown("JetStream does not answer")}
+	case errors.Is(e.infoErr, nats.ErrPermissionViolation):
+		return []finding{unknown("the connection may not ask for it, see permissions")}
+	case errors.Is(e.infoErr, jetstream.ErrStreamNotFound):
+		return []finding{severityCritical.of("bucket %s does not exist", e.name).advise("make it: " + e.addLine())}
+	case errors.Is(e.infoErr, nats.ErrTimeout):
+		return []finding{severityCritical.of("nobody answers for bucket %s within %v: its stream, or JetStream as a whole, has no leader", e.name, e.wait).
+			advise("bring back a majority of the servers")}
+	case e.infoErr != nil:
+		return []finding{severityCritical.of("bucket %s: %v", e.name, e.infoErr)}
+	case errors.Is(e.unfit, leader.ErrUnfit) && e.info.Config.Mirror == nil:
+		return []finding{severityCritical.of("bucket %s: %v", e.name, errorText(e.unfit)).advise("use a bucket that was made by natsleader bucket add")}
+	default:
+		return []finding{fine("bucket %s exists", e.name)}
+	}
+}
+
+func checkSources(_ context.Context, e *exam) []finding {
+	c := e.info.Config
+	if c.Mirror != nil {
+		return []finding{severityCritical.of("the bucket is a mirror of %s and takes no conditional writes: nobody can lead", c.Mirror.Name).
+			advise("use the bucket that it mirrors")}
+	}
+	if len(c.Sources) > 0 {
+		var names []string
+		for _, s := range c.Sources {
+			names = append(names, s.Name)
+		}
+		return []finding{severityCritical.of("the bucket takes what comes from %s (sources) without conditions: it can overwrite a leader", strings.Join(names, ", ")).
+			advise("remove the sources, or use another bucket")}
+	}
+	return []finding{fine("the bucket is no mirror and has no sources")}
+}
+
+func checkReplicas(_ context.Context, e *exam) []finding {
+	n := e.info.Config.Replicas
+	clustered := e.info.Cluster != nil && e.info.Cluster.Name != ""
+	switch {
+	case n <= 1 && clustered:
+		return []finding{severityWarning.of("one replica: while server %s is away nobody can lead, and with its disk all tokens are lost", e.info.Cluster.Leader).
+			advise(e.addLine("--replicas 3"))}
+	case n <= 1:
+		return []finding{severityWarning.of("one replica, on the only server: while it is away nobody can lead, and with its disk all tokens are lost").
+			advise("run a cluster of three servers, then: " + e.addLine("--replicas 3"))}
+	case n%2 == 0:
+		return []finding{severityWarning.of("%d replicas outlive the loss of no more servers than %d do, and are more to lose", n, n-1).
+			advise(e.addLine(fmt.Sprintf("--replicas %d", n+1)))}
+	default:
+		return []finding{fine("%d replicas: elections go on without %d of their servers", n, n/2)}
+	}
+}
+
+func checkStorage(_ context.Context, e *exam) []finding {
+	switch c := e.info.Config; {
+	case c.Storage == jetstream.FileStorage:
+		return []finding{fine("storage is file")}
+	case c.Replicas <= 1:
+		return []finding{severityWarning.of("storage is memory: when the server restarts, leaders and tokens are forgotten").
+			advise("make a new bucket with file storage; the storage of this one cannot be changed")}
+	default:
+		return []finding{severityWarning.of("storage is memory: when a majority of its servers is down at the same time, leaders and tokens are forgotten").
+			advise("make a new bucket with file storage; the storage of this one cannot be changed")}
+	}
+}
+
+// checkSealed names the settings by which a record can vanish.
+func checkSealed(_ context.Context, e *exam) []finding {
+	if e.settings.Sealed {
+		return []finding{fine("the bucket is sealed: no record can vanish")}
+	}
+	c := e.info.Config
+	limited := c.MaxMsgs > 0 || c.MaxBytes > 0
+	var open []string
+	for _, x := range []struct {
+		open bool
+		what string
+	}{
+		{c.MaxAge > 0, fmt.Sprintf("a TTL of %v", c.MaxAge)},
+		{!c.DenyDelete, "messages can be deleted (DenyDelete)"},
+		{!c.DenyPurge, "it can be purged (DenyPurge)"},
+		{c.AllowRollup, "one key can wipe the others (AllowRollup)"},
+		{c.AllowMsgTTL, "messages may have TTLs (AllowMsgTTL)"},
+		{c.SubjectDeleteMarkerTTL > 0, "markers expire (SubjectDeleteMarkerTTL)"},
+		{c.Discard != jetstream.DiscardNew && limited, "it drops old records when full (Discard)"},
+	} {
+		if x.open {
+			open = append(open, x.what)
+		}
+	}
+	f := severityWarning.of("the bucket is not sealed, records can vanish: %s", strings.Join(open, "; "))
+	switch {
+	case c.MaxAge > 0:
+		f = f.advise("make a bucket without a TTL; leases end without one, too")
+	case c.AllowMsgTTL:
+		f = f.advise("message TTLs cannot be switched off again: make a new bucket")
+	default:
+		f = f.advise(e.reshape())
+	}
+	return []finding{f}
+}
+
+func checkTTL(_ context.Context, e *exam) []finding {
+	ttl, lease := e.info.Config.MaxAge, e.lease()
+	switch {
+	case ttl <= 0:
+		return []finding{fine("records do not expire")}
+	case lease > ttl:
+		return []finding{severityCritical.of("the TTL of %v is shorter than leases of %v: candidates refuse to stand", ttl, lease).
+			advise("use shorter leases, or a longer TTL")}
+	case lease > ttl*2/3:
+		return []finding{severityWarning.of("the TTL of %v is close to leases of %v: a server whose clock is ahead drops a leader's record", ttl, lease).
+			advise("use leases of at most two thirds of the TTL")}
+	case e.info.Config.SubjectDeleteMarkerTTL == 0:
+		return []finding{severityNote.of("records expire after %v without a marker, so that nobody hears of it; an empty key is led one TTL later", ttl).
+			advise(e.reshape() + " --ttl " + ttl.String())}
+	default:
+		return []finding{fine("records expire after %v, longer than leases of %v; an empty key is led one TTL later", ttl, lease)}
+	}
+}
+
+func checkMaxLease(_ context.Context, e *exam) []finding {
+	if e.settings.MaxLease > 0 {
+		return []finding{fine("MaxLease is %v", e.settings.MaxLease)}
+	}
+	return []finding{severityWarning.of("the bucket has no MaxLease: candidates of an election that use different leases can lead at the same time").
+		advise(e.reshape() + " --max-lease " + e.lease().String())}
+}
+
+func checkRepublish(_ context.Context, e *exam) []finding {
+	if e.settings.FeedSubject != "" {
+		return []finding{fine("changes are republished on %s.>", e.settings.FeedSubject)}
+	}
+	text := "the bucket does not republish"
+	if r := e.info.Config.RePublish; r != nil {
+		text = fmt.Sprintf("the bucket republishes %q to %q, which is no use to an election", r.Source, r.Destination)
+	}
+	return []finding{severityWarning.of("%s: each waiting candidate costs the server a consumer, and takes up to 20 s longer to notice when a server goes away", text).
+		advise(e.reshape())}
+}
+
+// lossOfServer is how long a lease has to be to outlive the loss of one server
+// out of three with certainty: it stops writes for 5 to 8 s.
+const lossOfServer = 12 * time.Second
+
+func checkLease(_ context.Context, e *exam) []finding {
+	lease, most := e.lease(), e.settings.MaxLease
+	if most > 0 && lease > most {
+		return []finding{severityCritical.of("leases of %v are longer than the bucket's MaxLease %v: candidates refuse to stand", lease, most).
+			advise("use shorter leases, or raise it: " + e.addLine("--max-lease", lease.String()))}
+	}
+	var found []finding
+	if e.asked > 0 && most > 4*lease {
+		found = append(found, severityNote.of("leases of %v are much shorter than MaxLease %v: after somebody deletes a leader's key, nobody leads for as long as MaxLease", lease, most).
+			advise("lower it: "+e.addLine("--max-lease", lease.String())))
+	}
+	if lease < lossOfServer && e.info.Config.Replicas > 1 {
+		found = append(found, severityNote.of("leases of %v cannot promise to outlive the loss of one server, which stops writes for 5 to 8 s", lease).
+			advise("use leases of 12 s or more, if a change of leader costs more than a late one"))
+	}
+	if len(found) == 0 {
+		found = append(found, fine("leases of %v", lease))
+	}
+	return found
+}
+
+// recordSize is what a record takes without its value, with some room.
+const recordSize = 1024
+
+func checkPayload(_ context.Context, e *exam) []finding {
+	switch most := e.settings.MaxValue; {
+	case most == 0 || most >= leader.MaxValueSize+recordSize:
+		return []finding{fine("records of any size fit into a message")}
+	case most < recordSize:
+		return []finding{severityCritical.of("messages of at most %d bytes are too small for records", most).
+			advise("raise max_payload of the server or the account, or MaxMsgSize of the bucket")}
+	default:
+		return []finding{severityNote.of("values of more than about %d bytes do not fit into a message", most-recordSize)}
+	}
+}

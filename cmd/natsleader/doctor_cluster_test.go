@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// generous is a lease for which no machine is too busy.
+const generous = 2 * time.Minute
+
+// serverCluster starts three servers that sync every write, and makes the
+// bucket on all of them.
+func serverCluster(t *testing.T) []*server.Server {
+	t.Helper()
+	var ports []int
+	var routes []string
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		addr, _ := l.Addr().(*net.TCPAddr)
+		ports = append(ports, addr.Port)
+		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, addr.Port))
+		_ = l.Close()
+	}
+	var all []*server.Server
+	for i, port := range ports {
+		all = append(all, configured(t, fmt.Sprintf(`
+			server_name: s%d, host: 127.0.0.1, port: -1
+			jetstream { store_dir: %q, sync_interval: always }
+			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			%s`, i+1, t.TempDir(), port, strings.Join(routes, ", "), permitted)))
+	}
+	_, js := connectTo(t, asUser(all[0], "admin"))
+	eventually(t, "the bucket can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections", Replicas: 3, MaxLease: generous})
+		return err == nil
+	})
+	eventually(t, "all replicas are current", func() bool { return current(t, js) })
+	return all
+}
+
+// current reports whether the bucket has two followers that have everything.
+func current(t *testing.T, js jetstream.JetStream) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	s, err := js.Stream(ctx, "KV_elections")
+	if err != nil || s.CachedInfo().Cluster == nil || len(s.CachedInfo().Cluster.Replicas) != 2 {
+		return false
+	}
+	for _, r := range s.CachedInfo().Cluster.Replicas {
+		if !r.Current || r.Offline {
+			return false
+		}
+	}
+	return true
+}
+
+func TestDoctorOnACluster(t *testing.T) {
+	all := serverCluster(t)
+	_, js := connectTo(t, asUser(all[0], "admin"))
+	candidate, admin := asUser(all[0], "candidate"), asUser(all[0], "admin")
+	system := systemContext(t, all[0])
+
+	t.Run("everything is well", func(t *testing.T) {
+		d := diagnose(t, candidate, "--system-context", system)
+		d.fineBut(t, "clock") // that of this host is not ours to set
+		if d.code != 0 {
+			t.Errorf("exit code %d", d.code)
+		}
+		told := make(map[string]bool)
+		for _, f := range d.Findings {
+			told[f.Check] = true
+		}
+		for _, c := range checks {
+			if !told[c.name] {
+				t.Errorf("nothing is told of %s", c.name)
+			}
+		}
+		d.says(t, "cluster", "ok", "all 3 replicas are current")
+		d.says(t, "sync", "ok", "before it is acknowledged")
+	})
+	t.Run("one replica", func(t *testing.T) {
+		newBucket(t, admin, "single", leader.BucketConfig{Replicas: 1})
+		diagnose(t, admin, "--bucket", "single").says(t, "replicas", "warning", "one replica", "natsleader bucket add single --replicas 3")
+	})
+	t.Run("two replicas", func(t *testing.T) {
+		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "two", Replicas: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		diagnose(t, admin, "--bucket", "two").says(t, "replicas", "warning", "2 replicas", "--replicas 3")
+	})
+	t.Run("short leases", func(t *testing.T) {
+		diagnose(t, candidate, "--lease", "8s").says(t, "lease", "note", "8s", "the loss of one server")
+	})
+	t.Run("a server is down", func(t *testing.T) {
+		all[2].Shutdown()
+		all[2].WaitForShutdown()
+		eventually(t, "the others have noticed", func() bool { return !current(t, js) })
+		diagnose(t, candidate).says(t, "cluster", "warning", "s3 is offline")
+	})
+	t.Run("a majority is down", func(t *testing.T) {
+		all[1].Shutdown()
+		all[1].WaitForShutdown()
+		// Either it still answers, or nobody does.
+		d := diagnose(t, candidate, "--timeout", "1s")
+		if text := d.String(); d.code != 2 || !strings.Contains(text, "servers are offline: nothing can be written") && !strings.Contains(text, "has no leader") {
+			t.Errorf("exit code %d\n%v", d.code, d)
+		}
+	})
+}
+
+func TestDoctorOnReplicas(t *testing.T) {
+	peer := func(name string, p jetstream.PeerInfo) *jetstream.PeerInfo {
+		p.Name = name
+		return &p
+	}
+	well := jetstream.PeerInfo{Current: true, Active: time.Second}
+	offline, silent := jetstream.PeerInfo{Offline: true, Active: time.Minute}, jetstream.PeerInfo{Active: time.Minute}
+	for name, k := range map[string]struct {
+		leader   string
+		b, c     jetstream.PeerInfo
+		severity severity
+		words    string
+	}{
+		"well":             {"a", well, well, severityOK, "all 3 replicas are current"},
+		"offline":          {"a", well, offline, severityWarning, "c is offline, last seen 1m0s ago"},
+		"silent":           {"a", silent, well, severityWarning, "b has not been heard of for 1m0s"},
+		"behind":           {"a", well, jetstream.PeerInfo{Lag: 7, Active: time.Second}, severityNote, "c is catching up, 7 operations behind"},
+		"majority is away": {"a", silent, offline, severityCritical, "2 of the stream's 3 servers"},
+		"nobody leads":     {"", well, well, severityCritical, "no leader"},
+	} {
+		e := exam{info: &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{
+			Name: "C", Leader: k.leader, Replicas: []*jetstream.PeerInfo{peer("b", k.b), peer("c", k.c)},
+		}}}
+		found := checkCluster(t.Context(), &e)
+		last := found[len(found)-1]
+		if last.Severity != k.severity || !strings.Contains(last.Text, k.words) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}

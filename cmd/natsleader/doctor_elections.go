@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// mostNames is how many elections a finding names.
+const mostNames = 5
+
+// checkElections reads all records of the bucket.
+func checkElections(ctx context.Context, e *exam) []finding {
+	if err := e.try(e.createNothing("$KV." + e.name + ".>")); err != nil {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			return []finding{unknown("%s (to read all elections; candidates need not)", violation(err))}
+		}
+		return []finding{unknown("%v", err)}
+	}
+	s := &survey{bucket: e.bucket, js: e.js, name: e.name} // what may be denied was tried above
+	var all []standing
+	err := s.within(ctx, e.wait, func(ctx context.Context) (err error) {
+		all, err = s.all(ctx)
+		return err
+	})
+	if err != nil {
+		return []finding{unknown("the elections did not come within %v: %s", e.wait, errorText(err))}
+	}
+	var foreign, long []string
+	for _, x := range all {
+		switch most := e.settings.MaxLease; {
+		case x.holder.Foreign:
+			foreign = append(foreign, x.election)
+		case most > 0 && x.holder.Lease > most:
+			long = append(long, fmt.Sprintf("%s (%v)", x.election, x.holder.Lease))
+		}
+	}
+	var found []finding
+	if len(foreign) > 0 {
+		found = append(found, severityWarning.of("%d of %d keys hold something that natsleader did not write: %s", len(foreign), len(all), some(foreign)).
+			advise(fmt.Sprintf("keep nothing else in the bucket; nobody leads such an election before the key has been left alone for %v", e.lease())))
+	}
+	if len(long) > 0 {
+		found = append(found, severityWarning.of("leases are longer than the bucket's MaxLease %v: %s", e.settings.MaxLease, some(long)).
+			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them"))
+	}
+	if len(found) == 0 {
+		found = append(found, fine("%d elections, all records are sound", len(all)))
+	}
+	return found
+}
+
+// some is a list that is not too long.
+func some(names []string) string {
+	if len(names) <= mostNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// farOff is a difference of clocks that people would notice in times of day.
+const farOff = time.Second
+
+// checkClock looks at the time of day. Leases are measured by how fast clocks
+// run, not by what they show: so nothing here is worse than a note.
+func checkClock(_ context.Context, e *exam) []finding {
+	var found []finding
+	switch synced, err := e.hostSync(); {
+	case err != nil:
+		found = append(found, unknown("%v", err))
+	case !synced:
+		found = append(found, severityNote.of("the clock of this host is not synchronised; leases depend on its rate only, not on the time that it shows").
+			advise("run an NTP client, for the times that people see"))
+	}
+	within := ""
+	if e.info != nil && !e.info.TimeStamp.IsZero() {
+		ahead := e.info.TimeStamp.Sub(e.infoAt.Round(0)) // by the time of day
+		off := max(ahead, -ahead)
+		if off > farOff+e.infoTook/2 {
+			found = append(found, severityNote.of("the server's clock is %v off from this host's; a bucket's TTL goes by the server's, leases by neither",
+				off.Round(time.Millisecond)).advise("run NTP clients on both"))
+		}
+		within = fmt.Sprintf(", and within %v of the server's", roundish(off+e.infoTook/2))
+	}
+	if len(found) == 0 {
+		found = append(found, fine("the clock of this host is synchronised%s", within))
+	}
+	return found
+}
+
+// Answers are measured until there are so many, or for so long if there are some.
+const (
+	manyTrips, someTrips = 15, 3
+	longTrips            = time.Second
+)
+
+// checkRoundTrip measures how long answers take, and compares that with how
+// candidates pace themselves: they renew six times in a lease, wait for each
+// answer for a quarter of that time, but at least 250 ms (leader/plan.go), and are
+// fenced at 80% of the lease.
+func checkRoundTrip(_ context.Context, e *exam) []finding {
+	pings, err := e.times(e.nc.RTT)
+	if err != nil {
+		return []finding{unknown("%v", err)}
+	}
+	ping := pings[len(pings)/2]
+	if e.info == nil || e.unfit != nil { // nobody answers to writes
+		return []finding{fine("to the server and back in %v", roundish(ping))}
+	}
+	if _, err = e.ask(e.impossible()); err != nil {
+		return []finding{fine("to the server and back in %v", roundish(ping)), unknown("to the leader of the stream and back: %s", violation(err))}
+	}
+	answers, err := e.times(func() (time.Duration, error) {
+		began := time.Now()
+		_, late := e.nc.RequestMsg(e.impossible(), e.wait)
+		return time.Since(began), late
+	})
+	if err != nil {
+		return []finding{fine("to the server and back in %v", roundish(ping)), unknown("to the leader of the stream and back: %v", err)}
+	}
+	answer, slowest := answers[len(answers)/2], answers[len(answers)-1]
+	lease := e.lease()
+	interval := lease / 6
+	wait := min(interval, max(interval/4, 250*time.Millisecond))
+	tries := int64((lease*4/5 - interval) / max(slowest, time.Microsecond))
+	switch {
+	case answer > 2*wait: // the second try is given twice as long
+		return []finding{severityCritical.of("the stream answers in %v: a leader with a lease of %v gives each renewal %v, and is fenced again and again",
+			roundish(answer), lease, 2*wait).advise("use longer leases, or a server that is nearer")}
+	case slowest > wait || tries < 5:
+		return []finding{severityWarning.of("the stream answers in %v, at worst %v, which is slow for leases of %v: a leader gives a renewal %v, and few can be tried before the deadline",
+			roundish(answer), roundish(slowest), lease, wait).advise("use longer leases, or a server that is nearer")}
+	default:
+		return []finding{fine("to the server and back in %v, to the leader of the stream in %v, at worst %v: fast enough for leases of %v",
+			roundish(ping), roundish(answer), roundish(slowest), lease)}
+	}
+}
+
+// times measures something, and sorts.
+func (e *exam) times(measure func() (time.Duration, error)) ([]time.Duration, error) {
+	var took []time.Duration
+	for began := time.Now(); len(took) < manyTrips && (len(took) < someTrips || time.Since(began) < longTrips); {
+		d, err := measure()
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, d)
+	}
+	slices.Sort(took)
+	return took, nil
+}
+
+// roundish is a duration with about three digits.
+func roundish(d time.Duration) time.Duration {
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// trial is one permission of a candidate.
+type trial struct {
+	what    string // it is for
+	missing severity
+	do      func() error
+}
+
+// checkPermissions tries each permission of a candidate, and tells of those
+// that are missing. Only the server's refusal counts, not what answers.
+func checkPermissions(_ context.Context, e *exam) []finding {
+	key := "$KV." + e.name + "." + e.election
+	stream := "KV_" + e.name
+	send := func(subject, body string) func() error {
+		return func() error { return e.nc.PublishRequest(subject, e.nc.NewInbox(), []byte(body)) }
+	}
+	trials := []trial{
+		{"every answer of the server", severityCritical, e.listen(e.nc.NewInbox())},
+		{"the settings of the bucket", severityCritical, send(e.api+"STREAM.INFO."+stream, "")},
+	}
+	read := trial{"reading the election", severityCritical, send(e.api+"DIRECT.GET."+stream+"."+key, "")}
+	if e.info != nil && !e.info.Config.AllowDirect {
+		read.do = send(e.api+"STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
+	}
+	trials = append(trials, read, trial{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible()) }})
+	if e.info == nil || e.settings.FeedSubject != "" {
+		trials = append(trials, trial{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
+	} else {
+		// Neither request is one that the server can fulfil.
+		trials = append(trials,
+			trial{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(key)},
+			trial{"tidiness", severityNote, send(e.api+"CONSUMER.DELETE."+stream+"."+noConsumer, "")})
+	}
+	trials = append(trials, trial{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
+
+	var found []finding
+	for _, t := range trials {
+		switch err := e.try(t.do); {
+		case errors.Is(err, nats.ErrPermissionViolation):
+			f := t.missing.of("%s (for %s)", violation(err), t.what)
+			if !e.named && t.missing > severityNote {
+				f = f.advise("name the election that this connection is for with --election, or allow it")
+			} else {
+				f = f.advise("allow it")
+			}
+			found = append(found, f)
+		case err != nil:
+			found = append(found, unknown("%s: %v", t.what, err))
+		}
+	}
+	if !slices.ContainsFunc(found, func(f finding) bool { return f.Severity > severityNote }) && e.info != nil && e.unfit == nil {
+		found = append(found, e.checkWrite()...)
+	}
+	if len(found) == 0 {
+		found = append(found, fine("this connection may do all that a candidate does"))
+	}
+	return found
+}
+
+// noConsumer is a name that no consumer has.
+const noConsumer = "natsleader-doctor"
+
+// createNothing asks for a consumer of a subject, in a way that the server
+// refuses where it does not refuse the question.
+func (e *exam) createNothing(subject string) func() error {
+	return func() error {
+		return e.nc.PublishRequest(e.api+"CONSUMER.CREATE.KV_"+e.name+"."+noConsumer+"."+subject, e.nc.NewInbox(), nil)
+	}
+}
+
+// violation says which permission is missing, if that is what the error is
+// about.
+func violation(err error) string {
+	var subject string
+	text := err.Error()
+	for _, kind := range []struct{ format, verb string }{
+		{"nats: permissions violation: Permissions Violation for Publish to %q", "publish to"},
+		{"nats: permissions violation: Permissions Violation for Subscription to %q", "subscribe to"},
+	} {
+		if _, scan := fmt.Sscanf(text, kind.format, &subject); scan == nil {
+			return "this connection may not " + kind.verb + " " + subject
+		}
+	}
+	return text
+}
+
+// impossible is a write of the election's key that no bucket accepts: nothing
+// reaches the revision that it is conditioned on.
+func (e *exam) impossible() *nats.Msg {
+	put := "$KV." + e.name + "."
+	if e.api != jetstream.DefaultAPIPrefix {
+		put = e.api + put // as nats.go does: jetstream/kv.go, useJSPfx
+	}
+	return &nats.Msg{
+		Subject: put + e.election,
+		Reply:   e.nc.NewInbox(),
+		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatInt(math.MaxInt64, 10)}},
+		Data:    []byte("natsleader doctor"),
+	}
+}
+
+// checkWrite looks at why the server refuses the impossible write: it ought to
+// be for its condition.
+func (e *exam) checkWrite() []finding {
+	reply, err := e.ask(e.impossible())
+	if err != nil {
+		return []finding{severityCritical.of("a write of the bucket is not answered: %v", err)}
+	}
+	var ack struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(reply.Data, &ack); {
+	case err != nil:
+		return []finding{unknown("the answer to a write is not understood: %v", err)}
+	case ack.Error == nil:
+		return []finding{severityCritical.of("the bucket accepts writes whose condition does not hold").advise("use another bucket")}
+	case ack.Error.ErrorCode == codeWrongLast || ack.Error.ErrorCode == codeWrongLastUnnamed:
+		return nil
+	default:
+		return []finding{severityCritical.of("writes of the bucket are refused: %v", ack.Error)}
+	}
+}
+
+// What a server answers to a condition that does not hold (nats-server,
+// errors.json).
+const (
+	codeWrongLast        jetstream.ErrorCode = 10071
+	codeWrongLastUnnamed jetstream.ErrorCode = 10164
+)
+
+// listen subscribes, and unsubscribes when the server has answered.
+func (e *exam) listen(subject string) func() error {
+	return func() error {
+		sub, err := e.nc.SubscribeSync(subject)
+		if err != nil {
+			return err
+		}
+		flushed := e.nc.FlushTimeout(e.wait)
+		// A subscription that was refused is gone already.
+		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) {
+			return err
+		}
+		return flushed
+	}
+}
+
+// feed is what the subjects of the bucket's feeds begin with.
+func (e *exam) feed() string {
+	if e.settings.FeedSubject != "" {
+		return e.settings.FeedSubject
+	}
+	return "natsleader.feed." + e.name
+}
+
+func (e *exam) askSubject() string { return "natsleader.ask." + e.name + "." + e.election }
+
+// checkFeedPublish finds out whether this connection may say what only the
+// server should. The subject is that of an election that nobody stands in.
+func checkFeedPublish(_ context.Context, e *exam) []finding {
+	if e.settings.FeedSubject == "" {
+		return []finding{fine("there is no feed to forge: the bucket does not republish")}
+	}
+	switch err := e.try(func() error { return e.nc.Publish(e.feed()+"."+unusedElection(), nil) }); {
+	case err == nil:
+		return []finding{severityWarning.of("this connection may publish to %s.>, and make waiting candidates believe what never was", e.feed()).
+			advise("deny everybody to publish to " + e.feed() + ".>; the server needs no permission")}
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return []finding{fine("this connection may not publish to %s.>, as nobody should", e.feed())}
+	default:
+		return []finding{unknown("%v", err)}
+	}
+}
+
+// checkAskPublish finds out whether this connection may push leaders out, by a
+// request that reaches nobody.
+func checkAskPublish(_ context.Context, e *exam) []finding {
+	subject := "natsleader.ask." + e.name
+	switch err := e.try(func() error { return e.nc.Publish(subject+"."+unusedElection(), nil) }); {
+	case err == nil:
+		return []finding{severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).
+			advise("allow it to those who use natsleader step-down only")}
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return []finding{fine("this connection may not push leaders out")}
+	default:
+		return []finding{unknown("%v", err)}
+	}
+}

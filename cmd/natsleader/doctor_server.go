@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// leastVersion has message TTLs with markers, and conditions on other subjects,
+// which guards need.
+const leastVersion = "2.11"
+
+func checkServer(_ context.Context, e *exam) []finding {
+	found := []finding{judgeVersion(e.nc.ConnectedServerVersion())}
+	if e.noJetStream() {
+		found = append(found, severityCritical.of("JetStream does not answer on %s", strings.TrimSuffix(e.api, ".")).
+			advise("enable it on the server and for this account; name a domain or prefix with --js-domain or --js-api-prefix"))
+	}
+	return found
+}
+
+func judgeVersion(version string) finding {
+	var major, minor, leastMajor, leastMinor int
+	_, _ = fmt.Sscanf(leastVersion, "%d.%d", &leastMajor, &leastMinor)
+	switch _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); {
+	case err != nil:
+		return unknown("the server says that its version is %q", version)
+	case major < leastMajor || major == leastMajor && minor < leastMinor:
+		return severityWarning.of("nats-server %s is older than %s: it has neither expiry markers nor what guards need", version, leastVersion).
+			advise("update the servers")
+	default:
+		return fine("nats-server %s", version)
+	}
+}
+
+// noJetStream reports whether nothing answers for JetStream.
+func (e *exam) noJetStream() bool {
+	return errors.Is(e.infoErr, nats.ErrNoResponders) || errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabled) ||
+		errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabledForAccount)
+}
+
+// longSilence is too long for a replica that is alive: it is heard of every
+// second. Servers that were killed count as online for much longer.
+const longSilence = 5 * time.Second
+
+func checkCluster(_ context.Context, e *exam) []finding {
+	c := e.info.Cluster
+	if c == nil || c.Name == "" {
+		return []finding{fine("a single server, no cluster")}
+	}
+	if c.Leader == "" {
+		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out", e.info.Config.Name).
+			advise("bring back a majority of its servers")}
+	}
+	var found []finding
+	offline := 0
+	for _, r := range c.Replicas {
+		switch {
+		case r.Offline:
+			offline++
+			found = append(found, severityWarning.of("the replica on %s is offline, last seen %v ago", r.Name, r.Active.Round(time.Second)).
+				advise("bring the server back, or have another take its place"))
+		case !r.Current && r.Active > longSilence:
+			offline++
+			found = append(found, severityWarning.of("the replica on %s has not been heard of for %v", r.Name, r.Active.Round(time.Second)).
+				advise("look after the server, or have another take its place"))
+		case !r.Current:
+			found = append(found, severityNote.of("the replica on %s is catching up, %d operations behind", r.Name, r.Lag))
+		}
+	}
+	if size := 1 + len(c.Replicas); size-offline <= size/2 {
+		found = append(found, severityCritical.of("%d of the stream's %d servers are offline: nothing can be written, and every lease runs out", offline, size).
+			advise("bring back a majority of its servers"))
+	}
+	if len(found) == 0 {
+		found = append(found, fine("cluster %s, the stream is led by %s, all %d replicas are current", c.Name, c.Leader, 1+len(c.Replicas)))
+	}
+	return found
+}
+
+// defaultSync is how often a server syncs to disk when it is told nothing
+// (nats-server, filestore.go, defaultSyncInterval).
+const defaultSync = 2 * time.Minute
+
+// checkSync asks the servers of the stream when they sync to disk, which only
+// the system account is told.
+func checkSync(_ context.Context, e *exam) []finding {
+	if e.info.Config.Storage == jetstream.MemoryStorage {
+		return []finding{fine("there is no disk to sync to: the storage is memory")}
+	}
+	names := []string{e.nc.ConnectedServerName()}
+	if c := e.info.Cluster; c != nil && c.Name != "" {
+		names = []string{c.Leader}
+		for _, r := range c.Replicas {
+			names = append(names, r.Name)
+		}
+	}
+	asks := e
+	if e.system != nil {
+		nc, err := e.system()
+		if err != nil {
+			return []finding{unknown("sync_interval: %v", err)}
+		}
+		defer nc.Close()
+		asks = &exam{nc: nc, wait: e.wait}
+	}
+	intervals, err := asks.syncIntervals(names)
+	switch {
+	case e.system == nil && len(intervals) == 0:
+		return []finding{unknown("sync_interval is told to system credentials only").
+			advise("name a context that has them with --system-context")}
+	case len(intervals) == 0:
+		return []finding{unknown("sync_interval: the context of --system-context has no system credentials: %v", err)}
+	}
+	var found []finding
+	slices.Sort(names)
+	for _, name := range names {
+		interval, known := intervals[name]
+		switch {
+		case !known:
+			found = append(found, unknown("sync_interval of %s: it has not answered", name))
+		case interval > 0:
+			found = append(found, e.judgeSync(name, interval))
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, fine("every write is synced to disk before it is acknowledged"))
+	}
+	return found
+}
+
+func (e *exam) judgeSync(server string, interval time.Duration) finding {
+	s, what := severityNote, "a power failure of several servers, or of one at a bad moment, can undo acknowledged writes"
+	if e.info.Config.Replicas == 1 {
+		s, what = severityWarning, "a power failure can undo acknowledged writes"
+	}
+	text := fmt.Sprintf("%s syncs to disk every %v", server, interval)
+	if interval == defaultSync {
+		text += ", the default"
+	}
+	return s.of("%s: %s", text, what).advise("set sync_interval: always in the server's jetstream block; it makes writes slower")
+}
+
+// syncIntervals asks all servers, and returns when those named have answered,
+// or nobody else does in time. An interval of 0 means every write.
+func (e *exam) syncIntervals(names []string) (map[string]time.Duration, error) {
+	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
+	m := &nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ", Reply: sub.Subject}
+	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
+		return nil, err
+	}
+	intervals := make(map[string]time.Duration)
+	for end := time.Now().Add(e.wait); ; {
+		reply, err := sub.NextMsg(time.Until(end))
+		if err != nil {
+			return intervals, err
+		}
+		var status struct {
+			Server struct {
+				Name string `json:"name"`
+			} `json:"server"`
+			Data *struct {
+				Config struct {
+					Interval time.Duration `json:"sync_interval"`
+					Always   bool          `json:"sync_always"`
+				} `json:"config"`
+			} `json:"data"`
+		}
+		if json.Unmarshal(reply.Data, &status) != nil || status.Data == nil || !slices.Contains(names, status.Server.Name) {
+			continue
+		}
+		intervals[status.Server.Name] = status.Data.Config.Interval
+		if status.Data.Config.Always {
+			intervals[status.Server.Name] = 0
+		}
+		if len(intervals) == len(names) {
+			return intervals, nil
+		}
+	}
+}
+
+// full is the share of a limit above which it is told of.
+const full = 0.9
+
+// checkLimits looks at what would refuse a renewal when it is used up.
+func checkLimits(_ context.Context, e *exam) []finding {
+	var found []finding
+	c, state := e.info.Config, e.info.State
+	gauge := func(what string, used uint64, limit int64) {
+		if limit <= 0 || float64(used) < full*float64(limit) {
+			return
+		}
+		s := severityWarning
+		if used >= uint64(limit) {
+			s = severityCritical
+		}
+		found = append(found, s.of("%s: %d of %d in use; when it is full, renewals are refused and leaders fenced", what, used, limit).
+			advise("raise the limit, or make room"))
+	}
+	// With discard old, records are evicted instead: see sealed.
+	if c.Discard == jetstream.DiscardNew {
+		gauge("MaxMsgs of the bucket", state.Msgs, c.MaxMsgs)
+		gauge("MaxBytes of the bucket", state.Bytes, c.MaxBytes)
+	}
+	switch {
+	case c.MaxMsgsPerSubject <= 0:
+		found = append(found, severityWarning.of("the bucket keeps every renewal that ever was (MaxMsgsPerSubject is unlimited), and grows for ever").
+			advise(e.reshape()))
+	case c.MaxMsgsPerSubject > 1:
+		found = append(found, severityNote.of("the bucket keeps %d records of each election (MaxMsgsPerSubject), one is enough", c.MaxMsgsPerSubject))
+	}
+	tier, err := e.accountTier()
+	switch {
+	case err != nil:
+		found = append(found, unknown("limits of the account: %s (candidates need not)", violation(err)))
+	case c.Storage == jetstream.MemoryStorage:
+		gauge("memory of the account, in bytes", tier.Memory, tier.Limits.MaxMemory)
+	default:
+		gauge("storage of the account, in bytes", tier.Store, tier.Limits.MaxStore)
+	}
+	if len(found) == 0 {
+		found = append(found, fine("there is room in the bucket and in the account"))
+	}
+	return found
+}
+
+// accountTier is what the account uses for streams like the bucket's.
+func (e *exam) accountTier() (jetstream.Tier, error) {
+	reply, err := e.ask(&nats.Msg{Subject: e.api + "INFO"})
+	if err != nil {
+		return jetstream.Tier{}, err
+	}
+	var resp struct {
+		Error *jetstream.APIError `json:"error"`
+		jetstream.AccountInfo
+	}
+	if err := json.Unmarshal(reply.Data, &resp); err != nil {
+		return jetstream.Tier{}, err
+	}
+	if resp.Error != nil {
+		return jetstream.Tier{}, resp.Error
+	}
+	if tier, ok := resp.Tiers[fmt.Sprintf("R%d", e.info.Config.Replicas)]; ok {
+		return tier, nil
+	}
+	return resp.Tier, nil
+}

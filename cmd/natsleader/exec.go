@@ -1,0 +1,59 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookUp finds the program of a command as a shell does.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil || errors.Is(err, exec.ErrDot) { // . in PATH is the user's choice
+		return path, nil
+	}
+	return "", cannotRun(name, err)
+}
+
+// cannotRun is the error of a command that does not start, with the exit code of
+// a shell.
+func cannotRun(name string, err error) error {
+	var inner *exec.Error
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	code := exitCannotRun
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		code, err = exitNotFound, errors.New("not found in PATH")
+	case errors.Is(err, unix.ENOENT):
+		code = exitNotFound
+	}
+	return exitError{code, fmt.Errorf("cannot run %s: %w", name, err)}
+}
+
+// parseSignal takes a signal by its name or number.
+func parseSignal(s string) (unix.Signal, error) {
+	name := strings.ToUpper(strings.TrimSpace(s))
+	var n int
+	if _, err := fmt.Sscanf(name, "%d", &n); err == nil && fmt.Sprint(n) == name && n > 0 && n <= 64 {
+		return unix.Signal(n), nil
+	}
+	if sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")); sig != 0 {
+		return sig, nil
+	}
+	return 0, usagef("%q is no signal: give a name like TERM, or a number", s)
+}
+
+// signalName is the name by which people know it.
+func signalName(sig unix.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", sig)
+}

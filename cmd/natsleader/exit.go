@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The exit codes, those of sysexits.h, timeout(1) and shells where they have
+// one. Anything else that goes wrong is exitFailed; what a signal ended is 128
+// and the signal's number.
+const (
+	exitFailed      = 1
+	exitUsage       = 64
+	exitUnreachable = 69
+	exitLost        = 75
+	exitDenied      = 77
+	exitBucket      = 78
+	exitWaited      = 124
+	exitCannotRun   = 126
+	exitNotFound    = 127
+)
+
+// exitError ends the command with a code. With a nil err nothing is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// usagef is an error in what the command was told.
+func usagef(format string, args ...any) error {
+	return exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// codeOf is the exit code for what a command returned.
+func codeOf(err error) int {
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return exit.code
+	}
+	for _, x := range []struct {
+		target error
+		code   int
+	}{
+		{leader.ErrInvalidConfig, exitUsage},
+		{leader.ErrValueTooLarge, exitUsage},
+		{leader.ErrPermission, exitDenied},
+		{leader.ErrNoBucket, exitBucket},
+		{leader.ErrUnfit, exitBucket},
+		{errUnreachable, exitUnreachable},
+		{leader.ErrUnreachable, exitUnreachable},
+		{leader.ErrConnectionClosed, exitUnreachable},
+		{nats.ErrTimeout, exitUnreachable},
+		{nats.ErrNoResponders, exitUnreachable},
+		{nats.ErrConnectionClosed, exitUnreachable},
+		{context.DeadlineExceeded, exitUnreachable},
+	} {
+		if errors.Is(err, x.target) {
+			return x.code
+		}
+	}
+	if err != nil {
+		return exitFailed
+	}
+	return 0
+}
+
+// explain says what to do about an error, where that is known.
+func (g *globals) explain(err error) error {
+	if _, ok := errors.AsType[exitError](err); ok {
+		return err // a command has said it
+	}
+	switch {
+	case errors.Is(err, leader.ErrNoBucket):
+		return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: `natsleader bucket add %s` makes it", g.bucket, g.bucket)}
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return exitError{codeOf(err), fmt.Errorf("JetStream does not answer: is it enabled on the server and for the account? (%w)", err)}
+	}
+	return err
+}
+
+// report prints the error of a command, if there is anything to print, and
+// returns the exit code.
+func report(err error) int {
+	if exit, ok := errors.AsType[exitError](err); err != nil && (!ok || exit.err != nil) {
+		fmt.Fprintf(os.Stderr, "natsleader: error: %s\n", errorText(err))
+	}
+	return codeOf(err)
+}
+
+// What the libraries begin their errors with tells a reader of the command
+// nothing.
+var (
+	sentinelPrefix  = regexp.MustCompile(`(^|: )leader: `)
+	violationPrefix = regexp.MustCompile(`nats: permissions violation: Permissions Violation for (Publish|Subscription) to `)
+)
+
+// errorText is one line for a person.
+func errorText(err error) string {
+	text := sentinelPrefix.ReplaceAllString(err.Error(), "$1")
+	return printable(violationPrefix.ReplaceAllString(text, "$1 to "))
+}

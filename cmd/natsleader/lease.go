@@ -1,0 +1,180 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/choria-io/fisk"
+)
+
+// instant is a reading of the clock that natsleader, its supervisor and the
+// command share, in nanoseconds.
+type instant int64
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+func (i instant) sub(o instant) time.Duration { return time.Duration(i - o) }
+
+// wall is what the wall clock shows at the instant, if nobody sets it.
+func (i instant) wall() time.Time { return time.Now().Add(i.sub(clockNow())) }
+
+// leaseVariable names the file in which the command finds the lease.
+const leaseVariable = "NATSLEADER_LEASE_FILE"
+
+// leaseNote is the one line of that file.
+type leaseNote struct {
+	Token    uint64    `json:"token"` // 0: never led
+	Until    time.Time `json:"until"`
+	Boottime float64   `json:"boottime,omitempty"` // Until as /proc/uptime counts, which nobody sets
+}
+
+func newLeaseNote(token uint64, until instant) leaseNote {
+	return leaseNote{token, until.wall().UTC(), until.uptime()}
+}
+
+// remaining is how long the lease is good, 0 if it is over.
+func (n leaseNote) remaining() time.Duration {
+	left := time.Until(n.Until)
+	if n.Boottime > 0 {
+		left = time.Duration((n.Boottime - clockNow().uptime()) * 1e9).Round(time.Millisecond)
+	}
+	if n.Token == 0 {
+		return 0
+	}
+	return max(0, left)
+}
+
+// write replaces the file, so that whoever reads sees the old line or the new.
+func (n leaseNote) write(path string) error {
+	line, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, append(line, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// notebook writes the file for somebody who must not wait for a disk.
+type notebook struct {
+	path string
+	next chan notice // the newest counts
+	done chan struct{}
+}
+
+type notice struct {
+	leaseNote
+	written chan<- error // nil: nobody wants to know
+}
+
+func newNotebook(path string) *notebook {
+	b := &notebook{path: path, next: make(chan notice, 1), done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		for n := range b.next {
+			err := n.write(b.path)
+			if n.written != nil {
+				n.written <- err
+			}
+		}
+	}()
+	return b
+}
+
+// put has the note written some time, if no newer one comes before. A note that
+// is not written tells of a lease that ends earlier.
+func (b *notebook) put(n leaseNote) {
+	select {
+	case <-b.next:
+	default:
+	}
+	b.next <- notice{leaseNote: n}
+}
+
+// write has it written now.
+func (b *notebook) write(n leaseNote) error {
+	select {
+	case <-b.next:
+	default:
+	}
+	written := make(chan error, 1)
+	b.next <- notice{n, written}
+	return <-written
+}
+
+// remove leaves nothing behind, if the disk lets it.
+func (b *notebook) remove() {
+	close(b.next)
+	select {
+	case <-b.done:
+	case <-time.After(time.Second):
+	}
+	removeLeaseFile(b.path)
+}
+
+// newLeaseFile is the path of the file, in a directory of its own.
+func newLeaseFile() (string, error) {
+	dir, err := os.MkdirTemp("", "natsleader-") // for the owner only
+	if err != nil {
+		// A container whose file system is read-only has this, as a rule.
+		var failed error
+		if dir, failed = os.MkdirTemp("/dev/shm", "natsleader-"); failed != nil {
+			return "", fmt.Errorf("no directory for the file of the lease, set TMPDIR: %w", err)
+		}
+	}
+	return filepath.Join(dir, "lease"), nil
+}
+
+func removeLeaseFile(path string) { _ = os.RemoveAll(filepath.Dir(path)) }
+
+func registerRemaining(app *fisk.Application, _ *globals) {
+	asJSON := false
+	cmd := app.Command("remaining", `Show for how long the lease of 'run' is good
+
+For use inside the command of 'natsleader run', which names the file of the lease
+in NATSLEADER_LEASE_FILE. Prints the time that is left and exits 0, or prints 0s
+and exits 1 if the lease is over. No server is asked.
+
+  natsleader remaining && curl --data @next.json https://example.com/orders`)
+	cmd.Flag("json", "Print one JSON object: token, until, remaining_seconds").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Action(func(*fisk.ParseContext) error { return showRemaining(os.Getenv(leaseVariable), asJSON) })
+}
+
+func showRemaining(path string, asJSON bool) error {
+	if path == "" {
+		return usagef("%s is not set: 'remaining' works inside the command of 'natsleader run'", leaseVariable)
+	}
+	var note leaseNote
+	line, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // whoever would keep it has ended
+	case err != nil:
+		return err
+	default:
+		if err = json.Unmarshal(line, &note); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	left := note.remaining()
+	if asJSON {
+		err = printJSON(os.Stdout, struct {
+			Token     uint64    `json:"token"`
+			Until     time.Time `json:"until"`
+			Remaining float64   `json:"remaining_seconds"`
+		}{note.Token, note.Until, left.Seconds()}, "")
+	} else {
+		_, err = fmt.Println(left)
+	}
+	if err == nil && left == 0 {
+		return exitError{code: exitFailed}
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+// Command natsleader runs commands under a lease, shows who leads, and looks
+// after buckets for elections, on NATS JetStream. docs/cli.md is its page.
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/choria-io/fisk"
+)
+
+const help = `Leader election on NATS JetStream, from the shell
+
+One of several processes leads an election: it holds a key of a NATS key-value
+bucket for as long as it renews its lease.
+
+  natsleader bucket add
+  natsleader run billing -- ./worker
+  natsleader status`
+
+func main() {
+	superviseIfAsked()
+	fisk.EnableFileExpansion = false // an election or an argument may begin with @
+	args := os.Args[1:]
+	asked := func(flag string) bool { // and not by the arguments of a command to run
+		i, end := slices.Index(args, flag), slices.Index(args, "--")
+		return i >= 0 && (end < 0 || i < end)
+	}
+	g := &globals{completing: asked("--completion-bash")}
+	app, parsed := newApp(g, asked("--fisk-introspect"))
+	_, err := app.Parse(withoutValues(app, g.withoutCommand(app, args)))
+	if err != nil && !*parsed {
+		err = usagef("%w; try --help", err)
+	}
+	os.Exit(report(g.explain(err)))
+}
+
+// newApp makes the application, and something that tells whether a command
+// line was fit and its command has begun.
+func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
+	app := fisk.New("natsleader", help)
+	app.Version(version())
+	app.UsageWriter(os.Stdout)
+	app.HelpFlag.Short('h')
+	parsed := false
+	app.Action(func(*fisk.ParseContext) error {
+		parsed = true
+		return nil
+	})
+	g.register(app)
+	registerRun(app, g)
+	registerStatus(app, g)
+	registerWatch(app, g)
+	registerStepDown(app, g)
+	registerBucket(app, g)
+	registerDoctor(app, g)
+	registerBench(app, g)
+	registerRemaining(app, g)
+	if introspected {
+		// As a plugin of `nats`, fisk hands on the flags of a command and those
+		// that `nats` has itself, and forgets all other global ones.
+		for _, cmd := range leaves(app.Model().CmdGroupModel, app.GetCommand) {
+			g.registerBucketFlag(cmd.Flag)
+		}
+	} else {
+		g.registerBucketFlag(app.Flag)
+	}
+	return app, &parsed
+}
+
+// leaves returns the commands that have no commands below them.
+func leaves(group *fisk.CmdGroupModel, get func(string) *fisk.CmdClause) []*fisk.CmdClause {
+	var found []*fisk.CmdClause
+	for _, m := range group.Commands {
+		cmd := get(m.Name)
+		if len(m.Commands) == 0 {
+			found = append(found, cmd)
+		} else {
+			found = append(found, leaves(m.CmdGroupModel, cmd.GetCommand)...)
+		}
+	}
+	return found
+}
+
+// withoutCommand takes what follows the first "--" of `run` off the arguments:
+// fisk would drop every further "--".
+func (g *globals) withoutCommand(app *fisk.Application, args []string) []string {
+	i := slices.Index(args, "--")
+	if i < 0 {
+		return args
+	}
+	pc, _ := app.ParseContext(args[:i]) // its error is told by Parse
+	if pc == nil || pc.SelectedCommand == nil || pc.SelectedCommand.FullCommand() != "run" {
+		return args
+	}
+	g.command = args[i+1:]
+	return args[:i]
+}
+
+// withoutValues makes --flag of --flag=true, for flags that are on or off: as a
+// plugin of `nats` we get them like that, and fisk would take "true" for the
+// first argument.
+func withoutValues(app *fisk.Application, args []string) []string {
+	set := func(arg string) (flag, name string, on, ok bool) {
+		flag, value, _ := strings.Cut(arg, "=")
+		name, long := strings.CutPrefix(flag, "--")
+		on, err := strconv.ParseBool(value)
+		return flag, name, on, long && err == nil
+	}
+	end := slices.Index(args, "--")
+	if end < 0 {
+		end = len(args)
+	}
+	if !slices.ContainsFunc(args[:end], func(arg string) bool { _, _, _, ok := set(arg); return ok }) {
+		return args
+	}
+	switches := map[string]bool{}
+	note := func(flags *fisk.FlagGroupModel) {
+		for _, f := range flags.Flags {
+			switches[f.Name] = f.Boolean
+		}
+	}
+	model := app.Model()
+	note(model.FlagGroupModel)
+	for _, cmd := range model.FlattenedCommands() {
+		note(cmd.FlagGroupModel)
+	}
+	var plain []string
+	for _, arg := range args[:end] {
+		flag, name, on, ok := set(arg)
+		switch {
+		case !ok || !switches[name]:
+			plain = append(plain, arg)
+		case on:
+			plain = append(plain, flag)
+		}
+	}
+	return append(plain, args[end:]...)
+}
+
+// version is that of the module, as `go install` records it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// binary is the command, built once for all tests.
+var binary string
+
+type withBinary struct{ m *testing.M }
+
+func (w withBinary) Run() int {
+	dir, err := os.MkdirTemp("", "natsleader-test-*")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	binary = filepath.Join(dir, "natsleader")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "go build:", err)
+		return 1
+	}
+	return w.m.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withBinary{m}) }
+
+// patience is for what must happen, however busy the machine is.
+const patience = 30 * time.Second
+
+// natsleader is the built binary in an environment that knows nothing of NATS.
+// It is killed when the test ends.
+func natsleader(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Dir = home
+	cmd.Env = []string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
+		"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C.UTF-8",
+	}
+	cmd.WaitDelay = patience // of a grandchild that keeps the output open
+	return cmd
+}
+
+// outcome runs a command to its end.
+func outcome(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%v: %v", cmd.Args[1:], err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// succeeds runs the binary and returns what it printed.
+func succeeds(t *testing.T, args ...string) string {
+	t.Helper()
+	out, errs, code := outcome(t, natsleader(t, args...))
+	if code != 0 {
+		t.Fatalf("natsleader %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+// startServer starts a server with JetStream that ends with the test.
+func startServer(t *testing.T, opts ...func(*server.Options)) *server.Server {
+	t.Helper()
+	o := &server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		DisableJetStreamBanner: true, NoLog: true, NoSigs: true,
+	}
+	for _, opt := range opts {
+		opt(o)
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
+
+// connectTo is a connection of the test itself.
+func connectTo(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+// newBucket makes a bucket for elections.
+func newBucket(t *testing.T, url, name string, cfg leader.BucketConfig) {
+	t.Helper()
+	nc, js := connectTo(t, url)
+	defer nc.Close()
+	cfg.Name = name
+	if _, err := leader.CreateBucket(t.Context(), js, cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// campaigns starts a candidate in the test's process and waits until it leads.
+func campaigns(t *testing.T, url, bucket, election string, cfg leader.Config) *leader.Candidate {
+	t.Helper()
+	_, js := connectTo(t, url)
+	b, err := leader.OpenBucket(js, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := leader.Campaign(context.WithoutCancel(t.Context()), b, election, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := c.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, election+" has a leader", c.IsLeader)
+	return c
+}
+
+func TestUsageErrorsExitWith64(t *testing.T) {
+	for _, args := range [][]string{
+		{"nonsense"},
+		{"--nonsense"},
+		{"--timeout", "soon"},
+	} {
+		out, errs, code := outcome(t, natsleader(t, args...))
+		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: exit code %d\n%s%s", args, code, out, errs)
+		}
+	}
+}

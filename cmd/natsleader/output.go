@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// printable escapes what is no printable text: IDs, values and names of keys are
+// bytes from others, and must not reach the terminal as commands to it.
+func printable(s string) string {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// cells is how much room a printable text takes on a terminal.
+func cells(s string) int {
+	n := 0
+	for _, r := range s {
+		n += cellsOf(r)
+	}
+	return n
+}
+
+func cellsOf(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) { // drawn over what precedes it
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	case width.Neutral, width.EastAsianAmbiguous, width.EastAsianNarrow, width.EastAsianHalfwidth:
+	}
+	return 1
+}
+
+// shorten cuts a text to so many cells.
+func shorten(s string, most int) string {
+	if cells(s) <= most {
+		return s
+	}
+	room := most - 1
+	for i, r := range s {
+		if room -= cellsOf(r); room < 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// columns sets rows below one another. Lines are cut at most cells, unless that is 0.
+func columns(rows [][]string, most int) []string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], cells(cell))
+		}
+	}
+	lines := make([]string, len(rows))
+	for n, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			b.WriteString(cell)
+			b.WriteString(strings.Repeat(" ", widths[i]-cells(cell)+2))
+		}
+		lines[n] = strings.TrimRight(b.String(), " ")
+		if most > 0 {
+			lines[n] = shorten(lines[n], most)
+		}
+	}
+	return lines
+}
+
+// printLines writes lines at once.
+func printLines(w io.Writer, lines []string) error {
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// printJSON writes a value for programs, indented or in one line. It may end up
+// on a terminal, too.
+func printJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	var safe strings.Builder
+	for _, r := range b.String() {
+		if r <= unicode.MaxASCII || unicode.IsPrint(r) { // the encoder escapes control characters of ASCII
+			safe.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&safe, `\u%04x`, unit)
+		}
+	}
+	_, err := io.WriteString(w, safe.String())
+	return err
+}
+
+// text is a value for JSON: as it is, or in base64 if it is no text.
+func text(b []byte) (plain, base string) {
+	if utf8.Valid(b) {
+		return string(b), ""
+	}
+	return "", base64.StdEncoding.EncodeToString(b)
+}
+
+// moment is a time for people.
+func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// lasting is how long something has lasted, for people.
+func lasting(d time.Duration) string {
+	d = max(0, d)
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < day:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%dh", d/day, int(d.Hours())%24)
+}
+
+// left is how long a lease is still good, for people.
+func left(d time.Duration) string { return fmt.Sprintf("%.1fs", max(0, d).Seconds()) }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// permissionsOfThePage reads the list of docs/cli.md, for the election billing
+// in the bucket elections.
+func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Permissions\n")
+	_, section, _ = strings.Cut(section, "```text\n")
+	section, _, _ = strings.Cut(section, "```")
+	line := regexp.MustCompile(`^(.*?) +(publish|subscribe) +(\S+)$`)
+	all := map[string]*server.Permissions{}
+	var command string
+	for l := range strings.Lines(section) {
+		m := line.FindStringSubmatch(strings.TrimSuffix(l, "\n"))
+		if m == nil {
+			t.Fatalf("not a line of the list: %q", l)
+		}
+		if m[1] != "" {
+			command = m[1]
+			all[command] = &server.Permissions{
+				Publish:   &server.SubjectPermission{Allow: []string{"nothing.at.all"}},
+				Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+			}
+		}
+		subject := strings.NewReplacer("KV_E", "KV_elections", ".E.", ".elections.").Replace(m[3])
+		if strings.HasSuffix(subject, ".a") {
+			subject = strings.TrimSuffix(subject, "a") + "billing"
+		}
+		p := all[command].Publish
+		if m[2] == "subscribe" {
+			p = all[command].Subscribe
+		}
+		p.Allow = append(p.Allow, subject)
+	}
+	return all
+}
+
+// cleaning up, and flow control that a small bucket does not need.
+func dispensable(subject string) bool {
+	return strings.Contains(subject, "CONSUMER.DELETE") || strings.HasPrefix(subject, "$JS.FC.")
+}
+
+// what step-down hears by that the leader has handed over: without it, it polls.
+func prompt(command, subject string) bool {
+	return strings.HasPrefix(command, "step-down") &&
+		(strings.HasPrefix(subject, "natsleader.feed.") || strings.Contains(subject, "CONSUMER.CREATE"))
+}
+
+func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
+	pagePermissions := permissionsOfThePage(t)
+	for _, x := range []struct {
+		args []string
+		of   string // in the list
+	}{
+		{[]string{"bucket", "info"}, "bucket info"},
+		{[]string{"bucket", "add", "--max-lease", "20s"}, "bucket add"},
+		{[]string{"status", "billing"}, "status a"},
+		{[]string{"status"}, "status, watch"},
+		{[]string{"watch"}, "status, watch"},
+		{[]string{"watch", "billing"}, "watch a"},
+		{[]string{"step-down", "billing"}, "step-down a"},
+		{[]string{"step-down", "billing"}, "step-down a, no feed"},
+		{[]string{"step-down", "billing", "--force"}, "step-down a --force"},
+	} {
+		all := pagePermissions[x.of]
+		if all == nil {
+			t.Fatalf("nothing about %s", x.of)
+		}
+		t.Run(x.of+": "+strings.Join(x.args, " "), func(t *testing.T) {
+			feed := !strings.Contains(x.of, "no feed")
+			if code := runLimited(t, all, feed, x.args); code != 0 {
+				t.Errorf("with all of %q: exit code %d", x.of, code)
+			}
+			for _, subject := range all.Publish.Allow[1:] {
+				if dispensable(subject) || strings.Contains(subject, "STREAM.CREATE") { // the bucket exists
+					continue
+				}
+				less := &server.Permissions{Subscribe: all.Subscribe, Publish: without(all.Publish, subject)}
+				if code := runLimited(t, less, feed, x.args); (code == 0) != prompt(x.of, subject) {
+					t.Errorf("without publishing to %s: exit code %d", subject, code)
+				}
+			}
+			for _, subject := range all.Subscribe.Allow {
+				less := &server.Permissions{Publish: all.Publish, Subscribe: without(all.Subscribe, subject)}
+				if code := runLimited(t, less, feed, x.args); (code == 0) != prompt(x.of, subject) {
+					t.Errorf("without subscribing to %s: exit code %d", subject, code)
+				}
+			}
+		})
+	}
+}
+
+// without is what is left of a permission, of which there is always some: none at
+// all would be every permission.
+func without(p *server.SubjectPermission, subject string) *server.SubjectPermission {
+	rest := slices.DeleteFunc(slices.Clone(p.Allow), func(s string) bool { return s == subject })
+	return &server.SubjectPermission{Allow: append(rest, "nothing.at.all")}
+}
+
+// runLimited runs a command as a user with these permissions, and returns its
+// exit code. What does not end by itself is ended when it has printed something.
+func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) int {
+	t.Helper()
+	s := startServer(t, func(o *server.Options) {
+		o.Users = []*server.User{{Username: "admin"}, {Username: "limited", Permissions: p}}
+		o.NoAuthUser = "admin"
+	})
+	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{})
+	if !feed {
+		_, js := connectTo(t, s.ClientURL())
+		stream, err := js.Stream(t.Context(), "KV_elections")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := stream.CachedInfo().Config
+		cfg.RePublish = nil
+		if _, err = js.UpdateStream(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{})
+	defer func() { _ = c.Stop(t.Context()) }() // while the server runs
+	cmd := natsleader(t, append(args, "-s", "nats://limited:@"+s.Addr().String())...)
+	if args[0] != "watch" {
+		out, errs, code := outcome(t, cmd)
+		t.Logf("%v: exit code %d\n%s%s", args, code, out, errs)
+		return code
+	}
+	out := started(t, cmd)
+	eventually(t, "it prints something", func() bool { return out.text() != "" })
+	_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+	code := endOf(t, cmd)
+	t.Logf("%v: exit code %d\n%s", args, code, out.text())
+	return code
+}

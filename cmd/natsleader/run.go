@@ -1,0 +1,144 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const runHelp = `Stands in the election, and runs the command whenever it leads, and only then.
+
+When the leadership ends, the command's process group gets the stop signal, and
+what is left of it SIGKILL: after --drain, and in any case before the lease could
+be another's. Then it stands again. When the command ends by itself, the
+leadership is handed over, and its exit code is that of natsleader.
+
+The command finds in its environment NATSLEADER_ELECTION, NATSLEADER_BUCKET,
+NATSLEADER_ID, NATSLEADER_TOKEN (the fencing token, greater than that of every
+earlier leader), and NATSLEADER_LEASE_FILE: 'natsleader remaining' tells for how
+long the lease is good.
+
+  natsleader run billing -- ./worker --fast
+  natsleader run nightly --wait 1s -- sh -c './report && ./mail'
+  natsleader run proxy --notify USR1,USR2 -- ./proxy
+
+SIGINT, SIGTERM, SIGHUP and SIGQUIT end the command and hand over, a second one
+at once. SIGUSR1, SIGUSR2 and SIGWINCH go on to the command's group. The command
+is not in the foreground of a terminal.
+
+Exit codes: the command's own, or
+
+    64  usage
+    69  NATS cannot be reached
+    75  leadership lost, with --once
+    77  a permission is missing
+    78  the bucket does not exist, or is not fit
+   124  --wait is over
+   126  the command cannot be run
+   127  the command was not found
+   128+n  natsleader, or the command, was ended by signal n`
+
+// run is what `natsleader run` was told.
+type run struct {
+	*globals
+	election string
+	argv     []string
+
+	id, value    string
+	lease, delay time.Duration
+	drain, wait  time.Duration
+	stopName     string
+	notifyNames  string
+	http         string
+	once, quiet  bool
+	refuse       bool
+
+	stopSignal unix.Signal
+	won, lost  unix.Signal // 0: the command is started and ended
+}
+
+func registerRun(app *fisk.Application, g *globals) {
+	r := &run{globals: g}
+	cmd := app.Command("run", "Run a command while leading").HelpLong(runHelp)
+	cmd.Arg("election", "Election to stand in").Required().HintAction(g.electionNames).StringVar(&r.election)
+	cmd.Arg("command", "Command and its arguments").PlaceHolder("-- <command>").StringsVar(&r.argv)
+	cmd.Flag("lease", "How long others wait after the last renewal; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
+	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
+	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
+	cmd.Flag("wait", "Longest time to wait for the first leadership; by default for ever").PlaceHolder("DURATION").DurationVar(&r.wait)
+	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
+	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default("10s").DurationVar(&r.drain)
+	cmd.Flag("stop-signal", "What tells the command to stop").Default("TERM").StringVar(&r.stopName)
+	cmd.Flag("notify", "Run the command always, and tell it by signals when it leads and when not").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
+	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
+	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down'").UnNegatableBoolVar(&r.refuse)
+	cmd.Flag("http", "Serve /leader and /alive for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
+	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
+	cmd.Action(func(*fisk.ParseContext) error {
+		if err := r.check(); err != nil {
+			return err
+		}
+		return r.run()
+	})
+}
+
+// check looks at everything that can be wrong without asking a server.
+func (r *run) check() error {
+	if r.command != nil {
+		r.argv = append(r.argv, r.command...)
+	}
+	if len(r.argv) == 0 {
+		return usagef("no command: natsleader run [flags] ELECTION -- COMMAND")
+	}
+	if err := checkElection(r.election); err != nil {
+		return err
+	}
+	for _, flag := range []struct {
+		name string
+		d    time.Duration
+	}{{"lease", r.lease}, {"wait", r.wait}, {"drain", r.drain}, {"delay", r.delay}} {
+		if flag.d < 0 {
+			return usagef("--%s %v is negative", flag.name, flag.d)
+		}
+	}
+	var err error
+	if r.stopSignal, err = parseSignal(r.stopName); err != nil {
+		return err
+	}
+	if r.notifyNames != "" {
+		won, lost, two := strings.Cut(r.notifyNames, ",")
+		if !two {
+			return usagef("--notify %s: two signals, as in USR1,USR2", r.notifyNames)
+		}
+		if r.won, err = parseSignal(won); err != nil {
+			return err
+		}
+		if r.lost, err = parseSignal(lost); err != nil {
+			return err
+		}
+	}
+	_, err = lookUp(r.argv[0])
+	return err
+}
+
+// untilGone is the DrainTimeout of a candidate whose command is ended: it keeps
+// the lease until nothing of it is left, and tells by Term.Release.
+const untilGone = 24 * time.Hour
+
+func (r *run) config(log *logbook) leader.Config {
+	cfg := leader.Config{
+		ID: r.id, Value: []byte(r.value),
+		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain,
+		RefuseRequests: r.refuse, Logger: log.logger(),
+	}
+	if r.won != 0 {
+		cfg.DrainTimeout = r.drain // nobody knows when it is ready
+	}
+	return cfg
+}

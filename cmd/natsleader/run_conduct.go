@@ -1,0 +1,294 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// conductor brings together the candidate, the command under its supervisor, and
+// the signals. It is one goroutine, which waits for nothing but its select.
+type conductor struct {
+	*run
+	conf      supervision
+	log       *logbook
+	candidate *leader.Candidate
+	overseer  *overseer
+	signals   <-chan os.Signal
+	waited    <-chan time.Time
+
+	term   *leader.Term // that is led now
+	last   *leader.Term // that was begun
+	holds  bool         // the key: from Elected to Deposed
+	lapsed bool         // it does, but others may take it
+	shift  *shift       // of the command, as long as anything of it may live; nil: none
+
+	leaving bool
+	outcome error // with which the run ends
+	hurried bool  // by a second signal
+}
+
+// shift is a run of the command.
+type shift struct {
+	term   *leader.Term // for which it runs; nil: none, with --notify
+	lease  lease        // that was told last
+	length time.Duration
+	ending bool // it was told to stop
+	// If it has not ended by then, its supervisor does not work: by the lease, and
+	// by what it was told. 0: none.
+	leaseBy, stopBy instant
+}
+
+// conduct returns when the command has ended and the leadership is handed over.
+func (c *conductor) conduct() error {
+	if c.won != 0 {
+		c.begin(nil)
+	}
+	look := time.NewTimer(0)
+	events := c.candidate.Events()
+	for !c.leaving || c.shift != nil {
+		look.Reset(c.look(clockNow()))
+		select {
+		case e, more := <-events:
+			if more {
+				c.hear(e)
+			} else {
+				events = nil
+				c.holds = false
+				c.leave(c.candidate.Err())
+			}
+		case b, more := <-c.overseer.bulletins:
+			if more {
+				c.read(b)
+			} else {
+				c.bereaved()
+			}
+		case sig := <-c.signals:
+			c.signalled(sig)
+		case <-c.waited:
+			c.waited = nil
+			c.leave(exitError{exitWaited, fmt.Errorf("no leadership of %s within --wait %v", c.election, c.wait)})
+		case <-look.C:
+		}
+	}
+	c.handOver()
+	return c.outcome
+}
+
+// hire starts a supervisor.
+func (c *conductor) hire() error {
+	o, err := newOverseer(c.conf, c.argv)
+	if err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	c.overseer = o
+	return nil
+}
+
+// hear takes an event of the candidate.
+func (c *conductor) hear(e leader.Event) {
+	switch e := e.(type) {
+	case leader.Pending:
+		if wait := time.Until(e.Until); wait > time.Second {
+			c.log.say("won; leads in %v, when no older lease can be running", wait.Round(time.Second))
+		}
+	case leader.Elected:
+		c.elected(e.Term)
+	case leader.Fenced:
+		c.over(e.Term, e.Cause)
+	case leader.Deposed:
+		c.over(e.Term, e.Cause)
+		c.holds = false
+	case leader.Observed:
+		if e.Holder.ID != c.candidate.ID() && e.Holder.ID != "" || e.Holder.Foreign {
+			c.log.say("waiting: %v", e.Holder)
+		}
+	case leader.Faulted:
+		if e.Remaining > 0 {
+			c.log.say("%s; the lease is good for another %s", errorText(e.Err), left(e.Remaining))
+		} else {
+			c.log.say("%s", errorText(e.Err))
+		}
+	}
+}
+
+func (c *conductor) elected(t *leader.Term) {
+	c.waited = nil
+	c.term, c.last, c.holds, c.lapsed = t, t, true, false
+	c.log.say("elected with token %d", t.Token())
+	switch {
+	case c.leaving:
+	case c.shift == nil:
+		c.begin(t)
+	case c.won != 0:
+		c.shift.term, c.shift.lease, c.shift.length = t, lease{}, 0 // look tells it
+	} // else when the command of the term before has ended
+}
+
+// over ends what runs for the term. It is called twice where Fenced comes before
+// Deposed.
+func (c *conductor) over(t *leader.Term, cause error) {
+	if c.term != t {
+		return
+	}
+	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)
+	c.log.say("lost: %s", errorText(cause))
+	switch {
+	case c.shift == nil:
+		t.Release() // nothing runs
+	case c.shift.term == t:
+		c.overseer.tell(order{Do: doLost})
+	} // else that of an earlier term has not ended yet
+	if c.once {
+		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %w", c.election, cause)})
+	}
+	switch {
+	case c.shift == nil || c.shift.term != t:
+	case c.won == 0:
+		c.stop()
+	default:
+		c.shift.term, c.shift.lease = nil, lease{}
+	}
+}
+
+// begin starts the command, for a term unless it is nil.
+func (c *conductor) begin(t *leader.Term) {
+	c.shift = &shift{term: t}
+	start := order{Do: doStart, ID: c.candidate.ID()}
+	if t != nil {
+		c.shift.extend(clockNow(), t.Remaining(), c.candidate.Stats().LeaseDuration)
+		start.Token, start.Lease = t.Token(), c.shift.lease
+	}
+	c.overseer.tell(start)
+}
+
+// stop tells the command to stop.
+func (c *conductor) stop() {
+	s := c.shift
+	if s == nil || s.ending {
+		return
+	}
+	s.ending = true
+	c.overseer.tell(order{Do: doStop})
+	s.stopBy = clockNow().add(c.drain + patienceWithSupervisor)
+}
+
+// patienceWithSupervisor is how long a supervisor may take for what it was told,
+// where no lease is about to end.
+const patienceWithSupervisor = 2 * time.Second
+
+// leave ends the run with an outcome, of which the first counts.
+func (c *conductor) leave(outcome error) {
+	if !c.leaving {
+		c.leaving, c.outcome = true, outcome
+	}
+	c.stop()
+}
+
+// read takes a bulletin of the supervisor.
+func (c *conductor) read(b bulletin) {
+	switch b.What {
+	case saidFailed:
+		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
+	case saidEnded:
+		c.ended(exitError{code: b.Code}, b.Stopped)
+	}
+}
+
+// bereaved: the supervisor has died, and nothing of the command is left.
+func (c *conductor) bereaved() {
+	c.overseer.dismiss()
+	if err := c.hire(); err != nil {
+		c.overseer = &overseer{} // nobody hears, nobody tells
+		c.leave(err)
+	}
+	if s := c.shift; s != nil {
+		c.log.say("the supervising process was killed, and the command with it")
+		c.ended(exitError{code: 128 + int(unix.SIGKILL)}, s.ending)
+	}
+}
+
+// ended: nothing is left of the command, which was told to stop or ended with the
+// outcome.
+func (c *conductor) ended(outcome error, stopped bool) {
+	s := c.shift
+	c.shift = nil
+	if c.term == nil && c.last != nil {
+		c.last.Release()
+	}
+	switch {
+	case c.leaving:
+	case c.won != 0 || !stopped:
+		c.leave(outcome)
+	case c.term == nil:
+	case c.term != s.term:
+		c.begin(c.term)
+	case c.term.Err() == nil:
+		// The supervisor did not learn in time that the lease was extended.
+		go func() { _ = c.candidate.Resign(context.Background()) }()
+	} // else the event is on its way
+}
+
+func (c *conductor) signalled(sig os.Signal) {
+	s, ends := ending(sig)
+	switch {
+	case !ends && (s == c.won || s == c.lost): // would be taken for ours
+	case !ends:
+		c.overseer.tell(order{Do: doSignal, Signal: int(s)})
+	case !c.leaving:
+		c.log.say("ending: %s", signalName(s))
+		c.leave(exitError{code: 128 + int(s)})
+	case c.shift != nil && !c.hurried:
+		c.hurried = true
+		c.overseer.tell(order{Do: doKill})
+		c.shift.stopBy = clockNow().add(patienceWithSupervisor)
+	}
+}
+
+// handOver stops the candidate. A server that does not answer is not waited for
+// for long, and not at all after another signal.
+func (c *conductor) handOver() {
+	if c.term != nil {
+		c.term.Release()
+	}
+	most := time.Second
+	if c.holds && !c.lapsed && !c.hurried {
+		most = 5 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.candidate.Stop(ctx) }()
+	for events := c.candidate.Events(); ; {
+		select {
+		case e, more := <-events:
+			if !more {
+				events = nil
+			} else if e, ok := e.(leader.Elected); ok { // just before
+				c.holds = true
+				e.Term.Release()
+			}
+		case err := <-stopped:
+			switch {
+			case !c.holds || c.lapsed:
+			case err == nil:
+				c.log.say("handed over")
+			default:
+				c.log.say("not handed over: the server does not answer; another leads when the lease is over")
+			}
+			return
+		case sig := <-c.signals:
+			if _, ends := ending(sig); ends {
+				cancel()
+			}
+		}
+	}
+}

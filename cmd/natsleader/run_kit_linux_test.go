@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// shortLease is long enough for a busy machine to renew it most of the time, which
+// no test depends on, and to end a command in time: from SIGKILL to the next leader
+// there are 200 ms.
+const shortLease = 3 * time.Second
+
+// scene is where some `natsleader run` stand in the election "jobs". Their commands
+// share a lock, which every process that comes of a command holds as long as it
+// lives (it is that of an open file, which they inherit), and a journal.
+type scene struct {
+	*testing.T
+	server *server.Server
+	url    string
+	dir    string
+
+	output, terminal *os.File // of those who enter; nil: a log, and none
+}
+
+func newScene(t *testing.T, lease time.Duration) *scene {
+	t.Helper()
+	t.Parallel()
+	s := &scene{T: t, server: startServer(t), dir: t.TempDir()}
+	s.url = s.server.ClientURL()
+	newBucket(t, s.url, "elections", leader.BucketConfig{MaxLease: lease})
+	return s
+}
+
+// script writes a shell script for a command.
+func (s *scene) script(name, text string) string {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+// stubborn is a command with grandchildren, all of which ignore SIGTERM, and one of
+// which is in another session.
+func (s *scene) stubborn() string {
+	return s.script("stubborn", s.enter()+`
+trap "" TERM
+(sleep 1000) &
+setsid sh -c 'sh -c "sleep 1000 & sleep 1000"' &
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+wait
+`)
+}
+
+// obedient is a command that ends when it is told to, after a moment.
+func (s *scene) obedient() string {
+	return s.script("obedient", s.enter()+`
+trap 'kill $sleeper 2>/dev/null; echo "end $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal; exit 0' TERM
+sleep 1000 & sleeper=$!
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+wait
+`)
+}
+
+func (s *scene) enter() string {
+	return fmt.Sprintf(`cd %s
+exec 9>>lock
+flock -n 9 || echo "overlap $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+`, s.dir)
+}
+
+// journal is what the commands have written.
+func (s *scene) journal() []string {
+	s.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "journal"))
+	if err != nil && !os.IsNotExist(err) {
+		s.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// alone fails if a command has begun while something of another lived.
+func (s *scene) alone() {
+	s.Helper()
+	for _, line := range s.journal() {
+		if strings.HasPrefix(line, "overlap") {
+			s.Errorf("two commands at once: %q", s.journal())
+			return
+		}
+	}
+}
+
+// count is how often the journal has a line of that beginning.
+func (s *scene) count(beginning string) int {
+	n := 0
+	for _, line := range s.journal() {
+		if strings.HasPrefix(line, beginning) {
+			n++
+		}
+	}
+	return n
+}
+
+// performer is a `natsleader run` on the scene.
+type performer struct {
+	*scene
+	id    string
+	cmd   *exec.Cmd
+	log   string
+	ended chan struct{}
+}
+
+// enters starts one with flags, and after a "--" its command.
+func (s *scene) enters(id string, args ...string) *performer {
+	s.Helper()
+	return s.entersBy(s.url, id, args...)
+}
+
+func (s *scene) entersBy(url, id string, args ...string) *performer {
+	s.Helper()
+	p := &performer{scene: s, id: id, log: filepath.Join(s.dir, id+".log"), ended: make(chan struct{})}
+	p.cmd = natsleader(s.T, append([]string{"run", "--server", url, "--id", id, "jobs"}, args...)...)
+	p.cmd.Env = append(p.cmd.Env, "PERFORMER="+s.dir+"/"+id)
+	out, err := os.Create(p.log)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if s.output != nil {
+		p.cmd.Stdout, p.cmd.Stderr = s.output, s.output
+	}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if s.terminal != nil {
+		p.cmd.Stdin = s.terminal
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
+	if err := p.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	s.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		for _, pid := range p.processes("") {
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+		eventually(s.T, "nothing of "+id+" is left", func() bool {
+			for _, pid := range p.crew() {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			return len(p.processes("")) == 0
+		})
+		if said := p.said(); strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic: ") {
+			s.Errorf("%s has gone wrong", id)
+		}
+		if s.Failed() {
+			s.Logf("%s has said:\n%s", id, p.said())
+		}
+	})
+	return p
+}
+
+func (p *performer) said() string {
+	p.Helper()
+	data, err := os.ReadFile(p.log)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return string(data)
+}
+
+func (p *performer) says(text string) {
+	p.Helper()
+	eventually(p.T, p.id+" says "+text, func() bool { return strings.Contains(p.said(), text) })
+}
+
+// plays waits until its command has begun so often.
+func (p *performer) plays(times int) {
+	p.Helper()
+	eventually(p.T, p.id+"'s command has begun", func() bool { return p.count("begin "+p.id+" ") >= times })
+}
+
+// exits waits for its end and checks the exit code.
+func (p *performer) exits(code int) {
+	p.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.Fatalf("%s has not ended", p.id)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.Errorf("%s: exit code %d, want %d", p.id, got, code)
+	}
+}
+
+func (p *performer) signal(sig unix.Signal) {
+	p.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// processes are those that come of it and whose environment contains the text:
+// natsleader, the supervisor and the command with all that comes of it.
+func (p *performer) processes(text string) []int {
+	var pids []int
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environs {
+		environ, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(environ, []byte("PERFORMER="+p.dir+"/"+p.id+"\x00")) || !bytes.Contains(environ, []byte(text)) {
+			continue // also of those who have ended and are not reaped
+		}
+		if pid, err := strconv.Atoi(strings.Split(path, "/")[2]); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// crew are the processes of its command.
+func (p *performer) crew() []int { return p.processes("NATSLEADER_ELECTION=") }
+
+// complete waits until all of the stubborn command live.
+func (p *performer) complete() {
+	p.Helper()
+	p.plays(1)
+	eventually(p.T, p.id+"'s command is complete", func() bool { return len(p.crew()) >= 5 })
+}
+
+// supervisor is the process ID of its supervisor.
+func (p *performer) supervisor() int {
+	p.Helper()
+	var pid int
+	eventually(p.T, p.id+" has a supervisor", func() bool {
+		i := slices.IndexFunc(p.processes(supervisorVariable+"="), func(n int) bool { pid = n; return true })
+		return i >= 0
+	})
+	return pid
+}
+
+// vanished fails if anything of its command lives.
+func (p *performer) vanished() {
+	p.Helper()
+	if left := p.crew(); len(left) > 0 {
+		p.Errorf("of %s's command live %d", p.id, left)
+	}
+}

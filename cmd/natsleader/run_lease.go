@@ -1,0 +1,77 @@
+//go:build unix
+
+package main
+
+import "time"
+
+// leaseMargin is what is left of a lease when the term is over at the latest: the
+// leader package sets RenewDeadline to four fifths of the lease.
+func leaseMargin(length time.Duration) time.Duration { return length - length/5*4 }
+
+const (
+	beatsPerLease = 20
+	shortestBeat  = 10 * time.Millisecond
+	longestBeat   = time.Second
+)
+
+func beatOf(length time.Duration) time.Duration {
+	return min(max(length/beatsPerLease, shortestBeat), longestBeat)
+}
+
+// extend takes how long the lease is good from now on, and reports whether that is
+// longer than it was. now was read before: a pause in between makes the lease look
+// shorter.
+func (s *shift) extend(now instant, left, length time.Duration) bool {
+	warn := now.add(left)
+	if left <= 0 || warn <= s.lease.Warn.add(time.Millisecond) {
+		return false
+	}
+	if s.length == 0 || length < s.length { // the lease in hand may be one of before the bucket was changed
+		s.length = length
+	}
+	margin := leaseMargin(s.length)
+	s.lease = lease{Warn: warn, Kill: warn.add(margin * 2 / 3), Beat: beatOf(s.length)}
+	s.leaseBy = s.lease.Kill.add(margin / 6)
+	return true
+}
+
+// look tells the supervisor of a lease that was extended, kills one that does not
+// work, and returns when to look again.
+func (c *conductor) look(now instant) time.Duration {
+	s := c.shift
+	if s == nil {
+		return time.Hour
+	}
+	switch {
+	case c.term == nil && s.term != nil && c.holds:
+		// A leader that was asked to step down keeps the key, and nobody else leads
+		// as long as it is renewed.
+		if stats := c.candidate.Stats(); stats.SinceRenewal > 0 &&
+			s.extend(now, stats.LeaseDuration-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats.LeaseDuration) {
+			c.overseer.tell(order{Do: doHold, Lease: s.lease})
+		}
+	case c.term != nil && s.term == c.term:
+		if s.extend(now, c.term.Remaining(), c.candidate.Stats().LeaseDuration) {
+			c.overseer.tell(order{Do: doLease, Token: c.term.Token(), Lease: s.lease})
+		}
+	}
+	late := s.stopBy
+	if c.won == 0 && s.leaseBy != 0 && (late == 0 || s.leaseBy < late) {
+		late = s.leaseBy
+	}
+	if late != 0 && now >= late {
+		s.ending = true
+		c.overseer.kill()
+	}
+	wait := longestBeat
+	if s.lease.Warn != 0 {
+		wait = s.lease.Beat
+		if s.lease.Warn.sub(now) < 2*wait { // the end is near: an extension must not come late
+			wait = shortestBeat
+		}
+	}
+	if late > now {
+		wait = min(wait, late.sub(now))
+	}
+	return wait
+}

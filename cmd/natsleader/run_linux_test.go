@@ -1,0 +1,548 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestTheCommandIsToldWhatItLeads(t *testing.T) {
+	s := newScene(t, 0)
+	told := s.script("told", `
+echo "$NATSLEADER_ELECTION $NATSLEADER_BUCKET $NATSLEADER_ID $NATSLEADER_TOKEN $NATSLEADER_SUPERVISOR"
+cat "$NATSLEADER_LEASE_FILE"
+`+binary+` remaining && `+binary+` remaining --json
+ls -ld "${NATSLEADER_LEASE_FILE%/*}"
+ls /proc/$$/fd
+echo "$@"
+`)
+	p := s.enters("a", "-q", "--", told, "--", "-x", "", "two words", "--")
+	p.exits(0)
+	lines := strings.Split(p.said(), "\n")
+	if len(lines) < 5 || !strings.HasPrefix(lines[0], "jobs elections a ") {
+		t.Fatalf("%q", lines)
+	}
+	var note leaseNote
+	if err := json.Unmarshal([]byte(lines[1]), &note); err != nil {
+		t.Fatal(err)
+	}
+	if strconv.FormatUint(note.Token, 10) != strings.Fields(lines[0])[3] || note.Token == 0 || len(strings.Fields(lines[0])) != 4 {
+		t.Errorf("token in the environment and in the file: %q", lines[:2])
+	}
+	// The lease of 15 s is good for four fifths of it from when it was asked for.
+	left := time.Until(note.Until)
+	byUptime := time.Duration((note.Boottime - clockNow().uptime()) * 1e9)
+	if left > 12*time.Second || left < 12*time.Second-patience || (left-byUptime).Abs() > time.Second {
+		t.Errorf("the lease is good for %v by the wall clock and %v by the uptime", left, byUptime)
+	}
+	if d, err := time.ParseDuration(lines[2]); err != nil || d <= 0 || d > 12*time.Second {
+		t.Errorf("remaining: %q", lines[2])
+	}
+	if !strings.HasPrefix(lines[3], `{"token":`+strconv.FormatUint(note.Token, 10)+`,"until":`) {
+		t.Errorf("remaining --json: %q", lines[3])
+	}
+	if !strings.HasPrefix(lines[4], "drwx------") {
+		t.Errorf("directory of the file: %q", lines[4])
+	}
+	rest := strings.Join(lines[5:], "\n")
+	if !strings.HasSuffix(rest, "\n-- -x  two words --\n") || strings.Contains(rest, "\n64\n") {
+		t.Errorf("descriptors and arguments: %q", rest)
+	}
+	if left, err := filepath.Glob(filepath.Join(p.cmd.Dir, "natsleader-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestARunInsideARunTellsOfItsOwnElection(t *testing.T) {
+	s := newScene(t, 0)
+	p := s.enters("outer", "-q", "--", binary, "run", "-q", "--server", s.url, "--id", "inner", "--notify", "USR1,USR2", "other", "--",
+		"cat", "/proc/self/environ")
+	p.exits(0)
+	var told []string
+	for _, v := range strings.Split(p.said(), "\x00") {
+		if strings.HasPrefix(v, "NATSLEADER_") && !strings.HasPrefix(v, leaseVariable+"=") {
+			told = append(told, v)
+		}
+	}
+	if slices.Sort(told); !slices.Equal(told, []string{"NATSLEADER_BUCKET=elections", "NATSLEADER_ELECTION=other", "NATSLEADER_ID=inner"}) {
+		t.Errorf("%q", told)
+	}
+}
+
+func TestTheFileOfTheLeaseDoesWithoutTMPDIR(t *testing.T) {
+	s := newScene(t, 0)
+	if _, err := os.Stat("/dev/shm"); err != nil {
+		t.Skip(err)
+	}
+	cmd := natsleader(t, "run", "--server", s.url, "-q", "jobs", "--", "sh", "-c", `echo "$NATSLEADER_LEASE_FILE"`)
+	cmd.Env = append(cmd.Env, "TMPDIR=/nonexistent")
+	out, errs, code := outcome(t, cmd)
+	path := strings.TrimSpace(out)
+	if code != 0 || !strings.HasPrefix(path, "/dev/shm/natsleader-") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+func TestRemainingSaysWhenTheLeaseIsOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lease")
+	for _, k := range []struct {
+		name string
+		note leaseNote
+		code int
+	}{
+		{"good", newLeaseNote(7, clockNow().add(time.Hour)), 0},
+		{"over", newLeaseNote(7, clockNow().add(-time.Second)), exitFailed},
+		{"the wall clock was set", leaseNote{7, time.Now().Add(time.Hour), clockNow().add(-time.Second).uptime()}, exitFailed},
+		{"never led", newLeaseNote(0, 0), exitFailed},
+	} {
+		if err := k.note.write(path); err != nil {
+			t.Fatal(err)
+		}
+		cmd := natsleader(t, "remaining")
+		cmd.Env = append(cmd.Env, leaseVariable+"="+path)
+		if out, errs, code := outcome(t, cmd); code != k.code || errs != "" || (out == "0s\n") != (code != 0) {
+			t.Errorf("%s: %q, %q, exit code %d", k.name, out, errs, code)
+		}
+	}
+	for variable, code := range map[string]int{leaseVariable + "=/nonexistent": exitFailed, "X=": exitUsage} {
+		cmd := natsleader(t, "remaining")
+		cmd.Env = append(cmd.Env, variable)
+		if _, _, got := outcome(t, cmd); got != code {
+			t.Errorf("%s: exit code %d, want %d", variable, got, code)
+		}
+	}
+}
+
+func TestTheExitCodeIsThatOfTheCommand(t *testing.T) {
+	s := newScene(t, 0)
+	notExecutable := filepath.Join(s.dir, "plain")
+	noProgram := filepath.Join(s.dir, "noise")
+	for path, mode := range map[string]os.FileMode{notExecutable: 0o600, noProgram: 0o700} {
+		if err := os.WriteFile(path, []byte("\x00\x01"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, k := range []struct {
+		code    int
+		command []string
+	}{
+		{0, []string{"true"}},
+		{7, []string{"sh", "-c", "exit 7"}},
+		{128 + 9, []string{"sh", "-c", "kill -9 $$"}},
+		{128 + 15, []string{"sh", "-c", "kill -15 $$"}},
+		{exitNotFound, []string{"no-such-program"}},
+		{exitNotFound, []string{"/no/such/program"}},
+		{exitCannotRun, []string{notExecutable}},
+		{exitCannotRun, []string{"/"}},
+		{exitCannotRun, []string{noProgram}}, // found out when it is started
+	} {
+		p := s.enters(strconv.Itoa(i), append([]string{"--"}, k.command...)...)
+		p.exits(k.code)
+		if handed := strings.Contains(p.said(), "handed over"); handed != strings.Contains(p.said(), "elected") {
+			t.Errorf("%q has said:\n%s", k.command, p.said())
+		}
+		if k.code > 1 && k.code < 128 && k.code != 7 && !strings.Contains(p.said(), "natsleader: error: cannot run "+k.command[0]+": ") {
+			t.Errorf("%q has said:\n%s", k.command, p.said())
+		}
+	}
+}
+
+func TestMistakesInTheCommandLineOfRunExitWith64(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"jobs"},
+		{"jobs", "--"},
+		{"jobs.*", "--", "true"},
+		{"--nonsense", "jobs", "--", "true"},
+		{"--lease", "soon", "jobs", "--", "true"},
+		{"--lease", "-1s", "jobs", "--", "true"},
+		{"--stop-signal", "NONE", "jobs", "--", "true"},
+		{"--notify", "USR1", "jobs", "--", "true"},
+		{"--notify", "USR1,0", "jobs", "--", "true"},
+	} {
+		out, errs, code := outcome(t, natsleader(t, append([]string{"run"}, args...)...))
+		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: exit code %d\n%s%s", args, code, out, errs)
+		}
+	}
+}
+
+func TestRunEndsAtOnceWhereItCannotBegin(t *testing.T) {
+	s := newScene(t, shortLease)
+	for _, k := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"nobody listens", []string{"--server", "nats://127.0.0.1:1", "jobs"}, exitUnreachable, "cannot connect"},
+		{"no bucket", []string{"--server", s.url, "--bucket", "other", "jobs"}, exitBucket, "natsleader bucket add"},
+		{"a longer lease than the bucket allows", []string{"--server", s.url, "--lease", "1h", "jobs"}, exitBucket, "MaxLease"},
+		{"an address that is taken", []string{"--server", s.url, "--http", strings.TrimPrefix(s.url, "nats://"), "jobs"}, exitFailed, "--http"},
+	} {
+		out, errs, code := outcome(t, natsleader(t, append(append([]string{"run"}, k.args...), "--", "echo", "begun")...))
+		if code != k.code || out != "" || !strings.Contains(errs, k.says) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", k.name, code, k.code, out, errs)
+		}
+	}
+}
+
+func TestWaitIsTheLongestTimeToWait(t *testing.T) {
+	s := newScene(t, shortLease)
+	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	p := s.enters("a", "--wait", "2s", "--", s.obedient())
+	p.exits(exitWaited)
+	if !strings.Contains(p.said(), "waiting: other leads") || s.count("begin") != 0 {
+		t.Errorf("it has said:\n%s", p.said())
+	}
+}
+
+func TestWaitCountsOnlyUntilTheFirstLeadership(t *testing.T) {
+	s := newScene(t, shortLease)
+	p := s.enters("a", "--wait", "3s", "--", "sh", "-c", "sleep 3.5; exit 3")
+	if p.exits(3); !strings.Contains(p.said(), "elected") {
+		t.Errorf("it has said:\n%s", p.said())
+	}
+}
+
+// The second begins when nothing of the first's command is left.
+func TestTheNextBeginsWhenTheCommandHasEnded(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	a := s.enters("a", "--", s.obedient())
+	a.plays(1)
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: a leads")
+	a.signal(unix.SIGTERM)
+	b.plays(1)
+	a.exits(128 + 15)
+	b.signal(unix.SIGINT)
+	b.exits(128 + 2)
+	s.alone()
+	if got := s.journal(); len(got) != 4 || !strings.HasPrefix(got[1], "end a ") || !strings.HasPrefix(got[2], "begin b ") {
+		t.Errorf("journal: %q", got)
+	}
+	if said := a.said(); strings.Count(said, "\n") != 3 || !strings.HasSuffix(said, "natsleader: jobs: handed over\n") {
+		t.Errorf("a has said:\n%s", said)
+	}
+}
+
+func TestSignalsEndARunThatWaits(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
+		p := s.enters(sig.String(), "--", s.obedient())
+		p.says("waiting: other leads")
+		p.signal(sig)
+		p.exits(128 + int(sig))
+	}
+	if s.count("begin") > 0 {
+		t.Errorf("journal: %q", s.journal())
+	}
+}
+
+func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--drain", "1h", "--", s.stubborn())
+	p.complete()
+	p.signal(unix.SIGTERM)
+	p.says("ending")
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+	p.vanished()
+	if strings.Contains(p.said(), "supervising process") {
+		t.Errorf("it has said:\n%s", p.said())
+	}
+}
+
+func TestSignalsEndARunWhoseServerIsGone(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	campaigns(t, s.url, "elections", "other", leader.Config{}) // so that the server is used
+	waiting := s.enters("waits", "--", s.obedient())
+	waiting.plays(1)
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: waits leads")
+	s.server.Shutdown()
+	waiting.says("the lease is good for another")
+	for _, p := range []*performer{b, waiting} {
+		began := time.Now()
+		p.signal(unix.SIGTERM)
+		p.exits(128 + 15)
+		t.Logf("%s has ended after %v", p.id, time.Since(began).Round(time.Millisecond))
+	}
+	if !strings.Contains(waiting.said(), "not handed over") {
+		t.Errorf("it has said:\n%s", waiting.said())
+	}
+}
+
+func TestOnceEndsWhenTheLeadershipIsLost(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--once", "--", s.obedient())
+	p.plays(1)
+	s.stepDown()
+	p.exits(exitLost)
+	if got := s.journal(); len(got) != 2 || !strings.HasPrefix(got[1], "end a ") {
+		t.Errorf("journal: %q", got)
+	}
+	if !strings.Contains(p.said(), "lost: resigned") {
+		t.Errorf("it has said:\n%s", p.said())
+	}
+}
+
+func TestOnceEndsACommandThatIsNotified(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--once", "--notify", "URG,WINCH", "--drain", "100ms", "--", s.stubborn())
+	p.says("elected")
+	p.complete()
+	s.stepDown()
+	p.exits(exitLost)
+	p.vanished()
+}
+
+// stepDown asks a to hand over, as `natsleader step-down` does.
+func (s *scene) stepDown() {
+	s.Helper()
+	_, js := connectTo(s.T, s.url)
+	b, err := leader.OpenBucket(js, "elections")
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	holder, err := leader.StepDown(ctx, b, "jobs", "the test")
+	if err != nil || holder.ID != "a" {
+		s.Fatalf("%v, %v", holder, err)
+	}
+}
+
+func TestALeaderThatIsAskedToEndsItsCommandAndHandsOver(t *testing.T) {
+	s := newScene(t, 4*time.Second)
+	a := s.enters("a", "--drain", "500ms", "--", s.stubborn())
+	a.complete()
+	b := s.enters("b", "--", s.stubborn())
+	b.says("waiting: a leads")
+	s.stepDown() // returns when the key is released
+	a.vanished()
+	b.plays(1)
+	a.says("waiting: b leads")
+	if !strings.Contains(a.said(), "asked to hand over by the test: accepted") {
+		t.Errorf("a has said:\n%s", a.said())
+	}
+	b.signal(unix.SIGTERM)
+	b.exits(128 + 15)
+	a.plays(2)
+	s.alone()
+}
+
+func TestAGrandchildDoesNotOutliveTheCommand(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--drain", "300ms", "--", "sh", "-c", `trap "" TERM; (sleep 1000) & (setsid sleep 1000) & exit 5`)
+	p.exits(5)
+	p.vanished()
+	polite := s.enters("b", "--drain", "1h", "--", "sh", "-c", `(sleep 1000) & (setsid sleep 1000) & exit 6`)
+	polite.exits(6)
+	polite.vanished()
+}
+
+func TestTheStopSignalCanBeChosen(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--stop-signal", "usr1", "--drain", "1h", "--", s.script("c", s.enter()+`
+trap 'echo "told" >>journal; exit 0' USR1
+trap 'echo "wrong" >>journal' TERM
+echo "begin $NATSLEADER_ID" >>journal
+while :; do sleep 0.05; done
+`))
+	eventually(t, "it has begun", func() bool { return s.count("begin a") > 0 })
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+	if got := s.journal(); len(got) != 2 || got[1] != "told" {
+		t.Errorf("journal: %q", got)
+	}
+}
+
+func TestSignalsForTheCommandAreHandedOn(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--", s.script("c", s.enter()+`
+trap 'echo usr1 >>journal' USR1
+trap 'echo usr2 >>journal; exit 4' USR2
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.plays(1)
+	p.signal(unix.SIGUSR1)
+	eventually(t, "it got the first", func() bool { return s.count("usr1") == 1 })
+	p.signal(unix.SIGUSR2)
+	p.exits(4)
+}
+
+func TestNotifyTellsTheCommandBySignals(t *testing.T) {
+	s := newScene(t, shortLease)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	p := s.enters("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.enter()+`
+token() { sed 's/.*"token":\([0-9]*\).*/\1/' "$NATSLEADER_LEASE_FILE"; }
+trap 'echo "won $(token)" >>journal' USR1
+trap 'echo "lost $(token)" >>journal' USR2
+echo "begin $NATSLEADER_ID ${NATSLEADER_TOKEN-none} $(token)" >>journal
+while :; do sleep 0.05; done
+`))
+	eventually(t, "it begins without leading", func() bool { return s.count("begin a none 0") == 1 })
+	p.says("waiting: other leads")
+	if s.count("won") > 0 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is told of the leadership", func() bool { return s.count("won") >= 1 })
+	s.stepDown()
+	eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
+	eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
+	p.signal(unix.SIGSTOP) // nobody but the supervisor is left to tell it
+	eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
+	p.signal(unix.SIGCONT)
+	p.says("lost: lease not confirmed")
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+	if s.count("begin") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	for i, line := range s.journal()[1:] {
+		if strings.HasPrefix(line, "won ") != (i%2 == 0) {
+			t.Errorf("journal: %q", s.journal())
+			break
+		}
+	}
+}
+
+func TestNotifyWaitsUntilTheCommandExpectsIt(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--notify", "USR1,USR2", "--", s.script("c", s.enter()+`
+until [ -e elected ]; do sleep 0.05; done
+sleep 0.2
+trap 'echo won >>journal; exit 9' USR1
+while :; do sleep 0.05; done
+`))
+	p.says("elected")
+	if err := os.WriteFile(filepath.Join(s.dir, "elected"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.exits(9)
+}
+
+func TestTheCommandOfNotifyEndsWithNatsleader(t *testing.T) {
+	s := newScene(t, shortLease)
+	p := s.enters("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
+	p.says("elected")
+	eventually(t, "the command runs", func() bool { return len(p.crew()) > 0 })
+	p.signal(unix.SIGKILL)
+	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
+}
+
+func TestTheHTTPServerTellsWhoLeads(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--http", "127.0.0.1:0", "--", s.obedient())
+	p.plays(1)
+	_, rest, _ := strings.Cut(p.said(), "serves ")
+	address, _, _ := strings.Cut(rest, "\n")
+	for _, k := range []struct{ path, contains string }{
+		{"/leader", `"is_leader":true`}, {"/alive", `"alive":true`}, {"/metrics", "natsleader_"},
+	} {
+		response, err := http.Get(address + k.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(strings.ReplaceAll(string(body), ": ", ":"), k.contains) {
+			t.Errorf("%s: %v, %s\n%s", k.path, err, response.Status, body)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestALeaderMayRefuseToBeAsked(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--refuse-requests", "--value", "http://a:8080", "--", s.obedient())
+	p.plays(1)
+	_, js := connectTo(t, s.url)
+	b, err := leader.OpenBucket(js, "elections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, err := leader.StepDown(t.Context(), b, "jobs", "the test")
+	if !errors.Is(err, leader.ErrRequestRefused) || string(holder.Value) != "http://a:8080" {
+		t.Errorf("%v, value %q", err, holder.Value)
+	}
+	if got := s.journal(); len(got) != 1 {
+		t.Errorf("journal: %q", got)
+	}
+}
+
+func TestDelayIsTheLeastTimeFromWinningToLeading(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	began := time.Now()
+	p := s.enters("a", "--delay", "1500ms", "--", "true")
+	p.exits(0)
+	if took := time.Since(began); took < 1500*time.Millisecond || !strings.Contains(p.said(), "won; leads in ") {
+		t.Errorf("after %v:\n%s", took, p.said())
+	}
+}
+
+// A service manager tells every process of a group at once.
+func TestEveryProcessIsToldToEndAtOnce(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--", s.stubborn())
+	p.complete()
+	p.supervisor()
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: a leads")
+	for range 3 {
+		for _, pid := range p.processes("") {
+			_ = unix.Kill(pid, unix.SIGTERM)
+		}
+	}
+	b.plays(1)
+	p.exits(128 + 15)
+	s.alone()
+}
+
+// An upper bound of the time from Elected to the command: the lease counts from when
+// the write was sent that won it.
+func TestTheCommandBeginsSoonAfterTheElection(t *testing.T) {
+	s := newScene(t, 0)
+	var all []time.Duration
+	for i := range 20 {
+		p := s.enters(strconv.Itoa(i), "-q", "--", "sh", "-c", `date +%s%N; cat $NATSLEADER_LEASE_FILE`)
+		p.exits(0)
+		at, line, _ := strings.Cut(p.said(), "\n")
+		var note leaseNote
+		nano, err := strconv.ParseInt(at, 10, 64)
+		if err == nil {
+			err = json.Unmarshal([]byte(line), &note)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, time.Unix(0, nano).Sub(note.Until.Add(-12*time.Second)))
+	}
+	slices.Sort(all)
+	t.Logf("from the write that won to the first line of the command: median %v, most %v", all[len(all)/2], all[len(all)-1])
+	if all[0] < 0 || all[0] > time.Second {
+		t.Errorf("%v", all)
+	}
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// run is the process of `natsleader run`, from the connection to the exit code.
+func (r *run) run() error {
+	adoptOrphans()
+	signals := make(chan os.Signal, 8)
+	catch(signals, append(endings, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)...)
+	catch(make(chan os.Signal, 1), unix.SIGPIPE) // whoever read our messages has ended
+	var waited <-chan time.Time
+	if r.wait > 0 {
+		waited = time.After(r.wait)
+	}
+
+	listener, err := r.listen()
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer func() { _ = listener.Close() }()
+	}
+	path, err := newLeaseFile()
+	if err != nil {
+		return err
+	}
+	defer removeLeaseFile(path)
+	c := &conductor{run: r, signals: signals, waited: waited, conf: supervision{
+		Election: r.election, Bucket: r.bucket, LeaseFile: path,
+		StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
+	}}
+	if err = c.hire(); err != nil { // it gets ready while we connect
+		return err
+	}
+	defer func() { c.overseer.dismiss() }()
+
+	nc, bucket, err := r.reach(signals, waited)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	var out io.Writer = os.Stderr
+	if r.quiet {
+		out = nil
+	}
+	c.log = newLogbook(out, r.election)
+	defer c.log.close()
+	if c.candidate, err = leader.Campaign(context.Background(), bucket, r.election, r.config(c.log)); err != nil {
+		return err
+	}
+	if listener != nil {
+		if err = serve(listener, c.candidate); err != nil {
+			return err
+		}
+		if strings.HasSuffix(r.http, ":0") {
+			c.log.say("serves http://%s", listener.Addr())
+		}
+	}
+	return c.conduct()
+}
+
+// reach connects and looks at the bucket. It can be interrupted.
+func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time) (*nats.Conn, *leader.Bucket, error) {
+	type reached struct {
+		nc     *nats.Conn
+		bucket *leader.Bucket
+		err    error
+	}
+	done := make(chan reached, 1)
+	go func() {
+		nc, bucket, err := r.open()
+		if err == nil {
+			ctx, cancel := r.patience(context.Background())
+			defer cancel()
+			if _, err = bucket.Info(ctx); err != nil {
+				nc.Close()
+				err = r.explain(err)
+			}
+		}
+		done <- reached{nc, bucket, err}
+	}()
+	for {
+		select {
+		case d := <-done:
+			return d.nc, d.bucket, d.err
+		case <-waited:
+			return nil, nil, exitError{exitWaited, fmt.Errorf("not connected within --wait %v", r.wait)}
+		case sig := <-signals:
+			if sig, ends := ending(sig); ends {
+				return nil, nil, exitError{code: 128 + int(sig)}
+			}
+		}
+	}
+}
+
+// ending reports whether a signal ends the run.
+func ending(sig os.Signal) (unix.Signal, bool) {
+	s, _ := sig.(unix.Signal)
+	for _, e := range endings {
+		if s == e {
+			return s, true
+		}
+	}
+	return s, false
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/choria-io/fisk"
+)
+
+func superviseIfAsked() {}
+
+func registerRun(app *fisk.Application, _ *globals) {
+	unavailable(app, "run", "Run a command while leading (not available on Windows)")
+}
+
+func registerRemaining(app *fisk.Application, _ *globals) {
+	unavailable(app, "remaining", "Show for how long the lease of 'run' is good (not available on Windows)")
+}
+
+// unavailable says so: without process groups and signals nothing could be
+// promised of the command.
+func unavailable(app *fisk.Application, name, help string) {
+	cmd := app.Command(name, help)
+	_ = cmd.Arg("arguments", "").Strings()
+	cmd.Action(func(*fisk.ParseContext) error { return errors.New(name + " is not available on Windows") })
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/choria-io/fisk"
+)
+
+const statusHelp = `Without an election it shows all of the bucket.
+
+The remaining lease is how long others wait before they take over if the
+leader falls silent from now on. It is counted by the server's clock.
+
+The exit code is 0 if somebody leads the election, and 1 if nobody does:
+
+  natsleader status billing || echo nobody at the wheel
+  natsleader status --json | jq -r '.[] | select(.state == "leading").id'`
+
+func registerStatus(app *fisk.Application, g *globals) {
+	var election string
+	var asJSON bool
+	cmd := app.Command("status", "Show who leads").HelpLong(statusHelp)
+	cmd.Arg("election", "Election to show; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Action(func(*fisk.ParseContext) error {
+		if election == "" {
+			return g.statusOfAll(asJSON)
+		}
+		return g.statusOf(election, asJSON)
+	})
+}
+
+func (g *globals) statusOfAll(asJSON bool) error {
+	ctx := context.Background()
+	s, err := g.newSurvey(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var all []standing
+	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+		all, err = s.all(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := s.clock.now()
+	switch {
+	case asJSON:
+		summaries := make([]summary, len(all))
+		for i, x := range all {
+			summaries[i] = x.summary(now)
+		}
+		return printJSON(os.Stdout, summaries, "  ")
+	case len(all) == 0:
+		fmt.Printf("no election in bucket %s yet\n", g.bucket)
+		return nil
+	}
+	rows := [][]string{overviewHead()}
+	for _, x := range all {
+		rows = append(rows, x.overview(x.at(now), now))
+	}
+	return printLines(os.Stdout, columns(rows, 0))
+}
+
+// What is longer is cut in tables and lines.
+const longID, longValue = 40, 40
+
+func overviewHead() []string {
+	return []string{"ELECTION", "STATE", "LEADER", "SINCE", "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
+}
+
+// overview is the line of an election in a table.
+func (s standing) overview(st state, now time.Time) []string {
+	h, remaining := s.holder, s.remaining(now)
+	row := []string{printable(s.election), string(st), "-", "-", "-", "-", "-", ""}
+	since := h.Since
+	switch st {
+	case stateLeading, statePending:
+		row[2] = shorten(printable(h.ID), longID)
+		row[5], row[6] = fmt.Sprint(h.Token), left(remaining)
+		if st == statePending {
+			row[5] += "+" // it will have that one at least
+		}
+		row[7] = shorten(printable(string(h.Value)), longValue)
+	case stateExpired:
+		since = now.Add(remaining)
+	case stateReleased, stateDeleted, stateForeign, stateNever:
+		since = s.entry.Created
+	}
+	if !since.IsZero() {
+		row[3], row[4] = moment(since), lasting(now.Sub(since))
+	}
+	return row
+}
+
+func (g *globals) statusOf(election string, asJSON bool) error {
+	if err := checkElection(election); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := g.newSurvey(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var x standing
+	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+		x, err = s.one(ctx, election)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := s.clock.now()
+	if asJSON {
+		err = printJSON(os.Stdout, x.summary(now), "  ")
+	} else {
+		err = printLines(os.Stdout, columns(x.details(now), 0))
+	}
+	if err == nil && x.at(now) != stateLeading {
+		return exitError{code: exitFailed}
+	}
+	return err
+}
+
+// details is all that is known of an election.
+func (s standing) details(now time.Time) [][]string {
+	h, st := s.holder, s.at(now)
+	id := printable(h.ID)
+	rows := [][]string{{"Election:", printable(s.election)}}
+	who := func(format string, args ...any) {
+		rows = append(rows, []string{"Leader:", fmt.Sprintf(format, args...)})
+	}
+	written := fmt.Sprintf("%s (%s ago)", moment(s.entry.Created), lasting(now.Sub(s.entry.Created)))
+	switch st {
+	case stateNever:
+		who("nobody: no candidate has ever led it")
+	case stateDeleted:
+		who("nobody: the key was deleted or has expired at %s", written)
+	case stateReleased:
+		who("nobody: given up in order at %s", written)
+	case stateForeign:
+		who("unknown: the key holds something that natsleader did not write, since %s", written)
+	case stateExpired:
+		who("nobody: %s has not renewed its lease of %v since %s", id, h.Lease, written)
+	case statePending:
+		who("nobody yet: %s holds the key, and waits until no other lease can be good", id)
+	case stateLeading:
+		who("%s", id)
+	}
+	if st != stateLeading && st != statePending {
+		return rows
+	}
+	if !h.Since.IsZero() {
+		rows = append(rows, []string{"Since:", fmt.Sprintf("%s (%s ago)", moment(h.Since), lasting(now.Sub(h.Since)))})
+	}
+	rows = append(rows,
+		[]string{"Token:", fmt.Sprint(h.Token)},
+		[]string{"Lease:", fmt.Sprintf("%v, %s left", h.Lease, left(s.remaining(now)))})
+	if len(h.Value) > 0 {
+		rows = append(rows, []string{"Value:", printable(string(h.Value))})
+	}
+	return rows
+}
+
+// summary is what programs are told of an election.
+type summary struct {
+	Election  string     `json:"election"`
+	State     state      `json:"state"`
+	ID        string     `json:"id,omitempty"` // of who leads, is pending, or has fallen silent
+	Since     *time.Time `json:"since,omitempty"`
+	Token     uint64     `json:"token,omitempty"`
+	Lease     float64    `json:"lease_seconds,omitempty"`
+	Remaining *float64   `json:"remaining_seconds,omitempty"`
+	Value     string     `json:"value,omitempty"`
+	Value64   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Written   *time.Time `json:"written,omitempty"` // the newest revision
+	Revision  uint64     `json:"revision,omitempty"`
+}
+
+func (s standing) summary(now time.Time) summary {
+	h := s.holder
+	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision}
+	if r.Revision > 0 {
+		written := s.entry.Created.UTC()
+		r.Written = &written
+	}
+	if h.ID == "" {
+		return r
+	}
+	r.ID, r.Token, r.Lease = h.ID, h.Token, h.Lease.Seconds()
+	remaining := max(0, s.remaining(now)).Seconds()
+	r.Remaining = &remaining
+	r.Value, r.Value64 = text(h.Value)
+	if !h.Since.IsZero() {
+		since := h.Since.UTC()
+		r.Since = &since
+	}
+	return r
+}

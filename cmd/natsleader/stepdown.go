@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/term"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const stepDownHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
+over; the next leads after two round trips. It stays a candidate, and sits out
+one lease.
+
+A leader that does not hand over can be pushed out with --force, which deletes
+the key, but for nobody who was not shown. It finds out at its next renewal.
+Whoever takes the key waits for as long as any lease could be running, and until
+then nobody leads.
+
+The exit code is 1 if nobody leads, 69 if the leader does not answer, and 124
+if it was asked and has not handed over in time.
+
+  natsleader step-down billing
+  natsleader step-down billing --force --yes`
+
+type stepDown struct {
+	*globals
+	election   string
+	wait       time.Duration
+	force, yes bool
+}
+
+func registerStepDown(app *fisk.Application, g *globals) {
+	s := &stepDown{globals: g}
+	cmd := app.Command("step-down", "Ask the leader to hand over").HelpLong(stepDownHelp)
+	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&s.election)
+	cmd.Flag("wait", "Longest time to wait until it has handed over").Default("30s").DurationVar(&s.wait)
+	cmd.Flag("force", "Delete the key instead of asking").UnNegatableBoolVar(&s.force)
+	cmd.Flag("yes", "With --force, do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
+	cmd.Action(func(*fisk.ParseContext) error { return s.run(context.Background()) })
+}
+
+func (s *stepDown) run(ctx context.Context) error {
+	if err := checkElection(s.election); err != nil {
+		return err
+	}
+	look, err := s.newSurvey(ctx)
+	if err != nil {
+		return err
+	}
+	defer look.close()
+	var x standing
+	err = look.within(ctx, s.timeout, func(ctx context.Context) error {
+		x, err = look.one(ctx, s.election)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case s.force:
+		return s.deleteKey(ctx, look, x)
+	case x.at(look.clock.now()) != stateLeading:
+		return s.nobody()
+	}
+	return s.ask(ctx, look.bucket)
+}
+
+// ask asks the leader, and tells who leads next.
+func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	was, err := leader.StepDown(ctx, bucket, s.election, requester())
+	id := printable(was.ID)
+	switch {
+	case errors.Is(err, leader.ErrNoLeader):
+		return s.nobody()
+	case errors.Is(err, leader.ErrRequestRefused):
+		return exitError{exitFailed, fmt.Errorf("%s refuses requests to step down; --force deletes the key instead", id)}
+	case errors.Is(err, leader.ErrUnreachable) && id != "":
+		return exitError{exitUnreachable, fmt.Errorf("%s has not handed over, and does not answer: it may be draining, or may not be allowed to answer, or is gone; look again before --force deletes the key", id)}
+	case errors.Is(err, context.DeadlineExceeded) && id != "":
+		return exitError{exitWaited, fmt.Errorf("%s has not handed over within %v; it still may", id, s.wait)}
+	case err != nil:
+		return err
+	}
+	fmt.Printf("%s has handed over %s (token %d)\n", id, s.election, was.Token)
+	next, err := s.successor(ctx, bucket, was)
+	switch {
+	case err != nil:
+		return err
+	case next.Leads():
+		fmt.Printf("%s leads with token %d\n", printable(next.ID), next.Token)
+	default:
+		fmt.Println("nobody leads yet")
+	}
+	return nil
+}
+
+func (s *stepDown) nobody() error {
+	return exitError{exitFailed, fmt.Errorf("nobody leads %s", s.election)}
+}
+
+// successor waits a moment for who leads next.
+func (s *stepDown) successor(ctx context.Context, bucket *leader.Bucket, was leader.Holder) (leader.Holder, error) {
+	const moment = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	holders, err := leader.Observe(ctx, bucket, s.election)
+	if err != nil {
+		return leader.Holder{}, err
+	}
+	for h := range holders {
+		if h.Leads() && h.Token > was.Token {
+			return h, nil
+		}
+	}
+	return leader.Holder{}, nil
+}
+
+// deleteKey takes the key away, and says what that means.
+func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) error {
+	limited, cancel := s.patience(ctx)
+	defer cancel()
+	info, unfit := look.bucket.Info(limited)
+	if unfit != nil && !errors.Is(unfit, leader.ErrUnfit) {
+		return unfit
+	}
+	who := printable(x.holder.ID) + " leads it and finds out at its next renewal"
+	st := x.at(look.clock.now())
+	switch st {
+	case stateLeading:
+	case statePending:
+		who = printable(x.holder.ID) + " holds it without leading yet, and finds out at its next renewal"
+	case stateForeign:
+		who = "it holds something that natsleader did not write"
+	case stateNever, stateDeleted, stateReleased, stateExpired:
+		return exitError{exitFailed, fmt.Errorf("nobody leads %s: there is nothing to delete", s.election)}
+	}
+	pause := max(info.MaxLease, info.TTL, x.holder.Lease)
+	fmt.Printf("Deleting the key of %s:\n- %s.\n- Whoever takes the key waits for %v, the longest lease that could be running.\n- Until then nobody leads.\n",
+		s.election, who, pause)
+	if !s.yes && term.IsTerminal(int(os.Stdin.Fd())) && !confirmed() {
+		return exitError{exitFailed, errors.New("nothing was deleted")}
+	}
+	err := look.within(ctx, s.timeout, func(ctx context.Context) error {
+		kv, err := look.js.KeyValue(ctx, s.bucket)
+		if err != nil {
+			return err
+		}
+		return s.remove(ctx, look, kv, x, st)
+	})
+	if err == nil {
+		fmt.Println("deleted")
+	}
+	return err
+}
+
+// remove deletes the key while it is as shown but for renewals: to answer a prompt
+// takes a while, and whoever leads by then was not meant.
+func (s *stepDown) remove(ctx context.Context, look *survey, kv jetstream.KeyValue, shown standing, as state) error {
+	for {
+		x, err := look.one(ctx, s.election)
+		if err != nil {
+			return err
+		}
+		now := look.clock.now()
+		if x.holder.ID != shown.holder.ID || x.holder.Token != shown.holder.Token || x.at(now) != as {
+			return exitError{exitFailed, fmt.Errorf("%s by now; nothing was deleted", s.nowadays(x, now))}
+		}
+		err = kv.Delete(ctx, s.election, jetstream.LastRevision(x.entry.Revision))
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return err
+		}
+		const soon = 20 * time.Millisecond
+		select { // it was renewed meanwhile, or a replica that lags was read
+		case <-time.After(soon):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the key changes too fast to be deleted: %w", leader.ErrUnreachable, ctx.Err())
+		}
+	}
+}
+
+// nowadays says who has the key.
+func (s *stepDown) nowadays(x standing, now time.Time) string {
+	id := printable(x.holder.ID)
+	switch x.at(now) {
+	case stateLeading:
+		return fmt.Sprintf("%s leads %s with token %d", id, s.election, x.holder.Token)
+	case statePending:
+		return id + " holds the key of " + s.election
+	case stateForeign:
+		return "the key of " + s.election + " holds something that natsleader did not write"
+	case stateNever, stateDeleted, stateReleased, stateExpired:
+	}
+	return "nobody leads " + s.election
+}
+
+func confirmed() bool {
+	fmt.Print("Delete it? [y/N] ")
+	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true
+	}
+	return false
+}
+
+// requester says in the leader's log who asked.
+func requester() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	return name + " on " + host + ", with natsleader step-down"
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestStepDownHandsOver(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	_, js := connectTo(t, url)
+	bucket, err := leader.OpenBucket(js, "elections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := leader.Campaign(t.Context(), bucket, "billing", leader.Config{ID: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { <-b.Done() }()
+	defer func() { _ = b.Stop(t.Context()) }()
+	eventually(t, "b knows who leads", func() bool { h, ok := b.Leader(); return ok && h.ID == "a" })
+
+	out := succeeds(t, "step-down", "billing", "-s", url)
+	if !strings.HasPrefix(out, "a has handed over billing (token 1)\nb leads with token ") {
+		t.Errorf("%q", out)
+	}
+	if a.IsLeader() {
+		t.Error("a still leads")
+	}
+}
+
+func TestStepDownOfNobody(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	fails(t, natsleader(t, "step-down", "billing", "-s", url), exitFailed, "nobody leads billing")
+	fails(t, natsleader(t, "step-down", "billing", "--force", "-s", url), exitFailed, "nobody leads billing")
+	fails(t, natsleader(t, "step-down", "billing", "--bucket", "other", "-s", url), exitBucket, "natsleader bucket add other")
+	fails(t, natsleader(t, "step-down", "b*", "-s", url), exitUsage, `"b*"`)
+	fails(t, natsleader(t, "step-down", "-s", url), exitUsage, "election")
+
+	_, js := connectTo(t, url)
+	put(t, js, "foreign", "hello")
+	fails(t, natsleader(t, "step-down", "foreign", "-s", url), exitFailed, "nobody leads foreign")
+	c := campaigns(t, url, "elections", "mail", leader.Config{})
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, natsleader(t, "step-down", "mail", "--force", "-s", url), exitFailed, "nothing to delete")
+}
+
+func TestStepDownOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	campaigns(t, url, "elections", "refused", leader.Config{ID: "a", RefuseRequests: true})
+	fails(t, natsleader(t, "step-down", "refused", "-s", url), exitFailed, "a refuses requests to step down")
+
+	_, js := connectTo(t, url)
+	put(t, js, "silent", record(t, js, "refused", "b", time.Hour))
+	fails(t, natsleader(t, "step-down", "silent", "-s", url), exitUnreachable, "b has not handed over, and does not answer: it may be draining")
+
+	c := campaigns(t, url, "elections", "slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
+	term, _ := c.Term()
+	defer term.Release()
+	fails(t, natsleader(t, "step-down", "slow", "--wait", "1s", "-s", url), exitWaited, "c has not handed over within 1s")
+}
+
+func TestForceDeletesTheKeyAndSaysWhatThatMeans(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 6 * time.Second})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", RefuseRequests: true})
+	out := succeeds(t, "step-down", "billing", "--force", "-s", url)
+	for _, says := range []string{"a leads it and finds out at its next renewal", "waits for 6s", "nobody leads", "\ndeleted\n"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("does not say %q:\n%s", says, out)
+		}
+	}
+	if got, _ := statusJSON(t, url, "billing"); got.State != stateDeleted && got.State != statePending {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "a finds out", func() bool { return !a.IsLeader() })
+
+	_, js := connectTo(t, url)
+	put(t, js, "foreign", "hello")
+	succeeds(t, "step-down", "foreign", "--force", "--yes", "-s", url)
+	if got, _ := statusJSON(t, url, "foreign"); got.State != stateDeleted {
+		t.Errorf("%+v", got)
+	}
+}
+
+// renewal is the record of a term that goes on.
+func renewal(t *testing.T, js jetstream.JetStream, election, id string, lease time.Duration) string {
+	t.Helper()
+	return strings.Replace(record(t, js, election, id, lease), `"state":"elected"`, `"state":"leading","token":7`, 1)
+}
+
+// renewing is a bucket in which the leader renews its lease right before each of
+// the first deletions.
+type renewing struct {
+	jetstream.KeyValue
+	renew func()
+	times int
+}
+
+func (r *renewing) Delete(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
+	if r.times > 0 {
+		r.times--
+		r.renew()
+	}
+	return r.KeyValue.Delete(ctx, key, opts...)
+}
+
+func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	_, js := connectTo(t, url)
+	campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
+	a, b := renewal(t, js, "model", "a", time.Hour), renewal(t, js, "model", "b", time.Hour)
+	g := &globals{bucket: "elections", timeout: patience, servers: url, noContext: true}
+	look, err := g.newSurvey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.close()
+	look.clock.said = look.clock.said.Add(time.Second) // it never lags behind the server's
+	kv, err := look.js.KeyValue(t.Context(), "elections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func(election string, kv jetstream.KeyValue, meanwhile string) (state, error) {
+		put(t, js, election, a)
+		shown, err := look.one(t.Context(), election)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if meanwhile != "" {
+			put(t, js, election, meanwhile)
+		}
+		s := &stepDown{globals: g, election: election}
+		err = s.remove(t.Context(), look, kv, shown, stateLeading)
+		now, lookErr := look.one(t.Context(), election)
+		if lookErr != nil {
+			t.Fatal(lookErr)
+		}
+		return now.at(look.clock.now()), err
+	}
+	if got, err := remove("still", kv, a); err != nil || got != stateDeleted {
+		t.Errorf("renewed before: %v, %s", err, got)
+	}
+	again := &renewing{kv, func() { put(t, js, "renewed", a) }, 2}
+	if got, err := remove("renewed", again, ""); err != nil || got != stateDeleted || again.times != 0 {
+		t.Errorf("renewed between: %v, %s", err, got)
+	}
+	succeeded := &renewing{kv, func() { put(t, js, "succeeded", b) }, 1}
+	for election, x := range map[string]struct {
+		kv        jetstream.KeyValue
+		meanwhile string
+		says      string
+		is        state
+	}{
+		"succeeded": {succeeded, "", "b leads succeeded with token 7 by now; nothing was deleted", stateLeading},
+		"other":     {kv, b, "b leads other with token 7 by now; nothing was deleted", stateLeading},
+		"later":     {kv, strings.Replace(a, `"token":7`, `"token":9`, 1), "a leads later with token 9 by now; nothing was deleted", stateLeading},
+		"taken":     {kv, strings.Replace(a, `"state":"leading","token"`, `"state":"pending","least"`, 1), "a holds the key of taken by now; nothing was deleted", statePending},
+		"silent":    {kv, renewal(t, js, "model", "a", time.Nanosecond), "nobody leads silent by now; nothing was deleted", stateExpired},
+		"foreign":   {kv, "hello", "the key of foreign holds something", stateForeign},
+	} {
+		got, err := remove(election, x.kv, x.meanwhile)
+		if err == nil || codeOf(err) != exitFailed || !strings.HasPrefix(err.Error(), x.says) || got != x.is {
+			t.Errorf("%s: %v, %s", election, err, got)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A supervisor is this binary, started by `natsleader run` with the first two. It is
+// the parent of the command, and ends it when the lease ends or natsleader dies,
+// whatever natsleader itself does: it may be killed, or be stopped.
+const (
+	supervisorVariable = "NATSLEADER_SUPERVISOR"
+	supervisorArgument = "supervise"
+
+	// So that "pkill -9 natsleader" leaves somebody who ends the command.
+	supervisorName = "lease-keeper"
+)
+
+// What the command is told in its environment.
+var commandVariables = []string{"NATSLEADER_BUCKET", "NATSLEADER_ELECTION", "NATSLEADER_ID", leaseVariable, tokenVariable}
+
+const tokenVariable = "NATSLEADER_TOKEN" // with --notify only the file of the lease tells
+
+// superviseIfAsked never returns in a supervisor.
+func superviseIfAsked() {
+	conf, asked := os.LookupEnv(supervisorVariable)
+	if !asked || len(os.Args) < 3 || os.Args[1] != supervisorArgument {
+		return
+	}
+	var s supervisor
+	if err := json.Unmarshal([]byte(conf), &s.supervision); err != nil {
+		fmt.Fprintln(os.Stderr, "natsleader: supervisor:", err)
+		os.Exit(exitFailed)
+	}
+	s.argv = os.Args[2:]
+	s.open()
+	s.run()
+	os.Exit(0)
+}
+
+// supervisor is one goroutine, which waits for nothing but its select: whatever
+// may hang (a full pipe, a disk) is another's.
+type supervisor struct {
+	supervision
+	argv []string
+	env  []string
+
+	orders  chan order // closed: natsleader has died
+	reports chan bulletin
+	reaped  chan os.Signal // a child has ended
+	notes   *notebook
+
+	orphaned bool
+	command  *ward // nil: none
+}
+
+func (s *supervisor) open() {
+	// The signal that the command gets when its parent dies is sent when the thread
+	// ends that has started it. This one ends with the process.
+	runtime.LockOSThread()
+	introduceSupervisor()
+	unix.CloseOnExec(s.Orders)
+	unix.CloseOnExec(s.Reports)
+	// Without what is ours, or comes from a natsleader that runs this one.
+	s.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(commandVariables, name) || name == supervisorVariable
+	})
+	// Handled and not ignored, which the command would inherit.
+	catch(make(chan os.Signal, 1), append(endings, unix.SIGPIPE, unix.SIGTSTP, unix.SIGUSR1, unix.SIGUSR2)...)
+	s.reaped = make(chan os.Signal, 1)
+	signal.Notify(s.reaped, unix.SIGCHLD)
+	s.notes = newNotebook(s.LeaseFile)
+	s.orders = make(chan order)
+	go s.listen(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
+	s.reports = make(chan bulletin, 8) // the few for one command, who is started when those before were read
+	go s.tell(os.NewFile(uintptr(s.Reports), "reports"))
+}
+
+func (s *supervisor) listen(in *json.Decoder) {
+	defer close(s.orders)
+	for {
+		var o order
+		if in.Decode(&o) != nil {
+			return
+		}
+		s.orders <- o
+	}
+}
+
+func (s *supervisor) tell(out io.Writer) {
+	enc := json.NewEncoder(out)
+	for r := range s.reports {
+		_ = enc.Encode(r) // natsleader has died: its end of the other pipe tells
+	}
+}
+
+// run returns when natsleader has died and nothing of the command is left.
+func (s *supervisor) run() {
+	defer s.notes.remove()
+	timer := time.NewTimer(0)
+	for {
+		wait := s.act(clockNow())
+		if s.orphaned && s.command == nil {
+			return
+		}
+		timer.Stop()
+		if wait >= 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case o, more := <-s.orders:
+			if more {
+				s.obey(o)
+			} else {
+				s.orphaned, s.orders = true, nil
+			}
+		case <-s.reaped:
+		case <-timer.C:
+		}
+	}
+}
+
+func (s *supervisor) obey(o order) {
+	if o.Do == doStart {
+		s.start(o)
+		return
+	}
+	w := s.command
+	if w == nil {
+		return // it ended just before
+	}
+	switch o.Do {
+	case doLease:
+		s.extend(o)
+	case doHold:
+		w.lease = o.Lease
+	case doLost:
+		s.lose()
+	case doStop:
+		w.stop(clockNow())
+	case doKill:
+		w.stop(clockNow())
+		w.killAt = 0
+	case doSignal:
+		w.signalGroup(unix.Signal(o.Signal))
+	}
+}
+
+// start starts the command. Where it is ended with the leadership it does not
+// even begin when that is over: natsleader, or this process, may have been stopped
+// since it was elected.
+func (s *supervisor) start(o order) {
+	if !s.notifies() && clockNow() >= o.Lease.Warn {
+		s.reports <- bulletin{What: saidEnded, Stopped: true}
+		return
+	}
+	if err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn)); err != nil {
+		s.reports <- bulletin{What: saidFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
+		return
+	}
+	env := slices.Clone(s.env)
+	for i, value := range []string{s.Bucket, s.Election, o.ID, s.LeaseFile, strconv.FormatUint(o.Token, 10)} {
+		if name := commandVariables[i]; name != tokenVariable || !s.notifies() {
+			env = append(env, name+"="+value)
+		}
+	}
+	pid, err := s.spawn(env)
+	if err != nil {
+		s.reports <- bulletin{What: saidFailed, Code: codeOf(err), Error: err.Error()}
+		return
+	}
+	s.command = &ward{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain}
+	s.reports <- bulletin{What: saidStarted, PID: pid}
+}
+
+// extend takes the times of a lease.
+func (s *supervisor) extend(o order) {
+	w := s.command
+	w.lease, w.token = o.Lease, o.Token
+	s.notes.put(newLeaseNote(o.Token, o.Lease.Warn))
+}
+
+// lose tells the command that it does not lead any more.
+func (s *supervisor) lose() {
+	w := s.command
+	s.notes.put(newLeaseNote(w.token, clockNow()))
+	if s.notifies() {
+		w.lease = lease{}
+	}
+	if w.won {
+		w.won = false
+		w.signal(unix.Signal(s.Lost))
+	}
+}
+
+// act does what is due, and returns how long nothing is; -1: for ever.
+func (s *supervisor) act(now instant) time.Duration {
+	w := s.command
+	if w == nil {
+		return -1
+	}
+	if w.gone() {
+		s.reports <- bulletin{What: saidEnded, Code: w.code, Stopped: w.told}
+		s.command = nil
+		return -1
+	}
+	over := w.lease.Warn != 0 && now >= w.lease.Warn
+	switch {
+	case s.orphaned, w.ended, over && !s.notifies(): // ended: but not all that it has left behind
+		w.stop(now)
+	case over:
+		s.lose()
+	}
+	wait := w.due(now)
+	if s.notifies() && w.lease.Warn != 0 && !w.won && !w.stopping {
+		if w.won = w.expects(unix.Signal(s.Won)) || now >= w.begun.add(longestStart); w.won {
+			w.signal(unix.Signal(s.Won))
+		} else {
+			wait = min(wait, lookAgain)
+		}
+	}
+	return wait
+}

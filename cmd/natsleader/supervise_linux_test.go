@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// What ends a leader without its will, or the process of it, leaves nothing of a
+// command that does not want to end when the next begins.
+func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		do   func(a *performer, link *link)
+		then func(a *performer, link *link)
+	}{
+		{"natsleader is killed", func(a *performer, _ *link) { a.signal(unix.SIGKILL) }, nil},
+		{"natsleader and its group are killed", func(a *performer, _ *link) { _ = unix.Kill(-a.cmd.Process.Pid, unix.SIGKILL) }, nil},
+		{"everything of that name is killed", func(a *performer, _ *link) {
+			for _, pid := range a.processes("") {
+				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				if name, _, _ := bytes.Cut(line, []byte{0}); bytes.Contains(name, []byte("natsleader")) {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+		}, nil},
+		{
+			"natsleader is stopped", func(a *performer, _ *link) { a.signal(unix.SIGSTOP) },
+			func(a *performer, _ *link) {
+				a.signal(unix.SIGCONT)
+				a.says("lost: lease not confirmed")
+				a.says("waiting: b leads")
+			},
+		},
+		{
+			"the supervisor is killed", func(a *performer, _ *link) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
+			func(a *performer, _ *link) {
+				a.exits(128 + 9)
+				a.says("the supervising process was killed")
+				a.says("handed over")
+			},
+		},
+		{
+			"the link is cut, packets get lost", func(_ *performer, l *link) { l.swallow() },
+			func(a *performer, l *link) {
+				a.says("lost: lease not confirmed")
+				l.heal()
+				a.says("waiting: b leads")
+			},
+		},
+		{"the link is cut while the supervisor is stopped", func(a *performer, l *link) {
+			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
+			l.swallow()
+		}, func(a *performer, l *link) {
+			l.heal()
+			a.says("waiting: b leads")
+		}},
+		{"natsleader is stopped, the link is cut", func(a *performer, l *link) {
+			a.signal(unix.SIGSTOP)
+			l.swallow()
+		}, func(a *performer, l *link) {
+			a.signal(unix.SIGCONT)
+			l.heal()
+			a.says("waiting: b leads")
+		}},
+		{"the key is deleted", func(a *performer, _ *link) {
+			_, js := connectTo(a.T, a.url)
+			kv, err := js.KeyValue(a.Context(), "elections")
+			if err == nil {
+				err = kv.Delete(a.Context(), "jobs")
+			}
+			if err != nil {
+				a.Fatal(err)
+			}
+		}, nil},
+		{"it is asked to, while the supervisor is stopped", func(a *performer, _ *link) {
+			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
+			a.stepDown()
+		}, func(a *performer, _ *link) { a.says("waiting: b leads") }},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			s := newScene(t, shortLease)
+			l := newLink(t, strings.TrimPrefix(s.url, "nats://"))
+			a := s.entersBy("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
+			a.complete()
+			b := s.enters("b", "--drain", "300ms", "--", s.stubborn())
+			b.says("waiting: a leads")
+			k.do(a, l)
+			eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
+			// Of a itself, which was killed, is led again or is b.
+			if s.count("begin a") == 1 {
+				a.vanished()
+			}
+			if k.then != nil {
+				k.then(a, l)
+			}
+			s.alone()
+		})
+	}
+}
+
+// link is a way to the server that loses everything.
+type link struct {
+	t     *testing.T
+	proxy *toxiproxy.Proxy
+}
+
+func newLink(t *testing.T, upstream string) *link {
+	t.Helper()
+	l := &link{t: t}
+	l.open("127.0.0.1:0", upstream)
+	t.Cleanup(func() { l.proxy.Stop() })
+	return l
+}
+
+func (l *link) open(listen, upstream string) {
+	l.t.Helper()
+	eventually(l.t, "a proxy listens", func() bool {
+		l.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "link", listen, upstream)
+		return l.proxy.Start() == nil
+	})
+}
+
+func (l *link) swallow() {
+	l.t.Helper()
+	for _, direction := range []string{"upstream", "downstream"} {
+		_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(`{"type": "timeout", "stream": "` + direction + `", "attributes": {"timeout": 0}}`))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func (l *link) heal() {
+	l.t.Helper()
+	l.proxy.Stop()
+	l.open(l.proxy.Listen, l.proxy.Upstream)
+}
+
+func TestNothingLivesWhenTheServerHasStopped(t *testing.T) {
+	s := newScene(t, shortLease)
+	p := s.enters("a", "--", s.stubborn())
+	p.complete()
+	s.server.Shutdown()
+	p.says("lost: lease not confirmed")
+	eventually(t, "nothing is left", func() bool { return len(p.crew()) == 0 })
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+}
+
+// It is killed at the same instant as natsleader: then the kernel ends the command,
+// and nobody is left to end what the command has started.
+func TestTheCommandItselfDiesWithBothOfItsParents(t *testing.T) {
+	s := newScene(t, shortLease)
+	p := s.enters("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
+	p.says("elected")
+	eventually(t, "the command runs", func() bool { return len(p.crew()) > 0 })
+	supervisor := p.supervisor()
+	p.signal(unix.SIGSTOP) // it shall not be the one that sees to it
+	_ = unix.Kill(supervisor, unix.SIGSTOP)
+	_ = unix.Kill(supervisor, unix.SIGKILL)
+	p.signal(unix.SIGKILL)
+	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
+}
+
+// A term that is over is not handed over before the command of the term before it
+// has ended.
+func TestACommandOfAnEarlierTermIsWaitedFor(t *testing.T) {
+	s := newScene(t, 8*time.Second)
+	a := s.enters("a", "--drain", "3s", "--", s.script("c", s.enter()+`
+trap 'echo told >>journal' TERM
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+while :; do sleep 0.05; done
+`))
+	a.plays(1)
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: a leads")
+	a.signal(unix.SIGSTOP)
+	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
+	a.signal(unix.SIGCONT)
+	eventually(t, "a is elected again", func() bool { return strings.Count(a.said(), "elected") > 1 })
+	s.stepDown()
+	b.plays(1)
+	s.alone()
+}
+
+func TestASupervisorThatIsKilledIsReplaced(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.enters("a", "--", "sh", "-c", "exit 6")
+	a.says("waiting: other leads")
+	keeper := a.supervisor()
+	_ = unix.Kill(keeper, unix.SIGKILL)
+	eventually(t, "there is another", func() bool {
+		keepers := a.processes(supervisorVariable + "=")
+		return len(keepers) == 1 && keepers[0] != keeper
+	})
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.exits(6)
+}
+
+// A drain longer than the lease is cut short by it.
+func TestTheCommandIsNotKilledBeforeItMust(t *testing.T) {
+	s := newScene(t, 5*time.Second)
+	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
+trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal; exit 0' TERM
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.plays(1)
+	p.signal(unix.SIGSTOP)
+	eventually(t, "it could finish", func() bool { return s.count("finished") == 1 })
+	if s.count("told 0s") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+}
+
+// What a command that was told to stop takes as long as it likes, as long as the
+// lease is renewed.
+func TestADrainMayOutlastTheLease(t *testing.T) {
+	s := newScene(t, time.Second)
+	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
+trap 'echo told >>journal; sleep 3; echo "finished" >>journal; exit 0' TERM
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.plays(1)
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: a leads")
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+	b.plays(1)
+	if !strings.Contains(p.said(), "lost") && s.count("finished") != 1 { // lost: on a busy machine
+		t.Errorf("journal: %q", s.journal())
+	}
+	s.alone()
+}
+
+// A reader of the output that has stopped reading holds up nobody.
+func TestAFullPipeHoldsUpNobody(t *testing.T) {
+	for name, do := range map[string]func(a *performer){
+		"natsleader is killed":           func(a *performer) { a.signal(unix.SIGKILL) },
+		"it is asked to":                 func(a *performer) { a.stepDown() },
+		"the lease is over":              func(a *performer) { a.signal(unix.SIGSTOP) },
+		"it is told to end, impatiently": func(a *performer) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, shortLease)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _, _ = r.Close(), w.Close() }()
+			s.output = w
+			a := s.enters("a", "--drain", "200ms", "--", s.script("c", s.enter()+`
+trap "" TERM PIPE
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+yes "a line for nobody" &
+yes "and another" >&2
+`))
+			a.plays(1)
+			s.output = nil
+			b := s.enters("b", "--", s.obedient())
+			b.says("waiting: a leads")
+			do(a)
+			b.plays(1)
+			s.alone()
+		})
+	}
+}
+
+func TestOutputThatNobodyWantsAnyMoreEndsNothing(t *testing.T) {
+	s := newScene(t, shortLease)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.output = w
+	a := s.enters("a", "--", s.obedient())
+	_, _ = r.Close(), w.Close()
+	a.plays(1)
+	s.stepDown() // it would say so
+	a.plays(2)
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
+}
+
+// A group that goes on forking while it is killed, in and out of the group.
+func TestACommandThatForksWithoutEndIsEnded(t *testing.T) {
+	s := newScene(t, shortLease)
+	a := s.enters("a", "--", s.script("c", s.enter()+`
+trap "" TERM
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+forks() { while :; do sleep 10 & setsid sh -c 'sleep 10 & sleep 10' & sleep 0.03; done; }
+forks & (forks) & forks
+`))
+	a.plays(1)
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: a leads")
+	eventually(t, "it has many processes", func() bool { return len(a.crew()) > 40 })
+	a.signal(unix.SIGKILL)
+	b.plays(1)
+	s.alone()
+	a.vanished()
+}
+
+func TestTheDrainOfAStepDownMayOutlastTheLease(t *testing.T) {
+	s := newScene(t, time.Second)
+	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
+trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 3; echo "finished" >>journal; exit 0' TERM
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.plays(1)
+	b := s.enters("b", "--", s.obedient())
+	b.says("waiting: a leads")
+	s.stepDown()
+	b.plays(1)
+	if s.count("finished") != 1 || s.count("told 0s") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	s.alone()
+}
+
+// The command is in no foreground group, but may read the terminal.
+func TestCtrlCEndsARunInATerminal(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = terminal.Close() }()
+	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Skip(err)
+	}
+	if err = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Skip(err)
+	}
+	s.terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	a := s.enters("a", "--", s.script("c", s.enter()+`
+trap 'echo "end $NATSLEADER_ID " >>journal; exit 0' TERM
+read line
+echo "begin $NATSLEADER_ID $line" >>journal
+while :; do sleep 0.05; done
+`))
+	_ = s.terminal.Close()
+	if _, err := terminal.WriteString("typed\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has read a line", func() bool { return s.count("begin a typed") == 1 })
+	if _, err := terminal.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	a.exits(128 + 2)
+	if s.count("end a") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+}

@@ -1,0 +1,46 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// exterminate kills what a supervisor that was killed has left behind, and returns
+// when nobody is left. The command itself, being its child, has died with it on
+// Linux; the others are ours now.
+func (o *overseer) exterminate(group int) {
+	for pause := killAgain; ; pause = min(pause*5/4, killSeldom) {
+		left := false
+		if group != 0 {
+			_ = unix.Kill(-group, unix.SIGKILL)
+			bury(-group)
+			left = !errors.Is(unix.Kill(-group, 0), unix.ESRCH)
+			if !left {
+				group = 0
+			}
+		}
+		for _, pid := range descendants(o.strangers) {
+			left = true
+			_ = unix.Kill(pid, unix.SIGKILL)
+			bury(pid)
+		}
+		if !left {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// bury reaps a child, or those of a group, that have ended.
+func bury(pid int) {
+	for {
+		n, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		if !errors.Is(err, unix.EINTR) && (err != nil || n <= 0) {
+			return
+		}
+	}
+}

@@ -1,0 +1,191 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endings are the signals that end a run.
+var endings = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
+
+// catch has the signals sent to a channel, but for those that this process was told
+// to ignore by who started it, as nohup does: the command shall ignore them, too.
+func catch(to chan<- os.Signal, signals ...unix.Signal) {
+	for _, sig := range signals {
+		if !signal.Ignored(sig) {
+			signal.Notify(to, sig)
+		}
+	}
+}
+
+// spawn starts the command. The calling goroutine is locked to its thread.
+func (s *supervisor) spawn(env []string) (pid int, err error) {
+	path, err := lookUp(s.argv[0])
+	if err != nil {
+		return 0, err
+	}
+	pid, err = syscall.ForkExec(path, s.argv, &syscall.ProcAttr{
+		Env: env, Files: []uintptr{0, 1, 2}, Sys: commandAttr(),
+	})
+	if err != nil {
+		return 0, cannotRun(s.argv[0], err)
+	}
+	return pid, nil
+}
+
+// overseer is natsleader's side: a supervisor that was started.
+type overseer struct {
+	process *os.Process
+	orders  chan order
+	// bulletins is closed when the supervisor has ended and nothing of the command
+	// is left.
+	bulletins chan bulletin
+	strangers map[int]bool // children that were there before
+}
+
+// newOverseer starts a supervisor for a command.
+func newOverseer(conf supervision, argv []string) (*overseer, error) {
+	binary := ownBinary
+	if binary == "" {
+		path, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		binary = path
+	}
+	o := &overseer{orders: make(chan order, 64), bulletins: make(chan bulletin, 8), strangers: make(map[int]bool)}
+	for _, pid := range descendants(nil) {
+		o.strangers[pid] = true
+	}
+	ordersIn, ordersOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ordersIn.Close() }()
+	reportsIn, reportsOut, err := os.Pipe()
+	if err != nil {
+		_ = ordersOut.Close()
+		return nil, err
+	}
+	defer func() { _ = reportsOut.Close() }()
+	if o.process, err = launch(binary, conf, argv, ordersIn, reportsOut); err != nil {
+		_, _ = ordersOut.Close(), reportsIn.Close()
+		return nil, err
+	}
+	go o.dictate(ordersOut)
+	go o.listen(reportsIn)
+	return o, nil
+}
+
+// launch starts the process. The descriptors that natsleader was started with go on
+// to the command under their numbers, so the pipes get higher ones.
+func launch(binary string, conf supervision, argv []string, orders, reports *os.File) (*os.Process, error) {
+	var err error
+	if conf.Orders, err = inheritable(orders); err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(conf.Orders) }()
+	if conf.Reports, err = inheritable(reports); err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(conf.Reports) }()
+	text, err := json.Marshal(conf)
+	if err != nil {
+		return nil, err
+	}
+	return os.StartProcess(binary, append([]string{supervisorName, supervisorArgument}, argv...), &os.ProcAttr{
+		Env:   append(os.Environ(), supervisorVariable+"="+string(text)),
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		// A session of its own: what is sent to natsleader's group or comes from its
+		// terminal does not stop or end the supervisor along with it.
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// inheritable is a second descriptor of a file, which a program that is started
+// gets, too.
+func inheritable(f *os.File) (fd int, err error) {
+	const above = 64
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(own uintptr) { fd, failed = unix.FcntlInt(own, unix.F_DUPFD, above) })
+	if err == nil {
+		err = failed
+	}
+	return fd, err
+}
+
+// dictate writes orders until there are no more, which the supervisor takes for
+// the end of natsleader.
+func (o *overseer) dictate(out *os.File) {
+	defer func() { _ = out.Close() }()
+	enc := json.NewEncoder(out)
+	for order := range o.orders {
+		_ = enc.Encode(order) // the end of its reports tells that it has died
+	}
+}
+
+// tell gives an order. It does not wait for a supervisor that does not read:
+// whoever is deaf for so long is killed when the lease ends.
+func (o *overseer) tell(order order) {
+	select {
+	case o.orders <- order:
+	default:
+	}
+}
+
+// listen reads the reports until the supervisor has ended, and then ends what is
+// left of the command.
+func (o *overseer) listen(in *os.File) {
+	defer func() { _ = in.Close() }()
+	defer close(o.bulletins)
+	group := 0
+	for dec := json.NewDecoder(in); ; {
+		var b bulletin
+		if dec.Decode(&b) != nil {
+			break
+		}
+		switch b.What {
+		case saidStarted:
+			group = b.PID
+		case saidEnded:
+			group = 0
+		}
+		o.bulletins <- b
+	}
+	_, _ = o.process.Wait()
+	o.exterminate(group)
+}
+
+// kill ends the supervisor. What is left of the command follows.
+func (o *overseer) kill() { _ = o.process.Kill() }
+
+// dismiss lets a supervisor without a command end.
+func (o *overseer) dismiss() {
+	if o.orders == nil {
+		return
+	}
+	close(o.orders)
+	limit := time.After(patienceWithSupervisor)
+	for {
+		select {
+		case _, more := <-o.bulletins:
+			if !more {
+				return
+			}
+		case <-limit:
+			o.kill()
+			return
+		}
+	}
+}

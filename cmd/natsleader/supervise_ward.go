@@ -1,0 +1,140 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ward is a command that was started, with all that it starts: its process group,
+// and on Linux every descendant.
+type ward struct {
+	pid        int // and the number of its group
+	token      uint64
+	lease      lease // zero: none
+	stopSignal unix.Signal
+	drain      time.Duration
+	begun      instant
+	won        bool // it was told that it leads
+	blocks     int  // how often in a row it was seen to block that signal
+
+	ended bool // the command itself
+	code  int
+	clear bool // nobody is in the group: its number may be another's soon
+
+	stopping bool
+	told     bool    // to stop, before the command itself had ended
+	killAt   instant // while stopping
+	pause    time.Duration
+}
+
+const (
+	// Nothing tells when the last process of a group ends that is not a child of
+	// ours, nor when a process has left its parent.
+	lookAgain = 20 * time.Millisecond
+	killAgain = 2 * time.Millisecond
+	// A command that waits for a signal with sigwait does not look like one that
+	// expects it, but does after this time.
+	longestStart = 10 * time.Second
+	// What cannot be killed at once (it is in the kernel, or another user's) is tried
+	// again less and less often.
+	killSeldom = 500 * time.Millisecond
+)
+
+// stop tells the command to stop. It is killed after the drain, or when the lease
+// demands it.
+func (w *ward) stop(now instant) {
+	if w.stopping {
+		return
+	}
+	w.reap() // it may have ended by itself just now
+	w.stopping, w.told = true, !w.ended
+	w.killAt = now.add(w.drain)
+	w.signalAll(w.stopSignal)
+	w.signalAll(unix.SIGCONT) // who was stopped cannot stop
+}
+
+// due kills what must not live, and returns when to look again.
+func (w *ward) due(now instant) time.Duration {
+	if !w.stopping {
+		if w.lease.Warn == 0 {
+			return -1
+		}
+		return max(0, min(w.lease.Warn.sub(now), w.lease.Beat))
+	}
+	killAt := w.killAt
+	if w.lease.Kill != 0 { // which is later where the lease was extended
+		killAt = min(killAt, w.lease.Kill)
+	}
+	if now >= killAt {
+		w.signalAll(unix.SIGKILL)
+		w.pause = min(max(killAgain, w.pause*5/4), killSeldom)
+		return w.pause
+	}
+	return min(killAt.sub(now), lookAgain)
+}
+
+// gone reaps who has ended, and reports whether nobody is left.
+func (w *ward) gone() bool {
+	alone := w.reap()
+	return w.ended && alone && w.groupIsClear()
+}
+
+// reap takes the ended children, and reports whether there are no others.
+func (w *ward) reap() bool {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return true // ECHILD
+		case pid <= 0:
+			return false
+		case pid == w.pid:
+			w.ended, w.code = true, exitCodeOf(status)
+		}
+	}
+}
+
+// groupIsClear reports whether nobody is in the group. Its number is taken as long
+// as somebody is, or the command was not reaped.
+func (w *ward) groupIsClear() bool {
+	w.clear = w.clear || errors.Is(unix.Kill(-w.pid, 0), unix.ESRCH)
+	return w.clear
+}
+
+// signal sends a signal to the command itself.
+func (w *ward) signal(sig unix.Signal) {
+	if !w.ended {
+		_ = unix.Kill(w.pid, sig)
+	}
+}
+
+// signalGroup sends a signal to the command's group.
+func (w *ward) signalGroup(sig unix.Signal) {
+	if !w.ended || !w.groupIsClear() {
+		_ = unix.Kill(-w.pid, sig)
+	}
+}
+
+// signalAll also sends it to those who have left the group.
+func (w *ward) signalAll(sig unix.Signal) {
+	w.signalGroup(sig)
+	for _, pid := range descendants(nil) {
+		if group, err := unix.Getpgid(pid); err != nil || group != w.pid {
+			_ = unix.Kill(pid, sig)
+		}
+	}
+}
+
+func exitCodeOf(status unix.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// state is what can be said of an election at one moment.
+type state string
+
+const (
+	stateLeading  state = "leading"
+	statePending  state = "pending"  // somebody holds the key and does not lead yet
+	stateReleased state = "released" // given up in order
+	stateExpired  state = "expired"  // the lease has run out, and nobody has taken the key
+	stateDeleted  state = "deleted"  // the key was deleted, purged or has expired
+	stateForeign  state = "foreign"  // the key holds something else
+	stateNever    state = "never"    // nobody has ever stood, as far as the bucket knows
+)
+
+// standing is the newest revision of an election's key.
+type standing struct {
+	election string
+	entry    leader.Entry
+	holder   leader.Holder
+}
+
+func newStanding(election string, e leader.Entry) standing {
+	return standing{election, e, leader.HolderOf(e)}
+}
+
+// at tells how things stand at a moment of the server's time.
+func (s standing) at(now time.Time) state {
+	switch h := s.holder; {
+	case s.entry.Revision == 0:
+		return stateNever
+	case s.entry.Marker:
+		return stateDeleted
+	case h.Foreign:
+		return stateForeign
+	case h.Released:
+		return stateReleased
+	case s.remaining(now) <= 0:
+		return stateExpired
+	case h.Pending:
+		return statePending
+	}
+	return stateLeading
+}
+
+// remaining is how long the lease keeps others out; negative when it is over.
+func (s standing) remaining(now time.Time) time.Duration {
+	return s.holder.Renewed.Add(s.holder.Lease).Sub(now)
+}
+
+// serverClock is the server's time, on which the clock of this host has no
+// influence but that it runs.
+type serverClock struct{ said, heard time.Time }
+
+func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
+
+// survey looks at the elections of a bucket.
+type survey struct {
+	nc     *nats.Conn
+	bucket *leader.Bucket
+	js     jetstream.JetStream
+	name   string
+	clock  serverClock
+	denied <-chan error // the first permission that is missing
+}
+
+func (s *survey) close() { s.nc.Close() }
+
+// newSurvey connects, opens the bucket and asks for the server's time.
+func (g *globals) newSurvey(ctx context.Context, opts ...nats.Option) (*survey, error) {
+	s, err := g.openSurvey(opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.within(ctx, g.timeout, s.ask); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openSurvey connects, opens the bucket and asks nothing of it.
+func (g *globals) openSurvey(opts ...nats.Option) (*survey, error) {
+	denied := make(chan error, 1)
+	nc, bucket, err := g.open(append([]nats.Option{
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				select {
+				case denied <- err:
+				default:
+				}
+			}
+		}),
+	}, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{nc: nc, bucket: bucket, name: g.bucket, denied: denied}
+	if s.js, err = g.jetStream(nc); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// within gives an operation limited time, and ends it when a permission turns
+// out to be missing, which otherwise looks like silence.
+func (s *survey) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case before := <-s.denied:
+		_ = before // not about this
+	default:
+	}
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case denied := <-s.denied:
+		cancel()
+		if err := <-done; err == nil {
+			return nil // it was about something else
+		}
+		return fmt.Errorf("%w: %w", leader.ErrPermission, denied)
+	}
+}
+
+// ask learns the server's time, and whether the bucket exists.
+func (s *survey) ask(ctx context.Context) error {
+	if _, err := s.bucket.Info(ctx); err != nil && !errors.Is(err, leader.ErrUnfit) {
+		return err
+	}
+	stream, err := s.js.Stream(ctx, "KV_"+s.name)
+	if err != nil {
+		return err
+	}
+	s.clock = serverClock{said: stream.CachedInfo().TimeStamp, heard: time.Now()}
+	return nil
+}
+
+// one reads one election, with the permissions of an observer.
+func (s *survey) one(ctx context.Context, election string) (standing, error) {
+	type answer struct {
+		entry leader.Entry
+		err   error
+	}
+	answers := make(chan answer, 1)
+	s.bucket.Get(ctx, election, func(e leader.Entry, err error) { answers <- answer{e, err} })
+	got := <-answers
+	return newStanding(election, got.entry), got.err
+}
+
+// all reads the newest revision of every key through one consumer.
+func (s *survey) all(ctx context.Context) ([]standing, error) {
+	w, err := s.watch(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = w.Stop() }()
+	var all []standing
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("%w: the watch of the keys ended", leader.ErrUnreachable)
+			case e != nil:
+				all = append(all, newStanding(e.Key(), entryOf(e)))
+				continue
+			}
+			slices.SortStableFunc(all, func(a, b standing) int {
+				return cmp.Or(strings.Compare(a.election, b.election), cmp.Compare(b.entry.Revision, a.entry.Revision))
+			})
+			// A key that changed meanwhile came twice: the newest is first.
+			return slices.CompactFunc(all, func(a, b standing) bool { return a.election == b.election }), nil
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: not all keys came in time: %w", leader.ErrUnreachable, ctx.Err())
+		}
+	}
+}
+
+// watch follows one election, or all of them, for as long as ctx lives. What
+// the keys hold comes first, and then nil.
+func (s *survey) watch(ctx context.Context, election string) (jetstream.KeyWatcher, error) {
+	kv, err := s.js.KeyValue(ctx, s.name)
+	if err != nil {
+		return nil, err
+	}
+	if election == "" {
+		return kv.WatchAll(ctx)
+	}
+	return kv.Watch(ctx, election)
+}
+
+// open is watch with limited time for the opening.
+func (s *survey) open(ctx context.Context, limit time.Duration, election string) (jetstream.KeyWatcher, context.CancelFunc, error) {
+	life, end := context.WithCancel(ctx)
+	var w jetstream.KeyWatcher
+	err := s.within(ctx, limit, func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, end)
+		defer stop()
+		var err error
+		w, err = s.watch(life, election)
+		return err
+	})
+	if err != nil {
+		end()
+	}
+	return w, end, err
+}
+
+func entryOf(e jetstream.KeyValueEntry) leader.Entry {
+	return leader.Entry{
+		Revision: e.Revision(), Value: e.Value(), Created: e.Created(),
+		Marker: e.Operation() != jetstream.KeyValuePut,
+	}
+}
+
+// checkElection applies the rules of KV keys, so that no wildcard and no empty
+// part reaches the server.
+func checkElection(name string) error {
+	fit := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-/_=.", r)
+	}
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !fit(r) }) ||
+		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
+		return usagef("election %q is not made of letters, digits and -/_=. or has an empty part", name)
+	}
+	return nil
+}
+
+// electionNames completes the name of an election: soon, or not at all.
+func (g *globals) electionNames() []string {
+	if !g.completing {
+		return nil
+	}
+	const soon = time.Second
+	g.timeout = min(g.timeout, soon)
+	s, err := g.newSurvey(context.Background(), nats.Timeout(soon))
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	var names []string
+	_ = s.within(context.Background(), soon, func(ctx context.Context) error {
+		all, err := s.all(ctx)
+		for _, x := range all {
+			if checkElection(x.election) == nil { // others may write any key, and shells take any byte
+				names = append(names, x.election)
+			}
+		}
+		return err
+	})
+	return names
+}
+
+// bucketNames completes the name of a bucket: soon, or not at all.
+func (g *globals) bucketNames() []string {
+	if !g.completing {
+		return nil
+	}
+	const soon = time.Second
+	nc, err := g.connect(nats.Timeout(soon))
+	if err != nil {
+		return nil
+	}
+	defer nc.Close()
+	js, err := g.jetStream(nc)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	var names []string
+	for name := range js.KeyValueStoreNames(ctx).Name() {
+		if _, err := leader.OpenBucket(js, name); err == nil { // others may name streams as they like
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts of docs/cli.md")
+
+const page = "../../docs/cli.md"
+
+// normal takes out of a transcript what differs from one run to the next.
+var normal = []struct {
+	varies *regexp.Regexp
+	as     string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
+	{regexp.MustCompile(`\b\d+s (ago|left)`), "DURATION $1"},
+	{regexp.MustCompile(`\b((\d+h)?(\d+m)?\d+\.\d+s|\d+(\.\d+)?(ns|µs|ms))`), "DURATION"},
+	{regexp.MustCompile(`(TIME\s+)\d+s\b`), "${1}DURATION"},
+	{regexp.MustCompile(`(TIME\s+DURATION\s+)\d+`), "${1}N"},
+	{regexp.MustCompile(`\b([Tt]oken:?\s+)\d+`), "${1}N"},
+	{regexp.MustCompile(`("(token|revision|remaining_seconds)": ?)[\d.]+`), "${1}N"},
+	{regexp.MustCompile(`\d+\.\d+ times`), "N times"},
+	{regexp.MustCompile(`nats-server \d+\.\d+\.\S+`), "nats-server VERSION"},
+	// doctor: what depends on the host, and how busy it is.
+	{regexp.MustCompile(`(?m)^\w+ +(clock|round-trip) .*\n( +-> .*\n)*`), ""},
+	{regexp.MustCompile(`(?m)^\d+ .*, \d+ ok$`), "SUMMARY"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
+	{regexp.MustCompile(` +`), " "},
+	{regexp.MustCompile(` \n`), "\n"},
+}
+
+func normalised(s string) string {
+	for _, n := range normal {
+		s = n.varies.ReplaceAllString(s, n.as)
+	}
+	return s
+}
+
+// The page's transcripts are run, from the first to the last, on one server.
+func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := newStage(t)
+	var now strings.Builder // the page as it should be
+	var before, during string
+	blocks := strings.Split(string(text), "```")
+	for i, part := range blocks {
+		if i > 0 {
+			now.WriteString("```")
+		}
+		body, isTranscript := strings.CutPrefix(part, "console\n")
+		if i%2 == 0 || !isTranscript {
+			now.WriteString(part)
+			before, during = scenesOf(part)
+			continue
+		}
+		got := stage.perform(before, during, body)
+		now.WriteString("console\n" + got)
+		if !*update && normalised(got) != normalised(body) {
+			t.Errorf("the page says\n%s\nbut it is\n%s", body, got)
+		}
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(page, []byte(now.String()), 0o644); err != nil { //nolint:gosec // documentation
+			t.Fatal(err)
+		}
+	}
+}
+
+var comments = regexp.MustCompile(`<!-- (?:scene: (\w+))?(?:, )?(?:during: (\w+))? -->\n$`)
+
+// scenesOf is what a comment right before a transcript asks for.
+func scenesOf(text string) (before, during string) {
+	if m := comments.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
+}
+
+// stage is where the transcripts are performed.
+type stage struct {
+	t      *testing.T
+	url    string
+	actors map[string]*leader.Candidate
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	return &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
+}
+
+// perform runs what is typed in a transcript, and returns the transcript. Scenes
+// are played before it, and while a command runs that ends with ^C.
+func (s *stage) perform(before, during, body string) string {
+	s.t.Helper()
+	s.play(before)
+	var got strings.Builder
+	for typed := range strings.SplitSeq("\n"+strings.TrimSuffix(body, "\n"), "\n$ ") {
+		command, printed, _ := strings.Cut(typed, "\n")
+		if command == "" {
+			continue // what is before the first
+		}
+		got.WriteString("$ " + command + "\n")
+		if lines, _, endless := strings.Cut(printed, "^C"); endless {
+			got.WriteString(s.interrupts(command, strings.Count(lines, "\n"), during))
+		} else {
+			got.WriteString(s.types(command))
+		}
+	}
+	return got.String()
+}
+
+func (s *stage) play(scene string) {
+	s.t.Helper()
+	if scene == "" {
+		return
+	}
+	play, ok := s.scenes()[scene]
+	if !ok {
+		s.t.Fatalf("no scene %q", scene)
+	}
+	play()
+}
+
+func (s *stage) shell(command string) *exec.Cmd {
+	s.t.Helper()
+	cmd := withEnv(natsleader(s.t), "NATS_URL="+s.url)
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		s.t.Skip(err)
+	}
+	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
+	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
+	if err := os.Chmod(filepath.Join(cmd.Dir, "worker"), 0o700); err != nil { //nolint:gosec // it is run
+		s.t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+// types runs a command to its end.
+func (s *stage) types(command string) string {
+	s.t.Helper()
+	var out bytes.Buffer
+	cmd := s.shell(command)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	return out.String()
+}
+
+// interrupts runs a command, plays a scene when it has printed something, and
+// types ^C when it has printed so many lines.
+func (s *stage) interrupts(command string, lines int, scene string) string {
+	s.t.Helper()
+	cmd := s.shell("exec " + command)
+	out := started(s.t, cmd)
+	eventually(s.t, "it prints something", func() bool { return out.text() != "" })
+	s.play(scene)
+	eventually(s.t, fmt.Sprintf("%s prints %d lines", command, lines), func() bool { return strings.Count(out.text()+"\n", "\n") >= lines })
+	before := out.text()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		s.t.Fatal(err)
+	}
+	endOf(s.t, cmd) // with whatever exit code
+	<-out.ended
+	after := strings.TrimPrefix(out.text(), before)
+	return before + "\n^C" + after + "\n"
+}
+
+// scenes is what happens before or during transcripts.
+func (s *stage) scenes() map[string]func() {
+	campaign := func(election, id, value string, lease time.Duration) {
+		s.t.Helper()
+		s.actors[election] = campaigns(s.t, s.url, "elections", election, leader.Config{ID: id, Value: []byte(value), LeaseDuration: lease})
+	}
+	stop := func(election string) {
+		s.t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.actors[election].Stop(ctx); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return map[string]func(){
+		"leader": func() { campaign("billing", "web-1", "10.0.0.9:8080", 0) },
+		"leaves": func() { stop("billing") },
+		"leaders": func() {
+			campaign("billing", "worker-a", "10.0.0.7:8080", 0)
+			campaign("reports", "worker-b", "10.0.0.8:8080", 0)
+			campaign("cleanup", "worker-c", "", 0)
+			stop("cleanup")
+		},
+		"successor": func() {
+			_, js := connectTo(s.t, s.url)
+			bucket, err := leader.OpenBucket(js, "elections")
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			c, err := leader.Campaign(context.WithoutCancel(s.t.Context()), bucket, "billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080")})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.t.Cleanup(func() { _ = c.Stop(context.Background()) })
+			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
+		},
+		"handover": func() {
+			stop("billing")
+			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
+		},
+		"silence": func() {
+			_, js := connectTo(s.t, s.url)
+			silent := record(s.t, js, "billing", "worker-c", 200*time.Millisecond)
+			put(s.t, js, "mail", strings.Replace(silent, "10.0.0.8", "10.0.0.9", 1))
+		},
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/term"
+)
+
+const watchHelp = `On a terminal it shows a view that is kept up to date. Otherwise, and with
+--timeline, it prints a line whenever the leader of an election or what it
+publishes has changed, beginning with what is found. Times are the server's.
+
+It ends with exit code 0 at SIGINT or SIGTERM.
+
+  natsleader watch billing
+  natsleader watch --json | jq -r 'select(.state == "leading") | .election + " " + .id'`
+
+func registerWatch(app *fisk.Application, g *globals) {
+	var election string
+	var asJSON, timeline bool
+	cmd := app.Command("watch", "Show who leads as it changes").HelpLong(watchHelp)
+	cmd.Arg("election", "Election to watch; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
+	cmd.Flag("json", "Print one line of JSON for every change").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Flag("timeline", "Print a line for every change on a terminal, too").UnNegatableBoolVar(&timeline)
+	cmd.Action(func(*fisk.ParseContext) error {
+		var o onlooker
+		switch {
+		case asJSON:
+			o = jsonLines{}
+		case timeline || !term.IsTerminal(int(os.Stdout.Fd())):
+			o = timelineLines{}
+		default:
+			o = &liveView{bucket: g.bucket}
+		}
+		return g.watch(election, o)
+	})
+}
+
+func (g *globals) watch(election string, o onlooker) error {
+	if election != "" {
+		if err := checkElection(election); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cut := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case cut <- struct{}{}:
+		default:
+		}
+	}
+	type opening struct {
+		s   *survey
+		err error
+	}
+	opened := make(chan opening, 1)
+	go func() { // to connect takes no context
+		s, err := g.newSurvey(ctx,
+			nats.DisconnectErrHandler(func(*nats.Conn, error) { tell() }),
+			nats.ReconnectHandler(func(*nats.Conn) { tell() }))
+		opened <- opening{s, err}
+	}()
+	var its opening
+	select {
+	case its = <-opened:
+	case <-ctx.Done():
+		return nil // the process ends, and with it what was begun
+	}
+	if its.err == nil {
+		defer its.s.close()
+		its.err = newFollower(its.s, g.timeout, election, cut, o).run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return its.err
+}
+
+// onlooker is told what a follower finds.
+type onlooker interface {
+	// told gets changes in order of time.
+	told(changes []change) error
+	// shown gets all that is known, now and then.
+	shown(f *follower) error
+	// trouble gets what is wrong with the connection; nil: nothing any more.
+	trouble(err error)
+}
+
+// timelineLines prints a line for every change.
+type timelineLines struct{}
+
+func (timelineLines) told(changes []change) error {
+	rows := make([]string, len(changes))
+	for i, c := range changes {
+		rows[i] = fmt.Sprintf("%s  %s  %s", c.at.Local().Format("2006-01-02 15:04:05.000"), printable(c.now.election), c.text())
+	}
+	return printLines(os.Stdout, rows)
+}
+
+func (timelineLines) shown(*follower) error { return nil }
+
+func (timelineLines) trouble(err error) { printTrouble(err) }
+
+// jsonLines prints a line of JSON for every change.
+type jsonLines struct{}
+
+func (jsonLines) told(changes []change) error {
+	for _, c := range changes {
+		if err := printJSON(os.Stdout, c.summary(), ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (jsonLines) shown(*follower) error { return nil }
+
+func (jsonLines) trouble(err error) { printTrouble(err) }
+
+func printTrouble(err error) {
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "natsleader: connected again")
+		return
+	}
+	fmt.Fprintf(os.Stderr, "natsleader: %s; trying again\n", errorText(err))
+}

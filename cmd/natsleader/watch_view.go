@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// liveView is a table that is drawn again every second, and at every change.
+type liveView struct {
+	bucket string
+	err    error // of the connection
+	drawn  time.Time
+	fresh  bool // nothing has changed since
+}
+
+func (v *liveView) told([]change) error {
+	v.fresh = false
+	return nil
+}
+
+func (v *liveView) trouble(err error) { v.err, v.fresh = err, false }
+
+func (v *liveView) shown(f *follower) error {
+	now := f.s.clock.now()
+	if v.fresh && v.drawn.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
+		return nil
+	}
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		width, height = 80, 24
+	}
+	var b strings.Builder
+	if v.drawn.IsZero() {
+		b.WriteString("\x1b[2J")
+	}
+	b.WriteString("\x1b[H")
+	for _, line := range v.lines(f, now, width, height-1) { // the cursor is in the last
+		b.WriteString(line)
+		b.WriteString("\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	v.drawn, v.fresh = now, true
+	_, err = os.Stdout.WriteString(b.String())
+	return err
+}
+
+// lines is the view, in no more lines than there are.
+func (v *liveView) lines(f *follower, now time.Time, width, height int) []string {
+	head := fmt.Sprintf("Elections in bucket %s at %s", v.bucket, moment(now))
+	if v.err != nil {
+		head = fmt.Sprintf("NOT UP TO DATE since %s: %s", moment(f.opened), errorText(v.err))
+	}
+	var all []*followed
+	for _, x := range f.elections {
+		if x.last != nil {
+			all = append(all, x)
+		}
+	}
+	slices.SortFunc(all, func(a, b *followed) int { return strings.Compare(a.now.election, b.now.election) })
+	const around = 3 // the head, a line below it, and the head of the table
+	more := 0
+	if room := max(1, height-around); len(all) > room {
+		more = len(all) - room + 1
+		all = all[:len(all)-more]
+	}
+	rows := [][]string{overviewHead()}
+	for _, x := range all {
+		rows = append(rows, x.now.overview(x.as, now))
+	}
+	table := columns(rows, 0)
+	if slices.ContainsFunc(table, func(s string) bool { return cells(s) > width }) {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], 3, 4) // since when: how long says it, too
+		}
+		table = columns(rows, width)
+	}
+	lines := append([]string{shorten(head, width), ""}, table...)
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", more))
+	}
+	return lines
+}

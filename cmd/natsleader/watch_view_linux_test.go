@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// terminal is a pseudo terminal of a size: what is written to its far end can be
+// read from the near one.
+func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
+	t.Helper()
+	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no pseudo terminals here: ", err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	fd := int(near.Fd())
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	return near, far
+}
+
+func TestOnATerminalWatchDrawsAViewThatFits(t *testing.T) {
+	const rows, columns = 8, 60
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Value: []byte(strings.Repeat("x", 100))})
+	for i := range 10 {
+		campaigns(t, url, "elections", fmt.Sprint("z", i), leader.Config{ID: "z"})
+	}
+	near, far := terminal(t, rows, columns)
+	cmd := natsleader(t, "watch", "-s", url)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var screen output
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		screen.collect(near)
+	}()
+	screen.says(t, "Elections in bucket elections at")
+	screen.says(t, "billing   leading  a")
+	screen.says(t, "and 8 more")
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	screen.says(t, "billing   released  -")
+	interrupted(t, cmd)
+	_ = far.Close()
+	<-read // the far end is closed
+	view := screen.text()
+	for frame := range strings.SplitSeq(view, "\x1b[H") {
+		lines := strings.Split(strings.TrimSuffix(frame, "\x1b[J"), "\n")
+		if len(lines) > rows {
+			t.Errorf("%d lines in a terminal of %d:\n%q", len(lines), rows, frame)
+		}
+		for _, line := range lines {
+			if n := len([]rune(strings.TrimSuffix(strings.TrimSuffix(line, "\r"), "\x1b[K"))); n > columns+len("\x1b[J") {
+				t.Errorf("%d columns in a terminal of %d: %q", n, columns, line)
+			}
+		}
+	}
+}

@@ -84,6 +84,8 @@ func Alive(c *leader.Candidate) http.Handler {
 
 const defaultLease = 15 * time.Second
 
+var candidate = leader.StateCandidate.String()
+
 // report is the body.
 type report struct {
 	Election string  `json:"election"`
@@ -116,8 +118,10 @@ func look(c *leader.Candidate) report {
 			return r
 		}
 	}
-	// A process that was paused still names itself.
-	if h, ok := c.Leader(); ok && h.ID != r.ID {
+	// A process that was paused still names itself. One that is a mere candidate, also
+	// after the look at who leads, names another that has been given the same ID.
+	h, ok := c.Leader()
+	if ok && (h.ID != r.ID || r.State == candidate && c.State().String() == candidate) {
 		r.Leader = &other{ID: h.ID, Token: h.Token, Since: h.Since}
 		if utf8.Valid(h.Value) {
 			r.Leader.Value = string(h.Value)

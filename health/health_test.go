@@ -135,6 +135,25 @@ func TestLeaderNamesWhoLeadsInstead(t *testing.T) {
 	k.get(h, 503, waiting)
 }
 
+func TestLeaderNamesAnotherOfTheSameID(t *testing.T) {
+	k := newKit(t)
+	k.stand("a", leader.Config{Value: []byte("first")})
+	link := k.store.Link("second")
+	second, err := leader.Campaign(t.Context(), link, "billing", leader.Config{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		link.Close()
+		<-second.Done()
+	})
+	k.clock.Settle()
+	k.get(health.Leader(second), 503, fields{
+		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
+		"leader": fields{"id": "a", "value": "first", "token": 1., "since": "2000-01-01T00:00:00Z"},
+	})
+}
+
 func TestLeaderNamesNobodyWhoHoldsTheKeyWithoutLeading(t *testing.T) {
 	k := newKit(t)
 	k.stand("a", leader.Config{PendingPeriod: time.Minute})

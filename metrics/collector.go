@@ -15,7 +15,8 @@
 //	natsleader_lease_remaining_seconds        for how long its leadership is good without another renewal
 //	natsleader_lease_duration_seconds         its LeaseDuration, once that is known
 //	natsleader_renewal_age_seconds            since the last acknowledged renewal was sent, while it holds the key
-//	natsleader_renewal_duration_seconds       histogram of how long renewals took
+//	natsleader_renewal_duration_seconds       histogram of how long acknowledged writes of the key took:
+//	                                          renewals, and those that take it and give it up
 //	natsleader_transitions_total{to,cause}    changes of the state; cause is none where no term ended
 //	natsleader_writes_refused_total           writes of the key whose condition did not hold
 //	natsleader_writes_unknown_total           writes of the key that were not answered in time
@@ -132,7 +133,7 @@ var (
 	renewalAgeDesc = describe("renewal_age_seconds",
 		"Time since the last acknowledged renewal was sent, while the candidate holds the key.")
 	renewalDurationDesc = describe("renewal_duration_seconds",
-		"How long the store took to acknowledge a renewal.")
+		"How long the store took to acknowledge a write of the key: a renewal, or one that takes it or gives it up.")
 	transitionsDesc = describe("transitions_total",
 		"Changes of the state, and what ended the term if one ended.", "to", "cause")
 	writesRefusedDesc = describe("writes_refused_total",

@@ -114,7 +114,7 @@ natsleader_lease_remaining_seconds{election="billing"} 11.006
 # HELP natsleader_renewal_age_seconds Time since the last acknowledged renewal was sent, while the candidate holds the key.
 # TYPE natsleader_renewal_age_seconds gauge
 natsleader_renewal_age_seconds{election="billing"} 0.994
-# HELP natsleader_renewal_duration_seconds How long the store took to acknowledge a renewal.
+# HELP natsleader_renewal_duration_seconds How long the store took to acknowledge a write of the key: a renewal, or one that takes it or gives it up.
 # TYPE natsleader_renewal_duration_seconds histogram
 natsleader_renewal_duration_seconds_bucket{election="billing",le="0.001"} 0
 natsleader_renewal_duration_seconds_bucket{election="billing",le="0.0025"} 3

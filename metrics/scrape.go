@@ -125,7 +125,7 @@ func (c *counter) Write(m *dto.Metric) error {
 	return nil
 }
 
-// histogram is that of the renewals.
+// histogram is that of the acknowledged writes.
 type histogram struct {
 	writes leader.Latencies
 	labels []*dto.LabelPair

@@ -49,10 +49,10 @@ const patience = 30 * time.Second
 
 // natsleader is the built binary in an environment that knows nothing of NATS.
 // It is killed when the test ends.
-func natsleader(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
+func natsleader(tb testing.TB, args ...string) *exec.Cmd {
+	tb.Helper()
+	home := tb.TempDir()
+	cmd := exec.CommandContext(tb.Context(), binary, args...)
 	cmd.Dir = home
 	cmd.Env = []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
@@ -63,33 +63,33 @@ func natsleader(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // outcome runs a command to its end.
-func outcome(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
-	t.Helper()
+func outcome(tb testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	tb.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%v: %v", cmd.Args[1:], err)
+		tb.Fatalf("%v: %v", cmd.Args[1:], err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // succeeds runs the binary and returns what it printed.
-func succeeds(t *testing.T, args ...string) string {
-	t.Helper()
-	out, errs, code := outcome(t, natsleader(t, args...))
+func succeeds(tb testing.TB, args ...string) string {
+	tb.Helper()
+	out, errs, code := outcome(tb, natsleader(tb, args...))
 	if code != 0 {
-		t.Fatalf("natsleader %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errs)
+		tb.Fatalf("natsleader %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errs)
 	}
 	return out
 }
 
 // startServer starts a server with JetStream that ends with the test.
-func startServer(t *testing.T, opts ...func(*server.Options)) *server.Server {
-	t.Helper()
+func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
+	tb.Helper()
 	o := &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: tb.TempDir(),
 		DisableJetStreamBanner: true, NoLog: true, NoSigs: true,
 	}
 	for _, opt := range opts {
@@ -97,75 +97,75 @@ func startServer(t *testing.T, opts ...func(*server.Options)) *server.Server {
 	}
 	s, err := server.NewServer(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.Start()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
 	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server is not ready")
+		tb.Fatal("the server is not ready")
 	}
 	return s
 }
 
 // connectTo is a connection of the test itself.
-func connectTo(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
-	t.Helper()
+func connectTo(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
+	tb.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
+	tb.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return nc, js
 }
 
 // newBucket makes a bucket for elections.
-func newBucket(t *testing.T, url, name string, cfg leader.BucketConfig) {
-	t.Helper()
-	nc, js := connectTo(t, url)
+func newBucket(tb testing.TB, url, name string, cfg leader.BucketConfig) {
+	tb.Helper()
+	nc, js := connectTo(tb, url)
 	defer nc.Close()
 	cfg.Name = name
-	if _, err := leader.CreateBucket(t.Context(), js, cfg); err != nil {
-		t.Fatal(err)
+	if _, err := leader.CreateBucket(tb.Context(), js, cfg); err != nil {
+		tb.Fatal(err)
 	}
 }
 
 // eventually waits until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, so func() bool) {
+	tb.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
+			tb.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }
 
 // campaigns starts a candidate in the test's process and waits until it leads.
-func campaigns(t *testing.T, url, bucket, election string, cfg leader.Config) *leader.Candidate {
-	t.Helper()
-	_, js := connectTo(t, url)
+func campaigns(tb testing.TB, url, bucket, election string, cfg leader.Config) *leader.Candidate {
+	tb.Helper()
+	_, js := connectTo(tb, url)
 	b, err := leader.OpenBucket(js, bucket)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	c, err := leader.Campaign(context.WithoutCancel(t.Context()), b, election, cfg)
+	c, err := leader.Campaign(context.WithoutCancel(tb.Context()), b, election, cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := c.Stop(ctx); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
-	eventually(t, election+" has a leader", c.IsLeader)
+	eventually(tb, election+" has a leader", c.IsLeader)
 	return c
 }
 

@@ -22,12 +22,12 @@ over; the next leads after two round trips. It stays a candidate, and sits out
 one lease.
 
 A leader that does not hand over can be pushed out with --force, which deletes
-the key, but for nobody who was not shown. It finds out at its next renewal.
-Whoever takes the key waits for as long as any lease could be running, and until
-then nobody leads.
+the key while it is still that leader's. The leader finds out at its next
+renewal. Whoever takes the key waits for as long as any lease could be running,
+and until then nobody leads.
 
-The exit code is 1 if nobody leads, 69 if the leader does not answer, and 124
-if it was asked and has not handed over in time.
+The exit code is 1 if nobody leads, or with --force another than was shown; 69
+if the leader does not answer; and 124 if it has not handed over in time.
 
   natsleader step-down billing
   natsleader step-down billing --force --yes`
@@ -86,7 +86,7 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
 	case errors.Is(err, leader.ErrRequestRefused):
 		return exitError{exitFailed, fmt.Errorf("%s refuses requests to step down; --force deletes the key instead", id)}
 	case errors.Is(err, leader.ErrUnreachable) && id != "":
-		return exitError{exitUnreachable, fmt.Errorf("%s has not handed over, and does not answer: it may be draining, or may not be allowed to answer, or is gone; look again before --force deletes the key", id)}
+		return exitError{exitUnreachable, fmt.Errorf("%s has not handed over, and does not answer: it may be draining, or may not be allowed to answer, or is gone; wait and look again, or delete the key with --force", id)}
 	case errors.Is(err, context.DeadlineExceeded) && id != "":
 		return exitError{exitWaited, fmt.Errorf("%s has not handed over within %v; it still may", id, s.wait)}
 	case err != nil:

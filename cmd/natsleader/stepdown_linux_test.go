@@ -13,7 +13,7 @@ func TestForceAsksOnATerminalAndLooksAgain(t *testing.T) {
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
 	_, js := connectTo(t, url)
-	a, b := renewal(t, js, "model", "a", time.Hour), renewal(t, js, "model", "b", time.Hour)
+	a, b := renewal(t, js, "a", time.Hour), renewal(t, js, "b", time.Hour)
 	for _, x := range []struct {
 		election, meanwhile, answer string
 		code                        int

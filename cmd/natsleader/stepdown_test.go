@@ -95,10 +95,10 @@ func TestForceDeletesTheKeyAndSaysWhatThatMeans(t *testing.T) {
 	}
 }
 
-// renewal is the record of a term that goes on.
-func renewal(t *testing.T, js jetstream.JetStream, election, id string, lease time.Duration) string {
+// renewal is the record of a term of the election model that goes on.
+func renewal(t *testing.T, js jetstream.JetStream, id string, lease time.Duration) string {
 	t.Helper()
-	return strings.Replace(record(t, js, election, id, lease), `"state":"elected"`, `"state":"leading","token":7`, 1)
+	return strings.Replace(record(t, js, "model", id, lease), `"state":"elected"`, `"state":"leading","token":7`, 1)
 }
 
 // renewing is a bucket in which the leader renews its lease right before each of
@@ -122,7 +122,7 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(t, url)
 	campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
-	a, b := renewal(t, js, "model", "a", time.Hour), renewal(t, js, "model", "b", time.Hour)
+	a, b := renewal(t, js, "a", time.Hour), renewal(t, js, "b", time.Hour)
 	g := &globals{bucket: "elections", timeout: patience, servers: url, noContext: true}
 	look, err := g.newSurvey(t.Context())
 	if err != nil {
@@ -169,7 +169,7 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 		"other":     {kv, b, "b leads other with token 7 by now; nothing was deleted", stateLeading},
 		"later":     {kv, strings.Replace(a, `"token":7`, `"token":9`, 1), "a leads later with token 9 by now; nothing was deleted", stateLeading},
 		"taken":     {kv, strings.Replace(a, `"state":"leading","token"`, `"state":"pending","least"`, 1), "a holds the key of taken by now; nothing was deleted", statePending},
-		"silent":    {kv, renewal(t, js, "model", "a", time.Nanosecond), "nobody leads silent by now; nothing was deleted", stateExpired},
+		"silent":    {kv, renewal(t, js, "a", time.Nanosecond), "nobody leads silent by now; nothing was deleted", stateExpired},
 		"foreign":   {kv, "hello", "the key of foreign holds something", stateForeign},
 	} {
 		got, err := remove(election, x.kv, x.meanwhile)

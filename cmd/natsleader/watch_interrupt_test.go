@@ -64,7 +64,8 @@ func silentServer(t *testing.T, r reached) string {
 		_, _ = io.Copy(io.Discard, conn) // until the command has ended
 		_ = conn.Close()
 	}()
-	return "nats://" + l.Addr().String()
+	const many = 20 // each is given two seconds: to wait for all of them would take longer than the test
+	return strings.Repeat("nats://"+l.Addr().String()+",", many-1) + "nats://" + l.Addr().String()
 }
 
 // deafJetStream is a JetStream that never answers the requests that begin so.

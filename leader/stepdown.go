@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,12 +87,6 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 		return h, err
 	}
 	answers := make(chan answer, 1)
-	go func() {
-		p := petition{Format: petitionFormat, Do: doStepDown, Session: s.rec.session, Token: h.Token, By: by}
-		v, err := p.present(asking, courier, election)
-		answers <- answer{v, err}
-		close(answers)
-	}()
 	defer func() {
 		cancel()
 		for range holders { // until nothing is left of either
@@ -99,7 +94,24 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 		for range answers {
 		}
 	}()
-	return h, h.handover(ctx, holders, answers)
+	over := handover{of: h}
+	first, enough := within(ctx, time.Second)
+	defer enough()
+	select {
+	case now, ok := <-holders: // in most cases, that it leads
+		if done, err := over.told(ctx, now, ok); done {
+			close(answers)
+			return h, err
+		}
+	case <-first.Done():
+	}
+	go func() {
+		p := petition{Format: petitionFormat, Do: doStepDown, Session: s.rec.session, Token: h.Token, By: by}
+		v, err := p.present(asking, courier, election)
+		answers <- answer{v, err}
+		close(answers)
+	}()
+	return h, over.wait(ctx, holders, answers)
 }
 
 // answer is what became of a petition.
@@ -108,36 +120,46 @@ type answer struct {
 	err error
 }
 
-// handover waits until h leads no more. That counts, also where the leader's answer
-// is lost, or it may not answer. Both channels may first tell of the past: a lagging
-// replica of a time before h led.
-func (h Holder) handover(ctx context.Context, holders <-chan Holder, answers <-chan answer) error {
-	led, vacant := false, false // h was seen to lead; nobody leads, as was told last
+// handover is the end of a holder's term, as somebody sees it who looks on. It
+// counts also where the leader's answer is lost, or it may not answer. What is told may
+// at first be of the past: a lagging replica of a time before the term.
+type handover struct {
+	of     Holder
+	led    bool // it was seen to lead, or has answered
+	vacant bool // nobody leads, as was told last
+}
+
+// told takes what is told next, or the end of the telling, and reports whether that
+// is all.
+func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, err error) {
+	if !ok {
+		return true, cmp.Or(ctx.Err(), ErrConnectionClosed)
+	}
+	o.vacant = !now.Leads()
+	o.led = o.led || now.Leads() && now.Token == o.of.Token
+	return now.Leads() && now.Token > o.of.Token || o.led && o.vacant, nil
+}
+
+// wait returns when it is over, or will not come.
+func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-chan answer) error {
 	for {
 		select {
 		case now, ok := <-holders:
-			switch {
-			case !ok && ctx.Err() != nil:
-				return ctx.Err()
-			case !ok:
-				return ErrConnectionClosed
-			case now.Leads() && now.Token > h.Token:
-				return nil
+			if done, err := o.told(ctx, now, ok); done {
+				return err
 			}
-			vacant = !now.Leads()
-			led = led || now.Leads() && now.Token == h.Token
 		case a := <-answers:
 			switch {
-			case errors.Is(a.err, ErrUnreachable) && vacant:
+			case errors.Is(a.err, ErrUnreachable) && o.vacant:
+				return nil
 			case a.err != nil:
 				return a.err
 			case a.Answer == answerRefused:
 				return fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, a.ID, a.Token, a.Reason)
+			case o.vacant:
+				return nil
 			}
-			answers, led = nil, true
-		}
-		if led && vacant {
-			return nil
+			answers, o.led = nil, true
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestHandover(t *testing.T) {
 			holders, answers, got := make(chan Holder), make(chan answer), make(chan error, 1)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() {
-				err := a.handover(ctx, holders, answers)
+				err := (&handover{of: a}).wait(ctx, holders, answers)
 				if errors.Is(err, context.Canceled) {
 					err = context.Cause(ctx)
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -94,11 +95,19 @@ func (g *globals) explain(err error) error {
 	return err
 }
 
-// report prints the error of a command, if there is anything to print, and
-// returns the exit code.
+// report prints the error of a command, if there is anything to print and
+// somebody reads it, and returns the exit code.
 func report(err error) int {
 	if exit, ok := errors.AsType[exitError](err); err != nil && (!ok || exit.err != nil) {
-		fmt.Fprintf(os.Stderr, "natsleader: error: %s\n", errorText(err))
+		printed := make(chan struct{})
+		go func() {
+			defer close(printed)
+			fmt.Fprintf(os.Stderr, "natsleader: error: %s\n", errorText(err))
+		}()
+		select {
+		case <-printed:
+		case <-time.After(time.Second):
+		}
 	}
 	return codeOf(err)
 }

@@ -57,7 +57,13 @@ func (n leaseNote) write(path string) error {
 		return err
 	}
 	next := path + ".next"
-	if err := os.WriteFile(next, append(line, '\n'), 0o600); err != nil {
+	put := func() error { return os.WriteFile(next, append(line, '\n'), 0o600) }
+	if err = put(); errors.Is(err, fs.ErrNotExist) { // old directories get cleaned away
+		if err = os.Mkdir(filepath.Dir(path), 0o700); err == nil {
+			err = put()
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return os.Rename(next, path)
@@ -99,6 +105,9 @@ func (b *notebook) put(n leaseNote) {
 	b.next <- notice{leaseNote: n}
 }
 
+// patienceWithDisk is how long a file of a few bytes may take.
+const patienceWithDisk = 5 * time.Second
+
 // write has it written now.
 func (b *notebook) write(n leaseNote) error {
 	select {
@@ -107,10 +116,14 @@ func (b *notebook) write(n leaseNote) error {
 	}
 	written := make(chan error, 1)
 	b.next <- notice{n, written}
-	return <-written
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(patienceWithDisk):
+		return fmt.Errorf("%s: not done within %v", b.path, patienceWithDisk)
+	}
 }
 
-// remove leaves nothing behind, if the disk lets it.
 func (b *notebook) remove() {
 	close(b.next)
 	select {
@@ -133,7 +146,18 @@ func newLeaseFile() (string, error) {
 	return filepath.Join(dir, "lease"), nil
 }
 
-func removeLeaseFile(path string) { _ = os.RemoveAll(filepath.Dir(path)) }
+// removeLeaseFile leaves nothing behind, if the disk lets it.
+func removeLeaseFile(path string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = os.RemoveAll(filepath.Dir(path))
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+}
 
 func registerRemaining(app *fisk.Application, _ *globals) {
 	asJSON := false

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"net"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/choria-io/fisk"
 	"golang.org/x/sys/unix"
@@ -28,16 +30,20 @@ long the lease is good.
   natsleader run nightly --wait 1s -- sh -c './report && ./mail'
   natsleader run proxy --notify USR1,USR2 -- ./proxy
 
+With --notify the first signal is not sent to a command that would die of it, for
+it does not handle it (Linux). A line says so; the file of the lease tells anyway.
+
 SIGINT, SIGTERM, SIGHUP and SIGQUIT end the command and hand over, a second one
 at once. SIGUSR1, SIGUSR2 and SIGWINCH go on to the command's group. The command
 is not in the foreground of a terminal.
 
 Exit codes: the command's own, or
 
+     1  anything not listed here
     64  usage
     69  NATS cannot be reached
     75  leadership lost, with --once
-    77  a permission is missing
+    77  a permission is missing, also when --wait is over
     78  the bucket does not exist, or is not fit
    124  --wait is over
    126  the command cannot be run
@@ -91,7 +97,10 @@ func registerRun(app *fisk.Application, g *globals) {
 // check looks at everything that can be wrong without asking a server.
 func (r *run) check() error {
 	if r.command != nil {
-		r.argv = append(r.argv, r.command...)
+		if len(r.argv) > 0 {
+			return usagef("%q stands before the --: natsleader run [flags] ELECTION -- COMMAND", r.argv[0])
+		}
+		r.argv = r.command
 	}
 	if len(r.argv) == 0 {
 		return usagef("no command: natsleader run [flags] ELECTION -- COMMAND")
@@ -99,13 +108,14 @@ func (r *run) check() error {
 	if err := checkElection(r.election); err != nil {
 		return err
 	}
-	for _, flag := range []struct {
-		name string
-		d    time.Duration
-	}{{"lease", r.lease}, {"wait", r.wait}, {"drain", r.drain}, {"delay", r.delay}} {
-		if flag.d < 0 {
-			return usagef("--%s %v is negative", flag.name, flag.d)
-		}
+	if err := r.checkDurations(); err != nil {
+		return err
+	}
+	if !utf8.ValidString(r.id) {
+		return usagef("--id %q is not UTF-8", r.id)
+	}
+	if _, _, err := net.SplitHostPort(r.http); r.http != "" && err != nil {
+		return usagef("--http %s: an address with a port, like :8080: %w", r.http, err)
 	}
 	var err error
 	if r.stopSignal, err = parseSignal(r.stopName); err != nil {
@@ -125,6 +135,30 @@ func (r *run) check() error {
 	}
 	_, err = lookUp(r.argv[0])
 	return err
+}
+
+func (r *run) checkDurations() error {
+	const (
+		longest  = 1000 * time.Hour
+		shortest = 50 * time.Millisecond // of a lease that is renewed most of the time
+	)
+	for _, flag := range []struct {
+		name        string
+		d, shortest time.Duration
+	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}} {
+		switch {
+		case flag.d < 0:
+			return usagef("--%s %v is negative", flag.name, flag.d)
+		case flag.d > 0 && flag.d < flag.shortest:
+			return usagef("--%s %v is less than %v", flag.name, flag.d, flag.shortest)
+		case flag.d > longest:
+			return usagef("--%s %v is more than %v", flag.name, flag.d, longest)
+		}
+	}
+	if r.wait > 0 && r.wait <= r.delay {
+		return usagef("--wait %v is over before --delay %v: it would never lead", r.wait, r.delay)
+	}
+	return nil
 }
 
 // untilGone is the DrainTimeout of a candidate whose command is ended: it keeps

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,14 +24,19 @@ type conductor struct {
 	log       *logbook
 	candidate *leader.Candidate
 	overseer  *overseer
+	keeper    atomic.Int64 // process ID of the supervisor
+	brief     int          // how many in a row have lived for less than a second
 	signals   <-chan os.Signal
 	waited    <-chan time.Time
 
-	term   *leader.Term // that is led now
-	last   *leader.Term // that was begun
-	holds  bool         // the key: from Elected to Deposed
-	lapsed bool         // it does, but others may take it
-	shift  *shift       // of the command, as long as anything of it may live; nil: none
+	term  *leader.Term // that is led now
+	fault error        // the last
+	last  *leader.Term // that was begun
+	// resigned is a term that was given up here.
+	resigned *leader.Term
+	holds    bool   // the key: from Elected to Deposed
+	lapsed   bool   // it does, but others may take it
+	shift    *shift // of the command, as long as anything of it may live; nil: none
 
 	leaving bool
 	outcome error // with which the run ends
@@ -42,6 +49,8 @@ type shift struct {
 	lease  lease        // that was told last
 	length time.Duration
 	ending bool // it was told to stop
+	deaf   bool // its supervisor was killed, for it did not work
+	stuck  bool // it was said that something cannot be killed
 	// If it has not ended by then, its supervisor does not work: by the lease, and
 	// by what it was told. 0: none.
 	leaseBy, stopBy instant
@@ -75,7 +84,7 @@ func (c *conductor) conduct() error {
 			c.signalled(sig)
 		case <-c.waited:
 			c.waited = nil
-			c.leave(exitError{exitWaited, fmt.Errorf("no leadership of %s within --wait %v", c.election, c.wait)})
+			c.leave(c.waitedTooLong())
 		case <-look.C:
 		}
 	}
@@ -90,7 +99,16 @@ func (c *conductor) hire() error {
 		return fmt.Errorf("supervisor: %w", err)
 	}
 	c.overseer = o
+	c.keeper.Store(int64(o.process.Pid))
 	return nil
+}
+
+// waitedTooLong is the outcome when --wait is over.
+func (c *conductor) waitedTooLong() error {
+	if errors.Is(c.fault, leader.ErrPermission) {
+		return exitError{exitDenied, fmt.Errorf("no leadership of %s within --wait %v: %w", c.election, c.wait, c.fault)}
+	}
+	return exitError{exitWaited, fmt.Errorf("no leadership of %s within --wait %v", c.election, c.wait)}
 }
 
 // hear takes an event of the candidate.
@@ -98,7 +116,7 @@ func (c *conductor) hear(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
 		if wait := time.Until(e.Until); wait > time.Second {
-			c.log.say("won; leads in %v, when no older lease can be running", wait.Round(time.Second))
+			c.log.say("won; leads in %v, when older leases and --delay are over", wait.Round(time.Second))
 		}
 	case leader.Elected:
 		c.elected(e.Term)
@@ -108,10 +126,12 @@ func (c *conductor) hear(e leader.Event) {
 		c.over(e.Term, e.Cause)
 		c.holds = false
 	case leader.Observed:
+		c.fault = nil
 		if e.Holder.ID != c.candidate.ID() && e.Holder.ID != "" || e.Holder.Foreign {
 			c.log.say("waiting: %v", e.Holder)
 		}
 	case leader.Faulted:
+		c.fault = e.Err
 		if e.Remaining > 0 {
 			c.log.say("%s; the lease is good for another %s", errorText(e.Err), left(e.Remaining))
 		} else {
@@ -140,7 +160,9 @@ func (c *conductor) over(t *leader.Term, cause error) {
 		return
 	}
 	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)
-	c.log.say("lost: %s", errorText(cause))
+	if c.resigned != t || !errors.Is(cause, leader.ErrResigned) {
+		c.log.say("lost: %s", errorText(cause))
+	}
 	switch {
 	case c.shift == nil:
 		t.Release() // nothing runs
@@ -200,18 +222,42 @@ func (c *conductor) read(b bulletin) {
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
 	case saidEnded:
 		c.ended(exitError{code: b.Code}, b.Stopped)
+	case saidStuck:
+		if s := c.shift; s != nil && !s.stuck {
+			s.stuck = true
+			until := "the lease is kept until it ends"
+			if !c.holds || c.lapsed {
+				until = "another may lead while it lives"
+			}
+			c.log.say("cannot kill %d: %s; %s", b.PID, b.Error, until)
+		}
+	case saidUntold:
+		c.log.say("the command does not handle %s; not sent", strings.TrimPrefix(signalName(c.won), "SIG"))
 	}
 }
 
 // bereaved: the supervisor has died, and nothing of the command is left.
 func (c *conductor) bereaved() {
+	if c.brief++; clockNow().sub(c.overseer.begun) > time.Second {
+		c.brief = 0
+	}
 	c.overseer.dismiss()
-	if err := c.hire(); err != nil {
+	err := fmt.Errorf("the supervising process ends as soon as it begins: %v", c.overseer.end)
+	if c.brief < 3 {
+		err = c.hire()
+	}
+	if err != nil {
 		c.overseer = &overseer{} // nobody hears, nobody tells
 		c.leave(err)
 	}
 	if s := c.shift; s != nil {
-		c.log.say("the supervising process was killed, and the command with it")
+		switch {
+		case s.stuck: // it was said why that has taken so long
+		case s.deaf:
+			c.log.say("the supervising process did not work in time: it was killed, and the command with it")
+		default:
+			c.log.say("the supervising process was killed, and the command with it")
+		}
 		c.ended(exitError{code: 128 + int(unix.SIGKILL)}, s.ending)
 	}
 }
@@ -233,6 +279,8 @@ func (c *conductor) ended(outcome error, stopped bool) {
 		c.begin(c.term)
 	case c.term.Err() == nil:
 		// The supervisor did not learn in time that the lease was extended.
+		c.log.say("the command was ended: its supervisor was held up; handing over")
+		c.resigned = c.term
 		go func() { _ = c.candidate.Resign(context.Background()) }()
 	} // else the event is on its way
 }

@@ -60,7 +60,7 @@ func (c *conductor) look(now instant) time.Duration {
 		late = s.leaseBy
 	}
 	if late != 0 && now >= late {
-		s.ending = true
+		s.ending, s.deaf = true, true
 		c.overseer.kill()
 	}
 	wait := longestBeat

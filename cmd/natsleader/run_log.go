@@ -4,10 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // logbook prints lines for people. It never waits for whoever reads them: a pipe
@@ -62,6 +67,48 @@ func (l *logbook) close() {
 	case <-l.done:
 	case <-time.After(time.Second):
 	}
+}
+
+// followConnection has told why there is no connection, each reason once, and when
+// there is one again.
+func (l *logbook) followConnection() []nats.Option {
+	const most = 8 // reasons that are told
+	told := make(map[string]bool)
+	say := func(_ *nats.Conn, err error) { // one at a time
+		if err == nil {
+			return // it was closed
+		}
+		if reason := connectionReason(err); !told[reason] && len(told) < most {
+			told[reason] = true
+			l.say("no connection to NATS: %s", reason)
+		}
+	}
+	return []nats.Option{
+		nats.DisconnectErrHandler(say), nats.ReconnectErrHandler(say),
+		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) { // that credentials are refused is told here only
+			if !nc.IsConnected() && !errors.Is(err, nats.ErrPermissionViolation) {
+				say(nc, err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			if len(told) > 0 {
+				l.say("connected to NATS again")
+			}
+			clear(told)
+		}),
+	}
+}
+
+// connectionReason leaves out the port of our own, by which every try would have
+// another reason.
+func connectionReason(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		if op.Addr != nil {
+			return fmt.Sprintf("%s: %v", op.Addr, op.Err)
+		}
+		return op.Err.Error()
+	}
+	return strings.TrimPrefix(err.Error(), "nats: ")
 }
 
 // logger takes what a candidate logs and does not tell as an event: who has asked

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
 
@@ -18,9 +19,15 @@ import (
 
 // run is the process of `natsleader run`, from the connection to the exit code.
 func (r *run) run() error {
+	makeThreads()
 	adoptOrphans()
 	signals := make(chan os.Signal, 8)
 	catch(signals, append(endings, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)...)
+	defer func() {
+		for _, sig := range endings { // nothing is left to be ended in order
+			signal.Reset(sig)
+		}
+	}()
 	catch(make(chan os.Signal, 1), unix.SIGPIPE) // whoever read our messages has ended
 	var waited <-chan time.Time
 	if r.wait > 0 {
@@ -40,25 +47,26 @@ func (r *run) run() error {
 	}
 	defer removeLeaseFile(path)
 	c := &conductor{run: r, signals: signals, waited: waited, conf: supervision{
-		Election: r.election, Bucket: r.bucket, LeaseFile: path,
+		Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 		StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
 	}}
 	if err = c.hire(); err != nil { // it gets ready while we connect
 		return err
 	}
 	defer func() { c.overseer.dismiss() }()
+	buryAdopted(&c.keeper)
 
-	nc, bucket, err := r.reach(signals, waited)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
 	var out io.Writer = os.Stderr
 	if r.quiet {
 		out = nil
 	}
 	c.log = newLogbook(out, r.election)
 	defer c.log.close()
+	nc, bucket, err := r.reach(signals, waited, c.log.followConnection()...)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
 	if c.candidate, err = leader.Campaign(context.Background(), bucket, r.election, r.config(c.log)); err != nil {
 		return err
 	}
@@ -74,7 +82,7 @@ func (r *run) run() error {
 }
 
 // reach connects and looks at the bucket. It can be interrupted.
-func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time) (*nats.Conn, *leader.Bucket, error) {
+func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
 	type reached struct {
 		nc     *nats.Conn
 		bucket *leader.Bucket
@@ -82,7 +90,7 @@ func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time) (*nats.Co
 	}
 	done := make(chan reached, 1)
 	go func() {
-		nc, bucket, err := r.open()
+		nc, bucket, err := r.open(opts...)
 		if err == nil {
 			ctx, cancel := r.patience(context.Background())
 			defer cancel()

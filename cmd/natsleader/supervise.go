@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,19 +69,17 @@ func (s *supervisor) open() {
 	// The signal that the command gets when its parent dies is sent when the thread
 	// ends that has started it. This one ends with the process.
 	runtime.LockOSThread()
+	makeThreads()
 	introduceSupervisor()
 	unix.CloseOnExec(s.Orders)
 	unix.CloseOnExec(s.Reports)
 	// Without what is ours, or comes from a natsleader that runs this one.
-	s.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(commandVariables, name) || name == supervisorVariable
-	})
+	s.env = environWithout(append(commandVariables, supervisorVariable)...)
 	// Handled and not ignored, which the command would inherit.
 	catch(make(chan os.Signal, 1), append(endings, unix.SIGPIPE, unix.SIGTSTP, unix.SIGUSR1, unix.SIGUSR2)...)
 	s.reaped = make(chan os.Signal, 1)
 	signal.Notify(s.reaped, unix.SIGCHLD)
-	s.notes = newNotebook(s.LeaseFile)
+	s.notes = newNotebook(string(s.LeaseFile))
 	s.orders = make(chan order)
 	go s.listen(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
 	s.reports = make(chan bulletin, 8) // the few for one command, who is started when those before were read
@@ -163,16 +160,18 @@ func (s *supervisor) obey(o order) {
 // even begin when that is over: natsleader, or this process, may have been stopped
 // since it was elected.
 func (s *supervisor) start(o order) {
-	if !s.notifies() && clockNow() >= o.Lease.Warn {
-		s.reports <- bulletin{What: saidEnded, Stopped: true}
+	if s.tooLate(o) {
 		return
 	}
 	if err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn)); err != nil {
 		s.reports <- bulletin{What: saidFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
 		return
 	}
+	if s.tooLate(o) { // the disk took its time
+		return
+	}
 	env := slices.Clone(s.env)
-	for i, value := range []string{s.Bucket, s.Election, o.ID, s.LeaseFile, strconv.FormatUint(o.Token, 10)} {
+	for i, value := range []string{s.Bucket, s.Election, o.ID, string(s.LeaseFile), strconv.FormatUint(o.Token, 10)} {
 		if name := commandVariables[i]; name != tokenVariable || !s.notifies() {
 			env = append(env, name+"="+value)
 		}
@@ -184,6 +183,15 @@ func (s *supervisor) start(o order) {
 	}
 	s.command = &ward{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain}
 	s.reports <- bulletin{What: saidStarted, PID: pid}
+}
+
+// tooLate reports whether the command must not begin any more.
+func (s *supervisor) tooLate(o order) bool {
+	late := !s.notifies() && clockNow() >= o.Lease.Warn
+	if late {
+		s.reports <- bulletin{What: saidEnded, Stopped: true}
+	}
+	return late
 }
 
 // extend takes the times of a lease.
@@ -225,11 +233,29 @@ func (s *supervisor) act(now instant) time.Duration {
 		s.lose()
 	}
 	wait := w.due(now)
+	if w.killed != 0 && !w.stuck && now >= w.killed.add(patienceWithKilled) {
+		all := descendants(nil)
+		if !w.ended {
+			all = append(all, w.pid)
+		}
+		if pid, why := survivor(all); pid != 0 {
+			w.stuck = true
+			s.reports <- bulletin{What: saidStuck, PID: pid, Error: why}
+		}
+	}
 	if s.notifies() && w.lease.Warn != 0 && !w.won && !w.stopping {
-		if w.won = w.expects(unix.Signal(s.Won)) || now >= w.begun.add(longestStart); w.won {
+		switch slow := now >= w.begun.add(longestStart); {
+		case w.expects(unix.Signal(s.Won)):
+			w.won = true
 			w.signal(unix.Signal(s.Won))
-		} else {
+		case !slow:
 			wait = min(wait, lookAgain)
+		default: // it would die of it
+			if !w.untold {
+				w.untold = true
+				s.reports <- bulletin{What: saidUntold}
+			}
+			wait = min(wait, lookSeldom)
 		}
 	}
 	return wait

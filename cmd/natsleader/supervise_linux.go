@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,7 @@ func descendants(but map[int]bool) []int {
 		if err != nil {
 			continue
 		}
-		if parent, ok := parentOf(name); ok {
+		if _, parent, ok := statOf(name); ok {
 			children[parent] = append(children[parent], pid)
 		}
 	}
@@ -57,24 +58,25 @@ func descendants(but map[int]bool) []int {
 	return all
 }
 
-// parentOf reads the fourth field of a process's stat. The second is a name in
-// parentheses, which may contain some.
-func parentOf(pid string) (int, bool) {
+// statOf reads the third and the fourth field of a process's stat. The second is a
+// name in parentheses, which may contain some.
+func statOf(pid string) (state byte, parent int, ok bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
-		return 0, false
+		return 0, 0, false
 	}
-	parent, err := strconv.Atoi(string(fields[1]))
-	return parent, err == nil
+	parent, err = strconv.Atoi(string(fields[1]))
+	return fields[0][0], parent, err == nil
 }
 
 // expects reports whether the command would not die of the signal: it handles or
 // ignores it. Who blocks it waits for it in another way, unless that is for a moment
-// only, as in a shell that starts something.
+// only, as in a shell that starts something; sigwait blocks nothing as long as it
+// waits.
 func (w *ward) expects(sig unix.Signal) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/status")
 	if err != nil {
@@ -90,5 +92,15 @@ func (w *ward) expects(sig unix.Signal) bool {
 	if w.blocks++; !masked("SigBlk") {
 		w.blocks = 0
 	}
-	return masked("SigCgt") || masked("SigIgn") || w.blocks >= always
+	return masked("SigCgt") || masked("SigIgn") || w.blocks >= always || w.sigwaits()
 }
+
+// sigwaits reports whether the command is in sigwait, as far as that can be seen.
+func (w *ward) sigwaits() bool {
+	call, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/syscall")
+	number, _, _ := strings.Cut(string(call), " ")
+	return err == nil && (number == strconv.Itoa(unix.SYS_RT_SIGTIMEDWAIT) || number == timedwait64)
+}
+
+// timedwait64 is rt_sigtimedwait_time64, of 32-bit machines.
+const timedwait64 = "421"

@@ -10,7 +10,7 @@ type supervision struct {
 	Orders, Reports int // descriptors: a pipe to it, and one from it
 
 	Election, Bucket string
-	LeaseFile        string
+	LeaseFile        []byte // a path, of any bytes
 	StopSignal       int
 	Drain            time.Duration // from the stop signal to SIGKILL, if the lease allows
 
@@ -53,12 +53,12 @@ type lease struct {
 // bulletin is what a supervisor tells: one line of JSON.
 type bulletin struct {
 	What string
-	// PID: saidStarted.
+	// PID: saidStarted, saidStuck.
 	PID int `json:",omitempty"`
 	// Code: the exit code of a command that cannot be started (saidFailed), or
 	// that has ended (saidEnded), 128 and the signal that ended it.
 	Code int `json:",omitempty"`
-	// Error: saidFailed.
+	// Error: saidFailed, saidStuck.
 	Error string `json:",omitempty"`
 	// Stopped: saidEnded; the supervisor had told it to stop before it ended.
 	Stopped bool `json:",omitempty"`
@@ -67,5 +67,7 @@ type bulletin struct {
 const (
 	saidStarted = "started"
 	saidFailed  = "failed"
-	saidEnded   = "ended" // and nothing of it is left
+	saidEnded   = "ended"  // and nothing of it is left
+	saidStuck   = "stuck"  // a process of it cannot be killed
+	saidUntold  = "untold" // it does not handle the signal that tells it that it leads
 )

@@ -13,6 +13,7 @@ import (
 // when nobody is left. The command itself, being its child, has died with it on
 // Linux; the others are ours now.
 func (o *overseer) exterminate(group int) {
+	begun, told := clockNow(), false
 	for pause := killAgain; ; pause = min(pause*5/4, killSeldom) {
 		left := false
 		if group != 0 {
@@ -23,13 +24,20 @@ func (o *overseer) exterminate(group int) {
 				group = 0
 			}
 		}
-		for _, pid := range descendants(o.strangers) {
+		all := descendants(o.strangers)
+		for _, pid := range all {
 			left = true
 			_ = unix.Kill(pid, unix.SIGKILL)
 			bury(pid)
 		}
 		if !left {
 			return
+		}
+		if !told && clockNow() >= begun.add(patienceWithKilled) {
+			told = true
+			if pid, why := survivor(all); pid != 0 {
+				o.bulletins <- bulletin{What: saidStuck, PID: pid, Error: why}
+			}
 		}
 		time.Sleep(pause)
 	}

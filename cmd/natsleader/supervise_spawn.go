@@ -4,8 +4,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,6 +47,8 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 // overseer is natsleader's side: a supervisor that was started.
 type overseer struct {
 	process *os.Process
+	begun   instant
+	end     *os.ProcessState // set before bulletins is closed; nil: not known
 	orders  chan order
 	// bulletins is closed when the supervisor has ended and nothing of the command
 	// is left.
@@ -60,7 +66,7 @@ func newOverseer(conf supervision, argv []string) (*overseer, error) {
 		}
 		binary = path
 	}
-	o := &overseer{orders: make(chan order, 64), bulletins: make(chan bulletin, 8), strangers: make(map[int]bool)}
+	o := &overseer{begun: clockNow(), orders: make(chan order, 64), bulletins: make(chan bulletin, 8), strangers: make(map[int]bool)}
 	for _, pid := range descendants(nil) {
 		o.strangers[pid] = true
 	}
@@ -101,11 +107,19 @@ func launch(binary string, conf supervision, argv []string, orders, reports *os.
 		return nil, err
 	}
 	return os.StartProcess(binary, append([]string{supervisorName, supervisorArgument}, argv...), &os.ProcAttr{
-		Env:   append(os.Environ(), supervisorVariable+"="+string(text)),
+		Env:   append(environWithout(supervisorVariable), supervisorVariable+"="+string(text)),
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		// A session of its own: what is sent to natsleader's group or comes from its
 		// terminal does not stop or end the supervisor along with it.
 		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// environWithout is the environment but for some variables.
+func environWithout(names ...string) []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
 	})
 }
 
@@ -121,6 +135,9 @@ func inheritable(f *os.File) (fd int, err error) {
 	err = raw.Control(func(own uintptr) { fd, failed = unix.FcntlInt(own, unix.F_DUPFD, above) })
 	if err == nil {
 		err = failed
+	}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMFILE) {
+		err = fmt.Errorf("raise the limit of open files (ulimit -Hn) above %d: %w", above+2, err)
 	}
 	return fd, err
 }
@@ -163,7 +180,7 @@ func (o *overseer) listen(in *os.File) {
 		}
 		o.bulletins <- b
 	}
-	_, _ = o.process.Wait()
+	o.end, _ = o.process.Wait()
 	o.exterminate(group)
 }
 

@@ -19,6 +19,7 @@ type ward struct {
 	drain      time.Duration
 	begun      instant
 	won        bool // it was told that it leads
+	untold     bool // it was told that this is not possible
 	blocks     int  // how often in a row it was seen to block that signal
 
 	ended bool // the command itself
@@ -28,6 +29,8 @@ type ward struct {
 	stopping bool
 	told     bool    // to stop, before the command itself had ended
 	killAt   instant // while stopping
+	killed   instant // when it was killed first; 0: not yet
+	stuck    bool    // it was told that it does not die
 	pause    time.Duration
 }
 
@@ -36,9 +39,12 @@ const (
 	// ours, nor when a process has left its parent.
 	lookAgain = 20 * time.Millisecond
 	killAgain = 2 * time.Millisecond
-	// A command that waits for a signal with sigwait does not look like one that
-	// expects it, but does after this time.
+	// So long a command may take until it handles the signal that tells it that it
+	// leads. It is looked at seldom after that.
 	longestStart = 10 * time.Second
+	lookSeldom   = 500 * time.Millisecond
+	// A process takes a moment to die.
+	patienceWithKilled = time.Second
 	// What cannot be killed at once (it is in the kernel, or another user's) is tried
 	// again less and less often.
 	killSeldom = 500 * time.Millisecond
@@ -70,6 +76,9 @@ func (w *ward) due(now instant) time.Duration {
 		killAt = min(killAt, w.lease.Kill)
 	}
 	if now >= killAt {
+		if w.killed == 0 {
+			w.killed = now
+		}
 		w.signalAll(unix.SIGKILL)
 		w.pause = min(max(killAgain, w.pause*5/4), killSeldom)
 		return w.pause
@@ -130,6 +139,20 @@ func (w *ward) signalAll(sig unix.Signal) {
 			_ = unix.Kill(pid, sig)
 		}
 	}
+}
+
+// survivor is one of those who do not die of SIGKILL, and the reason; 0: none is
+// known.
+func survivor(pids []int) (pid int, why string) {
+	for _, p := range pids {
+		switch err := unix.Kill(p, unix.SIGKILL); {
+		case err == nil:
+			pid, why = p, "it is held up in the kernel"
+		case !errors.Is(err, unix.ESRCH):
+			return p, err.Error()
+		}
+	}
+	return pid, why
 }
 
 func exitCodeOf(status unix.WaitStatus) int {

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// buryAdopted reaps the processes that this one has adopted, as the first of a
+// container for instance, whenever one has ended. The supervisor is left to who
+// waits for it.
+func buryAdopted(supervisor *atomic.Int64) {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	go func() {
+		for range ended {
+			all, _ := filepath.Glob("/proc/[0-9]*")
+			for _, path := range all {
+				pid, _ := strconv.Atoi(filepath.Base(path))
+				state, parent, ok := statOf(filepath.Base(path))
+				if ok && state == 'Z' && parent == os.Getpid() && int64(pid) != supervisor.Load() {
+					bury(pid)
+				}
+			}
+		}
+	}()
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// newSceneWith is a scene whose server takes in the users "boss", whom it is made
+// by, and "worker".
+func newSceneWith(t *testing.T, worker *server.Permissions) (s *scene, revoke func(revoked bool)) {
+	t.Helper()
+	t.Parallel()
+	var options *server.Options
+	users := func(password string) []*server.User {
+		return []*server.User{{Username: "boss", Password: "boss"}, {Username: "worker", Password: password, Permissions: worker}}
+	}
+	s = &scene{T: t, dir: t.TempDir()}
+	s.server = startServer(t, func(o *server.Options) {
+		o.Users = users("worker")
+		options = o.Clone()
+	})
+	s.url = strings.Replace(s.server.ClientURL(), "//", "//worker:worker@", 1)
+	newBucket(t, strings.Replace(s.server.ClientURL(), "//", "//boss:boss@", 1), "elections", leader.BucketConfig{MaxLease: 15 * time.Second})
+	return s, func(revoked bool) {
+		o := options.Clone()
+		if o.Users = users("worker"); revoked {
+			o.Users = users("another")
+		}
+		if err := s.server.ReloadOptions(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWaitEndsWithTheMissingPermission(t *testing.T) {
+	s, _ := newSceneWith(t, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.elections.jobs"}}})
+	a := s.enters("a", "--wait", "8s", "--", "true")
+	a.exits(exitDenied)
+	if last := lastLine(a.said()); !strings.Contains(last, "$KV.elections.jobs") || !strings.Contains(last, "--wait 8s") {
+		t.Errorf("%q", last)
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestRevokedCredentialsAreNamedOnce(t *testing.T) {
+	s, revoke := newSceneWith(t, nil)
+	a := s.enters("a", "--", s.obedient())
+	a.plays(1)
+	if strings.Count(a.said(), "\n") != 1 {
+		t.Errorf("a has said:\n%s", a.said())
+	}
+	revoke(true)
+	a.says("no connection to NATS: authorization violation")
+	a.says("the lease is good for another")
+	revoke(false)
+	a.says("connected to NATS again")
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
+	if said := a.said(); strings.Count(said, ": authorization violation\n") != 1 {
+		t.Errorf("a has said:\n%s", said)
+	}
+}
+
+// By default the signal would end it.
+func TestNotifySendsNothingToACommandThatDoesNotHandleIt(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	a := s.enters("a", "--notify", "USR1,USR2", "--", "sleep", "1000")
+	a.says("the command does not handle USR1; not sent")
+	if len(a.crew()) != 1 {
+		t.Errorf("of the command live %d", a.crew())
+	}
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
+}

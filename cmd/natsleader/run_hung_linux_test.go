@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The Go runtime aborts when it cannot make a thread, which a command prevents that
+// uses up the limit of processes.
+func TestBothProcessesMakeTheirThreadsAhead(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	a := s.enters("a", "--", s.obedient())
+	a.plays(1)
+	for name, pid := range map[string]int{"natsleader": a.cmd.Process.Pid, "the supervisor": a.supervisor()} {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil || len(threads) < threadsAhead {
+			t.Errorf("%s has %d threads, %v", name, len(threads), err)
+		}
+	}
+}
+
+// hang makes the next write of a lease wait until somebody reads the pipe.
+func hang(t *testing.T, leaseFile string) (pipe string) {
+	t.Helper()
+	pipe = leaseFile + ".next"
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return pipe
+}
+
+func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lease")
+	pipe := hang(t, path)
+	begun := filepath.Join(t.TempDir(), "begun")
+	s := &supervisor{argv: []string{"touch", begun}, reports: make(chan bulletin, 8), notes: newNotebook(path)}
+	done := make(chan struct{})
+	end := clockNow().add(time.Second)
+	go func() {
+		defer close(done)
+		s.start(order{Do: doStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
+	}()
+	eventually(t, "the lease is over", func() bool { return clockNow() >= end })
+	reader, err := os.Open(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	_ = reader.Close()
+	s.notes.remove()
+	if s.command != nil {
+		_, _ = unix.Wait4(s.command.pid, nil, 0, nil)
+		t.Error("it has begun")
+	}
+	if b := <-s.reports; b.What != saidEnded || !b.Stopped {
+		t.Errorf("%+v", b)
+	}
+}
+
+// leaseFile is where it keeps the lease.
+func (p *performer) leaseFile() string {
+	p.Helper()
+	var found []string
+	eventually(p.T, p.id+" has a directory for the lease", func() bool {
+		found, _ = filepath.Glob(filepath.Join(p.cmd.Dir, "natsleader-*"))
+		return len(found) == 1
+	})
+	return filepath.Join(found[0], "lease")
+}
+
+func TestALeaderWhoseDiskHangsHandsOver(t *testing.T) {
+	s := newScene(t, 0)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.enters("a", "--", s.obedient())
+	a.says("waiting: other leads")
+	hang(t, a.leaseFile())
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.exits(exitCannotRun)
+	if said := a.said(); !strings.Contains(said, "cannot write the lease") || !strings.Contains(said, "handed over") || s.count("begin") > 0 {
+		t.Errorf("a has said:\n%s", said)
+	}
+}
+
+// systemd-tmpfiles removes what is old and not used.
+func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
+	s := newScene(t, 0)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.enters("a", "--", "sh", "-c", `ls -ld "${NATSLEADER_LEASE_FILE%/*}"; exec `+binary+" remaining")
+	a.says("waiting: other leads")
+	if err := os.RemoveAll(filepath.Dir(a.leaseFile())); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.exits(0)
+	if !strings.Contains(a.said(), "drwx------") {
+		t.Errorf("a has said:\n%s", a.said())
+	}
+	if left, _ := filepath.Glob(filepath.Join(a.cmd.Dir, "natsleader-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Nobody reads the messages, and the pipe is full.
+func TestAReaderThatHangsHoldsUpNoEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	if err = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{4096, 1} {
+		for err = nil; err == nil; {
+			_, err = w.Write(make([]byte, size))
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	s := newScene(t, 15*time.Second)
+	s.output = w
+	for name, k := range map[string]struct {
+		url   string
+		args  []string
+		ended func(*performer)
+		code  int
+	}{
+		"unreachable": {"nats://127.0.0.1:1", nil, nil, exitUnreachable},
+		"once":        {s.url, []string{"--once"}, func(a *performer) { a.plays(1); s.stepDown() }, exitLost},
+	} {
+		a := s.entersBy(k.url, "a", append(k.args, "--", s.obedient())...)
+		if k.ended != nil {
+			k.ended(a)
+		}
+		if a.exits(k.code); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	status := natsleader(t, "status", "--server", "nats://127.0.0.1:1")
+	status.Stderr = w
+	if err := status.Run(); status.ProcessState.ExitCode() != exitUnreachable {
+		t.Error(err)
+	}
+}
+
+func TestASupervisorThatEndsAtOnceIsNotReplacedForEver(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.enters("a", "--", "true")
+	eventually(t, "it has ended", func() bool {
+		for _, pid := range a.processes(supervisorVariable + "=") {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		select {
+		case <-a.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	a.exits(exitFailed)
+	if !strings.Contains(a.said(), "the supervising process ends as soon as it begins") {
+		t.Errorf("a has said:\n%s", a.said())
+	}
+}
+
+func TestAnInheritedVariableDoesNotMisleadTheSupervisor(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", "printenv", supervisorVariable)
+	cmd.Env = append(cmd.Env, supervisorVariable+"={}")
+	if out, errs, code := outcome(t, cmd); code != 1 || out != "" || !strings.Contains(errs, "handed over") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+func TestTheDirectoryOfTheLeaseMayHaveAnyName(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	odd := filepath.Join(s.dir, "t\xff")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Skip(err)
+	}
+	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", binary, "remaining")
+	cmd.Env = append(cmd.Env, "TMPDIR="+odd)
+	if out, errs, code := outcome(t, cmd); code != 0 {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if left, err := os.ReadDir(odd); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// As the first process of a container it adopts whoever loses a parent.
+func TestAdoptedProcessesAreReaped(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	// The shell becomes natsleader, which has its child.
+	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", "true")
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `(until [ -e end ]; do sleep 0.05; done) & exec "$@"`, "sh", binary}, cmd.Args[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	children := func() (n int) {
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+		all, _ := filepath.Glob("/proc/[0-9]*")
+		for _, path := range all {
+			if _, parent, ok := statOf(filepath.Base(path)); ok && parent == cmd.Process.Pid && string(comm) == "natsleader\n" {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "there are the supervisor and the child", func() bool { return children() == 2 })
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the child is reaped", func() bool { return children() == 1 })
+	_ = cmd.Process.Signal(unix.SIGTERM)
+	_ = cmd.Wait()
+}

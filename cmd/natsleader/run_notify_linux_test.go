@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestNotifyTellsTheCommandBySignals(t *testing.T) {
+	s := newScene(t, shortLease)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	p := s.enters("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.enter()+`
+token() { sed 's/.*"token":\([0-9]*\).*/\1/' "$NATSLEADER_LEASE_FILE"; }
+trap 'echo "won $(token)" >>journal' USR1
+trap 'echo "lost $(token)" >>journal' USR2
+echo "begin $NATSLEADER_ID ${NATSLEADER_TOKEN-none} $(token)" >>journal
+while :; do sleep 0.05; done
+`))
+	eventually(t, "it begins without leading", func() bool { return s.count("begin a none 0") == 1 })
+	p.says("waiting: other leads")
+	if s.count("won") > 0 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is told of the leadership", func() bool { return s.count("won") >= 1 })
+	s.stepDown()
+	eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
+	eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
+	p.signal(unix.SIGSTOP) // nobody but the supervisor is left to tell it
+	eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
+	p.signal(unix.SIGCONT)
+	p.says("lost: lease not confirmed")
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+	if s.count("begin") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	for i, line := range s.journal()[1:] {
+		if strings.HasPrefix(line, "won ") != (i%2 == 0) {
+			t.Errorf("journal: %q", s.journal())
+			break
+		}
+	}
+}
+
+func TestNotifyWaitsUntilTheCommandExpectsIt(t *testing.T) {
+	s := newScene(t, 15*time.Second)
+	p := s.enters("a", "--notify", "USR1,USR2", "--", s.script("c", s.enter()+`
+until [ -e elected ]; do sleep 0.05; done
+sleep 0.2
+trap 'echo won >>journal; exit 9' USR1
+while :; do sleep 0.05; done
+`))
+	p.says("elected")
+	if err := os.WriteFile(filepath.Join(s.dir, "elected"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.exits(9)
+}
+
+func TestTheCommandOfNotifyEndsWithNatsleader(t *testing.T) {
+	s := newScene(t, shortLease)
+	p := s.enters("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
+	p.says("elected")
+	eventually(t, "the command runs", func() bool { return len(p.crew()) > 0 })
+	p.signal(unix.SIGKILL)
+	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
+}

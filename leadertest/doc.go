@@ -16,6 +16,9 @@
 //	clock.Advance(12 * time.Second)
 //	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
 //
+// An operator's deeds are methods of the store: it deletes a key, and asks the leader
+// to hand over with [Store.StepDown].
+//
 // # Guarded writes
 //
 // A second store is what only the leader may write. Seen through the link of a

@@ -125,6 +125,10 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 			breaks: "goes on after its end", lock: porcupine.Ok,
 		},
 		{
+			name:  "a connection that comes back after the end",
+			lives: []*life{led("a", 3, 1000, 2000, 2000).then(entry{At: 3 * s, What: ended}, entry{At: 4 * s, What: connected})}, lock: porcupine.Ok,
+		},
+		{
 			name:  "a term ends with a long pause",
 			lives: []*life{led("a", 3, 1000, 1900, 5100).paused(2000, 5000)}, lock: porcupine.Ok,
 		},

@@ -78,7 +78,8 @@ func (v *verdict) account(l *life, h history) {
 		if i == 0 {
 			free = e.At
 		}
-		if done {
+		// The connection is the process's, and may come back when the candidate has ended.
+		if done && e.What != connected && e.What != disconnected {
 			v.breaks("%s goes on after its end: %+v", l.id, e)
 		}
 		switch e.What {

@@ -95,9 +95,10 @@ func scenesOf(text string) (before, during string) {
 
 // stage is where the transcripts are performed.
 type stage struct {
-	t      *testing.T
-	url    string
-	actors map[string]*leader.Candidate
+	t       *testing.T
+	url     string
+	actors  map[string]*leader.Candidate
+	printed func() string // by the command that runs
 }
 
 func newStage(t *testing.T) *stage {
@@ -143,7 +144,7 @@ func (s *stage) shell(command string) *exec.Cmd {
 	cmd := withEnv(natsleader(s.t), "NATS_URL="+s.url)
 	shell, err := exec.LookPath("sh")
 	if err != nil {
-		s.t.Skip(err)
+		s.t.Fatal(err)
 	}
 	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
 	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
@@ -173,6 +174,7 @@ func (s *stage) interrupts(command string, lines int, scene string) string {
 	s.t.Helper()
 	cmd := s.shell("exec " + command)
 	out := started(s.t, cmd)
+	s.printed = out.text
 	eventually(s.t, "it prints something", func() bool { return out.text() != "" })
 	s.play(scene)
 	eventually(s.t, fmt.Sprintf("%s prints %d lines", command, lines), func() bool { return strings.Count(out.text()+"\n", "\n") >= lines })
@@ -184,6 +186,12 @@ func (s *stage) interrupts(command string, lines int, scene string) string {
 	<-out.ended
 	after := strings.TrimPrefix(out.text(), before)
 	return before + "\n^C" + after + "\n"
+}
+
+// shows waits until the command that runs has printed the text.
+func (s *stage) shows(text string) {
+	s.t.Helper()
+	eventually(s.t, "it prints "+text, func() bool { return strings.Contains(s.printed(), text) })
 }
 
 // scenes is what happens before or during transcripts.
@@ -223,7 +231,11 @@ func (s *stage) scenes() map[string]func() {
 			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
 		},
 		"handover": func() {
+			// The bucket keeps the newest record only: what is not told before it is
+			// replaced never is.
+			s.shows("worker-a leads")
 			stop("billing")
+			s.shows("handed over")
 			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
 		},
 		"silence": func() {

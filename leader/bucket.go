@@ -37,6 +37,10 @@ type BucketConfig struct {
 	// Placement tells on which servers. Default: as the server likes, or where
 	// an existing bucket is.
 	Placement *jetstream.Placement
+	// Roster tells CreateBucket to make, or bring up to date, the bucket beside it
+	// in which candidates announce themselves. Default: it is left alone, also if it
+	// exists.
+	Roster bool
 }
 
 // BucketInfo is what [Bucket.Info] tells.
@@ -59,6 +63,8 @@ type BucketInfo struct {
 	// FeedSubject is what the feed of a key begins with; a dot and the key
 	// follow. Empty: candidates watch the key with a consumer instead.
 	FeedSubject string
+	// Roster tells whether there is a roster that CreateBucket has made.
+	Roster bool
 }
 
 // BucketOption is an option of [OpenBucket].
@@ -101,7 +107,8 @@ type Bucket struct {
 
 	feedPrefix string // given by FeedSubject
 
-	hub hub
+	hub    hub
+	roster rosterBucket
 }
 
 // CreateBucket creates the bucket, or updates it if it exists, and returns it
@@ -128,6 +135,13 @@ type Bucket struct {
 // what they store below "natsleader.feed.", the name of the bucket and a dot;
 // nobody but the server should be allowed to publish there.
 //
+// The roster is the bucket with the name of this one and "_roster", where that is at
+// most 252 long (otherwise it is cut, and a hash tells it apart). It is an
+// ordinary bucket with message TTLs, stored and placed as this one: in memory it
+// would be lost with the server, and nobody makes it anew. What a candidate
+// announces lapses after three of its leases; no message outlives four of MaxLease,
+// so when MaxLease is raised have Roster set, too.
+//
 // Errors: [ErrInvalidConfig] for settings that cannot work, [ErrUnfit] for an
 // existing stream that cannot be brought to them, [ErrPermission],
 // [ErrUnreachable], [ErrConnectionClosed], and what the server answers as a
@@ -137,40 +151,52 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.check(); err != nil {
+	if err = cfg.check(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
-	for again := false; ; again = true {
-		err := b.establish(ctx, cfg)
-		if err == nil {
-			return b, nil
+	err = b.establish(ctx, cfg.newStream, cfg.reshape)
+	if err == nil && cfg.Roster {
+		var conf jetstream.StreamConfig
+		if conf, err = b.config(ctx); err == nil {
+			like := rosterConfig{bucket: cfg.Name, like: conf}
+			err = b.roster.establish(ctx, like.newStream, like.reshape)
 		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create bucket %s: %w", cfg.Name, err)
+	}
+	return b, nil
+}
+
+// establish looks at the stream, and creates or updates it.
+func (a *streamAPI) establish(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error)) error {
+	for again := false; ; again = true {
+		err := a.establishOnce(ctx, create, reshape)
 		// Somebody else created it between our look and our request, or
 		// deleted it: look again, once.
 		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
 		if again || !raced {
-			return nil, fmt.Errorf("create bucket %s: %w", cfg.Name, err)
+			return err
 		}
 	}
 }
 
-// establish looks at the stream, and creates or updates it.
-func (b *Bucket) establish(ctx context.Context, cfg BucketConfig) error {
-	info, err := b.streamInfo(ctx)
+func (a *streamAPI) establishOnce(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error)) error {
+	info, err := a.streamInfo(ctx)
 	switch {
 	case errors.Is(err, ErrNoBucket):
-		conf := cfg.newStream()
-		return b.submit("CREATE", func() (jetstream.Stream, error) { return b.js.CreateStream(ctx, conf) })
+		conf := create()
+		return a.submit("CREATE", func() (jetstream.Stream, error) { return a.js.CreateStream(ctx, conf) })
 	case err != nil:
 		return err
 	}
-	conf, changed, err := cfg.reshape(info.Config)
+	conf, changed, err := reshape(info.Config)
 	if err != nil || !changed {
 		return err
 	}
-	return b.submit("UPDATE", func() (jetstream.Stream, error) { return b.js.UpdateStream(ctx, conf) })
+	return a.submit("UPDATE", func() (jetstream.Stream, error) { return a.js.UpdateStream(ctx, conf) })
 }
 
 // OpenBucket returns a bucket that exists, or will. It asks nothing of the
@@ -186,10 +212,8 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	b := &Bucket{name: name, pre: "$KV." + name + "."}
 	b.init(js, "KV_"+name)
 	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
-	b.put = b.pre
-	if b.api != jetstream.DefaultAPIPrefix {
-		b.put = b.api + b.pre // as nats.go does: jetstream/kv.go, useJSPfx
-	}
+	b.put = b.putPrefix(b.pre)
+	b.roster.open(js, name)
 	for _, opt := range opts {
 		if err := opt(b); err != nil {
 			return nil, err
@@ -219,5 +243,7 @@ func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
 	}
 	s, err := b.settings(c)
 	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
+	// Who needs no roster needs no permission to ask.
+	bi.Roster = c.Metadata[rosterKey] != "" && !b.roster.isMissing(ctx)
 	return bi, err
 }

@@ -116,6 +116,9 @@ func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
 		conf.Metadata = make(map[string]string)
 	}
 	conf.Metadata[maxLeaseKey] = c.maxLease(conf.Metadata).String()
+	if c.Roster {
+		conf.Metadata[rosterKey] = rosterName(c.Name)
+	}
 	if conf.RePublish == nil {
 		conf.RePublish = &jetstream.RePublish{
 			Source:      "$KV." + c.Name + ".>",
@@ -146,6 +149,8 @@ func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	switch reason := misfit(conf, c.Name); {
 	case reason != "":
 		return conf, false, unfit(reason)
+	case old.Metadata[rosterOfKey] != "":
+		return conf, false, unfit("is the roster of " + old.Metadata[rosterOfKey])
 	case len(old.Sources) > 0:
 		return conf, false, unfit("has sources, whose messages ignore every condition")
 	case old.Storage != c.Storage:

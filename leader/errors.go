@@ -66,6 +66,8 @@ var (
 	ErrUnreachable error = sentinel("the store did not answer")
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = sentinel("the bucket does not exist")
+	// ErrNoRoster reports that the bucket keeps no roster. See [BucketConfig].Roster.
+	ErrNoRoster error = sentinel("the bucket keeps no roster")
 	// ErrUnfit reports that the bucket is set in a way that an election, or
 	// this candidate's settings, cannot work with; or that a guarded bucket or
 	// stream does not protect its guard. The text names the setting.

@@ -100,7 +100,10 @@ func (s *source) reconnected() {
 // close ends the subscription and the consumer.
 func (s *source) close() {
 	s.subscription.close()
-	s.deleteConsumer()
+	s.mu.Lock()
+	name := s.consumer
+	s.mu.Unlock()
+	s.bucket.deleteConsumer(name)
 }
 
 // hub keeps the sources of a bucket, and hears for all of them what becomes of

@@ -20,48 +20,56 @@ import (
 // permission for flow control, is needed.
 func (s *source) consume(ctx context.Context) error {
 	b, stored := s.bucket, s.bucket.pre+s.key
-	inbox := b.nc.NewInbox()
-	name := inbox[strings.LastIndexByte(inbox, '.')+1:]
-	_, err := s.listen(&s.bucket.streamAPI, inbox, func(m *nats.Msg) {
-		meta, err := m.Metadata()
-		if err != nil || meta.Stream != b.stream || meta.Consumer != name || m.Subject != stored {
-			return
+	_, err := b.follow(ctx, &s.subscription, jetstream.ConsumerConfig{FilterSubject: stored}, s.setConsumer, func(m *nats.Msg, meta *nats.MsgMetadata) {
+		if meta != nil && m.Subject == stored {
+			s.pass(newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data), m.Sub)
 		}
-		s.pass(newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data), m.Sub)
+	})
+	return err
+}
+
+// follow subscribes to an ephemeral push consumer of what the filter of conf
+// matches, the newest of each subject first. named is told what has to be deleted
+// in the end: its name, or nothing if there is none. meta is nil for what the
+// consumer says besides messages.
+func (a *streamAPI) follow(ctx context.Context, s *subscription, conf jetstream.ConsumerConfig, named func(string), handle func(m *nats.Msg, meta *nats.MsgMetadata)) (*jetstream.ConsumerInfo, error) {
+	inbox := a.nc.NewInbox()
+	name := inbox[strings.LastIndexByte(inbox, '.')+1:]
+	_, err := s.listen(a, inbox, func(m *nats.Msg) {
+		meta, err := m.Metadata()
+		if err != nil {
+			handle(m, nil)
+		} else if meta.Stream == a.stream && meta.Consumer == name {
+			handle(m, meta)
+		}
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.setConsumer(name) // from here on it may exist, whatever the reply
-	before := b.nc.LastError()
-	_, err = b.js.CreatePushConsumer(undated{ctx}, b.stream, jetstream.ConsumerConfig{
-		Name:           name,
-		Description:    "natsleader",
-		DeliverSubject: inbox,
-		DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
-		AckPolicy:      jetstream.AckNonePolicy,
-		FilterSubject:  stored,
-		Replicas:       1,
-		MemoryStorage:  true,
-	})
+	named(name) // from here on it may exist, whatever the reply
+	conf.Name, conf.Description, conf.DeliverSubject = name, "natsleader", inbox
+	conf.DeliverPolicy, conf.AckPolicy = jetstream.DeliverLastPerSubjectPolicy, jetstream.AckNonePolicy
+	conf.Replicas, conf.MemoryStorage = 1, true
+	before := a.nc.LastError()
+	made, err := a.js.CreatePushConsumer(undated{ctx}, a.stream, conf)
 	if err == nil {
-		return b.denied(inbox, before)
+		return made.CachedInfo(), a.denied(inbox, before)
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		s.setConsumer("")
-		return b.refusal(api)
+		named("")
+		return nil, a.refusal(api)
 	}
 	// The name is another with every try; what is told must not be, or it would
 	// be told every time.
-	subject := b.api + "CONSUMER.CREATE." + b.stream + "."
-	err = b.failure(subject+name+"."+stored, before, err)
-	switch every := subject + "*." + stored; {
+	subject := a.api + "CONSUMER.CREATE." + a.stream + "."
+	err = a.failure(subject+name+"."+conf.FilterSubject, before, err)
+	switch every := subject + "*." + conf.FilterSubject; {
 	case errors.Is(err, ErrPermission) && strings.Contains(err.Error(), subject+name):
-		return fmt.Errorf("%w: %w for Publish to %q", ErrPermission, nats.ErrPermissionViolation, every)
+		err = fmt.Errorf("%w: %w for Publish to %q", ErrPermission, nats.ErrPermissionViolation, every)
 	case errors.Is(err, ErrUnreachable) && strings.Contains(err.Error(), subject+name):
-		return fmt.Errorf("%w: no reply on %s", ErrUnreachable, every)
+		err = fmt.Errorf("%w: no reply on %s", ErrUnreachable, every)
 	}
-	return err
+	return nil, err
 }
 
 func (s *source) setConsumer(name string) {
@@ -85,13 +93,8 @@ func (s *source) orphaned() {
 
 // deleteConsumer asks the server to, and does not wait for its answer: a
 // consumer to which nobody listens goes away by itself.
-func (s *source) deleteConsumer() {
-	s.mu.Lock()
-	name := s.consumer
-	s.mu.Unlock()
-	b := s.bucket
-	if name == "" || b.connected() != nil {
-		return
+func (a *streamAPI) deleteConsumer(name string) {
+	if name != "" && a.connected() == nil {
+		_ = a.nc.Publish(a.api+"CONSUMER.DELETE."+a.stream+"."+name, nil)
 	}
-	_ = b.nc.Publish(b.api+"CONSUMER.DELETE."+b.stream+"."+name, nil)
 }

@@ -33,6 +33,7 @@ const (
 	codeStoreFailed         = 10077
 	codeIDInProcess         = 10158
 	codeWrongLastConstant   = 10164 // without the sequence
+	codeMessageTTLDisabled  = 10166
 	codeTooManyRequests     = 10167
 	codeBatchDisabled       = 10174
 	codeBatchIncomplete     = 10176
@@ -68,6 +69,14 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 	default:
 		return jetstream.DefaultAPIPrefix
 	}
+}
+
+// putPrefix is what a key of a bucket is written to, for what it is stored under.
+func (a *streamAPI) putPrefix(pre string) string {
+	if a.api != jetstream.DefaultAPIPrefix {
+		return a.api + pre // as nats.go does: jetstream/kv.go, useJSPfx
+	}
+	return pre
 }
 
 // store publishes a message to the stream, once, and returns the sequence with

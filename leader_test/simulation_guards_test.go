@@ -129,8 +129,11 @@ func (m *memory) guardPlagues() []plague {
 	return named(all)
 }
 
-// ofFeeds are the faults of feeds, which a guard has none of.
-var ofFeeds = []string{"DelayFeed", "LoseFeed", "DeafFeeds", "EndFeeds", "FailWatches"}
+// ofFeeds are the faults of feeds and rosters, which a guard has none of.
+var ofFeeds = append([]string{"DelayFeed", "LoseFeed", "DeafFeeds", "EndFeeds", "FailWatches"}, ofRoster...)
+
+// ofRoster are the faults of the roster.
+var ofRoster = []string{"LoseAnnouncements", "AnnounceLate", "FailAnnouncements", "FailViews", "EndViews", "DropRoster"}
 
 // named tells the faults of guards from those of the election's bucket.
 func named(plagues []plague) []plague {

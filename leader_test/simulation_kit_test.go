@@ -98,6 +98,7 @@ func (m *memory) calm() {
 		m.bucket.Recreate()
 	}
 	m.bucket.Configure(m.settings)
+	m.bucket.RecreateRoster()
 	m.calmGuards()
 	for _, l := range m.s.lives {
 		if l.away && !l.killed {
@@ -228,8 +229,9 @@ var errStrange = errors.New("something else")
 
 func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 	s := m.s
+	weight := 3
 	on := func(name string, strike func(link *leadertest.Link, n int)) plague {
-		return plague{name, 3, true, func(l *life) bool {
+		return plague{name, weight, true, func(l *life) bool {
 			link, n := of(l), 1+s.rng.IntN(3)
 			if s.chance(8) {
 				n = -1
@@ -240,7 +242,7 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 		}}
 	}
 	oneOf := func(errs ...error) error { return errs[s.rng.IntN(len(errs))] }
-	return []plague{
+	all := []plague{
 		on("Link.PassWrites", func(link *leadertest.Link, n int) { link.PassWrites(max(n, 1)) }),
 		on("Link.LoseWrites", func(link *leadertest.Link, n int) { link.LoseWrites(n) }),
 		on("Link.LoseReplies", func(link *leadertest.Link, n int) { link.LoseReplies(n) }),
@@ -266,6 +268,20 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 			link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, errStrange))
 		}),
 	}
+	weight = 1 // nothing depends on the roster
+	return append(all,
+		on("Link.LoseAnnouncements", func(link *leadertest.Link, n int) { link.LoseAnnouncements(n) }),
+		on("Link.AnnounceLate", func(link *leadertest.Link, n int) { link.AnnounceLate(max(n, 1), s.between(0, m.longest())) }),
+		on("Link.FailAnnouncements", func(link *leadertest.Link, n int) {
+			link.FailAnnouncements(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoRoster, errStrange))
+		}),
+		on("Link.FailViews", func(link *leadertest.Link, n int) {
+			link.FailViews(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoRoster, errStrange))
+		}),
+		on("Link.EndViews", func(link *leadertest.Link, _ int) {
+			link.EndViews(oneOf(leader.ErrUnreachable, leader.ErrNoRoster, errStrange))
+		}),
+	)
 }
 
 // operator is what an operator may do to a bucket that goes on remembering.
@@ -294,6 +310,11 @@ func (m *memory) operator() []plague {
 			}
 			b.Configure(changed)
 			s.later(s.between(0, 3*s.lease), func() { b.Configure(m.settings) })
+			return true
+		}},
+		{"Store.DropRoster", 1, false, func(*life) bool {
+			b.DropRoster()
+			s.later(s.between(0, 3*s.lease), b.RecreateRoster)
 			return true
 		}},
 	}

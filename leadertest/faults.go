@@ -147,7 +147,7 @@ func (l *Link) Delay(d time.Duration) {
 	l.delay = d
 }
 
-// DelayFeed makes the link's feed messages take d longer from now on, so that
+// DelayFeed makes what is told to the link's feeds and views take d longer from now on, so that
 // replies overtake them.
 func (l *Link) DelayFeed(d time.Duration) {
 	l.store.lock("Link.DelayFeed")
@@ -156,8 +156,8 @@ func (l *Link) DelayFeed(d time.Duration) {
 }
 
 // Cut breaks the connection. What is on its way is lost; requests, those under
-// way included, are answered with [leader.ErrUnreachable] at once; feeds hear
-// nothing. [Link.Restore] ends it.
+// way included, are answered with [leader.ErrUnreachable] at once; feeds and views
+// hear nothing. [Link.Restore] ends it.
 func (l *Link) Cut() {
 	l.store.lock("Link.Cut")
 	defer l.store.mu.Unlock()
@@ -191,8 +191,8 @@ func (l *Link) Thaw() {
 }
 
 // Restore ends [Link.Cut] and [Link.Freeze] with a new connection: what was
-// held up is lost, and open feeds hear [leader.FeedEvent].Reconnected. It does
-// nothing to a link that works, or that was closed.
+// held up is lost, open feeds hear [leader.FeedEvent].Reconnected, and views of the
+// roster end with [leader.ErrUnreachable]. It does nothing to a link that works, or that was closed.
 func (l *Link) Restore() {
 	l.store.lock("Link.Restore")
 	defer l.store.mu.Unlock()
@@ -207,7 +207,7 @@ func (l *Link) Reconnect() {
 
 // Close closes the connection for good, as the application itself would:
 // requests, those under way included, are answered with
-// [leader.ErrConnectionClosed], and so end the feeds.
+// [leader.ErrConnectionClosed], and so end the feeds and views.
 func (l *Link) Close() {
 	l.store.lock("Link.Close")
 	defer l.store.mu.Unlock()
@@ -216,6 +216,7 @@ func (l *Link) Close() {
 	}
 	l.breakOff()
 	l.endFeeds(leader.ErrConnectionClosed)
+	l.endViews(leader.ErrConnectionClosed)
 	l.closed = true
 	l.rejectAll(leader.ErrConnectionClosed)
 }
@@ -250,6 +251,7 @@ func (l *Link) restore() {
 			f.tell(leader.FeedEvent{Reconnected: true})
 		}
 	}
+	l.endViews(unreachable(errReconnected))
 }
 
 // breakOff loses all that is on its way and ends a cut or a freeze.

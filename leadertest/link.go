@@ -28,7 +28,7 @@ type Link struct {
 	delay     time.Duration
 	feedDelay time.Duration
 	feedLoss  int // so many feed messages are lost; negative: all
-	scripts   [4][]fault
+	scripts   [6][]fault
 	raises    map[uint64]string // what was written to the guard, by token
 	standings map[*leader.Term]*standing
 }
@@ -36,10 +36,14 @@ type Link struct {
 // Requests counts what was asked. What a cut link refused is counted, too.
 type Requests struct {
 	Settings, Reads, Writes, Watches int
+	// Announcements are those of who stands, Views what was opened to see them.
+	Announcements, Views int
 }
 
 // Total returns the sum.
-func (r Requests) Total() int { return r.Settings + r.Reads + r.Writes + r.Watches }
+func (r Requests) Total() int {
+	return r.Settings + r.Reads + r.Writes + r.Watches + r.Announcements + r.Views
+}
 
 // kind is what a request asks for.
 type kind int
@@ -49,6 +53,8 @@ const (
 	reads
 	writes
 	watches
+	announcements
+	views
 )
 
 // request is on its way to the store or back.
@@ -183,8 +189,8 @@ func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 		})
 	case none, loseReply, refuse, staleRead:
 		l.transit(l.oneWay(), func() func() {
-			if k == watches && r.done {
-				return nil // nobody would stop the feed
+			if (k == watches || k == views) && r.done {
+				return nil // nobody would stop it
 			}
 			back := serve(f)
 			if f.what != loseReply {
@@ -205,6 +211,10 @@ func (r *Requests) add(k kind) {
 		r.Writes++
 	case watches:
 		r.Watches++
+	case announcements:
+		r.Announcements++
+	case views:
+		r.Views++
 	}
 }
 
@@ -327,16 +337,21 @@ func (f *feed) tell(e leader.FeedEvent) {
 		}
 		return
 	}
+	l.inOrder(&f.last, &f.open, func() { f.deliver(e) })
+}
+
+// inOrder delivers what a feed or a view is told, not before the last arrives.
+func (l *Link) inOrder(last *time.Time, open *bool, deliver func()) {
 	now := l.store.time.Now()
 	at := now.Add(l.oneWay() + l.feedDelay)
-	if at.Before(f.last) {
-		at = f.last
+	if at.Before(*last) {
+		at = *last
 	}
-	f.last = at
+	*last = at
 	l.transit(at.Sub(now), func() func() {
-		if !f.open {
+		if !*open {
 			return nil
 		}
-		return func() { f.deliver(e) }
+		return deliver
 	})
 }

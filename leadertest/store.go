@@ -20,7 +20,10 @@ import (
 // the feeds, in the order in which these were opened, the writer's own
 // included, and then acknowledged.
 //
-// Its methods beyond [leader.Store] are for the test and for nobody else. They
+// It keeps a roster, too, as a [leader.Registry]: a bucket of its own, which what
+// befalls the other does not touch.
+//
+// Its methods beyond leader.Store are for the test and for nobody else. They
 // first wait until all is at rest, as [Clock.Settle] does, so that it is always
 // clear what happened before.
 type Store struct {
@@ -39,6 +42,11 @@ type Store struct {
 	feeds    []*feed
 	ears     []*ear
 	pending  []*request
+
+	roster     map[stand]announced
+	rosterSeq  uint64 // that of another stream
+	rosterGone bool
+	views      []*view
 }
 
 // Option sets something of a new [Store].
@@ -89,6 +97,7 @@ func NewStore(clock *Clock, opts ...Option) *Store {
 		before:   make(map[string]leader.Entry),
 		written:  make(map[string]uint64),
 		links:    make(map[string]*Link),
+		roster:   make(map[stand]announced),
 	}
 	if clock != nil {
 		s.time, s.clock = clock, clock
@@ -151,6 +160,8 @@ func (s *Store) Requests() Requests {
 		sum.Reads += l.asked.Reads
 		sum.Writes += l.asked.Writes
 		sum.Watches += l.asked.Watches
+		sum.Announcements += l.asked.Announcements
+		sum.Views += l.asked.Views
 	}
 	return sum
 }

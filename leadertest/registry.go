@@ -1,0 +1,234 @@
+package leadertest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// stand is who stands where.
+type stand struct{ election, session string }
+
+// announced is what a session says of itself.
+type announced struct {
+	entry    []byte
+	revision uint64
+}
+
+var (
+	errRosterGone  = errors.New("the roster was deleted")
+	errReconnected = errors.New("the connection was lost")
+)
+
+// Announce keeps entry for life, to the instant.
+func (l *Link) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
+	s := l.store
+	fail := func(err error) { reply(0, err) }
+	entry = bytes.Clone(entry)
+	l.ask(ctx, announcements, fail, func(fault) func() {
+		switch {
+		case s.rosterGone:
+			return func() { fail(leader.ErrNoRoster) }
+		case s.settings.MaxValue > 0 && len(entry) > s.settings.MaxValue:
+			return func() { fail(leader.ErrValueTooLarge) }
+		}
+		revision := s.announce(stand{election, session}, entry, life)
+		return func() { reply(revision, nil) }
+	})
+}
+
+// Stands opens a view. It ends when the link has a new connection.
+func (l *Link) Stands(ctx context.Context, election string, deliver func(leader.Announcement), reply func(leader.Feed, error)) {
+	s := l.store
+	v := &view{link: l, election: election, deliver: deliver}
+	fail := func(err error) {
+		v.Stop() // the store may have opened it
+		reply(nil, err)
+	}
+	l.ask(ctx, views, fail, func(fault) func() {
+		if s.rosterGone {
+			return func() { fail(leader.ErrNoRoster) }
+		}
+		s.views = append(s.views, v)
+		v.last = s.time.Now().Add(l.oneWay()) // no change overtakes the reply
+		standing := s.standing(election)
+		return func() {
+			err := v.opened()
+			reply(v, nil)
+			for _, a := range standing {
+				deliver(a)
+			}
+			deliver(leader.Announcement{Complete: true})
+			if err != nil {
+				deliver(leader.Announcement{Err: err})
+			}
+		}
+	})
+}
+
+// view is an open view of the roster.
+type view struct {
+	link     *Link
+	election string
+	deliver  func(leader.Announcement)
+	open     bool  // the reply to Stands has been given
+	err      error // it has ended before that
+	last     time.Time
+}
+
+// Stop ends the view. A delivery that has begun may still be going on.
+func (v *view) Stop() {
+	s := v.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.drop()
+}
+
+// opened returns why the view is over already.
+func (v *view) opened() error {
+	s := v.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.open = v.err == nil
+	return v.err
+}
+
+// The lock is held below.
+
+func (v *view) drop() {
+	v.open = false
+	s := v.link.store
+	if i := slices.Index(s.views, v); i >= 0 {
+		s.views = slices.Delete(slices.Clone(s.views), i, i+1) // it may be being ranged over
+	}
+}
+
+// end tells err, at once and past the link.
+func (v *view) end(err error) {
+	open, deliver := v.open, v.deliver
+	v.err = err
+	v.drop()
+	if open {
+		v.link.store.time.after(0, func() { deliver(leader.Announcement{Err: err}) })
+	}
+}
+
+func (s *Store) announce(who stand, entry []byte, life time.Duration) (revision uint64) {
+	_, stood := s.roster[who]
+	s.rosterSeq++
+	revision = s.rosterSeq
+	if entry == nil {
+		delete(s.roster, who)
+		if stood {
+			s.tellViews(who, announced{revision: revision})
+		}
+		return revision
+	}
+	a := announced{entry, revision}
+	s.roster[who] = a
+	s.tellViews(who, a)
+	s.time.after(life, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.roster[who].revision == revision {
+			s.announce(who, nil, 0)
+		}
+	})
+	return revision
+}
+
+func (s *Store) tellViews(who stand, a announced) {
+	for _, v := range s.views {
+		if v.election == who.election && !v.link.cut && !v.link.closed {
+			v.link.inOrder(&v.last, &v.open, func() { v.deliver(a.of(who.session)) })
+		}
+	}
+}
+
+// of is what a view is told; the entry is its reader's own.
+func (a announced) of(session string) leader.Announcement {
+	return leader.Announcement{Session: session, Revision: a.revision, Entry: bytes.Clone(a.entry)}
+}
+
+// standing is who stands, in the order of their last announcements.
+func (s *Store) standing(election string) []leader.Announcement {
+	var all []leader.Announcement
+	for who, a := range s.roster {
+		if who.election == election {
+			all = append(all, a.of(who.session))
+		}
+	}
+	slices.SortFunc(all, func(a, b leader.Announcement) int { return cmp.Compare(a.Revision, b.Revision) })
+	return all
+}
+
+// Announce is that of Link("").
+func (s *Store) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
+	s.Link("").Announce(ctx, election, session, entry, life, reply)
+}
+
+// Stands is that of Link("").
+func (s *Store) Stands(ctx context.Context, election string, deliver func(leader.Announcement), reply func(leader.Feed, error)) {
+	s.Link("").Stands(ctx, election, deliver, reply)
+}
+
+// DropRoster deletes the roster, which ends its views. Until [Store.RecreateRoster]
+// who announces itself is answered with [leader.ErrNoRoster].
+func (s *Store) DropRoster() {
+	s.lock("Store.DropRoster")
+	defer s.mu.Unlock()
+	s.rosterGone, s.rosterSeq = true, 0
+	clear(s.roster)
+	for _, v := range s.views {
+		v.end(unreachable(errRosterGone))
+	}
+}
+
+// RecreateRoster makes the roster anew, empty, after [Store.DropRoster].
+func (s *Store) RecreateRoster() {
+	s.lock("Store.RecreateRoster")
+	defer s.mu.Unlock()
+	s.rosterGone = false
+}
+
+// LoseAnnouncements lets the next n announcements vanish on their way to the store;
+// they are answered with [leader.ErrUnreachable] when their context ends.
+func (l *Link) LoseAnnouncements(n int) {
+	l.script("LoseAnnouncements", announcements, fault{what: loseRequest, n: n})
+}
+
+// AnnounceLate lets the next n announcements reach the store only when d has passed,
+// as [Link.ApplyLate] does with writes.
+func (l *Link) AnnounceLate(n int, d time.Duration) {
+	l.script("AnnounceLate", announcements, fault{what: applyLate, n: n, after: d})
+}
+
+// FailAnnouncements answers the next n announcements with err and does not keep them.
+func (l *Link) FailAnnouncements(n int, err error) {
+	l.script("FailAnnouncements", announcements, fault{what: fails, n: n, err: err})
+}
+
+// FailViews answers the next n tries to open a view of the roster with err.
+func (l *Link) FailViews(n int, err error) {
+	l.script("FailViews", views, fault{what: fails, n: n, err: err})
+}
+
+// EndViews ends the link's open views of the roster and tells them err.
+func (l *Link) EndViews(err error) {
+	l.store.lock("Link.EndViews")
+	defer l.store.mu.Unlock()
+	l.endViews(err)
+}
+
+func (l *Link) endViews(err error) {
+	for _, v := range l.store.views {
+		if v.link == l {
+			v.end(err)
+		}
+	}
+}

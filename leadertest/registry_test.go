@@ -1,0 +1,248 @@
+package leadertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+const life = 45 * time.Second
+
+// rosterKit is a store and what a view of it has told.
+type rosterKit struct {
+	*testing.T
+	clock *leadertest.Clock
+	store *leadertest.Store
+	told  []string
+}
+
+func newRosterKit(t *testing.T, opts ...leadertest.Option) *rosterKit {
+	t.Helper()
+	clock := leadertest.NewClock()
+	return &rosterKit{T: t, clock: clock, store: leadertest.NewStore(clock, opts...)}
+}
+
+// announce returns the revision, or the error, as soon as it is known.
+func (k *rosterKit) announce(r leader.Registry, election, session, entry string) (answer *string) {
+	k.Helper()
+	answer = new(string)
+	var data []byte
+	if entry != "" {
+		data = []byte(entry)
+	}
+	r.Announce(k.Context(), election, session, data, life, func(revision uint64, err error) {
+		*answer = fmt.Sprint(revision, err)
+	})
+	k.clock.Settle()
+	return answer
+}
+
+// view opens a view of the election e that writes down what it is told, and when.
+func (k *rosterKit) view(r leader.Registry) (view leader.Feed, err error) {
+	k.Helper()
+	r.Stands(k.Context(), "e", func(a leader.Announcement) {
+		line := fmt.Sprintf("%s=%s", a.Session, a.Entry)
+		switch {
+		case a.Err != nil:
+			line = "over"
+			if !errors.Is(a.Err, leader.ErrUnreachable) {
+				line = a.Err.Error()
+			}
+		case a.Complete:
+			line = "complete"
+		case a.Entry == nil:
+			line = a.Session + " stands no more"
+		}
+		k.told = append(k.told, fmt.Sprintf("%v %s", k.clock.Elapsed(), line))
+	}, func(f leader.Feed, e error) { view, err = f, e })
+	k.clock.Settle()
+	return view, err
+}
+
+// hears fails the test unless the view has told that since the last time.
+func (k *rosterKit) hears(want ...string) {
+	k.Helper()
+	k.clock.Settle()
+	if !slices.Equal(k.told, want) {
+		k.Errorf("told %q, want %q", k.told, want)
+	}
+	k.told = nil
+}
+
+// An announcement stands for its life to the instant, unless it is made again.
+func TestAnAnnouncementLapsesAtTheEndOfItsLife(t *testing.T) {
+	k := newRosterKit(t)
+	k.announce(k.store, "e", "a", "1")
+	k.announce(k.store, "e", "b", "1")
+	if _, err := k.view(k.store); err != nil {
+		t.Fatal(err)
+	}
+	k.hears("0s a=1", "0s b=1", "0s complete")
+	k.clock.Advance(30 * time.Second)
+	if got := *k.announce(k.store, "e", "a", "2"); got != "3 <nil>" {
+		t.Errorf("a announced again: %s", got)
+	}
+	k.hears("30s a=2")
+	k.clock.Advance(15*time.Second - 1)
+	k.hears()
+	k.clock.Advance(1)
+	k.hears("45s b stands no more")
+	k.clock.Advance(30*time.Second - 1)
+	k.hears()
+	k.clock.Advance(1)
+	k.hears("1m15s a stands no more")
+	k.clock.Advance(time.Hour)
+	k.hears()
+}
+
+// Who withdraws stands no more at once; what a view told of before is not told again,
+// and no election hears of another.
+func TestAViewTellsWhoStandsAndWhatChanges(t *testing.T) {
+	k := newRosterKit(t, leadertest.WithLatency(time.Millisecond))
+	view, err := k.view(k.store)
+	if view != nil || err != nil {
+		t.Fatalf("opened in no time: %v", err)
+	}
+	k.clock.Advance(2 * time.Millisecond)
+	k.hears("2ms complete")
+	k.announce(k.store.Link("a"), "e", "a", "1")
+	k.announce(k.store.Link("a"), "e.x", "a", "1")
+	k.clock.Advance(2 * time.Millisecond)
+	k.hears("4ms a=1")
+	k.announce(k.store.Link("a"), "e", "a", "")
+	k.announce(k.store.Link("a"), "e", "b", "") // never stood
+	k.clock.Advance(2 * time.Millisecond)
+	k.hears("6ms a stands no more")
+	k.clock.Advance(time.Hour)
+	k.hears()
+	if got := k.store.Requests(); got.Announcements != 4 || got.Views != 1 || got.Writes != 0 || got.Total() != 5 {
+		t.Errorf("asked %+v", got)
+	}
+}
+
+// A view that is stopped is silent.
+func TestAViewThatIsStoppedHearsNothing(t *testing.T) {
+	k := newRosterKit(t)
+	view, err := k.view(k.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.hears("0s complete")
+	k.announce(k.store, "e", "a", "1")
+	k.hears("0s a=1")
+	view.Stop()
+	k.announce(k.store, "e", "a", "2")
+	k.hears()
+}
+
+// A link that is cut announces nothing, and its views end when it is back.
+func TestTheRosterBehindACutLink(t *testing.T) {
+	k := newRosterKit(t)
+	link := k.store.Link("a")
+	if _, err := k.view(link); err != nil {
+		t.Fatal(err)
+	}
+	k.hears("0s complete")
+	link.Cut()
+	var cut error
+	link.Announce(t.Context(), "e", "a", []byte("1"), life, func(_ uint64, err error) { cut = err })
+	k.clock.Settle()
+	if !errors.Is(cut, leader.ErrUnreachable) {
+		t.Errorf("announced over a cut link: %v", cut)
+	}
+	k.announce(k.store, "e", "b", "1")
+	k.hears()
+	link.Restore()
+	k.hears("0s over")
+	k.announce(k.store, "e", "b", "2")
+	k.hears()
+	if _, err := k.view(link); err != nil {
+		t.Fatal(err)
+	}
+	k.hears("0s b=2", "0s complete")
+	link.Close()
+	k.hears("0s " + leader.ErrConnectionClosed.Error())
+}
+
+// Faults of announcements leave writes alone, and the other way round.
+func TestFaultsOfTheRoster(t *testing.T) {
+	k := newRosterKit(t)
+	link := k.store.Link("a")
+	link.FailWrites(-1, leader.ErrPermission)
+	link.FailWatches(-1, leader.ErrPermission)
+	link.FailAnnouncements(1, leader.ErrPermission)
+	link.LoseAnnouncements(1)
+	link.AnnounceLate(1, time.Minute)
+	link.FailViews(1, leader.ErrNoRoster)
+	if _, err := k.view(link); !errors.Is(err, leader.ErrNoRoster) {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := k.view(link); err != nil {
+		t.Errorf("opened: %v", err)
+	}
+	k.hears("0s complete")
+	errs := make([]error, 4)
+	for i := range errs {
+		ctx, cancel := context.WithCancel(t.Context())
+		link.Announce(ctx, "e", "a", []byte{'0' + byte(i)}, life, func(_ uint64, err error) { errs[i] = err })
+		k.clock.Settle()
+		cancel()
+		k.clock.Settle()
+	}
+	for i, want := range []error{leader.ErrPermission, leader.ErrUnreachable, leader.ErrUnreachable, nil} {
+		if !errors.Is(errs[i], want) {
+			t.Errorf("announcement %d: %v, want %v", i, errs[i], want)
+		}
+	}
+	k.hears("0s a=3")
+	k.clock.Advance(time.Minute)
+	k.hears("45s a stands no more", "1m0s a=2")
+	link.EndViews(leader.ErrPermission)
+	k.hears("1m0s " + leader.ErrPermission.Error())
+}
+
+// A roster that is deleted and made anew is empty; the bucket does not notice.
+func TestARosterMadeAnewIsEmpty(t *testing.T) {
+	k := newRosterKit(t)
+	if _, err := k.view(k.store); err != nil {
+		t.Fatal(err)
+	}
+	k.announce(k.store, "e", "a", "1")
+	k.hears("0s complete", "0s a=1")
+	k.store.Put("e", []byte("x"))
+	k.store.DropRoster()
+	k.hears("0s over")
+	var gone error
+	k.store.Announce(t.Context(), "e", "a", []byte("1"), life, func(_ uint64, err error) { gone = err })
+	if _, err := k.view(k.store); !errors.Is(err, leader.ErrNoRoster) || !errors.Is(gone, leader.ErrNoRoster) {
+		t.Errorf("without a roster: %v, %v", err, gone)
+	}
+	k.store.RecreateRoster()
+	if _, err := k.view(k.store); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(life)
+	k.hears("0s complete")
+	if k.store.Entry("e").Revision != 1 {
+		t.Error("the bucket was touched")
+	}
+}
+
+// A view whose roster goes away while it is being opened ends, too.
+func TestAViewThatEndsWhileItIsOpened(t *testing.T) {
+	k := newRosterKit(t, leadertest.WithLatency(time.Millisecond))
+	view, _ := k.view(k.store)
+	k.clock.Advance(time.Millisecond)
+	k.store.DropRoster()
+	k.clock.Advance(time.Millisecond)
+	if view != nil {
+		t.Error("opened at once")
+	}
+	k.hears("2ms complete", "2ms over")
+}

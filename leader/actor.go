@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -39,20 +37,14 @@ type actor struct {
 	guards []sentry
 	wish   guardsWish // as the guards know it
 	door   door
+	herald herald
 
 	feed       Feed
 	feedNumber uint64
 	ownSession []byte // how the own session looks in a record
 
-	resigning  []chan error
-	proclaimed []proclamation
-}
-
-// proclamation is a call of Proclaim that waits for its value to be stored.
-type proclamation struct {
-	call    chan error
-	term    uint64
-	counter uint64 // of the first write that carries the value
+	calls calls
+	hasty bool // it ends without waiting for anything
 }
 
 // now is the clock's time as the machine knows it.
@@ -101,7 +93,7 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	wake := earlier(a.wakeAt(a.wake), a.door.wake())
+	wake := earlier(earlier(a.wakeAt(a.wake), a.door.wake()), a.heraldWake())
 	if wake.IsZero() {
 		a.timer.Stop()
 		return
@@ -144,6 +136,14 @@ func (a *actor) receive(m *mail) {
 		a.atDoor(m.door)
 		return
 	}
+	if m.herald != nil {
+		a.step(input{kind: inTick}, nil)
+		a.heralded(m.herald)
+		return
+	}
+	if m.in.to != "" && !a.mayHandOver(m) {
+		return
+	}
 	switch m.in.kind {
 	case inRead:
 		m.in.sight = sees(m.entry)
@@ -159,7 +159,9 @@ func (a *actor) receive(m *mail) {
 			a.c.hears()
 		}
 		a.door.denied = a.door.denied && m.in.kind != inReconnected
-	case inTick, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inAbandon:
+		a.hasty = true
+	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim:
 	}
 	a.step(m.in, m.call)
 	if m.in.kind == inReconnected {
@@ -231,6 +233,7 @@ func (a *actor) step(in input, call chan error) {
 	}
 	a.answer(in, call, next, fx.denied)
 	a.attend()
+	a.lookAfterRoster()
 	if len(a.guards) > 0 {
 		a.tell()
 	}
@@ -272,6 +275,14 @@ func (a *actor) faulted(err error) Faulted {
 		f.Remaining = max(0, a.m.good.Sub(a.now()))
 	}
 	return f
+}
+
+// fault reports a fault beside those of the machine.
+func (a *actor) fault(err error) {
+	e := a.faulted(err)
+	a.c.transits(a.m.state, a.m.state, []Event{e})
+	a.log(e)
+	a.c.out.add(e)
 }
 
 // begin makes the term of an election.
@@ -405,38 +416,6 @@ func feedMail(e FeedEvent, number uint64) mail {
 	return m
 }
 
-// answer answers the calls whose outcome is known.
-func (a *actor) answer(in input, call chan error, next uint64, denied error) {
-	switch {
-	case call == nil:
-	case denied != nil:
-		call <- denied
-	case in.kind == inResign:
-		a.resigning = append(a.resigning, call)
-	case in.kind == inProclaim:
-		a.proclaimed = append(a.proclaimed, proclamation{call, a.m.term, next})
-	}
-	if a.m.leaving == staying {
-		for _, call := range a.resigning {
-			call <- nil
-		}
-		a.resigning = nil
-	}
-	if len(a.proclaimed) > 0 {
-		a.proclaimed = slices.DeleteFunc(a.proclaimed, func(p proclamation) bool {
-			switch {
-			case a.m.state != StateLeader || a.m.term != p.term:
-				p.call <- ErrNotLeader
-			case a.m.acked >= p.counter:
-				p.call <- nil
-			default:
-				return false
-			}
-			return true
-		})
-	}
-}
-
 // end gives back what the candidate holds. The machine asks for nothing more.
 func (a *actor) end() {
 	for i := range a.guards {
@@ -446,7 +425,8 @@ func (a *actor) end() {
 		a.door.cancel()
 	}
 	a.attend()
-	for a.cancel != nil || a.guarding() || a.door.busy() { // the store answers: the request was given up
+	a.herald.dismiss(a.hasty)
+	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.busy() { // the store answers: the request was given up
 		var m mail
 		if a.c.box.takeOr(&m, func() { a.timer.Stop() }) {
 			a.last(&m)
@@ -464,13 +444,7 @@ func (a *actor) end() {
 	for i := range left {
 		a.last(&left[i])
 	}
-	for _, call := range a.resigning {
-		if a.m.holds() {
-			call <- fmt.Errorf("%w before the release was acknowledged", ErrStopped)
-		} else {
-			call <- nil
-		}
-	}
+	a.hangUp()
 	a.timer.Stop()
 	a.c.finish(a.m.err)
 }
@@ -485,11 +459,17 @@ func (a *actor) last(m *mail) {
 		a.leaveDoor(m.door)
 		return
 	}
+	if m.herald != nil {
+		a.leaveRoster(m.herald)
+		return
+	}
 	switch m.in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		a.replied(m)
 	case inResign, inProclaim:
 		m.call <- ErrNotLeader
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inStop, inAbandon, inDrained:
+	case inAbandon:
+		a.herald.dismiss(true)
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained:
 	}
 }

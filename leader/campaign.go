@@ -50,7 +50,7 @@ type Candidate struct {
 // that does not exist yet, a permission that is missing are [Faulted] events,
 // and the candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
-	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout}
+	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
 	if err := want.check(); err != nil {
 		return nil, err
 	}
@@ -71,16 +71,24 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err := checkGuards(cfg.Guards); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkSuccession(); err != nil {
+		return nil, err
+	}
 	if b, ok := store.(*Bucket); ok && b != nil {
 		if err := b.admits(want); err != nil {
 			return nil, err
 		}
+	}
+	listed := cfg.Roster || cfg.Succession != SuccessionRace
+	if _, ok := store.(Registry); listed && !ok && store != nil {
+		return nil, fmt.Errorf("%w: Roster is set, or Succession is %v, and a %T keeps no roster", ErrInvalidConfig, cfg.Succession, store)
 	}
 	if cfg.ID == "" {
 		cfg.ID = defaultID()
 	}
 	return stand(ctx, store, election, cfg, params{
 		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0,
+		order: order{orders: cfg.Succession != SuccessionRace, listed: listed},
 	})
 }
 
@@ -145,6 +153,11 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 	a.door.courier, _ = store.(Courier)
 	if _, ok := store.(*Bucket); ok {
 		a.door.pause = doorPause
+	}
+	if p.listed {
+		a.m.lot = a.rng.Uint32()
+		a.herald.registry = store.(Registry)
+		a.herald.entry = announcement{Format: announcementFormat, ID: p.id, Priority: cfg.Priority, Preempt: cfg.Preempt}
 	}
 	a.post(cfg.Guards)
 	c.state.Store(uint32(StateCandidate))

@@ -50,8 +50,30 @@ type Config struct {
 	// [Guard].Check has found all fit; if it cannot raise them within one lease
 	// after it was won, it hands over and sits out another. Default: none.
 	Guards []Guard
+	// Roster makes the candidate announce itself in the bucket's roster (see
+	// [BucketConfig].Roster) while it stands: one small write for each lease. While
+	// it leads, it publishes with its lease who follows. SuccessionQueue and
+	// SuccessionPriority imply it. Where the bucket keeps no roster, that is a Faulted
+	// event with [ErrNoRoster], and nobody has to wait for a turn.
+	Roster bool
+	// Succession is when the candidate tries to take a free key. Default:
+	// [SuccessionRace]. It is about order, not safety: a candidate that does not keep
+	// to it is no danger.
+	Succession Succession
+	// Priority is for SuccessionPriority: candidates of a higher one go first.
+	Priority int
+	// Preempt makes a leader of lower priority hand over to this candidate, as by
+	// [Candidate.Transfer]: in order, and not before this one has stood, and that one
+	// led, for one lease or a little longer. It needs SuccessionPriority, and a leader that
+	// has a roster and no RefuseRequests.
+	Preempt bool
+	// TurnTimeout is how long the candidate waits for each of those before it in the
+	// order to take a free key, before it tries itself, and for the one that a leader
+	// has named as its successor. It should be several round trips. Default: 250 ms, or
+	// a quarter of RenewInterval if that is shorter.
+	TurnTimeout time.Duration
 	// RefuseRequests makes a leader refuse to hand over when it is asked to by
-	// [StepDown]. Each request is logged, refused or not, with who asked.
+	// [StepDown] or [Transfer], or by a candidate with Preempt. Each request is logged, refused or not, with who asked.
 	RefuseRequests bool
 	// Clock is where time comes from. Default: [SystemClock], or the clock of
 	// the store if it has one.
@@ -65,10 +87,24 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// checkSuccession refuses settings that contradict each other.
+func (c *Config) checkSuccession() error {
+	switch {
+	case c.Succession > SuccessionPriority:
+		return fmt.Errorf("%w: %v is no Succession", ErrInvalidConfig, c.Succession)
+	case c.Succession != SuccessionPriority && c.Priority != 0:
+		return fmt.Errorf("%w: Priority %d is for SuccessionPriority, and Succession is %v", ErrInvalidConfig, c.Priority, c.Succession)
+	case c.Succession != SuccessionPriority && c.Preempt:
+		return fmt.Errorf("%w: Preempt is for SuccessionPriority, and Succession is %v", ErrInvalidConfig, c.Succession)
+	}
+	return nil
+}
+
 // durations are the times of a candidate, by the names of [Config].
 type durations struct {
 	lease, renewDeadline, renewInterval time.Duration
 	pendingPeriod, drainTimeout         time.Duration
+	turn                                time.Duration
 }
 
 // resolve fills in what was left to the bucket, and checks the relations.
@@ -88,6 +124,9 @@ func (d durations) resolve(s Settings) (durations, error) {
 	if d.renewInterval == 0 {
 		d.renewInterval = min(d.lease/6, d.renewDeadline/2)
 	}
+	if d.turn == 0 {
+		d.turn = max(minDuration, min(defaultTurn, d.renewInterval/4))
+	}
 	return d, d.check()
 }
 
@@ -103,6 +142,7 @@ func (d durations) check() error {
 		{"RenewInterval", d.renewInterval},
 		{"PendingPeriod", d.pendingPeriod},
 		{"DrainTimeout", d.drainTimeout},
+		{"TurnTimeout", d.turn},
 	} {
 		switch {
 		case x.d < 0:
@@ -120,6 +160,7 @@ func (d durations) check() error {
 		{"RenewDeadline", "LeaseDuration", d.renewDeadline, d.lease},
 		{"RenewInterval", "RenewDeadline", d.renewInterval, d.renewDeadline},
 		{"RenewInterval", "LeaseDuration", d.renewInterval, d.lease},
+		{"TurnTimeout", "LeaseDuration", d.turn, d.lease},
 	} {
 		if x.less > 0 && x.more > 0 && x.less >= x.more {
 			return fmt.Errorf("%w: %s %v is not less than %s %v", ErrInvalidConfig, x.name, x.less, x.than, x.more)
@@ -127,6 +168,9 @@ func (d durations) check() error {
 	}
 	return nil
 }
+
+// defaultTurn is several round trips, where servers are far apart.
+const defaultTurn = 250 * time.Millisecond
 
 // minDuration keeps every time that is derived from another positive.
 const minDuration = time.Millisecond

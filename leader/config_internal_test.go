@@ -64,12 +64,13 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 		set  Settings
 		got  durations
 	}{
-		{durations{}, Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond}},
-		{durations{}, Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s}},
-		{durations{}, Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s}},
-		{durations{}, Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s}},
-		{durations{}, Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond}},
-		{durations{lease: 12 * s, renewDeadline: 2 * s}, Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s}},
+		{durations{}, Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
+		{durations{}, Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
+		{durations{}, Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
+		{durations{}, Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s, turn: defaultTurn}},
+		{durations{}, Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
+		{durations{lease: 12 * s, renewDeadline: 2 * s}, Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: defaultTurn}},
+		{durations{}, Settings{TTL: 900 * time.Millisecond}, durations{lease: 600 * time.Millisecond, renewDeadline: 480 * time.Millisecond, renewInterval: 100 * time.Millisecond, turn: 25 * time.Millisecond}},
 	} {
 		if got, err := c.want.resolve(c.set); err != nil || got != c.got {
 			t.Errorf("%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)

@@ -139,23 +139,40 @@ func (a *actor) petitioned(m *doorMail) {
 	}
 	v := verdict{Format: petitionFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
 	switch {
-	case p.Format != petitionFormat || p.Do != doStepDown:
+	case p.Format != petitionFormat || p.Do != doStepDown && p.Do != doTransfer:
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
 	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
 	}
+	if v.Answer == answerAccepted && leads {
+		if err := a.obey(p); err != nil {
+			v.Answer, v.Reason = answerRefused, err.Error()
+		}
+	}
 	a.c.log.LogAttrs(a.values, slog.LevelInfo, "asked to hand over",
 		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), maxIDLength)]), slog.String("answer", v.Answer))
-	if v.Answer == answerAccepted && leads {
-		a.step(input{kind: inResign}, nil)
-	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // strings and numbers
 	}
 	m.answer(data)
+}
+
+// obey hands over as the petition asks, or tells why not.
+func (a *actor) obey(p petition) error {
+	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == doTransfer && p.To == ""}, call: make(chan error, 1)}
+	if p.To != "" && !a.mayHandOver(&m) {
+		return <-m.call
+	}
+	a.step(m.in, m.call)
+	select {
+	case err := <-m.call:
+		return err
+	default:
+		return nil // it is under way
+	}
 }
 
 // leaveDoor takes what comes to a candidate that has ended.

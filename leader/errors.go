@@ -55,6 +55,12 @@ var (
 	// ErrRequestRefused is returned by [StepDown] when the leader is set to refuse
 	// requests, or does not know this one.
 	ErrRequestRefused error = sentinel("the leader refuses the request")
+	// ErrNotStanding is returned by [Candidate.Transfer] and [Candidate.TransferAny]
+	// when nobody of that ID, or nobody else at all, stands in the election.
+	ErrNotStanding error = sentinel("not standing in the election")
+	// ErrNotTaken is returned by [Candidate.Transfer] and [Transfer] when the leader
+	// has handed over and the one that it named has not taken the key.
+	ErrNotTaken error = sentinel("the named successor has not taken over")
 	// ErrValueTooLarge is returned for a value that does not fit into a
 	// record of [MaxValueSize] or of the bucket.
 	ErrValueTooLarge error = sentinel("value too large")

@@ -28,6 +28,9 @@ func (w *worldOf) actions(all []action) []action {
 		}
 		w.processActions(i, add)
 		w.requestActions(i, add)
+		if w.listed {
+			w.rosterActions(i, add)
+		}
 		for n, s := range p.told {
 			if s.what == whatUnseen {
 				break
@@ -46,6 +49,9 @@ func (w *worldOf) actions(all []action) []action {
 		}
 	}
 	w.operatorActions(add)
+	if w.listed {
+		w.lapseActions(add)
+	}
 	if w.guarded {
 		w.guardActions(add)
 	}
@@ -283,6 +289,8 @@ func (w *worldOf) apply(a action) {
 		w.past = [2]sight{}
 	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 		w.applyGuard(a)
+	case doAnnounce, doRank, doHandOver, doLapse:
+		w.applyRoster(a)
 	case doCalm:
 		w.calm()
 	}
@@ -345,9 +353,9 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release",
+	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "announce", "rank", "transfer",
 	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
-	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "calm",
+	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
 }
 
 // String is the action as a trace names it: A.arrive, tick.1.
@@ -441,6 +449,8 @@ func (w *worldOf) explain(a action) string {
 		return "somebody else writes something foreign"
 	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 		return w.explainGuard(a)
+	case doAnnounce, doRank, doHandOver, doLapse:
+		return w.explainRoster(a)
 	case doRollBack:
 		return "the store goes back to " + describe(w.past[a.arg])
 	}

@@ -265,6 +265,10 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				a.do = doGuardDeliver
 			case q.way == lost && q.opLate:
 				a.do = doGuardFail
+			case w.listed && w.toAnnounce(i):
+				a.do = doAnnounce
+			case w.listed && w.toRank(i):
+				a.do = doRank
 			case w.due(i):
 				a.do = doWake
 			default:

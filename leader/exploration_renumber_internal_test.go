@@ -44,9 +44,13 @@ func (w *worldOf) renumber() {
 // back, plus anything, is in the past. Of two that are farther back it does not
 // matter which was first: a write that was sent so long ago gives no lease.
 func (sc *scenario) horizon() time.Duration {
-	h := max(sc.settings.MaxLease, sc.settings.TTL)
+	h, turns := max(sc.settings.MaxLease, sc.settings.TTL), time.Duration(0)
 	for i := range sc.times {
 		h = max(h, sc.times[i].lease, sc.belief[i].MaxLease)
+		turns = max(turns, sc.times[i].turn)
+	}
+	if sc.listed {
+		h += (maxParties + 2) * turns // for everybody in line, for one who is named, and one more
 	}
 	return h + tick
 }
@@ -88,6 +92,7 @@ func (p *party) forget(w *worldOf) {
 	if m.longest <= max(m.settings.MaxLease, m.settings.TTL, m.times.lease) {
 		m.longest = 0 // there is a longer one to wait for
 	}
+	m.forgetOrder()
 	p.forgetInstants()
 	w.forgetBatches(m)
 	// A message that is no news changes nothing when it is heard.
@@ -227,7 +232,7 @@ func (p *party) shift(horizon time.Duration) {
 	// not put with those before it: writes that count as sent earlier than they were
 	// are left out there. They give less time, not more.)
 	far := epoch.Add(-horizon)
-	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready} {
+	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.rival.since} {
 		move(t, far)
 	}
 	for i := range m.sent {

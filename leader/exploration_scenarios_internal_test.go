@@ -32,7 +32,8 @@ const (
 	resign
 	stop
 	closeConnection
-	release     // of a drain
+	release // of a drain
+	transfer
 	guardRemove // the operator deletes the guard
 	guardOverwrite
 	guardPurge // without a marker
@@ -44,22 +45,27 @@ const unlimited = 255
 
 // scenario is what is explored.
 type scenario struct {
-	name     string
-	settings Settings
-	belief   [maxParties]Settings // what a candidate takes the settings for, if not for these
-	times    []durations          // of each candidate
-	minToken uint64
-	limits   map[limited]uint8
-	total    uint8
-	from     string // the actions before the exploration begins
-	skew     int8   // by how many ticks more than one the clocks may deviate over any time
-	void     bool   // the store may forget: nothing is promised but that somebody leads in the end
-	tidy     bool   // nothing keeps a candidate from releasing what it holds
-	drains   bool   // nothing goes wrong, so nobody may lead while another drains
-	whole    bool   // it is explored to the end in every run
-	guarded  bool   // there is a guard
-	raised   uint64 // the token at which the guard stands at the start
-	named    bool   // refusals always name the revision: the bucket has one replica
+	name       string
+	settings   Settings
+	belief     [maxParties]Settings // what a candidate takes the settings for, if not for these
+	times      []durations          // of each candidate
+	minToken   uint64
+	limits     map[limited]uint8
+	total      uint8
+	from       string // the actions before the exploration begins
+	skew       int8   // by how many ticks more than one the clocks may deviate over any time
+	void       bool   // the store may forget: nothing is promised but that somebody leads in the end
+	tidy       bool   // nothing keeps a candidate from releasing what it holds
+	drains     bool   // nothing goes wrong, so nobody may lead while another drains
+	whole      bool   // it is explored to the end in every run
+	guarded    bool   // there is a guard
+	raised     uint64 // the token at which the guard stands at the start
+	listed     bool   // there is a roster
+	fair       bool   // and nothing goes wrong, so that nobody is overtaken twice
+	preempt    bool   // who has a higher priority wants to lead
+	orders     [maxParties]order
+	priorities [maxParties]int
+	named      bool // refusals always name the revision: the bucket has one replica
 }
 
 // ticks are the times of a candidate, in ticks. The margin between the renew
@@ -98,6 +104,24 @@ var (
 // aLeads begins where A leads and B knows it.
 const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
 
+// inTurn are the times of candidates whose turns last so many ticks.
+func inTurn(turn time.Duration, times ...durations) []durations {
+	for i := range times {
+		times[i].turn = turn * tick
+	}
+	return times
+}
+
+// aQueued begins where A leads, B and C stand in this order, and A has published it.
+const aQueued = "A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver C.arrive C.deliver " +
+	"B.announce A.rank A.arrive A.deliver B.hear C.hear C.announce A.rank"
+
+var (
+	queued = order{listed: true, orders: true}
+	lined  = [maxParties]order{queued, queued, queued}
+	short  = ticks(3, 2, 0, 0)
+)
+
 // troubled are those of a candidate with a guard.
 var troubled = append(promised[:len(promised):len(promised)], guardRemove, guardOverwrite)
 
@@ -125,6 +149,14 @@ var scenarios = []*scenario{
 	{name: "leaving", settings: tight, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, applyLate, freeze), total: 3, from: aLeads},
 	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
+	// Who comes next.
+	{name: "queue", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, short, short, short), limits: upTo(unlimited, resign), from: aQueued},
+	{name: "queue, drain", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, ticks(3, 2, 0, 2), short, short), limits: upTo(4, resign, release, stop, restart)},
+	{name: "queue, troubled", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short), limits: upTo(1, append(promised, transfer)...), total: 1},
+	{name: "queue, ordinary", listed: true, orders: lined, settings: expiring, times: inTurn(1, short, short), limits: upTo(1, append(promised, purge, transfer)...), total: 1},
+	{name: "queue and race", listed: true, orders: [maxParties]order{queued, {}, {listed: true}}, settings: tight, times: inTurn(1, short, short, short), limits: upTo(1, append(promised, transfer)...), total: 1},
+	{name: "transfer", listed: true, orders: [maxParties]order{queued, {}, queued}, settings: tight, times: inTurn(1, ticks(3, 2, 0, 2), short, short), limits: upTo(2, transfer, resign, stop, crash, release), total: 3},
+	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{0, 1, 2}, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(1, append(promised, transfer)...), total: 1},
 	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
 	{name: "deleted, lease seen", settings: Settings{Sealed: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
 	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
@@ -185,6 +217,8 @@ var endless = []*scenario{
 	{name: "pending and drain", settings: tight, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
+	{name: "queue", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(unlimited, append(promised, transfer)...)},
+	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{1, 0, 2}, orders: lined, settings: expiring, times: inTurn(1, short, ticks(3, 2, 0, 2)), limits: upTo(unlimited, append(promised, purge, transfer)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
 }

@@ -36,6 +36,7 @@ type surroundings struct {
 	ghosts  [2]ghost // writes whose senders have given up, and that may still arrive
 	top     uint64   // the greatest token so far
 	ahead   int8     // by how many ticks the first clock has run ahead of the others, since the start
+	roster  roster
 	left    [maxKinds]uint8
 	budget  uint8 // what may still happen of all kinds together
 }
@@ -112,6 +113,9 @@ const (
 	doStop
 	doClose
 	doRelease
+	doAnnounce
+	doRank        // arg 1: its rival is alive
+	doHandOver    // arg: to whom
 	doGuardArrive // arg 1: refusals name nothing
 	doGuardStale
 	doGuardRefuse
@@ -128,7 +132,8 @@ const (
 	doGuardRemove
 	doGuardOverwrite
 	doGuardPurge
-	doCalm // all faults end, and no other begins
+	doLapse // arg: which announcement
+	doCalm  // all faults end, and no other begins
 )
 
 func (p *party) leads() bool {
@@ -146,7 +151,7 @@ func (w *worldOf) due(i int) bool {
 func (w *worldOf) waits(i int) bool {
 	p := &w.parties[i]
 	under := func(way way) bool { return !p.cut && (way == going || way == answered) }
-	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen)
+	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen || w.listed && (w.toAnnounce(i) || w.toRank(i)))
 }
 
 // worldOf is a situation with the rules that hold in it, and with what was found.
@@ -234,12 +239,13 @@ func (w *worldOf) boot(i int) {
 	name := partyNames[i]
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
-		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded},
+		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, order: w.orders[i]},
 		state:  StateCandidate, look: true,
 	}}
 	if p.now.IsZero() {
 		p.now = epoch
 	}
+	w.roster.behind[i] = w.orders[i].listed
 	w.post(i)
 	w.step(i, input{kind: inTick})
 	w.guideAlone(i, raiserInput{kind: raiserTick})
@@ -266,7 +272,7 @@ func (sc *scenario) forgets() bool {
 // step steps a machine and does what the actor would.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before := p.m.seen.revision, p.m.state
+	known, before, held := p.m.seen.revision, p.m.state, p.m.holds()
 	fx := p.m.step(p.now, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -301,6 +307,9 @@ func (w *worldOf) step(i int, in input) {
 			w.fail("two leaders: %s and %s", p.m.session, w.parties[j].m.session)
 		}
 	}
+	if w.listed {
+		w.queues(i, held, before == StateLeader)
+	}
 	p.wake = fx.wake
 	switch fx.request.kind {
 	case reqFeed:
@@ -329,6 +338,7 @@ func (w *worldOf) down(i int, haunts bool) {
 	if haunts && w.may(applyLate) {
 		w.guardHaunt(i)
 	}
+	w.bury(i)
 	w.posts[i] = post{}
 	*p = party{now: p.now, m: machine{params: p.m.params}}
 }

@@ -51,7 +51,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []Settings{tight, roomy, expiring, {}}[first%4]
-		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128}, state: StateCandidate, look: true}
+		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
 		told := promises{void: true}
 		now := epoch
 		for range 1000 {
@@ -106,9 +106,17 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 		if next()%2 == 0 {
 			in.guards.stand = m.token
 		}
-	case inTick, inHeard, inReconnected, inClosed, inResign, inStop, inAbandon, inProclaim:
+	case inRoster:
+		in.roster = rosterReport{line: fuzzLine(next), rival: rival{session: []string{"", "B", "C"}[next()%3], proof: uint64(next())}}
+	case inResign:
+		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
+	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim:
 	}
 	return in
+}
+
+func fuzzLine(next func() int) line {
+	return []line{"", "", "A", "B", "A B", "B A", "B C A", "B B"}[next()%8]
 }
 
 func fuzzSight(next func() int) sight {
@@ -121,6 +129,7 @@ func fuzzSight(next func() int) sight {
 		s.rec = record{
 			phase: phasePending + phase(next()%4), id: "A", session: []string{"A", "B", "C"}[next()%3], counter: uint64(next() % 8),
 			lease: time.Duration(1+next()%6) * tick, token: uint64(next() % 12), least: uint64(next() % 12),
+			next: fuzzLine(next), to: []string{"", "", "A", "B"}[next()%4],
 		}
 	case whatUnseen, whatNothing, whatMarker, whatForeign:
 	}

@@ -21,6 +21,7 @@ const (
 	inSettings
 	inFeed
 	inGuards // the guards stand otherwise than they did
+	inRoster // others stand than before
 	inResign // calls
 	inStop
 	inAbandon // stop without waiting for anything
@@ -35,6 +36,9 @@ type input struct {
 	revision uint64       // inWritten: acknowledged as
 	settings Settings     // inSettings
 	guards   guardsReport // inGuards
+	roster   rosterReport // inRoster
+	to       string       // inResign: in whose favour
+	next     bool         // inResign: in favour of the first in line
 	value    string       // inProclaim
 	term     uint64       // inDrained
 	err      error        // of a reply, or of the feed's end
@@ -61,8 +65,10 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		m.answered(now, in, fx)
 	case inGuards:
 		m.guardsStand(now, in.guards, fx)
+	case inRoster:
+		m.ranked(now, in.roster, fx)
 	case inResign:
-		m.resign(now, fx)
+		m.resign(now, in, fx)
 	case inStop:
 		m.stop(now, ErrStopped, fx)
 	case inAbandon:
@@ -106,7 +112,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feedUp, m.feedFails = true, 0
 		m.look, m.silent = true, false // for what was stored before the feed was open
 		m.fails = 0
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 }
 
@@ -176,21 +182,28 @@ func (m *machine) fit(value string) error {
 	return m.times.fit(m.settings)
 }
 
-// resign hands over and stays a candidate.
-func (m *machine) resign(now time.Time, fx *effects) {
+// resign hands over, perhaps to somebody, and stays a candidate.
+func (m *machine) resign(now time.Time, in input, fx *effects) {
+	plain := in.to == "" && !in.next
+	underWay := m.leaving == resigning || m.leaving == stopping && (m.draining || m.holds())
 	switch {
-	case m.leaving == resigning, m.leaving == stopping && (m.draining || m.holds()): // it is under way
+	case plain && underWay:
 	case m.state != StateLeader:
 		fx.denied = ErrNotLeader
+	case in.next && (!m.listed || m.line == "" && !m.ranks):
+		fx.denied = ErrNoRoster
+	case in.next && m.line == "":
+		fx.denied = ErrNotStanding
+	case in.next:
+		m.handOver(now, m.line.first(), fx)
 	default:
-		m.leaving = resigning
-		m.stepDown(now, ErrResigned, fx)
+		m.handOver(now, in.to, fx)
 	}
 }
 
 // stop hands over and ends.
 func (m *machine) stop(now time.Time, cause error, fx *effects) {
-	m.leaving = stopping
+	m.leaving, m.leftAt = stopping, now
 	switch m.state {
 	case StateLeader:
 		m.stepDown(now, cause, fx)

@@ -157,7 +157,9 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		m.look = m.look || m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
 		m.urgent = m.urgent || m.holds()
 		m.settled = m.settled && m.fails == 0
-		m.pace(now, in.dice)
+		if req.revision == m.seen.revision { // and not because the feed was faster
+			m.pace(now, in.dice)
+		}
 	case s.revision == m.seen.revision:
 		if !m.stuck {
 			m.fails = 0
@@ -208,6 +210,9 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 	held := m.holds()
 	if s.what == whatNothing {
 		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing
+	}
+	if s.what == whatRecord {
+		m.line, s.rec.next = s.rec.next, ""
 	}
 	m.seen, m.seenAt = s, now
 	if s.what == whatForeign {

@@ -93,6 +93,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 	switch {
 	case w.phase == phaseReleased:
 		rec.token = m.topToken
+		rec.to = m.to
 	case w.phase == phaseLeading:
 		rec.token, rec.since = m.token, m.since
 	case elects:
@@ -105,6 +106,9 @@ func (m *machine) compose(now time.Time) (record, write) {
 		rec.least = m.least()
 	}
 	rec.phase = w.phase
+	if m.listed {
+		rec.next = m.line.without(m.session)
+	}
 	return rec, w
 }
 
@@ -209,7 +213,7 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
 		}
 		if m.leaving == resigning && now.Before(ready) {
-			m.leaving = staying // it must not release this one: others would lead at once
+			m.leaving, m.to = staying, "" // it must not release this one: others would lead at once
 		}
 		if m.leaving != staying {
 			m.ready = ready

@@ -55,7 +55,7 @@ func (m *machine) next(now time.Time) agenda {
 		if m.look {
 			a.add(reqRead, now, soonest)
 		} else if m.holds() {
-			a.add(reqWrite, now, soonest)
+			a.add(reqWrite, m.releaseDue(), soonest)
 		}
 	case m.holds():
 		if m.look {
@@ -110,7 +110,10 @@ func (m *machine) tryAt() time.Time {
 	if m.seen.held() || m.seen.what == whatForeign {
 		at = m.lapse()
 	}
-	return later(at, m.away)
+	if m.named() {
+		return at // also where it has just resigned itself
+	}
+	return later(at.Add(m.turn()), m.away)
 }
 
 // patience is how long a candidate hears nothing before it looks for itself. It
@@ -146,7 +149,8 @@ func (m *machine) leave(now time.Time, fx *effects) {
 	switch {
 	case m.leaving == resigning && given:
 		m.leaving = staying
-		m.away = now.Add(m.times.lease)
+		m.away = now.Add(m.sitsOut())
+		m.to = ""
 	case m.leaving == stopping && (given || silent || m.counter == 0 || over):
 		m.quit(now, fx)
 	}
@@ -207,7 +211,7 @@ func (m *machine) pause(fails int, dice uint32) time.Duration {
 // timing is what the candidate times itself by, also before it knows the bucket.
 func (m *machine) timing() durations {
 	if m.times.lease == 0 {
-		return durations{lease: defaultLease, renewInterval: defaultLease / 6}
+		return durations{lease: defaultLease, renewInterval: defaultLease / 6, turn: defaultTurn}
 	}
 	return m.times
 }

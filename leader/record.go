@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -47,6 +49,8 @@ type record struct {
 	least   uint64        // least token of the term to come; 0 once it has begun
 	since   int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
 	value   string
+	next    line   // who follows, in this order
+	to      string // phaseReleased: in whose favour, an ID or a session
 }
 
 // termToken is the token of the term that the record belongs to, if it was
@@ -76,6 +80,8 @@ type wireRecord struct {
 	Since   *time.Time `json:"since,omitempty"`
 	Value   string     `json:"value,omitempty"`
 	Binary  string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Next    []string   `json:"next,omitempty"`
+	To      string     `json:"to,omitempty"`
 }
 
 var phaseNames = map[phase]string{
@@ -84,12 +90,12 @@ var phaseNames = map[phase]string{
 
 // encode returns the record as JSON.
 func (r record) encode() []byte {
-	if plain(r.id) && plain(r.session) && plain(r.value) {
+	if plain(r.id) && plain(r.session) && plain(r.value) && plain(string(r.next)) && plain(r.to) {
 		return r.encodePlain()
 	}
 	w := wireRecord{
 		Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session,
-		Counter: r.counter, Lease: r.lease.String(), Token: r.token, Least: r.least,
+		Counter: r.counter, Lease: r.lease.String(), Token: r.token, Least: r.least, Next: r.next.sessions(), To: r.to,
 	}
 	if r.since != 0 {
 		since := time.Unix(0, r.since).UTC()
@@ -113,7 +119,7 @@ func (r record) encode() []byte {
 // encodePlain returns what encode returns, for strings that need no escaping: it
 // is a tenth of what a renewal costs.
 func (r record) encodePlain() []byte {
-	b := make([]byte, 0, 320+len(r.id)+len(r.session)+len(r.value))
+	b := make([]byte, 0, 320+len(r.id)+len(r.session)+len(r.value)+len(r.next)+2*maxLine+len(r.to))
 	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
 	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
 	number(`{"v":`, recordFormat)
@@ -133,6 +139,13 @@ func (r record) encodePlain() []byte {
 	}
 	if r.value != "" {
 		text(`,"value":`, r.value)
+	}
+	if r.next != "" {
+		b = append(append(b, `,"next":["`...), strings.ReplaceAll(string(r.next), " ", `","`)...)
+		b = append(b, `"]`...)
+	}
+	if r.to != "" {
+		text(`,"to":`, r.to)
 	}
 	return append(b, '}')
 }
@@ -178,7 +191,10 @@ func decodeRecord(data []byte) (record, error) {
 	}
 	r := record{
 		id: w.ID, session: w.Session, counter: w.Counter, lease: lease,
-		token: w.Token, least: w.Least, value: w.Value,
+		token: w.Token, least: w.Least, value: w.Value, to: w.To,
+	}
+	if !slices.ContainsFunc(w.Next, unfitForLine) {
+		r.next = lineOf(w.Next)
 	}
 	if w.Since != nil {
 		r.since = w.Since.UnixNano()

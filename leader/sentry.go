@@ -144,10 +144,7 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 		}
 		if text := fx.fault.Error(); text != s.told[kind] {
 			s.told[kind] = text
-			e := a.faulted(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
-			a.c.transits(a.m.state, a.m.state, []Event{e})
-			a.log(e)
-			a.c.out.add(e)
+			a.fault(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
 		}
 	}
 	s.wakeAt = fx.wake

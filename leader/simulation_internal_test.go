@@ -114,7 +114,7 @@ func (n *node) step(in input) {
 	switch in.kind {
 	case inSettings, inFeed, inRead, inWritten:
 		n.asked = false
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim:
 	}
 	before, known := n.m.state, n.m.seen.revision
 	fx := n.m.step(n.clock(), in)
@@ -284,6 +284,10 @@ func (n *node) trouble() {
 	if !w.chance(w.faults.calls) {
 		return
 	}
+	if n.m.listed && w.rng.Uint32N(2) == 0 {
+		n.hand(life, n.anyOrder())
+		return
+	}
 	switch w.rng.Uint32N(8) {
 	case 0:
 		n.hand(life, input{kind: inStop})
@@ -298,6 +302,31 @@ func (n *node) trouble() {
 	default:
 		n.hand(life, input{kind: inResign})
 	}
+}
+
+// anyOrder is what a roster tells, or what somebody wishes of it. Nothing rests on its
+// truth: so it need not be true here.
+func (n *node) anyOrder() input {
+	r := n.w.rng
+	var sessions []string
+	for _, o := range n.w.nodes {
+		if r.Uint32N(3) > 0 {
+			sessions = append(sessions, o.config.session)
+		}
+	}
+	r.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
+	other := n.w.nodes[r.IntN(len(n.w.nodes))]
+	switch r.Uint32N(4) {
+	case 0:
+		return input{kind: inResign, to: other.name}
+	case 1:
+		return input{kind: inResign, next: true}
+	}
+	in := input{kind: inRoster, roster: rosterReport{line: lineOf(sessions)}}
+	if r.Uint32N(2) == 0 {
+		in.roster.rival = rival{session: other.config.session, proof: uint64(n.w.now)}
+	}
+	return in
 }
 
 // newWorld draws a bucket, candidates, and what will go wrong.
@@ -348,9 +377,16 @@ func newWorld(seed uint64) *world {
 		if r.Uint32N(3) == 0 {
 			want.drainTimeout = 5 * time.Second
 		}
+		var in order
+		switch r.Uint32N(3) {
+		case 0:
+			in = order{listed: true, orders: true, lot: r.Uint32()}
+		case 1:
+			in = order{listed: r.Uint32N(2) == 0}
+		}
 		name := string(rune('A' + i))
 		n := &node{
-			w: w, name: name, config: params{id: name, want: want, minToken: minToken, guarded: w.guarded},
+			w: w, name: name, config: params{id: name, want: want, minToken: minToken, guarded: w.guarded, order: in},
 			offset: time.Duration(r.IntN(1000)) * time.Hour, rate: []time.Duration{900, 950, 1000, 1050, 1100}[r.IntN(5)],
 		}
 		w.nodes = append(w.nodes, n)

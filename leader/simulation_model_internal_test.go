@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -230,13 +231,19 @@ func describeRecord(r record) string {
 	if r.value != "" {
 		text += fmt.Sprintf(" value %q", r.value)
 	}
+	if r.next != "" {
+		text += fmt.Sprintf(" next %q", r.next)
+	}
+	if r.to != "" {
+		text += " to " + r.to
+	}
 	return text
 }
 
 var inputNames = map[inputKind]string{
 	inTick: "tick", inHeard: "heard", inReconnected: "reconnected", inFeedLost: "feed lost", inClosed: "closed",
 	inRead: "read", inWritten: "written", inSettings: "settings", inFeed: "feed", inResign: "resign", inStop: "stop",
-	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim", inGuards: "guards",
+	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim", inGuards: "guards", inRoster: "roster",
 }
 
 func describeInput(in input) string {
@@ -248,6 +255,14 @@ func describeInput(in input) string {
 		return text + " " + describe(in.sight)
 	case in.kind == inWritten:
 		return fmt.Sprintf("%s as %d", text, in.revision)
+	case in.kind == inRoster:
+		text += fmt.Sprintf(" of %q", in.roster.line)
+		if in.roster.rival.session != "" {
+			text += " with rival " + in.roster.rival.session
+		}
+		return text
+	case in.to != "" || in.next:
+		return text + " in favour of " + cmp.Or(in.to, "the next")
 	case in.kind == inGuards:
 		return text + " " + describeGuards(in.guards)
 	}

@@ -18,6 +18,7 @@ import (
 //	lease.go    own writes: what each replaces, when its winner may lead, its outcome
 //	plan.go     which request is due, and when
 //	guarded.go  what a candidate with guards waits for
+//	succession.go  whose turn it is, and in whose favour a leader resigns
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
@@ -73,8 +74,15 @@ type machine struct {
 	draining bool
 	drainBy  time.Time
 
+	// Who comes next.
+	line  line  // as the last holder published it, or as the own roster tells
+	ranks bool  // the own roster has told since the key was won
+	rival rival // who is to lead instead
+
 	// Leaving.
 	leaving leaving
+	leftAt  time.Time // since when
+	to      string    // in whose favour: an ID or a session
 	away    time.Time // takes no lease before then
 
 	// The request in flight, and how those before it fared.
@@ -98,6 +106,7 @@ type params struct {
 	minToken uint64
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
+	order
 }
 
 // leaving tells whether the candidate is giving up the key, and what follows.
@@ -171,7 +180,7 @@ func (m *machine) expire(now time.Time, fx *effects) {
 		m.becomeCandidate(fx)
 	}
 	if m.raising() && !now.Before(m.raiseBy) {
-		m.leaving = resigning // another may have more luck with the guards
+		m.leaving, m.leftAt, m.to = resigning, now, "" // another may have more luck with the guards
 		m.becomeCandidate(fx)
 	}
 	if m.op.kind != reqNone && !m.opLate && !now.Before(m.opBy) {
@@ -196,6 +205,8 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	m.edge(StatePending, StateCandidate, StateFenced)
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
+	} else {
+		m.line, m.ranks, m.rival = m.line.without(m.session), false, rival{}
 	}
 	m.state = StatePending
 	m.ready = ready

@@ -35,6 +35,7 @@ type petition struct {
 	Do      string `json:"do"`
 	Session string `json:"session"`      // of the record
 	Token   uint64 `json:"token"`        // of the term
+	To      string `json:"to,omitempty"` // doTransfer: an ID; empty: the next of the roster
 	By      string `json:"by,omitempty"` // who asks, by its own account
 }
 
@@ -50,6 +51,7 @@ type verdict struct {
 const (
 	petitionFormat = 1
 	doStepDown     = "step-down"
+	doTransfer     = "transfer"
 
 	answerAccepted = "accepted"
 	answerRefused  = "refused"
@@ -68,6 +70,11 @@ const (
 // within 5 s the leader neither answers nor hands over, those of [Lookup], and that of ctx, after
 // which the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
+	return ask(ctx, store, election, petition{Do: doStepDown, By: by})
+}
+
+// ask presents a petition to whoever leads, and waits for what it asks for.
+func ask(ctx context.Context, store Store, election string, p petition) (Holder, error) {
 	s, err := look(ctx, store, election)
 	if err != nil {
 		return Holder{}, err
@@ -94,21 +101,21 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 		for range answers {
 		}
 	}()
-	over := handover{of: h}
+	over := handover{of: h, succeeded: p.Do == doTransfer, to: p.To}
 	first, enough := within(ctx, time.Second)
 	defer enough()
 	select {
 	case now, ok := <-holders: // in most cases, that it leads
-		if done, err := over.told(ctx, now, ok); done {
+		if done, end := over.told(ctx, now, ok); done {
 			close(answers)
-			return h, err
+			return h, end
 		}
 	case <-first.Done():
 	}
 	go func() {
-		p := petition{Format: petitionFormat, Do: doStepDown, Session: s.rec.session, Token: h.Token, By: by}
-		v, err := p.present(asking, courier, election)
-		answers <- answer{v, err}
+		p.Format, p.Session, p.Token = petitionFormat, s.rec.session, h.Token
+		v, end := p.present(asking, courier, election)
+		answers <- answer{v, end}
 		close(answers)
 	}()
 	return h, over.wait(ctx, holders, answers)
@@ -127,6 +134,9 @@ type handover struct {
 	of     Holder
 	led    bool // it was seen to lead, or has answered
 	vacant bool // nobody leads, as was told last
+
+	succeeded bool   // it is over when somebody leads after it
+	to        string // who is to; empty: anybody
 }
 
 // told takes what is told next, or the end of the telling, and reports whether that
@@ -137,29 +147,46 @@ func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, er
 	}
 	o.vacant = !now.Leads()
 	o.led = o.led || now.Leads() && now.Token == o.of.Token
-	return now.Leads() && now.Token > o.of.Token || o.led && o.vacant, nil
+	if now.Leads() && now.Token > o.of.Token {
+		if o.to != "" && now.ID != o.to {
+			return true, fmt.Errorf("%w: %s", ErrNotTaken, now)
+		}
+		return true, nil
+	}
+	return o.vacates(), nil
 }
+
+// vacates reports whether it is enough that nobody leads.
+func (o *handover) vacates() bool { return o.led && o.vacant && !o.succeeded }
 
 // wait returns when it is over, or will not come.
 func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-chan answer) error {
+	var late <-chan struct{} // nobody has taken the key for a lease
 	for {
 		select {
 		case now, ok := <-holders:
 			if done, err := o.told(ctx, now, ok); done {
 				return err
 			}
+			if o.vacant && o.led && late == nil {
+				vacancy, cancel := within(ctx, o.of.Lease)
+				defer cancel()
+				late = vacancy.Done()
+			}
+		case <-late:
+			return cmp.Or(ctx.Err(), fmt.Errorf("%w: nobody leads", ErrNotTaken))
 		case a := <-answers:
 			switch {
 			case errors.Is(a.err, ErrUnreachable) && o.vacant:
-				return nil
 			case a.err != nil:
 				return a.err
 			case a.Answer == answerRefused:
 				return fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, a.ID, a.Token, a.Reason)
-			case o.vacant:
-				return nil
 			}
 			answers, o.led = nil, true
+			if o.vacates() {
+				return nil
+			}
 		}
 	}
 }

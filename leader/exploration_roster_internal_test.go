@@ -1,0 +1,228 @@
+package leader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The roster of the exploration: who has announced itself, in order. What a holder is
+// told of it may be of the past, as everything else.
+
+// roster is who stands.
+type roster struct {
+	stands    [maxParties + 1]string // sessions in order; nobody's are those of the dead
+	behind    [maxParties]bool       // has not announced this stand yet
+	overtaken [maxParties]uint8      // how often, since it began to wait
+}
+
+// nobody is a session that is nobody's any more.
+const nobody = "-"
+
+func (r *roster) drop(session string) {
+	left := slices.DeleteFunc(r.stands[:], func(s string) bool { return s == "" || s == session })
+	clear(r.stands[len(left):])
+}
+
+// announce puts the candidate behind those of the same or a higher priority.
+func (w *worldOf) announce(i int) {
+	r := &w.roster
+	session := w.parties[i].m.session
+	r.drop(session)
+	r.behind[i], r.overtaken[i] = false, 0
+	if r.stands[maxParties] != "" {
+		r.drop(nobody)
+	}
+	at := slices.Index(r.stands[:], "")
+	for at > 0 && w.priorityOf(r.stands[at-1]) < w.priorities[i] {
+		r.stands[at] = r.stands[at-1]
+		at--
+	}
+	r.stands[at] = session
+}
+
+// priorityOf: the dead had the highest, so that they are in everybody's way.
+func (w *worldOf) priorityOf(session string) int {
+	for i := range w.times {
+		if w.parties[i].m.session == session {
+			return w.priorities[i]
+		}
+	}
+	return 1 << 10
+}
+
+// toldTo is what the roster tells a holder now.
+func (w *worldOf) toldTo(i int) rosterReport {
+	var stands []string
+	for _, s := range w.roster.stands {
+		if s != "" && s != w.parties[i].m.session {
+			stands = append(stands, s)
+		}
+	}
+	r := rosterReport{line: lineOf(stands)}
+	if len(stands) > 0 && w.preempt && w.priorityOf(stands[0]) > w.priorities[i] {
+		r.rival.session = stands[0]
+	}
+	return r
+}
+
+// toAnnounce and toRank report what the herald of a candidate is about to do.
+func (w *worldOf) toAnnounce(i int) bool {
+	p := &w.parties[i]
+	return p.up && !p.frozen && !p.cut && p.m.stands() && w.roster.behind[i]
+}
+
+func (w *worldOf) toRank(i int) bool {
+	p := &w.parties[i]
+	if !p.up || p.frozen || p.cut || !p.m.listed || !p.m.holds() {
+		return false
+	}
+	r := w.toldTo(i)
+	return !p.m.ranks || p.m.line != r.line || p.m.rival.session != r.rival.session
+}
+
+func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
+	p := &w.parties[i]
+	if w.toAnnounce(i) {
+		add(doAnnounce, i, 0)
+	}
+	if w.toRank(i) {
+		add(doRank, i, 0)
+	} else if p.up && !p.frozen && p.m.holds() && p.m.rival.session != "" && p.m.rival.session != nobody {
+		add(doRank, i, 1) // the rival shows that it is alive
+	}
+	if w.may(transfer) && p.m.state == StateLeader && p.m.leaving == staying {
+		for j := range w.times {
+			if j != i {
+				add(doHandOver, i, j)
+			}
+		}
+		add(doHandOver, i, maxParties) // to the next
+	}
+}
+
+// lapseActions: who is dead, or holds the key, is forgotten at any time.
+func (w *worldOf) lapseActions(add func(do verb, party, arg int)) {
+	for n, s := range w.roster.stands {
+		for i := range w.times {
+			if p := &w.parties[i]; s == nobody || s == p.m.session && p.m.holds() {
+				add(doLapse, 0, n)
+				break
+			}
+		}
+	}
+}
+
+func (w *worldOf) applyRoster(a action) {
+	i := int(a.party)
+	p := &w.parties[i]
+	switch a.do { //nolint:exhaustive // apply has the others
+	case doAnnounce:
+		w.announce(i)
+	case doRank:
+		r := w.toldTo(i)
+		r.rival.proof = p.m.rival.proof + uint64(a.arg)
+		w.step(i, input{kind: inRoster, roster: r})
+	case doHandOver:
+		w.spend(transfer)
+		in := input{kind: inResign, next: a.arg == maxParties}
+		if !in.next {
+			in.to = partyNames[a.arg]
+		}
+		w.step(i, in)
+	case doLapse:
+		left := slices.Delete(w.roster.stands[:], int(a.arg), int(a.arg)+1)
+		w.roster.stands[len(left)] = ""
+	}
+}
+
+func (w *worldOf) explainRoster(a action) string {
+	who := w.parties[a.party].m.session
+	switch a.do { //nolint:exhaustive // explain has the others
+	case doAnnounce:
+		return who + " announces itself"
+	case doRank:
+		return fmt.Sprintf("the roster tells %s of %v%s", who, w.toldTo(int(a.party)), []string{"", ", and that the rival is alive"}[a.arg])
+	case doHandOver:
+		return who + " is told to transfer to " + append(partyNames[:], "the next")[a.arg]
+	case doLapse:
+		return "the announcement of " + w.roster.stands[a.arg] + " lapses"
+	}
+	return a.String()
+}
+
+// bury: the session of a process that has ended is nobody's.
+func (w *worldOf) bury(i int) {
+	was := w.parties[i].m.session
+	for n, s := range w.roster.stands {
+		if s == was {
+			w.roster.stands[n] = nobody
+		}
+	}
+	w.eachLine(func(l *line) { *l = line(strings.ReplaceAll(string(*l), was, nobody)) })
+	w.roster.behind[i], w.roster.overtaken[i] = false, 0
+}
+
+func (w *worldOf) eachLine(visit func(l *line)) {
+	text := func(s *string) {
+		l := line(*s)
+		visit(&l)
+		*s = string(l)
+	}
+	w.eachRecord(func(r *record) {
+		visit(&r.next)
+		text(&r.to)
+	})
+	for i := range w.times {
+		m := &w.parties[i].m
+		visit(&m.line)
+		text(&m.to)
+		text(&m.rival.session)
+	}
+}
+
+// queues keeps the roster after a step of a candidate, and holds the line to its
+// promise: in the absence of faults nobody who stays is overtaken twice.
+func (w *worldOf) queues(i int, held, led bool) {
+	p, r := &w.parties[i], &w.roster
+	if held && !p.m.holds() {
+		r.behind[i] = true
+	}
+	if led || p.m.state != StateLeader || !w.fair {
+		return
+	}
+	r.overtaken[i] = 0
+	for _, s := range r.stands {
+		if s == p.m.session {
+			return // who comes after it has not waited as long
+		}
+		j := slices.IndexFunc(w.parties[:], func(o party) bool { return o.up && o.m.session == s })
+		if j < 0 {
+			continue
+		}
+		if o := &w.parties[j]; o.m.stands() && !r.behind[j] && !o.now.Before(o.m.away) {
+			if r.overtaken[j]++; r.overtaken[j] > 1 {
+				w.fail("%s was overtaken twice, last by %s", s, p.m.session)
+			}
+		}
+	}
+}
+
+// forgetOrder drops what no machine looks at.
+func (m *machine) forgetOrder() {
+	m.seen.rec.next = "" // only that of what is on its way
+	if !m.listed && !m.orders {
+		m.line = ""
+	}
+	if !m.holds() {
+		m.ranks, m.rival = false, rival{}
+	}
+	m.rival.proof = 0
+	if m.rival.session == "" {
+		m.rival.since = time.Time{}
+	}
+	if m.leaving == staying {
+		m.leftAt = time.Time{}
+	}
+}

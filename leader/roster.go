@@ -1,0 +1,171 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// Roster reads once who stands in an election, in the order in which they would
+// follow. Whoever holds the key is not among them, nor is a candidate without
+// [Config].Roster. A candidate that died stands until its announcement lapses, three
+// leases after the last one.
+//
+// Errors are those of [Lookup], and [ErrNoRoster].
+func Roster(ctx context.Context, store Store, election string) ([]Standing, error) {
+	s, err := look(ctx, store, election)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	r := reader{election: election}
+	if err := r.open(ctx, store); err != nil {
+		return nil, err
+	}
+	defer r.feed.Stop()
+	for {
+		select {
+		case <-r.bell:
+			if all, told, err := r.read(s.rec.session); told || err != nil {
+				return all, err
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+		}
+	}
+}
+
+// ObserveRoster tells who stands in an election, in the order in which they would
+// follow: at once, and whenever it changes, until ctx ends and the channel is closed.
+// A reader that is slow gets the newest. It fails as [Roster] does; when the roster
+// cannot be reached later, it tries again.
+func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []Standing, error) {
+	first, cancel := limit(ctx)
+	defer cancel()
+	r := reader{election: election}
+	if err := r.open(first, store); err != nil {
+		return nil, err
+	}
+	holders, err := stand(ctx, store, election, Config{}, params{observe: true})
+	if err != nil {
+		r.feed.Stop()
+		return nil, err
+	}
+	told := make(chan []Standing)
+	go r.observe(ctx, store, holders, told)
+	return told, nil
+}
+
+// reader reads a roster for somebody who only looks on.
+type reader struct {
+	election string
+	view     *view
+	feed     Feed
+	bell     chan struct{}
+}
+
+// open opens a view, and waits until it is open.
+func (r *reader) open(ctx context.Context, store Store) error {
+	if err := checkElection(r.election); err != nil {
+		return err
+	}
+	if err := checkStore(store); err != nil {
+		return err
+	}
+	registry, ok := store.(Registry)
+	if !ok {
+		return fmt.Errorf("%w: a %T keeps no roster", ErrInvalidConfig, store)
+	}
+	bell := make(chan struct{}, 1)
+	r.bell, r.view = bell, newView(func() {
+		select {
+		case bell <- struct{}{}:
+		default: // rung for a view that has been read since, which is read again
+		}
+	})
+	type answer struct {
+		feed Feed
+		err  error
+	}
+	answers := make(chan answer, 1)
+	registry.Stands(ctx, r.election, r.view.take, func(f Feed, err error) { answers <- answer{f, err} })
+	got := <-answers // soon after ctx has ended, at the latest
+	r.feed = got.feed
+	return got.err
+}
+
+// read is who stands beside the holder.
+func (r *reader) read(holder string) (all []Standing, told bool, err error) {
+	stands, told, err := r.view.order(func(session string) bool { return session == holder })
+	for _, s := range stands {
+		all = append(all, s.show())
+	}
+	return all, told, err
+}
+
+// reopening is the pause before a view is opened again that has ended.
+const reopening = time.Second
+
+func (r *reader) observe(ctx context.Context, store Store, holders *Candidate, told chan<- []Standing) {
+	defer close(told)
+	defer func() {
+		for range holders.Events() { // until nothing is left of it
+		}
+	}()
+	defer func() {
+		if r.feed != nil {
+			r.feed.Stop()
+		}
+	}()
+	var newest []Standing
+	var out chan<- []Standing // nil while there is nothing to tell
+	first := true
+	for {
+		select {
+		case _, ok := <-holders.Events():
+			if !ok {
+				return
+			}
+		case <-r.bell:
+		case out <- newest:
+			out = nil
+			continue
+		}
+		all, known, err := r.read(holders.shownSession())
+		switch {
+		case err != nil:
+			if !r.reopen(ctx, store) {
+				return
+			}
+		case known && (first || !reflect.DeepEqual(all, newest)):
+			newest, out, first = all, told, false
+		}
+	}
+}
+
+// reopen opens the view again, and reports false if that will never be.
+func (r *reader) reopen(ctx context.Context, store Store) bool {
+	r.feed.Stop()
+	for {
+		limited, cancel := within(ctx, defaultLimit)
+		err := r.open(limited, store)
+		cancel()
+		switch {
+		case err == nil:
+			return true
+		case ctx.Err() != nil || errors.Is(err, ErrConnectionClosed):
+			return false
+		}
+		_ = idle(ctx, reopening) // its end is seen above
+	}
+}
+
+// shownSession is the session of whoever holds the key, as far as is known.
+func (c *Candidate) shownSession() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shown.session
+}

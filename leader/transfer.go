@@ -1,0 +1,76 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Transfer hands over to the candidate with that ID, as by [Candidate.Resign], and
+// stays a candidate. The release names it: it takes the key as soon as it hears of
+// it, while all others wait for one [Config].TurnTimeout, and follow then in their
+// own way. A roster is not needed; with one, an ID that does not stand is refused.
+//
+// It returns nil when the one that was named holds the key, [ErrNotTaken] when
+// another does, or nobody has taken it while the candidate sat out, a few turns and
+// at most one lease. [ErrNotStanding] and [ErrNotLeader] change nothing. After the
+// error of ctx the key is given up all the same.
+func (c *Candidate) Transfer(ctx context.Context, id string) error {
+	if err := checkSuccessor(id); err != nil {
+		return err
+	}
+	return c.call(ctx, input{kind: inResign, to: id})
+}
+
+// TransferAny is Transfer to the next of the roster, whose ID it returns. Further
+// errors: [ErrNotStanding] if nobody else stands, [ErrNoRoster] if the candidate has
+// no roster, or has not read it yet.
+func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
+	if err := c.call(ctx, input{kind: inResign, next: true}); err != nil {
+		return "", err
+	}
+	h, _ := c.Leader()
+	return h.ID, nil
+}
+
+func checkSuccessor(id string) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("%w: the ID of the successor is empty", ErrInvalidConfig)
+	case len(id) > maxIDLength:
+		return fmt.Errorf("%w: the ID of the successor is of %d bytes, more than %d", ErrInvalidConfig, len(id), maxIDLength)
+	}
+	return nil
+}
+
+// mayHandOver reports whether somebody of that ID stands, as far as is known, and
+// answers the call if not.
+func (a *actor) mayHandOver(m *mail) bool {
+	v := a.herald.view
+	if v == nil || a.m.state != StateLeader {
+		return true
+	}
+	all, told, _ := v.order(a.holding)
+	if !told || slices.ContainsFunc(all, func(s announcement) bool { return s.ID == m.in.to }) {
+		return true
+	}
+	m.call <- fmt.Errorf("%w: %s", ErrNotStanding, m.in.to)
+	return false
+}
+
+// Transfer asks the leader of the election to hand over to the candidate with that
+// ID, as by [Candidate.Transfer], or to the next of the roster if id is empty. It
+// waits until somebody leads after it, and returns the Holder that was asked. by says
+// in the leader's log who asks.
+//
+// Errors: those of [StepDown], which also tells what permission is needed;
+// [ErrRequestRefused] also if nobody of that ID stands; and [ErrNotTaken] if another
+// leads then, or nobody within one lease.
+func Transfer(ctx context.Context, store Store, election, id, by string) (Holder, error) {
+	if id != "" {
+		if err := checkSuccessor(id); err != nil {
+			return Holder{}, err
+		}
+	}
+	return ask(ctx, store, election, petition{Do: doTransfer, To: id, By: by})
+}

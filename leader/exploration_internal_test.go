@@ -267,6 +267,8 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				a.do = doGuardFail
 			case w.listed && w.toAnnounce(i):
 				a.do = doAnnounce
+			case w.listed && w.toWithdraw(i):
+				a.do, a.arg = doAnnounce, 1
 			case w.listed && w.toRank(i):
 				a.do = doRank
 			case w.due(i):

@@ -70,7 +70,13 @@ func (w *worldOf) toldTo(i int) rosterReport {
 // toAnnounce and toRank report what the herald of a candidate is about to do.
 func (w *worldOf) toAnnounce(i int) bool {
 	p := &w.parties[i]
-	return p.up && !p.frozen && !p.cut && p.m.stands() && w.roster.behind[i]
+	return p.up && !p.frozen && !p.cut && p.m.stands(p.now) && w.roster.behind[i]
+}
+
+// toWithdraw: who has held the key and sits out is not to be waited for.
+func (w *worldOf) toWithdraw(i int) bool {
+	p := &w.parties[i]
+	return p.up && !p.frozen && !p.cut && !p.m.holds() && !p.m.stands(p.now) && w.roster.behind[i] && slices.Contains(w.roster.stands[:], p.m.session)
 }
 
 func (w *worldOf) toRank(i int) bool {
@@ -86,6 +92,9 @@ func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
 	p := &w.parties[i]
 	if w.toAnnounce(i) {
 		add(doAnnounce, i, 0)
+	}
+	if w.toWithdraw(i) {
+		add(doAnnounce, i, 1)
 	}
 	if w.toRank(i) {
 		add(doRank, i, 0)
@@ -119,6 +128,10 @@ func (w *worldOf) applyRoster(a action) {
 	p := &w.parties[i]
 	switch a.do { //nolint:exhaustive // apply has the others
 	case doAnnounce:
+		if a.arg == 1 {
+			w.roster.drop(p.m.session)
+			return
+		}
 		w.announce(i)
 	case doRank:
 		r := w.toldTo(i)
@@ -141,7 +154,7 @@ func (w *worldOf) explainRoster(a action) string {
 	who := w.parties[a.party].m.session
 	switch a.do { //nolint:exhaustive // explain has the others
 	case doAnnounce:
-		return who + " announces itself"
+		return who + []string{" announces itself", " withdraws its announcement"}[a.arg]
 	case doRank:
 		return fmt.Sprintf("the roster tells %s of %v%s", who, w.toldTo(int(a.party)), []string{"", ", and that the rival is alive"}[a.arg])
 	case doHandOver:
@@ -201,7 +214,7 @@ func (w *worldOf) queues(i int, held, led bool) {
 		if j < 0 {
 			continue
 		}
-		if o := &w.parties[j]; o.m.stands() && !r.behind[j] && !o.now.Before(o.m.away) {
+		if o := &w.parties[j]; o.m.stands(o.now) && !r.behind[j] {
 			if r.overtaken[j]++; r.overtaken[j] > 1 {
 				w.fail("%s was overtaken twice, last by %s", s, p.m.session)
 			}

@@ -151,7 +151,7 @@ func (w *worldOf) due(i int) bool {
 func (w *worldOf) waits(i int) bool {
 	p := &w.parties[i]
 	under := func(way way) bool { return !p.cut && (way == going || way == answered) }
-	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen || w.listed && (w.toAnnounce(i) || w.toRank(i)))
+	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen || w.listed && (w.toAnnounce(i) || w.toWithdraw(i) || w.toRank(i)))
 }
 
 // worldOf is a situation with the rules that hold in it, and with what was found.

@@ -67,8 +67,8 @@ func (a *actor) heraldWake() time.Time {
 	case h.registry == nil:
 	case a.m.holds() && h.shut():
 		return h.viewAt
-	case h.sending == nil && a.m.stands():
-		return h.due
+	case h.sending == nil && a.m.stands(later(a.now(), a.m.away)):
+		return later(h.due, a.m.away)
 	}
 	return time.Time{}
 }
@@ -88,9 +88,10 @@ func (a *actor) lookAfterRoster() {
 	}
 	switch {
 	case h.sending != nil:
-	case a.m.stands() && !now.Before(h.due):
+	case a.m.stands(now) && !now.Before(h.due):
 		a.announce(now)
-	case (a.m.done || a.m.leaving == stopping) && now.Before(h.until):
+	case now.Before(h.until) && (a.m.done || a.m.leaving == stopping || h.entry.Since.IsZero() && !holds):
+		// It was announced for a stand that is over: nobody is to wait for it.
 		h.until = time.Time{}
 		a.send(nil, 0, a.m.timing().turn)
 	}

@@ -107,9 +107,11 @@ func (l line) without(session string) line {
 	return line(strings.Join(left, " "))
 }
 
-// stands reports whether the candidate waits for the key, and could take it.
-func (m *machine) stands() bool {
-	return m.listed && m.settled && m.leaving == staying && m.seen.what != whatUnseen && !m.holds() && (!m.guarded || m.guards.fit)
+// stands reports whether the candidate waits for the key, and could take it. Who sits
+// out does not stand: others would wait for its turn.
+func (m *machine) stands(now time.Time) bool {
+	return m.listed && m.settled && m.leaving == staying && m.seen.what != whatUnseen && !m.holds() &&
+		(!m.guarded || m.guards.fit) && !now.Before(m.away)
 }
 
 // rival is who is to lead instead of the leader: the first in line, if its priority

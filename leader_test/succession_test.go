@@ -1,0 +1,271 @@
+package leader_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// queue makes candidates that wait in a queue, a second apart, of which the first leads.
+func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate, ws []*leadertest.Watcher) {
+	k.Helper()
+	cfg.Succession = leader.SuccessionQueue
+	for i := range n {
+		c, w := k.stand(fmt.Sprint("c", i), cfg)
+		cs, ws = append(cs, c), append(ws, w)
+		k.clock.Advance(time.Second)
+	}
+	k.clock.Advance(10 * time.Second)
+	return cs, ws
+}
+
+// leads fails unless that candidate leads, and since when.
+func (k kit) leads(c *leader.Candidate, since time.Duration) {
+	k.Helper()
+	h, err := leader.Lookup(k.Context(), k.store, "e")
+	k.ok(err)
+	if got := h.Since.Sub(leadertest.Start()); !c.IsLeader() || h.ID != c.ID() || got != since {
+		k.Fatalf("at %v %v, since %v; %s was to lead since %v", k.clock.Elapsed(), h, got, c.ID(), since)
+	}
+}
+
+func (k kit) ok(err error) {
+	k.Helper()
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// roster is who stands, by IDs.
+func (k kit) roster() (ids []string) {
+	k.Helper()
+	all, err := leader.Roster(k.Context(), k.store, "e")
+	k.ok(err)
+	for _, s := range all {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// The one who has waited longest follows, at once and with one write, and whoever
+// resigns goes to the end.
+func TestAQueueFollowsInOrder(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(5, leader.Config{})
+	for round := range 12 {
+		if got := k.roster(); len(got) != 4 || got[0] != fmt.Sprint("c", (round+1)%5) {
+			t.Fatalf("round %d: %v stand", round, got)
+		}
+		before := k.store.Requests().Writes
+		k.ok(cs[round%5].Resign(t.Context()))
+		k.clock.Advance(0)
+		k.leads(cs[(round+1)%5], k.clock.Elapsed())
+		if writes := k.store.Requests().Writes - before; writes != 2 {
+			t.Errorf("round %d: a handover took %d writes, want the release and one more", round, writes)
+		}
+		k.clock.Advance(20 * time.Second)
+	}
+}
+
+// Those that died in the queue cost a turn each; who is next leads after them.
+func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
+	for i := 1; i <= 5; i++ {
+		k.store.Link(cs[i].ID()).Cut()
+	}
+	at := k.clock.Elapsed()
+	before := k.store.Requests().Writes
+	k.ok(cs[0].Resign(t.Context()))
+	k.clock.Advance(499 * time.Millisecond)
+	if cs[6].IsLeader() {
+		t.Fatal("it did not wait for its turn")
+	}
+	k.clock.Advance(time.Millisecond)
+	k.leads(cs[6], at+500*time.Millisecond)
+	k.clock.Advance(time.Second)
+	if writes := k.store.Requests().Writes - before; writes > 3 {
+		t.Errorf("%d writes", writes) // the release, the one that elects, and a renewal that tells who follows
+	}
+}
+
+// A leader that dies is followed by the first in line one lease after its last renewal.
+func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(4, leader.Config{})
+	k.store.Link("c0").Cut()
+	renewed, _ := cs[1].Leader()
+	k.clock.AdvanceTo(renewed.Renewed.Add(15 * time.Second))
+	k.leads(cs[1], k.clock.Elapsed())
+}
+
+// In a queue nobody who stays is overtaken, however soon leaders resign.
+func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
+	for i := range 11 {
+		k.ok(cs[i].Resign(t.Context()))
+		k.clock.Advance(0)
+		k.leads(cs[i+1], k.clock.Elapsed())
+		k.clock.Advance(time.Duration(i) * time.Millisecond)
+	}
+}
+
+// A candidate that stops leaves the roster, and nobody waits for it.
+func TestWhoStopsLeavesTheQueue(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(4, leader.Config{})
+	k.ok(cs[1].Stop(t.Context()))
+	k.clock.Advance(0)
+	if got := k.roster(); !slices.Equal(got, []string{"c2", "c3"}) {
+		t.Errorf("%v stand", got)
+	}
+	at := k.clock.Elapsed()
+	k.ok(cs[0].Stop(t.Context()))
+	k.clock.Advance(0)
+	k.leads(cs[2], at)
+}
+
+// The highest priority follows, the longest waiting among equals.
+func TestPrioritiesFollowInOrder(t *testing.T) {
+	k := newKit(t)
+	stand := func(id string, priority int) *leader.Candidate {
+		c, _ := k.stand(id, leader.Config{Succession: leader.SuccessionPriority, Priority: priority})
+		k.clock.Advance(time.Second)
+		return c
+	}
+	first := stand("first", 0)
+	stand("low", -1)
+	zero, high, same := stand("zero", 0), stand("high", 5), stand("same", 5)
+	k.clock.Advance(10 * time.Second)
+	if got := k.roster(); !slices.Equal(got, []string{"high", "same", "zero", "low"}) {
+		t.Fatalf("%v stand", got)
+	}
+	for _, next := range []*leader.Candidate{high, same, zero} { // who resigned sits out
+		at := k.clock.Elapsed()
+		k.ok(first.Resign(t.Context()))
+		k.clock.Advance(0)
+		k.leads(next, at)
+		first = next
+		k.clock.Advance(time.Second)
+	}
+}
+
+// With Preempt the leader hands over in order to a higher priority that has stood
+// for a lease, and to none that comes and goes.
+func TestPreempt(t *testing.T) {
+	k := newKit(t)
+	cfg := leader.Config{Succession: leader.SuccessionPriority, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
+	low, ws := k.stand("low", cfg)
+	k.clock.Advance(time.Second)
+	cfg.Priority, cfg.Preempt = 1, true
+	for range 5 { // each stands for less than a lease
+		c, _ := k.stand("fickle", cfg)
+		k.clock.Advance(9 * time.Second)
+		k.store.Link("fickle").Close()
+		<-c.Done()
+		k.clock.Advance(time.Second)
+	}
+	k.clock.Advance(30 * time.Second) // what they announced lapses
+	if ws.ExpectExactly(leadertest.Pending(), leadertest.Elected()); !low.IsLeader() {
+		t.Fatal("it was pushed out by one that comes and goes")
+	}
+	since := k.clock.Elapsed()
+	high, hs := k.stand("high", cfg)
+	k.clock.Advance(24 * time.Second)
+	ws.Expect(leadertest.Fenced(leader.ErrResigned), leadertest.Deposed(leader.ErrResigned))
+	h, err := leader.Lookup(t.Context(), k.store, "e")
+	k.ok(err)
+	if waited := h.Since.Sub(leadertest.Start().Add(since + cfg.DrainTimeout)); !high.IsLeader() || waited < 10*time.Second || waited > 20*time.Second {
+		t.Errorf("%v after %v, which was to be one lease to two", h, waited)
+	}
+	k.clock.Advance(time.Minute)
+	hs.ExpectExactly(leadertest.Observed("low"), leadertest.Observed(""), leadertest.Pending(), leadertest.Elected())
+}
+
+// Transfer names who is to lead: it does at once, and the others wait.
+func TestTransfer(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	k.stand("racer", leader.Config{}) // would be first, but for the name
+	k.clock.Advance(5 * time.Second)
+	at := k.clock.Elapsed()
+	before := k.store.Requests().Writes
+	k.ok(cs[0].Transfer(t.Context(), "c3"))
+	k.leads(cs[3], at)
+	if writes := k.store.Requests().Writes - before; writes != 2 {
+		t.Errorf("%d writes", writes)
+	}
+	k.clock.Advance(time.Second)
+	if err := cs[3].Transfer(t.Context(), "stranger"); !errors.Is(err, leader.ErrNotStanding) || !cs[3].IsLeader() {
+		t.Errorf("to a stranger: %v", err)
+	}
+	if err := cs[1].Transfer(t.Context(), "c2"); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("by one who does not lead: %v", err)
+	}
+	if err := cs[3].Transfer(t.Context(), ""); !errors.Is(err, leader.ErrInvalidConfig) {
+		t.Errorf("to nobody: %v", err)
+	}
+	if id, err := cs[3].TransferAny(t.Context()); err != nil || id != "c1" {
+		t.Errorf("to anybody: %q, %v", id, err)
+	}
+}
+
+// A successor that is named and gone costs one turn, and the caller hears of it.
+func TestTransferToTheDead(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	k.store.Link("c3").Cut()
+	at := k.clock.Elapsed()
+	result := make(chan error, 1)
+	go func() { result <- cs[0].Transfer(t.Context(), "c3") }()
+	for cs[0].IsLeader() {
+		k.clock.Settle()
+	}
+	k.clock.Advance(time.Second)
+	if err := <-result; !errors.Is(err, leader.ErrNotTaken) {
+		t.Errorf("Transfer returned %v", err)
+	}
+	k.leads(cs[1], at+200*time.Millisecond)
+}
+
+// Who is left alone by its successor leads again after a few turns.
+func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	k.store.Link("c1").Cut()
+	at := k.clock.Elapsed()
+	result := make(chan error, 1)
+	go func() { result <- cs[0].Transfer(t.Context(), "c1") }()
+	for cs[0].IsLeader() {
+		k.clock.Settle()
+	}
+	k.clock.Advance(2 * time.Second)
+	if err := <-result; !errors.Is(err, leader.ErrNotTaken) {
+		t.Errorf("Transfer returned %v", err)
+	}
+	k.leads(cs[0], at+1200*time.Millisecond)
+}
+
+// Without a roster a race is what it was, and a leader can still name a successor.
+func TestTransferWithoutARoster(t *testing.T) {
+	k := newKit(t)
+	a, _ := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	k.stand("b", leader.Config{})
+	c, _ := k.stand("c", leader.Config{})
+	k.clock.Advance(time.Second)
+	k.ok(a.Transfer(t.Context(), "c"))
+	k.leads(c, 2*time.Second)
+	if _, err := c.TransferAny(t.Context()); !errors.Is(err, leader.ErrNoRoster) {
+		t.Errorf("TransferAny: %v", err)
+	}
+	if announced := k.store.Requests().Announcements; announced != 0 {
+		t.Errorf("%d announcements", announced)
+	}
+}

@@ -139,8 +139,7 @@ type Bucket struct {
 // most 252 long (otherwise it is cut, and a hash tells it apart). It is an
 // ordinary bucket with message TTLs, stored and placed as this one: in memory it
 // would be lost with the server, and nobody makes it anew. What a candidate
-// announces lapses after three of its leases; no message outlives four of MaxLease,
-// so when MaxLease is raised have Roster set, too.
+// announces lapses after three of its leases.
 //
 // Errors: [ErrInvalidConfig] for settings that cannot work, [ErrUnfit] for an
 // existing stream that cannot be brought to them, [ErrPermission],

@@ -61,18 +61,6 @@ func (r *rosterBucket) open(js jetstream.JetStream, bucket string) {
 	r.put = r.putPrefix(r.pre)
 }
 
-// rosterSubject is what is appended to a prefix for a session, or "*" for all, of an
-// election.
-func rosterSubject(election, session string) (string, error) {
-	if err := checkElection(election); err != nil {
-		return "", err
-	}
-	if session != "*" && !validSession(session) {
-		return "", fmt.Errorf("%w: session %q is not %d of A-Z and 2-7", ErrInvalidConfig, session, sessionLength)
-	}
-	return election + "." + session, nil
-}
-
 // validSession tells sessions from the keys of others: an election may have the name
 // of another, a dot, and anything.
 func validSession(s string) bool {
@@ -107,9 +95,6 @@ func (c rosterConfig) apply(conf *jetstream.StreamConfig) {
 	conf.AllowMsgTTL, conf.AllowRollup = true, true // the server wants roll-ups for markers
 	conf.SubjectDeleteMarkerTTL = rosterMarkerTTL   // who views hears of a lapse
 	conf.Replicas, conf.Placement = c.like.Replicas, c.like.Placement
-	lease, _ := parseMaxLease(c.like.Metadata) // CreateBucket has set it
-	conf.MaxAge = wholeSeconds(4 * lease)      // longer than any announcement lives
-	conf.Duplicates = min(duplicateWindow, conf.MaxAge)
 }
 
 func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
@@ -145,11 +130,13 @@ func (b *Bucket) Announce(ctx context.Context, election, session string, entry [
 }
 
 func (r *rosterBucket) announce(ctx context.Context, election, session string, entry []byte, life time.Duration) (uint64, error) {
-	rest, err := rosterSubject(election, session)
-	if err != nil {
+	if err := checkElection(election); err != nil {
 		return 0, err
 	}
-	m := &nats.Msg{Subject: r.put + rest, Data: entry, Header: nats.Header{}}
+	if !validSession(session) {
+		return 0, fmt.Errorf("%w: session %q is not %d of A-Z and 2-7", ErrInvalidConfig, session, sessionLength)
+	}
+	m := &nats.Msg{Subject: r.put + election + "." + session, Data: entry, Header: nats.Header{}}
 	if entry == nil {
 		life = rosterMarkerTTL
 		m.Header.Set(kvOperation, "PURGE") // unlike after a DEL, no other marker follows
@@ -226,8 +213,7 @@ type rosterView struct {
 
 // open reports whether nobody stands.
 func (v *rosterView) open(ctx context.Context, election string) (empty bool, err error) {
-	rest, err := rosterSubject(election, "*")
-	if err != nil {
+	if err := checkElection(election); err != nil {
 		return false, err
 	}
 	r := v.roster
@@ -235,7 +221,7 @@ func (v *rosterView) open(ctx context.Context, election string) (empty bool, err
 	v.status, v.ended = r.nc.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
 	v.heard.Store(true)
 	go v.guard()
-	own := strings.TrimSuffix(r.pre+rest, "*")
+	own := r.pre + election + "."
 	info, err := r.follow(ctx, &v.subscription, jetstream.ConsumerConfig{FilterSubject: own + "*", IdleHeartbeat: viewHeartbeat},
 		func(name string) { v.consumer = name },
 		func(m *nats.Msg, meta *nats.MsgMetadata) { v.hear(m, meta, own) })

@@ -1,0 +1,359 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Sessions of those who stand.
+const (
+	rosterA = "AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	rosterB = "BBBBBBBBBBBBBBBBBBBBBBBBBB"
+	rosterC = "C234567CCCCCCCCCCCCCCCCCCC"
+)
+
+// rostered makes the bucket E with a roster. It is in memory, as that of expiring is.
+func (w *world) rostered() {
+	w.Helper()
+	w.create(leader.BucketConfig{MaxLease: lease, Storage: jetstream.MemoryStorage, Roster: true})
+}
+
+// announce returns when it is answered.
+func announce(tb testing.TB, r leader.Registry, election, session, entry string, life time.Duration) (revision uint64, err error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Second)
+	defer cancel()
+	var data []byte
+	if entry != "" {
+		data = []byte(entry)
+	}
+	done := make(chan struct{})
+	r.Announce(ctx, election, session, data, life, func(rev uint64, e error) {
+		revision, err = rev, e
+		close(done)
+	})
+	<-done
+	return revision, err
+}
+
+// rosterView writes down what a view tells.
+type rosterView struct {
+	leader.Feed
+	mu   sync.Mutex
+	told []string
+	err  error
+	all  int // entries
+	done bool
+}
+
+func stands(tb testing.TB, r leader.Registry, election string) (*rosterView, error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Second)
+	defer cancel()
+	v := new(rosterView)
+	opened := make(chan error)
+	r.Stands(ctx, election, v.hear, func(f leader.Feed, err error) {
+		v.Feed = f
+		opened <- err
+	})
+	if err := <-opened; err != nil {
+		return nil, err
+	}
+	tb.Cleanup(v.Stop)
+	return v, nil
+}
+
+func (v *rosterView) hear(a leader.Announcement) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	line := fmt.Sprintf("%.1s=%s", a.Session, a.Entry)
+	switch {
+	case a.Err != nil:
+		line, v.err = "over", a.Err
+	case a.Complete:
+		line, v.done = "complete", true
+	case a.Entry == nil:
+		line = fmt.Sprintf("%.1s stands no more", a.Session)
+	default:
+		v.all++
+	}
+	v.told = append(v.told, line)
+}
+
+// take returns what was told since the last time.
+func (v *rosterView) take() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	told := v.told
+	v.told = nil
+	return told
+}
+
+func (v *rosterView) hears(w *world, want ...string) {
+	w.Helper()
+	synctest.Wait()
+	if told := v.take(); !slices.Equal(told, want) {
+		w.Errorf("at %v: told %q, want %q", w.now(), told, want)
+	}
+}
+
+func (w *world) announces(r leader.Registry, election, session, entry string) uint64 {
+	w.Helper()
+	revision, err := announce(w, r, election, session, entry, 3*lease)
+	w.ok(err)
+	return revision
+}
+
+func (w *world) view(r leader.Registry, election string) *rosterView {
+	w.Helper()
+	v, err := stands(w, r, election)
+	w.ok(err)
+	return v
+}
+
+// An announcement is told to views, and lapses three leases after the last one, to
+// the instant; who withdraws is gone at once. An election that is named like another
+// and a dot has a roster of its own, and what is no announcement is not told.
+func TestTheRosterTellsWhoStands(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		b := w.dial("a").bucket(t)
+		first := w.announces(b, "e", rosterA, "1")
+		w.announces(b, "e.x", rosterC, "1")
+		v := w.view(w.dial("l").bucket(t), "e")
+		empty := w.view(b, "e.y")
+		v.hears(w, "A=1", "complete")
+		empty.hears(w, "complete")
+		w.at(lease)
+		w.announces(b, "e", rosterB, "1")
+		if again := w.announces(b, "e", rosterA, "2"); again <= first {
+			w.Errorf("revision %d after %d", again, first)
+		}
+		v.hears(w, "B=1", "A=2")
+		kv, err := w.ops.js.KeyValue(w.Context(), "E_roster")
+		w.ok(err)
+		_, err = kv.Put(w.Context(), "e.x", []byte("junk"))
+		w.ok(err)
+		_, err = kv.Put(w.Context(), "e."+strings.ToLower(rosterC), []byte("junk"))
+		w.ok(err)
+		v.hears(w)
+		late := w.view(b, "e")
+		late.hears(w, "B=1", "A=2", "complete")
+		w.announces(b, "e", rosterB, "")
+		v.hears(w, "B stands no more")
+		w.at(4*lease - 1)
+		v.hears(w)
+		w.at(4*lease + 250*time.Millisecond)
+		v.hears(w, "A stands no more")
+		w.at(4*lease + 5*time.Second) // the markers are gone, and nothing is told of that
+		v.hears(w)
+		late.hears(w, "B stands no more", "A stands no more")
+		empty.hears(w)
+		w.view(b, "e").hears(w, "complete")
+	})
+}
+
+// A life is rounded up to whole seconds, and is one at least.
+func TestAShortLifeIsAWholeSecond(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		b := w.dial("a").bucket(t)
+		v := w.view(b, "e")
+		for session, life := range map[string]time.Duration{rosterA: time.Millisecond, rosterB: 1001 * time.Millisecond} {
+			_, err := announce(w, b, "e", session, "1", life)
+			w.ok(err)
+		}
+		synctest.Wait()
+		v.take()
+		w.at(999 * time.Millisecond)
+		v.hears(w)
+		w.at(1250 * time.Millisecond)
+		v.hears(w, "A stands no more")
+		w.at(1999 * time.Millisecond)
+		v.hears(w)
+		w.at(2250 * time.Millisecond)
+		v.hears(w, "B stands no more")
+	})
+}
+
+// A view ends when the connection is back, or its consumer is silent, or the
+// connection is closed; another then tells all.
+func TestAViewOfTheRosterEndsWhenItMayHaveMissedSomething(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cl := w.dial("l")
+		b := cl.bucket(t)
+		w.announces(b, "e", rosterA, "1")
+		v := w.view(b, "e")
+		v.hears(w, "A=1", "complete")
+		w.at(time.Second)
+		cl.cut()
+		w.at(2 * time.Second)
+		v.hears(w)
+		cl.open()
+		w.at(2*time.Second + 2*redial)
+		v.hears(w, "over")
+		if !errors.Is(v.err, leader.ErrUnreachable) {
+			w.Errorf("the view ended with %v", v.err)
+		}
+		v = w.view(b, "e")
+		v.hears(w, "A=1", "complete")
+
+		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E_roster"))
+		v.hears(w)
+		w.at(15 * time.Second)
+		v.hears(w, "over")
+		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrNoRoster) {
+			w.Errorf("a view without a roster: %v", err)
+		}
+		w.rostered()
+		v = w.view(b, "e")
+		v.hears(w, "complete")
+		cl.nc.Close()
+		v.hears(w, "over")
+		if !errors.Is(v.err, leader.ErrConnectionClosed) {
+			w.Errorf("the view ended with %v", v.err)
+		}
+		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrConnectionClosed) {
+			w.Errorf("a view without a connection: %v", err)
+		}
+		if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrConnectionClosed) {
+			w.Errorf("an announcement without a connection: %v", err)
+		}
+	})
+}
+
+// A view to which nothing happens lives on.
+func TestAnIdleViewOfTheRosterStays(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		b := w.dial("a").bucket(t)
+		v := w.view(b, "e")
+		v.hears(w, "complete")
+		w.at(time.Hour)
+		w.announces(b, "e", rosterA, "1")
+		v.hears(w, "A=1")
+		if n := w.consumers("KV_E_roster"); n != 1 {
+			w.Errorf("%d consumers", n)
+		}
+		v.Stop()
+		v.Stop()
+		w.announces(b, "e", rosterA, "2")
+		v.hears(w)
+		if n := w.consumers("KV_E_roster"); n != 0 {
+			w.Errorf("%d consumers after Stop", n)
+		}
+	})
+}
+
+func (w *world) consumers(stream string) int {
+	w.Helper()
+	synctest.Wait()
+	s, err := w.ops.js.Stream(w.Context(), stream)
+	w.ok(err)
+	return s.CachedInfo().State.Consumers
+}
+
+// Where there is no roster, or none that lets announcements lapse, that is said, and
+// not that nobody answers.
+func TestABucketWithoutARosterSaysSo(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		b := w.dial("a").bucket(t)
+		check := func() {
+			w.Helper()
+			before := w.now()
+			if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrNoRoster) || errors.Is(err, leader.ErrUnreachable) {
+				w.Errorf("announced: %v", err)
+			}
+			w.isAt(before, "answered")
+		}
+		check()
+		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrNoRoster) {
+			w.Errorf("a view: %v", err)
+		}
+		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"})
+		w.ok(err)
+		check()
+	})
+}
+
+// What is no session, or no election, is refused before anything is sent.
+func TestTheRosterTakesNoOtherKeys(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		b := w.dial("a").bucket(t)
+		for _, k := range [][2]string{{"e", "x"}, {"e", "*"}, {"e", rosterA + "A"}, {"e", strings.ToLower(rosterA)}, {"e..x", rosterA}, {"e.*", rosterA}} {
+			if _, err := announce(w, b, k[0], k[1], "1", lease); !errors.Is(err, leader.ErrInvalidConfig) {
+				w.Errorf("%q: %v", k, err)
+			}
+		}
+		if _, err := stands(w, b, "e.*"); !errors.Is(err, leader.ErrInvalidConfig) {
+			w.Errorf("a view: %v", err)
+		}
+	})
+}
+
+// Five thousand stand, on one connection, and who comes to look has them all.
+func TestARosterOfFiveThousand(t *testing.T) {
+	const many = 5000
+	srv := tcpServe(t, tcpOptions(t, ""))
+	js := tcpJS(t, tcpDial(t, srv.ClientURL()))
+	tcpCreate(t, js, leader.BucketConfig{Roster: true})
+	b := tcpBucket(t, js)
+	early, err := stands(t, b, "e")
+	tcpOK(t, err)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Add(1)
+		session := []byte(rosterA)
+		for at, rest := 0, i; rest > 0; at, rest = at+1, rest/26 {
+			session[at] = 'A' + byte(rest%26)
+		}
+		b.Announce(t.Context(), "e", string(session), fmt.Appendf(nil, `{"id":"%d"}`, i), 3*15*time.Second, func(_ uint64, err error) {
+			defer wg.Done()
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	late, err := stands(t, tcpBucket(t, tcpJS(t, tcpDial(t, srv.ClientURL()))), "e")
+	tcpOK(t, err)
+	for what, v := range map[string]*rosterView{"who was there": early, "who comes": late} {
+		tcpEventually(t, what+" has heard of all", func() bool {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			return v.all >= many && v.done
+		})
+		if told := v.take(); v.all != many || v.err != nil || what == "who comes" && told[many] != "complete" {
+			t.Errorf("%s: %d entries, %v", what, v.all, v.err)
+		}
+	}
+}
+
+// A put goes through the prefix of the JetStream API.
+func TestTheRosterOfADomain(t *testing.T) {
+	srv := tcpServe(t, tcpOptions(t, `jetstream { domain: hub }`))
+	nc := tcpDial(t, srv.ClientURL())
+	js, err := jetstream.NewWithDomain(nc, "hub")
+	tcpOK(t, err)
+	tcpCreate(t, js, leader.BucketConfig{Roster: true})
+	b := tcpBucket(t, js)
+	v, err := stands(t, b, "e")
+	tcpOK(t, err)
+	_, err = announce(t, b, "e", rosterA, "1", time.Minute)
+	tcpOK(t, err)
+	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
+}

@@ -183,10 +183,10 @@ func (b *Bucket) Stands(ctx context.Context, election string, deliver func(Annou
 			return
 		}
 		reply(v, nil)
-		v.begin()
 		if empty {
 			v.completed()
 		}
+		v.begin()
 	}()
 }
 
@@ -213,7 +213,7 @@ type rosterView struct {
 
 // open reports whether nobody stands.
 func (v *rosterView) open(ctx context.Context, election string) (empty bool, err error) {
-	if err := checkElection(election); err != nil {
+	if err = checkElection(election); err != nil {
 		return false, err
 	}
 	r := v.roster

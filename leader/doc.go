@@ -218,6 +218,11 @@
 //	  KV watch     publish    $JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a
 //	               publish    $JS.API.CONSUMER.DELETE.KV_E.*
 //	observer       the same without $KV.E.a and natsleader.ask.E.a
+//	roster
+//	  candidate    publish    $JS.API.STREAM.INFO.KV_E_roster
+//	               publish    $KV.E_roster.a.*
+//	  who looks    publish    $JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*
+//	               publish    $JS.API.CONSUMER.DELETE.KV_E_roster.*
 //	StepDown       as an observer, and
 //	               publish    natsleader.ask.E.a
 //	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
@@ -239,7 +244,15 @@
 // looks like silence. It answers to no subjects but those that begin with _INBOX, or
 // with the inbox prefix of its own connection.
 //
-// [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E.
+// The roster is for candidates that announce themselves, and is looked at by the one
+// that leads, so that each needs both. It is a hint, and an ordinary bucket: who may
+// announce itself in it can announce others, or nobody, and wipe it, the rosters of
+// other elections included, with the header `Nats-Rollup: all`. It can neither stand
+// in another election nor look at its roster. Where accounts are between that
+// import no more than the API, announcements arrive, but nothing is seen of them.
+//
+// [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E, and
+// with a roster of KV_E_roster.
 // A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which
 // cannot be limited to a key.
 //

@@ -147,8 +147,8 @@ func (l *Link) Delay(d time.Duration) {
 	l.delay = d
 }
 
-// DelayFeed makes what is told to the link's feeds and views take d longer from now on, so that
-// replies overtake them.
+// DelayFeed makes what the link's feeds and views are told take d longer from now
+// on, so that replies overtake it.
 func (l *Link) DelayFeed(d time.Duration) {
 	l.store.lock("Link.DelayFeed")
 	defer l.store.mu.Unlock()

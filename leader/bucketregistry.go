@@ -153,13 +153,13 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 			err = asked
 		}
 	}
-	return revision, noRoster(err)
+	return revision, r.named(err)
 }
 
-// noRoster names what is missing.
-func noRoster(err error) error {
+// named tells the roster that does not exist from the bucket.
+func (r *rosterBucket) named(err error) error {
 	if errors.Is(err, ErrNoBucket) {
-		return fmt.Errorf("%w: %w", ErrNoRoster, err)
+		return fmt.Errorf("%w: there is no stream %s", ErrNoRoster, r.stream)
 	}
 	return err
 }
@@ -179,7 +179,7 @@ func (b *Bucket) Stands(ctx context.Context, election string, deliver func(Annou
 		empty, err := v.open(ctx, election)
 		if err != nil {
 			v.Stop()
-			reply(nil, noRoster(err))
+			reply(nil, b.roster.named(err))
 			return
 		}
 		reply(v, nil)

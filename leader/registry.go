@@ -43,7 +43,8 @@ type Announcement struct {
 	// Entry is what the session says of itself; nil: it stands no more.
 	Entry []byte
 	// Complete tells that everybody who stood when the view was opened has been
-	// told. Until then somebody may be told twice.
+	// told. Until then somebody may be told twice, and who has just left, not at all
+	// or only that.
 	Complete bool
 	// Err is set when the view has ended, and tells why; with
 	// [ErrConnectionClosed] there will never be another.

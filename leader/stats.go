@@ -187,7 +187,7 @@ func (c *Candidate) transits(before, after State, events []Event) {
 
 // kinds are the errors of a Faulted event, the most telling first.
 var kinds = [...]error{
-	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrUnfit,
+	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrNoRoster, ErrUnfit,
 	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable,
 }
 

@@ -89,7 +89,7 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 	}
 	h.grant(t, permRoster(permAnnouncer(u, "a"), "a"))
 	tcpEventually(t, "it may", func() bool {
-		_, err := announce(t, b, "a", rosterA, "1", time.Minute)
+		_, err = announce(t, b, "a", rosterA, "1", time.Minute)
 		return err == nil
 	})
 	_, err = stands(t, b, "a")
@@ -149,7 +149,7 @@ func TestTheRosterWithAnAPIPrefix(t *testing.T) {
 	js, err := jetstream.NewWithAPIPrefix(tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x")), "P")
 	tcpOK(t, err)
 	app := tcpBucket(t, js)
-	if _, err := announce(t, app, "e", rosterA, "1", time.Minute); !errors.Is(err, leader.ErrNoRoster) {
+	if _, err = announce(t, app, "e", rosterA, "1", time.Minute); !errors.Is(err, leader.ErrNoRoster) {
 		t.Errorf("without a roster: %v", err)
 	}
 	tcpCreate(t, hub, leader.BucketConfig{Roster: true})

@@ -29,10 +29,10 @@ func (w *world) rostered() {
 	w.create(leader.BucketConfig{MaxLease: lease, Storage: jetstream.MemoryStorage, Roster: true})
 }
 
-// announce returns when it is answered.
+// announce returns when it is answered, for which it has a second.
 func announce(tb testing.TB, r leader.Registry, election, session, entry string, life time.Duration) (revision uint64, err error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
 	defer cancel()
 	var data []byte
 	if entry != "" {
@@ -234,6 +234,58 @@ func TestAViewOfTheRosterEndsWhenItMayHaveMissedSomething(t *testing.T) {
 	})
 }
 
+// A message that gets lost on its way is missed at the next one, or at the next sign
+// of life, within seconds.
+func TestAViewOfTheRosterNoticesWhatItHasMissed(t *testing.T) {
+	for name, next := range map[string]bool{"at the next message": true, "at the next heartbeat": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.rostered()
+				cl, b := w.dial("l"), w.dial("a").bucket(t)
+				v := w.view(cl.bucket(t), "e")
+				v.hears(w, "complete")
+				lost := 0
+				cl.filter(func(f frame) verdict {
+					if f.dir == down && strings.HasPrefix(f.reply, "$JS.ACK.KV_E_roster.") {
+						if lost++; lost == 1 {
+							return drop
+						}
+					}
+					return pass
+				})
+				w.announces(b, "e", rosterA, "1")
+				v.hears(w)
+				if next {
+					w.announces(b, "e", rosterB, "1")
+					v.hears(w, "over")
+				} else {
+					w.at(5 * time.Second)
+					v.hears(w, "over")
+				}
+				if !errors.Is(v.err, leader.ErrUnreachable) {
+					w.Errorf("the view ended with %v", v.err)
+				}
+				w.announces(b, "e", rosterC, "1")
+				v.hears(w)
+			})
+		})
+	}
+}
+
+// A view whose consumer falls silent ends, although the connection stays.
+func TestAViewOfTheRosterThatIsDeafEnds(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cl := w.dial("l")
+		v := w.view(cl.bucket(t), "e")
+		v.hears(w, "complete")
+		cl.blackhole(down)
+		w.at(13 * time.Second)
+		v.hears(w, "over")
+		cl.open()
+	})
+}
+
 // A view to which nothing happens lives on.
 func TestAnIdleViewOfTheRosterStays(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -274,7 +326,7 @@ func TestABucketWithoutARosterSaysSo(t *testing.T) {
 		check := func() {
 			w.Helper()
 			before := w.now()
-			if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrNoRoster) || errors.Is(err, leader.ErrUnreachable) {
+			if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrNoRoster) || errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrNoBucket) {
 				w.Errorf("announced: %v", err)
 			}
 			w.isAt(before, "answered")

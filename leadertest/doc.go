@@ -19,6 +19,10 @@
 // An operator's deeds are methods of the store: it deletes a key, and asks the leader
 // to hand over with [Store.StepDown].
 //
+// The store keeps a roster, too: who stands lapses at the end of its life, and
+// [Link.LoseAnnouncements], [Link.EndViews], [Store.DropRoster] and others befall the
+// roster alone.
+//
 // # Guarded writes
 //
 // A second store is what only the leader may write. Seen through the link of a

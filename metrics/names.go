@@ -21,6 +21,7 @@ var names = map[error]string{
 	leader.ErrForeignRecord:    "foreign_record",
 	leader.ErrUnreachable:      "unreachable",
 	leader.ErrNoBucket:         "no_bucket",
+	leader.ErrNoRoster:         "no_roster",
 	leader.ErrUnfit:            "unfit",
 	leader.ErrPermission:       "permission",
 	leader.ErrNoFeed:           "no_feed",

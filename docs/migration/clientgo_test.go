@@ -1,0 +1,97 @@
+package migration_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// callbacks are those of client-go.
+type callbacks struct {
+	onStartedLeading func(context.Context)
+	onStoppedLeading func()
+	onNewLeader      func(identity string)
+}
+
+func runOrDie(ctx context.Context, store leader.Store, identity string, on callbacks, mux *http.ServeMux) error {
+	c, err := leader.Campaign(ctx, store, "my-controller", leader.Config{
+		ID:            identity,
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		RenewInterval: 2 * time.Second, // RetryPeriod
+	})
+	if err != nil {
+		panic(err)
+	}
+	mux.Handle("/healthz", health.Alive(c)) // NewLeaderHealthzAdaptor
+	for event := range c.Events() {
+		switch e := event.(type) {
+		case leader.Elected:
+			on.onNewLeader(c.ID())
+			go on.onStartedLeading(e.Term.Context())
+		case leader.Deposed:
+			on.onStoppedLeading() // once for each onStartedLeading; many exit here
+		case leader.Observed:
+			if e.Holder.Leads() {
+				on.onNewLeader(e.Holder.ID)
+			}
+		case leader.Pending, leader.Fenced, leader.Faulted:
+		}
+	}
+	return c.Err()
+}
+
+func TestTheCallbacksOfClientGoHaveTheirLikes(t *testing.T) {
+	f := newFake(t)
+	b, w := f.stand("my-controller", "b")
+	w.Expect(leadertest.Elected())
+	started, told, mux := make(chan context.Context), make(chan string, 100), http.NewServeMux()
+	f.serve("a", func(ctx context.Context, store leader.Store) error {
+		return runOrDie(ctx, store, "a", callbacks{
+			onStartedLeading: func(ctx context.Context) { started <- ctx },
+			onStoppedLeading: func() { told <- "stopped" },
+			onNewLeader:      func(identity string) { told <- identity },
+		}, mux)
+	})
+	if first := <-told; first != "b" {
+		t.Fatal(first)
+	}
+	if err := b.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	term := <-started
+	f.store.Link("a").Cut()
+	f.clock.Advance(10*time.Second - 1)
+	if term.Err() != nil {
+		t.Fatal("fenced before RenewDeadline")
+	}
+	f.clock.Advance(1)
+	if cause := context.Cause(term); !errors.Is(cause, leader.ErrLeaseExpired) {
+		t.Fatal(cause)
+	}
+	f.clock.Advance(5 * time.Second)
+	w.Expect(leadertest.Elected()) // LeaseDuration after the last renewal, if not sooner
+	answer := httptest.NewRecorder()
+	f.clock.Advance(time.Minute)
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	if answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("cut off for longer than a lease: %d", answer.Code)
+	}
+	f.store.Link("a").Restore()
+	f.clock.Advance(time.Minute)
+	var all []string
+	for range 3 {
+		all = append(all, <-told)
+	}
+	if !slices.Equal(all, []string{"a", "stopped", "b"}) {
+		t.Error(all)
+	}
+}

@@ -1,0 +1,94 @@
+package migration_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// withLock runs critical while it holds the lock, once.
+func withLock(ctx context.Context, store leader.Store, critical func(context.Context) error) error {
+	c, err := leader.Campaign(ctx, store, "nightly", leader.Config{DrainTimeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second) // LockTryOnce and LockWaitTime
+	defer cancel()
+	term, err := elected(waiting, c)
+	if err == nil {
+		err = critical(term.Context()) // ends when the lock is lost, as the channel did
+		term.Release()
+	}
+	return errors.Join(err, c.Stop(context.Background())) // Unlock
+}
+
+// takeTurns leads until takeLeadership returns, and stands again.
+func takeTurns(ctx context.Context, store leader.Store, takeLeadership func(context.Context)) error {
+	c, err := leader.Campaign(ctx, store, "turns", leader.Config{DrainTimeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	for event := range c.Events() {
+		e, ok := event.(leader.Elected)
+		if !ok {
+			continue
+		}
+		takeLeadership(e.Term.Context()) // is not interrupted: it looks at its context
+		e.Term.Release()
+		if e.Term.Err() == nil { // it has had enough
+			_ = c.Resign(ctx) // fails only if the term or ctx has ended meanwhile
+		}
+	}
+	return c.Err()
+}
+
+func TestALockIsHeldForAsLongAsTheWorkTakes(t *testing.T) {
+	f := newFake(t)
+	entered, leave := make(chan context.Context), make(chan struct{})
+	f.serve("a", func(ctx context.Context, store leader.Store) error {
+		return withLock(ctx, store, func(ctx context.Context) error {
+			entered <- ctx
+			<-leave
+			return ctx.Err()
+		})
+	})
+	held := <-entered
+	b, w := f.stand("nightly", "b")
+	f.clock.Advance(time.Hour)
+	w.Ignore(leadertest.Observed()).ExpectExactly()
+	if held.Err() != nil {
+		t.Fatal(context.Cause(held))
+	}
+	leave <- struct{}{}
+	await(t, b)
+}
+
+func TestWhoReturnsFromTakeLeadershipHandsOverAndStandsAgain(t *testing.T) {
+	f := newFake(t)
+	taken, give := make(chan struct{}), make(chan struct{})
+	f.serve("a", func(ctx context.Context, store leader.Store) error {
+		return takeTurns(ctx, store, func(ctx context.Context) {
+			select {
+			case taken <- struct{}{}:
+			case <-ctx.Done():
+			}
+			select {
+			case <-give:
+			case <-ctx.Done():
+			}
+		})
+	})
+	<-taken
+	b, _ := f.stand("turns", "b")
+	give <- struct{}{}
+	await(t, b)
+	if err := b.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(15 * time.Second) // who resigned sits out one lease
+	<-taken
+}

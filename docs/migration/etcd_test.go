@@ -1,0 +1,206 @@
+package migration_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// follow tells what etcd-leader's events told.
+func follow(ctx context.Context, store leader.Store, name string, say func(string)) error {
+	c, err := leader.Campaign(ctx, store, "master", leader.Config{ID: name})
+	if err != nil {
+		return err
+	}
+	for event := range c.Events() {
+		switch e := event.(type) {
+		case leader.Elected:
+			say("elected")
+		case leader.Deposed:
+			say("unelected")
+		case leader.Observed:
+			if e.Holder.Leads() {
+				say("leader " + e.Holder.ID)
+			}
+		case leader.Faulted:
+			say("error " + e.Err.Error()) // and it goes on by itself
+		case leader.Pending, leader.Fenced:
+		}
+	}
+	return c.Err()
+}
+
+// elected blocks until c leads.
+func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
+	for {
+		select {
+		case event, open := <-c.Events():
+			if e, ok := event.(leader.Elected); ok {
+				return e.Term, nil
+			}
+			if !open {
+				return nil, errors.Join(leader.ErrNotLeader, c.Err())
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func lead(ctx context.Context, store leader.Store, orders *leader.GuardedBucket) (err error) {
+	c, err := leader.Campaign(ctx, store, "billing", leader.Config{
+		Value:  []byte("10.0.0.1:8080"),
+		Guards: []leader.Guard{orders},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop(context.Background())) }() // Resign, and the session's Close
+
+	term, err := elected(ctx, c) // Campaign
+	if err != nil {
+		return err
+	}
+	if err := c.Proclaim(ctx, []byte("10.0.0.1:8443")); err != nil { // Proclaim
+		return err
+	}
+	// A transaction on Key and Rev: the server refuses it when another leads.
+	if _, err := orders.Writer(term).Put(term.Context(), "next", []byte("1001")); err != nil {
+		return err
+	}
+	<-term.Context().Done() // Session.Done
+	return context.Cause(term.Context())
+}
+
+// look tells who leads, whenever that changes, until ctx ends.
+func look(ctx context.Context, store leader.Store, tell func(leader.Holder)) error {
+	now, err := leader.Lookup(ctx, store, "billing") // Leader
+	if err != nil {
+		return err
+	}
+	tell(now)
+	holders, err := leader.Observe(ctx, store, "billing") // Observe
+	if err != nil {
+		return err
+	}
+	for h := range holders {
+		if h.Leads() { // otherwise etcd's ErrElectionNoLeader
+			tell(h) // its ID, Value and Token
+		}
+	}
+	return nil
+}
+
+func TestTheEventsOfEtcdLeaderHaveTheirLikes(t *testing.T) {
+	f := newFake(t)
+	told := make(chan string, 100)
+	b, w := f.stand("master", "bar")
+	w.Expect(leadertest.Elected())
+	f.serve("foo", func(ctx context.Context, store leader.Store) error {
+		return follow(ctx, store, "foo", func(s string) { told <- s })
+	})
+	expect := func(expected string) {
+		t.Helper()
+		if got := <-told; !strings.HasPrefix(got, expected) {
+			t.Fatalf("%q, not %q", got, expected)
+		}
+	}
+	expect("leader bar")
+	if err := b.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect("elected")
+	f.store.Link("foo").Cut()
+	f.clock.Advance(time.Second * 15)
+	expect("error " + leader.ErrUnreachable.Error())
+	f.clock.Advance(time.Minute)
+	f.store.Link("foo").Restore() // etcd-leader would have ended
+	f.clock.Advance(time.Minute)
+	expect("unelected")
+	expect("leader bar")
+}
+
+func TestAnElectionOfEtcdBecomesThis(t *testing.T) {
+	_, js := connect(t)
+	bucket, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "elections"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders, err := leader.CreateGuardedBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := js.KeyValue(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := read.Watch(t.Context(), "next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- lead(ctx, bucket, orders) }()
+	for entry := range written.Updates() {
+		if entry != nil && string(entry.Value()) == "1001" {
+			break
+		}
+	}
+	h, err := leader.Lookup(t.Context(), bucket, "billing")
+	if err != nil || !h.Leads() || string(h.Value) != "10.0.0.1:8443" {
+		t.Errorf("%v, %v", h, err)
+	}
+	cancel()
+	if err = <-ended; !errors.Is(err, leader.ErrStopped) {
+		t.Error(err)
+	}
+	if h, err = leader.Lookup(t.Context(), bucket, "billing"); err != nil || !h.Released {
+		t.Errorf("not released: %v, %v", h, err)
+	}
+	if err := written.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestElectedEndsWithItsContextAndWithItsCandidate(t *testing.T) {
+	f := newFake(t)
+	_, w := f.stand("billing", "a")
+	w.Expect(leadertest.Elected())
+	b, _ := f.stand("billing", "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := elected(ctx, b); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := elected(t.Context(), b); !errors.Is(err, leader.ErrNotLeader) {
+		t.Error(err)
+	}
+}
+
+func TestLookTellsWhoLeads(t *testing.T) {
+	f := newFake(t)
+	_, w := f.stand("billing", "a")
+	w.Expect(leadertest.Elected())
+	ctx, cancel := context.WithCancel(t.Context())
+	told, ended := make(chan leader.Holder), make(chan error)
+	go func() { ended <- look(ctx, f.store, func(h leader.Holder) { told <- h }) }()
+	for range 2 {
+		if h := <-told; h.ID != "a" || h.Token != 1 {
+			t.Error(h)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,205 @@
+package migration_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// background calls task again and again while this process leads, until ctx ends.
+func background(ctx context.Context, store leader.Store, task func()) error {
+	c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	for event := range c.Events() {
+		e, ok := event.(leader.Elected)
+		if !ok {
+			continue
+		}
+		for e.Term.Err() == nil { // asks the clock, before each piece of work
+			task() // here and not on a goroutine: the candidate does not wait for us
+		}
+		e.Term.Release() // as returning from the barrier: others may lead now
+	}
+	return c.Err()
+}
+
+// application is what a barrier did.
+type application interface {
+	acquire(term *leader.Term) // begins to work
+	wrapUp()                   // finishes what it has begun; another waits for it
+	abort()                    // drops what it has begun; nobody waits
+}
+
+func barrier(c *leader.Candidate, app application) error {
+	for event := range c.Events() {
+		switch e := event.(type) {
+		case leader.Elected: // LeaderAcquired
+			app.acquire(e.Term)
+		case leader.Fenced:
+			if errors.Is(e.Cause, leader.ErrResigned) || errors.Is(e.Cause, leader.ErrStopped) {
+				app.wrapUp() // LeaderRevoked, with DrainTimeout
+				e.Term.Release()
+			} else {
+				app.abort() // LeaderFenced
+			}
+		case leader.Deposed: // over for good; without a Fenced before it, at once
+			app.abort()
+		case leader.Pending, leader.Observed, leader.Faulted:
+		}
+	}
+	return c.Err()
+}
+
+func TestTheBackgroundTaskRunsWhileItsProcessLeads(t *testing.T) {
+	f := newFake(t)
+	tasks, running := make(chan struct{}), atomic.Int32{}
+	f.serve("a", func(ctx context.Context, store leader.Store) error {
+		return background(ctx, store, func() {
+			running.Add(1)
+			<-tasks
+			running.Add(-1)
+		})
+	})
+	for range 3 {
+		tasks <- struct{}{}
+	}
+	b, w := f.stand("my-app", "b")
+	if err := f.store.StepDown("my-app"); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(9 * time.Second)
+	w.Ignore(leadertest.Observed()).ExpectExactly() // the fourth task still runs
+	tasks <- struct{}{}
+	await(t, b)
+	if n := running.Load(); n != 0 {
+		t.Errorf("%d tasks run beside the new leader", n)
+	}
+}
+
+// recorder is an application that tells what becomes of it.
+type recorder struct {
+	done   chan string
+	finish chan struct{}
+}
+
+func (r recorder) acquire(*leader.Term) { r.done <- "acquire" }
+func (r recorder) abort()               { r.done <- "abort" }
+func (r recorder) wrapUp() {
+	r.done <- "wrap up"
+	<-r.finish
+}
+
+func (r recorder) expect(t *testing.T, expected string) {
+	t.Helper()
+	if got := <-r.done; got != expected {
+		t.Fatalf("%q, not %q", got, expected)
+	}
+}
+
+func TestABarrierHoldsAHandoverUpUntilItReturns(t *testing.T) {
+	f, app := newFake(t), recorder{make(chan string), make(chan struct{})}
+	f.serve("a", func(ctx context.Context, store leader.Store) error {
+		c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})
+		if err != nil {
+			return err
+		}
+		return barrier(c, app)
+	})
+	app.expect(t, "acquire")
+	b, w := f.stand("my-app", "b")
+	if err := f.store.StepDown("my-app"); err != nil { // LeaderRevoked
+		t.Fatal(err)
+	}
+	app.expect(t, "wrap up")
+	f.clock.Advance(9 * time.Second)
+	w.Ignore(leadertest.Observed()).ExpectExactly()
+	app.finish <- struct{}{}
+	app.expect(t, "abort") // Deposed: nothing is left to abort
+	await(t, b)
+}
+
+func TestABarrierThatNeverReturnsHoldsAHandoverUpForTheDrainTimeoutOnly(t *testing.T) {
+	f := newFake(t)
+	c, err := leader.Campaign(t.Context(), f.store.Link("a"), "my-app", leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.store.Link("a").Close()
+		<-c.Done()
+	})
+	f.clock.Settle()
+	_, w := f.stand("my-app", "b")
+	if err := f.store.StepDown("my-app"); err != nil {
+		t.Fatal(err)
+	}
+	w.Ignore(leadertest.Observed(), leadertest.Pending())
+	f.clock.Advance(10*time.Second - 1)
+	w.ExpectExactly()
+	f.clock.Advance(1)
+	w.ExpectExactly(leadertest.Elected())
+}
+
+func TestABarrierOfACutOffLeaderHoldsNothingUp(t *testing.T) {
+	f, app := newFake(t), recorder{make(chan string), make(chan struct{})}
+	f.serve("a", func(ctx context.Context, store leader.Store) error {
+		c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})
+		if err != nil {
+			return err
+		}
+		return barrier(c, app)
+	})
+	app.expect(t, "acquire")
+	_, w := f.stand("my-app", "b")
+	f.store.Link("a").Cut()
+	f.clock.Advance(12 * time.Second)
+	app.expect(t, "abort") // LeaderFenced
+	f.clock.Advance(3 * time.Second)
+	w.Expect(leadertest.Elected())
+	f.store.Link("a").Restore()
+	f.clock.Advance(time.Second)
+	app.expect(t, "abort") // Deposed
+}
+
+func TestMyApplication(t *testing.T) {
+	clock := leadertest.NewClock() // NewMock
+	store := leadertest.NewStore(clock)
+	link := store.Link("a")
+	c, err := leader.Campaign(t.Context(), link, "my-app", leader.Config{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := leadertest.Watch(t, clock, c)
+	w.Expect(leadertest.Elected()) // AcquireLeader: nobody else stands
+	first := w.Term()
+
+	link.Cut() // FenceLeader
+	clock.Advance(12 * time.Second)
+	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
+
+	link.Restore() // AcquireLeader: a new term
+	clock.Advance(time.Second)
+	w.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Elected())
+	if w.Term().Token() <= first.Token() {
+		t.Error("the token has not grown")
+	}
+
+	link.FailWrites(1, leader.ErrPermission) // PulseError, which here ends nothing
+	clock.Advance(3 * time.Second)
+	w.Expect(leadertest.Faulted(leader.ErrPermission))
+
+	if err := store.StepDown("my-app"); err != nil { // RevokeLeader
+		t.Fatal(err)
+	}
+	w.Expect(leadertest.Deposed(leader.ErrResigned))
+
+	link.Close() // Close
+	<-c.Done()
+}

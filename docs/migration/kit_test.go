@@ -1,0 +1,92 @@
+// Package migration_test holds the code of docs/migration.md: what the page shows
+// as this library's stands here word for word, and the tests run it. The fake
+// clock shows what the page claims.
+package migration_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// mainTests runs the tests with the server's access time service, which is never
+// stopped by the server that started it.
+type mainTests struct{ *testing.M }
+
+func (m mainTests) Run() int {
+	ats.Register()
+	defer ats.Unregister()
+	return m.M.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(mainTests{m}) }
+
+// fake is a store in a time of its own.
+type fake struct {
+	t     *testing.T
+	clock *leadertest.Clock
+	store *leadertest.Store
+}
+
+func newFake(t *testing.T) fake {
+	t.Helper()
+	clock := leadertest.NewClock()
+	return fake{t, clock, leadertest.NewStore(clock)}
+}
+
+// serve runs what the page shows, over the link of that name, until the end of the
+// test, and wants it to end well.
+func (f fake) serve(link string, shown func(context.Context, leader.Store) error) {
+	f.t.Helper()
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	store := f.store.Link(link)
+	go func() {
+		defer close(ended)
+		if err := shown(ctx, store); err != nil && !f.t.Failed() {
+			f.t.Errorf("%s: %v", link, err)
+		}
+	}()
+	f.t.Cleanup(func() {
+		cancel()
+		if f.t.Failed() {
+			store.Close() // whatever it waits for
+		}
+		<-ended
+	})
+}
+
+// stand starts another candidate, and ends it with the test.
+func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c, err := leader.Campaign(ctx, f.store.Link(id), election, leader.Config{ID: id})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		f.store.Link(id).Close()
+		cancel()
+		<-c.Done()
+	})
+	return c, leadertest.Watch(f.t, f.clock, c)
+}
+
+// await returns when c leads: what is waited for happens on a goroutine of the
+// page, which the clock does not wait for.
+func await(t *testing.T, c *leader.Candidate) *leader.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	term, err := elected(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}

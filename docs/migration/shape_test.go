@@ -1,0 +1,151 @@
+package migration_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// serve works while it leads, until ctx ends.
+func serve(ctx context.Context, store leader.Store, work func(context.Context, uint64)) error {
+	c, err := leader.Campaign(ctx, store, "billing", leader.Config{})
+	if err != nil {
+		return err // settings that cannot work, and nothing else
+	}
+	var working sync.WaitGroup
+	for event := range c.Events() { // closed when the candidate has ended
+		switch e := event.(type) {
+		case leader.Elected:
+			working.Go(func() { work(e.Term.Context(), e.Term.Token()) })
+		case leader.Deposed:
+			working.Wait() // e.Cause says why; the context has ended before
+		case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
+		}
+	}
+	return c.Err() // nil after Stop and at the end of ctx
+}
+
+// underBoth stands in the election while the old lock is held, and works while it
+// leads here as well.
+func underBoth(held context.Context, store leader.Store, work func(*leader.Term)) error {
+	c, err := leader.Campaign(held, store, "billing", leader.Config{DrainTimeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	for event := range c.Events() {
+		if e, ok := event.(leader.Elected); ok {
+			work(e.Term) // returns when e.Term.Context() has ended, and so does that when held has
+			e.Term.Release()
+		}
+	}
+	return c.Err() // now the old lock may be given up
+}
+
+// A worker is told when it is to work and when not, and tells when it does.
+type worker struct {
+	begun chan uint64
+	ended chan error
+}
+
+func newWorker() worker { return worker{make(chan uint64), make(chan error, 1)} }
+
+func (w worker) work(ctx context.Context, token uint64) {
+	w.begun <- token
+	<-ctx.Done()
+	w.ended <- context.Cause(ctx)
+}
+
+func TestTheShapeWorksUnderEveryTermAndUnderNoOther(t *testing.T) {
+	f, w := newFake(t), newWorker()
+	f.serve("a", func(ctx context.Context, store leader.Store) error { return serve(ctx, store, w.work) })
+	if token := <-w.begun; token != 1 {
+		t.Fatalf("token %d", token)
+	}
+	f.store.Link("a").Cut()
+	f.clock.Advance(12 * time.Second)
+	if cause := <-w.ended; !errors.Is(cause, leader.ErrLeaseExpired) {
+		t.Fatal(cause)
+	}
+	f.store.Link("a").Restore()
+	f.clock.Advance(time.Minute)
+	if token := <-w.begun; token <= 1 {
+		t.Fatalf("token %d after the fence", token)
+	}
+	f.clock.Settle()
+	if err := f.store.StepDown("billing"); err != nil {
+		t.Fatal(err)
+	}
+	if cause := <-w.ended; !errors.Is(cause, leader.ErrResigned) {
+		t.Fatal(cause)
+	}
+}
+
+// The fleet of the page's "without a stop": the old lock is itself an election
+// here, in another store, of the same time. "old" knows only that, "both" holds
+// both, "new" only ours.
+func TestAFleetThatHoldsBothLocksComesOverWithoutTwoThatWork(t *testing.T) {
+	f := newFake(t)
+	oldLocks := leadertest.NewStore(f.clock)
+	stand := func(id string) (*leader.Candidate, *leadertest.Watcher) {
+		c, err := leader.Campaign(context.Background(), oldLocks.Link(id), "billing", leader.Config{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			oldLocks.Link(id).Close()
+			<-c.Done()
+		})
+		return c, leadertest.Watch(t, f.clock, c)
+	}
+	stop := func(c *leader.Candidate) {
+		if err := c.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+
+	before, watchBefore := stand("before")
+	watchBefore.Expect(leadertest.Elected())
+	between, watchBetween := stand("between")
+	f.clock.Settle()
+	if between.IsLeader() {
+		t.Fatal("two hold the old lock")
+	}
+	stop(before) // its work is over by then
+	f.clock.Settle()
+	watchBetween.Expect(leadertest.Elected())
+
+	working, finish, gone := make(chan *leader.Term), make(chan struct{}), make(chan error)
+	go func() {
+		gone <- underBoth(watchBetween.Term().Context(), f.store.Link("between"), func(term *leader.Term) {
+			working <- term
+			<-term.Context().Done()
+			<-finish
+		})
+	}()
+	term := <-working
+	after, watchAfter := f.stand("billing", "after")
+	f.clock.Advance(time.Minute)
+	watchAfter.Ignore(leadertest.Observed()).ExpectExactly()
+
+	// The old lock goes, and with it the right to work, although ours is good.
+	oldLocks.Link("between").Cut()
+	f.clock.Advance(12 * time.Second)
+	<-term.Context().Done()
+	if !errors.Is(context.Cause(term.Context()), leader.ErrStopped) {
+		t.Fatal(context.Cause(term.Context()))
+	}
+	f.clock.Advance(10 * time.Second)
+	watchAfter.ExpectExactly() // the work has not ended, and ours is kept for it
+	close(finish)
+	if err := <-gone; err != nil {
+		t.Fatal(err)
+	}
+	if token := await(t, after).Token(); token <= term.Token() {
+		t.Errorf("token %d after %d", token, term.Token())
+	}
+}

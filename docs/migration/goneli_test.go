@@ -67,6 +67,7 @@ func TestTheBackgroundTaskRunsWhileItsProcessLeads(t *testing.T) {
 			running.Add(-1)
 		})
 	})
+	t.Cleanup(func() { close(tasks) }) // also after a failure nobody waits for a task
 	for range 3 {
 		tasks <- struct{}{}
 	}
@@ -87,13 +88,23 @@ func TestTheBackgroundTaskRunsWhileItsProcessLeads(t *testing.T) {
 type recorder struct {
 	done   chan string
 	finish chan struct{}
+	over   <-chan struct{} // the test
+}
+
+// newRecorder returns one that waits for nobody when the test is over.
+func newRecorder(t *testing.T) recorder {
+	t.Helper()
+	return recorder{make(chan string, 10), make(chan struct{}), t.Context().Done()}
 }
 
 func (r recorder) acquire(*leader.Term) { r.done <- "acquire" }
 func (r recorder) abort()               { r.done <- "abort" }
 func (r recorder) wrapUp() {
 	r.done <- "wrap up"
-	<-r.finish
+	select {
+	case <-r.finish:
+	case <-r.over:
+	}
 }
 
 func (r recorder) expect(t *testing.T, expected string) {
@@ -104,7 +115,7 @@ func (r recorder) expect(t *testing.T, expected string) {
 }
 
 func TestABarrierHoldsAHandoverUpUntilItReturns(t *testing.T) {
-	f, app := newFake(t), recorder{make(chan string), make(chan struct{})}
+	f, app := newFake(t), newRecorder(t)
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
 		c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})
 		if err != nil {
@@ -148,7 +159,7 @@ func TestABarrierThatNeverReturnsHoldsAHandoverUpForTheDrainTimeoutOnly(t *testi
 }
 
 func TestABarrierOfACutOffLeaderHoldsNothingUp(t *testing.T) {
-	f, app := newFake(t), recorder{make(chan string), make(chan struct{})}
+	f, app := newFake(t), newRecorder(t)
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
 		c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})
 		if err != nil {

@@ -109,8 +109,13 @@ func (r recorder) wrapUp() {
 
 func (r recorder) expect(t *testing.T, expected string) {
 	t.Helper()
-	if got := <-r.done; got != expected {
-		t.Fatalf("%q, not %q", got, expected)
+	select {
+	case got := <-r.done:
+		if got != expected {
+			t.Fatalf("%q, not %q", got, expected)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("no %q", expected)
 	}
 }
 

@@ -147,6 +147,31 @@
 // gets better. [Deposed].Cause is the cause with which the context ended; so a
 // term that was fenced and then overtaken has [ErrLeaseExpired].
 //
+// # Who comes next
+//
+// By default everybody tries for a free key at once. With [Config].Succession they
+// follow in an order: the highest [Config].Priority first, and who has waited longest
+// among equals. It is a hint. Whoever tries, the compare-and-set decides, and
+// candidates of different kinds are safe together on one key.
+//
+// Who waits announces itself in the roster, a bucket beside that of the elections
+// (see [BucketConfig].Roster), once per lease. Only the holder of the key reads it; it
+// publishes the first eight sessions in the order with its lease, in the record's field
+// next, and the others hear that with its renewals. The first tries as soon as the key
+// is free: released, or its lease run out. Each of the others waits for one
+// [Config].TurnTimeout for everybody before it; who is not among the eight comes after
+// them, at some point of four more. So a vacancy costs one write, however many wait,
+// and one who died in line costs one TurnTimeout. While nothing goes wrong nobody who
+// stays is overtaken twice. A candidate that has led, or sat out, goes to the end.
+// Where there is no order, because nobody has led yet, the bucket keeps no roster or a
+// leader had none, they race.
+//
+// [Candidate.Transfer] names the successor in the release, in the field to: it takes
+// the key at once, and all others, also those that race, wait for one TurnTimeout.
+// With [Config].Preempt a leader does so by itself in favour of a higher priority that
+// has stood for one lease and has just announced itself again. [Roster] and
+// [ObserveRoster] tell who stands. docs/succession.md in the repository has more.
+//
 // # Asked to hand over
 //
 // While a candidate on a [Bucket] leads, it listens on natsleader.ask.E.a, for the
@@ -156,6 +181,7 @@
 // late or twice pushes nobody else out. It is JSON,
 // {"v":1,"do":"step-down","session":"...","token":7,"by":"who asks"}, and so is the
 // answer: "answer" is accepted, refused or over, if the session leads a later term.
+// [Transfer] asks likewise, with "do":"transfer" and the successor in "to".
 // Nobody answers but the leader, nor to anything but an inbox. Where accounts are
 // between, natsleader.ask.E.* has to be exported and imported under the same name.
 //
@@ -180,6 +206,8 @@
 //	a guard deleted or overwritten      Faulted with ErrGuardDeleted; the leader raises it again
 //	a guard raised by a later term      Fenced with ErrFenced; re-elected with a greater token, or
 //	                                    Deposed if another has the key
+//	the roster missing or out of reach  Faulted, with ErrNoRoster if there is none; another try once
+//	                                    per lease; the order that was heard last, or none
 //	the process is paused               Term.Err and IsLeader tell at once, the timers soon
 //	the application closes the          Fenced and Deposed with ErrConnectionClosed; the
 //	connection                          candidate ends with that error
@@ -223,7 +251,8 @@
 //	               publish    $KV.E_roster.a.*
 //	  who looks    publish    $JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*
 //	               publish    $JS.API.CONSUMER.DELETE.KV_E_roster.*
-//	StepDown       as an observer, and
+//	StepDown and
+//	Transfer       as an observer, and
 //	               publish    natsleader.ask.E.a
 //	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
 //	               publish    $JS.API.STREAM.MSG.GET.KV_G

@@ -141,7 +141,7 @@ func (a *actor) receive(m *mail) {
 		a.heralded(m.herald)
 		return
 	}
-	if m.in.to != "" && !a.mayHandOver(m) {
+	if (m.in.to != "" || m.in.next) && !a.mayHandOver(m) {
 		return
 	}
 	switch m.in.kind {

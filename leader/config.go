@@ -82,8 +82,8 @@ type Config struct {
 	// information; details of what goes wrong for debugging; and nothing while all
 	// is well. The message is the event's name, the keys are election, id, and as
 	// far as they apply token, until, cause, holder, pending, foreign, err and
-	// remaining; token, by and answer where it was asked to hand over; and request
-	// in the details. Default: none.
+	// remaining; token, by and answer where it was asked to hand over; to and priority
+	// where it does so for Preempt; and request in the details. Default: none.
 	Logger *slog.Logger
 }
 

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -170,6 +171,7 @@ func (a *actor) heralded(m *heraldMail) {
 		a.rosterFault(m.err)
 		if m.err != nil {
 			h.viewAt = a.now().Add(a.m.timing().renewInterval)
+			a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // better is not known
 			break
 		}
 		h.view, h.feed = m.view, m.feed
@@ -195,7 +197,12 @@ func (a *actor) readView(v *view) {
 		h.viewAt = a.now().Add(a.m.timing().renewInterval)
 		a.closeView()
 	case told:
-		a.step(input{kind: inRoster, roster: a.rank(all)}, nil)
+		r, before := a.rank(all), a.m.leaving
+		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.leaving == resigning {
+			i := slices.IndexFunc(all, func(s announcement) bool { return s.session == r.rival.session })
+			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority",
+				slog.String("to", all[i].ID), slog.Int("priority", all[i].Priority))
+		}
 	}
 }
 

@@ -341,7 +341,7 @@ func TestExploration(t *testing.T) {
 			}
 			begin := time.Now()
 			most := *exploreStates
-			if sc.guarded {
+			if sc.guarded || sc.listed {
 				most /= 2 // each has twice as much in it
 			}
 			if sc.whole && slowdown == 1 {

@@ -171,6 +171,9 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 		req.rec, req.write = m.compose(now)
 		m.counter++
 		m.remember(now, req.write)
+		if req.write.win {
+			m.ranks, m.rival = false, rival{}
+		}
 		m.urgent = false
 		m.lastAt, m.lastFor = now, req.rec.lease
 	case reqNone, reqSettings, reqFeed:

@@ -76,7 +76,7 @@ type machine struct {
 
 	// Who comes next.
 	line  line  // as the last holder published it, or as the own roster tells
-	ranks bool  // the own roster has told since the key was won
+	ranks bool  // the own roster has told since the key was tried for
 	rival rival // who is to lead instead
 
 	// Leaving.
@@ -206,7 +206,7 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
 	} else {
-		m.line, m.ranks, m.rival = m.line.without(m.session), false, rival{}
+		m.line = m.line.without(m.session)
 	}
 	m.state = StatePending
 	m.ready = ready

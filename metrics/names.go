@@ -22,6 +22,8 @@ var names = map[error]string{
 	leader.ErrUnreachable:      "unreachable",
 	leader.ErrNoBucket:         "no_bucket",
 	leader.ErrNoRoster:         "no_roster",
+	leader.ErrNotStanding:      "not_standing",
+	leader.ErrNotTaken:         "not_taken",
 	leader.ErrUnfit:            "unfit",
 	leader.ErrPermission:       "permission",
 	leader.ErrNoFeed:           "no_feed",

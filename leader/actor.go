@@ -159,7 +159,7 @@ func (a *actor) receive(m *mail) {
 			a.c.hears()
 		}
 		a.door.denied = a.door.denied && m.in.kind != inReconnected
-	case inTick, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
 	}
 	a.step(m.in, m.call)
 	if m.in.kind == inReconnected {
@@ -490,6 +490,6 @@ func (a *actor) last(m *mail) {
 		a.replied(m)
 	case inResign, inProclaim:
 		m.call <- ErrNotLeader
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inStop, inAbandon, inDrained:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inStop, inAbandon, inDrained, inBar, inOpen:
 	}
 }

@@ -59,6 +59,7 @@ type scenario struct {
 	whole    bool   // it is explored to the end in every run
 	guarded  bool   // there is a guard
 	raised   uint64 // the token at which the guard stands at the start
+	gated    bool   // gates are closed and opened at any time
 	named    bool   // refusals always name the revision: the bucket has one replica
 }
 
@@ -156,6 +157,9 @@ var scenarios = []*scenario{
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
+	{name: "gated, ordinary", gated: true, settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
+	{name: "gated, late", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(2, loseReply, applyLate, purge, resign), total: 2},
 	{name: "guarded core", guarded: true, settings: tight, times: equal, limits: upTo(1, crash), total: 1, whole: true},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, troubled...), total: 1},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: equal, limits: upTo(1, append(troubled, purge)...), total: 1},
@@ -185,6 +189,8 @@ var endless = []*scenario{
 	{name: "pending and drain", settings: tight, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
+	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(unlimited, promised...)},
+	{name: "gated, ordinary", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(promised, purge)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
 }

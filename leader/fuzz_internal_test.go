@@ -70,7 +70,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *machine, settings Settings, next func() int) input {
-	in := input{kind: inputKind(next() % int(inProclaim+1)), dice: uint32(next()) << 24}
+	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
 	in.sight = fuzzSight(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
@@ -106,7 +106,7 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 		if next()%2 == 0 {
 			in.guards.stand = m.token
 		}
-	case inTick, inHeard, inReconnected, inClosed, inResign, inStop, inAbandon, inProclaim:
+	case inTick, inHeard, inReconnected, inClosed, inResign, inStop, inAbandon, inProclaim, inBar, inOpen:
 	}
 	return in
 }

@@ -26,6 +26,8 @@ const (
 	inAbandon // stop without waiting for anything
 	inDrained
 	inProclaim
+	inBar // the gate
+	inOpen
 )
 
 // input is one thing that happened.
@@ -35,7 +37,8 @@ type input struct {
 	revision uint64       // inWritten: acknowledged as
 	settings Settings     // inSettings
 	guards   guardsReport // inGuards
-	value    string       // inProclaim
+	value    string       // inProclaim, inOpen
+	until    time.Time    // inOpen: takes no lease before then
 	term     uint64       // inDrained
 	err      error        // of a reply, or of the feed's end
 	dice     uint32       // randomness for the pauses between tries
@@ -75,6 +78,10 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		}
 	case inProclaim:
 		m.proclaim(in.value, fx)
+	case inBar:
+		m.bar()
+	case inOpen:
+		m.open(in.until, in.value)
 	}
 }
 
@@ -106,7 +113,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feedUp, m.feedFails = true, 0
 		m.look, m.silent = true, false // for what was stored before the feed was open
 		m.fails = 0
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
 	}
 }
 

@@ -208,7 +208,10 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		if !w.win && m.leaving != staying {
 			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
 		}
-		if m.leaving == resigning && now.Before(ready) {
+		if m.barred && m.leaving == staying {
+			m.leaving = resigning // it came late: there may be another that is to be led instead
+		}
+		if m.leaving == resigning && now.Before(ready) && !m.barred {
 			m.leaving = staying // it must not release this one: others would lead at once
 		}
 		if m.leaving != staying {

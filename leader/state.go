@@ -18,6 +18,7 @@ import (
 //	lease.go    own writes: what each replaces, when its winner may lead, its outcome
 //	plan.go     which request is due, and when
 //	guarded.go  what a candidate with guards waits for
+//	gate.go     what keeps a candidate from taking its key
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
@@ -59,6 +60,9 @@ type machine struct {
 	ready   time.Time // when a write that elects may be sent at the earliest
 	renewAt time.Time
 	urgent  bool // a renewal is wanted without waiting for renewAt
+
+	// The gate.
+	barred bool // it watches its key and does not take it
 
 	// The term.
 	term     uint64       // counts the terms of this machine

@@ -40,6 +40,9 @@ type actor struct {
 	wish   guardsWish // as the guards know it
 	door   door
 
+	seat int
+	odd  seatsSeen // what was reported last
+
 	feed       Feed
 	feedNumber uint64
 	ownSession []byte // how the own session looks in a record
@@ -212,7 +215,7 @@ func (a *actor) step(in input, call chan error) {
 	if fx.end != nil {
 		a.term.cancel(fx.end)
 	}
-	events := a.events(in, fx)
+	events := a.disagree(a.events(in, fx))
 	a.c.transits(before, a.m.state, events)
 	if in.kind == inSettings && in.err == nil && a.m.settled {
 		a.misfit = ""
@@ -220,7 +223,7 @@ func (a *actor) step(in input, call chan error) {
 	a.publish()
 	for _, e := range events {
 		a.log(e)
-		a.c.out.add(e)
+		a.c.offer(e)
 	}
 	a.wake = fx.wake
 	if fx.cancel {
@@ -234,6 +237,7 @@ func (a *actor) step(in input, call chan error) {
 	if len(a.guards) > 0 {
 		a.tell()
 	}
+	a.sit()
 }
 
 // events makes events out of notes.
@@ -245,7 +249,7 @@ func (a *actor) events(in input, fx effects) []Event {
 	for _, n := range fx.notes {
 		switch n.event {
 		case notePending:
-			events = append(events, Pending{Token: n.token, Until: a.outside(n.until)})
+			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Seat: a.seat})
 		case noteElected:
 			a.term = a.begin(n)
 			events = append(events, Elected{Term: a.term})
@@ -276,7 +280,7 @@ func (a *actor) faulted(err error) Faulted {
 
 // begin makes the term of an election.
 func (a *actor) begin(n note) *Term {
-	t := &Term{token: n.token, clock: a.c.clock, start: a.start}
+	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start}
 	t.ctx, t.cancel = context.WithCancelCause(a.values)
 	t.until.Store(int64(n.until.Sub(a.base)))
 	a.door.at = a.now().Add(a.door.pause)
@@ -342,9 +346,9 @@ func (a *actor) publish() {
 // holder is who holds the key, as far as it is shown.
 func (a *actor) holder() Holder {
 	if a.m.shown.what == whatNothing || a.m.shown.what == whatUnseen {
-		return Holder{}
+		return Holder{Seat: a.seat}
 	}
-	return holderOf(a.m.seen)
+	return holderOf(a.m.seen, a.seat)
 }
 
 // cancellable is a context for a request, which a.cancel ends.

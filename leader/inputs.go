@@ -175,7 +175,7 @@ func (m *machine) fit(value string) error {
 	}
 	longest := record{
 		phase: phaseReleased, id: m.id, session: m.session, value: value,
-		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64,
+		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64, seats: m.seats,
 	}
 	if need := len(longest.encode()); m.settings.MaxValue > 0 && need > m.settings.MaxValue {
 		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.settings.MaxValue)

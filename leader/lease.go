@@ -73,7 +73,7 @@ func later(a, b time.Time) time.Time {
 
 // compose makes the next write out of the state.
 func (m *machine) compose(now time.Time) (record, write) {
-	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, value: m.value}
+	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, seats: m.seats, value: m.value}
 	w := write{cond: m.seen.revision}
 	elects := false
 	switch {

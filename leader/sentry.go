@@ -147,7 +147,7 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 			e := a.faulted(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
 			a.c.transits(a.m.state, a.m.state, []Event{e})
 			a.log(e)
-			a.c.out.add(e)
+			a.c.offer(e)
 		}
 	}
 	s.wakeAt = fx.wake

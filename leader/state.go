@@ -100,6 +100,7 @@ type params struct {
 	session  string
 	want     durations // as configured; zero where the bucket decides
 	minToken uint64
+	seats    int  // for all candidates of the election to see; 0: one
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
 }

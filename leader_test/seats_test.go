@@ -1,0 +1,563 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// bench is a number of candidates for the seats of one election.
+type bench struct {
+	kit
+	seats int
+	ids   []string
+	cs    map[string]*leader.Candidate
+	ws    map[string]*leadertest.Watcher
+}
+
+// newBench starts them one after the other, so that the first take the seats.
+func newBench(t *testing.T, seats int, ids string, opts ...leadertest.Option) *bench {
+	t.Helper()
+	b := &bench{newKit(t, opts...), seats, strings.Fields(ids), map[string]*leader.Candidate{}, map[string]*leadertest.Watcher{}}
+	for _, id := range b.ids {
+		b.stand(id, leader.Config{})
+		b.clock.Settle()
+	}
+	return b
+}
+
+func (b *bench) stand(id string, cfg leader.Config) {
+	b.Helper()
+	cfg.Seats = b.seats
+	b.cs[id], b.ws[id] = b.kit.stand(id, cfg)
+}
+
+// leading are those who lead, by the seat: "1:a 2:b". Nobody may lead twice, and
+// no two lead on one seat.
+func (b *bench) leading() string {
+	b.Helper()
+	b.clock.Settle()
+	var all []string
+	for id, c := range b.cs {
+		if term, ok := c.Term(); ok {
+			all = append(all, fmt.Sprintf("%d:%s", term.Seat(), id))
+			if c.State() != leader.StateLeader || !c.IsLeader() {
+				b.Errorf("%s leads and is %v", id, c.State())
+			}
+		}
+	}
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		if all[i][0] == all[i-1][0] {
+			b.Errorf("two lead on one seat: %v", all)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// on is who leads on a seat, or nobody.
+func (b *bench) on(seat int) string {
+	b.Helper()
+	for _, one := range strings.Fields(b.leading()) {
+		if id, ok := strings.CutPrefix(one, fmt.Sprint(seat, ":")); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// waiting are those who do not lead, in the order of their names.
+func (b *bench) waiting() []string {
+	var all []string
+	for _, id := range b.ids {
+		if !b.cs[id].IsLeader() {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func (b *bench) full() {
+	b.Helper()
+	if n := len(strings.Fields(b.leading())); n != b.seats {
+		b.Errorf("at %v %d lead: %s", b.clock.Elapsed(), n, b.leading())
+	}
+}
+
+func TestAsManyLeadAsThereAreSeatsAndEachOnAnother(t *testing.T) {
+	b := newBench(t, 3, "a b c d e")
+	b.full()
+	if b.clock.Elapsed() != 0 {
+		t.Errorf("it took %v", b.clock.Elapsed())
+	}
+	for id, c := range b.cs {
+		all := c.Leaders()
+		if len(all) != 3 {
+			t.Fatalf("%s sees %v", id, all)
+		}
+		for i, h := range all {
+			if h.Seat != i+1 || h.ID != b.on(i+1) {
+				t.Errorf("%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
+			}
+		}
+		if h, ok := c.Leader(); !ok || h.Seat != 1 || h.ID != all[0].ID {
+			t.Errorf("%s: the leader of the lowest seat is %v, %v", id, h, ok)
+		}
+		if c.ID() != id || c.Election() != "e" {
+			t.Errorf("%s is %s in %s", id, c.ID(), c.Election())
+		}
+	}
+	for range 20 { // nothing changes while nothing happens
+		before := b.leading()
+		b.clock.Advance(time.Minute / 10)
+		if now := b.leading(); now != before {
+			t.Fatalf("at %v %s lead instead of %s", b.clock.Elapsed(), now, before)
+		}
+	}
+}
+
+func TestAllSeatsAreTakenByCandidatesThatComeAtOnce(t *testing.T) {
+	for _, latency := range []time.Duration{0, time.Millisecond} {
+		b := newBench(t, 3, "", leadertest.WithLatency(latency))
+		for _, id := range strings.Fields("a b c d e") {
+			b.stand(id, leader.Config{})
+		}
+		b.clock.Advance(time.Second)
+		b.full()
+	}
+}
+
+func TestTheSeatOfALeaderThatDiesIsTakenOneLeaseAfterItsLastRenewal(t *testing.T) {
+	b := newBench(t, 3, "a b c d e")
+	b.clock.Advance(time.Second) // the lease is 15 s, and was renewed at 0
+	seat2, others := b.on(2), b.waiting()
+	b.store.Link(seat2).Cut()
+	b.clock.Advance(14*time.Second - 1)
+	if by := b.on(2); by != "" {
+		t.Fatalf("%s leads on seat 2 before the lease is over", by)
+	}
+	if n := len(strings.Fields(b.leading())); n != 2 {
+		t.Errorf("%d others lead", n)
+	}
+	b.clock.Advance(1)
+	if by := b.on(2); !slices.Contains(others, by) {
+		t.Fatalf("%q leads on seat 2 when the lease is over", by)
+	}
+	b.full()
+	b.store.Link(seat2).Restore()
+	b.clock.Advance(time.Minute)
+	b.full()
+	if b.cs[seat2].IsLeader() {
+		t.Errorf("%s leads again", seat2)
+	}
+	b.ws[seat2].Ignore(leadertest.Faulted(), leadertest.Observed()).
+		ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
+}
+
+func TestWhoResignsItsSeatSitsOutOneLeaseOnAll(t *testing.T) {
+	b := newBench(t, 3, "a b c d")
+	resigned, waits := b.on(3), b.waiting()[0]
+	if err := b.cs[waits].Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("who leads no seat resigned: %v", err)
+	}
+	if err := b.cs[resigned].Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.on(3) != waits {
+		t.Errorf("%s lead", b.leading())
+	}
+	b.clock.Advance(time.Second)
+	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(14*time.Second - 1)
+	if b.on(1) != "" {
+		t.Errorf("%s leads on seat 1", b.on(1))
+	}
+	b.clock.Advance(1)
+	if b.on(1) != resigned {
+		t.Errorf("%q leads on seat 1, one lease after %s has resigned", b.on(1), resigned)
+	}
+	b.full()
+}
+
+func TestALeaderWhoseSeatIsDeletedKeepsAwayFromAllSeats(t *testing.T) {
+	b := newBench(t, 2, "a b")
+	b.clock.Advance(time.Second)
+	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil { // seat 1 is free, and nobody is there to take it
+		t.Fatal(err)
+	}
+	id := b.on(2)
+	b.store.Delete(leader.Seat("e", 2))
+	b.clock.Settle()
+	b.ws[id].Expect(leadertest.Deposed(leader.ErrDeleted))
+	if b.cs[id].State() != leader.StateCandidate {
+		t.Errorf("%s is %v at once", id, b.cs[id].State())
+	}
+	b.clock.Advance(2500*time.Millisecond - 1)
+	if b.cs[id].State() != leader.StateCandidate {
+		t.Errorf("%s is %v before a renew interval has passed", id, b.cs[id].State())
+	}
+	b.clock.Advance(1)
+	if b.clock.Settle(); b.cs[id].State() == leader.StateCandidate { // seat 2 has to be waited for
+		t.Errorf("%s takes no seat when it has passed", id)
+	}
+	b.clock.Advance(15 * time.Second)
+	if b.on(1) != id && b.on(2) != id {
+		t.Errorf("%s does not lead", id)
+	}
+}
+
+func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
+	b := newBench(t, 3, "a b c d")
+	for _, id := range b.ids {
+		c := b.cs[id]
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-c.Done()
+		if err := c.Err(); err != nil || c.State() != leader.StateCandidate || c.IsLeader() {
+			t.Errorf("%s: %v, %v", id, err, c.State())
+		}
+		if err := c.Stop(t.Context()); err != nil {
+			t.Errorf("stopped twice: %v", err)
+		}
+		if err := c.Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("Resign after the end: %v", err)
+		}
+		var elected, deposed int
+		for e := range c.Events() {
+			switch e.(type) {
+			case leader.Elected:
+				elected++
+			case leader.Deposed:
+				deposed++
+			}
+		}
+		if elected != 1 || deposed != 1 {
+			t.Errorf("%s: %d elected and %d deposed", id, elected, deposed)
+		}
+	}
+	for n := range 3 {
+		if h := leader.HolderOf(b.store.Entry(leader.Seat("e", n+1))); !h.Released {
+			t.Errorf("seat %d: %v", n+1, h)
+		}
+	}
+}
+
+func TestACandidateWhoseContextEndsOrConnectionClosesEndsOnAllSeats(t *testing.T) {
+	k := newKit(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := k.stand("b", leader.Config{Seats: 2})
+	k.clock.Settle()
+	cancel()
+	<-a.Done()
+	k.store.Link("b").Close()
+	<-b.Done()
+	if a.Err() != nil || !errors.Is(b.Err(), leader.ErrConnectionClosed) {
+		t.Errorf("Err is %v and %v", a.Err(), b.Err())
+	}
+}
+
+// The reply to the winning write is lost, and the write itself is stored later, when
+// the other seat is long free.
+func TestACandidateThatDoesNotKnowWhetherItHasWonTakesNoOtherSeat(t *testing.T) {
+	k := newKit(t)
+	link := k.store.Link("a")
+	link.ApplyLate(1, 4*time.Second)
+	a, w := k.stand("a", leader.Config{Seats: 2})
+	k.clock.Advance(time.Millisecond)
+	if link.Requests().Writes != 1 {
+		t.Fatalf("%d writes at once", link.Requests().Writes)
+	}
+	k.clock.Advance(time.Minute)
+	w.Expect(leadertest.Elected())
+	all := 0
+	for n := range 2 {
+		if e := k.store.Entry(leader.Seat("e", n+1)); e.Revision > 0 {
+			all++
+		}
+	}
+	if all != 1 || !a.IsLeader() {
+		t.Errorf("it has written %d seats", all)
+	}
+}
+
+// late is a store that stores a write to one key only when it is told to.
+type late struct {
+	*leadertest.Link
+	key  string
+	kept func()
+}
+
+func (l *late) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	if key != l.key || l.kept != nil {
+		l.Link.Update(ctx, key, value, revision, reply)
+		return
+	}
+	l.kept = func() { l.Link.Update(context.WithoutCancel(ctx), key, value, revision, func(uint64, error) {}) }
+	reply(0, leader.ErrUnreachable)
+}
+
+// The write that would have won seat 1 is stored when the candidate leads on seat 2:
+// the bucket is not sealed, and was emptied between. It is given up, never led.
+func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
+	k := newKit(t, leadertest.Unsealed())
+	link := &late{Link: k.store.Link("a"), key: "e"}
+	k.store.Put(leader.Seat("e", 2), []byte("not free yet"))
+	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { link.Close(); <-a.Done() }()
+	w := leadertest.Watch(t, k.clock, a)
+	for link.kept == nil {
+		k.clock.Advance(time.Second)
+	}
+	k.store.Put("e", []byte("somebody else's"))
+	k.clock.Advance(time.Second)
+	seat2 := func() bool { term, ok := a.Term(); return ok && term.Seat() == 2 }
+	for range 60 {
+		if k.clock.Advance(time.Second); seat2() {
+			break
+		}
+		k.store.Put("e", []byte("somebody else's")) // seat 1 is held on
+	}
+	if !seat2() {
+		t.Fatal("it does not lead on seat 2")
+	}
+	if err := k.store.Erase("e"); err != nil {
+		t.Fatal(err)
+	}
+	link.kept()
+	k.clock.Settle()
+	if h := leader.HolderOf(k.store.Entry("e")); h.ID != "a" {
+		t.Fatalf("the late write was not stored: %v", h)
+	}
+	for !leader.HolderOf(k.store.Entry("e")).Released {
+		if k.clock.Advance(time.Second); !seat2() {
+			t.Fatal("it leads no more on seat 2")
+		}
+		if k.clock.Elapsed() > 10*time.Minute {
+			t.Fatal("it never released seat 1")
+		}
+	}
+	for _, e := range w.Events() {
+		if e, ok := e.(leader.Elected); ok && e.Term.Seat() != 2 {
+			t.Errorf("it was elected on seat %d", e.Term.Seat())
+		}
+		if e, ok := e.(leader.Pending); ok && e.Seat != 2 {
+			t.Errorf("it was pending on seat %d", e.Seat)
+		}
+	}
+}
+
+func TestADisagreementOnTheNumberOfSeatsIsReportedOncePerCandidate(t *testing.T) {
+	for _, one := range []struct{ a, b int }{{2, 3}, {3, 2}, {0, 2}, {2, 1}} {
+		k := newKit(t)
+		k.stand("a", leader.Config{Seats: one.a})
+		k.clock.Settle()
+		b, wb := k.stand("b", leader.Config{Seats: one.b})
+		k.clock.Advance(time.Minute)
+		var errs []error
+		for _, e := range wb.Events() {
+			if f, ok := e.(leader.Faulted); ok {
+				errs = append(errs, f.Err)
+			}
+		}
+		want := fmt.Sprintf("b is set to %d, a to %d", max(one.b, 1), max(one.a, 1))
+		if len(errs) != 1 || !errors.Is(errs[0], leader.ErrSeats) || !strings.Contains(errs[0].Error(), want) {
+			t.Errorf("%v: %v", one, errs)
+		}
+		if n := b.Stats().Faults[leader.ErrSeats]; n != 1 {
+			t.Errorf("%v: %d faults counted", one, n)
+		}
+	}
+	k := newKit(t)
+	k.stand("a", leader.Config{})
+	_, wb := k.stand("b", leader.Config{Seats: 1})
+	k.clock.Advance(time.Minute)
+	wb.Ignore(leadertest.Observed()).ExpectExactly()
+}
+
+func TestSeatsThatCannotWorkAreRefused(t *testing.T) {
+	k := newKit(t)
+	for want, cfg := range map[string]leader.Config{
+		"Seats -1 is negative":               {Seats: -1},
+		"Seats 1001 is more than 1000":       {Seats: 1001},
+		"Seats 2 is more than 1 with Guards": {Seats: 2, Guards: []leader.Guard{k.store.Link("a").Guard()}},
+	} {
+		c, err := leader.Campaign(t.Context(), k.store.Link("a"), "e", cfg)
+		if c != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for _, election := range []string{"", "a b"} {
+		if _, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
+			t.Errorf("election %q: %v", election, err)
+		}
+	}
+	if _, err := leader.Campaign(t.Context(), nil, "e", leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
+		t.Errorf("no store: %v", err)
+	}
+}
+
+// What one seat has published goes to the next.
+func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
+	b := newBench(t, 2, "")
+	b.stand("a", leader.Config{Value: []byte("first")})
+	b.clock.Settle()
+	b.stand("b", leader.Config{})
+	b.clock.Settle()
+	first := b.on(1)
+	was, _ := b.cs["a"].Term()
+	if err := b.cs["a"].Proclaim(t.Context(), []byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := leader.Lookup(t.Context(), b.store, leader.Seat("e", was.Seat())); err != nil || string(h.Value) != "second" || h.Seat != was.Seat() {
+		t.Errorf("%v with value %q: %v", h, h.Value, err)
+	}
+	if first == "" {
+		t.Fatal("nobody leads on seat 1")
+	}
+	if err := b.cs["a"].Resign(t.Context()); err != nil { // the seat is left free
+		t.Fatal(err)
+	}
+	if err := b.cs["a"].Proclaim(t.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("Proclaim without a seat: %v", err)
+	}
+	b.clock.Advance(15 * time.Second)
+	now, ok := b.cs["a"].Term()
+	if !ok {
+		t.Fatal("it does not lead again")
+	}
+	h, err := leader.Lookup(t.Context(), b.store, leader.Seat("e", now.Seat()))
+	if err != nil || string(h.Value) != "second" {
+		t.Errorf("on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
+	}
+}
+
+func TestTheLeaderOfOneSeatCanBeAskedToHandOver(t *testing.T) {
+	b := newBench(t, 3, "a b c d")
+	asked, waits, key := b.on(2), b.waiting()[0], leader.Seat("e", 2)
+	if err := b.store.StepDown(key); err != nil {
+		t.Fatal(err)
+	}
+	if b.on(2) != waits {
+		t.Errorf("%s lead, and %s waited", b.leading(), waits)
+	}
+	b.ws[asked].Expect(leadertest.Deposed(leader.ErrResigned))
+	b.full()
+	if h, err := leader.Lookup(t.Context(), b.store, key); err != nil || h.ID != waits || h.Seat != 2 {
+		t.Errorf("%v, %v", h, err)
+	}
+}
+
+func TestObservedTellsWhichSeat(t *testing.T) {
+	b := newBench(t, 2, "a b c")
+	seat := 1
+	if b.on(2) == "a" {
+		seat = 2
+	}
+	b.ws["c"].Expect(leadertest.Observed())
+	if err := b.cs["a"].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.ws["c"].Expect(leadertest.Match("nobody there", func(e leader.Event) bool {
+		o, ok := e.(leader.Observed)
+		return ok && o.Holder.ID == "" && o.Holder.Seat == seat
+	}), leadertest.Match("elected there", func(e leader.Event) bool {
+		o, ok := e.(leader.Elected)
+		return ok && o.Term.Seat() == seat && (seat == 1 || strings.Contains(o.String(), "on seat 2"))
+	}))
+}
+
+// Nobody reads, and much happens: terms are never dropped while the candidate lives,
+// and it ends all the same.
+func TestACandidateOfSeveralSeatsWaitsForNoReader(t *testing.T) {
+	b := newBench(t, 2, "a")
+	const terms = 30 // Pending, Elected, Deposed, Observed each
+	for range terms {
+		if err := b.cs["a"].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(15 * time.Second)
+		if !b.cs["a"].IsLeader() {
+			t.Fatal("it does not lead again")
+		}
+	}
+	open, elected := (*leader.Term)(nil), 0
+	b.stand("b", leader.Config{})
+	for _, e := range b.ws["a"].Events() {
+		switch e := e.(type) {
+		case leader.Elected:
+			if open != nil {
+				t.Error("elected while a term is open")
+			}
+			open = e.Term
+			elected++
+		case leader.Deposed:
+			if open != e.Term {
+				t.Error("deposed of another term")
+			}
+			open = nil
+		}
+	}
+	if elected != terms+1 {
+		t.Errorf("%d terms told", elected)
+	}
+	for range terms {
+		if err := b.cs["a"].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(15 * time.Second)
+	}
+	if err := b.cs["a"].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-b.cs["a"].Done()
+	left := 0
+	for range b.cs["a"].Events() {
+		left++
+	}
+	if left == 0 || left > 32 {
+		t.Errorf("%d events left", left)
+	}
+}
+
+// Totals never fall, whichever seat the candidate is on.
+func TestStatsOfAllSeatsAreTakenTogether(t *testing.T) {
+	b := newBench(t, 2, "a b")
+	writes, terms := uint64(0), uint64(1)
+	for range 6 {
+		if err := b.cs["a"].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(15 * time.Second)
+		s := b.cs["a"].Stats()
+		term, ok := b.cs["a"].Term()
+		if !ok || s.State != leader.StateLeader || s.Token != term.Token() || s.Remaining <= 0 || s.LeaseDuration != 15*time.Second {
+			t.Fatalf("%+v", s)
+		}
+		n := uint64(0)
+		for _, c := range s.Writes.Counts {
+			n += c
+		}
+		elected := s.Transitions[leader.Transition{To: leader.StateLeader}]
+		if n <= writes || elected != terms+1 {
+			t.Errorf("%d writes after %d, %d terms after %d", n, writes, elected, terms)
+		}
+		writes, terms = n, elected
+	}
+}

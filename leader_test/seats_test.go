@@ -234,10 +234,10 @@ func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
 		}
 		var elected, deposed int
 		for e := range c.Events() {
-			switch e.(type) {
-			case leader.Elected:
+			if _, ok := e.(leader.Elected); ok {
 				elected++
-			case leader.Deposed:
+			}
+			if _, ok := e.(leader.Deposed); ok {
 				deposed++
 			}
 		}
@@ -500,14 +500,14 @@ func TestACandidateOfSeveralSeatsWaitsForNoReader(t *testing.T) {
 	open, elected := (*leader.Term)(nil), 0
 	b.stand("b", leader.Config{})
 	for _, e := range b.ws["a"].Events() {
-		switch e := e.(type) {
-		case leader.Elected:
+		if e, ok := e.(leader.Elected); ok {
 			if open != nil {
 				t.Error("elected while a term is open")
 			}
 			open = e.Term
 			elected++
-		case leader.Deposed:
+		}
+		if e, ok := e.(leader.Deposed); ok {
 			if open != e.Term {
 				t.Error("deposed of another term")
 			}

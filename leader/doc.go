@@ -174,7 +174,8 @@
 // another's in a record that is held tells [Faulted] with [ErrSeats], once for each
 // other candidate. Each stands for the seats that it knows of: while the number
 // changes from one process to the next there are as many leaders as the greatest
-// number says. To lower it for certain, end all that have the greater one.
+// number says. To lower it for certain, end all that have the greater one. An outage
+// is told once for each seat.
 //
 // # Asked to hand over
 //

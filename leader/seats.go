@@ -68,6 +68,7 @@ type bench struct {
 	until   time.Time  // no seat is taken before then, by the clock
 	value   string     // what is published on the next seat
 	there   int        // seats that have not ended
+	odd     map[seatsSeen]bool
 	events  funnel
 }
 
@@ -110,6 +111,23 @@ func (b *bench) holds(session string) bool {
 	}
 	return false
 }
+
+// isNews reports whether a number of seats has not been reported yet.
+func (b *bench) isNews(seen seatsSeen) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.odd[seen] {
+		return false
+	}
+	if b.odd == nil || len(b.odd) >= maxOdd {
+		b.odd = make(map[seatsSeen]bool)
+	}
+	b.odd[seen] = true
+	return true
+}
+
+// maxOdd bounds what is remembered while candidates come and go.
+const maxOdd = 64
 
 // sit makes the machine and the bench agree after either has changed. Who ends
 // keeps the permit: its candidate ends on all seats.
@@ -161,5 +179,8 @@ func (a *actor) disagree(events []Event) []Event {
 		return events
 	}
 	a.odd = seen
+	if a.c.bench != nil && !a.c.bench.isNews(seen) {
+		return events // it was on another seat before
+	}
 	return append(events, a.faulted(fmt.Errorf("%w: %s is set to %d, %s to %d", ErrSeats, a.c.id, own, rec.id, seen.seats)))
 }

@@ -72,6 +72,11 @@ type Config struct {
 	// has named as its successor. It should be several round trips. Default: 250 ms, or
 	// a quarter of RenewInterval if that is shorter.
 	TurnTimeout time.Duration
+	// Seats is how many leaders the election has at once, at most 1000; 0 and 1: one.
+	// All candidates of an election should give the same number; one that finds that
+	// another does not reports [ErrSeats]. It cannot be combined with Guards, which
+	// protect what one leader writes. See Several leaders in the package documentation.
+	Seats int
 	// RefuseRequests makes a leader refuse to hand over when it is asked to by
 	// [StepDown] or [Transfer], or by a candidate with Preempt. Each request is logged, refused or not, with who asked.
 	RefuseRequests bool
@@ -80,8 +85,8 @@ type Config struct {
 	Clock Clock
 	// Logger gets a record for every event: Faulted as a warning, the others as
 	// information; details of what goes wrong for debugging; and nothing while all
-	// is well. The message is the event's name, the keys are election, id, and as
-	// far as they apply token, until, cause, holder, pending, foreign, err and
+	// is well. The message is the event's name, the keys are election, id, seat if there
+	// are several, and as far as they apply token, until, cause, holder, pending, foreign, err and
 	// remaining; token, by and answer where it was asked to hand over; to and priority
 	// where it does so for Preempt; and request in the details. Default: none.
 	Logger *slog.Logger

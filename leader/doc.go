@@ -17,8 +17,8 @@
 //
 // # Promises
 //
-//   - One leader. At any instant at most one leadership context per election is
-//     alive, on two assumptions: the clocks of two machines run at nearly the
+//   - One leader. At any instant at most one leadership context per election (or seat,
+//     see Several leaders) is alive, on two assumptions: the clocks of two machines run at nearly the
 //     same rate over one lease (they may show any time of day, and the servers'
 //     clocks do not matter), and the bucket remembers what it acknowledged.
 //   - Ordered terms. Every term has a fencing token greater than that of every
@@ -172,6 +172,36 @@
 // has stood for one lease and has just announced itself again. [Roster] and
 // [ObserveRoster] tell who stands. docs/succession.md in the repository has more.
 //
+// # Several leaders
+//
+// With [Config].Seats n an election has up to n leaders at once: a semaphore whose
+// holders know for how long they hold it. Each leads on a seat, which is an election
+// of its own: seat 1 under the election's key, so that an election with one leader can
+// come to have more, seat i under the key that [Seat] names. Each has its own terms,
+// and its own tokens: a resource that checks tokens keeps one for each [Term.Seat]. All
+// that is promised of an election is promised of each seat, and beyond it:
+//
+//   - No candidate leads two seats at one instant, nor is Pending on one while it leads
+//     another. It takes a seat only when it is certain that it has no other, and none
+//     for it can come of a write under way; so a write whose outcome is unknown keeps
+//     it from all other seats until that is known. In a bucket that is not sealed an old
+//     write may still win a seat whose key was emptied: it is released, and not led.
+//   - A leader that resigns sits out on all seats, as does one whose key was deleted.
+//   - Which seat a candidate takes is left open; nobody changes seats. A seat whose
+//     leader dies is taken one lease after its last renewal, by somebody who leads none.
+//
+// A candidate hears of all seats and renews its own: it costs one feed for each seat,
+// and the one who leads writes as often as any. [Candidate.Leaders] tells who leads.
+// [Lookup], [Observe] and [StepDown] are for one seat, by the key. Candidate.Events
+// tells of all seats; [Elected] and the rest carry the seat in their Term or Holder.
+//
+// All candidates should be given the same number. The record carries it, and who finds
+// another's in a record that is held tells [Faulted] with [ErrSeats], once for each
+// other candidate. Each stands for the seats that it knows of: while the number
+// changes from one process to the next there are as many leaders as the greatest
+// number says. To lower it for certain, end all that have the greater one. An outage
+// is told once for each seat.
+//
 // # Asked to hand over
 //
 // While a candidate on a [Bucket] leads, it listens on natsleader.ask.E.a, for the
@@ -200,6 +230,8 @@
 //	                                    lease from the first sight of each revision
 //	the feed is deaf                    noticed by one read after half a lease, and rebuilt
 //	no feed can be had                  Faulted with ErrNoFeed; polls every RenewInterval
+//	another candidate has another       Faulted with ErrSeats; goes on with its own
+//	number of seats
 //	a guard is not fit, or another      Faulted with ErrUnfit or ErrGuardTaken; does not try for
 //	election's                          the key until it is
 //	guards cannot be raised             Pending; after one lease gives the key up and sits one out
@@ -257,6 +289,9 @@
 //	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
 //	               publish    $JS.API.STREAM.MSG.GET.KV_G
 //	               publish    $KV.G.natsleader.guard, and the keys that it writes
+//
+// With several seats each line with E.a is needed once more with E.a.seat.* in its
+// place. Who may not use the key of one may keep trying for it, and then stands for no other.
 //
 // In a sealed bucket a client with these permissions, and inboxes of its own, can
 // neither read, write, wipe nor hear another election. Nobody needs permission to

@@ -107,6 +107,12 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.may(stop) && !p.promises.stopped {
 		add(doStop, i, 0)
 	}
+	if w.gated && !p.m.barred {
+		add(doBar, i, 0)
+	}
+	if w.gated && p.m.barred {
+		add(doOpen, i, 0)
+	}
 	if w.may(closeConnection) {
 		add(doClose, i, 0)
 	}
@@ -269,6 +275,14 @@ func (w *worldOf) apply(a action) {
 	case doRelease:
 		w.spend(release)
 		w.step(i, input{kind: inDrained, term: p.m.term})
+	case doBar:
+		w.step(i, input{kind: inBar})
+	case doOpen:
+		eager, counter := p.m.eager(p.now), p.m.counter
+		w.step(i, input{kind: inOpen})
+		if tries := p.m.counter > counter && p.m.op.write.win; eager != tries {
+			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)
+		}
 	case doGhost:
 		g := w.ghosts[a.arg]
 		w.ghosts[a.arg] = ghost{}
@@ -353,7 +367,7 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "announce", "rank", "transfer",
+	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "announce", "rank", "transfer", "bar", "open",
 	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
 	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
 }
@@ -436,7 +450,7 @@ func (w *worldOf) explain(a action) string {
 		return who + " crashes" + []string{"", ", its write is still on its way"}[a.arg]
 	case doBoot:
 		return partyNames[a.party] + " starts again"
-	case doResign, doStop, doClose, doRelease:
+	case doResign, doStop, doClose, doRelease, doBar, doOpen:
 		return who + " is told to " + verbNames[a.do]
 	case doGhost:
 		g := w.ghosts[a.arg]

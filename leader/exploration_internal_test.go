@@ -233,6 +233,9 @@ func (w *worldOf) calm() {
 	for i := range w.times {
 		p := &w.parties[i]
 		p.frozen, p.cut = false, false
+		if p.up && p.m.barred {
+			w.step(i, input{kind: inOpen})
+		}
 		up = up || p.up && !p.promises.stopped
 	}
 	if !up {

@@ -66,6 +66,7 @@ type scenario struct {
 	orders     [maxParties]order
 	priorities [maxParties]int
 	named      bool // refusals always name the revision: the bucket has one replica
+	gated      bool // gates are closed and opened at any time
 }
 
 // ticks are the times of a candidate, in ticks. The margin between the renew
@@ -188,6 +189,9 @@ var scenarios = []*scenario{
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
+	{name: "gated, ordinary", gated: true, settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
+	{name: "gated, late", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(2, loseReply, applyLate, purge, resign), total: 2},
 	{name: "guarded core", guarded: true, settings: tight, times: equal, limits: upTo(1, crash), total: 1, whole: true},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, troubled...), total: 1},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: equal, limits: upTo(1, append(troubled, purge)...), total: 1},
@@ -219,6 +223,8 @@ var endless = []*scenario{
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
 	{name: "queue", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(unlimited, append(promised, transfer)...)},
 	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{1, 0, 2}, orders: lined, settings: expiring, times: inTurn(1, short, ticks(3, 2, 0, 2)), limits: upTo(unlimited, append(promised, purge, transfer)...)},
+	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(unlimited, promised...)},
+	{name: "gated, ordinary", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(promised, purge)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
 }

@@ -14,14 +14,14 @@ var (
 // goesOn reports whether an action is what happens without any trouble.
 func (a action) goesOn() bool {
 	switch a.do {
-	case doTick, doWake, doArrive, doDeliver, doHear, doBoot, doGuardArrive, doGuardDeliver, doGuardWrite:
+	case doTick, doWake, doArrive, doDeliver, doHear, doBoot, doOpen, doGuardArrive, doGuardDeliver, doGuardWrite:
 		return a.arg == 0
 	case doAnnounce, doRank:
 		return true
 	case doFreeze, doCut:
 		return a.arg == 1
 	case doStale, doRefuse, doLose, doFail, doMute, doEndFeed, doReconnect, doForge, doCrash, doResign, doStop, doClose,
-		doRelease, doHandOver, doLapse, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doCalm,
+		doRelease, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doCalm,
 		doGuardStale, doGuardRefuse, doGuardLose, doGuardFail, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 	}
 	return false

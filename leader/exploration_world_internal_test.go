@@ -114,8 +114,10 @@ const (
 	doClose
 	doRelease
 	doAnnounce
-	doRank        // arg 1: its rival is alive
-	doHandOver    // arg: to whom
+	doRank     // arg 1: its rival is alive
+	doHandOver // arg: to whom
+	doBar
+	doOpen
 	doGuardArrive // arg 1: refusals name nothing
 	doGuardStale
 	doGuardRefuse
@@ -423,6 +425,12 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 	case phaseElect, phasePending:
 	case phaseNone:
 		w.fail("%s wrote a record without a phase", rec.session)
+	}
+	// Who is not engaged has no write under way that may still be stored.
+	for i := range w.times {
+		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.engaged() && w.settings.Sealed && !w.void {
+			w.fail("%s is not engaged, and its %s was stored", rec.session, describeRecord(rec))
+		}
 	}
 	// A leader holds the key, or its lease is still good for it: nobody writes
 	// what elects, or leads, while another leads. Where the key is emptied without

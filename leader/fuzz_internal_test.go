@@ -70,7 +70,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *machine, settings Settings, next func() int) input {
-	in := input{kind: inputKind(next() % int(inProclaim+1)), dice: uint32(next()) << 24}
+	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
 	in.sight = fuzzSight(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
@@ -110,7 +110,7 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 		in.roster = rosterReport{line: fuzzLine(next), rival: rival{session: []string{"", "B", "C"}[next()%3], proof: uint64(next())}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
-	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim:
+	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inBar, inOpen:
 	}
 	return in
 }

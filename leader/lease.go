@@ -73,7 +73,7 @@ func later(a, b time.Time) time.Time {
 
 // compose makes the next write out of the state.
 func (m *machine) compose(now time.Time) (record, write) {
-	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, value: m.value}
+	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, seats: m.seats, value: m.value}
 	w := write{cond: m.seen.revision}
 	elects := false
 	switch {
@@ -212,7 +212,10 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		if !w.win && m.leaving != staying {
 			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
 		}
-		if m.leaving == resigning && now.Before(ready) {
+		if m.barred && m.leaving == staying {
+			m.leaving, m.leftAt, m.to = resigning, now, "" // it came late: there may be another that is to be led instead
+		}
+		if m.leaving == resigning && now.Before(ready) && !m.barred {
 			m.leaving, m.to = staying, "" // it must not release this one: others would lead at once
 		}
 		if m.leaving != staying {

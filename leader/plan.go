@@ -55,7 +55,7 @@ func (m *machine) next(now time.Time) agenda {
 		if m.look {
 			a.add(reqRead, now, soonest)
 		} else if m.holds() {
-			a.add(reqWrite, m.releaseDue(), soonest)
+			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)
 		}
 	case m.holds():
 		if m.look {
@@ -74,7 +74,7 @@ func (m *machine) next(now time.Time) agenda {
 			a.add(reqRead, now, soonest)
 			return a
 		}
-		if !m.observe && (!m.guarded || m.guards.fit) {
+		if !m.observe && !m.barred && (!m.guarded || m.guards.fit) {
 			a.add(reqWrite, m.tryAt(), soonest)
 		}
 		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.patience()), soonest)
@@ -229,6 +229,10 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	}
 	a := m.next(now)
 	at(a.at, a.kind != reqNone)
+	if m.barred {
+		try := m.unbarred(now)
+		at(try.at, try.kind == reqWrite)
+	}
 	at(m.good, m.state == StateLeader)
 	at(m.drainBy, m.draining)
 	at(m.raiseBy, m.raising())

@@ -48,6 +48,7 @@ type record struct {
 	token   uint64        // of the term; 0 until the term has begun
 	least   uint64        // least token of the term to come; 0 once it has begun
 	since   int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
+	seats   int           // how many leaders its writer takes the election to have; 0: one
 	value   string
 	next    line   // who follows, in this order
 	to      string // phaseReleased: in whose favour, an ID or a session
@@ -75,6 +76,7 @@ type wireRecord struct {
 	Session string     `json:"session"`
 	Counter uint64     `json:"n"`
 	Lease   string     `json:"lease"`
+	Seats   int        `json:"seats,omitempty"`
 	Token   uint64     `json:"token,omitempty"`
 	Least   uint64     `json:"least,omitempty"`
 	Since   *time.Time `json:"since,omitempty"`
@@ -95,7 +97,7 @@ func (r record) encode() []byte {
 	}
 	w := wireRecord{
 		Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session,
-		Counter: r.counter, Lease: r.lease.String(), Token: r.token, Least: r.least, Next: r.next.sessions(), To: r.to,
+		Counter: r.counter, Lease: r.lease.String(), Seats: r.seats, Token: r.token, Least: r.least, Next: r.next.sessions(), To: r.to,
 	}
 	if r.since != 0 {
 		since := time.Unix(0, r.since).UTC()
@@ -128,6 +130,9 @@ func (r record) encodePlain() []byte {
 	text(`,"session":`, r.session)
 	number(`,"n":`, r.counter)
 	text(`,"lease":`, r.lease.String())
+	if r.seats != 0 {
+		b = strconv.AppendInt(append(b, `,"seats":`...), int64(r.seats), 10)
+	}
 	if r.token != 0 {
 		number(`,"token":`, r.token)
 	}
@@ -191,7 +196,7 @@ func decodeRecord(data []byte) (record, error) {
 	}
 	r := record{
 		id: w.ID, session: w.Session, counter: w.Counter, lease: lease,
-		token: w.Token, least: w.Least, value: w.Value, to: w.To,
+		token: w.Token, least: w.Least, seats: w.Seats, value: w.Value, to: w.To,
 	}
 	if !slices.ContainsFunc(w.Next, unfitForLine) {
 		r.next = lineOf(w.Next)

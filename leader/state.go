@@ -19,6 +19,7 @@ import (
 //	plan.go     which request is due, and when
 //	guarded.go  what a candidate with guards waits for
 //	succession.go  whose turn it is, and in whose favour a leader resigns
+//	gate.go     what keeps a candidate from taking its key
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
@@ -60,6 +61,9 @@ type machine struct {
 	ready   time.Time // when a write that elects may be sent at the earliest
 	renewAt time.Time
 	urgent  bool // a renewal is wanted without waiting for renewAt
+
+	// The gate.
+	barred bool // it watches its key and does not take it
 
 	// The term.
 	term     uint64       // counts the terms of this machine
@@ -104,6 +108,7 @@ type params struct {
 	session  string
 	want     durations // as configured; zero where the bucket decides
 	minToken uint64
+	seats    int  // for all candidates of the election to see; 0: one
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
 	order

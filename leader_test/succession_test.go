@@ -197,6 +197,7 @@ func TestTransfer(t *testing.T) {
 	at := k.clock.Elapsed()
 	before := k.store.Requests().Writes
 	k.ok(cs[0].Transfer(t.Context(), "c3"))
+	k.clock.Settle()
 	k.leads(cs[3], at)
 	if writes := k.store.Requests().Writes - before; writes != 2 {
 		t.Errorf("%d writes", writes)
@@ -261,11 +262,51 @@ func TestTransferWithoutARoster(t *testing.T) {
 	c, _ := k.stand("c", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.ok(a.Transfer(t.Context(), "c"))
+	k.clock.Settle()
 	k.leads(c, 2*time.Second)
 	if _, err := c.TransferAny(t.Context()); !errors.Is(err, leader.ErrNoRoster) {
 		t.Errorf("TransferAny: %v", err)
 	}
 	if announced := k.store.Requests().Announcements; announced != 0 {
 		t.Errorf("%d announcements", announced)
+	}
+}
+
+// Several seats are filled in the order of one roster, in which each candidate
+// stands once, and nobody who leads.
+func TestSeatsAreFilledInOrder(t *testing.T) {
+	k := newKit(t)
+	cs, _ := k.queue(7, leader.Config{Seats: 3, TurnTimeout: 100 * time.Millisecond})
+	k.clock.Advance(20 * time.Second)
+	leaders := func() (ids []string) {
+		for _, h := range cs[6].Leaders() {
+			ids = append(ids, h.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	if got, stand := leaders(), k.roster(); !slices.Equal(got, []string{"c0", "c1", "c2"}) || !slices.Equal(stand, []string{"c3", "c4", "c5", "c6"}) {
+		t.Fatalf("%v lead, and %v stand", got, stand)
+	}
+	for i := range 3 { // the longest waiting follows on each seat, at once
+		k.ok(cs[i].Resign(t.Context()))
+		k.clock.Advance(0)
+		if !cs[i+3].IsLeader() {
+			t.Fatalf("c%d does not lead, but %v", i+3, leaders())
+		}
+		k.clock.Advance(3 * time.Second)
+	}
+	before := k.store.Requests()
+	k.clock.Advance(15 * time.Second)
+	if after := k.store.Requests(); after.Announcements-before.Announcements > 5 {
+		t.Errorf("%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
+	}
+	if got := k.roster(); !slices.Equal(got, []string{"c6", "c0", "c1", "c2"}) {
+		t.Errorf("%v stand", got)
+	}
+	k.ok(cs[4].Transfer(t.Context(), "c1"))
+	k.clock.Settle()
+	if !cs[1].IsLeader() {
+		t.Errorf("c1 was named, and %v lead", leaders())
 	}
 }

@@ -30,5 +30,6 @@ var names = map[error]string{
 	leader.ErrUnknownOutcome:   "unknown_outcome",
 	leader.ErrGuardTaken:       "guard_taken",
 	leader.ErrGuardDeleted:     "guard_deleted",
+	leader.ErrSeats:            "seats",
 	leader.ErrRefused:          "refused",
 }

@@ -302,7 +302,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the key is tried for while guards are not fit",
-		edits:  []string{"!m.observe && (!m.guarded || m.guards.fit)", "!m.observe"},
+		edits:  []string{"!m.barred && (!m.guarded || m.guards.fit)", "!m.barred"},
 		caught: "guarded",
 	},
 	{
@@ -359,5 +359,41 @@ var mutants = []mutant{
 		name:   "a claim is renewed without end in one instant",
 		edits:  []string{"	case m.state == StatePending && !m.raising() && m.ready", "	case m.state == StatePending && m.ready"},
 		caught: "guarded",
+	},
+	// The gate.
+	{
+		name:   "who is barred tries for the key",
+		edits:  []string{"!m.observe && !m.barred && (!m.guarded", "!m.observe && (!m.guarded"},
+		caught: "gated",
+	},
+	{
+		name:   "who is barred leads after a late win",
+		edits:  []string{"		if m.barred && m.leaving == staying {\n			m.leaving = resigning", "		if m.barred && m.leaving == stopping {\n			m.leaving = resigning"},
+		caught: "gated",
+	},
+	{
+		name:   "who is barred is pending after a late win",
+		edits:  []string{"if m.leaving == resigning && now.Before(ready) && !m.barred {", "if m.leaving == resigning && now.Before(ready) {"},
+		caught: "gated, ordinary",
+	},
+	{
+		name:   "who is barred releases a late win before its time",
+		edits:  []string{"			a.add(reqWrite, later(now, m.ready), soonest)\n", "			a.add(reqWrite, now, soonest)\n"},
+		caught: "gated, ordinary",
+	},
+	{
+		name:   "a leader is barred",
+		edits:  []string{"m.barred = m.barred || m.state == StateCandidate", "m.barred = true"},
+		caught: "gated",
+	},
+	{
+		name:   "who has written and was not answered is not engaged",
+		edits:  []string{"m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.counter > 0 && m.done\n"},
+		caught: "sealed",
+	},
+	{
+		name:   "who waits for the answer to a write is not engaged",
+		edits:  []string{"m.leaving != staying || m.op.kind == reqWrite ||\n		m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.leaving != staying\n"},
+		caught: "gated",
 	},
 }

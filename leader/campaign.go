@@ -71,8 +71,11 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err := checkGuards(cfg.Guards); err != nil {
 		return nil, err
 	}
+	if _, ok := store.(Marker); cfg.KVElect && !ok {
+		return nil, fmt.Errorf("%w: KVElect needs a store that is a Marker, and a %T is none", ErrInvalidConfig, store)
+	}
 	if b, ok := store.(*Bucket); ok && b != nil {
-		if err := b.admits(want); err != nil {
+		if err := b.admits(want, cfg.KVElect); err != nil {
 			return nil, err
 		}
 	}
@@ -80,13 +83,13 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		cfg.ID = defaultID()
 	}
 	return stand(ctx, store, election, cfg, params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0,
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
 	})
 }
 
 // admits refuses durations that the bucket is known to refuse. What is not known
 // yet is found out later, and is then a Faulted event.
-func (b *Bucket) admits(d durations) error {
+func (b *Bucket) admits(d durations, kvElect bool) error {
 	conf := b.known.Load()
 	if conf == nil {
 		return nil
@@ -96,7 +99,7 @@ func (b *Bucket) admits(d durations) error {
 		d, err = d.resolve(s)
 	}
 	if err == nil {
-		err = d.fit(s)
+		err = d.fit(s, kvElect)
 	}
 	return err
 }
@@ -154,6 +157,14 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 	}
 	go a.run(ctx)
 	return c, nil
+}
+
+// update is how the store takes a write.
+func (c *Candidate) update(req request) func(context.Context, string, []byte, uint64, func(uint64, error)) {
+	if s, ok := c.store.(Marker); ok && req.marker {
+		return s.Mark
+	}
+	return c.store.Update
 }
 
 // clockOf is the clock that the store lives by.
@@ -325,18 +336,23 @@ func HolderOf(e Entry) Holder { return holderOf(sees(e)) }
 func holderOf(s sight) Holder {
 	switch {
 	case s.what == whatForeign:
-		return Holder{Foreign: true, Revision: s.revision, Renewed: serverTime(s.created)}
+		return Holder{Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
 	case !s.held():
 		return Holder{Released: s.what == whatRecord && s.rec.phase == phaseReleased}
 	}
 	h := Holder{
-		ID: s.rec.id, Pending: s.rec.phase == phasePending,
-	}
-	if s.rec.value != "" {
-		h.Value = []byte(s.rec.value)
+		ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),
 	}
 	h.date(s)
 	return h
+}
+
+// publishedValue is nil where nothing is published.
+func publishedValue(value string) []byte {
+	if value == "" {
+		return nil
+	}
+	return []byte(value)
 }
 
 func serverTime(unixNano int64) time.Time {

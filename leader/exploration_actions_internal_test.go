@@ -49,7 +49,8 @@ func (w *worldOf) actions(all []action) []action {
 	if w.guarded {
 		w.guardActions(add)
 	}
-	if !overdue || w.may(late) {
+	w.oldActions(add)
+	if (!overdue || w.may(late)) && !w.oldBusy() {
 		add(doTick, 0, 0)
 		if w.ahead <= w.skew {
 			add(doTick, 0, 1)
@@ -266,7 +267,7 @@ func (w *worldOf) apply(a action) {
 	case doGhost:
 		g := w.ghosts[a.arg]
 		w.ghosts[a.arg] = ghost{}
-		w.compareAndSet(g.cond, g.rec)
+		w.compareAndSet(g.cond, g.rec, g.marker)
 	case doRemove:
 		w.spend(remove)
 		w.put(sight{what: whatMarker})
@@ -285,6 +286,8 @@ func (w *worldOf) apply(a action) {
 		w.applyGuard(a)
 	case doCalm:
 		w.calm()
+	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
+		w.applyOld(a)
 	}
 }
 
@@ -309,6 +312,7 @@ func (w *worldOf) pass(which uint8) {
 	if overdue {
 		w.spend(late)
 	}
+	w.passOld(which)
 	switch which {
 	case 1:
 		w.ahead++
@@ -348,6 +352,7 @@ var verbNames = []string{
 	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release",
 	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
 	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "calm",
+	"old-expire", "old-boot", "old-campaign", "old-crash", "old-arrive", "old-refuse", "old-lose", "old-deliver", "old-fail", "old-ghost", "double",
 }
 
 // String is the action as a trace names it: A.arrive, tick.1.
@@ -369,7 +374,7 @@ func parseTrace(text string) ([]action, error) {
 		found := false
 		for do := range verbNames {
 			for party := range partyNames {
-				for arg := range 4 {
+				for arg := range 8 {
 					if a := (action{verb(do), uint8(party), uint8(arg)}); !found && a.String() == word {
 						trace, found = append(trace, a), true
 					}
@@ -443,6 +448,8 @@ func (w *worldOf) explain(a action) string {
 		return w.explainGuard(a)
 	case doRollBack:
 		return "the store goes back to " + describe(w.past[a.arg])
+	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
+		return w.explainOld(a)
 	}
 	return a.String()
 }

@@ -18,6 +18,7 @@ func (w *worldOf) renumber() {
 		w.left = [maxKinds]uint8{} // it does not matter what has happened
 	}
 	w.forgetGhosts()
+	w.forgetOld()
 	for i := range w.times {
 		w.parties[i].forget(w)
 		w.posts[i].forget(&w.parties[i])
@@ -48,6 +49,9 @@ func (sc *scenario) horizon() time.Duration {
 	for i := range sc.times {
 		h = max(h, sc.times[i].lease, sc.belief[i].MaxLease)
 	}
+	if sc.old.processes > 0 {
+		h += max(h, sc.belief[0].TTL) // two unknown leases are added to when their record was seen
+	}
 	return h + tick
 }
 
@@ -56,7 +60,7 @@ func (w *worldOf) forgetGhosts() {
 	for g := range w.ghosts {
 		cond := w.ghosts[g].cond
 		back := w.void
-		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0)
+		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0 || w.old.processes > 0)
 		if cond != w.current.revision && !empty && !back {
 			w.ghosts[g] = ghost{}
 		}
@@ -406,6 +410,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].cond)
 	}
+	w.eachOldRevision(visit)
 	for i := range w.times {
 		p := &w.parties[i]
 		visit(&p.reply.revision)

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,6 +37,7 @@ const (
 	guardRemove // the operator deletes the guard
 	guardOverwrite
 	guardPurge // without a marker
+	double     // a write arrives twice
 	maxKinds
 )
 
@@ -60,6 +62,7 @@ type scenario struct {
 	guarded  bool   // there is a guard
 	raised   uint64 // the token at which the guard stands at the start
 	named    bool   // refusals always name the revision: the bucket has one replica
+	old      oldWorld
 }
 
 // ticks are the times of a candidate, in ticks. The margin between the renew
@@ -106,7 +109,7 @@ const aRaised = "tick.1 A.arrive A.deliver A.guard-arrive A.guard-deliver A.arri
 
 // The promises hold in these, whatever happens. Every run explores the first to the
 // end, and the others to a bound; those with one fault have an end as well.
-var scenarios = []*scenario{
+var scenarios = slices.Concat([]*scenario{
 	{
 		name: "core", settings: tight, times: equal, total: 1, whole: true,
 		limits: upTo(1, loseRequest, loseReply, refuse, crash, restart, resign, stop),
@@ -174,11 +177,11 @@ var scenarios = []*scenario{
 		name: "guarded, forgetful", guarded: true, void: true, settings: tight, times: equal, limits: upTo(1, rollBack, freeze, late), total: 2,
 		from: aRaised + " tick A.wake A.arrive A.deliver",
 	},
-}
+}, kvElectScenarios)
 
 // endless are worlds in which everything is promised, with faults without end: for
 // random walks and the fuzzer.
-var endless = []*scenario{
+var endless = slices.Concat([]*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
 	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(unlimited, append(promised, purge)...)},
@@ -187,4 +190,4 @@ var endless = []*scenario{
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
-}
+}, kvElectEndless)

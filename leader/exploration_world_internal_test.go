@@ -38,6 +38,9 @@ type surroundings struct {
 	ahead   int8     // by how many ticks the first clock has run ahead of the others, since the start
 	left    [maxKinds]uint8
 	budget  uint8 // what may still happen of all kinds together
+	olds    [maxOld]oldProcess
+	vacant  bool // every KV client takes the key for absent
+	age     int8 // of the newest message, in ticks
 }
 
 // party is a candidate with its clock, its connection and its feed.
@@ -77,8 +80,9 @@ type response struct {
 
 // ghost is a write on its way.
 type ghost struct {
-	cond uint64
-	rec  record
+	cond   uint64
+	rec    record
+	marker bool
 }
 
 // action is one thing that may happen.
@@ -129,6 +133,18 @@ const (
 	doGuardOverwrite
 	doGuardPurge
 	doCalm // all faults end, and no other begins
+	// Of the processes of another algorithm; arg: which, and its variant.
+	doOldExpire // their bucket drops its message
+	doOldBoot
+	doOldCampaign
+	doOldCrash
+	doOldArrive
+	doOldRefuse
+	doOldLose
+	doOldDeliver
+	doOldFail
+	doOldGhost
+	doDouble // a candidate's write arrives, and will once more; arg: whose
 )
 
 func (p *party) leads() bool {
@@ -198,6 +214,8 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	if w.raised > 0 {
 		w.putGuard(guardSight{what: whatRecord, rec: guardRecord{Election: "e", Token: w.raised, Session: stranger}}, false)
 	}
+	w.vacant = true
+	w.startOld()
 	for i := range sc.times {
 		w.parties[i].m.minToken = sc.minToken
 		w.boot(i)
@@ -234,7 +252,7 @@ func (w *worldOf) boot(i int) {
 	name := partyNames[i]
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
-		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded},
+		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone},
 		state:  StateCandidate, look: true,
 	}}
 	if p.now.IsZero() {
@@ -301,6 +319,7 @@ func (w *worldOf) step(i int, in input) {
 			w.fail("two leaders: %s and %s", p.m.session, w.parties[j].m.session)
 		}
 	}
+	w.besideOld()
 	p.wake = fx.wake
 	switch fx.request.kind {
 	case reqFeed:
@@ -341,7 +360,7 @@ func (w *worldOf) haunt(i int) {
 	}
 	for g := range w.ghosts {
 		if w.ghosts[g].rec.session == "" {
-			w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec}
+			w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec, marker: p.m.op.marker}
 			w.spend(applyLate)
 			return
 		}
@@ -361,7 +380,7 @@ func (w *worldOf) arrive(i int, unnamed bool) {
 	case reqRead:
 		p.reply.sight = w.current
 	case reqWrite:
-		if revision, ok := w.compareAndSet(req.revision, req.rec); ok {
+		if revision, ok := w.compareAndSet(req.revision, req.rec, req.marker); ok {
 			p.reply.revision = revision
 		} else {
 			p.reply = response{refused: true, named: !unnamed, revision: w.current.revision}
@@ -401,7 +420,7 @@ func (w *worldOf) deliver(i int) {
 }
 
 // compareAndSet is the one thing that decides.
-func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
+func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, bool) {
 	if w.current.revision != cond {
 		return 0, false
 	}
@@ -414,6 +433,9 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 	case phaseNone:
 		w.fail("%s wrote a record without a phase", rec.session)
 	}
+	if marker && rec.phase != phaseReleased {
+		w.fail("%s wrote %s, and the key counts as absent", rec.session, phaseNames[rec.phase])
+	}
 	// A leader holds the key, or its lease is still good for it: nobody writes
 	// what elects, or leads, while another leads. Where the key is emptied without
 	// a trace, an old write may; whoever sent it waits when it learns.
@@ -425,6 +447,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 		}
 	}
 	w.put(sight{what: whatRecord, rec: rec})
+	w.vacant = marker
 	return w.last, true
 }
 
@@ -441,6 +464,7 @@ func (w *worldOf) put(s sight) {
 	}
 	w.past[1], w.past[0] = w.past[0], w.current
 	w.current = s
+	w.vacant, w.age = s.what == whatMarker || s.what == whatNothing, 0
 	w.tell("    stored: %s", describe(s))
 	if s.what == whatNothing {
 		return

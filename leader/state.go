@@ -98,6 +98,7 @@ type params struct {
 	minToken uint64
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
+	kvElect  bool // shares the key with processes of nats-kv-leader-elect
 }
 
 // leaving tells whether the candidate is giving up the key, and what follows.

@@ -94,7 +94,7 @@
 // too, renews again: the condition of the write protects it.
 //
 // Resigning and stopping write the record once more as released, after the
-// context has ended. They never delete and never touch another's record. A
+// context has ended. They never delete (but see Sharing a key) and never touch another's record. A
 // candidate that resigned sits out one lease. With DrainTimeout the leader first
 // becomes Fenced and keeps the lease until [Term.Release] is called or the time
 // is up. A stopping candidate that cannot reach the store gives up when its last

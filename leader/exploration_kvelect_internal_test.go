@@ -426,7 +426,6 @@ var kvElectScenarios = []*scenario{
 		limits: upTo(1, loseRequest, loseReply, applyLate, crash, restart, freeze, resign), total: 2,
 		from: "old-campaign old-arrive old-deliver A.hear A.arrive A.deliver tick tick tick old-campaign old-arrive A.hear old-deliver",
 	},
-	{name: "kvelect, two and two", settings: shared, skew: -1, times: equal, old: oldWorld{processes: 2, interval: 3}, limits: upTo(1, sharing...), total: 1},
 	{name: "kvelect, moving over", settings: shared, skew: -1, times: equal, old: oldWorld{processes: 2, interval: 3}, limits: upTo(2, crash, restart, stop, resign, remove), total: 3, from: oldLeads},
 }
 

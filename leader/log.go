@@ -18,11 +18,7 @@ func (a *actor) log(e Event) {
 	case Deposed:
 		msg, attrs = "deposed", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
 	case Observed:
-		holder := e.Holder.ID
-		if e.Holder.Foreign {
-			holder = string(e.Holder.Value)
-		}
-		msg, attrs = "observed", append(attrs, slog.String("holder", holder), slog.Uint64("token", e.Holder.Token))
+		msg, attrs = "observed", append(attrs, slog.String("holder", e.Holder.ID), slog.Uint64("token", e.Holder.Token))
 		if e.Holder.Pending || e.Holder.Foreign {
 			attrs = append(attrs, slog.Bool("pending", e.Holder.Pending), slog.Bool("foreign", e.Holder.Foreign))
 		}

@@ -400,7 +400,7 @@ func (a *actor) ask(req request) {
 			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
 		})
 	case reqWrite:
-		c.store.Update(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
+		c.update(req)(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
 			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
 		})
 	case reqNone:

@@ -79,8 +79,11 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err := cfg.checkSuccession(); err != nil {
 		return nil, err
 	}
+	if _, ok := store.(Marker); cfg.KVElect && !ok && store != nil {
+		return nil, fmt.Errorf("%w: KVElect needs a store that is a Marker, and a %T is none", ErrInvalidConfig, store)
+	}
 	if b, ok := store.(*Bucket); ok && b != nil {
-		if err := b.admits(want); err != nil {
+		if err := b.admits(want, cfg.KVElect); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +95,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		cfg.ID = defaultID()
 	}
 	p := params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0,
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
 		order: order{orders: cfg.Succession != SuccessionRace, listed: listed},
 	}
 	if cfg.Seats > 1 {
@@ -104,7 +107,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 
 // admits refuses durations that the bucket is known to refuse. What is not known
 // yet is found out later, and is then a Faulted event.
-func (b *Bucket) admits(d durations) error {
+func (b *Bucket) admits(d durations, kvElect bool) error {
 	conf := b.known.Load()
 	if conf == nil {
 		return nil
@@ -114,7 +117,7 @@ func (b *Bucket) admits(d durations) error {
 		d, err = d.resolve(s)
 	}
 	if err == nil {
-		err = d.fit(s)
+		err = d.fit(s, kvElect)
 	}
 	return err
 }
@@ -194,6 +197,14 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		c.box.wake = w.Wake
 	}
 	return a
+}
+
+// update is how the store takes a write.
+func (c *Candidate) update(req request) func(context.Context, string, []byte, uint64, func(uint64, error)) {
+	if s, ok := c.store.(Marker); ok && req.marker {
+		return s.Mark
+	}
+	return c.store.Update
 }
 
 // clockOf is the clock that the store lives by.
@@ -380,18 +391,23 @@ func HolderOf(e Entry) Holder { return holderOf(sees(e), 1) }
 func holderOf(s sight, seat int) Holder {
 	switch {
 	case s.what == whatForeign:
-		return Holder{Seat: seat, Foreign: true, Revision: s.revision, Renewed: serverTime(s.created)}
+		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
 	case !s.held():
 		return Holder{Seat: seat, Released: s.what == whatRecord && s.rec.phase == phaseReleased}
 	}
 	h := Holder{
-		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending,
-	}
-	if s.rec.value != "" {
-		h.Value = []byte(s.rec.value)
+		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),
 	}
 	h.date(s)
 	return h
+}
+
+// publishedValue is nil where nothing is published.
+func publishedValue(value string) []byte {
+	if value == "" {
+		return nil
+	}
+	return []byte(value)
 }
 
 func serverTime(unixNano int64) time.Time {

@@ -94,7 +94,7 @@
 // too, renews again: the condition of the write protects it.
 //
 // Resigning and stopping write the record once more as released, after the
-// context has ended. They never delete and never touch another's record. A
+// context has ended. They never delete (but see Sharing a key) and never touch another's record. A
 // candidate that resigned sits out one lease. With DrainTimeout the leader first
 // becomes Fenced and keeps the lease until [Term.Release] is called or the time
 // is up. A stopping candidate that cannot reach the store gives up when its last
@@ -260,6 +260,31 @@
 // has any (a bucket of [CreateBucket] does), which costs the server no consumer;
 // otherwise through a KV watch. The application's connection is used as it is,
 // never configured and never closed.
+//
+// # Sharing a key
+//
+// A fleet that runs nats-kv-leader-elect, or choria's election, moves over one process
+// at a time, on the key and in the bucket that it has, if all its new candidates set
+// [Config].KVElect. Those processes create the key when it is absent, update it after
+// each interval, three quarters of the bucket's TTL, take any update that fails for a
+// loss, and announce that they lead one interval after they have created the key.
+// With the setting
+//
+//   - a candidate gives up the key by a delete marker that carries its released
+//     record ([Marker]). An old process takes it at its next interval, and leads an
+//     interval later. Among candidates a handover takes two round trips, as ever.
+//   - whoever replaces a foreign record, which it waited out for one unknown lease
+//     (at least the TTL), is Pending for another: an old leader that is slow to find
+//     out has as much time as before a successor of its own kind, and more.
+//   - a foreign record is no fault; [Holder].Value has its text, the name of the process.
+//   - LeaseDuration is at most three quarters of the TTL, so that a leader whose key
+//     was deleted by an operator is fenced before an old process announces itself.
+//
+// What is assumed of an old process: it acts on the win and the loss that it is told
+// of, not on its IsLeader, which is early; its interval is the default; and where an
+// operator deletes the key, its requests take less time than from its interval to the
+// TTL. Without the setting nothing is promised on a shared key; a candidate reports
+// each foreign record with [ErrForeignRecord]. docs/kvelect.md has the rest.
 //
 // # Permissions
 //

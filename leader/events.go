@@ -130,7 +130,7 @@ func (e Faulted) String() string {
 // leads there.
 type Holder struct {
 	ID    string    // of the candidate
-	Value []byte    // published with the lease; not to be changed
+	Value []byte    // published with the lease; not to be changed. Of a foreign record, its text if that is short
 	Token uint64    // of the term; while Pending, the least that it will have
 	Since time.Time // the server's time of the write that began the term; zero while Pending or not known
 	// Pending: holds the key but does not lead yet.
@@ -161,6 +161,9 @@ func (h Holder) Leads() bool { return h.ID != "" && !h.Pending && !h.Foreign }
 func (h Holder) String() string {
 	switch {
 	case h.Foreign:
+		if len(h.Value) > 0 {
+			return fmt.Sprintf("the foreign record %q at revision %d%s", h.Value, h.Revision, onSeat(h.Seat))
+		}
 		return fmt.Sprintf("a foreign record at revision %d%s", h.Revision, onSeat(h.Seat))
 	case h.ID == "":
 		return "nobody leads" + onSeat(h.Seat)

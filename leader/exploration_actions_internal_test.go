@@ -2,8 +2,6 @@ package leader
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // actions adds all that may happen next.
@@ -55,7 +53,8 @@ func (w *worldOf) actions(all []action) []action {
 	if w.guarded {
 		w.guardActions(add)
 	}
-	if !overdue || w.may(late) {
+	w.oldActions(add)
+	if (!overdue || w.may(late)) && !w.oldBusy() {
 		add(doTick, 0, 0)
 		if w.ahead <= w.skew {
 			add(doTick, 0, 1)
@@ -286,7 +285,7 @@ func (w *worldOf) apply(a action) {
 	case doGhost:
 		g := w.ghosts[a.arg]
 		w.ghosts[a.arg] = ghost{}
-		w.compareAndSet(g.cond, g.rec)
+		w.compareAndSet(g.cond, g.rec, g.marker)
 	case doRemove:
 		w.spend(remove)
 		w.put(sight{what: whatMarker})
@@ -307,6 +306,8 @@ func (w *worldOf) apply(a action) {
 		w.applyRoster(a)
 	case doCalm:
 		w.calm()
+	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
+		w.applyOld(a)
 	}
 }
 
@@ -331,6 +332,7 @@ func (w *worldOf) pass(which uint8) {
 	if overdue {
 		w.spend(late)
 	}
+	w.passOld(which)
 	switch which {
 	case 1:
 		w.ahead++
@@ -363,46 +365,6 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 	}
 	p.way, p.reply = nowhere, response{}
 	w.step(i, in)
-}
-
-var verbNames = []string{
-	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "announce", "rank", "transfer", "bar", "open",
-	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
-	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
-}
-
-// String is the action as a trace names it: A.arrive, tick.1.
-func (a action) String() string {
-	text := verbNames[a.do]
-	if a.do != doTick && a.do < doGhost {
-		text = partyNames[a.party] + "." + text
-	}
-	if a.arg != 0 {
-		text += "." + strconv.Itoa(int(a.arg))
-	}
-	return text
-}
-
-// parseTrace reads what String wrote, separated by blanks.
-func parseTrace(text string) ([]action, error) {
-	var trace []action
-	for _, word := range strings.Fields(text) {
-		found := false
-		for do := range verbNames {
-			for party := range partyNames {
-				for arg := range 4 {
-					if a := (action{verb(do), uint8(party), uint8(arg)}); !found && a.String() == word {
-						trace, found = append(trace, a), true
-					}
-				}
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("%q is no action", word)
-		}
-	}
-	return trace, nil
 }
 
 // explain tells what an action is, in words.
@@ -467,6 +429,8 @@ func (w *worldOf) explain(a action) string {
 		return w.explainRoster(a)
 	case doRollBack:
 		return "the store goes back to " + describe(w.past[a.arg])
+	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
+		return w.explainOld(a)
 	}
 	return a.String()
 }

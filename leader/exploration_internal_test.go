@@ -238,7 +238,10 @@ func (w *worldOf) calm() {
 		}
 		up = up || p.up && !p.promises.stopped
 	}
-	if !up {
+	for k := range w.olds {
+		w.olds[k].haunts, w.olds[k].hauntCond = false, 0
+	}
+	if !up && !w.oldIs(func(o *oldProcess) bool { return o.up }) {
 		w.boot(0)
 	}
 }
@@ -284,6 +287,12 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				return done, false
 			}
 		}
+		if a, ok := w.settleOld(); ok && len(done) == before {
+			done = append(done, a)
+			if w.apply(a); w.broken != "" {
+				return done, false
+			}
+		}
 		if len(done) == before {
 			return done, w.led()
 		}
@@ -299,7 +308,7 @@ func (w *worldOf) led() bool {
 			return true
 		}
 	}
-	return false
+	return w.oldIs((*oldProcess).leads)
 }
 
 // retell applies a trace and tells it in words.
@@ -344,7 +353,7 @@ func TestExploration(t *testing.T) {
 			}
 			begin := time.Now()
 			most := *exploreStates
-			if sc.guarded || sc.listed {
+			if sc.guarded || sc.listed || sc.old.processes > 0 {
 				most /= 2 // each has twice as much in it
 			}
 			if sc.whole && slowdown == 1 {

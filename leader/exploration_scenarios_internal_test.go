@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -37,6 +38,7 @@ const (
 	guardRemove // the operator deletes the guard
 	guardOverwrite
 	guardPurge // without a marker
+	double     // a write arrives twice
 	maxKinds
 )
 
@@ -67,6 +69,7 @@ type scenario struct {
 	priorities [maxParties]int
 	named      bool // refusals always name the revision: the bucket has one replica
 	gated      bool // gates are closed and opened at any time
+	old        oldWorld
 }
 
 // ticks are the times of a candidate, in ticks. The margin between the renew
@@ -131,7 +134,7 @@ const aRaised = "tick.1 A.arrive A.deliver A.guard-arrive A.guard-deliver A.arri
 
 // The promises hold in these, whatever happens. Every run explores the first to the
 // end, and the others to a bound; those with one fault have an end as well.
-var scenarios = []*scenario{
+var scenarios = slices.Concat([]*scenario{
 	{
 		name: "core", settings: tight, times: equal, total: 1, whole: true,
 		limits: upTo(1, loseRequest, loseReply, refuse, crash, restart, resign, stop),
@@ -210,11 +213,11 @@ var scenarios = []*scenario{
 		name: "guarded, forgetful", guarded: true, void: true, settings: tight, times: equal, limits: upTo(1, rollBack, freeze, late), total: 2,
 		from: aRaised + " tick A.wake A.arrive A.deliver",
 	},
-}
+}, kvElectScenarios)
 
 // endless are worlds in which everything is promised, with faults without end: for
 // random walks and the fuzzer.
-var endless = []*scenario{
+var endless = slices.Concat([]*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
 	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(unlimited, append(promised, purge)...)},
@@ -227,4 +230,4 @@ var endless = []*scenario{
 	{name: "gated, ordinary", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(promised, purge)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
-}
+}, kvElectEndless)

@@ -51,7 +51,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []Settings{tight, roomy, expiring, {}}[first%4]
-		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
+		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
 		told := promises{void: true}
 		now := epoch
 		for range 1000 {

@@ -183,10 +183,14 @@ func (m *machine) fit(value string) error {
 		phase: phaseReleased, id: m.id, session: m.session, value: value,
 		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64, seats: m.seats,
 	}
-	if need := len(longest.encode()); m.settings.MaxValue > 0 && need > m.settings.MaxValue {
+	need := len(longest.encode())
+	if m.kvElect {
+		need += markRoom
+	}
+	if m.settings.MaxValue > 0 && need > m.settings.MaxValue {
 		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.settings.MaxValue)
 	}
-	return m.times.fit(m.settings)
+	return m.times.fit(m.settings, m.kvElect)
 }
 
 // resign hands over, perhaps to somebody, and stays a candidate.

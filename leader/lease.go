@@ -52,6 +52,11 @@ func (m *machine) winnable() time.Time {
 	switch m.seen.what {
 	case whatRecord: // released, or its lease ran out while it was watched
 	case whatForeign: // likewise
+		if m.kvElect {
+			// Who wrote it may find out as late as its own kind allows for, which tells
+			// nobody that it leads until long after the key was won.
+			ready = m.lapse().Add(m.unknownLease())
+		}
 	case whatNothing:
 		if !m.settings.Sealed {
 			ready = m.seenAt.Add(m.unknownLease())

@@ -19,6 +19,7 @@ type request struct {
 	revision uint64 // the newest revision known when it was sent; the condition of a write
 	rec      record // reqWrite
 	write    write
+	marker   bool // reqWrite: as a delete marker, so that every KV client takes the key for deleted
 }
 
 const (
@@ -169,6 +170,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 		m.again = 0
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
+		req.marker = m.kvElect && req.rec.phase == phaseReleased // they wait until the key is absent
 		m.counter++
 		m.remember(now, req.write)
 		if req.write.win {

@@ -323,7 +323,11 @@ func effectLines(origin time.Time, fx effects) []string {
 	case reqRead:
 		add("read")
 	case reqWrite:
-		add("write on %d: %s", fx.request.revision, describeRecord(fx.request.rec))
+		as := ""
+		if fx.request.marker {
+			as = " as a marker"
+		}
+		add("write on %d%s: %s", fx.request.revision, as, describeRecord(fx.request.rec))
 	case reqNone:
 	}
 	if fx.denied != nil {

@@ -111,6 +111,7 @@ type params struct {
 	seats    int  // for all candidates of the election to see; 0: one
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
+	kvElect  bool // shares the key with processes of nats-kv-leader-elect
 	order
 }
 

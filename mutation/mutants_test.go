@@ -396,4 +396,40 @@ var mutants = []mutant{
 		edits:  []string{"m.leaving != staying || m.op.kind == reqWrite ||\n		m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.leaving != staying\n"},
 		caught: "gated",
 	},
+	// A key shared with nats-kv-leader-elect.
+	{
+		name:   "over a foreign record no longer is waited than before it",
+		edits:  []string{"			ready = m.lapse().Add(m.unknownLease())\n", "			ready = m.lapse()\n"},
+		caught: "kvelect, slow",
+	},
+	{
+		name:   "a release keeps nats-kv-leader-elect out",
+		edits:  []string{"req.marker = m.kvElect && req.rec.phase == phaseReleased", "req.marker = m.kvElect && m.done"},
+		caught: "kvelect core",
+	},
+	{
+		name:   "a held key is absent for nats-kv-leader-elect",
+		edits:  []string{"req.marker = m.kvElect && req.rec.phase == phaseReleased", "req.marker = m.kvElect"},
+		caught: "kvelect core",
+	},
+	{
+		name:   "beside nats-kv-leader-elect a foreign record is a fault",
+		edits:  []string{"if s.what == whatForeign && !m.kvElect {", "if s.what == whatForeign {"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "beside nats-kv-leader-elect a foreign record is nobody's",
+		edits:  []string{"if m.kvElect || m.observe { // each is somebody", "if m.observe { // each is somebody"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "a lease that outlives the wait of nats-kv-leader-elect is allowed",
+		edits:  []string{"case kvElect && d.lease > s.TTL/4*3:", "case kvElect && d.lease > s.TTL:"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "a bucket without a TTL is shared with nats-kv-leader-elect",
+		edits:  []string{"case kvElect && s.TTL == 0:", "case kvElect && s.TTL < 0:", "case kvElect && d.lease > s.TTL/4*3:", "case kvElect && 0 < s.TTL && d.lease > s.TTL/4*3:"},
+		caught: "transcript kvelect",
+	},
 }

@@ -96,7 +96,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	}
 	p := params{
 		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
-		order: order{orders: cfg.Succession != SuccessionRace, listed: listed},
+		order: order{orders: cfg.Succession != SuccessionRace, listed: listed, priority: cfg.Priority},
 	}
 	if cfg.Seats > 1 {
 		p.seats = cfg.Seats
@@ -183,7 +183,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		a.m.lot = a.rng.Uint32()
 		a.herald = herald{
 			registry: c.store.(Registry), election: c.election, announces: c.bench == nil || a.seat == 1,
-			entry: announcement{Format: announcementFormat, ID: p.id, Priority: cfg.Priority, Preempt: cfg.Preempt},
+			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
 		}
 		if c.bench != nil {
 			a.herald.election = c.bench.election

@@ -18,7 +18,7 @@ func standForSeats(ctx context.Context, store Store, election string, cfg Config
 	front := newCandidate(store, election, cfg, p)
 	b := &bench{
 		election: election,
-		waiting:  make([]*mailbox, p.seats), holders: make([]string, p.seats), value: string(cfg.Value), there: p.seats,
+		waiting:  make([]*mailbox, p.seats), holders: make([]holding, p.seats), value: string(cfg.Value), there: p.seats,
 		events: funnel{out: &front.out, bell: make(chan struct{}, 1), end: make(chan struct{})},
 	}
 	front.bench = b

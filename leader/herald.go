@@ -264,7 +264,11 @@ func (a *actor) rank(all []announcement) rosterReport {
 		sessions = append(sessions, s.session)
 	}
 	r := rosterReport{line: lineOf(sessions)}
-	if i := slices.IndexFunc(all, func(s announcement) bool { return s.Preempt }); i >= 0 && !a.c.refuses && all[i].Priority > a.herald.entry.Priority {
+	b := a.c.bench
+	if a.c.refuses || b != nil && !b.givesWay(a.seat) {
+		return r
+	}
+	if i := slices.IndexFunc(all, func(s announcement) bool { return s.Preempt }); i >= 0 && all[i].Priority > a.m.priority {
 		r.rival = rival{session: all[i].session, proof: all[i].revision}
 	}
 	return r

@@ -112,7 +112,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 	}
 	rec.phase = w.phase
 	if m.listed {
-		rec.next = m.line.without(m.session)
+		rec.next, rec.priority = m.line.without(m.session), m.priority
 	}
 	return rec, w
 }

@@ -66,7 +66,7 @@ type bench struct {
 	mu      sync.Mutex // for moments only
 	taker   int        // the seat whose machine has the permit; 0: none
 	waiting []*mailbox // of those that wait for the permit, by seat
-	holders []string   // the sessions that hold each seat, as it is seen there
+	holders []holding  // of each seat, as it is seen there
 	until   time.Time  // no seat is taken before then, by the clock
 	value   string     // what is published on the next seat
 	there   int        // seats that have not ended
@@ -103,13 +103,33 @@ func (b *bench) giveBack(until time.Time, value string) {
 	}
 }
 
+// holding is who holds a seat: a session, or nobody.
+type holding struct {
+	session  string
+	priority int
+}
+
+// givesWay reports whether the holder of that seat is the one to hand over to a higher
+// priority: of those with the lowest, the one on the last seat. All see the same.
+func (b *bench) givesWay(seat int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.holders[seat-1].priority
+	for i, h := range b.holders {
+		if h.session != "" && (h.priority < own || h.priority == own && i >= seat) {
+			return false
+		}
+	}
+	return true
+}
+
 // holds reports whether a session holds one of the seats, as far as it is known
 // here.
 func (b *bench) holds(session string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, holder := range b.holders {
-		if holder == session {
+		if holder.session == session {
 			return true
 		}
 	}
@@ -155,9 +175,9 @@ func (a *actor) sit() {
 
 // showHolder tells the bench who holds the seat.
 func (a *actor) showHolder() {
-	holder := ""
-	if a.m.seen.held() {
-		holder = a.m.seen.rec.session
+	var holder holding
+	if r := a.m.seen.rec; a.m.seen.held() {
+		holder = holding{r.session, r.priority}
 	}
 	b := a.c.bench
 	b.mu.Lock()
@@ -171,7 +191,7 @@ func (a *actor) showHolder() {
 	}
 	b.holders[a.seat-1] = holder
 	b.changes++
-	if a.m.listed && a.seat > 1 && b.herald != nil && (was == a.m.session || holder == a.m.session) {
+	if a.m.listed && a.seat > 1 && b.herald != nil && (was.session == a.m.session || holder.session == a.m.session) {
 		b.herald.put(mail{in: input{kind: inTick}})
 	}
 }

@@ -39,7 +39,7 @@ func TestARecordTellsTheNumberOfSeats(t *testing.T) {
 }
 
 func newBench(seats int) *bench {
-	return &bench{waiting: make([]*mailbox, seats), holders: make([]string, seats), value: "v", there: seats}
+	return &bench{waiting: make([]*mailbox, seats), holders: make([]holding, seats), value: "v", there: seats}
 }
 
 func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {

@@ -310,3 +310,27 @@ func TestSeatsAreFilledInOrder(t *testing.T) {
 		t.Errorf("c1 was named, and %v lead", leaders())
 	}
 }
+
+// Of several leaders one gives way to a higher priority: that of the lowest.
+func TestOneSeatGivesWay(t *testing.T) {
+	k := newKit(t)
+	cfg := leader.Config{Succession: leader.SuccessionPriority, Seats: 3, LeaseDuration: 10 * time.Second}
+	var cs []*leader.Candidate
+	for i, priority := range []int{1, 0, 2} {
+		cfg.Priority = priority
+		c, _ := k.stand(fmt.Sprint("c", i), cfg)
+		cs = append(cs, c)
+		k.clock.Advance(time.Second)
+	}
+	cfg.Priority, cfg.Preempt = 5, true
+	high, _ := k.stand("high", cfg)
+	k.clock.Advance(time.Minute)
+	if !high.IsLeader() || !cs[0].IsLeader() || cs[1].IsLeader() || !cs[2].IsLeader() {
+		t.Errorf("%v lead", high.Leaders())
+	}
+	for _, i := range []int{0, 2} {
+		if s := cs[i].Stats(); s.Transitions[leader.Transition{To: leader.StateLeader}] != 1 {
+			t.Errorf("c%d led more than once: %v", i, s.Transitions)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	exploreStates = flag.Int("states", 100_000/slowdown, "explore up to so many states of each scenario")
+	exploreStates = flag.Int("states", 60_000/slowdown, "explore up to so many states of each scenario")
 	exploreFaults = flag.Int("faults", 1, "let so many faults happen, of any kinds, in the scenarios that have one")
 	exploreWhole  = flag.Bool("whole", false, "fail unless the scenarios are explored to the end")
 	exploreTrace  = flag.String("replay", "", "tell what happens in these actions of a scenario")

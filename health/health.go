@@ -5,7 +5,8 @@
 //	mux.Handle("/alive", health.Alive(candidate))
 //
 // A load balancer whose traffic belongs to the leader checks [Leader] of every
-// replica: at any instant at most one answers 200. It looks only now and then, so
+// replica: at any instant at most one answers 200, or as many as the election has
+// seats. It looks only now and then, so
 // for one interval of its checks it may still send requests to a leader that was
 // deposed: whoever serves them asks leader.Term.Err itself before each step that
 // matters.
@@ -26,7 +27,7 @@
 //	is_leader                whether it leads at this instant, by its clock; state may be late
 //	token                    of the term that it leads
 //	lease_remaining_seconds  for how long that is certain without another renewal
-//	leader                   who leads instead, as far as is known:
+//	leader                   who leads instead, as far as is known; of several the one on the lowest seat:
 //	  id, token, since       since is the server's time of the election
 //	  value                  what it has published, if that is UTF-8
 //	  value64                in base64 otherwise

@@ -252,3 +252,24 @@ func TestHEADIsAnsweredWithoutABody(t *testing.T) {
 		t.Errorf("%d, %q, %v", response.StatusCode, body, err)
 	}
 }
+
+func TestLeaderAnswers200ForEachSeat(t *testing.T) {
+	k := newKit(t)
+	for i, id := range []string{"a", "b", "c"} {
+		c := k.stand(id, leader.Config{Seats: 2})
+		want := http.StatusOK
+		if i == 2 {
+			want = http.StatusServiceUnavailable
+		}
+		w := ask(health.Leader(c), http.MethodGet)
+		if w.Code != want {
+			t.Errorf("%s: %d %s", id, w.Code, w.Body)
+		}
+		if i == 2 && !strings.Contains(w.Body.String(), `"leader":{"id":"a"`) {
+			t.Errorf("the leader on the lowest seat is not named: %s", w.Body)
+		}
+		if w := ask(health.Alive(c), http.MethodGet); w.Code != http.StatusOK {
+			t.Errorf("%s is not alive: %s", id, w.Body)
+		}
+	}
+}

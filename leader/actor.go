@@ -39,6 +39,9 @@ type actor struct {
 	door   door
 	herald herald
 
+	seat int
+	odd  seatsSeen // what was reported last
+
 	feed       Feed
 	feedNumber uint64
 	ownSession []byte // how the own session looks in a record
@@ -141,7 +144,7 @@ func (a *actor) receive(m *mail) {
 		a.heralded(m.herald)
 		return
 	}
-	if m.in.to != "" && !a.mayHandOver(m) {
+	if (m.in.to != "" || m.in.next) && !a.mayHandOver(m) {
 		return
 	}
 	switch m.in.kind {
@@ -161,7 +164,7 @@ func (a *actor) receive(m *mail) {
 		a.door.denied = a.door.denied && m.in.kind != inReconnected
 	case inAbandon:
 		a.hasty = true
-	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim:
+	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inBar, inOpen:
 	}
 	a.step(m.in, m.call)
 	if m.in.kind == inReconnected {
@@ -214,7 +217,7 @@ func (a *actor) step(in input, call chan error) {
 	if fx.end != nil {
 		a.term.cancel(fx.end)
 	}
-	events := a.events(in, fx)
+	events := a.disagree(a.events(in, fx))
 	a.c.transits(before, a.m.state, events)
 	if in.kind == inSettings && in.err == nil && a.m.settled {
 		a.misfit = ""
@@ -222,7 +225,7 @@ func (a *actor) step(in input, call chan error) {
 	a.publish()
 	for _, e := range events {
 		a.log(e)
-		a.c.out.add(e)
+		a.c.offer(e)
 	}
 	a.wake = fx.wake
 	if fx.cancel {
@@ -237,6 +240,7 @@ func (a *actor) step(in input, call chan error) {
 	if len(a.guards) > 0 {
 		a.tell()
 	}
+	a.sit()
 }
 
 // events makes events out of notes.
@@ -248,7 +252,7 @@ func (a *actor) events(in input, fx effects) []Event {
 	for _, n := range fx.notes {
 		switch n.event {
 		case notePending:
-			events = append(events, Pending{Token: n.token, Until: a.outside(n.until)})
+			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Seat: a.seat})
 		case noteElected:
 			a.term = a.begin(n)
 			events = append(events, Elected{Term: a.term})
@@ -282,12 +286,12 @@ func (a *actor) fault(err error) {
 	e := a.faulted(err)
 	a.c.transits(a.m.state, a.m.state, []Event{e})
 	a.log(e)
-	a.c.out.add(e)
+	a.c.offer(e)
 }
 
 // begin makes the term of an election.
 func (a *actor) begin(n note) *Term {
-	t := &Term{token: n.token, clock: a.c.clock, start: a.start}
+	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start}
 	t.ctx, t.cancel = context.WithCancelCause(a.values)
 	t.until.Store(int64(n.until.Sub(a.base)))
 	a.door.at = a.now().Add(a.door.pause)
@@ -353,9 +357,9 @@ func (a *actor) publish() {
 // holder is who holds the key, as far as it is shown.
 func (a *actor) holder() Holder {
 	if a.m.shown.what == whatNothing || a.m.shown.what == whatUnseen {
-		return Holder{}
+		return Holder{Seat: a.seat}
 	}
-	return holderOf(a.m.seen)
+	return holderOf(a.m.seen, a.seat)
 }
 
 // cancellable is a context for a request, which a.cancel ends.
@@ -396,7 +400,7 @@ func (a *actor) ask(req request) {
 			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
 		})
 	case reqWrite:
-		c.store.Update(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
+		c.update(req)(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
 			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
 		})
 	case reqNone:
@@ -470,6 +474,6 @@ func (a *actor) last(m *mail) {
 		m.call <- ErrNotLeader
 	case inAbandon:
 		a.herald.dismiss(true)
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inBar, inOpen:
 	}
 }

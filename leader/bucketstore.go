@@ -32,18 +32,21 @@ func (b *Bucket) Get(ctx context.Context, key string, reply func(Entry, error)) 
 
 // Update implements [Store]. It is one request, and never sent twice.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
-	go func() { reply(b.update(ctx, key, value, revision)) }()
+	go func() { reply(b.update(ctx, key, value, revision, nats.Header{})) }()
 }
 
-func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+// Mark implements [Marker]. It is one request, and never sent twice.
+func (b *Bucket) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	go func() { reply(b.update(ctx, key, value, revision, nats.Header{kvOperation: {kvDelete}})) }()
+}
+
+// update adds the condition to the headers.
+func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header) (uint64, error) {
 	if err := checkElection(key); err != nil {
 		return 0, err
 	}
-	return b.store(ctx, &nats.Msg{
-		Subject: b.put + key,
-		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(revision, 10)}},
-		Data:    value,
-	})
+	h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(revision, 10)}
+	return b.store(ctx, &nats.Msg{Subject: b.put + key, Header: h, Data: value})
 }
 
 func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
@@ -102,13 +105,16 @@ func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
 }
 
 // newEntry knows a marker by its headers, as jetstream/kv.go does (ADR-8 and
-// ADR-43); an empty value alone is none.
+// ADR-43); an empty value alone is none. Only a delete may carry a value, see
+// [Marker]: those of the server and purges have none that counts.
 func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) Entry {
 	e := Entry{Revision: revision, Value: value, Created: created}
 	op := h[kvOperation]
-	deleted := len(op) > 0 && (op[0] == "DEL" || op[0] == "PURGE")
-	if deleted || lastValue(h, jetstream.MarkerReasonHeader) != "" {
+	switch {
+	case lastValue(h, jetstream.MarkerReasonHeader) != "", len(op) > 0 && op[0] == kvPurge:
 		e.Marker, e.Value = true, nil
+	case len(op) > 0 && op[0] == kvDelete:
+		e.Marker = true
 	}
 	return e
 }

@@ -2,6 +2,8 @@ package leader
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -277,4 +279,94 @@ func TestADomainIsFollowedAsKVDoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A release beside nats-kv-leader-elect: deleted for every KV client, and read as
+// what it is by candidates, whatever the kind of the feed.
+func TestAMarkerMayCarryARelease(t *testing.T) {
+	for _, republishes := range []bool{true, false} {
+		bubble(t, server.Options{}, func(t *lab) {
+			js := dialJS(t, t.s)
+			var b *Bucket
+			if republishes {
+				b = mustCreate(t, js, BucketConfig{})
+			} else {
+				if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: time.Minute, Storage: jetstream.MemoryStorage}); err != nil {
+					t.Fatal(err)
+				}
+				b = mustOpen(t, js)
+			}
+			kv, released := mustKV(t, js), someRecord()
+			released.phase = phaseReleased
+			w := watch(t, b, "a")
+			check := func(revision uint64, what what) {
+				t.Helper()
+				e, err := getFrom(t.Context(), b, "a")
+				told := w.next(t).Entry
+				if s := sees(e); err != nil || s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
+					t.Fatalf("got %+v, %v", s, err)
+				}
+				if s := sees(told); s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
+					t.Fatalf("told %+v", s)
+				}
+				if h := HolderOf(e); e.Marker != (what != whatForeign) || h.Released != (what == whatRecord) || h.Foreign != (what == whatForeign) {
+					t.Fatalf("marker %v, holder %+v", e.Marker, h)
+				}
+			}
+			mark := func(value []byte, revision uint64) (uint64, error) {
+				return await(func(r func(uint64, error)) { b.Mark(t.Context(), "a", value, revision, r) })
+			}
+			if _, err := mark(released.encode(), 1); !errors.Is(err, ErrRefused) {
+				t.Fatalf("its condition did not hold: %v", err)
+			}
+			if rev, err := mark(released.encode(), 0); err != nil || rev != 1 {
+				t.Fatalf("got %d, %v", rev, err)
+			}
+			check(1, whatRecord)
+			if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+				t.Fatalf("a KV client finds it: %v", err)
+			}
+			// Nobody holds a key by a marker, nor releases it by anything else.
+			if _, err := mark(someRecord().encode(), 1); err != nil {
+				t.Fatal(err)
+			}
+			check(2, whatMarker)
+			if _, err := mark([]byte("junk"), 2); err != nil {
+				t.Fatal(err)
+			}
+			check(3, whatMarker)
+			if rev, err := kv.Create(t.Context(), "a", []byte("old")); err != nil || rev != 4 {
+				t.Fatalf("it cannot be created over a marker: %d, %v", rev, err)
+			}
+			check(4, whatForeign)
+			if err := kv.Delete(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			check(5, whatMarker)
+			_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{"KV-Operation": {"PURGE"}}, Data: released.encode()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(6, whatMarker)
+		})
+	}
+}
+
+func TestAForeignRecordIsShownIfItIsAName(t *testing.T) {
+	for value, want := range map[string]string{
+		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
+		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
+	} {
+		h := HolderOf(Entry{Revision: 7, Value: []byte(value)})
+		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
+			t.Errorf("%q: %+v", value, h)
+		}
+		said := "a foreign record at revision 7"
+		if want != "" {
+			said = fmt.Sprintf("the foreign record %q at revision 7", want)
+		}
+		if h.String() != said {
+			t.Errorf("%q: %v", value, h)
+		}
+	}
 }

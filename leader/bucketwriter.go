@@ -113,15 +113,22 @@ func (b *BucketBatch) Update(key string, value []byte, last uint64) {
 
 // Delete adds a delete marker.
 func (b *BucketBatch) Delete(key string) {
-	b.add(key, message{header: nats.Header{kvOperation: {"DEL"}}})
+	b.add(key, message{header: nats.Header{kvOperation: {kvDelete}}})
 }
 
 // Purge adds a marker that also removes the history of the key.
 func (b *BucketBatch) Purge(key string) {
-	b.add(key, message{header: nats.Header{kvOperation: {"PURGE"}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+	b.add(key, message{header: nats.Header{kvOperation: {kvPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
 }
 
-const kvOperation = "KV-Operation" // jetstream/kv.go, kvop; ADR-8
+// jetstream/kv.go, kvop; ADR-8.
+const (
+	kvOperation = "KV-Operation"
+	kvDelete    = "DEL"
+	kvPurge     = "PURGE"
+	// markRoom is what the header of a marker takes of a message's size.
+	markRoom = len(kvOperation + ": " + kvDelete + "\r\n")
+)
 
 func (b *BucketBatch) add(key string, m message) {
 	m.key, m.subject = key, b.w.b.pre+key

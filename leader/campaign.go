@@ -23,6 +23,8 @@ type Candidate struct {
 	clock    Clock
 	log      *slog.Logger // with the election and the ID
 	refuses  bool         // requests to hand over
+	seats    []*Candidate // one for each, if there are several: this one only stands before them
+	bench    *bench       // of the candidate and of each of its seats, if there are several
 
 	box  mailbox
 	out  outbox
@@ -71,11 +73,17 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err := checkGuards(cfg.Guards); err != nil {
 		return nil, err
 	}
+	if err := checkSeats(cfg); err != nil {
+		return nil, err
+	}
 	if err := cfg.checkSuccession(); err != nil {
 		return nil, err
 	}
+	if _, ok := store.(Marker); cfg.KVElect && !ok && store != nil {
+		return nil, fmt.Errorf("%w: KVElect needs a store that is a Marker, and a %T is none", ErrInvalidConfig, store)
+	}
 	if b, ok := store.(*Bucket); ok && b != nil {
-		if err := b.admits(want); err != nil {
+		if err := b.admits(want, cfg.KVElect); err != nil {
 			return nil, err
 		}
 	}
@@ -86,15 +94,20 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if cfg.ID == "" {
 		cfg.ID = defaultID()
 	}
-	return stand(ctx, store, election, cfg, params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0,
-		order: order{orders: cfg.Succession != SuccessionRace, listed: listed},
-	})
+	p := params{
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
+		order: order{orders: cfg.Succession != SuccessionRace, listed: listed, priority: cfg.Priority},
+	}
+	if cfg.Seats > 1 {
+		p.seats = cfg.Seats
+		return standForSeats(ctx, store, election, cfg, p)
+	}
+	return stand(ctx, store, election, cfg, p)
 }
 
 // admits refuses durations that the bucket is known to refuse. What is not known
 // yet is found out later, and is then a Faulted event.
-func (b *Bucket) admits(d durations) error {
+func (b *Bucket) admits(d durations, kvElect bool) error {
 	conf := b.known.Load()
 	if conf == nil {
 		return nil
@@ -104,7 +117,7 @@ func (b *Bucket) admits(d durations) error {
 		d, err = d.resolve(s)
 	}
 	if err == nil {
-		err = d.fit(s)
+		err = d.fit(s, kvElect)
 	}
 	return err
 }
@@ -131,6 +144,13 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 	if err := checkStore(store); err != nil {
 		return nil, err
 	}
+	a := newActor(ctx, newCandidate(store, election, cfg, p), cfg, p)
+	go a.run(ctx)
+	return a.c, nil
+}
+
+// newCandidate makes a candidate without its goroutine.
+func newCandidate(store Store, election string, cfg Config, p params) *Candidate {
 	c := &Candidate{
 		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
 		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}),
@@ -143,30 +163,48 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 		c.clock = clockOf(store)
 	}
 	c.start = c.clock.Now()
+	return c
+}
+
+// newActor makes the actor of a candidate, which is to be run.
+func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	a := &actor{
-		c: c, start: c.start, timer: c.clock.NewTimer(-1),
-		rng: rand.New(rand.NewPCG(seed(p.id, election), 0)), values: context.WithoutCancel(ctx),
+		c: c, start: c.start, timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
+		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`),
 		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
 	}
 	a.base = a.start.Round(0).UTC()
-	a.door.courier, _ = store.(Courier)
-	if _, ok := store.(*Bucket); ok {
+	a.door.courier, _ = c.store.(Courier)
+	if _, ok := c.store.(*Bucket); ok {
 		a.door.pause = doorPause
 	}
 	if p.listed {
 		a.m.lot = a.rng.Uint32()
-		a.herald.registry = store.(Registry)
-		a.herald.entry = announcement{Format: announcementFormat, ID: p.id, Priority: cfg.Priority, Preempt: cfg.Preempt}
+		a.herald = herald{
+			registry: c.store.(Registry), election: c.election, announces: c.bench == nil || a.seat == 1,
+			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
+		}
+		if c.bench != nil {
+			a.herald.election = c.bench.election
+		}
 	}
 	a.post(cfg.Guards)
 	c.state.Store(uint32(StateCandidate))
+	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
 	}
-	go a.run(ctx)
-	return c, nil
+	return a
+}
+
+// update is how the store takes a write.
+func (c *Candidate) update(req request) func(context.Context, string, []byte, uint64, func(uint64, error)) {
+	if s, ok := c.store.(Marker); ok && req.marker {
+		return s.Mark
+	}
+	return c.store.Update
 }
 
 // clockOf is the clock that the store lives by.
@@ -217,11 +255,11 @@ func (c *Candidate) Election() string { return c.election }
 
 // State returns the state. It never blocks. [StateLeader] may be out of date
 // after a pause of the process; [Candidate.IsLeader] is not.
-func (c *Candidate) State() State { return State(c.state.Load()) }
+func (c *Candidate) State() State { return State(c.engaged().state.Load()) }
 
 // Term returns the term being led now, or false. It asks the clock.
 func (c *Candidate) Term() (*Term, bool) {
-	if t := c.leading.Load(); t != nil && t.Err() == nil {
+	if t := c.engaged().leading.Load(); t != nil && t.Err() == nil {
 		return t, true
 	}
 	return nil, false
@@ -237,8 +275,17 @@ func (c *Candidate) IsLeader() bool {
 // Leader returns who is believed to lead, possibly the candidate itself, and
 // whether anybody does. The Holder of a key that is held by somebody who does
 // not lead (yet), or by the candidate itself while it is fenced, comes with
-// false.
+// false. Of several seats it is the lowest that somebody leads; see
+// [Candidate.Leaders].
 func (c *Candidate) Leader() (Holder, bool) {
+	for _, seat := range c.seats {
+		if h, ok := seat.Leader(); ok {
+			return h, true
+		}
+	}
+	if c.seats != nil {
+		return c.seats[0].Leader()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.holder, c.holder.Leads() && !c.holds
@@ -256,14 +303,15 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 // Resign hands over and stays a candidate, which sits out one lease. It returns
 // nil when the release is acknowledged, the key is known to be another's or
 // nobody is kept out by it any more, [ErrNotLeader] if the candidate does not
-// lead, or the error of ctx; the key is given up all the same.
+// lead, or the error of ctx; the key is given up all the same. With several seats it
+// sits out on all of them.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, input{kind: inResign})
 }
 
 func (c *Candidate) call(ctx context.Context, in input) error {
 	answer := make(chan error, 1)
-	if !c.box.put(mail{in: in, call: answer}) {
+	if !c.engaged().box.put(mail{in: in, call: answer}) {
 		return ErrNotLeader
 	}
 	select {
@@ -279,12 +327,12 @@ func (c *Candidate) call(ctx context.Context, in input) error {
 // by it any more. If ctx ends first, the candidate ends at once without waiting
 // for work or for the store, and Stop returns the error of ctx.
 func (c *Candidate) Stop(ctx context.Context) error {
-	c.box.put(mail{in: input{kind: inStop}})
+	c.toAll(inStop)
 	select {
 	case <-c.done:
 		return nil
 	case <-ctx.Done():
-		c.box.put(mail{in: input{kind: inAbandon}})
+		c.toAll(inAbandon)
 		return ctx.Err()
 	}
 }
@@ -312,6 +360,11 @@ func (c *Candidate) finish(err error) {
 	c.tally.seesLeader(true, c.since) // what comes is not seen here any more
 	c.tally.holds, c.tally.silent = false, false
 	c.mu.Unlock()
+	if c.bench != nil {
+		close(c.done)
+		c.bench.leave()
+		return
+	}
 	c.out.close()
 	close(c.done)
 }
@@ -332,24 +385,29 @@ func (h *Holder) date(s sight) {
 
 // HolderOf tells what one revision of an election's key says about who holds it.
 // Whether the lease is still good cannot be known from it.
-func HolderOf(e Entry) Holder { return holderOf(sees(e)) }
+func HolderOf(e Entry) Holder { return holderOf(sees(e), 1) }
 
-// holderOf is what a revision says about who holds the key.
-func holderOf(s sight) Holder {
+// holderOf is what a revision says about who holds the key of that seat.
+func holderOf(s sight, seat int) Holder {
 	switch {
 	case s.what == whatForeign:
-		return Holder{Foreign: true, Revision: s.revision, Renewed: serverTime(s.created)}
+		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
 	case !s.held():
-		return Holder{Released: s.what == whatRecord && s.rec.phase == phaseReleased}
+		return Holder{Seat: seat, Released: s.what == whatRecord && s.rec.phase == phaseReleased}
 	}
 	h := Holder{
-		ID: s.rec.id, Pending: s.rec.phase == phasePending,
-	}
-	if s.rec.value != "" {
-		h.Value = []byte(s.rec.value)
+		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),
 	}
 	h.date(s)
 	return h
+}
+
+// publishedValue is nil where nothing is published.
+func publishedValue(value string) []byte {
+	if value == "" {
+		return nil
+	}
+	return []byte(value)
 }
 
 func serverTime(unixNano int64) time.Time {

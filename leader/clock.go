@@ -13,7 +13,7 @@ type Clock interface {
 	Now() time.Time
 	// NewTimer returns a timer that is not armed before its first Reset if d
 	// is negative, and that fires after d otherwise. A candidate owns exactly
-	// one.
+	// one, or one for each of its seats.
 	NewTimer(d time.Duration) Timer
 }
 

@@ -72,18 +72,31 @@ type Config struct {
 	// has named as its successor. It should be several round trips. Default: 250 ms, or
 	// a quarter of RenewInterval if that is shorter.
 	TurnTimeout time.Duration
+	// Seats is how many leaders the election has at once, at most 1000; 0 and 1: one.
+	// All candidates of an election should give the same number; one that finds that
+	// another does not reports [ErrSeats]. It cannot be combined with Guards, which
+	// protect what one leader writes. See Several leaders in the package documentation.
+	Seats int
 	// RefuseRequests makes a leader refuse to hand over when it is asked to by
 	// [StepDown] or [Transfer], or by a candidate with Preempt. Each request is logged, refused or not, with who asked.
 	RefuseRequests bool
+	// KVElect lets the candidate share its key with processes that still run
+	// nats-kv-leader-elect, or choria's election: there is one leader among them all
+	// while a fleet moves over, one process at a time. All candidates of the election
+	// must set it, until the last of those processes is gone; it can then be dropped,
+	// one candidate at a time. It needs the bucket of those processes, which has a
+	// TTL, and a LeaseDuration of at most three quarters of that: their successor
+	// does not wait longer. See Sharing a key in the package documentation.
+	KVElect bool
 	// Clock is where time comes from. Default: [SystemClock], or the clock of
 	// the store if it has one.
 	Clock Clock
 	// Logger gets a record for every event: Faulted as a warning, the others as
 	// information; details of what goes wrong for debugging; and nothing while all
-	// is well. The message is the event's name, the keys are election, id, and as
-	// far as they apply token, until, cause, holder, pending, foreign, err and
-	// remaining; token, by and answer where it was asked to hand over; and request
-	// in the details. Default: none.
+	// is well. The message is the event's name, the keys are election, id, seat if there
+	// are several, and as far as they apply token, until, cause, holder, pending, foreign, err and
+	// remaining; token, by and answer where it was asked to hand over; to and priority
+	// where it does so for Preempt; and request in the details. Default: none.
 	Logger *slog.Logger
 }
 
@@ -175,13 +188,18 @@ const defaultTurn = 250 * time.Millisecond
 // minDuration keeps every time that is derived from another positive.
 const minDuration = time.Millisecond
 
-// fit reports whether the bucket allows the lease.
-func (d durations) fit(s Settings) error {
+// fit reports whether the bucket allows the lease, beside processes of
+// nats-kv-leader-elect or without.
+func (d durations) fit(s Settings, kvElect bool) error {
 	switch {
 	case s.MaxLease > 0 && d.lease > s.MaxLease:
 		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrUnfit, d.lease, s.MaxLease)
 	case s.TTL > 0 && d.lease > s.TTL:
 		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
+	case kvElect && s.TTL == 0:
+		return fmt.Errorf("%w: KVElect needs a bucket with a TTL, and this has none", ErrUnfit)
+	case kvElect && d.lease > s.TTL/4*3:
+		return fmt.Errorf("%w: with KVElect LeaseDuration %v is more than three quarters of the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -102,9 +103,40 @@ func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
 		{Settings{MaxLease: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's MaxLease 14s"},
 		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
-		err := d.fit(c.set)
+		err := d.fit(c.set, false)
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrUnfit) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
 			t.Errorf("in %+v: %v", c.set, err)
+		}
+	}
+}
+
+// The successor among processes of nats-kv-leader-elect waits for three quarters of
+// the TTL, and for nothing else.
+func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
+	d := durations{lease: 15 * time.Second}
+	for _, c := range []struct {
+		set  Settings
+		text string
+	}{
+		{Settings{TTL: 20 * time.Second}, ""},
+		{Settings{TTL: 30 * time.Second, MaxLease: 15 * time.Second}, ""},
+		{Settings{TTL: 19 * time.Second}, "with KVElect LeaseDuration 15s is more than three quarters of the bucket's TTL 19s"},
+		{Settings{MaxLease: 15 * time.Second, Sealed: true}, "KVElect needs a bucket with a TTL, and this has none"},
+		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
+	} {
+		err := d.fit(c.set, true)
+		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrUnfit) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
+			t.Errorf("in %+v: %v", c.set, err)
+		}
+		if text := fmt.Sprint(d.fit(c.set, false)); strings.Contains(text, "KVElect") {
+			t.Errorf("without the setting, in %+v: %s", c.set, text)
+		}
+	}
+	// What the bucket leaves to the default always is short enough.
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
+		set := Settings{TTL: ttl}
+		if d, err := (durations{}).resolve(set); err != nil || d.fit(set, true) != nil {
+			t.Errorf("with a TTL of %v: %v, %v", ttl, err, d.fit(set, true))
 		}
 	}
 }

@@ -17,8 +17,8 @@
 //
 // # Promises
 //
-//   - One leader. At any instant at most one leadership context per election is
-//     alive, on two assumptions: the clocks of two machines run at nearly the
+//   - One leader. At any instant at most one leadership context per election (or seat,
+//     see Several leaders) is alive, on two assumptions: the clocks of two machines run at nearly the
 //     same rate over one lease (they may show any time of day, and the servers'
 //     clocks do not matter), and the bucket remembers what it acknowledged.
 //   - Ordered terms. Every term has a fencing token greater than that of every
@@ -94,7 +94,7 @@
 // too, renews again: the condition of the write protects it.
 //
 // Resigning and stopping write the record once more as released, after the
-// context has ended. They never delete and never touch another's record. A
+// context has ended. They never delete (but see Sharing a key) and never touch another's record. A
 // candidate that resigned sits out one lease. With DrainTimeout the leader first
 // becomes Fenced and keeps the lease until [Term.Release] is called or the time
 // is up. A stopping candidate that cannot reach the store gives up when its last
@@ -147,6 +147,61 @@
 // gets better. [Deposed].Cause is the cause with which the context ended; so a
 // term that was fenced and then overtaken has [ErrLeaseExpired].
 //
+// # Who comes next
+//
+// By default everybody tries for a free key at once. With [Config].Succession they
+// follow in an order: the highest [Config].Priority first, and who has waited longest
+// among equals. It is a hint. Whoever tries, the compare-and-set decides, and
+// candidates of different kinds are safe together on one key.
+//
+// Who waits announces itself in the roster, a bucket beside that of the elections
+// (see [BucketConfig].Roster), once per lease. Only the holder of the key reads it; it
+// publishes the first eight sessions in the order with its lease, in the record's field
+// next, and the others hear that with its renewals. The first tries as soon as the key
+// is free: released, or its lease run out. Each of the others waits for one
+// [Config].TurnTimeout for everybody before it; who is not among the eight comes after
+// them, at some point of four more. So a vacancy costs one write, however many wait,
+// and one who died in line costs one TurnTimeout. While nothing goes wrong nobody who
+// stays is overtaken twice. A candidate that has led, or sat out, goes to the end.
+// Where there is no order, because nobody has led yet, the bucket keeps no roster or a
+// leader had none, they race.
+//
+// [Candidate.Transfer] names the successor in the release, in the field to: it takes
+// the key at once, and all others, also those that race, wait for one TurnTimeout.
+// With [Config].Preempt a leader does so by itself in favour of a higher priority that
+// has stood for one lease and has just announced itself again. [Roster] and
+// [ObserveRoster] tell who stands. docs/succession.md in the repository has more.
+//
+// # Several leaders
+//
+// With [Config].Seats n an election has up to n leaders at once: a semaphore whose
+// holders know for how long they hold it. Each leads on a seat, which is an election
+// of its own: seat 1 under the election's key, so that an election with one leader can
+// come to have more, seat i under the key that [Seat] names. Each has its own terms,
+// and its own tokens: a resource that checks tokens keeps one for each [Term.Seat]. All
+// that is promised of an election is promised of each seat, and beyond it:
+//
+//   - No candidate leads two seats at one instant, nor is Pending on one while it leads
+//     another. It takes a seat only when it is certain that it has no other, and none
+//     for it can come of a write under way; so a write whose outcome is unknown keeps
+//     it from all other seats until that is known. In a bucket that is not sealed an old
+//     write may still win a seat whose key was emptied: it is released, and not led.
+//   - A leader that resigns sits out on all seats, as does one whose key was deleted.
+//   - Which seat a candidate takes is left open; nobody changes seats. A seat whose
+//     leader dies is taken one lease after its last renewal, by somebody who leads none.
+//
+// A candidate hears of all seats and renews its own: it costs one feed for each seat,
+// and the one who leads writes as often as any. [Candidate.Leaders] tells who leads.
+// [Lookup], [Observe] and [StepDown] are for one seat, by the key. Candidate.Events
+// tells of all seats; [Elected] and the rest carry the seat in their Term or Holder.
+//
+// All candidates should be given the same number. The record carries it, and who finds
+// another's in a record that is held tells [Faulted] with [ErrSeats], once for each
+// other candidate. Each stands for the seats that it knows of: while the number
+// changes from one process to the next there are as many leaders as the greatest
+// number says. To lower it for certain, end all that have the greater one. An outage
+// is told once for each seat.
+//
 // # Asked to hand over
 //
 // While a candidate on a [Bucket] leads, it listens on natsleader.ask.E.a, for the
@@ -156,6 +211,7 @@
 // late or twice pushes nobody else out. It is JSON,
 // {"v":1,"do":"step-down","session":"...","token":7,"by":"who asks"}, and so is the
 // answer: "answer" is accepted, refused or over, if the session leads a later term.
+// [Transfer] asks likewise, with "do":"transfer" and the successor in "to".
 // Nobody answers but the leader, nor to anything but an inbox. Where accounts are
 // between, natsleader.ask.E.* has to be exported and imported under the same name.
 //
@@ -174,12 +230,16 @@
 //	                                    lease from the first sight of each revision
 //	the feed is deaf                    noticed by one read after half a lease, and rebuilt
 //	no feed can be had                  Faulted with ErrNoFeed; polls every RenewInterval
+//	another candidate has another       Faulted with ErrSeats; goes on with its own
+//	number of seats
 //	a guard is not fit, or another      Faulted with ErrUnfit or ErrGuardTaken; does not try for
 //	election's                          the key until it is
 //	guards cannot be raised             Pending; after one lease gives the key up and sits one out
 //	a guard deleted or overwritten      Faulted with ErrGuardDeleted; the leader raises it again
 //	a guard raised by a later term      Fenced with ErrFenced; re-elected with a greater token, or
 //	                                    Deposed if another has the key
+//	the roster missing or out of reach  Faulted, with ErrNoRoster if there is none; another try once
+//	                                    per lease; the order that was heard last, or none
 //	the process is paused               Term.Err and IsLeader tell at once, the timers soon
 //	the application closes the          Fenced and Deposed with ErrConnectionClosed; the
 //	connection                          candidate ends with that error
@@ -200,6 +260,31 @@
 // has any (a bucket of [CreateBucket] does), which costs the server no consumer;
 // otherwise through a KV watch. The application's connection is used as it is,
 // never configured and never closed.
+//
+// # Sharing a key
+//
+// A fleet that runs nats-kv-leader-elect, or choria's election, moves over one process
+// at a time, on the key and in the bucket that it has, if all its new candidates set
+// [Config].KVElect. Those processes create the key when it is absent, update it after
+// each interval, three quarters of the bucket's TTL, take any update that fails for a
+// loss, and announce that they lead one interval after they have created the key.
+// With the setting
+//
+//   - a candidate gives up the key by a delete marker that carries its released
+//     record ([Marker]). An old process takes it at its next interval, and leads an
+//     interval later. Among candidates a handover takes two round trips, as ever.
+//   - whoever replaces a foreign record, which it waited out for one unknown lease
+//     (at least the TTL), is Pending for another: an old leader that is slow to find
+//     out has as much time as before a successor of its own kind, and more.
+//   - a foreign record is no fault; [Holder].Value has its text, the name of the process.
+//   - LeaseDuration is at most three quarters of the TTL, so that a leader whose key
+//     was deleted by an operator is fenced before an old process announces itself.
+//
+// What is assumed of an old process: it acts on the win and the loss that it is told
+// of, not on its IsLeader, which is early; its interval is the default; and where an
+// operator deletes the key, its requests take less time than from its interval to the
+// TTL. Without the setting nothing is promised on a shared key; a candidate reports
+// each foreign record with [ErrForeignRecord]. docs/kvelect.md has the rest.
 //
 // # Permissions
 //
@@ -223,11 +308,15 @@
 //	               publish    $KV.E_roster.a.*
 //	  who looks    publish    $JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*
 //	               publish    $JS.API.CONSUMER.DELETE.KV_E_roster.*
-//	StepDown       as an observer, and
+//	StepDown and
+//	Transfer       as an observer, and
 //	               publish    natsleader.ask.E.a
 //	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
 //	               publish    $JS.API.STREAM.MSG.GET.KV_G
 //	               publish    $KV.G.natsleader.guard, and the keys that it writes
+//
+// With several seats each line with E.a is needed once more with E.a.seat.* in its
+// place. Who may not use the key of one may keep trying for it, and then stands for no other.
 //
 // In a sealed bucket a client with these permissions, and inboxes of its own, can
 // neither read, write, wipe nor hear another election. Nobody needs permission to

@@ -139,10 +139,12 @@ func (a *actor) petitioned(m *doorMail) {
 	}
 	v := verdict{Format: petitionFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
 	switch {
-	case p.Format != petitionFormat || p.Do != doStepDown && p.Do != doTransfer:
+	case p.Format != petitionFormat || p.Do != doStepDown && p.Do != doTransfer || len(p.To) > maxIDLength:
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
+	case p.Do == doTransfer && draining && (a.m.to == "" || p.To != "" && p.To != a.m.to):
+		v.Answer, v.Reason = answerRefused, "it is handing over already"
 	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
 	}
@@ -163,7 +165,7 @@ func (a *actor) petitioned(m *doorMail) {
 // obey hands over as the petition asks, or tells why not.
 func (a *actor) obey(p petition) error {
 	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == doTransfer && p.To == ""}, call: make(chan error, 1)}
-	if p.To != "" && !a.mayHandOver(&m) {
+	if p.Do == doTransfer && !a.mayHandOver(&m) {
 		return <-m.call
 	}
 	a.step(m.in, m.call)

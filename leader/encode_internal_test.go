@@ -13,13 +13,15 @@ func TestARecordThatNeedsNoEscapingIsEncodedAsJSONWould(t *testing.T) {
 		{phase: phaseLeading, session: "S", lease: 1500 * time.Millisecond, token: 7, since: 1700000000_000000000},
 		{phase: phasePending, id: "a", session: "S", counter: 3, lease: time.Nanosecond, least: 9, since: 1700000000_120000000},
 		{phase: phaseReleased, id: "a", session: "S", counter: 4, lease: time.Second, token: 9, value: "{}[]/"},
+		{phase: phaseLeading, id: "a", session: "S", counter: 5, lease: time.Second, token: 9, seats: 3, priority: -5, next: "B C"},
+		{phase: phaseReleased, id: "a", session: "S", counter: 6, lease: time.Second, token: 9, value: "x", priority: 7, next: "B", to: "b"},
 	} {
 		if !plain(r.id) || !plain(r.value) {
 			t.Fatalf("%+v is not plain", r)
 		}
 		w := wireRecord{
 			Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session, Counter: r.counter,
-			Lease: r.lease.String(), Token: r.token, Least: r.least, Value: r.value,
+			Lease: r.lease.String(), Token: r.token, Least: r.least, Value: r.value, Seats: r.seats, Priority: r.priority, Next: r.next.sessions(), To: r.to,
 		}
 		if r.since != 0 {
 			since := time.Unix(0, r.since).UTC()

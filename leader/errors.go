@@ -94,6 +94,9 @@ var (
 	// ErrGuardDeleted reports that the guard of the term was deleted or
 	// overwritten behind the leader's back. The leader raises it again.
 	ErrGuardDeleted error = sentinel("the guard was deleted")
+	// ErrSeats reports that another candidate of the election takes it to have
+	// another number of leaders. The text names it and both numbers.
+	ErrSeats error = sentinel("the candidates disagree on the number of seats")
 	// ErrRefused is returned by a [Store] for a compare-and-set whose
 	// condition did not hold. It never reaches an application. See
 	// [RefusedError].

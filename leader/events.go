@@ -50,6 +50,7 @@ type Event interface {
 type Pending struct {
 	Token uint64    // the least token that the term may get
 	Until time.Time // when the candidate may be elected at the earliest, by its clock
+	Seat  int       // whose key it is; see [Term.Seat]
 }
 
 // Elected tells that a term has begun.
@@ -95,20 +96,22 @@ func (Faulted) event()  {}
 
 // String returns a line for a log.
 func (e Pending) String() string {
-	return fmt.Sprintf("pending: token at least %d, not before %s", e.Token, e.Until.Format("15:04:05.000"))
+	return fmt.Sprintf("pending%s: token at least %d, not before %s", onSeat(e.Seat), e.Token, e.Until.Format("15:04:05.000"))
 }
 
 // String returns a line for a log.
-func (e Elected) String() string { return fmt.Sprintf("elected: token %d", e.Term.Token()) }
+func (e Elected) String() string {
+	return fmt.Sprintf("elected%s: token %d", onSeat(e.Term.seat), e.Term.Token())
+}
 
 // String returns a line for a log.
 func (e Fenced) String() string {
-	return fmt.Sprintf("fenced: token %d: %v", e.Term.Token(), e.Cause)
+	return fmt.Sprintf("fenced%s: token %d: %v", onSeat(e.Term.seat), e.Term.Token(), e.Cause)
 }
 
 // String returns a line for a log.
 func (e Deposed) String() string {
-	return fmt.Sprintf("deposed: token %d: %v", e.Term.Token(), e.Cause)
+	return fmt.Sprintf("deposed%s: token %d: %v", onSeat(e.Term.seat), e.Term.Token(), e.Cause)
 }
 
 // String returns a line for a log.
@@ -122,11 +125,12 @@ func (e Faulted) String() string {
 	return fmt.Sprintf("faulted: %v", e.Err)
 }
 
-// Holder is who holds the key of an election. Its zero value, and every other
-// with an empty ID that is not Foreign, means that nobody leads.
+// Holder is who holds the key of an election, or of one of its seats. Its zero
+// value, and every other with an empty ID that is not Foreign, means that nobody
+// leads there.
 type Holder struct {
 	ID    string    // of the candidate
-	Value []byte    // published with the lease; not to be changed
+	Value []byte    // published with the lease; not to be changed. Of a foreign record, its text if that is short
 	Token uint64    // of the term; while Pending, the least that it will have
 	Since time.Time // the server's time of the write that began the term; zero while Pending or not known
 	// Pending: holds the key but does not lead yet.
@@ -144,6 +148,9 @@ type Holder struct {
 	Renewed time.Time
 	// Revision is the revision of the record that was seen.
 	Revision uint64
+	// Seat is the number of the seat that is held, or free: 1 for the election's own
+	// key, n for the key that [Seat] names; 1 of [HolderOf], which is not told the key.
+	Seat int
 }
 
 // Leads reports whether the holder leads: there is one, it can be named, and
@@ -154,12 +161,23 @@ func (h Holder) Leads() bool { return h.ID != "" && !h.Pending && !h.Foreign }
 func (h Holder) String() string {
 	switch {
 	case h.Foreign:
-		return fmt.Sprintf("a foreign record at revision %d", h.Revision)
+		if len(h.Value) > 0 {
+			return fmt.Sprintf("the foreign record %q at revision %d%s", h.Value, h.Revision, onSeat(h.Seat))
+		}
+		return fmt.Sprintf("a foreign record at revision %d%s", h.Revision, onSeat(h.Seat))
 	case h.ID == "":
-		return "nobody leads"
+		return "nobody leads" + onSeat(h.Seat)
 	case h.Pending:
-		return fmt.Sprintf("%s is pending with token %d or more", h.ID, h.Token)
+		return fmt.Sprintf("%s is pending%s with token %d or more", h.ID, onSeat(h.Seat), h.Token)
 	default:
-		return fmt.Sprintf("%s leads with token %d", h.ID, h.Token)
+		return fmt.Sprintf("%s leads%s with token %d", h.ID, onSeat(h.Seat), h.Token)
 	}
+}
+
+// onSeat names a seat, but for the first: most elections have no other.
+func onSeat(n int) string {
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" on seat %d", n)
 }

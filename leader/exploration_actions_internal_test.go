@@ -2,8 +2,6 @@ package leader
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // actions adds all that may happen next.
@@ -55,7 +53,8 @@ func (w *worldOf) actions(all []action) []action {
 	if w.guarded {
 		w.guardActions(add)
 	}
-	if !overdue || w.may(late) {
+	w.oldActions(add)
+	if (!overdue || w.may(late)) && !w.oldBusy() {
 		add(doTick, 0, 0)
 		if w.ahead <= w.skew {
 			add(doTick, 0, 1)
@@ -106,6 +105,12 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	}
 	if w.may(stop) && !p.promises.stopped {
 		add(doStop, i, 0)
+	}
+	if w.gated && !p.m.barred {
+		add(doBar, i, 0)
+	}
+	if w.gated && p.m.barred {
+		add(doOpen, i, 0)
 	}
 	if w.may(closeConnection) {
 		add(doClose, i, 0)
@@ -269,10 +274,18 @@ func (w *worldOf) apply(a action) {
 	case doRelease:
 		w.spend(release)
 		w.step(i, input{kind: inDrained, term: p.m.term})
+	case doBar:
+		w.step(i, input{kind: inBar})
+	case doOpen:
+		eager, counter := p.m.eager(p.now), p.m.counter
+		w.step(i, input{kind: inOpen})
+		if tries := p.m.counter > counter && p.m.op.write.win; eager != tries {
+			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)
+		}
 	case doGhost:
 		g := w.ghosts[a.arg]
 		w.ghosts[a.arg] = ghost{}
-		w.compareAndSet(g.cond, g.rec)
+		w.compareAndSet(g.cond, g.rec, g.marker)
 	case doRemove:
 		w.spend(remove)
 		w.put(sight{what: whatMarker})
@@ -293,6 +306,8 @@ func (w *worldOf) apply(a action) {
 		w.applyRoster(a)
 	case doCalm:
 		w.calm()
+	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
+		w.applyOld(a)
 	}
 }
 
@@ -317,6 +332,7 @@ func (w *worldOf) pass(which uint8) {
 	if overdue {
 		w.spend(late)
 	}
+	w.passOld(which)
 	switch which {
 	case 1:
 		w.ahead++
@@ -349,46 +365,6 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 	}
 	p.way, p.reply = nowhere, response{}
 	w.step(i, in)
-}
-
-var verbNames = []string{
-	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "announce", "rank", "transfer",
-	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
-	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
-}
-
-// String is the action as a trace names it: A.arrive, tick.1.
-func (a action) String() string {
-	text := verbNames[a.do]
-	if a.do != doTick && a.do < doGhost {
-		text = partyNames[a.party] + "." + text
-	}
-	if a.arg != 0 {
-		text += "." + strconv.Itoa(int(a.arg))
-	}
-	return text
-}
-
-// parseTrace reads what String wrote, separated by blanks.
-func parseTrace(text string) ([]action, error) {
-	var trace []action
-	for _, word := range strings.Fields(text) {
-		found := false
-		for do := range verbNames {
-			for party := range partyNames {
-				for arg := range 4 {
-					if a := (action{verb(do), uint8(party), uint8(arg)}); !found && a.String() == word {
-						trace, found = append(trace, a), true
-					}
-				}
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("%q is no action", word)
-		}
-	}
-	return trace, nil
 }
 
 // explain tells what an action is, in words.
@@ -436,7 +412,7 @@ func (w *worldOf) explain(a action) string {
 		return who + " crashes" + []string{"", ", its write is still on its way"}[a.arg]
 	case doBoot:
 		return partyNames[a.party] + " starts again"
-	case doResign, doStop, doClose, doRelease:
+	case doResign, doStop, doClose, doRelease, doBar, doOpen:
 		return who + " is told to " + verbNames[a.do]
 	case doGhost:
 		g := w.ghosts[a.arg]
@@ -453,6 +429,8 @@ func (w *worldOf) explain(a action) string {
 		return w.explainRoster(a)
 	case doRollBack:
 		return "the store goes back to " + describe(w.past[a.arg])
+	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
+		return w.explainOld(a)
 	}
 	return a.String()
 }

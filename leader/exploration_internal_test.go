@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	exploreStates = flag.Int("states", 100_000/slowdown, "explore up to so many states of each scenario")
+	exploreStates = flag.Int("states", 60_000/slowdown, "explore up to so many states of each scenario")
 	exploreFaults = flag.Int("faults", 1, "let so many faults happen, of any kinds, in the scenarios that have one")
 	exploreWhole  = flag.Bool("whole", false, "fail unless the scenarios are explored to the end")
 	exploreTrace  = flag.String("replay", "", "tell what happens in these actions of a scenario")
@@ -233,9 +233,15 @@ func (w *worldOf) calm() {
 	for i := range w.times {
 		p := &w.parties[i]
 		p.frozen, p.cut = false, false
+		if p.up && p.m.barred {
+			w.step(i, input{kind: inOpen})
+		}
 		up = up || p.up && !p.promises.stopped
 	}
-	if !up {
+	for k := range w.olds {
+		w.olds[k].haunts, w.olds[k].hauntCond = false, 0
+	}
+	if !up && !w.oldIs(func(o *oldProcess) bool { return o.up }) {
 		w.boot(0)
 	}
 }
@@ -281,6 +287,12 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				return done, false
 			}
 		}
+		if a, ok := w.settleOld(); ok && len(done) == before {
+			done = append(done, a)
+			if w.apply(a); w.broken != "" {
+				return done, false
+			}
+		}
 		if len(done) == before {
 			return done, w.led()
 		}
@@ -296,7 +308,7 @@ func (w *worldOf) led() bool {
 			return true
 		}
 	}
-	return false
+	return w.oldIs((*oldProcess).leads)
 }
 
 // retell applies a trace and tells it in words.
@@ -341,7 +353,7 @@ func TestExploration(t *testing.T) {
 			}
 			begin := time.Now()
 			most := *exploreStates
-			if sc.guarded {
+			if sc.guarded || sc.listed || sc.old.processes > 0 {
 				most /= 2 // each has twice as much in it
 			}
 			if sc.whole && slowdown == 1 {

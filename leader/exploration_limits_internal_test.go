@@ -6,6 +6,12 @@ import (
 	"testing"
 )
 
+const (
+	// An old process campaigns, and A holds the key.
+	oldRefused = "old-campaign old-arrive old-deliver old-arrive old-deliver"
+	renewed    = " tick A.wake A.arrive A.deliver"
+)
+
 // Beyond what is assumed, the exploration finds two leaders, or a deposed one that
 // may write: each assumption is
 // needed, and the exploration can find what it looks for.
@@ -23,6 +29,24 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 			// A raises the guard again over nothing, and is late.
 			name: "the guard is purged twice", guarded: true, settings: tight, times: equal, limits: upTo(1, guardPurge, freeze),
 			from: aRaised + " guard-purge A.guard-write A.guard-arrive A.guard-deliver",
+		},
+		{
+			name: "a process of nats-kv-leader-elect takes longer for a request than from its interval to the TTL", settings: shared, skew: -1,
+			times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 1}, limits: upTo(1, remove),
+		},
+		{name: "clocks beside nats-kv-leader-elect deviate by as much", settings: shared, times: equal[:1], old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove)},
+		{
+			name: "a candidate shares its key and is not told so", settings: shared, skew: -1,
+			times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 3, alone: true}, limits: upTo(1, freeze),
+		},
+		{
+			name: "a lease beside nats-kv-leader-elect outlives its interval", settings: shared, skew: -1, belief: [maxParties]Settings{{TTL: 7 * tick}},
+			times: []durations{ticks(5, 4, 0, 0)}, old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove, freeze),
+			from: "A.arrive A.deliver A.arrive A.deliver " + oldRefused + strings.Repeat(renewed+renewed+renewed+" "+oldRefused, 2) + renewed + renewed + renewed,
+		},
+		{
+			name: "processes of nats-kv-leader-elect announce themselves at once", settings: shared, skew: -1,
+			times: equal[:1], old: oldWorld{processes: 1, interval: 3, hasty: true}, limits: upTo(1, remove),
 		},
 	} {
 		t.Run(sc.name, func(t *testing.T) {

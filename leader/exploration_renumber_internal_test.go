@@ -18,6 +18,7 @@ func (w *worldOf) renumber() {
 		w.left = [maxKinds]uint8{} // it does not matter what has happened
 	}
 	w.forgetGhosts()
+	w.forgetOld()
 	for i := range w.times {
 		w.parties[i].forget(w)
 		w.posts[i].forget(&w.parties[i])
@@ -52,6 +53,9 @@ func (sc *scenario) horizon() time.Duration {
 	if sc.listed {
 		h += (maxParties + 2) * turns // for everybody in line, for one who is named, and one more
 	}
+	if sc.old.processes > 0 {
+		h += max(h, sc.belief[0].TTL) // two unknown leases are added to when their record was seen
+	}
 	return h + tick
 }
 
@@ -60,7 +64,7 @@ func (w *worldOf) forgetGhosts() {
 	for g := range w.ghosts {
 		cond := w.ghosts[g].cond
 		back := w.void
-		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0)
+		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0 || w.old.processes > 0)
 		if cond != w.current.revision && !empty && !back {
 			w.ghosts[g] = ghost{}
 		}
@@ -411,6 +415,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].cond)
 	}
+	w.eachOldRevision(visit)
 	for i := range w.times {
 		p := &w.parties[i]
 		visit(&p.reply.revision)

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -37,6 +38,7 @@ const (
 	guardRemove // the operator deletes the guard
 	guardOverwrite
 	guardPurge // without a marker
+	double     // a write arrives twice
 	maxKinds
 )
 
@@ -66,6 +68,8 @@ type scenario struct {
 	orders     [maxParties]order
 	priorities [maxParties]int
 	named      bool // refusals always name the revision: the bucket has one replica
+	gated      bool // gates are closed and opened at any time
+	old        oldWorld
 }
 
 // ticks are the times of a candidate, in ticks. The margin between the renew
@@ -130,7 +134,7 @@ const aRaised = "tick.1 A.arrive A.deliver A.guard-arrive A.guard-deliver A.arri
 
 // The promises hold in these, whatever happens. Every run explores the first to the
 // end, and the others to a bound; those with one fault have an end as well.
-var scenarios = []*scenario{
+var scenarios = slices.Concat([]*scenario{
 	{
 		name: "core", settings: tight, times: equal, total: 1, whole: true,
 		limits: upTo(1, loseRequest, loseReply, refuse, crash, restart, resign, stop),
@@ -188,6 +192,9 @@ var scenarios = []*scenario{
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
+	{name: "gated, ordinary", gated: true, settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
+	{name: "gated, late", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(2, loseReply, applyLate, purge, resign), total: 2},
 	{name: "guarded core", guarded: true, settings: tight, times: equal, limits: upTo(1, crash), total: 1, whole: true},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, troubled...), total: 1},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: equal, limits: upTo(1, append(troubled, purge)...), total: 1},
@@ -206,11 +213,11 @@ var scenarios = []*scenario{
 		name: "guarded, forgetful", guarded: true, void: true, settings: tight, times: equal, limits: upTo(1, rollBack, freeze, late), total: 2,
 		from: aRaised + " tick A.wake A.arrive A.deliver",
 	},
-}
+}, kvElectScenarios)
 
 // endless are worlds in which everything is promised, with faults without end: for
 // random walks and the fuzzer.
-var endless = []*scenario{
+var endless = slices.Concat([]*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
 	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(unlimited, append(promised, purge)...)},
@@ -219,6 +226,8 @@ var endless = []*scenario{
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
 	{name: "queue", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(unlimited, append(promised, transfer)...)},
 	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{1, 0, 2}, orders: lined, settings: expiring, times: inTurn(1, short, ticks(3, 2, 0, 2)), limits: upTo(unlimited, append(promised, purge, transfer)...)},
+	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(unlimited, promised...)},
+	{name: "gated, ordinary", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(promised, purge)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
-}
+}, kvElectEndless)

@@ -121,5 +121,6 @@ func (w *worldOf) forgetLike(other *worldOf) {
 	if thinned.guard.past == ([2]guardSight{}) {
 		w.guard.past = thinned.guard.past
 	}
+	w.forgetOld()
 	w.renumberSessions()
 }

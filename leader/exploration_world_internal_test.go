@@ -39,6 +39,9 @@ type surroundings struct {
 	roster  roster
 	left    [maxKinds]uint8
 	budget  uint8 // what may still happen of all kinds together
+	olds    [maxOld]oldProcess
+	vacant  bool // every KV client takes the key for absent
+	age     int8 // of the newest message, in ticks
 }
 
 // party is a candidate with its clock, its connection and its feed.
@@ -78,63 +81,10 @@ type response struct {
 
 // ghost is a write on its way.
 type ghost struct {
-	cond uint64
-	rec  record
+	cond   uint64
+	rec    record
+	marker bool
 }
-
-// action is one thing that may happen.
-type action struct {
-	do    verb
-	party uint8
-	arg   uint8
-}
-
-type verb uint8
-
-const (
-	doTick    verb = iota // arg: 0 all clocks, 1 the first alone, 2 all others
-	doWake                // a timer fires
-	doArrive              // the request reaches the store; arg 1: refusals name nothing
-	doStale               // a read is answered from the past
-	doRefuse              // arg 1: without a revision
-	doLose                // the request, or its reply
-	doDeliver             // the reply
-	doFail                // the request is given up; arg 1: a write may still arrive
-	doHear                // arg: which message of the feed
-	doMute                // a message of the feed is lost
-	doEndFeed
-	doReconnect
-	doFreeze // arg 1: it goes on
-	doCut    // arg 1: it is connected again
-	doForge
-	doCrash // arg 1: its write is still on its way
-	doBoot
-	doResign
-	doStop
-	doClose
-	doRelease
-	doAnnounce
-	doRank        // arg 1: its rival is alive
-	doHandOver    // arg: to whom
-	doGuardArrive // arg 1: refusals name nothing
-	doGuardStale
-	doGuardRefuse
-	doGuardLose
-	doGuardDeliver
-	doGuardFail  // arg 1: a raise may still arrive
-	doGuardWrite // a write of the term was refused
-	doGhost      // arg: which
-	doRemove
-	doPurge
-	doOverwrite
-	doRollBack
-	doGuardGhost // arg: which
-	doGuardRemove
-	doGuardOverwrite
-	doGuardPurge
-	doLapse // arg: which announcement
-	doCalm  // all faults end, and no other begins
-)
 
 func (p *party) leads() bool {
 	return p.up && p.m.state == StateLeader && p.now.Before(p.m.good)
@@ -203,6 +153,8 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	if w.raised > 0 {
 		w.putGuard(guardSight{what: whatRecord, rec: guardRecord{Election: "e", Token: w.raised, Session: stranger}}, false)
 	}
+	w.vacant = true
+	w.startOld()
 	for i := range sc.times {
 		w.parties[i].m.minToken = sc.minToken
 		w.boot(i)
@@ -239,7 +191,7 @@ func (w *worldOf) boot(i int) {
 	name := partyNames[i]
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
-		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, order: w.orders[i]},
+		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone, order: w.orders[i]},
 		state:  StateCandidate, look: true,
 	}}
 	if p.now.IsZero() {
@@ -310,6 +262,7 @@ func (w *worldOf) step(i int, in input) {
 	if w.listed {
 		w.queues(i, held, before == StateLeader)
 	}
+	w.besideOld()
 	p.wake = fx.wake
 	switch fx.request.kind {
 	case reqFeed:
@@ -351,7 +304,7 @@ func (w *worldOf) haunt(i int) {
 	}
 	for g := range w.ghosts {
 		if w.ghosts[g].rec.session == "" {
-			w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec}
+			w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec, marker: p.m.op.marker}
 			w.spend(applyLate)
 			return
 		}
@@ -371,7 +324,7 @@ func (w *worldOf) arrive(i int, unnamed bool) {
 	case reqRead:
 		p.reply.sight = w.current
 	case reqWrite:
-		if revision, ok := w.compareAndSet(req.revision, req.rec); ok {
+		if revision, ok := w.compareAndSet(req.revision, req.rec, req.marker); ok {
 			p.reply.revision = revision
 		} else {
 			p.reply = response{refused: true, named: !unnamed, revision: w.current.revision}
@@ -411,7 +364,7 @@ func (w *worldOf) deliver(i int) {
 }
 
 // compareAndSet is the one thing that decides.
-func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
+func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, bool) {
 	if w.current.revision != cond {
 		return 0, false
 	}
@@ -424,6 +377,15 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 	case phaseNone:
 		w.fail("%s wrote a record without a phase", rec.session)
 	}
+	// Who is not engaged has no write under way that may still be stored.
+	for i := range w.times {
+		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.engaged() && w.settings.Sealed && !w.void {
+			w.fail("%s is not engaged, and its %s was stored", rec.session, describeRecord(rec))
+		}
+	}
+	if marker && rec.phase != phaseReleased {
+		w.fail("%s wrote %s, and the key counts as absent", rec.session, phaseNames[rec.phase])
+	}
 	// A leader holds the key, or its lease is still good for it: nobody writes
 	// what elects, or leads, while another leads. Where the key is emptied without
 	// a trace, an old write may; whoever sent it waits when it learns.
@@ -435,6 +397,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record) (uint64, bool) {
 		}
 	}
 	w.put(sight{what: whatRecord, rec: rec})
+	w.vacant = marker
 	return w.last, true
 }
 
@@ -451,6 +414,7 @@ func (w *worldOf) put(s sight) {
 	}
 	w.past[1], w.past[0] = w.past[0], w.current
 	w.current = s
+	w.vacant, w.age = s.what == whatMarker || s.what == whatNothing, 0
 	w.tell("    stored: %s", describe(s))
 	if s.what == whatNothing {
 		return

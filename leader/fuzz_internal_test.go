@@ -51,7 +51,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []Settings{tight, roomy, expiring, {}}[first%4]
-		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
+		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
 		told := promises{void: true}
 		now := epoch
 		for range 1000 {
@@ -70,7 +70,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *machine, settings Settings, next func() int) input {
-	in := input{kind: inputKind(next() % int(inProclaim+1)), dice: uint32(next()) << 24}
+	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
 	in.sight = fuzzSight(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
@@ -110,7 +110,7 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 		in.roster = rosterReport{line: fuzzLine(next), rival: rival{session: []string{"", "B", "C"}[next()%3], proof: uint64(next())}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
-	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim:
+	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inBar, inOpen:
 	}
 	return in
 }

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -10,17 +11,21 @@ import (
 // while it holds the key: only the holder hears of everybody, and the others hear of
 // their turn with its renewals.
 type herald struct {
-	registry Registry     // nil: no roster
-	entry    announcement // what is announced
+	registry  Registry // nil: no roster
+	election  string
+	announces bool         // of several seats the first does, for all
+	entry     announcement // what is announced
 
-	held    bool               // the key, when it was last looked at
-	due     time.Time          // the next announcement; zero: as soon as the candidate stands
+	held    bool               // the key, or one of several, when it was last looked at
+	due     time.Time          // the next announcement, or the withdrawal
 	until   time.Time          // what was announced lapses then
 	sending context.CancelFunc // an announcement is in flight
 	over    bool               // it is of a stand that is over
 
 	view    *view              // nil: it is not open
+	viewed  bool               // the key was held when it was last looked at
 	viewAt  time.Time          // when to open it
+	changes uint64             // of the other seats' holders, when it was last read
 	opening context.CancelFunc // it is being opened
 	feed    Feed
 	closing bool
@@ -60,6 +65,20 @@ func (h *herald) busy() bool { return h.sending != nil || h.opening != nil || h.
 // shut reports whether there is no view, and none on its way.
 func (h *herald) shut() bool { return h.view == nil && h.opening == nil && !h.closing }
 
+// holdsAny reports whether the candidate holds the key, or one of several.
+func (a *actor) holdsAny() bool {
+	b := a.c.bench
+	return a.m.holds() || b != nil && b.holds(a.m.session)
+}
+
+// sitsOut is until when the candidate does not stand.
+func (a *actor) sitsOut() time.Time {
+	if b := a.c.bench; b != nil {
+		return later(a.m.away, a.inside(b.sitsOut()))
+	}
+	return a.m.away
+}
+
 // heraldWake is when the roster is to be looked after.
 func (a *actor) heraldWake() time.Time {
 	h := &a.herald
@@ -67,33 +86,54 @@ func (a *actor) heraldWake() time.Time {
 	case h.registry == nil:
 	case a.m.holds() && h.shut():
 		return h.viewAt
-	case h.sending == nil && a.m.stands(later(a.now(), a.m.away)):
-		return later(h.due, a.m.away)
+	case h.announces && h.sending == nil && h.held && a.now().Before(h.until):
+		return h.due
+	case h.announces && h.sending == nil && !h.held:
+		if at := later(h.due, a.sitsOut()); a.m.stands(later(a.now(), at)) {
+			return at
+		}
 	}
 	return time.Time{}
 }
 
 // lookAfterRoster does what is due of the roster after a step.
 func (a *actor) lookAfterRoster() {
-	h := &a.herald
-	if h.registry == nil {
+	if a.herald.registry == nil {
 		return
 	}
-	now, holds := a.now(), a.m.holds() && !a.m.done
-	if h.held != holds {
+	now := a.now()
+	if a.herald.announces {
+		a.lookAfterStand(now)
+	}
+	a.lookAfterView(now)
+}
+
+func (a *actor) lookAfterStand(now time.Time) {
+	h := &a.herald
+	if holds := a.holdsAny() && !a.m.done; h.held != holds {
 		h.held = holds
-		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, time.Time{} // who has held the key goes to the end
+		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // who has held the key goes to the end
+		if holds {
+			h.due = now.Add(viewPause) // the withdrawal has time
+		}
 		h.over = h.sending != nil
-		h.viewAt = now.Add(viewPause)
 	}
 	switch {
 	case h.sending != nil:
-	case a.m.stands(now) && !now.Before(h.due):
+	case !h.held && a.m.stands(now) && !now.Before(later(h.due, a.sitsOut())):
 		a.announce(now)
-	case now.Before(h.until) && (a.m.done || a.m.leaving == stopping || h.entry.Since.IsZero() && !holds):
-		// It was announced for a stand that is over: nobody is to wait for it.
-		h.until = time.Time{}
+	case now.Before(h.until) && (a.m.done || a.m.leaving == stopping || h.entry.Since.IsZero() && !now.Before(h.due)):
+		h.until = time.Time{} // the stand that was announced is over: nobody is to wait for it
 		a.send(nil, 0, a.m.timing().turn)
+	}
+}
+
+func (a *actor) lookAfterView(now time.Time) {
+	h := &a.herald
+	holds := a.m.holds() && !a.m.done
+	if h.viewed != holds {
+		h.viewed = holds
+		h.viewAt = now.Add(viewPause)
 	}
 	switch {
 	case holds && h.shut() && (!now.Before(h.viewAt) || a.m.leaving != staying):
@@ -102,6 +142,8 @@ func (a *actor) lookAfterRoster() {
 		h.opening()
 	case !holds && h.view != nil:
 		a.closeView()
+	case h.view != nil && a.c.bench != nil && h.changes != a.c.bench.changed():
+		a.readView(h.view) // who has taken another seat does not stand any more
 	}
 }
 
@@ -123,7 +165,7 @@ func (a *actor) send(entry []byte, life, limit time.Duration) {
 	var ctx context.Context
 	ctx, a.herald.sending = within(a.values, limit)
 	box := &a.c.box
-	a.herald.registry.Announce(ctx, a.c.election, a.m.session, entry, life, func(revision uint64, err error) {
+	a.herald.registry.Announce(ctx, a.herald.election, a.m.session, entry, life, func(revision uint64, err error) {
 		box.put(mail{herald: &heraldMail{what: announced, revision: revision, err: err}})
 	})
 }
@@ -136,7 +178,7 @@ func (a *actor) openView() {
 	box := &a.c.box
 	var v *view
 	v = newView(func() { box.put(mail{herald: &heraldMail{what: viewChanged, view: v}}) })
-	h.registry.Stands(ctx, a.c.election, v.take, func(f Feed, err error) {
+	h.registry.Stands(ctx, h.election, v.take, func(f Feed, err error) {
 		box.put(mail{herald: &heraldMail{what: viewOpened, view: v, feed: f, err: err}})
 	})
 }
@@ -170,6 +212,7 @@ func (a *actor) heralded(m *heraldMail) {
 		a.rosterFault(m.err)
 		if m.err != nil {
 			h.viewAt = a.now().Add(a.m.timing().renewInterval)
+			a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // better is not known
 			break
 		}
 		h.view, h.feed = m.view, m.feed
@@ -188,6 +231,9 @@ func (a *actor) readView(v *view) {
 	if v != h.view {
 		return // it is being opened, or closed
 	}
+	if a.c.bench != nil {
+		h.changes = a.c.bench.changed()
+	}
 	all, told, err := v.order(a.holding)
 	switch {
 	case err != nil:
@@ -195,12 +241,21 @@ func (a *actor) readView(v *view) {
 		h.viewAt = a.now().Add(a.m.timing().renewInterval)
 		a.closeView()
 	case told:
-		a.step(input{kind: inRoster, roster: a.rank(all)}, nil)
+		r, before := a.rank(all), a.m.leaving
+		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.leaving == resigning {
+			i := slices.IndexFunc(all, func(s announcement) bool { return s.session == r.rival.session })
+			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority",
+				slog.String("to", all[i].ID), slog.Int("priority", all[i].Priority))
+		}
 	}
 }
 
-// holding reports whether a session holds the key, so that it does not stand.
-func (a *actor) holding(session string) bool { return session == a.m.session }
+// holding reports whether a session holds the key, or one of several, so that it does
+// not stand.
+func (a *actor) holding(session string) bool {
+	b := a.c.bench
+	return session == a.m.session || b != nil && b.holds(session)
+}
 
 // rank is what the machine needs to know of who stands.
 func (a *actor) rank(all []announcement) rosterReport {
@@ -209,7 +264,11 @@ func (a *actor) rank(all []announcement) rosterReport {
 		sessions = append(sessions, s.session)
 	}
 	r := rosterReport{line: lineOf(sessions)}
-	if i := slices.IndexFunc(all, func(s announcement) bool { return s.Preempt }); i >= 0 && !a.c.refuses && all[i].Priority > a.herald.entry.Priority {
+	b := a.c.bench
+	if a.c.refuses || b != nil && !b.givesWay(a.seat) {
+		return r
+	}
+	if i := slices.IndexFunc(all, func(s announcement) bool { return s.Preempt }); i >= 0 && all[i].Priority > a.m.priority {
 		r.rival = rival{session: all[i].session, proof: all[i].revision}
 	}
 	return r

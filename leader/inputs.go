@@ -27,6 +27,8 @@ const (
 	inAbandon // stop without waiting for anything
 	inDrained
 	inProclaim
+	inBar // the gate
+	inOpen
 )
 
 // input is one thing that happened.
@@ -39,7 +41,8 @@ type input struct {
 	roster   rosterReport // inRoster
 	to       string       // inResign: in whose favour
 	next     bool         // inResign: in favour of the first in line
-	value    string       // inProclaim
+	value    string       // inProclaim, inOpen
+	until    time.Time    // inOpen: takes no lease before then
 	term     uint64       // inDrained
 	err      error        // of a reply, or of the feed's end
 	dice     uint32       // randomness for the pauses between tries
@@ -81,6 +84,10 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		}
 	case inProclaim:
 		m.proclaim(in.value, fx)
+	case inBar:
+		m.bar()
+	case inOpen:
+		m.open(in.until, in.value)
 	}
 }
 
@@ -112,7 +119,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feedUp, m.feedFails = true, 0
 		m.look, m.silent = true, false // for what was stored before the feed was open
 		m.fails = 0
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
 	}
 }
 
@@ -174,12 +181,16 @@ func (m *machine) fit(value string) error {
 	}
 	longest := record{
 		phase: phaseReleased, id: m.id, session: m.session, value: value,
-		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64,
+		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64, seats: m.seats,
 	}
-	if need := len(longest.encode()); m.settings.MaxValue > 0 && need > m.settings.MaxValue {
+	need := len(longest.encode())
+	if m.kvElect {
+		need += markRoom
+	}
+	if m.settings.MaxValue > 0 && need > m.settings.MaxValue {
 		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.settings.MaxValue)
 	}
-	return m.times.fit(m.settings)
+	return m.times.fit(m.settings, m.kvElect)
 }
 
 // resign hands over, perhaps to somebody, and stays a candidate.

@@ -33,18 +33,30 @@ func sees(e Entry) sight {
 	if !e.Created.IsZero() {
 		s.created = e.Created.UnixNano()
 	}
-	if e.Marker {
-		s.what = whatMarker
-		return s
-	}
 	rec, err := decodeRecord(e.Value)
-	if err != nil {
-		s.what = whatForeign
-		return s
+	switch {
+	case err == nil && (!e.Marker || rec.phase == phaseReleased):
+		// A release is one whether or not the key also counts as deleted: nobody
+		// has had the key since, or the condition of the next write finds out.
+		s.what, s.rec = whatRecord, rec
+	case e.Marker:
+		s.what = whatMarker
+	default:
+		s.what, s.rec.value = whatForeign, foreignName(e.Value)
 	}
-	s.what, s.rec = whatRecord, rec
 	return s
 }
+
+// foreignName is what can be shown of a foreign value. Processes of
+// nats-kv-leader-elect store their bare name.
+func foreignName(value []byte) string {
+	if name := string(value); len(name) <= maxForeignName && plain(name) {
+		return name
+	}
+	return ""
+}
+
+const maxForeignName = 64
 
 // same reports whether two sights of one revision show the same write.
 func (s sight) same(o sight) bool {
@@ -68,7 +80,7 @@ type shown struct {
 	session string
 	token   uint64
 	pending bool
-	value   string
+	value   string // published; of a foreign record its name
 }
 
 // heard takes a revision from the feed. A feed is a hint: whoever holds the key
@@ -215,7 +227,7 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 		m.line, s.rec.next = s.rec.next, ""
 	}
 	m.seen, m.seenAt = s, now
-	if s.what == whatForeign {
+	if s.what == whatForeign && !m.kvElect {
 		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)
 	}
 	if !held {
@@ -275,6 +287,9 @@ func (m *machine) showing(now time.Time) shown {
 	case m.seen.what == whatUnseen && m.shown.what == whatUnseen:
 		return m.shown
 	case m.seen.what == whatForeign && now.Before(m.lapse()):
+		if m.kvElect || m.observe { // each is somebody
+			return shown{what: whatForeign, value: m.seen.rec.value}
+		}
 		return shown{what: whatForeign}
 	case m.seen.held() && (m.holds() || now.Before(m.lapse())):
 		r := m.seen.rec

@@ -52,6 +52,11 @@ func (m *machine) winnable() time.Time {
 	switch m.seen.what {
 	case whatRecord: // released, or its lease ran out while it was watched
 	case whatForeign: // likewise
+		if m.kvElect {
+			// Who wrote it may find out as late as its own kind allows for, which tells
+			// nobody that it leads until long after the key was won.
+			ready = m.lapse().Add(m.unknownLease())
+		}
 	case whatNothing:
 		if !m.settings.Sealed {
 			ready = m.seenAt.Add(m.unknownLease())
@@ -73,7 +78,7 @@ func later(a, b time.Time) time.Time {
 
 // compose makes the next write out of the state.
 func (m *machine) compose(now time.Time) (record, write) {
-	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, value: m.value}
+	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, seats: m.seats, value: m.value}
 	w := write{cond: m.seen.revision}
 	elects := false
 	switch {
@@ -107,7 +112,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 	}
 	rec.phase = w.phase
 	if m.listed {
-		rec.next = m.line.without(m.session)
+		rec.next, rec.priority = m.line.without(m.session), m.priority
 	}
 	return rec, w
 }
@@ -212,7 +217,10 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		if !w.win && m.leaving != staying {
 			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
 		}
-		if m.leaving == resigning && now.Before(ready) {
+		if m.barred && m.leaving == staying {
+			m.leaving, m.leftAt, m.to = resigning, now, "" // it came late: there may be another that is to be led instead
+		}
+		if m.leaving == resigning && now.Before(ready) && !m.barred {
 			m.leaving, m.to = staying, "" // it must not release this one: others would lead at once
 		}
 		if m.leaving != staying {

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 )
 
-// log writes the line of an event. Elections and IDs are attributes of the
+// log writes the line of an event. Elections, seats and IDs are attributes of the
 // logger.
 func (a *actor) log(e Event) {
 	level, msg, attrs := slog.LevelInfo, "", make([]slog.Attr, 0, 4)

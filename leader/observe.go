@@ -53,7 +53,7 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	return holderOf(s), nil
+	return holderOf(s, seatOf(election)), nil
 }
 
 // look reads the key once.

@@ -16,6 +16,12 @@ type outbox struct {
 // add queues an event. Of the Observed events in the backlog only the last is of
 // use, and likewise of Faulted.
 func (o *outbox) add(e Event) {
+	o.keep(e)
+	o.flush()
+}
+
+// keep is add without a try to send.
+func (o *outbox) keep(e Event) {
 	switch e.(type) {
 	case Observed:
 		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool { _, ok := b.(Observed); return ok })
@@ -24,7 +30,6 @@ func (o *outbox) add(e Event) {
 	case Pending, Elected, Fenced, Deposed:
 	}
 	o.backlog = append(o.backlog, e)
-	o.flush()
 }
 
 // flush moves what fits into the channel.

@@ -19,6 +19,7 @@ type request struct {
 	revision uint64 // the newest revision known when it was sent; the condition of a write
 	rec      record // reqWrite
 	write    write
+	marker   bool // reqWrite: as a delete marker, so that every KV client takes the key for deleted
 }
 
 const (
@@ -55,7 +56,7 @@ func (m *machine) next(now time.Time) agenda {
 		if m.look {
 			a.add(reqRead, now, soonest)
 		} else if m.holds() {
-			a.add(reqWrite, m.releaseDue(), soonest)
+			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)
 		}
 	case m.holds():
 		if m.look {
@@ -74,7 +75,7 @@ func (m *machine) next(now time.Time) agenda {
 			a.add(reqRead, now, soonest)
 			return a
 		}
-		if !m.observe && (!m.guarded || m.guards.fit) {
+		if !m.observe && !m.barred && (!m.guarded || m.guards.fit) {
 			a.add(reqWrite, m.tryAt(), soonest)
 		}
 		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.patience()), soonest)
@@ -169,8 +170,12 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 		m.again = 0
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
+		req.marker = m.kvElect && req.rec.phase == phaseReleased // they wait until the key is absent
 		m.counter++
 		m.remember(now, req.write)
+		if req.write.win {
+			m.ranks, m.rival = false, rival{}
+		}
 		m.urgent = false
 		m.lastAt, m.lastFor = now, req.rec.lease
 	case reqNone, reqSettings, reqFeed:
@@ -226,6 +231,10 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	}
 	a := m.next(now)
 	at(a.at, a.kind != reqNone)
+	if m.barred {
+		try := m.unbarred(now)
+		at(try.at, try.kind == reqWrite)
+	}
 	at(m.good, m.state == StateLeader)
 	at(m.drainBy, m.draining)
 	at(m.raiseBy, m.raising())

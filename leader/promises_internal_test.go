@@ -40,6 +40,8 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.token, m.guards.over)
+	case m.barred && m.state != StateCandidate:
+		return fmt.Sprintf("it is barred and %v", m.state)
 	case m.raising() && !now.Before(m.raiseBy) && !fx.done:
 		return "it goes on raising its guards"
 	case fx.done && p.open:
@@ -136,6 +138,8 @@ func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 		return "it tries for the key, and its guards are not fit"
 	case m.raising() && req.rec.phase != phaseLeading:
 		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
+	case m.barred && req.rec.phase != phaseReleased:
+		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
 	case p.stopped && !m.draining && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " after stop"
 	case req.rec.phase == phaseReleased && p.alive:

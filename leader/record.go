@@ -40,17 +40,19 @@ const (
 // record is the value of the key. It is a plain value, and so is every state
 // of the machine that holds one.
 type record struct {
-	phase   phase
-	id      string
-	session string        // a nonce for every Campaign call
-	counter uint64        // number of this write in its session
-	lease   time.Duration // how long others must wait from receiving it
-	token   uint64        // of the term; 0 until the term has begun
-	least   uint64        // least token of the term to come; 0 once it has begun
-	since   int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
-	value   string
-	next    line   // who follows, in this order
-	to      string // phaseReleased: in whose favour, an ID or a session
+	phase    phase
+	id       string
+	session  string        // a nonce for every Campaign call
+	counter  uint64        // number of this write in its session
+	lease    time.Duration // how long others must wait from receiving it
+	token    uint64        // of the term; 0 until the term has begun
+	least    uint64        // least token of the term to come; 0 once it has begun
+	since    int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
+	seats    int           // how many leaders its writer takes the election to have; 0: one
+	value    string
+	priority int    // of its writer
+	next     line   // who follows, in this order
+	to       string // phaseReleased: in whose favour, an ID or a session
 }
 
 // termToken is the token of the term that the record belongs to, if it was
@@ -69,19 +71,21 @@ func (r record) termToken(revision uint64) uint64 {
 // wireRecord is the record as it is stored. Later formats keep Session and
 // Lease as they are.
 type wireRecord struct {
-	Format  int        `json:"v"`
-	State   string     `json:"state"`
-	ID      string     `json:"id"`
-	Session string     `json:"session"`
-	Counter uint64     `json:"n"`
-	Lease   string     `json:"lease"`
-	Token   uint64     `json:"token,omitempty"`
-	Least   uint64     `json:"least,omitempty"`
-	Since   *time.Time `json:"since,omitempty"`
-	Value   string     `json:"value,omitempty"`
-	Binary  string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
-	Next    []string   `json:"next,omitempty"`
-	To      string     `json:"to,omitempty"`
+	Format   int        `json:"v"`
+	State    string     `json:"state"`
+	ID       string     `json:"id"`
+	Session  string     `json:"session"`
+	Counter  uint64     `json:"n"`
+	Lease    string     `json:"lease"`
+	Seats    int        `json:"seats,omitempty"`
+	Token    uint64     `json:"token,omitempty"`
+	Least    uint64     `json:"least,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	Value    string     `json:"value,omitempty"`
+	Binary   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Priority int        `json:"priority,omitempty"`
+	Next     []string   `json:"next,omitempty"`
+	To       string     `json:"to,omitempty"`
 }
 
 var phaseNames = map[phase]string{
@@ -95,7 +99,7 @@ func (r record) encode() []byte {
 	}
 	w := wireRecord{
 		Format: recordFormat, State: phaseNames[r.phase], ID: r.id, Session: r.session,
-		Counter: r.counter, Lease: r.lease.String(), Token: r.token, Least: r.least, Next: r.next.sessions(), To: r.to,
+		Counter: r.counter, Lease: r.lease.String(), Seats: r.seats, Token: r.token, Least: r.least, Priority: r.priority, Next: r.next.sessions(), To: r.to,
 	}
 	if r.since != 0 {
 		since := time.Unix(0, r.since).UTC()
@@ -128,6 +132,9 @@ func (r record) encodePlain() []byte {
 	text(`,"session":`, r.session)
 	number(`,"n":`, r.counter)
 	text(`,"lease":`, r.lease.String())
+	if r.seats != 0 {
+		b = strconv.AppendInt(append(b, `,"seats":`...), int64(r.seats), 10)
+	}
 	if r.token != 0 {
 		number(`,"token":`, r.token)
 	}
@@ -139,6 +146,9 @@ func (r record) encodePlain() []byte {
 	}
 	if r.value != "" {
 		text(`,"value":`, r.value)
+	}
+	if r.priority != 0 {
+		b = strconv.AppendInt(append(b, `,"priority":`...), int64(r.priority), 10)
 	}
 	if r.next != "" {
 		b = append(append(b, `,"next":["`...), strings.ReplaceAll(string(r.next), " ", `","`)...)
@@ -191,7 +201,7 @@ func decodeRecord(data []byte) (record, error) {
 	}
 	r := record{
 		id: w.ID, session: w.Session, counter: w.Counter, lease: lease,
-		token: w.Token, least: w.Least, value: w.Value, to: w.To,
+		token: w.Token, least: w.Least, seats: w.Seats, value: w.Value, priority: w.Priority, to: w.To,
 	}
 	if !slices.ContainsFunc(w.Next, unfitForLine) {
 		r.next = lineOf(w.Next)

@@ -113,6 +113,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(someRecord().encode())
 	f.Add([]byte(`{"v":2,"session":"S","lease":"15s"}`))
 	f.Add([]byte(`{"v":1,"state":"elected","session":"S","lease":"1ns","least":9223372036854775807,"value64":"/w=="}`))
+	f.Add([]byte(`{"v":1,"state":"released","session":"S","lease":"1ns","seats":3,"priority":-1,"next":["A","B C"],"to":"b"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := decodeRecord(data)
@@ -130,4 +131,24 @@ func FuzzDecodeRecord(f *testing.F) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
 	})
+}
+
+// What cannot be a line is none, and the record is read all the same.
+func TestALineOfNonsenseIsNone(t *testing.T) {
+	for next, want := range map[string]line{
+		`["A","B"]`:                             "A B",
+		`[]`:                                    "",
+		`["A","B","C","D","E","F","G","H","I"]`: "A B C D E F G H",
+		`["A",""]`:                              "",
+		`["A B"]`:                               "",
+		`["A","\u00a0"]`:                        "",
+		`["A","B","\n"]`:                        "",
+		`["A","A"]`:                             "A A",
+		`null`:                                  "",
+	} {
+		r, err := decodeRecord([]byte(`{"v":1,"state":"leading","session":"S","lease":"15s","next":` + next + `}`))
+		if err != nil || r.next != want {
+			t.Errorf("%s: %q, %v", next, r.next, err)
+		}
+	}
 }

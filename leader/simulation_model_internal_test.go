@@ -243,7 +243,7 @@ func describeRecord(r record) string {
 var inputNames = map[inputKind]string{
 	inTick: "tick", inHeard: "heard", inReconnected: "reconnected", inFeedLost: "feed lost", inClosed: "closed",
 	inRead: "read", inWritten: "written", inSettings: "settings", inFeed: "feed", inResign: "resign", inStop: "stop",
-	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim", inGuards: "guards", inRoster: "roster",
+	inAbandon: "abandon", inDrained: "drained", inProclaim: "proclaim", inGuards: "guards", inRoster: "roster", inBar: "bar", inOpen: "open",
 }
 
 func describeInput(in input) string {
@@ -323,7 +323,11 @@ func effectLines(origin time.Time, fx effects) []string {
 	case reqRead:
 		add("read")
 	case reqWrite:
-		add("write on %d: %s", fx.request.revision, describeRecord(fx.request.rec))
+		as := ""
+		if fx.request.marker {
+			as = " as a marker"
+		}
+		add("write on %d%s: %s", fx.request.revision, as, describeRecord(fx.request.rec))
 	case reqNone:
 	}
 	if fx.denied != nil {

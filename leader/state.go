@@ -19,6 +19,7 @@ import (
 //	plan.go     which request is due, and when
 //	guarded.go  what a candidate with guards waits for
 //	succession.go  whose turn it is, and in whose favour a leader resigns
+//	gate.go     what keeps a candidate from taking its key
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
@@ -61,6 +62,9 @@ type machine struct {
 	renewAt time.Time
 	urgent  bool // a renewal is wanted without waiting for renewAt
 
+	// The gate.
+	barred bool // it watches its key and does not take it
+
 	// The term.
 	term     uint64       // counts the terms of this machine
 	token    uint64       // of the term, also while its guards are still to be raised; 0: none
@@ -76,7 +80,7 @@ type machine struct {
 
 	// Who comes next.
 	line  line  // as the last holder published it, or as the own roster tells
-	ranks bool  // the own roster has told since the key was won
+	ranks bool  // the own roster has told since the key was tried for
 	rival rival // who is to lead instead
 
 	// Leaving.
@@ -104,8 +108,10 @@ type params struct {
 	session  string
 	want     durations // as configured; zero where the bucket decides
 	minToken uint64
+	seats    int  // for all candidates of the election to see; 0: one
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
+	kvElect  bool // shares the key with processes of nats-kv-leader-elect
 	order
 }
 
@@ -206,7 +212,7 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
 	} else {
-		m.line, m.ranks, m.rival = m.line.without(m.session), false, rival{}
+		m.line = m.line.without(m.session)
 	}
 	m.state = StatePending
 	m.ready = ready

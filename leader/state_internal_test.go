@@ -19,13 +19,13 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 // indented, is what the machine did. -update writes that anew: the difference
 // is the review. A comment says which sentence of the protocol a passage holds.
 //
-//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe]
+//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe] [kvelect]
 //	                          a new candidate A at 0s, whose bucket has told its settings and opened a feed
 //	1.5s tick                 nothing but time, at 1.5s
 //	1.5s ack 12               its write is stored at revision 12
 //	1.5s refused [15]         with code 10164 or, naming the revision, 10071
 //	1.5s unknown              no answer to what it asked
-//	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker, 12 foreign, 12 own/3, 12 B/4 leading lease=15s token=9
+//	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker, 12 foreign [NAME], 12 own/3, 12 B/4 leading lease=15s token=9
 //	1.5s settings last=12 ... its settings, as for begin
 //	1.5s feed ok|lost
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
@@ -141,6 +141,8 @@ func (s *script) begin(words []string) []string {
 			p.observe = true
 		case "guarded":
 			p.guarded = true
+		case "kvelect":
+			p.kvElect = true
 		default:
 			rest = append(rest, word)
 		}
@@ -371,7 +373,7 @@ func (s *script) sight(words []string) sight {
 		found.what = whatMarker
 		return found
 	case "foreign":
-		found.what = whatForeign
+		found.what, found.rec.value = whatForeign, strings.Join(words[2:], " ")
 		return found
 	case "own":
 		rec, ok := s.wrote[s.number(counter)]

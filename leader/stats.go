@@ -188,7 +188,7 @@ func (c *Candidate) transits(before, after State, events []Event) {
 // kinds are the errors of a Faulted event, the most telling first.
 var kinds = [...]error{
 	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrNoRoster, ErrUnfit,
-	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable,
+	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable, ErrSeats,
 }
 
 func kindOf(err error) error {
@@ -200,8 +200,13 @@ func kindOf(err error) error {
 	return nil
 }
 
-// Stats returns a snapshot. It never blocks.
+// Stats returns a snapshot. It never blocks. With several seats what concerns the
+// lease is of the seat that the candidate is on, or tries to take; totals are those
+// of all seats together, Leaderless included, and Silent is the longest.
 func (c *Candidate) Stats() Stats {
+	if c.seats != nil {
+		return c.allStats()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, t := c.since(), &c.tally

@@ -63,6 +63,9 @@ const (
 // it sits out one lease. StepDown waits until the key is released or another's,
 // and returns the Holder that was asked. by says in the leader's log who asks.
 //
+// With several seats it asks the leader of one: election is then what [Seat]
+// returns. The leader sits out one lease on all seats.
+//
 // Who may publish on the subject natsleader.ask.<bucket>.<election> can push the
 // leader out; see Permissions in the package documentation.
 //
@@ -79,7 +82,7 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	if err != nil {
 		return Holder{}, err
 	}
-	h := holderOf(s)
+	h := holderOf(s, seatOf(election))
 	courier, ok := store.(Courier)
 	switch {
 	case !ok:

@@ -36,6 +36,14 @@ type Store interface {
 	Watch(ctx context.Context, key string, instead Feed, deliver func(FeedEvent), reply func(Feed, error))
 }
 
+// Marker is what a [Store] may also be: it can write a record so that every KV
+// client takes the key for deleted. Candidates with [Config].KVElect need it, and
+// give up the key so. [Bucket] and leadertest.Store are Markers.
+type Marker interface {
+	// Mark is Update, but what it writes is a delete marker that carries the value.
+	Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error))
+}
+
 // Feed is an open feed. It may lose messages: a feed is a hint.
 type Feed interface {
 	// Stop ends the feed and gives back what it holds.
@@ -57,7 +65,7 @@ type FeedEvent struct {
 // Entry is one revision of a key.
 type Entry struct {
 	Revision uint64    // greater than that of every earlier message of the bucket; 0: no message
-	Value    []byte    // empty in a marker
+	Value    []byte    // empty in a marker that was not written by [Marker].Mark
 	Marker   bool      // the key was deleted, purged or expired
 	Created  time.Time // when the server stored it, by the server's clock
 }

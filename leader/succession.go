@@ -39,9 +39,12 @@ func (s Succession) String() string {
 
 // order is a candidate's part in the succession. Like params it never changes.
 type order struct {
-	listed bool   // announces itself in the roster, and publishes the line while it holds the key
-	orders bool   // waits for its turn
-	lot    uint32 // of all lots the part that it waits longer, among those who are not in line
+	listed bool // announces itself in the roster, and publishes the line while it holds the key
+	orders bool // waits for its turn
+	// priority is published with the lease: of the leaders of several seats the one of
+	// the lowest gives way.
+	priority int
+	lot      uint32 // of all lots the part that it waits longer, among those who are not in line
 }
 
 // line is the head of the order in which others follow: sessions, separated by

@@ -12,6 +12,7 @@ type Term struct {
 	ctx     context.Context //nolint:containedctx // the context of the leadership is what a Term is
 	cancel  context.CancelCauseFunc
 	token   uint64
+	seat    int
 	clock   Clock
 	start   time.Time    // what deadline counts from
 	until   atomic.Int64 // the lease is good until this long after start
@@ -32,6 +33,10 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Token returns the fencing token: greater than that of every earlier term of
 // the election.
 func (t *Term) Token() uint64 { return t.token }
+
+// Seat returns the number of the seat that is led: 1 for the election's own key,
+// as in every election with one leader, and n for the key that [Seat] names.
+func (t *Term) Seat() int { return t.seat }
 
 // Err returns nil while the lease is good now. It reads the clock: a process
 // that was paused finds out before its timers do. Afterwards it returns the

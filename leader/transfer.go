@@ -43,19 +43,29 @@ func checkSuccessor(id string) error {
 	return nil
 }
 
-// mayHandOver reports whether somebody of that ID stands, as far as is known, and
-// answers the call if not.
+// mayHandOver reports whether there is somebody to hand over to, as far as is known,
+// and answers the call if not.
 func (a *actor) mayHandOver(m *mail) bool {
-	v := a.herald.view
-	if v == nil || a.m.state != StateLeader {
-		return true
+	var all []announcement
+	told := false
+	if v := a.herald.view; v != nil {
+		all, told, _ = v.order(a.holding)
 	}
-	all, told, _ := v.order(a.holding)
-	if !told || slices.ContainsFunc(all, func(s announcement) bool { return s.ID == m.in.to }) {
-		return true
+	var err error
+	switch to := m.in.to; {
+	case a.m.state != StateLeader:
+	case m.in.next && !told && a.m.line == "":
+		err = ErrNoRoster
+	case m.in.next:
+	case told && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
+		err = fmt.Errorf("%w: %s", ErrNotStanding, to)
+	case !told && to == a.c.id:
+		err = fmt.Errorf("%w: %s leads", ErrNotStanding, to)
 	}
-	m.call <- fmt.Errorf("%w: %s", ErrNotStanding, m.in.to)
-	return false
+	if err != nil {
+		m.call <- err
+	}
+	return err == nil
 }
 
 // Transfer asks the leader of the election to hand over to the candidate with that

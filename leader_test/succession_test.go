@@ -12,16 +12,16 @@ import (
 )
 
 // queue makes candidates that wait in a queue, a second apart, of which the first leads.
-func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate, ws []*leadertest.Watcher) {
+func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
 	cfg.Succession = leader.SuccessionQueue
 	for i := range n {
-		c, w := k.stand(fmt.Sprint("c", i), cfg)
-		cs, ws = append(cs, c), append(ws, w)
+		c, _ := k.stand(fmt.Sprint("c", i), cfg)
+		cs = append(cs, c)
 		k.clock.Advance(time.Second)
 	}
 	k.clock.Advance(10 * time.Second)
-	return cs, ws
+	return cs
 }
 
 // leads fails unless that candidate leads, and since when.
@@ -56,7 +56,7 @@ func (k kit) roster() (ids []string) {
 // resigns goes to the end.
 func TestAQueueFollowsInOrder(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(5, leader.Config{})
+	cs := k.queue(5, leader.Config{})
 	for round := range 12 {
 		if got := k.roster(); len(got) != 4 || got[0] != fmt.Sprint("c", (round+1)%5) {
 			t.Fatalf("round %d: %v stand", round, got)
@@ -75,7 +75,7 @@ func TestAQueueFollowsInOrder(t *testing.T) {
 // Those that died in the queue cost a turn each; who is next leads after them.
 func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
+	cs := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
 	for i := 1; i <= 5; i++ {
 		k.store.Link(cs[i].ID()).Cut()
 	}
@@ -97,7 +97,7 @@ func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 // A leader that dies is followed by the first in line one lease after its last renewal.
 func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{})
+	cs := k.queue(4, leader.Config{})
 	k.store.Link("c0").Cut()
 	renewed, _ := cs[1].Leader()
 	k.clock.AdvanceTo(renewed.Renewed.Add(15 * time.Second))
@@ -107,7 +107,7 @@ func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
 // In a queue nobody who stays is overtaken, however soon leaders resign.
 func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
+	cs := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
 	for i := range 11 {
 		k.ok(cs[i].Resign(t.Context()))
 		k.clock.Advance(0)
@@ -119,7 +119,7 @@ func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 // A candidate that stops leaves the roster, and nobody waits for it.
 func TestWhoStopsLeavesTheQueue(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{})
+	cs := k.queue(4, leader.Config{})
 	k.ok(cs[1].Stop(t.Context()))
 	k.clock.Advance(0)
 	if got := k.roster(); !slices.Equal(got, []string{"c2", "c3"}) {
@@ -191,12 +191,13 @@ func TestPreempt(t *testing.T) {
 // Transfer names who is to lead: it does at once, and the others wait.
 func TestTransfer(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.stand("racer", leader.Config{}) // would be first, but for the name
 	k.clock.Advance(5 * time.Second)
 	at := k.clock.Elapsed()
 	before := k.store.Requests().Writes
 	k.ok(cs[0].Transfer(t.Context(), "c3"))
+	k.clock.Settle()
 	k.leads(cs[3], at)
 	if writes := k.store.Requests().Writes - before; writes != 2 {
 		t.Errorf("%d writes", writes)
@@ -219,7 +220,7 @@ func TestTransfer(t *testing.T) {
 // A successor that is named and gone costs one turn, and the caller hears of it.
 func TestTransferToTheDead(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.store.Link("c3").Cut()
 	at := k.clock.Elapsed()
 	result := make(chan error, 1)
@@ -237,7 +238,7 @@ func TestTransferToTheDead(t *testing.T) {
 // Who is left alone by its successor leads again after a few turns.
 func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	cs := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.store.Link("c1").Cut()
 	at := k.clock.Elapsed()
 	result := make(chan error, 1)
@@ -261,11 +262,75 @@ func TestTransferWithoutARoster(t *testing.T) {
 	c, _ := k.stand("c", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.ok(a.Transfer(t.Context(), "c"))
+	k.clock.Settle()
 	k.leads(c, 2*time.Second)
 	if _, err := c.TransferAny(t.Context()); !errors.Is(err, leader.ErrNoRoster) {
 		t.Errorf("TransferAny: %v", err)
 	}
 	if announced := k.store.Requests().Announcements; announced != 0 {
 		t.Errorf("%d announcements", announced)
+	}
+}
+
+// Several seats are filled in the order of one roster, in which each candidate
+// stands once, and nobody who leads.
+func TestSeatsAreFilledInOrder(t *testing.T) {
+	k := newKit(t)
+	cs := k.queue(7, leader.Config{Seats: 3, TurnTimeout: 100 * time.Millisecond})
+	k.clock.Advance(20 * time.Second)
+	leaders := func() (ids []string) {
+		for _, h := range cs[6].Leaders() {
+			ids = append(ids, h.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	if got, stand := leaders(), k.roster(); !slices.Equal(got, []string{"c0", "c1", "c2"}) || !slices.Equal(stand, []string{"c3", "c4", "c5", "c6"}) {
+		t.Fatalf("%v lead, and %v stand", got, stand)
+	}
+	for i := range 3 { // the longest waiting follows on each seat, at once
+		k.ok(cs[i].Resign(t.Context()))
+		k.clock.Advance(0)
+		if !cs[i+3].IsLeader() {
+			t.Fatalf("c%d does not lead, but %v", i+3, leaders())
+		}
+		k.clock.Advance(3 * time.Second)
+	}
+	before := k.store.Requests()
+	k.clock.Advance(15 * time.Second)
+	if after := k.store.Requests(); after.Announcements-before.Announcements > 5 {
+		t.Errorf("%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
+	}
+	if got := k.roster(); !slices.Equal(got, []string{"c6", "c0", "c1", "c2"}) {
+		t.Errorf("%v stand", got)
+	}
+	k.ok(cs[4].Transfer(t.Context(), "c1"))
+	k.clock.Settle()
+	if !cs[1].IsLeader() {
+		t.Errorf("c1 was named, and %v lead", leaders())
+	}
+}
+
+// Of several leaders one gives way to a higher priority: that of the lowest.
+func TestOneSeatGivesWay(t *testing.T) {
+	k := newKit(t)
+	cfg := leader.Config{Succession: leader.SuccessionPriority, Seats: 3, LeaseDuration: 10 * time.Second}
+	var cs []*leader.Candidate
+	for i, priority := range []int{1, 0, 2} {
+		cfg.Priority = priority
+		c, _ := k.stand(fmt.Sprint("c", i), cfg)
+		cs = append(cs, c)
+		k.clock.Advance(time.Second)
+	}
+	cfg.Priority, cfg.Preempt = 5, true
+	high, _ := k.stand("high", cfg)
+	k.clock.Advance(time.Minute)
+	if !high.IsLeader() || !cs[0].IsLeader() || cs[1].IsLeader() || !cs[2].IsLeader() {
+		t.Errorf("%v lead", high.Leaders())
+	}
+	for _, i := range []int{0, 2} {
+		if s := cs[i].Stats(); s.Transitions[leader.Transition{To: leader.StateLeader}] != 1 {
+			t.Errorf("c%d led more than once: %v", i, s.Transitions)
+		}
 	}
 }

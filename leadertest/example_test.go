@@ -88,3 +88,36 @@ type printer struct{}
 
 func (printer) Helper()                           {}
 func (printer) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// In a queue whoever has waited longest follows. One that has died costs its turn.
+func ExampleStore_queue() {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	queue := map[string]*leader.Candidate{}
+	for _, id := range []string{"a", "b", "c"} {
+		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Succession: leader.SuccessionQueue})
+		if err != nil {
+			t.Fatalf("Campaign: %v", err)
+		}
+		queue[id] = candidate
+		clock.Advance(time.Second)
+	}
+	clock.Advance(15 * time.Second) // a has told the others who follows
+
+	store.Link("b").Cut()
+	if err := queue["a"].Resign(context.Background()); err != nil {
+		t.Fatalf("Resign: %v", err)
+	}
+	clock.Advance(250*time.Millisecond - 1)
+	fmt.Println("in b's turn c leads:", queue["c"].IsLeader())
+	clock.Advance(1)
+	fmt.Println("after b's turn c leads:", queue["c"].IsLeader())
+
+	for id, candidate := range queue {
+		store.Link(id).Close()
+		<-candidate.Done()
+	}
+	// Output:
+	// in b's turn c leads: false
+	// after b's turn c leads: true
+}

@@ -109,6 +109,15 @@ func (l *Link) Get(ctx context.Context, key string, reply func(leader.Entry, err
 // a [leader.RefusedError] that names the last revision, unless [Link.Refuse]
 // says otherwise.
 func (l *Link) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	l.update(ctx, key, value, revision, false, reply)
+}
+
+// Mark is Update as a delete marker that carries the value. It counts as a write.
+func (l *Link) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	l.update(ctx, key, value, revision, true, reply)
+}
+
+func (l *Link) update(ctx context.Context, key string, value []byte, revision uint64, marker bool, reply func(uint64, error)) {
 	s := l.store
 	fail := func(err error) { reply(0, err) }
 	l.ask(ctx, writes, fail, func(f fault) func() {
@@ -123,7 +132,7 @@ func (l *Link) Update(ctx context.Context, key string, value []byte, revision ui
 		case s.settings.MaxValue > 0 && len(value) > s.settings.MaxValue:
 			return func() { fail(leader.ErrValueTooLarge) }
 		}
-		e := s.put(key, value, false)
+		e := s.put(key, value, marker)
 		return func() { reply(e.Revision, nil) }
 	})
 }

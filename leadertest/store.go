@@ -145,6 +145,11 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, revision u
 	s.Link("").Update(ctx, key, value, revision, reply)
 }
 
+// Mark is that of Link("").
+func (s *Store) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	s.Link("").Mark(ctx, key, value, revision, reply)
+}
+
 // Watch is that of Link("").
 func (s *Store) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
 	s.Link("").Watch(ctx, key, instead, deliver, reply)

@@ -431,3 +431,29 @@ func TestACollectorIsUsedByManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// A candidate of several seats is one: what it counted on one goes on on the next.
+func TestSeatsAreCountedTogether(t *testing.T) {
+	k := newKit(t)
+	other := k.stand("b", leader.Config{Seats: 3})
+	a := k.stand("a", leader.Config{Seats: 2})
+	k.add(a)
+	k.expect(`
+		is_leader 1
+		transitions_total{cause="none",to="leader"} 1
+		transitions_total{cause="none",to="pending"} 1
+		faults_total{kind="seats"} 1`, "is_leader", "transitions_total", "faults_total")
+	if err := a.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(15 * time.Second)
+	k.expect(`
+		is_leader 1
+		transitions_total{cause="none",to="leader"} 2
+		transitions_total{cause="none",to="pending"} 2
+		transitions_total{cause="resigned",to="candidate"} 1
+		faults_total{kind="seats"} 1`, "is_leader", "transitions_total", "faults_total")
+}

@@ -302,7 +302,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the key is tried for while guards are not fit",
-		edits:  []string{"!m.observe && (!m.guarded || m.guards.fit)", "!m.observe"},
+		edits:  []string{"!m.barred && (!m.guarded || m.guards.fit)", "!m.barred"},
 		caught: "guarded",
 	},
 	{
@@ -359,5 +359,77 @@ var mutants = []mutant{
 		name:   "a claim is renewed without end in one instant",
 		edits:  []string{"	case m.state == StatePending && !m.raising() && m.ready", "	case m.state == StatePending && m.ready"},
 		caught: "guarded",
+	},
+	// The gate.
+	{
+		name:   "who is barred tries for the key",
+		edits:  []string{"!m.observe && !m.barred && (!m.guarded", "!m.observe && (!m.guarded"},
+		caught: "gated",
+	},
+	{
+		name:   "who is barred leads after a late win",
+		edits:  []string{"		if m.barred && m.leaving == staying {\n			m.leaving = resigning", "		if m.barred && m.leaving == stopping {\n			m.leaving = resigning"},
+		caught: "gated",
+	},
+	{
+		name:   "who is barred is pending after a late win",
+		edits:  []string{"if m.leaving == resigning && now.Before(ready) && !m.barred {", "if m.leaving == resigning && now.Before(ready) {"},
+		caught: "gated, ordinary",
+	},
+	{
+		name:   "who is barred releases a late win before its time",
+		edits:  []string{"			a.add(reqWrite, later(now, m.ready), soonest)\n", "			a.add(reqWrite, now, soonest)\n"},
+		caught: "gated, ordinary",
+	},
+	{
+		name:   "a leader is barred",
+		edits:  []string{"m.barred = m.barred || m.state == StateCandidate", "m.barred = true"},
+		caught: "gated",
+	},
+	{
+		name:   "who has written and was not answered is not engaged",
+		edits:  []string{"m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.counter > 0 && m.done\n"},
+		caught: "sealed",
+	},
+	{
+		name:   "who waits for the answer to a write is not engaged",
+		edits:  []string{"m.leaving != staying || m.op.kind == reqWrite ||\n		m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.leaving != staying\n"},
+		caught: "gated",
+	},
+	// A key shared with nats-kv-leader-elect.
+	{
+		name:   "over a foreign record no longer is waited than before it",
+		edits:  []string{"			ready = m.lapse().Add(m.unknownLease())\n", "			ready = m.lapse()\n"},
+		caught: "kvelect, slow",
+	},
+	{
+		name:   "a release keeps nats-kv-leader-elect out",
+		edits:  []string{"req.marker = m.kvElect && req.rec.phase == phaseReleased", "req.marker = m.kvElect && m.done"},
+		caught: "kvelect core",
+	},
+	{
+		name:   "a held key is absent for nats-kv-leader-elect",
+		edits:  []string{"req.marker = m.kvElect && req.rec.phase == phaseReleased", "req.marker = m.kvElect"},
+		caught: "kvelect core",
+	},
+	{
+		name:   "beside nats-kv-leader-elect a foreign record is a fault",
+		edits:  []string{"if s.what == whatForeign && !m.kvElect {", "if s.what == whatForeign {"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "beside nats-kv-leader-elect a foreign record is nobody's",
+		edits:  []string{"if m.kvElect || m.observe { // each is somebody", "if m.observe { // each is somebody"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "a lease that outlives the wait of nats-kv-leader-elect is allowed",
+		edits:  []string{"case kvElect && d.lease > s.TTL/4*3:", "case kvElect && d.lease > s.TTL:"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "a bucket without a TTL is shared with nats-kv-leader-elect",
+		edits:  []string{"case kvElect && s.TTL == 0:", "case kvElect && s.TTL < 0:", "case kvElect && d.lease > s.TTL/4*3:", "case kvElect && 0 < s.TTL && d.lease > s.TTL/4*3:"},
+		caught: "transcript kvelect",
 	},
 }

@@ -182,7 +182,11 @@ func (s standing) details(now time.Time) [][]string {
 	case stateReleased:
 		who("nobody: given up in order at %s", written)
 	case stateForeign:
-		who("unknown: the key holds something that natsleader did not write, since %s", written)
+		what := "something"
+		if len(h.Value) > 0 {
+			what = fmt.Sprintf("%q", h.Value)
+		}
+		who("unknown: the key holds %s, which natsleader did not write, since %s", what, written)
 	case stateExpired:
 		who("nobody: %s has not renewed its lease of %v since %s", id, h.Lease, written)
 	case statePending:

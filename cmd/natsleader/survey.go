@@ -44,12 +44,12 @@ func (s standing) at(now time.Time) state {
 	switch h := s.holder; {
 	case s.entry.Revision == 0:
 		return stateNever
+	case h.Released: // perhaps by a marker that tells so
+		return stateReleased
 	case s.entry.Marker:
 		return stateDeleted
 	case h.Foreign:
 		return stateForeign
-	case h.Released:
-		return stateReleased
 	case s.remaining(now) <= 0:
 		return stateExpired
 	case h.Pending:

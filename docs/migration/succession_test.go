@@ -1,5 +1,3 @@
-//go:build succession
-
 package migration_test
 
 import (

@@ -1,0 +1,235 @@
+package leader
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const maxSeats = 1000
+
+// Seat returns the key of a seat of an election with several leaders: for seat 1,
+// and anything less, the election's own, so that an election with one leader can
+// come to have more. It is a name for [Observe], [Lookup] and [StepDown].
+func Seat(election string, n int) string {
+	if n <= 1 {
+		return election
+	}
+	return election + seatInfix + strconv.Itoa(n)
+}
+
+const seatInfix = ".seat."
+
+// seatOf is the number of the seat whose key it is.
+func seatOf(key string) int {
+	if i := strings.LastIndex(key, seatInfix); i >= 0 {
+		if n, err := strconv.Atoi(key[i+len(seatInfix):]); err == nil && Seat(key[:i], n) == key {
+			return n
+		}
+	}
+	return 1
+}
+
+func checkSeats(cfg Config) error {
+	switch {
+	case cfg.Seats < 0:
+		return fmt.Errorf("%w: Seats %d is negative", ErrInvalidConfig, cfg.Seats)
+	case cfg.Seats > maxSeats:
+		return fmt.Errorf("%w: Seats %d is more than %d", ErrInvalidConfig, cfg.Seats, maxSeats)
+	case cfg.Seats > 1 && len(cfg.Guards) > 0:
+		return fmt.Errorf("%w: Seats %d is more than 1 with Guards, which protect what one leader writes", ErrInvalidConfig, cfg.Seats)
+	}
+	return nil
+}
+
+// bench is what the seats of one candidate share. On each seat it stands with a
+// machine of its own, all with the same session, and the bench sees to it that it
+// never leads on two: the one permit that it has to give is needed to take a seat.
+//
+//   - A machine is barred from the start. Its actor opens the gate after it has got
+//     the permit, and gives the permit back after it has closed the gate. So at any
+//     instant all machines are barred but at most one.
+//   - Who is barred is neither pending, nor leads, nor is fenced, whatever is lost or
+//     late, and a gate does not close on who does (gate.go; the exploration holds
+//     every step of the machine to it). So no two lead, or are about to.
+//   - A gate is closed only when the machine is not engaged. In a sealed bucket
+//     nothing that it has sent can be stored any more then: it was conditioned on a
+//     revision that is not the last, and never will be again. So the candidate does
+//     not even hold two seats. In a bucket that is emptied without a trace an old
+//     write may yet win one: whoever finds it there waits as for any other holder,
+//     until the barred machine has released it, or its lease is over.
+type bench struct {
+	election string
+
+	mu      sync.Mutex // for moments only
+	taker   int        // the seat whose machine has the permit; 0: none
+	waiting []*mailbox // of those that wait for the permit, by seat
+	holders []holding  // of each seat, as it is seen there
+	until   time.Time  // no seat is taken before then, by the clock
+	value   string     // what is published on the next seat
+	there   int        // seats that have not ended
+	herald  *mailbox   // of the first seat, which announces the candidate
+	changes uint64     // of the holders
+	odd     map[seatsSeen]bool
+	events  funnel
+}
+
+// take gives the permit to a seat, with the time before which it may not use it and
+// what it publishes; or remembers that it waits.
+func (b *bench) take(seat int, box *mailbox) (until time.Time, value string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taker != 0 && b.taker != seat {
+		b.waiting[seat-1] = box
+		return time.Time{}, "", false
+	}
+	b.taker, b.waiting[seat-1] = seat, nil
+	return b.until, b.value, true
+}
+
+// giveBack takes the permit back from a seat whose gate is closed, with the time
+// until which the candidate sits out, and what it has published last.
+func (b *bench) giveBack(until time.Time, value string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taker, b.until, b.value = 0, later(b.until, until), value
+	for i, box := range b.waiting {
+		if box != nil {
+			b.waiting[i] = nil
+			box.put(mail{in: input{kind: inTick}})
+		}
+	}
+}
+
+// holding is who holds a seat: a session, or nobody.
+type holding struct {
+	session  string
+	priority int
+}
+
+// givesWay reports whether the holder of that seat is the one to hand over to a higher
+// priority: of those with the lowest, the one on the last seat. All see the same.
+func (b *bench) givesWay(seat int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.holders[seat-1].priority
+	for i, h := range b.holders {
+		if h.session != "" && (h.priority < own || h.priority == own && i >= seat) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether a session holds one of the seats, as far as it is known
+// here.
+func (b *bench) holds(session string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, holder := range b.holders {
+		if holder.session == session {
+			return true
+		}
+	}
+	return false
+}
+
+// isNews reports whether a number of seats has not been reported yet.
+func (b *bench) isNews(seen seatsSeen) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.odd[seen] {
+		return false
+	}
+	if b.odd == nil || len(b.odd) >= maxOdd {
+		b.odd = make(map[seatsSeen]bool)
+	}
+	b.odd[seen] = true
+	return true
+}
+
+// maxOdd bounds what is remembered while candidates come and go.
+const maxOdd = 64
+
+// sit makes the machine and the bench agree after either has changed. Who ends
+// keeps the permit: its candidate ends on all seats.
+func (a *actor) sit() {
+	b := a.c.bench
+	if b == nil || a.m.done {
+		return
+	}
+	a.showHolder()
+	switch {
+	case a.m.eager(a.now()):
+		if until, value, ok := b.take(a.seat, &a.c.box); ok {
+			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
+		}
+	case !a.m.barred && !a.m.engaged():
+		if a.step(input{kind: inBar}, nil); a.m.barred {
+			b.giveBack(a.outside(a.m.away), a.m.value)
+		}
+	}
+}
+
+// showHolder tells the bench who holds the seat.
+func (a *actor) showHolder() {
+	var holder holding
+	if r := a.m.seen.rec; a.m.seen.held() {
+		holder = holding{r.session, r.priority}
+	}
+	b := a.c.bench
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a.seat == 1 {
+		b.herald = &a.c.box
+	}
+	was := b.holders[a.seat-1]
+	if was == holder {
+		return
+	}
+	b.holders[a.seat-1] = holder
+	b.changes++
+	if a.m.listed && a.seat > 1 && b.herald != nil && (was.session == a.m.session || holder.session == a.m.session) {
+		b.herald.put(mail{in: input{kind: inTick}})
+	}
+}
+
+// sitsOut is until when the candidate takes no seat, by the clock.
+func (b *bench) sitsOut() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.until
+}
+
+// changed is how often a seat was seen to change hands.
+func (b *bench) changed() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changes
+}
+
+// inside turns an instant of the clock into one of the machine.
+func (a *actor) inside(t time.Time) time.Time { return a.base.Add(t.Sub(a.start)) }
+
+// seatsSeen is a number of seats that is not one's own, and whose it is.
+type seatsSeen struct {
+	session string
+	seats   int
+}
+
+// disagree adds the event that another candidate takes the election to have another
+// number of seats: once, not with every renewal.
+func (a *actor) disagree(events []Event) []Event {
+	rec, own := &a.m.seen.rec, max(a.m.seats, 1)
+	seen := seatsSeen{rec.session, max(rec.seats, 1)}
+	if !a.m.seen.held() || rec.session == a.m.session || rec.id == "" || seen.seats == own || a.odd == seen || a.m.observe {
+		return events
+	}
+	a.odd = seen
+	if a.c.bench != nil && !a.c.bench.isNews(seen) {
+		return events // it was on another seat before
+	}
+	return append(events, a.faulted(fmt.Errorf("%w: %s is set to %d, %s to %d", ErrSeats, a.c.id, own, rec.id, seen.seats)))
+}

@@ -1,0 +1,171 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestSeatNamesTheKeysOfSeats(t *testing.T) {
+	for n, want := range map[int]string{-1: "e", 0: "e", 1: "e", 2: "e.seat.2", 17: "e.seat.17"} {
+		if got := Seat("e", n); got != want {
+			t.Errorf("Seat %d is %q instead of %q", n, got, want)
+		}
+	}
+	for key, want := range map[string]int{
+		"e": 1, "e.seat.2": 2, "e.seat.17": 17, "a.seat.3.seat.4": 4,
+		"e.seat.1": 1, "e.seat.0": 1, "e.seat.-2": 1, "e.seat.02": 1, "e.seat.": 1, "e.seat.x": 1, "e.seat": 1, "eseat.2": 1,
+	} {
+		if got := seatOf(key); got != want {
+			t.Errorf("%q is seat %d instead of %d", key, got, want)
+		}
+	}
+}
+
+func TestARecordTellsTheNumberOfSeats(t *testing.T) {
+	for _, id := range []string{"plain", "not \"plain\""} {
+		r := record{phase: phaseLeading, id: id, session: "s", counter: 1, lease: time.Second, token: 2, seats: 3}
+		got, err := decodeRecord(r.encode())
+		if err != nil || got != r {
+			t.Errorf("%s comes back as %+v, %v", r.encode(), got, err)
+		}
+		r.seats = 0
+		if got, err = decodeRecord(r.encode()); err != nil || got != r {
+			t.Errorf("%s comes back as %+v, %v", r.encode(), got, err)
+		}
+	}
+}
+
+func newBench(seats int) *bench {
+	return &bench{waiting: make([]*mailbox, seats), holders: make([]holding, seats), value: "v", there: seats}
+}
+
+func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
+	b := newBench(3)
+	boxes := [3]mailbox{}
+	for i := range boxes {
+		boxes[i].bell = make(chan struct{}, 1)
+	}
+	take := func(seat int) bool {
+		_, _, ok := b.take(seat, &boxes[seat-1])
+		return ok
+	}
+	for range 2 {
+		if !take(2) {
+			t.Fatal("the permit was free, or its own")
+		}
+	}
+	if take(1) || take(3) {
+		t.Fatal("two have the permit")
+	}
+	until := epoch.Add(time.Second)
+	b.giveBack(until, "w")
+	for i, want := range []int{1, 0, 1} {
+		if got := len(boxes[i].mails); got != want {
+			t.Errorf("seat %d was woken %d times", i+1, got)
+		}
+	}
+	got, value, ok := b.take(3, &boxes[2])
+	if !ok || !got.Equal(until) || value != "w" {
+		t.Errorf("the permit says %v, %q, %v", got, value, ok)
+	}
+	b.giveBack(epoch, "w")
+	if got, _, _ = b.take(1, &boxes[0]); !got.Equal(until) {
+		t.Errorf("it sits out until %v", got)
+	}
+	if len(boxes[0].mails) != 1 {
+		t.Error("who waits no more was woken")
+	}
+}
+
+// quietStore answers nothing but the settings and reads, to every key what is set.
+type quietStore struct {
+	mu   sync.Mutex
+	keys map[string]Entry
+}
+
+func (s *quietStore) Settings(_ context.Context, reply func(Settings, error)) {
+	reply(Settings{Sealed: true, MaxLease: time.Hour, LastRevision: 9}, nil)
+}
+
+func (s *quietStore) Get(_ context.Context, key string, reply func(Entry, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply(s.keys[key], nil)
+}
+
+func (s *quietStore) Update(ctx context.Context, _ string, _ []byte, _ uint64, reply func(uint64, error)) {
+	context.AfterFunc(ctx, func() { reply(0, ErrUnreachable) })
+}
+
+func (s *quietStore) Watch(_ context.Context, _ string, _ Feed, _ func(FeedEvent), reply func(Feed, error)) {
+	reply(quietFeed{}, nil)
+}
+
+type quietFeed struct{}
+
+func (quietFeed) Stop() {}
+
+// The bench knows who holds the other seats, and at most one gate is open.
+func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
+	other := record{phase: phaseLeading, id: "b", session: "other", counter: 1, lease: time.Hour, token: 3, seats: 2}
+	s := &quietStore{keys: map[string]Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
+	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll, limit := time.NewTicker(time.Millisecond), time.After(time.Minute)
+	defer poll.Stop()
+	for !c.bench.holds("other") { // it is read soon
+		select {
+		case <-limit:
+			t.Fatal("nobody is known to hold a seat")
+		case <-poll.C:
+		}
+	}
+	if c.bench.holds("another") {
+		t.Error("a stranger holds a seat")
+	}
+	stopping, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Stop(stopping); !errors.Is(err, context.Canceled) {
+		t.Errorf("Stop: %v", err)
+	}
+	<-c.Done()
+}
+
+// What does not fit waits for the reader; what comes later does not overtake it.
+func TestTheFunnelKeepsTheOrder(t *testing.T) {
+	out := &outbox{ch: make(chan Event, 2)}
+	f := &funnel{out: out, bell: make(chan struct{}, 1), end: make(chan struct{})}
+	done := make(chan struct{})
+	go func() {
+		f.run()
+		close(done)
+	}()
+	const n = 1000
+	go func() {
+		for i := range uint64(n) {
+			f.add(Pending{Token: i})
+		}
+	}()
+	for i := range uint64(n) {
+		if e := (<-out.ch).(Pending); e.Token != i {
+			t.Fatalf("%d comes instead of %d", e.Token, i)
+		}
+	}
+	for i := range uint64(5) {
+		f.add(Pending{Token: i})
+	}
+	close(f.end) // nobody reads
+	<-done
+	var left []uint64
+	for e := range out.ch {
+		left = append(left, e.(Pending).Token)
+	}
+	if len(left) != 2 || left[1] != 4 || left[0] != 3 {
+		t.Errorf("%v are left", left)
+	}
+}

@@ -1,0 +1,231 @@
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// kvProcess runs the algorithm of nats-kv-leader-elect, written from its
+// description: create the key to win; update it after each interval, three quarters
+// of the bucket's TTL, on the condition of the last sequence; an update that fails is
+// a loss; who has won is told one interval later, and a little.
+type kvProcess struct {
+	*client
+	name  string
+	kv    jetstream.KeyValue
+	leads atomic.Bool
+	told  func(p *kvProcess, what string) // "won" and "lost"
+	end   context.CancelFunc
+	done  chan struct{}
+}
+
+// kvGrace is what is added to the interval until the winner is told.
+const kvGrace = 50 * time.Millisecond
+
+// run campaigns for the first time when the splay is over. A request takes up to 5 s,
+// the default of nats.go.
+func (p *kvProcess) run(ctx context.Context, interval, splay time.Duration) {
+	defer close(p.done)
+	var seq uint64 // of its last write; 0: it has not won
+	var announce <-chan time.Time
+	campaign := func() {
+		if seq == 0 {
+			if s, err := p.kv.Create(context.Background(), "e", []byte(p.name)); err == nil {
+				seq, announce = s, time.After(interval+kvGrace)
+			}
+			return
+		}
+		s, err := p.kv.Update(context.Background(), "e", []byte(p.name), seq)
+		if err != nil {
+			seq, announce = 0, nil
+			p.leads.Store(false)
+			p.told(p, "lost")
+			return
+		}
+		seq = s
+	}
+	first := time.NewTimer(splay)
+	defer first.Stop()
+	select {
+	case <-first.C:
+	case <-ctx.Done():
+		return
+	}
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	campaign()
+	for {
+		select {
+		case <-ticks.C:
+			campaign()
+		case <-announce:
+			announce = nil
+			p.leads.Store(true)
+			p.told(p, "won")
+		case <-ctx.Done():
+			p.leads.Store(false)
+			return
+		}
+	}
+}
+
+// quit ends the process. Its record stays until it expires.
+func (p *kvProcess) quit() {
+	p.end()
+	p.leads.Store(false)
+}
+
+// fleet is old processes and candidates on one key.
+type fleet struct {
+	*world
+	ttl time.Duration
+
+	mu   sync.Mutex
+	olds []*kvProcess
+	news []*candidate
+	said []string // who won and lost
+}
+
+// fleet makes the bucket that such processes have: with a TTL, and nothing else. It
+// is in memory, see expiring.
+func (w *world) fleet(ttl time.Duration) *fleet {
+	w.Helper()
+	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl, Storage: jetstream.MemoryStorage})
+	w.ok(err)
+	f := &fleet{world: w, ttl: ttl}
+	w.Cleanup(f.retire)
+	return f
+}
+
+// retire ends the old processes.
+func (f *fleet) retire() {
+	f.mu.Lock()
+	olds := slices.Clone(f.olds)
+	f.mu.Unlock()
+	for _, p := range olds {
+		p.quit()
+		p.open()
+		<-p.done
+		p.nc.Close()
+	}
+}
+
+func (f *fleet) interval() time.Duration { return f.ttl / 4 * 3 }
+
+// old starts a process that campaigns when the splay is over.
+func (f *fleet) old(name string, splay time.Duration) *kvProcess {
+	f.Helper()
+	cl := f.dial(name)
+	kv, err := cl.js.KeyValue(f.Context(), "E")
+	f.ok(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &kvProcess{client: cl, name: name, kv: kv, told: f.tells, end: cancel, done: make(chan struct{})}
+	f.mu.Lock()
+	f.olds = append(f.olds, p)
+	f.mu.Unlock()
+	go p.run(ctx, f.interval(), splay)
+	return p
+}
+
+// new starts a candidate.
+func (f *fleet) new(id string) *candidate {
+	f.Helper()
+	c := f.campaign(f.Context(), f.dial(id), "e", leader.Config{
+		ID: id, KVElect: true, LeaseDuration: 15 * time.Second, Logger: slog.New(fleetEar{fleet: f, id: id}),
+	})
+	f.mu.Lock()
+	f.news = append(f.news, c)
+	f.mu.Unlock()
+	return c
+}
+
+// fleetEar judges at the moment at which a candidate is about to tell that it leads.
+type fleetEar struct {
+	slog.Handler // none
+	*fleet
+	id string
+}
+
+func (fleetEar) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (e fleetEar) WithAttrs([]slog.Attr) slog.Handler             { return e }
+
+func (e fleetEar) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "elected" {
+		e.note(e.id + " elected")
+		e.judge()
+	}
+	return nil
+}
+
+// tells is told by a process.
+func (f *fleet) tells(p *kvProcess, what string) {
+	f.note(p.name + " " + what)
+	f.judge()
+}
+
+func (f *fleet) note(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.said = append(f.said, fmt.Sprintf("%v %s", f.now(), what))
+}
+
+// heard takes who won and lost since it was last called.
+func (f *fleet) heard() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	said := f.said
+	f.said = nil
+	return said
+}
+
+// leaders are all who lead now.
+func (f *fleet) leaders() (olds, news []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.olds {
+		if p.leads.Load() {
+			olds = append(olds, p.name)
+		}
+	}
+	for _, c := range f.news {
+		if c.IsLeader() {
+			news = append(news, c.ID())
+		}
+	}
+	return olds, news
+}
+
+// judge fails the test if two lead.
+func (f *fleet) judge() {
+	olds, news := f.leaders()
+	if len(olds)+len(news) > 1 {
+		f.Errorf("%v: two leaders: %v and %v", f.now(), olds, news)
+	}
+}
+
+// leader is who leads now, or nobody.
+func (f *fleet) leader() string {
+	olds, news := f.leaders()
+	if both := append(olds, news...); len(both) > 0 {
+		return both[0]
+	}
+	return ""
+}
+
+// heardIs fails the test unless these, and nobody else, have won and lost.
+func (f *fleet) heardIs(t *testing.T, want ...string) {
+	t.Helper()
+	if got := f.heard(); !slices.Equal(got, want) {
+		t.Errorf("heard\n  %q\nwant\n  %q", got, want)
+	}
+}

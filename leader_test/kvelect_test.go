@@ -1,0 +1,352 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A TTL of 30 s is the least that nats-kv-leader-elect takes; its interval is 22.5 s.
+const (
+	kvTTL      = 30 * time.Second
+	kvInterval = 22500 * time.Millisecond
+)
+
+func TestAFleetOfNatsKVLeaderElectMovesOverOneProcessAtATime(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		for i := range 3 {
+			f.old(fmt.Sprintf("old %d", i), time.Duration(i)*5*time.Second)
+		}
+		f.at(time.Minute)
+		f.heardIs(t, "22.55s old 0 won")
+		for i := range 3 {
+			// Who leads is the first to go, unless nobody of the old does.
+			p := f.olds[slices.IndexFunc(f.olds, func(p *kvProcess) bool { return p.leads.Load() })]
+			p.quit()
+			<-p.done
+			f.olds = slices.DeleteFunc(f.olds, func(o *kvProcess) bool { return o == p })
+			p.nc.Close()
+			f.new(fmt.Sprintf("new %d", i))
+			// Whatever comes of it, somebody leads again.
+			f.at(f.now() + 2*kvTTL + kvInterval)
+			if f.leader() == "" {
+				t.Fatalf("%v: nobody leads", f.now())
+			}
+			t.Log(f.heard())
+			if len(f.olds) == 0 {
+				break
+			}
+			// The next one to go shall lead: who does hands over until it is one of the old.
+			for f.leaderIsNew() {
+				for _, c := range f.news {
+					if c.IsLeader() {
+						w.ok(c.Stop(w.Context()))
+					}
+				}
+				f.at(f.now() + kvInterval + kvInterval + time.Second)
+			}
+		}
+		if !f.leaderIsNew() {
+			t.Errorf("%q leads", f.leader())
+		}
+		// Nobody of the old is left: the setting can be dropped, one by one.
+		for _, c := range f.news {
+			w.ok(c.Stop(w.Context()))
+			last := f.standAs(leader.Config{ID: c.ID() + " without", LeaseDuration: 15 * time.Second})
+			f.news = append(f.news, last)
+		}
+		f.at(f.now() + 2*kvTTL)
+		if !f.leaderIsNew() {
+			t.Errorf("%q leads", f.leader())
+		}
+	})
+}
+
+func (f *fleet) leaderIsNew() bool {
+	_, news := f.leaders()
+	return len(news) == 1
+}
+
+func TestAReleaseIsTakenByAnOldProcessAtItsNextInterval(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		a := f.new("a")
+		f.at(time.Minute)
+		f.heardIs(t, "30s a elected")
+		f.old("old", 10*time.Second) // campaigns at 70s, 92.5s, ...
+		f.at(80 * time.Second)
+		w.ok(a.Stop(w.Context()))
+		if a.lastTerm(t).Err() == nil {
+			t.Error("the term goes on")
+		}
+		if _, err := f.kv().Get(w.Context(), "e"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+			t.Errorf("the key is there for a KV client: %v", err)
+		}
+		h, err := leader.Lookup(w.Context(), a.bucket(t), "e")
+		if err != nil || !h.Released {
+			t.Errorf("Lookup: %+v, %v", h, err)
+		}
+		f.at(3 * time.Minute)
+		f.heardIs(t, fmt.Sprintf("%v old won", 70*time.Second+kvInterval+kvInterval+kvGrace))
+	})
+}
+
+func TestAHandoverAmongCandidatesBesideOldProcessesTakesNoTime(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		a := f.new("a")
+		f.at(40 * time.Second)
+		f.old("old", 0)
+		b := f.new("b")
+		f.at(50 * time.Second)
+		b.news()
+		w.ok(a.Resign(w.Context()))
+		b.sawBut(t, "observed nobody", "50s pending", "50s elected")
+		// Whether or not the successor has the setting: a release is a release.
+		w.ok(b.Stop(w.Context()))
+		f.at(51 * time.Second)
+		c := f.standAs(leader.Config{ID: "c", LeaseDuration: 15 * time.Second})
+		c.saw(t, "51s pending", "51s elected")
+	})
+}
+
+func TestAnOldLeaderThatDiesIsReplacedAfterTwoTTLs(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		old := f.old("old", 0)
+		f.at(20 * time.Second)
+		a := f.new("a")
+		f.at(70 * time.Second) // its last update was at 67.5s
+		if h, err := leader.Lookup(w.Context(), a.bucket(t), "e"); err != nil || !h.Foreign || string(h.Value) != "old" || h.Leads() {
+			t.Errorf("Lookup: %+v, %v", h, err)
+		}
+		old.quit()
+		f.at(3 * time.Minute)
+		// No fault for any of its records.
+		a.saw(t, "20s observed foreign", "1m37.5s observed nobody", "1m37.5s pending for 30s", "2m7.5s elected")
+		f.heardIs(t, "22.55s old won", "2m7.5s a elected")
+	})
+}
+
+func TestWithoutTheSettingEachRecordOfAnOldProcessIsAFault(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		f.old("old", 0)
+		f.at(10 * time.Second)
+		a := f.standAs(leader.Config{ID: "a", LeaseDuration: 15 * time.Second})
+		f.at(50 * time.Second)
+		a.saw(t, "10s faulted foreign", "10s observed foreign", "22.5s faulted foreign", "45s faulted foreign")
+	})
+}
+
+func TestAKeyDeletedUnderAnOldLeaderIsLedWhenItMustHaveFoundOut(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		f.old("old", 0)
+		a := f.new("a")
+		f.at(45 * time.Second) // it has just updated
+		w.ok(f.kv().Delete(w.Context(), "e"))
+		f.at(2 * time.Minute)
+		a.sawBut(t, "observed foreign", "45s observed nobody", "45s pending for 30s", "1m15s elected")
+		f.heardIs(t, "22.55s old won", "1m7.5s old lost", "1m15s a elected")
+	})
+}
+
+func TestALeaderWhoseKeyIsDeletedWhileItIsCutOffIsFencedBeforeAnOldProcessLeads(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		a := f.new("a")
+		f.at(40 * time.Second)
+		f.old("old", 2500*time.Millisecond) // campaigns at 42.5s
+		f.at(42500*time.Millisecond - 1)
+		a.news()
+		a.blackhole(up, down) // the last renewal was sent at 40s: every 2.5 s from 30 s on
+		w.ok(f.kv().Delete(w.Context(), "e"))
+		f.at(2 * time.Minute)
+		a.sawBut(t, "faulted", "52s fenced expired")
+		f.heardIs(t, "30s a elected", "1m5.05s old won")
+		a.open()
+		f.at(3 * time.Minute)
+		// Its next try, up to 625 ms later, finds out.
+		a.sawBut(t, "faulted", "2m0.625s deposed expired", "2m0.625s observed foreign")
+	})
+}
+
+// peers.md faults 7 and 8: writes whose replies are lost, on either side.
+func TestLostRepliesCostTheOldProcessItsLeadAndNobodySafety(t *testing.T) {
+	bubble(t, func(w *world) {
+		f := w.fleet(kvTTL)
+		old := f.old("old", 0)
+		f.at(40 * time.Second)
+		f.heard()
+		a := f.new("a")
+		old.blackhole(down) // its update of 45s is stored, and it takes it for a loss
+		f.at(55 * time.Second)
+		old.open()
+		f.at(4 * time.Minute)
+		// Its record stands until 75s; what it tries at 67.5s is refused.
+		f.heardIs(t, "50s old lost", "1m45s a elected")
+		a.news()
+		a.blackhole(down) // its renewals are stored
+		f.at(5 * time.Minute)
+		a.open()
+		f.at(10 * time.Minute)
+		if f.leader() == "" {
+			t.Error("nobody leads")
+		}
+	})
+}
+
+func TestTheSettingIsRefusedWhereItCannotWork(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		b := w.ops.bucket(t)
+		_, err := b.Info(w.Context())
+		w.ok(err)
+		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true})
+		wantText(t, err, leader.ErrUnfit, "KVElect needs a bucket with a TTL, and this has none")
+		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "E"))
+		w.fleet(16 * time.Second)
+		b = w.ops.bucket(t)
+		_, err = b.Info(w.Context())
+		w.ok(err)
+		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true, LeaseDuration: 13 * time.Second})
+		wantText(t, err, leader.ErrUnfit, "with KVElect LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
+		_, err = leader.Campaign(w.Context(), struct{ leader.Store }{b}, "e", leader.Config{KVElect: true})
+		wantText(t, err, leader.ErrInvalidConfig, "KVElect needs a store that is a Marker, and a struct { leader.Store } is none")
+	})
+}
+
+// A storm: everything that may befall either kind, at random, and in the end somebody
+// leads.
+func TestOldProcessesAndCandidatesInAStormNeverLeadAtOnce(t *testing.T) {
+	seeds := uint64(4)
+	if raceDetector {
+		seeds = 1
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				rng := rand.New(rand.NewPCG(seed, 6))
+				f := w.fleet(kvTTL)
+				f.storms(rng, 150)
+				for _, p := range f.olds {
+					p.open()
+				}
+				for _, c := range f.news {
+					c.open()
+				}
+				f.at(f.now() + 4*kvTTL)
+				if f.leader() == "" {
+					t.Errorf("%v: nobody leads", f.now())
+				}
+				t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
+			})
+		})
+	}
+}
+
+// storms lets n things happen.
+func (f *fleet) storms(rng *rand.Rand, n int) {
+	f.Helper()
+	within := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+	for i := range 3 {
+		f.old(fmt.Sprintf("old %d", i), within(kvInterval))
+		f.new(fmt.Sprintf("new %d", i))
+	}
+	for i := range n {
+		f.at(f.now() + within(20*time.Second))
+		p, c := f.olds[len(f.olds)-1-rng.IntN(3)], f.news[len(f.news)-1-rng.IntN(3)]
+		who := p.client
+		if rng.IntN(2) == 0 {
+			who = c.client
+		}
+		// A gate that is not quite open would hold up the client's lock.
+		if !who.nc.IsConnected() {
+			continue
+		}
+		time.AfterFunc(within(40*time.Second), who.open)
+		switch rng.IntN(10) {
+		case 0: // killed, and started again
+			p.quit()
+			p.cut()
+			f.old(fmt.Sprintf("old %d", i+3), within(kvInterval))
+		case 1:
+			c.cut()
+			f.new(fmt.Sprintf("new %d", i+3))
+		case 2:
+			go func() { _ = c.Stop(f.Context()) }()
+			f.new(fmt.Sprintf("new %d", i+3))
+		case 3, 4:
+			_ = c.Resign(f.Context())
+		case 5:
+			who.cut()
+		case 6:
+			who.blackhole([]direction{up, down}[rng.IntN(2)])
+		case 7: // what is held arrives late
+			who.detain([]direction{up, down}[rng.IntN(2)])
+		case 8:
+			f.ok(f.kv().Delete(f.Context(), "e"))
+		case 9:
+			f.ok(f.kv().Purge(f.Context(), "e"))
+		}
+	}
+}
+
+func wantText(t *testing.T, err, is error, text string) {
+	t.Helper()
+	if !errors.Is(err, is) || err.Error() != fmt.Sprintf("%v: %s", is, text) {
+		t.Errorf("%v, want %v: %s", err, is, text)
+	}
+}
+
+// Over TCP, in real time, with a TTL that their own checks would not let pass, and the
+// bucket on file.
+func TestTCPAnOldProcessHandsOverToACandidateAndBack(t *testing.T) {
+	const ttl = time.Second
+	srv := tcpServe(t, tcpOptions(t, ""))
+	dial := func() jetstream.JetStream { return tcpJS(t, tcpDial(t, srv.ClientURL())) }
+	kv, err := dial().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl})
+	tcpOK(t, err)
+	var stands atomic.Pointer[tcpCandidate]
+	old := func() *kvProcess {
+		ctx, cancel := context.WithCancel(context.Background())
+		p := &kvProcess{name: "old", kv: kv, end: cancel, done: make(chan struct{})}
+		p.told = func(_ *kvProcess, what string) {
+			if c := stands.Load(); what == "won" && c != nil && c.IsLeader() {
+				t.Error("two leaders")
+			}
+		}
+		go p.run(ctx, ttl/4*3, 0)
+		t.Cleanup(func() {
+			p.quit()
+			<-p.done
+		})
+		return p
+	}
+	first := old()
+	tcpEventually(t, "the old process leads", first.leads.Load)
+	c := tcpElectionOf(t, "e").stand(tcpBucket(t, dial()), leader.Config{ID: "new", KVElect: true})
+	stands.Store(c)
+	tcpEventually(t, "the candidate knows of it", func() bool { h, _ := c.Leader(); return h.Foreign && string(h.Value) == "old" })
+	first.quit()
+	<-first.done
+	term := tcpTerm(c)
+	second := old()
+	tcpRenewed(t, tcpBucket(t, dial()), "e", 3)
+	if err := term.Err(); err != nil || second.leads.Load() {
+		t.Errorf("the candidate does not lead beside an old process that has started again: %v", err)
+	}
+	tcpOK(t, c.Stop(t.Context()))
+	tcpEventually(t, "the old process leads again", second.leads.Load)
+}

@@ -1,0 +1,87 @@
+package leader_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+func TestADisagreementOnTheNumberOfSeatsIsReportedOncePerCandidate(t *testing.T) {
+	for _, one := range []struct{ a, b int }{{2, 3}, {3, 2}, {0, 2}, {2, 1}} {
+		k := newKit(t)
+		k.stand("a", leader.Config{Seats: one.a})
+		k.clock.Settle()
+		b, wb := k.stand("b", leader.Config{Seats: one.b})
+		k.clock.Advance(time.Minute)
+		var errs []error
+		for _, e := range wb.Events() {
+			if f, ok := e.(leader.Faulted); ok {
+				errs = append(errs, f.Err)
+			}
+		}
+		want := fmt.Sprintf("b is set to %d, a to %d", max(one.b, 1), max(one.a, 1))
+		if len(errs) != 1 || !errors.Is(errs[0], leader.ErrSeats) || !strings.Contains(errs[0].Error(), want) {
+			t.Errorf("%v: %v", one, errs)
+		}
+		if n := b.Stats().Faults[leader.ErrSeats]; n != 1 {
+			t.Errorf("%v: %d faults counted", one, n)
+		}
+	}
+	k := newKit(t)
+	stand := func(id string, seats int) *leader.Candidate {
+		c, _ := k.stand(id, leader.Config{Seats: seats})
+		k.clock.Settle()
+		return c
+	}
+	a, x, _ := stand("a", 3), stand("x", 3), stand("y", 3)
+	k.store.Link("b").LoseWrites(-1) // b takes no seat, and sees a move from the first to the second
+	b := stand("b", 2)
+	stand("d", 3)
+	if err := a.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(16 * time.Second)
+	if err := x.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(16 * time.Second)
+	if term, ok := a.Term(); !ok || term.Seat() != 2 {
+		t.Fatal("a is not on the second seat")
+	}
+	if n := b.Stats().Faults[leader.ErrSeats]; n != 3 {
+		t.Errorf("%d faults of a, x and d", n)
+	}
+
+	k = newKit(t)
+	k.stand("a", leader.Config{})
+	_, wb := k.stand("b", leader.Config{Seats: 1})
+	k.clock.Advance(time.Minute)
+	wb.Ignore(leadertest.Observed()).ExpectExactly()
+}
+
+func TestSeatsThatCannotWorkAreRefused(t *testing.T) {
+	k := newKit(t)
+	for want, cfg := range map[string]leader.Config{
+		"Seats -1 is negative":               {Seats: -1},
+		"Seats 1001 is more than 1000":       {Seats: 1001},
+		"Seats 2 is more than 1 with Guards": {Seats: 2, Guards: []leader.Guard{k.store.Link("a").Guard()}},
+	} {
+		c, err := leader.Campaign(t.Context(), k.store.Link("a"), "e", cfg)
+		if c != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for _, election := range []string{"", "a b"} {
+		if _, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
+			t.Errorf("election %q: %v", election, err)
+		}
+	}
+	if _, err := leader.Campaign(t.Context(), nil, "e", leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
+		t.Errorf("no store: %v", err)
+	}
+}

@@ -1,0 +1,103 @@
+package leader_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The reply to the winning write is lost, and the write itself is stored later, when
+// the other seat is long free.
+func TestACandidateThatDoesNotKnowWhetherItHasWonTakesNoOtherSeat(t *testing.T) {
+	k := newKit(t)
+	link := k.store.Link("a")
+	link.ApplyLate(1, 4*time.Second)
+	a, w := k.stand("a", leader.Config{Seats: 2})
+	k.clock.Advance(time.Millisecond)
+	if link.Requests().Writes != 1 {
+		t.Fatalf("%d writes at once", link.Requests().Writes)
+	}
+	k.clock.Advance(time.Minute)
+	w.Expect(leadertest.Elected())
+	all := 0
+	for n := range 2 {
+		if e := k.store.Entry(leader.Seat("e", n+1)); e.Revision > 0 {
+			all++
+		}
+	}
+	if all != 1 || !a.IsLeader() {
+		t.Errorf("it has written %d seats", all)
+	}
+}
+
+// late is a store that stores a write to one key only when it is told to.
+type late struct {
+	*leadertest.Link
+	key  string
+	kept func()
+}
+
+func (l *late) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	if key != l.key || l.kept != nil {
+		l.Link.Update(ctx, key, value, revision, reply)
+		return
+	}
+	l.kept = func() { l.Link.Update(context.WithoutCancel(ctx), key, value, revision, func(uint64, error) {}) }
+	reply(0, leader.ErrUnreachable)
+}
+
+// The write that would have won seat 1 is stored when the candidate leads on seat 2:
+// the bucket is not sealed, and was emptied between. It is given up, never led.
+func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
+	k := newKit(t, leadertest.Unsealed())
+	link := &late{Link: k.store.Link("a"), key: "e"}
+	k.store.Put(leader.Seat("e", 2), []byte("not free yet"))
+	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { link.Close(); <-a.Done() }()
+	w := leadertest.Watch(t, k.clock, a)
+	for link.kept == nil {
+		k.clock.Advance(time.Second)
+	}
+	k.store.Put("e", []byte("somebody else's"))
+	k.clock.Advance(time.Second)
+	seat2 := func() bool { term, ok := a.Term(); return ok && term.Seat() == 2 }
+	for range 60 {
+		if k.clock.Advance(time.Second); seat2() {
+			break
+		}
+		k.store.Put("e", []byte("somebody else's")) // seat 1 is held on
+	}
+	if !seat2() {
+		t.Fatal("it does not lead on seat 2")
+	}
+	if err := k.store.Erase("e"); err != nil {
+		t.Fatal(err)
+	}
+	link.kept()
+	k.clock.Settle()
+	if h := leader.HolderOf(k.store.Entry("e")); h.ID != "a" {
+		t.Fatalf("the late write was not stored: %v", h)
+	}
+	for !leader.HolderOf(k.store.Entry("e")).Released {
+		if k.clock.Advance(time.Second); !seat2() {
+			t.Fatal("it leads no more on seat 2")
+		}
+		if k.clock.Elapsed() > 10*time.Minute {
+			t.Fatal("it never released seat 1")
+		}
+	}
+	for _, e := range w.Events() {
+		if e, ok := e.(leader.Elected); ok && e.Term.Seat() != 2 {
+			t.Errorf("it was elected on seat %d", e.Term.Seat())
+		}
+		if e, ok := e.(leader.Pending); ok && e.Seat != 2 {
+			t.Errorf("it was pending on seat %d", e.Seat)
+		}
+	}
+}

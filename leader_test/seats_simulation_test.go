@@ -1,0 +1,266 @@
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// gallery is an election with several leaders, and what befalls it, drawn from a
+// seed; and its referee.
+type gallery struct {
+	*testing.T
+	rng    *rand.Rand
+	clock  *leadertest.Clock
+	store  *leadertest.Store
+	sealed bool
+	seats  int
+	trace  []string
+
+	mu    sync.Mutex
+	lives []*sitter // all that ever stood
+
+	before map[int]uint64 // the greatest token of each seat, as of the last look
+	tokens map[int]uint64 // and including those since
+	terms  int
+}
+
+// sitter is one candidate.
+type sitter struct {
+	*leader.Candidate
+	link *leadertest.Link
+	gone bool // it was told to end
+	open *leader.Term
+}
+
+const galleryLease = 15 * time.Second
+
+// Handle is told of everything when it happens: whoever is elected, no two lead one
+// seat, and nobody two. A gallery is the handler of its candidates' logs.
+func (g *gallery) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "elected" {
+		g.judge()
+	}
+	return nil
+}
+
+func (g *gallery) Enabled(context.Context, slog.Level) bool { return true }
+func (g *gallery) WithAttrs([]slog.Attr) slog.Handler       { return g }
+func (g *gallery) WithGroup(string) slog.Handler            { return g }
+
+func (g *gallery) judge() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	by := make(map[int]string)
+	for _, l := range g.lives {
+		term, ok := l.Term()
+		if !ok {
+			continue
+		}
+		if other := by[term.Seat()]; other != "" {
+			g.Errorf("%s and %s lead on seat %d", other, l.ID(), term.Seat())
+		}
+		if by[term.Seat()] = l.ID(); term.Seat() > g.seats {
+			g.Errorf("%s leads on seat %d of %d", l.ID(), term.Seat(), g.seats)
+		}
+	}
+	return len(by)
+}
+
+// look reads what all have told.
+func (g *gallery) look() {
+	for _, l := range g.lives {
+		for drained := false; !drained; {
+			select {
+			case e, ok := <-l.Events():
+				if drained = !ok; ok {
+					g.told(l, e)
+				}
+			default:
+				drained = true
+			}
+		}
+		if l.open != nil && l.open.Context().Err() == nil {
+			if now, ok := l.Term(); ok && now != l.open {
+				g.Errorf("%s leads seat %d, and its term on seat %d is open", l.ID(), now.Seat(), l.open.Seat())
+			}
+		}
+	}
+	for seat, token := range g.tokens {
+		g.before[seat] = token
+	}
+}
+
+func (g *gallery) told(l *sitter, e leader.Event) {
+	if e, ok := e.(leader.Elected); ok {
+		if l.open != nil {
+			g.Errorf("%s: %v while its term on seat %d is open", l.ID(), e, l.open.Seat())
+		}
+		l.open = e.Term
+		seat, token := e.Term.Seat(), e.Term.Token()
+		if g.terms++; token <= g.before[seat] {
+			g.Errorf("%s: token %d on seat %d after %d", l.ID(), token, seat, g.before[seat])
+		}
+		g.tokens[seat] = max(g.tokens[seat], token)
+	}
+	if e, ok := e.(leader.Deposed); ok {
+		if l.open != e.Term {
+			g.Errorf("%s: %v, of a term that was not open", l.ID(), e)
+		}
+		l.open = nil
+	}
+}
+
+func (g *gallery) stand(n int) {
+	link := g.store.Link(fmt.Sprintf("%d-%d", n, len(g.lives)))
+	c, err := leader.Campaign(g.Context(), link, "e", leader.Config{ID: fmt.Sprint("c", n), Seats: g.seats, Logger: slog.New(g)})
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lives = append(g.lives, &sitter{Candidate: c, link: link})
+}
+
+func (g *gallery) chance(n int) bool { return g.rng.IntN(n) == 0 }
+
+// upTo draws a time.
+func (g *gallery) upTo(most time.Duration) time.Duration {
+	return time.Duration(g.rng.Int64N(int64(most) + 1))
+}
+
+// deeds are all that may happen to a candidate or a seat.
+var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
+	"cut":         func(_ *gallery, l *sitter, _ context.Context) { l.link.Cut() },
+	"restore":     func(_ *gallery, l *sitter, _ context.Context) { l.link.Restore() },
+	"freeze":      func(_ *gallery, l *sitter, _ context.Context) { l.link.Freeze() },
+	"thaw":        func(_ *gallery, l *sitter, _ context.Context) { l.link.Thaw() },
+	"heal":        func(_ *gallery, l *sitter, _ context.Context) { l.link.Heal() },
+	"reconnect":   func(_ *gallery, l *sitter, _ context.Context) { l.link.Reconnect() },
+	"lose reply":  func(g *gallery, l *sitter, _ context.Context) { l.link.LoseReplies(1 + g.rng.IntN(2)) },
+	"lose write":  func(g *gallery, l *sitter, _ context.Context) { l.link.LoseWrites(1 + g.rng.IntN(2)) },
+	"lose reads":  func(g *gallery, l *sitter, _ context.Context) { l.link.LoseReads(1 + g.rng.IntN(2)) },
+	"stale reads": func(g *gallery, l *sitter, _ context.Context) { l.link.StaleReads(1 + g.rng.IntN(2)) },
+	"late write": func(g *gallery, l *sitter, _ context.Context) {
+		l.link.ApplyLate(1+g.rng.IntN(2), g.upTo(2*galleryLease))
+	},
+	"refuse":    func(g *gallery, l *sitter, _ context.Context) { l.link.Refuse(1, g.chance(2)) },
+	"lose feed": func(g *gallery, l *sitter, _ context.Context) { l.link.LoseFeed(1 + g.rng.IntN(3)) },
+	"deaf":      func(_ *gallery, l *sitter, _ context.Context) { l.link.DeafFeeds() },
+	"delay":     func(g *gallery, l *sitter, _ context.Context) { l.link.Delay(g.upTo(galleryLease)) },
+	"resign":    func(_ *gallery, l *sitter, ended context.Context) { _ = l.Resign(ended) },
+	"proclaim":  func(_ *gallery, l *sitter, ended context.Context) { _ = l.Proclaim(ended, []byte("x")) },
+	"stop": func(g *gallery, l *sitter, _ context.Context) {
+		l.gone = true
+		go func() { _ = l.Stop(g.Context()) }()
+	},
+	"crash": func(_ *gallery, l *sitter, ended context.Context) {
+		l.gone = true
+		l.link.Cut()
+		_ = l.Stop(ended)
+	},
+	"delete": func(g *gallery, _ *sitter, _ context.Context) {
+		g.store.Delete(leader.Seat("e", 1+g.rng.IntN(g.seats)))
+	},
+	"erase": func(g *gallery, _ *sitter, _ context.Context) {
+		if !g.sealed {
+			_ = g.store.Erase(leader.Seat("e", 1+g.rng.IntN(g.seats)))
+		}
+	},
+}
+
+// weights of the deeds, in an order that is always the same.
+var weighted = strings.Split("cut,cut,restore,restore,restore,freeze,thaw,thaw,heal,heal,heal,heal,heal,reconnect,reconnect,"+
+	"lose reply,lose reply,lose reply,lose write,lose reads,stale reads,late write,late write,late write,refuse,lose feed,deaf,delay,"+
+	"resign,resign,resign,proclaim,stop,crash,crash,delete,erase,erase", ",")
+
+func (g *gallery) run() {
+	ended, cancel := context.WithCancel(g.Context())
+	cancel()
+	most := g.seats + g.rng.IntN(4)
+	for n := range most {
+		g.stand(n)
+	}
+	for range 60 + g.rng.IntN(60) {
+		n := g.rng.IntN(len(g.lives))
+		l := g.lives[n]
+		what := weighted[g.rng.IntN(len(weighted))]
+		if l.gone {
+			l.link.Heal()
+			g.stand(n)
+			continue
+		}
+		g.trace = append(g.trace, fmt.Sprintf("%v %s %s", g.clock.Elapsed(), l.ID(), what))
+		deeds[what](g, l, ended)
+		g.clock.Advance([]time.Duration{0, time.Millisecond, g.upTo(time.Second), g.upTo(galleryLease), g.upTo(2 * galleryLease)}[g.rng.IntN(5)])
+		g.judge()
+		g.look()
+	}
+	up := 0
+	for _, l := range g.lives {
+		if l.link.Heal(); !l.gone {
+			up++
+		}
+	}
+	for ; up < g.seats; up++ {
+		g.stand(up)
+	}
+	// What was delayed arrives, a key that was emptied has to be waited for, and who
+	// resigned sits out.
+	g.clock.Advance(6 * galleryLease)
+	g.look()
+	if n := g.judge(); n != g.seats {
+		g.Errorf("%d lead on %d seats after calm", n, g.seats)
+	}
+	before := g.terms
+	g.clock.Advance(10 * galleryLease)
+	if g.look(); g.terms != before {
+		g.Errorf("%d elections after calm", g.terms-before)
+	}
+	for _, l := range g.lives {
+		l.link.Close()
+		<-l.Done()
+	}
+	g.look()
+	for _, l := range g.lives {
+		if l.open != nil {
+			g.Errorf("%s: no Deposed for its term on seat %d", l.ID(), l.open.Seat())
+		}
+	}
+}
+
+// Whatever happens, at most one leads each seat and nobody two; and when all is calm
+// again all seats are taken.
+func TestWhateverHappensNobodyLeadsTwoSeats(t *testing.T) {
+	terms, n := 0, seeds(40)
+	for seed := range uint64(n) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		clock := leadertest.NewClock()
+		g := &gallery{
+			T: t, rng: rng, clock: clock, sealed: rng.IntN(2) == 0, seats: 2 + rng.IntN(3),
+			before: make(map[int]uint64), tokens: make(map[int]uint64),
+		}
+		opts := []leadertest.Option{leadertest.WithMaxLease(galleryLease), leadertest.WithLatency([]time.Duration{0, time.Millisecond, 20 * time.Millisecond}[rng.IntN(3)])}
+		if !g.sealed {
+			opts = append(opts, leadertest.Unsealed())
+		}
+		g.store = leadertest.NewStore(clock, opts...)
+		g.run()
+		terms += g.terms
+		if t.Failed() {
+			t.Fatalf("seed %d, %d seats, sealed: %v\n%s", seed, g.seats, g.sealed, strings.Join(g.trace, "\n"))
+		}
+	}
+	t.Logf("%d terms in %d elections", terms, n)
+	if terms < 5*n {
+		t.Error("not much has happened")
+	}
+}

@@ -1,0 +1,421 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// bench is a number of candidates for the seats of one election.
+type bench struct {
+	kit
+	seats int
+	ids   []string
+	cs    map[string]*leader.Candidate
+	ws    map[string]*leadertest.Watcher
+}
+
+// newBench starts them one after the other, so that the first take the seats.
+func newBench(t *testing.T, seats int, ids string, opts ...leadertest.Option) *bench {
+	t.Helper()
+	b := &bench{newKit(t, opts...), seats, strings.Fields(ids), map[string]*leader.Candidate{}, map[string]*leadertest.Watcher{}}
+	for _, id := range b.ids {
+		b.stand(id, leader.Config{})
+		b.clock.Settle()
+	}
+	return b
+}
+
+func (b *bench) stand(id string, cfg leader.Config) {
+	b.Helper()
+	cfg.Seats = b.seats
+	b.cs[id], b.ws[id] = b.kit.stand(id, cfg)
+}
+
+// leading are those who lead, by the seat: "1:a 2:b". Nobody may lead twice, and
+// no two lead on one seat.
+func (b *bench) leading() string {
+	b.Helper()
+	b.clock.Settle()
+	var all []string
+	for id, c := range b.cs {
+		if term, ok := c.Term(); ok {
+			all = append(all, fmt.Sprintf("%d:%s", term.Seat(), id))
+			if c.State() != leader.StateLeader || !c.IsLeader() {
+				b.Errorf("%s leads and is %v", id, c.State())
+			}
+		}
+	}
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		if all[i][0] == all[i-1][0] {
+			b.Errorf("two lead on one seat: %v", all)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// on is who leads on a seat, or nobody.
+func (b *bench) on(seat int) string {
+	b.Helper()
+	for _, one := range strings.Fields(b.leading()) {
+		if id, ok := strings.CutPrefix(one, fmt.Sprint(seat, ":")); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// waiting are those who do not lead, in the order of their names.
+func (b *bench) waiting() []string {
+	var all []string
+	for _, id := range b.ids {
+		if !b.cs[id].IsLeader() {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func (b *bench) full() {
+	b.Helper()
+	if n := len(strings.Fields(b.leading())); n != b.seats {
+		b.Errorf("at %v %d lead: %s", b.clock.Elapsed(), n, b.leading())
+	}
+}
+
+func TestAsManyLeadAsThereAreSeatsAndEachOnAnother(t *testing.T) {
+	b := newBench(t, 3, "a b c d e")
+	b.full()
+	if b.clock.Elapsed() != 0 {
+		t.Errorf("it took %v", b.clock.Elapsed())
+	}
+	for id, c := range b.cs {
+		all := c.Leaders()
+		if len(all) != 3 {
+			t.Fatalf("%s sees %v", id, all)
+		}
+		for i, h := range all {
+			if h.Seat != i+1 || h.ID != b.on(i+1) {
+				t.Errorf("%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
+			}
+		}
+		if h, ok := c.Leader(); !ok || h.Seat != 1 || h.ID != all[0].ID {
+			t.Errorf("%s: the leader of the lowest seat is %v, %v", id, h, ok)
+		}
+		if c.ID() != id || c.Election() != "e" {
+			t.Errorf("%s is %s in %s", id, c.ID(), c.Election())
+		}
+	}
+	for range 20 { // nothing changes while nothing happens
+		before := b.leading()
+		b.clock.Advance(time.Minute / 10)
+		if now := b.leading(); now != before {
+			t.Fatalf("at %v %s lead instead of %s", b.clock.Elapsed(), now, before)
+		}
+	}
+}
+
+func TestAllSeatsAreTakenByCandidatesThatComeAtOnce(t *testing.T) {
+	for _, latency := range []time.Duration{0, time.Millisecond} {
+		b := newBench(t, 3, "", leadertest.WithLatency(latency))
+		for _, id := range strings.Fields("a b c d e") {
+			b.stand(id, leader.Config{})
+		}
+		b.clock.Advance(time.Second)
+		b.full()
+	}
+}
+
+func TestTheSeatOfALeaderThatDiesIsTakenOneLeaseAfterItsLastRenewal(t *testing.T) {
+	b := newBench(t, 3, "a b c d e")
+	b.clock.Advance(time.Second) // the lease is 15 s, and was renewed at 0
+	seat2, others := b.on(2), b.waiting()
+	b.store.Link(seat2).Cut()
+	b.clock.Advance(14*time.Second - 1)
+	if by := b.on(2); by != "" {
+		t.Fatalf("%s leads on seat 2 before the lease is over", by)
+	}
+	if n := len(strings.Fields(b.leading())); n != 2 {
+		t.Errorf("%d others lead", n)
+	}
+	b.clock.Advance(1)
+	if by := b.on(2); !slices.Contains(others, by) {
+		t.Fatalf("%q leads on seat 2 when the lease is over", by)
+	}
+	b.full()
+	b.store.Link(seat2).Restore()
+	b.clock.Advance(time.Minute)
+	b.full()
+	if b.cs[seat2].IsLeader() {
+		t.Errorf("%s leads again", seat2)
+	}
+	b.ws[seat2].Ignore(leadertest.Faulted(), leadertest.Observed()).
+		ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
+}
+
+func TestWhoResignsItsSeatSitsOutOneLeaseOnAll(t *testing.T) {
+	b := newBench(t, 3, "a b c d")
+	resigned, waits := b.on(3), b.waiting()[0]
+	if err := b.cs[waits].Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("who leads no seat resigned: %v", err)
+	}
+	if err := b.cs[resigned].Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.on(3) != waits {
+		t.Errorf("%s lead", b.leading())
+	}
+	b.clock.Advance(time.Second)
+	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(14*time.Second - 1)
+	if b.on(1) != "" {
+		t.Errorf("%s leads on seat 1", b.on(1))
+	}
+	b.clock.Advance(1)
+	if b.on(1) != resigned {
+		t.Errorf("%q leads on seat 1, one lease after %s has resigned", b.on(1), resigned)
+	}
+	b.full()
+}
+
+func TestALeaderWhoseSeatIsDeletedKeepsAwayFromAllSeats(t *testing.T) {
+	b := newBench(t, 2, "a b")
+	b.clock.Advance(time.Second)
+	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil { // seat 1 is free, and nobody is there to take it
+		t.Fatal(err)
+	}
+	id := b.on(2)
+	b.store.Delete(leader.Seat("e", 2))
+	b.clock.Settle()
+	b.ws[id].Expect(leadertest.Deposed(leader.ErrDeleted))
+	if b.cs[id].State() != leader.StateCandidate {
+		t.Errorf("%s is %v at once", id, b.cs[id].State())
+	}
+	b.clock.Advance(2500*time.Millisecond - 1)
+	if b.cs[id].State() != leader.StateCandidate {
+		t.Errorf("%s is %v before a renew interval has passed", id, b.cs[id].State())
+	}
+	b.clock.Advance(1)
+	if b.clock.Settle(); b.cs[id].State() == leader.StateCandidate { // seat 2 has to be waited for
+		t.Errorf("%s takes no seat when it has passed", id)
+	}
+	b.clock.Advance(15 * time.Second)
+	if b.on(1) != id && b.on(2) != id {
+		t.Errorf("%s does not lead", id)
+	}
+}
+
+func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
+	b := newBench(t, 3, "a b c d")
+	for _, id := range b.ids {
+		c := b.cs[id]
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-c.Done()
+		if err := c.Err(); err != nil || c.State() != leader.StateCandidate || c.IsLeader() {
+			t.Errorf("%s: %v, %v", id, err, c.State())
+		}
+		if err := c.Stop(t.Context()); err != nil {
+			t.Errorf("stopped twice: %v", err)
+		}
+		if err := c.Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("Resign after the end: %v", err)
+		}
+		var elected, deposed int
+		for e := range c.Events() {
+			if _, ok := e.(leader.Elected); ok {
+				elected++
+			}
+			if _, ok := e.(leader.Deposed); ok {
+				deposed++
+			}
+		}
+		if elected != 1 || deposed != 1 {
+			t.Errorf("%s: %d elected and %d deposed", id, elected, deposed)
+		}
+	}
+	for n := range 3 {
+		if h := leader.HolderOf(b.store.Entry(leader.Seat("e", n+1))); !h.Released {
+			t.Errorf("seat %d: %v", n+1, h)
+		}
+	}
+}
+
+func TestACandidateWhoseContextEndsOrConnectionClosesEndsOnAllSeats(t *testing.T) {
+	k := newKit(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := k.stand("b", leader.Config{Seats: 2})
+	k.clock.Settle()
+	cancel()
+	<-a.Done()
+	k.store.Link("b").Close()
+	<-b.Done()
+	if a.Err() != nil || !errors.Is(b.Err(), leader.ErrConnectionClosed) {
+		t.Errorf("Err is %v and %v", a.Err(), b.Err())
+	}
+}
+
+// What one seat has published goes to the next.
+func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
+	b := newBench(t, 2, "")
+	b.stand("a", leader.Config{Value: []byte("first")})
+	b.clock.Settle()
+	b.stand("b", leader.Config{})
+	b.clock.Settle()
+	was, _ := b.cs["a"].Term()
+	if err := b.cs["a"].Proclaim(t.Context(), []byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := leader.Lookup(t.Context(), b.store, leader.Seat("e", was.Seat())); err != nil || string(h.Value) != "second" || h.Seat != was.Seat() {
+		t.Errorf("%v with value %q: %v", h, h.Value, err)
+	}
+	b.stand("c", leader.Config{})
+	b.clock.Settle()
+	if err := b.cs["a"].Resign(t.Context()); err != nil { // c takes its seat
+		t.Fatal(err)
+	}
+	if err := b.cs["a"].Proclaim(t.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("Proclaim without a seat: %v", err)
+	}
+	if err := b.cs["b"].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(15 * time.Second)
+	now, ok := b.cs["a"].Term()
+	if !ok || now.Seat() == was.Seat() {
+		t.Fatalf("%s lead", b.leading())
+	}
+	h, err := leader.Lookup(t.Context(), b.store, leader.Seat("e", now.Seat()))
+	if err != nil || string(h.Value) != "second" {
+		t.Errorf("on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
+	}
+}
+
+func TestTheLeaderOfOneSeatCanBeAskedToHandOver(t *testing.T) {
+	b := newBench(t, 3, "a b c d")
+	asked, waits, key := b.on(2), b.waiting()[0], leader.Seat("e", 2)
+	if err := b.store.StepDown(key); err != nil {
+		t.Fatal(err)
+	}
+	if b.on(2) != waits {
+		t.Errorf("%s lead, and %s waited", b.leading(), waits)
+	}
+	b.ws[asked].Expect(leadertest.Deposed(leader.ErrResigned))
+	b.full()
+	if h, err := leader.Lookup(t.Context(), b.store, key); err != nil || h.ID != waits || h.Seat != 2 {
+		t.Errorf("%v, %v", h, err)
+	}
+}
+
+func TestObservedTellsWhichSeat(t *testing.T) {
+	b := newBench(t, 2, "a b c")
+	seat := 1
+	if b.on(2) == "a" {
+		seat = 2
+	}
+	b.ws["c"].Expect(leadertest.Observed())
+	if err := b.cs["a"].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.ws["c"].Expect(leadertest.Match("nobody there", func(e leader.Event) bool {
+		o, ok := e.(leader.Observed)
+		return ok && o.Holder.ID == "" && o.Holder.Seat == seat
+	}), leadertest.Match("elected there", func(e leader.Event) bool {
+		o, ok := e.(leader.Elected)
+		return ok && o.Term.Seat() == seat && (seat == 1 || strings.Contains(o.String(), "on seat 2"))
+	}))
+}
+
+// Nobody reads, and much happens: terms are never dropped while the candidate lives,
+// and it ends all the same.
+func TestACandidateOfSeveralSeatsWaitsForNoReader(t *testing.T) {
+	b := newBench(t, 2, "a")
+	const terms = 30 // Pending, Elected, Deposed, Observed each
+	for range terms {
+		if err := b.cs["a"].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(15 * time.Second)
+		if !b.cs["a"].IsLeader() {
+			t.Fatal("it does not lead again")
+		}
+	}
+	open, elected := (*leader.Term)(nil), 0
+	b.stand("b", leader.Config{})
+	for _, e := range b.ws["a"].Events() {
+		if e, ok := e.(leader.Elected); ok {
+			if open != nil {
+				t.Error("elected while a term is open")
+			}
+			open = e.Term
+			elected++
+		}
+		if e, ok := e.(leader.Deposed); ok {
+			if open != e.Term {
+				t.Error("deposed of another term")
+			}
+			open = nil
+		}
+	}
+	if elected != terms+1 {
+		t.Errorf("%d terms told", elected)
+	}
+	for range terms {
+		if err := b.cs["a"].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(15 * time.Second)
+	}
+	if err := b.cs["a"].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-b.cs["a"].Done()
+	left := 0
+	for range b.cs["a"].Events() {
+		left++
+	}
+	if left == 0 || left > 32 {
+		t.Errorf("%d events left", left)
+	}
+}
+
+// Totals never fall, whichever seat the candidate is on.
+func TestStatsOfAllSeatsAreTakenTogether(t *testing.T) {
+	b := newBench(t, 2, "a b")
+	writes, terms := uint64(0), uint64(1)
+	for range 6 {
+		if err := b.cs["a"].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(15 * time.Second)
+		s := b.cs["a"].Stats()
+		term, ok := b.cs["a"].Term()
+		if !ok || s.State != leader.StateLeader || s.Token != term.Token() || s.Remaining <= 0 || s.LeaseDuration != 15*time.Second {
+			t.Fatalf("%+v", s)
+		}
+		n := uint64(0)
+		for _, c := range s.Writes.Counts {
+			n += c
+		}
+		elected := s.Transitions[leader.Transition{To: leader.StateLeader}]
+		if n <= writes || elected != terms+1 {
+			t.Errorf("%d writes after %d, %d terms after %d", n, writes, elected, terms)
+		}
+		writes, terms = n, elected
+	}
+}

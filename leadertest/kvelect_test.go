@@ -1,0 +1,122 @@
+package leadertest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// foreignAt has a record of nats-kv-leader-elect in a bucket whose TTL is 30 s, and
+// that does not expire in time.
+func foreignAt(clock *leadertest.Clock) *leadertest.Store {
+	s := leadertest.NewStore(clock, leadertest.WithTTL(time.Hour))
+	s.Put("jobs", []byte("old"))
+	s.Configure(leader.Settings{TTL: 30 * second})
+	return s
+}
+
+func TestCandidate_BesideKVElectWaitsTwiceForAForeignRecord(t *testing.T) {
+	clock := leadertest.NewClock()
+	c, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a", KVElect: true})
+	clock.Advance(30*second - 1)
+	w.ExpectExactly(leadertest.Observed())
+	if h, leads := c.Leader(); leads || !h.Foreign || string(h.Value) != "old" {
+		t.Fatalf("%+v, %v", h, leads)
+	}
+	clock.Advance(1)
+	w.ExpectExactly(leadertest.Observed(), leadertest.Pending())
+	clock.Advance(30*second - 1)
+	w.ExpectExactly()
+	clock.Advance(1)
+	w.ExpectExactly(leadertest.Elected())
+}
+
+// What candidates do that are not told so has not changed.
+func TestCandidate_LeadsAtOnceAfterAForeignRecordThatItWaitedFor(t *testing.T) {
+	clock := leadertest.NewClock()
+	_, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a"})
+	clock.Advance(30*second - 1)
+	w.ExpectExactly(leadertest.Faulted(leader.ErrForeignRecord), leadertest.Observed())
+	clock.Advance(1)
+	w.ExpectExactly(leadertest.Observed(), leadertest.Pending(), leadertest.Elected())
+}
+
+func TestCandidate_BesideKVElectGivesUpTheKeyByAMarker(t *testing.T) {
+	for _, kvElect := range []bool{true, false} {
+		clock := leadertest.NewClock()
+		s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
+		a, _ := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: kvElect})
+		clock.Advance(40 * second)
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e := s.Entry("jobs")
+		if h := leader.HolderOf(e); e.Marker != kvElect || !h.Released {
+			t.Fatalf("KVElect %v: %+v", kvElect, e)
+		}
+	}
+}
+
+// Also if nobody tells the one who gave it up, and the next has no such setting.
+func TestCandidate_TakesAKeyThatWasGivenUpByAMarkerAtOnce(t *testing.T) {
+	for _, f := range []func(*leadertest.Link){
+		func(*leadertest.Link) {},
+		func(l *leadertest.Link) { l.LoseReplies(1) },
+		func(l *leadertest.Link) { l.DelayFeed(second) },
+	} {
+		for _, next := range []bool{true, false} {
+			clock := leadertest.NewClock()
+			s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
+			a, wa := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
+			clock.Advance(40 * second)
+			_, wb := campaignAs(t, clock, s, leader.Config{ID: "b", KVElect: next})
+			wb.ExpectExactly(leadertest.Observed("a"))
+			f(s.Link("a"))
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = a.Resign(over) // it does not wait for the reply, which may be lost
+			wa.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
+			wb.Ignore(leadertest.Observed())
+			wb.ExpectExactly(leadertest.Pending(), leadertest.Elected())
+			if clock.Elapsed() != 40*second {
+				t.Fatal(clock.Elapsed())
+			}
+			clock.Advance(10 * second)
+			wb.ExpectExactly()
+		}
+	}
+}
+
+// An operator's delete, and the marker of a record that expired, tell of no release.
+func TestCandidate_WaitsForAMarkerThatCarriesNothing(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
+	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
+	clock.Advance(40 * second)
+	w.Expect(leadertest.Elected())
+	s.Delete("jobs")
+	w.Ignore(leadertest.Observed())
+	w.ExpectExactly(leadertest.Deposed(leader.ErrDeleted))
+	clock.Advance(30*second - 1) // from the marker on
+	w.ExpectExactly(leadertest.Pending())
+	clock.Advance(1)
+	w.ExpectExactly(leadertest.Elected())
+}
+
+func TestCandidate_BesideKVElectTellsOfABucketThatCannotBeShared(t *testing.T) {
+	clock := leadertest.NewClock()
+	s := leadertest.NewStore(clock)
+	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
+	w.ExpectExactly(leadertest.Faulted(leader.ErrUnfit))
+	s.Configure(leader.Settings{TTL: 20 * second})
+	clock.Advance(time.Minute)
+	w.Expect(leadertest.Pending(), leadertest.Elected())
+	_, err := leader.Campaign(t.Context(), struct{ leader.Store }{s}, "jobs", leader.Config{KVElect: true})
+	if !errors.Is(err, leader.ErrInvalidConfig) {
+		t.Fatal(err)
+	}
+}

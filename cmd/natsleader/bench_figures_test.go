@@ -97,7 +97,7 @@ func told(b *testing.B, text string) time.Time {
 
 func BenchmarkStatusOf10000Elections(b *testing.B) {
 	url := manyElections(b, 10_000)
-	for name, args := range map[string][]string{"table": {"status"}, "json": {"status", "--json"}} {
+	for name, args := range map[string][]string{"table": {"status"}, "json": {"status", "--json"}, "roster": {"status", "--roster"}} {
 		b.Run(name, func(b *testing.B) {
 			var all []time.Duration
 			for b.Loop() {

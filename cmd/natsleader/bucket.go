@@ -13,8 +13,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const bucketAddHelp = `An existing bucket is brought to these settings. Replicas, storage, longest lease
-and description stay as they are where nothing is given.
+const bucketAddHelp = `An existing bucket is brought to these settings, and its roster follows it.
+Replicas, storage, longest lease and description stay as they are where nothing is
+given.
 
 Without --ttl the bucket is sealed: nothing but a delete marker can remove a
 record, and that cannot be undone.
@@ -33,6 +34,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
 	add.Flag("max-lease", "Longest lease that a candidate may ask for (default: 15s, or as it is)").PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
 	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is sealed)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
+	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
 	add.Flag("description", "What it is for").PlaceHolder("TEXT").StringVar(&cfg.Description)
 	add.Action(func(*fisk.ParseContext) error {
 		if cfg.Name != "" {
@@ -66,13 +68,14 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 	}
 	var info leader.BucketInfo
 	err = s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+		info, err = s.bucket.Info(ctx)
+		if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrUnfit) {
+			return err
+		}
 		if storage == "" {
-			info, err = s.bucket.Info(ctx)
-			if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrUnfit) {
-				return err
-			}
 			cfg.Storage = info.Storage // file, if it does not exist
 		}
+		cfg.Roster = cfg.Roster || info.Roster // which has the replicas of the bucket
 		if _, err = leader.CreateBucket(ctx, s.js, cfg); err == nil {
 			info, err = s.bucket.Info(ctx)
 		}
@@ -115,7 +118,7 @@ func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 	if info.Description != "" {
 		rows = append(rows, []string{"Description:", printable(info.Description)})
 	}
-	fit, sealed, feed := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>"
+	fit, sealed, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: nobody is told who stands"
 	if unfit != nil {
 		fit = "no: " + errorText(unfit)
 	}
@@ -129,6 +132,9 @@ func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 	if info.FeedSubject == "" {
 		feed = "none: each candidate needs a consumer"
 	}
+	if info.Roster {
+		roster = "yes"
+	}
 	return append(rows,
 		[]string{"Fit:", fit},
 		[]string{"Sealed:", sealed},
@@ -136,7 +142,8 @@ func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 		[]string{"Storage:", storageName(info.Storage)},
 		[]string{"Longest lease:", orNone(info.MaxLease, "unlimited")},
 		[]string{"TTL:", orNone(info.TTL, "none")},
-		[]string{"Feed:", feed})
+		[]string{"Feed:", feed},
+		[]string{"Roster:", roster})
 }
 
 func storageName(s jetstream.StorageType) string {
@@ -166,6 +173,7 @@ type bucketSummary struct {
 	TTL         float64 `json:"ttl_seconds,omitempty"`
 	MaxValue    int     `json:"max_value_bytes,omitempty"`
 	Feed        string  `json:"feed_subject,omitempty"` // a dot and the key follow
+	Roster      bool    `json:"roster"`
 }
 
 func newBucketSummary(info leader.BucketInfo, unfit error) bucketSummary {
@@ -173,6 +181,7 @@ func newBucketSummary(info leader.BucketInfo, unfit error) bucketSummary {
 		Name: info.Name, Description: info.Description, Fit: unfit == nil, Sealed: info.Sealed,
 		Replicas: info.Replicas, Storage: storageName(info.Storage), MaxLease: info.MaxLease.Seconds(),
 		TTL: info.TTL.Seconds(), MaxValue: info.MaxValue, Feed: info.FeedSubject,
+		Roster: info.Roster,
 	}
 	if unfit != nil {
 		s.Unfit = errorText(unfit)

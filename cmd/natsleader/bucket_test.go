@@ -16,10 +16,15 @@ func TestBucketAddAndInfo(t *testing.T) {
 	succeeds(t, "bucket", "add", "fast", "--max-lease", "5s", "--storage", "memory", "--description", "for tests", "-s", url)
 	succeeds(t, "bucket", "add", "short", "--ttl", "1m", "-s", url)
 	succeeds(t, "bucket", "add", "fast", "-s", url) // keeps what is not given
+	if out := succeeds(t, "bucket", "add", "queued", "--roster", "-s", url); !strings.Contains(out, "Roster:         yes\n") {
+		t.Errorf("with a roster:\n%s", out)
+	}
+	succeeds(t, "bucket", "add", "queued", "--max-lease", "5s", "-s", url)
 
 	for _, want := range []bucketSummary{
 		{Name: "elections", Fit: true, Sealed: true, Replicas: 1, Storage: "file", MaxLease: 15, Feed: "natsleader.feed.elections"},
 		{Name: "fast", Description: "for tests", Fit: true, Sealed: true, Replicas: 1, Storage: "memory", MaxLease: 5, Feed: "natsleader.feed.fast"},
+		{Name: "queued", Fit: true, Sealed: true, Replicas: 1, Storage: "file", MaxLease: 5, Feed: "natsleader.feed.queued", Roster: true},
 		{Name: "short", Fit: true, Replicas: 1, Storage: "file", MaxLease: 15, TTL: 60, Feed: "natsleader.feed.short"},
 	} {
 		byEnv := withEnv(natsleader(t, "bucket", "info", "--json", "-s", url), "NATSLEADER_BUCKET="+want.Name)

@@ -22,11 +22,18 @@ func completions(t *testing.T, cmd *exec.Cmd) []string {
 
 func TestCompletion(t *testing.T) {
 	url := startServer(t).ClientURL()
-	newBucket(t, url, "elections", leader.BucketConfig{})
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	newBucket(t, url, "other", leader.BucketConfig{})
 	campaigns(t, url, "elections", "billing", leader.Config{})
 	campaigns(t, url, "elections", "mail", leader.Config{})
 	campaigns(t, url, "other", "elsewhere", leader.Config{})
+	line := []string{"web-2", "web-3", "two words", "-flag", "$HOME"}
+	for i, id := range line {
+		stands(t, url, "billing", leader.Config{ID: id, Roster: true})
+		inLine(t, url, "billing", line[:i+1]...)
+	}
+	stands(t, url, "mail", leader.Config{ID: "web-4", Roster: true})
+	inLine(t, url, "mail", "web-4")
 	of := func(args ...string) []string {
 		cmd := withEnv(natsleader(t, append([]string{"--completion-bash"}, args...)...), "NATS_URL="+url)
 		withContext(t, cmd, "production", `{"url":"nats://127.0.0.1:1"}`)
@@ -36,11 +43,18 @@ func TestCompletion(t *testing.T) {
 	for _, x := range []struct {
 		args, has, hasNot []string
 	}{
-		{[]string{""}, []string{"run", "status", "watch", "step-down", "bucket", "doctor", "bench"}, []string{"billing"}},
+		{[]string{""}, []string{"run", "status", "watch", "roster", "step-down", "transfer", "bucket", "doctor", "bench"}, []string{"billing"}},
 		{[]string{"bucket", ""}, []string{"add", "info"}, []string{"status"}},
 		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"step-down", ""}, []string{"billing", "mail"}, nil},
+		{[]string{"roster", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
+		{[]string{"transfer", ""}, []string{"billing", "mail"}, []string{"web-2"}},
+		{[]string{"transfer", "billing", ""}, []string{"web-2", "web-3"}, []string{"billing", "mail", "two words", "-flag", "web-4"}},
+		{[]string{"transfer", "billing", "we"}, []string{"web-2", "web-3"}, nil},
+		{[]string{"transfer", "mail", ""}, []string{"web-4"}, []string{"web-2"}},
+		{[]string{"transfer", "--bucket", "other", "elsewhere", ""}, nil, []string{"web-2", "web-4"}},
+		{[]string{"run", "--succession", ""}, []string{"race", "queue", "priority"}, nil},
 		{[]string{"status", "--bucket", "other", ""}, []string{"elsewhere"}, []string{"billing"}},
 		{[]string{"bucket", "info", ""}, []string{"elections", "other"}, nil},
 		{[]string{"status", "--context", ""}, []string{"production", "staging"}, nil},

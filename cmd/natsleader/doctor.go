@@ -97,6 +97,7 @@ var checks = []check{
 	{"ask-publish", false, checkAskPublish},
 	{"clock", false, checkClock},
 	{"round-trip", false, checkRoundTrip},
+	{"roster", true, checkRoster},
 	{"elections", true, checkElections},
 }
 
@@ -112,6 +113,7 @@ type exam struct {
 	election string        // of --election, or one that nobody stands in
 	named    bool          // it is that of --election
 	asked    time.Duration // --lease, or 0
+	roster   bool          // candidates have one
 
 	info     *jetstream.StreamInfo // of the stream, nil if it cannot be had
 	infoErr  error                 // why
@@ -136,11 +138,13 @@ func registerDoctor(app *fisk.Application, g *globals) {
 		lease    time.Duration
 		election string
 		system   string
+		roster   bool
 		json     bool
 	}
 	cmd := app.Command("doctor", "Look for what is unsafe or slow").HelpLong(doctorHelp)
 	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&d.lease)
 	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&d.election)
+	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&d.roster)
 	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&d.system)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&d.json)
 	cmd.Action(func(*fisk.ParseContext) error {
@@ -171,7 +175,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 		}
 		e := &exam{
 			nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
-			election: d.election, named: d.election != "", asked: d.lease, system: system, hostSync: hostSync,
+			election: d.election, named: d.election != "", asked: d.lease, roster: d.roster, system: system, hostSync: hostSync,
 		}
 		if !e.named {
 			e.election = unusedElection()

@@ -56,12 +56,12 @@ func checkRoundTrip(_ context.Context, e *exam) []finding {
 	if e.info == nil || e.unfit != nil { // nobody answers to writes
 		return []finding{fine("to the server and back in %v", roundish(ping))}
 	}
-	if _, err = e.ask(e.impossible()); err != nil {
+	if _, err = e.ask(e.impossible(e.name, e.election)); err != nil {
 		return []finding{fine("to the server and back in %v", roundish(ping)), unknown("to the leader of the stream and back: %s", violation(err))}
 	}
 	answers, err := e.times(func() (time.Duration, error) {
 		began := time.Now()
-		_, late := e.nc.RequestMsg(e.impossible(), e.wait)
+		_, late := e.nc.RequestMsg(e.impossible(e.name, e.election), e.wait)
 		return time.Since(began), late
 	})
 	if err != nil {

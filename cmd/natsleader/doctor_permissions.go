@@ -36,7 +36,7 @@ func checkPermissions(_ context.Context, e *exam) []finding {
 	if e.info != nil && !e.info.Config.AllowDirect {
 		read.do = send(e.api+"STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
 	}
-	trials = append(trials, read, trial{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible()) }})
+	trials = append(trials, read, trial{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }})
 	if e.info == nil || e.settings.FeedSubject != "" {
 		trials = append(trials, trial{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
 	} else {
@@ -46,6 +46,9 @@ func checkPermissions(_ context.Context, e *exam) []finding {
 			trial{"tidiness", severityNote, send(e.api+"CONSUMER.DELETE."+stream+"."+noConsumer, "")})
 	}
 	trials = append(trials, trial{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
+	if e.roster {
+		trials = append(trials, e.rosterTrials()...)
+	}
 
 	var found []finding
 	for _, t := range trials {
@@ -98,15 +101,15 @@ func violation(err error) string {
 	return text
 }
 
-// impossible is a write of the election's key that no bucket accepts: nothing
-// reaches the revision that it is conditioned on.
-func (e *exam) impossible() *nats.Msg {
-	put := "$KV." + e.name + "."
+// impossible is a write of a key that no bucket accepts: nothing reaches the revision
+// that it is conditioned on.
+func (e *exam) impossible(bucket, key string) *nats.Msg {
+	put := "$KV." + bucket + "."
 	if e.api != jetstream.DefaultAPIPrefix {
 		put = e.api + put // as nats.go does: jetstream/kv.go, useJSPfx
 	}
 	return &nats.Msg{
-		Subject: put + e.election,
+		Subject: put + key,
 		Reply:   e.nc.NewInbox(),
 		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatInt(math.MaxInt64, 10)}},
 		Data:    []byte("natsleader doctor"),
@@ -116,7 +119,7 @@ func (e *exam) impossible() *nats.Msg {
 // checkWrite looks at why the server refuses the impossible write: it ought to
 // be for its condition.
 func (e *exam) checkWrite() []finding {
-	reply, err := e.ask(e.impossible())
+	reply, err := e.ask(e.impossible(e.name, e.election))
 	if err != nil {
 		return []finding{severityCritical.of("a write of the bucket is not answered: %v", err)}
 	}

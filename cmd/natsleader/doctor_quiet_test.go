@@ -82,7 +82,7 @@ func TestDoctorOnADistantServer(t *testing.T) {
 // Doctor leaves nothing behind, and neither the leader nor who waits notices.
 func TestDoctorDisturbsNothing(t *testing.T) {
 	s := startServer(t)
-	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: time.Hour})
+	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: time.Hour, Roster: true})
 	// The next renewal is far away: all that is written comes from doctor.
 	c := campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{ID: "a", LeaseDuration: time.Hour})
 	term, ok := c.Term()
@@ -103,9 +103,16 @@ func TestDoctorDisturbsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	roster, err := js.Stream(t.Context(), "KV_elections_roster")
+	if err != nil {
+		t.Fatal(err)
+	}
 	before, subscriptions := stream.CachedInfo().State, s.NumSubscriptions()
-	for _, args := range [][]string{{"--election", "billing"}, {"--election", "new"}, nil} {
+	for _, args := range [][]string{{"--election", "billing"}, {"--election", "new"}, nil, {"--roster"}, {"--roster", "--election", "billing"}} {
 		diagnose(t, s.ClientURL(), args...)
+	}
+	if info, told := roster.Info(t.Context()); told != nil || info.State.LastSeq != 0 || info.State.Consumers != 0 {
+		t.Errorf("the roster: %+v, %v", info, told)
 	}
 	after, err := stream.Info(t.Context())
 	if err != nil {

@@ -63,6 +63,7 @@ func codeOf(err error) int {
 		{leader.ErrPermission, exitDenied},
 		{leader.ErrNoBucket, exitBucket},
 		{leader.ErrUnfit, exitBucket},
+		{leader.ErrNoRoster, exitBucket},
 		{errUnreachable, exitUnreachable},
 		{leader.ErrUnreachable, exitUnreachable},
 		{leader.ErrConnectionClosed, exitUnreachable},
@@ -89,6 +90,8 @@ func (g *globals) explain(err error) error {
 	switch {
 	case errors.Is(err, leader.ErrNoBucket):
 		return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: `natsleader bucket add %s` makes it", g.bucket, g.bucket)}
+	case errors.Is(err, leader.ErrNoRoster):
+		return exitError{codeOf(err), fmt.Errorf("bucket %s keeps no roster: `natsleader bucket add %s --roster` makes one", g.bucket, g.bucket)}
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		return exitError{codeOf(err), fmt.Errorf("JetStream does not answer: is it enabled on the server and for the account? (%w)", err)}
 	}

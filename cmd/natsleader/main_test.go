@@ -149,6 +149,19 @@ func eventually(tb testing.TB, what string, so func() bool) {
 // campaigns starts a candidate in the test's process and waits until it leads.
 func campaigns(tb testing.TB, url, bucket, election string, cfg leader.Config) *leader.Candidate {
 	tb.Helper()
+	c := standsIn(tb, url, bucket, election, cfg)
+	eventually(tb, election+" has a leader", c.IsLeader)
+	return c
+}
+
+// stands starts a candidate in the test's process.
+func stands(tb testing.TB, url, election string, cfg leader.Config) *leader.Candidate {
+	tb.Helper()
+	return standsIn(tb, url, "elections", election, cfg)
+}
+
+func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *leader.Candidate {
+	tb.Helper()
 	_, js := connectTo(tb, url)
 	b, err := leader.OpenBucket(js, bucket)
 	if err != nil {
@@ -165,7 +178,6 @@ func campaigns(tb testing.TB, url, bucket, election string, cfg leader.Config) *
 			tb.Error(err)
 		}
 	})
-	eventually(tb, election+" has a leader", c.IsLeader)
 	return c
 }
 

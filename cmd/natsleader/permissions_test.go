@@ -39,9 +39,11 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 			}
 		}
 		subject := strings.NewReplacer("KV_E", "KV_elections", ".E.", ".elections.").Replace(m[3])
-		if strings.HasSuffix(subject, ".a") {
-			subject = strings.TrimSuffix(subject, "a") + "billing"
+		subject = strings.Replace(subject, ".E_roster.", ".elections_roster.", 1)
+		if before, ok := strings.CutSuffix(subject, ".a"); ok {
+			subject = before + ".billing"
 		}
+		subject = strings.Replace(subject, ".a.*", ".billing.*", 1)
 		p := all[command].Publish
 		if m[2] == "subscribe" {
 			p = all[command].Subscribe
@@ -58,6 +60,9 @@ func dispensable(subject string) bool {
 
 // what step-down hears by that the leader has handed over: without it, it polls.
 func prompt(command, subject string) bool {
+	if command == "roster a --watch" && strings.HasPrefix(subject, "natsleader.feed.") {
+		return true // it prints what there is
+	}
 	return strings.HasPrefix(command, "step-down") &&
 		(strings.HasPrefix(subject, "natsleader.feed.") || strings.Contains(subject, "CONSUMER.CREATE"))
 }
@@ -70,12 +75,18 @@ func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
 	}{
 		{[]string{"bucket", "info"}, "bucket info"},
 		{[]string{"bucket", "add", "--max-lease", "20s"}, "bucket add"},
+		{[]string{"bucket", "add", "--roster", "--max-lease", "20s"}, "bucket add --roster"},
 		{[]string{"status", "billing"}, "status a"},
+		{[]string{"status", "billing", "--roster"}, "status a --roster"},
 		{[]string{"status"}, "status, watch"},
+		{[]string{"status", "--roster"}, "status --roster"},
+		{[]string{"roster", "billing"}, "roster a"},
+		{[]string{"roster", "billing", "--watch"}, "roster a --watch"},
 		{[]string{"watch"}, "status, watch"},
 		{[]string{"watch", "billing"}, "watch a"},
 		{[]string{"step-down", "billing"}, "step-down a"},
 		{[]string{"step-down", "billing"}, "step-down a, no feed"},
+		{[]string{"transfer", "billing"}, "step-down a"},
 		{[]string{"step-down", "billing", "--force"}, "step-down a --force"},
 	} {
 		all := pagePermissions[x.of]
@@ -88,7 +99,8 @@ func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
 				t.Errorf("with all of %q: exit code %d", x.of, code)
 			}
 			for _, subject := range all.Publish.Allow[1:] {
-				if dispensable(subject) || strings.Contains(subject, "STREAM.CREATE") { // the bucket exists
+				if dispensable(subject) || strings.HasSuffix(subject, "CREATE.KV_elections") || // it exists
+					strings.HasSuffix(subject, "UPDATE.KV_elections_roster") { // it does not
 					continue
 				}
 				less := &server.Permissions{Subscribe: all.Subscribe, Publish: without(all.Publish, subject)}
@@ -121,7 +133,10 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) i
 		o.Users = []*server.User{{Username: "admin"}, {Username: "limited", Permissions: p}}
 		o.NoAuthUser = "admin"
 	})
-	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{})
+	// Where there is a roster, who does not ask for it needs no permission. But to
+	// change the bucket is to change both.
+	roster := args[0] != "bucket" || args[1] == "info"
+	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Roster: roster})
 	if !feed {
 		_, js := connectTo(t, s.ClientURL())
 		stream, err := js.Stream(t.Context(), "KV_elections")
@@ -134,10 +149,15 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) i
 			t.Fatal(err)
 		}
 	}
-	c := campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{})
+	c := campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{Roster: roster})
 	defer func() { _ = c.Stop(t.Context()) }() // while the server runs
+	if args[0] == "transfer" {
+		next := stands(t, s.ClientURL(), "billing", leader.Config{Roster: true})
+		defer func() { _ = next.Stop(t.Context()) }()
+		leaderSees(t, s.ClientURL(), "billing", 1)
+	}
 	cmd := natsleader(t, append(args, "-s", "nats://limited:@"+s.Addr().String())...)
-	if args[0] != "watch" {
+	if args[0] != "watch" && !slices.Contains(args, "--watch") {
 		out, errs, code := outcome(t, cmd)
 		t.Logf("%v: exit code %d\n%s%s", args, code, out, errs)
 		return code

@@ -29,6 +29,7 @@ long the lease is good.
   natsleader run billing -- ./worker --fast
   natsleader run nightly --wait 1s -- sh -c './report && ./mail'
   natsleader run proxy --notify USR1,USR2 -- ./proxy
+  natsleader run billing --succession queue -- ./worker
 
 With --notify the first signal is not sent to a command that would die of it, for
 it does not handle it (Linux). A line says so; the file of the lease tells anyway.
@@ -44,7 +45,7 @@ Exit codes: the command's own, or
     69  NATS cannot be reached
     75  leadership lost, with --once
     77  a permission is missing, also when --wait is over
-    78  the bucket does not exist, or is not fit
+    78  the bucket does not exist, is not fit, or keeps no roster that is needed
    124  --wait is over
    126  the command cannot be run
    127  the command was not found
@@ -64,6 +65,7 @@ type run struct {
 	http         string
 	once, quiet  bool
 	refuse       bool
+	succession   succession
 
 	stopSignal unix.Signal
 	won, lost  unix.Signal // 0: the command is started and ended
@@ -83,7 +85,8 @@ func registerRun(app *fisk.Application, g *globals) {
 	cmd.Flag("stop-signal", "What tells the command to stop").Default("TERM").StringVar(&r.stopName)
 	cmd.Flag("notify", "Run the command always, and tell it by signals when it leads and when not").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
-	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down'").UnNegatableBoolVar(&r.refuse)
+	r.succession.register(cmd)
+	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer'").UnNegatableBoolVar(&r.refuse)
 	cmd.Flag("http", "Serve /leader and /alive for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
 	cmd.Action(func(*fisk.ParseContext) error {
@@ -109,6 +112,9 @@ func (r *run) check() error {
 		return err
 	}
 	if err := r.checkDurations(); err != nil {
+		return err
+	}
+	if err := r.succession.check(r.lease); err != nil {
 		return err
 	}
 	if !utf8.ValidString(r.id) {
@@ -145,7 +151,7 @@ func (r *run) checkDurations() error {
 	for _, flag := range []struct {
 		name        string
 		d, shortest time.Duration
-	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}} {
+	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}, {"turn-timeout", r.succession.turn, time.Millisecond}} {
 		switch {
 		case flag.d < 0:
 			return usagef("--%s %v is negative", flag.name, flag.d)
@@ -171,6 +177,7 @@ func (r *run) config(log *logbook) leader.Config {
 		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain,
 		RefuseRequests: r.refuse, Logger: log.logger(),
 	}
+	r.succession.apply(&cfg)
 	if r.won != 0 {
 		cfg.DrainTimeout = r.drain // nobody knows when it is ready
 	}

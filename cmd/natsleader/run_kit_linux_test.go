@@ -38,10 +38,15 @@ type scene struct {
 
 func newScene(t *testing.T, lease time.Duration) *scene {
 	t.Helper()
+	return newSceneIn(t, leader.BucketConfig{MaxLease: lease})
+}
+
+func newSceneIn(t *testing.T, cfg leader.BucketConfig) *scene {
+	t.Helper()
 	t.Parallel()
 	s := &scene{T: t, server: startServer(t), dir: t.TempDir()}
 	s.url = s.server.ClientURL()
-	newBucket(t, s.url, "elections", leader.BucketConfig{MaxLease: lease})
+	newBucket(t, s.url, "elections", cfg)
 	return s
 }
 

@@ -94,7 +94,11 @@ func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...n
 		if err == nil {
 			ctx, cancel := r.patience(context.Background())
 			defer cancel()
-			if _, err = bucket.Info(ctx); err != nil {
+			var info leader.BucketInfo
+			if info, err = bucket.Info(ctx); err == nil {
+				err = r.succession.fit(info, r.lease)
+			}
+			if err != nil {
 				nc.Close()
 				err = r.explain(err)
 			}

@@ -4,15 +4,21 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 const statusHelp = `Without an election it shows all of the bucket.
 
 The remaining lease is how long others wait before they take over if the
 leader falls silent from now on. It is counted by the server's clock.
+
+With --roster it also shows how many stand, and of one election who would follow.
+The bucket must keep a roster: see bucket add --roster.
 
 The exit code is 0 if somebody leads the election, and 1 if nobody does:
 
@@ -21,19 +27,20 @@ The exit code is 0 if somebody leads the election, and 1 if nobody does:
 
 func registerStatus(app *fisk.Application, g *globals) {
 	var election string
-	var asJSON bool
+	var asJSON, withRoster bool
 	cmd := app.Command("status", "Show who leads").HelpLong(statusHelp)
 	cmd.Arg("election", "Election to show; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Flag("roster", "Show also how many stand, and of one election who would follow").UnNegatableBoolVar(&withRoster)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if election == "" {
-			return g.statusOfAll(asJSON)
+			return g.statusOfAll(asJSON, withRoster)
 		}
-		return g.statusOf(election, asJSON)
+		return g.statusOf(election, asJSON, withRoster)
 	})
 }
 
-func (g *globals) statusOfAll(asJSON bool) error {
+func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 	ctx := context.Background()
 	s, err := g.newSurvey(ctx)
 	if err != nil {
@@ -41,7 +48,13 @@ func (g *globals) statusOfAll(asJSON bool) error {
 	}
 	defer s.close()
 	var all []standing
+	var who announced
 	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+		if withRoster {
+			if who, err = s.announced(ctx); err != nil {
+				return err
+			}
+		}
 		all, err = s.all(ctx)
 		return err
 	})
@@ -54,6 +67,10 @@ func (g *globals) statusOfAll(asJSON bool) error {
 		summaries := make([]summary, len(all))
 		for i, x := range all {
 			summaries[i] = x.summary(now)
+			if withRoster {
+				n := who.stand(x)
+				summaries[i].Stand = &n
+			}
 		}
 		return printJSON(os.Stdout, summaries, "  ")
 	case len(all) == 0:
@@ -63,6 +80,13 @@ func (g *globals) statusOfAll(asJSON bool) error {
 	rows := [][]string{overviewHead()}
 	for _, x := range all {
 		rows = append(rows, x.overview(x.at(now), now))
+	}
+	if withRoster {
+		last := len(rows[0]) - 1
+		rows[0] = slices.Insert(rows[0], last, "STAND")
+		for i, x := range all {
+			rows[i+1] = slices.Insert(rows[i+1], last, fmt.Sprint(who.stand(x)))
+		}
 	}
 	return printLines(os.Stdout, columns(rows, 0))
 }
@@ -98,7 +122,7 @@ func (s standing) overview(st state, now time.Time) []string {
 	return row
 }
 
-func (g *globals) statusOf(election string, asJSON bool) error {
+func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	if err := checkElection(election); err != nil {
 		return err
 	}
@@ -109,7 +133,13 @@ func (g *globals) statusOf(election string, asJSON bool) error {
 	}
 	defer s.close()
 	var x standing
+	var r roster
 	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+		if withRoster {
+			if r.candidates, err = leader.Roster(ctx, s.bucket, election); err != nil {
+				return err
+			}
+		}
 		x, err = s.one(ctx, election)
 		return err
 	})
@@ -117,10 +147,17 @@ func (g *globals) statusOf(election string, asJSON bool) error {
 		return err
 	}
 	now := s.clock.now()
+	sum, details := x.summary(now), x.details(now)
+	if withRoster {
+		n := len(r.candidates)
+		sum.Stand = &n
+		sum.Next = r.nextIDs(func(id string) string { return id })
+		details = append(details, []string{"Next:", r.next()})
+	}
 	if asJSON {
-		err = printJSON(os.Stdout, x.summary(now), "  ")
+		err = printJSON(os.Stdout, sum, "  ")
 	} else {
-		err = printLines(os.Stdout, columns(x.details(now), 0))
+		err = printLines(os.Stdout, columns(details, 0))
 	}
 	if err == nil && x.at(now) != stateLeading {
 		return exitError{code: exitFailed}
@@ -185,6 +222,8 @@ type summary struct {
 	Value64   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 	Written   *time.Time `json:"written,omitempty"` // the newest revision
 	Revision  uint64     `json:"revision,omitempty"`
+	Stand     *int       `json:"stand,omitempty"` // how many, with --roster
+	Next      []string   `json:"next,omitempty"`  // the IDs of the first of them
 }
 
 func (s standing) summary(now time.Time) summary {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
@@ -226,31 +228,42 @@ func TestTheServersClockTellsTheRemainingLease(t *testing.T) {
 	}
 }
 
-// manyElections makes a bucket of so many elections, and returns its server's URL.
+// manyElections makes a bucket of so many elections, in each of which one stands, and
+// returns its server's URL.
 func manyElections(tb testing.TB, n int) string {
 	tb.Helper()
 	url := startServer(tb).ClientURL()
-	newBucket(tb, url, "elections", leader.BucketConfig{})
-	campaigns(tb, url, "elections", "e", leader.Config{ID: "a", Value: []byte("10.0.0.7:80")})
+	newBucket(tb, url, "elections", leader.BucketConfig{Roster: true})
+	campaigns(tb, url, "elections", "e", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Roster: true})
+	stands(tb, url, "e", leader.Config{ID: "b", Roster: true})
+	inLine(tb, url, "e", "b")
 	nc, js := connectTo(tb, url)
 	value := []byte(record(tb, js, "e", "b", time.Hour))
 	for i := range n - 1 {
-		if err := nc.Publish(fmt.Sprintf("$KV.elections.e%05d", i), value); err != nil {
+		announcement := nats.NewMsg(fmt.Sprintf("$KV.elections_roster.e%05d.%s", i, anySession))
+		announcement.Header.Set(jetstream.MsgTTLHeader, "1h")
+		announcement.Data = []byte(`{"v":1,"id":"b"}`)
+		if err := errors.Join(nc.Publish(fmt.Sprintf("$KV.elections.e%05d", i), value), nc.PublishMsg(announcement)); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	eventually(tb, "the records are stored", func() bool {
-		stream, err := js.Stream(tb.Context(), "KV_elections")
-		return err == nil && stream.CachedInfo().State.NumSubjects == uint64(n)
-	})
+	for _, name := range []string{"KV_elections", "KV_elections_roster"} {
+		eventually(tb, "the records are stored", func() bool {
+			stream, err := js.Stream(tb.Context(), name)
+			return err == nil && stream.CachedInfo().State.NumSubjects >= uint64(n)
+		})
+	}
 	return url
 }
 
 func TestStatusOf10000Elections(t *testing.T) {
 	const n = 10_000
 	url := manyElections(t, n)
-	for _, args := range [][]string{{"status"}, {"status", "--json"}} {
+	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"status", "--roster"}, {"status", "--roster", "--json"}} {
 		out := succeeds(t, append(args, "-s", url)...)
+		if one := strings.Count(out, `"stand": 1`); slices.Contains(args, "--roster") && slices.Contains(args, "--json") && one != n {
+			t.Errorf("%v: one stands in %d of %d elections", args, one, n)
+		}
 		if got := strings.Count(out, "leading"); got != n {
 			t.Errorf("%v: %d of %d elections", args, got, n)
 		}

@@ -69,7 +69,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	case s.force:
 		return s.deleteKey(ctx, look, x)
 	case x.at(look.clock.now()) != stateLeading:
-		return s.nobody()
+		return nobodyLeads(s.election)
 	}
 	return s.ask(ctx, look.bucket)
 }
@@ -78,52 +78,53 @@ func (s *stepDown) run(ctx context.Context) error {
 func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	was, err := leader.StepDown(ctx, bucket, s.election, requester())
+	was, err := leader.StepDown(ctx, bucket, s.election, requester("step-down"))
+	switch {
+	case errors.Is(err, leader.ErrRequestRefused):
+		return exitError{exitFailed, fmt.Errorf("%s refuses requests to step down; --force deletes the key instead", printable(was.ID))}
+	case err != nil:
+		return inVain(err, s.election, was, s.wait, ", or delete the key with --force")
+	}
+	return handedOver(ctx, bucket, s.election, was)
+}
+
+func nobodyLeads(election string) error {
+	return exitError{exitFailed, fmt.Errorf("nobody leads %s", election)}
+}
+
+// inVain explains why a leader that was asked has not handed over, as far as is
+// known. What may be done about its silence comes last.
+func inVain(err error, election string, was leader.Holder, wait time.Duration, last string) error {
 	id := printable(was.ID)
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
-		return s.nobody()
-	case errors.Is(err, leader.ErrRequestRefused):
-		return exitError{exitFailed, fmt.Errorf("%s refuses requests to step down; --force deletes the key instead", id)}
+		return nobodyLeads(election)
 	case errors.Is(err, leader.ErrUnreachable) && id != "":
-		return exitError{exitUnreachable, fmt.Errorf("%s has not handed over, and does not answer: it may be draining, or may not be allowed to answer, or is gone; wait and look again, or delete the key with --force", id)}
+		return exitError{exitUnreachable, fmt.Errorf("%s has not handed over, and does not answer: it may be draining, or may not be allowed to answer, or is gone; wait and look again%s", id, last)}
 	case errors.Is(err, context.DeadlineExceeded) && id != "":
-		return exitError{exitWaited, fmt.Errorf("%s has not handed over within %v; it still may", id, s.wait)}
-	case err != nil:
-		return err
+		return exitError{exitWaited, fmt.Errorf("%s has not handed over within %v; it still may", id, wait)}
 	}
-	fmt.Printf("%s has handed over %s (token %d)\n", id, s.election, was.Token)
-	next, err := s.successor(ctx, bucket, was)
-	switch {
-	case err != nil:
-		return err
-	case next.Leads():
-		fmt.Printf("%s leads with token %d\n", printable(next.ID), next.Token)
-	default:
-		fmt.Println("nobody leads yet")
-	}
-	return nil
+	return err
 }
 
-func (s *stepDown) nobody() error {
-	return exitError{exitFailed, fmt.Errorf("nobody leads %s", s.election)}
-}
-
-// successor waits a moment for who leads next.
-func (s *stepDown) successor(ctx context.Context, bucket *leader.Bucket, was leader.Holder) (leader.Holder, error) {
+// handedOver tells who has handed over, and waits a moment for who leads next.
+func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder) error {
+	fmt.Printf("%s has handed over %s (token %d)\n", printable(was.ID), election, was.Token)
 	const moment = 2 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
-	holders, err := leader.Observe(ctx, bucket, s.election)
+	holders, err := leader.Observe(ctx, bucket, election)
 	if err != nil {
-		return leader.Holder{}, err
+		return err
 	}
 	for h := range holders {
 		if h.Leads() && h.Token > was.Token {
-			return h, nil
+			fmt.Printf("%s leads with token %d\n", printable(h.ID), h.Token)
+			return nil
 		}
 	}
-	return leader.Holder{}, nil
+	fmt.Println("nobody leads yet")
+	return nil
 }
 
 // deleteKey takes the key away, and says what that means.
@@ -215,7 +216,7 @@ func confirmed() bool {
 }
 
 // requester says in the leader's log who asked.
-func requester() string {
+func requester(command string) string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -224,5 +225,5 @@ func requester() string {
 	if err != nil {
 		host = "an unknown host"
 	}
-	return name + " on " + host + ", with natsleader step-down"
+	return name + " on " + host + ", with natsleader " + command
 }

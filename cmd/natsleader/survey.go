@@ -69,12 +69,17 @@ type serverClock struct{ said, heard time.Time }
 
 func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
 
+// rosterKey is where the metadata of a bucket's stream keep the name of the bucket of
+// its roster (leader/bucketregistry.go).
+const rosterKey = "natsleader.roster"
+
 // survey looks at the elections of a bucket.
 type survey struct {
 	nc     *nats.Conn
 	bucket *leader.Bucket
 	js     jetstream.JetStream
 	name   string
+	roster string // bucket in which those who stand announce themselves; empty: none
 	clock  serverClock
 	denied <-chan error // the first permission that is missing
 }
@@ -144,14 +149,16 @@ func (s *survey) within(ctx context.Context, limit time.Duration, do func(contex
 
 // ask learns the server's time, and whether the bucket exists.
 func (s *survey) ask(ctx context.Context) error {
-	if _, err := s.bucket.Info(ctx); err != nil && !errors.Is(err, leader.ErrUnfit) {
-		return err
-	}
 	stream, err := s.js.Stream(ctx, "KV_"+s.name)
-	if err != nil {
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("%w: %w", leader.ErrNoBucket, err)
+	case err != nil:
 		return err
 	}
-	s.clock = serverClock{said: stream.CachedInfo().TimeStamp, heard: time.Now()}
+	info := stream.CachedInfo()
+	s.clock = serverClock{said: info.TimeStamp, heard: time.Now()}
+	s.roster = info.Config.Metadata[rosterKey]
 	return nil
 }
 

@@ -30,7 +30,7 @@ var normal = []struct {
 	{regexp.MustCompile(`\b\d+s (ago|left)`), "DURATION $1"},
 	{regexp.MustCompile(`\b((\d+h)?(\d+m)?\d+\.\d+s|\d+(\.\d+)?(ns|µs|ms))`), "DURATION"},
 	{regexp.MustCompile(`(TIME\s+)\d+s\b`), "${1}DURATION"},
-	{regexp.MustCompile(`(TIME\s+DURATION\s+)\d+`), "${1}N"},
+	{regexp.MustCompile(`(TIME\s+DURATION\s+)\d+\b`), "${1}N"},
 	{regexp.MustCompile(`\b([Tt]oken:?\s+)\d+`), "${1}N"},
 	{regexp.MustCompile(`("(token|revision|remaining_seconds)": ?)[\d.]+`), "${1}N"},
 	{regexp.MustCompile(`\d+\.\d+ times`), "N times"},
@@ -208,6 +208,10 @@ func (s *stage) scenes() map[string]func() {
 			s.t.Fatal(err)
 		}
 	}
+	stands := func(election string, cfg leader.Config) *leader.Candidate {
+		s.t.Helper()
+		return stands(s.t, s.url, election, cfg)
+	}
 	return map[string]func(){
 		"leader": func() { campaign("billing", "web-1", "10.0.0.9:8080", 0) },
 		"leaves": func() { stop("billing") },
@@ -218,16 +222,7 @@ func (s *stage) scenes() map[string]func() {
 			stop("cleanup")
 		},
 		"successor": func() {
-			_, js := connectTo(s.t, s.url)
-			bucket, err := leader.OpenBucket(js, "elections")
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			c, err := leader.Campaign(context.WithoutCancel(s.t.Context()), bucket, "billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080")})
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			s.t.Cleanup(func() { _ = c.Stop(context.Background()) })
+			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080")})
 			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
 		},
 		"handover": func() {
@@ -237,6 +232,20 @@ func (s *stage) scenes() map[string]func() {
 			stop("billing")
 			s.shows("handed over")
 			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
+		},
+		"line": func() {
+			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Succession: leader.SuccessionPriority})
+			eventually(s.t, "web-1 leads", s.actors["web-1"].IsLeader)
+			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Succession: leader.SuccessionPriority})
+			leaderSees(s.t, s.url, "invoices", 1) // web-2 is the first in line
+			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Succession: leader.SuccessionPriority, Priority: 10})
+			leaderSees(s.t, s.url, "invoices", 2)
+		},
+		"joins": func() {
+			s.shows("next: web-3, web-2")
+			s.actors["web-4"] = stands("invoices", leader.Config{ID: "web-4", Roster: true})
+			s.shows("web-2, web-4")
+			stop("web-4")
 		},
 		"silence": func() {
 			_, js := connectTo(s.t, s.url)

@@ -57,31 +57,36 @@ func (g *globals) watch(election string, o onlooker) error {
 		default:
 		}
 	}
+	s, err := g.surveyUntil(ctx,
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { tell() }),
+		nats.ReconnectHandler(func(*nats.Conn) { tell() }))
+	if err == nil {
+		defer s.close()
+		err = newFollower(s, g.timeout, election, cut, o).run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// surveyUntil is newSurvey until ctx ends: to connect takes no context.
+func (g *globals) surveyUntil(ctx context.Context, opts ...nats.Option) (*survey, error) {
 	type opening struct {
 		s   *survey
 		err error
 	}
 	opened := make(chan opening, 1)
-	go func() { // to connect takes no context
-		s, err := g.newSurvey(ctx,
-			nats.DisconnectErrHandler(func(*nats.Conn, error) { tell() }),
-			nats.ReconnectHandler(func(*nats.Conn) { tell() }))
+	go func() {
+		s, err := g.newSurvey(ctx, opts...)
 		opened <- opening{s, err}
 	}()
-	var its opening
 	select {
-	case its = <-opened:
+	case its := <-opened:
+		return its.s, its.err
 	case <-ctx.Done():
-		return nil // the process ends, and with it what was begun
+		return nil, ctx.Err() // the process ends, and with it what was begun
 	}
-	if its.err == nil {
-		defer its.s.close()
-		its.err = newFollower(its.s, g.timeout, election, cut, o).run(ctx)
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return its.err
 }
 
 // onlooker is told what a follower finds.

@@ -13,6 +13,7 @@ import (
 // liveView is a table that is drawn again every second, and at every change.
 type liveView struct {
 	bucket string
+	screen screen
 	err    error // of the connection
 	drawn  time.Time
 	fresh  bool // nothing has changed since
@@ -30,21 +31,30 @@ func (v *liveView) shown(f *follower) error {
 	if v.fresh && v.drawn.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
 		return nil
 	}
+	v.drawn, v.fresh = now, true
+	return v.screen.draw(func(width, height int) []string { return v.lines(f, now, width, height) })
+}
+
+// screen is a terminal on which one view is drawn over the other.
+type screen struct{ cleared bool }
+
+// draw draws lines, which are told how many cells and lines there are.
+func (s *screen) draw(lines func(width, height int) []string) error {
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		width, height = 80, 24
 	}
 	var b strings.Builder
-	if v.drawn.IsZero() {
+	if !s.cleared {
+		s.cleared = true
 		b.WriteString("\x1b[2J")
 	}
 	b.WriteString("\x1b[H")
-	for _, line := range v.lines(f, now, width, height-1) { // the cursor is in the last
+	for _, line := range lines(width, height-1) { // the cursor is in the last
 		b.WriteString(line)
 		b.WriteString("\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
-	v.drawn, v.fresh = now, true
 	_, err = os.Stdout.WriteString(b.String())
 	return err
 }

@@ -70,7 +70,12 @@ func TestOnATerminalWatchDrawsAViewThatFits(t *testing.T) {
 	interrupted(t, cmd)
 	_ = far.Close()
 	<-read // the far end is closed
-	view := screen.text()
+	fits(t, screen.text(), rows, columns)
+}
+
+// fits fails the test if a frame of a view is greater than the terminal.
+func fits(t *testing.T, view string, rows, columns int) {
+	t.Helper()
 	for frame := range strings.SplitSeq(view, "\x1b[H") {
 		lines := strings.Split(strings.TrimSuffix(frame, "\x1b[J"), "\n")
 		if len(lines) > rows {

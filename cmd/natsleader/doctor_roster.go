@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// announcementLives is for how many leases an announcement stays (leader/herald.go).
+const announcementLives = 3
+
+// rosterName is the bucket of the roster, also of one that is yet to be made. (The
+// name of one with a long name is another, and in the metadata when it is made.)
+func (e *exam) rosterName() string {
+	if e.info != nil && e.info.Config.Metadata[rosterKey] != "" {
+		return e.info.Config.Metadata[rosterKey]
+	}
+	return e.name + "_roster"
+}
+
+// checkRoster looks at the roster, if there ought to be one.
+func checkRoster(ctx context.Context, e *exam) []finding {
+	missing := func(text string) []finding {
+		f := fine("%s: whoever is first takes a free key", text)
+		if e.roster {
+			f = severityWarning.of("%s: nobody waits for a turn, and nobody is told who stands", text)
+		}
+		if e.roster || e.info.Config.Metadata[rosterKey] != "" {
+			f = f.advise("make it: " + e.addLine("--roster"))
+		}
+		return []finding{f}
+	}
+	if e.info.Config.Metadata[rosterKey] == "" {
+		return missing("the bucket keeps no roster")
+	}
+	err := e.try(func() error { return e.nc.PublishRequest(e.api+"STREAM.INFO.KV_"+e.rosterName(), e.nc.NewInbox(), nil) })
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return []finding{unknown("%s (for the settings of the roster)", violation(err))}
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.wait)
+	defer cancel()
+	stream, err := e.js.Stream(ctx, "KV_"+e.rosterName())
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return missing("the roster of the bucket is gone")
+	case err != nil:
+		return []finding{unknown("the roster does not answer: %v", err)}
+	}
+	wrong := e.wrongInRoster(stream.CachedInfo().Config)
+	if len(wrong) == 0 {
+		return []finding{fine("those who stand announce themselves in %s", e.rosterName())}
+	}
+	return []finding{severityWarning.of("the roster %s is not set as it ought to be: %s", e.rosterName(), strings.Join(wrong, "; ")).
+		advise(e.addLine("--roster"))}
+}
+
+// wrongInRoster names the settings by which a roster would not work, or not show who
+// stands.
+func (e *exam) wrongInRoster(c jetstream.StreamConfig) []string {
+	var wrong []string
+	for _, x := range []struct {
+		wrong bool
+		what  string
+	}{
+		{!c.AllowMsgTTL, "nothing lapses (AllowMsgTTL)"},
+		{c.SubjectDeleteMarkerTTL <= 0, "nobody hears of what lapses (SubjectDeleteMarkerTTL)"},
+		{c.MaxMsgsPerSubject != 1, fmt.Sprintf("it keeps what is out of date (MaxMsgsPerSubject %d)", c.MaxMsgsPerSubject)},
+		{c.MaxMsgs > 0 || c.MaxBytes > 0, "it holds only so many (MaxMsgs, MaxBytes)"},
+		{c.MaxAge > 0 && c.MaxAge < announcementLives*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, announcementLives)},
+		{c.Replicas < e.info.Config.Replicas, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas)},
+	} {
+		if x.wrong {
+			wrong = append(wrong, x.what)
+		}
+	}
+	return wrong
+}
+
+// rosterTrials are the permissions of a candidate with a roster. Nothing is stored,
+// and no consumer is made.
+func (e *exam) rosterTrials() []trial {
+	name := e.rosterName()
+	keys := "$KV." + name + "." + e.election + "."
+	send := func(subject string) func() error {
+		return func() error { return e.nc.PublishRequest(e.api+subject, e.nc.NewInbox(), nil) }
+	}
+	return []trial{
+		{"the settings of the roster", severityNote, send("STREAM.INFO.KV_" + name)},
+		{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
+			return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))
+		}},
+		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, send("CONSUMER.CREATE.KV_" + name + "." + noConsumer + "." + keys + "*")},
+		{"tidiness", severityNote, send("CONSUMER.DELETE.KV_" + name + "." + noConsumer)},
+	}
+}
+
+// anySession is a session that no candidate has.
+const anySession = "NATSLEADERDOCTOR2222222222"

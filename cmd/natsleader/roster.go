@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
+they would follow: the highest priority first, the longest waiting among equals.
+Since when somebody stands is told by the clock of its own host.
+
+Who stands without a roster is not shown, and who has died is until its announcement
+lapses, after three leases. The bucket must keep a roster: see bucket add --roster.
+
+With --watch it shows that as it changes, until SIGINT or SIGTERM: on a terminal as
+a table, otherwise as a line for each change.
+
+  natsleader roster billing
+  natsleader roster billing --json | jq -r '.candidates[].id'`
+
+func registerRoster(app *fisk.Application, g *globals) {
+	var election string
+	var watch, asJSON bool
+	cmd := app.Command("roster", "Show who stands, and who would follow").HelpLong(rosterHelp)
+	cmd.Arg("election", "Election to show").Required().HintAction(g.electionNames).StringVar(&election)
+	cmd.Flag("watch", "Show it as it changes").Short('w').UnNegatableBoolVar(&watch)
+	cmd.Flag("json", "Print JSON, with --watch one line for every change").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Action(func(*fisk.ParseContext) error {
+		if err := checkElection(election); err != nil {
+			return err
+		}
+		if watch {
+			return g.watchRoster(election, asJSON)
+		}
+		return g.printRoster(election, asJSON)
+	})
+}
+
+func (g *globals) printRoster(election string, asJSON bool) error {
+	s, err := g.newSurvey(context.Background())
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r, err := s.readRoster(context.Background(), g.timeout, election)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return printJSON(os.Stdout, r.summary(), "  ")
+	}
+	return printLines(os.Stdout, columns(r.table(s.clock.now()), 0))
+}
+
+// roster is who holds the key of an election, and who stands beside it.
+type roster struct {
+	election   string
+	holder     leader.Holder // zero: nobody
+	candidates []leader.Standing
+}
+
+// readRoster reads both.
+func (s *survey) readRoster(ctx context.Context, limit time.Duration, election string) (roster, error) {
+	r := roster{election: election}
+	err := s.within(ctx, limit, func(ctx context.Context) error {
+		x, err := s.one(ctx, election)
+		if err != nil {
+			return err
+		}
+		switch x.at(s.clock.now()) {
+		case stateLeading, statePending, stateForeign:
+			r.holder = x.holder
+		case stateReleased, stateExpired, stateDeleted, stateNever:
+		}
+		r.candidates, err = leader.Roster(ctx, s.bucket, election)
+		return err
+	})
+	return r, err
+}
+
+// table has who leads in its first line.
+func (r roster) table(now time.Time) [][]string {
+	rows := [][]string{{"PLACE", "ID", "PRIORITY", "PREEMPT", "SINCE", "FOR", "VALUE"}}
+	add := func(place, id, priority, preempt string, since time.Time, value []byte) {
+		row := []string{place, shorten(printable(id), longID), priority, preempt, "-", "-", shorten(printable(string(value)), longValue)}
+		if !since.IsZero() {
+			row[4], row[5] = moment(since), lasting(now.Sub(since))
+		}
+		rows = append(rows, row)
+	}
+	switch h := r.holder; {
+	case h.Leads():
+		add("leads", h.ID, "-", "-", h.Since, h.Value)
+	case h.Pending:
+		add("pending", h.ID, "-", "-", h.Since, h.Value)
+	case h.Foreign:
+		add("foreign", "-", "-", "-", time.Time{}, nil)
+	}
+	for i, c := range r.candidates {
+		preempt := "no"
+		if c.Preempt {
+			preempt = "yes"
+		}
+		add(fmt.Sprint(i+1), c.ID, fmt.Sprint(c.Priority), preempt, c.Since, c.Value)
+	}
+	if len(rows) == 1 {
+		return [][]string{{"nobody leads " + r.election + ", and nobody stands"}}
+	}
+	return rows
+}
+
+// mostNext is how many of those who stand are named in a line.
+const mostNext = 3
+
+// next is the first of those who stand, for a line.
+func (r roster) next() string {
+	if len(r.candidates) == 0 {
+		return "nobody stands"
+	}
+	text := strings.Join(r.nextIDs(func(id string) string { return shorten(printable(id), longID) }), ", ")
+	if more := len(r.candidates) - mostNext; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (r roster) nextIDs(shown func(string) string) []string {
+	var ids []string
+	for _, c := range r.candidates[:min(len(r.candidates), mostNext)] {
+		ids = append(ids, shown(c.ID))
+	}
+	return ids
+}
+
+// line is a roster in one line.
+func (r roster) line() string {
+	who := printable(r.holder.String())
+	if len(r.candidates) == 0 {
+		return who + "; " + r.next()
+	}
+	return who + "; next: " + r.next()
+}
+
+// rosterSummary is what programs are told of a roster.
+type rosterSummary struct {
+	Time       *time.Time         `json:"time,omitempty"` // of a change
+	Election   string             `json:"election"`
+	Leader     *holderSummary     `json:"leader,omitempty"`
+	Candidates []candidateSummary `json:"candidates"` // in the order in which they would follow
+}
+
+type holderSummary struct {
+	ID      string     `json:"id"`
+	Pending bool       `json:"pending,omitempty"` // does not lead yet
+	Token   uint64     `json:"token"`
+	Since   *time.Time `json:"since,omitempty"`
+	Value   string     `json:"value,omitempty"`
+	Value64 string     `json:"value64,omitempty"`
+}
+
+type candidateSummary struct {
+	ID       string    `json:"id"`
+	Priority int       `json:"priority"`
+	Preempt  bool      `json:"preempt"`
+	Since    time.Time `json:"since"` // by its own clock
+	Value    string    `json:"value,omitempty"`
+	Value64  string    `json:"value64,omitempty"`
+}
+
+func (r roster) summary() rosterSummary {
+	s := rosterSummary{Election: r.election, Candidates: []candidateSummary{}}
+	if h := r.holder; h.ID != "" {
+		s.Leader = &holderSummary{ID: h.ID, Pending: h.Pending, Token: h.Token}
+		s.Leader.Value, s.Leader.Value64 = text(h.Value)
+		if !h.Since.IsZero() {
+			since := h.Since.UTC()
+			s.Leader.Since = &since
+		}
+	}
+	for _, c := range r.candidates {
+		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Since: c.Since.UTC()}
+		shown.Value, shown.Value64 = text(c.Value)
+		s.Candidates = append(s.Candidates, shown)
+	}
+	return s
+}
+
+// announced is who has announced itself in the elections of a bucket.
+type announced struct {
+	counts map[string]int // by election
+	keys   []string       // of the roster, sorted
+}
+
+// stand counts who stands in an election: who holds the key does not, but may have
+// announced itself before it won.
+func (a announced) stand(x standing) int {
+	n := a.counts[x.election]
+	if n == 0 {
+		return 0
+	}
+	var record struct{ Session string }
+	if json.Unmarshal(x.entry.Value, &record) == nil {
+		if _, found := slices.BinarySearch(a.keys, x.election+"."+record.Session); found {
+			n--
+		}
+	}
+	return n
+}
+
+// announced reads the keys of the bucket's roster.
+func (s *survey) announced(ctx context.Context) (a announced, err error) {
+	if s.roster == "" {
+		return a, leader.ErrNoRoster
+	}
+	kv, err := s.js.KeyValue(ctx, s.roster)
+	switch {
+	case errors.Is(err, jetstream.ErrBucketNotFound):
+		return a, leader.ErrNoRoster
+	case err != nil:
+		return a, err
+	}
+	a.keys, err = keysOf(ctx, kv)
+	a.counts = map[string]int{}
+	for _, key := range a.keys {
+		if i := strings.LastIndexByte(key, '.'); i > 0 {
+			a.counts[key[:i]]++
+		}
+	}
+	return a, err
+}
+
+// keysOf lists the keys of a bucket whose entries expire. When the last of those to
+// be told of has just expired, a watch never says that it was the last: so it begins
+// again when there is silence.
+func keysOf(ctx context.Context, kv jetstream.KeyValue) ([]string, error) {
+	for silence := 500 * time.Millisecond; ; silence *= 2 {
+		w, err := kv.WatchAll(ctx, jetstream.MetaOnly(), jetstream.IgnoreDeletes())
+		if err != nil {
+			return nil, err
+		}
+		keys, complete := listed(ctx, w, silence)
+		_ = w.Stop() // it may have gone with the connection
+		switch {
+		case complete:
+			slices.Sort(keys)
+			return slices.Compact(keys), nil // one that was announced again meanwhile came twice
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: not all of the roster came in time: %w", leader.ErrUnreachable, ctx.Err())
+		}
+	}
+}
+
+// listed is the keys that a watch begins with, and whether these are all.
+func listed(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (keys []string, complete bool) {
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return keys, false
+			case e == nil:
+				return keys, true
+			}
+			keys = append(keys, e.Key())
+		case <-time.After(silence):
+			return keys, false
+		case <-ctx.Done():
+			return keys, false
+		}
+	}
+}

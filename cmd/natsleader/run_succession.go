@@ -1,0 +1,68 @@
+//go:build unix
+
+package main
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// succession is what `natsleader run` was told of the order in which candidates
+// follow.
+type succession struct {
+	roster   bool
+	kind     string
+	priority int
+	preempt  bool
+	turn     time.Duration
+}
+
+// successions are the values of --succession.
+var successions = map[string]leader.Succession{
+	"race": leader.SuccessionRace, "queue": leader.SuccessionQueue, "priority": leader.SuccessionPriority,
+}
+
+func (s *succession) register(cmd *fisk.CmdClause) {
+	cmd.Flag("roster", "Announce it in the bucket's roster while it stands").UnNegatableBoolVar(&s.roster)
+	cmd.Flag("succession", "Who tries first when nobody leads: race, queue or priority; the last two imply --roster").Default("race").
+		EnumVar(&s.kind, slices.Sorted(maps.Keys(successions))...)
+	cmd.Flag("priority", "With --succession priority: higher ones go first").PlaceHolder("N").IntVar(&s.priority)
+	cmd.Flag("preempt", "With --succession priority: have a leader of lower priority hand over").UnNegatableBoolVar(&s.preempt)
+	cmd.Flag("turn-timeout", "How long to wait for each of those before it (default: 250ms, or less with a short lease)").PlaceHolder("DURATION").DurationVar(&s.turn)
+}
+
+// check refuses flags that contradict each other.
+func (s *succession) check(lease time.Duration) error {
+	byPriority := successions[s.kind] == leader.SuccessionPriority
+	switch {
+	case s.priority != 0 && !byPriority:
+		return usagef("--priority %d is for --succession priority, and that is %s", s.priority, s.kind)
+	case s.preempt && !byPriority:
+		return usagef("--preempt is for --succession priority, and that is %s", s.kind)
+	case lease > 0 && s.turn >= lease:
+		return usagef("--turn-timeout %v is not less than --lease %v", s.turn, lease)
+	}
+	return nil
+}
+
+// fit reports whether the bucket can serve it. A lease of 0 is the bucket's.
+func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
+	switch listed := s.roster || successions[s.kind] != leader.SuccessionRace; {
+	case listed && !info.Roster:
+		return leader.ErrNoRoster
+	case lease == 0 && info.MaxLease > 0 && s.turn >= info.MaxLease:
+		return usagef("--turn-timeout %v is not less than the lease, which is the bucket's MaxLease %v", s.turn, info.MaxLease)
+	}
+	return nil
+}
+
+// apply sets what the candidate is told.
+func (s *succession) apply(cfg *leader.Config) {
+	cfg.Roster, cfg.Succession, cfg.Priority = s.roster, successions[s.kind], s.priority
+	cfg.Preempt, cfg.TurnTimeout = s.preempt, s.turn
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func TestRunsFollowOneAnotherInTheQueue(t *testing.T) {
+	s := newSceneIn(t, leader.BucketConfig{Roster: true})
+	command := s.obedient()
+	a := s.enters("a", "--succession", "queue", "--value", "10.0.0.7:80", "--", command)
+	a.plays(1)
+	b := s.enters("b", "--succession", "queue", "--turn-timeout", "100ms", "--", command)
+	inLine(t, s.url, "jobs", "b")
+	c := s.enters("c", "--roster", "--", command)
+	inLine(t, s.url, "jobs", "b", "c")
+	leaderSees(t, s.url, "jobs", 2)
+
+	out := succeeds(t, "transfer", "jobs", "c", "-s", s.url)
+	if !strings.HasPrefix(out, "a has handed over jobs (token ") || !strings.Contains(out, "\nc leads with token ") {
+		t.Errorf("%q", out)
+	}
+	c.plays(1)
+	inLine(t, s.url, "jobs", "b", "a") // it stands again, at the end
+	c.signal(unix.SIGTERM)
+	c.exits(128 + int(unix.SIGTERM))
+	b.plays(1)
+	if n := s.count("begin a "); n != 1 {
+		t.Errorf("a, who is the last in the queue, has begun %d times", n)
+	}
+	s.alone()
+}
+
+func TestARunOfHigherPriorityTakesOver(t *testing.T) {
+	s := newSceneIn(t, leader.BucketConfig{Roster: true, MaxLease: shortLease})
+	command := s.obedient()
+	a := s.enters("a", "--succession", "priority", "--priority", "1", "--", command)
+	a.plays(1)
+	b := s.enters("b", "--succession", "priority", "--priority", "2", "--preempt", "--", command)
+	b.plays(1)
+	eventually(t, "a's command has been told to end", func() bool { return s.count("end a ") == 1 })
+	a.says("lost: resigned")
+	s.alone()
+}
+
+func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
+	for _, x := range []struct{ flags, says string }{
+		{"--priority 5", "--priority 5 is for --succession priority, and that is race"},
+		{"--succession queue --priority=-3", "--priority -3 is for --succession priority, and that is queue"},
+		{"--succession queue --preempt", "--preempt is for --succession priority, and that is queue"},
+		{"--lease 3s --turn-timeout 3s", "--turn-timeout 3s is not less than --lease 3s"},
+		{"--turn-timeout=-1s", "--turn-timeout -1s is negative"},
+		{"--turn-timeout 1us", "--turn-timeout 1µs is less than 1ms"},
+		{"--succession random", "random"},
+		{"--priority high", "high"},
+	} {
+		args := append(append([]string{"run"}, strings.Fields(x.flags)...), "billing", "--", "true")
+		fails(t, natsleader(t, args...), exitUsage, x.says)
+	}
+}
+
+func TestATurnThatIsLongerThanTheLeaseOfTheBucket(t *testing.T) {
+	s := newScene(t, shortLease)
+	fails(t, natsleader(t, "run", "-s", s.url, "--turn-timeout", "3s", "jobs", "--", "true"), exitUsage,
+		"--turn-timeout 3s is not less than the lease, which is the bucket's MaxLease 3s")
+}

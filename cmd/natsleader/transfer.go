@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const transferHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
+over to the candidate with that ID, which leads after two round trips; without an
+ID to the next of the roster. All others wait for a moment before they try. The
+one that has handed over stays a candidate.
+
+The exit code is 1 if nobody leads, the leader refuses, nobody of that ID stands,
+or another leads then; 69 if the leader does not answer; and 124 if it has not
+handed over in time.
+
+  natsleader transfer billing web-2
+  natsleader transfer billing`
+
+type transfer struct {
+	*globals
+	election, id string
+	wait         time.Duration
+}
+
+func registerTransfer(app *fisk.Application, g *globals) {
+	t := &transfer{globals: g}
+	cmd := app.Command("transfer", "Ask the leader to hand over to somebody").HelpLong(transferHelp)
+	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&t.election)
+	cmd.Arg("id", "ID of the candidate that is to lead; the next of the roster by default").HintAction(t.candidateIDs).StringVar(&t.id)
+	cmd.Flag("wait", "Longest time to wait until it leads").Default("30s").DurationVar(&t.wait)
+	cmd.Action(func(*fisk.ParseContext) error { return t.run(context.Background()) })
+}
+
+func (t *transfer) run(ctx context.Context) error {
+	if err := checkElection(t.election); err != nil {
+		return err
+	}
+	look, err := t.newSurvey(ctx)
+	if err != nil {
+		return err
+	}
+	defer look.close()
+	var x standing
+	err = look.within(ctx, t.timeout, func(ctx context.Context) error {
+		x, err = look.one(ctx, t.election)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case x.at(look.clock.now()) != stateLeading:
+		return nobodyLeads(t.election)
+	case x.holder.ID == t.id:
+		fmt.Printf("%s leads %s already, with token %d\n", printable(t.id), t.election, x.holder.Token)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.wait)
+	defer cancel()
+	was, err := leader.Transfer(ctx, look.bucket, t.election, t.id, requester("transfer"))
+	if err != nil {
+		return inVain(err, t.election, was, t.wait, "")
+	}
+	return handedOver(ctx, look.bucket, t.election, was)
+}
+
+// candidateIDs completes the ID of a candidate: soon, or not at all.
+func (t *transfer) candidateIDs() []string {
+	if !t.completing || checkElection(t.election) != nil {
+		return nil
+	}
+	const soon = time.Second
+	s, err := t.openSurvey(nats.Timeout(soon))
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	var ids []string
+	_ = s.within(context.Background(), soon, func(ctx context.Context) error {
+		stand, err := leader.Roster(ctx, s.bucket, t.election)
+		for _, c := range stand {
+			if unquoted(c.ID) {
+				ids = append(ids, c.ID)
+			}
+		}
+		return err
+	})
+	return ids
+}
+
+// unquoted reports whether a shell takes an ID, which others may choose as they
+// like, for one word.
+func unquoted(id string) bool {
+	return id != "" && !strings.HasPrefix(id, "-") && !strings.ContainsFunc(id, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@=+,", r)
+	})
+}

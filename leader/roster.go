@@ -21,6 +21,10 @@ func Roster(ctx context.Context, store Store, election string) ([]Standing, erro
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
+	holder := ""
+	if s.held() {
+		holder = s.rec.session
+	}
 	r := reader{election: election}
 	if err := r.open(ctx, store); err != nil {
 		return nil, err
@@ -29,7 +33,7 @@ func Roster(ctx context.Context, store Store, election string) ([]Standing, erro
 	for {
 		select {
 		case <-r.bell:
-			if all, told, err := r.read(s.rec.session); told || err != nil {
+			if all, told, err := r.read(holder); told || err != nil {
 				return all, err
 			}
 		case <-ctx.Done():

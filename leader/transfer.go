@@ -9,7 +9,8 @@ import (
 // Transfer hands over to the candidate with that ID, as by [Candidate.Resign], and
 // stays a candidate. The release names it: it takes the key as soon as it hears of
 // it, while all others wait for one [Config].TurnTimeout, and follow then in their
-// own way. A roster is not needed; with one, an ID that does not stand is refused.
+// own way. A roster is not needed; with one, an ID that does not stand is refused, as
+// soon as the leader has read it, some milliseconds after its election.
 //
 // It returns nil when the one that was named holds the key, [ErrNotTaken] when
 // another does, or nobody has taken it while the candidate sat out, a few turns and

@@ -20,6 +20,8 @@ type succession struct {
 	priority int
 	preempt  bool
 	turn     time.Duration
+	seats    int
+	kvElect  bool
 }
 
 // successions are the values of --succession.
@@ -34,12 +36,16 @@ func (s *succession) register(cmd *fisk.CmdClause) {
 	cmd.Flag("priority", "With --succession priority: higher ones go first").PlaceHolder("N").IntVar(&s.priority)
 	cmd.Flag("preempt", "With --succession priority: have a leader of lower priority hand over").UnNegatableBoolVar(&s.preempt)
 	cmd.Flag("turn-timeout", "How long to wait for each of those before it (default: 250ms, or less with a short lease)").PlaceHolder("DURATION").DurationVar(&s.turn)
+	cmd.Flag("seats", "How many may lead at once; the same for all").Default("1").PlaceHolder("N").IntVar(&s.seats)
+	cmd.Flag("kv-elect", "Share the key with processes of nats-kv-leader-elect").UnNegatableBoolVar(&s.kvElect)
 }
 
 // check refuses flags that contradict each other.
 func (s *succession) check(lease time.Duration) error {
 	byPriority := successions[s.kind] == leader.SuccessionPriority
 	switch {
+	case s.seats < 1 || s.seats > 1000:
+		return usagef("--seats %d is not from 1 to 1000", s.seats)
 	case s.priority != 0 && !byPriority:
 		return usagef("--priority %d is for --succession priority, and that is %s", s.priority, s.kind)
 	case s.preempt && !byPriority:
@@ -64,5 +70,5 @@ func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 // apply sets what the candidate is told.
 func (s *succession) apply(cfg *leader.Config) {
 	cfg.Roster, cfg.Succession, cfg.Priority = s.roster, successions[s.kind], s.priority
-	cfg.Preempt, cfg.TurnTimeout = s.preempt, s.turn
+	cfg.Preempt, cfg.TurnTimeout, cfg.Seats, cfg.KVElect = s.preempt, s.turn, s.seats, s.kvElect
 }

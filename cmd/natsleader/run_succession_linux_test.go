@@ -47,6 +47,25 @@ func TestARunOfHigherPriorityTakesOver(t *testing.T) {
 	s.alone()
 }
 
+func TestRunsOnSeveralSeats(t *testing.T) {
+	s := newScene(t, shortLease)
+	a, b := s.enters("a", "--seats", "2", "--", s.obedient()), s.enters("b", "--seats", "2", "--", s.obedient())
+	a.plays(1)
+	b.plays(1)
+	c := s.enters("c", "--seats", "2", "--", s.obedient())
+	a.signal(unix.SIGTERM)
+	a.exits(128 + int(unix.SIGTERM))
+	c.plays(1)
+	if n := s.count("end b "); n != 0 {
+		t.Errorf("b's command has ended %d times", n)
+	}
+}
+
+func TestARunBesideOldProcesses(t *testing.T) {
+	s := newScene(t, shortLease)
+	fails(t, natsleader(t, "run", "-s", s.url, "--kv-elect", "jobs", "--", "true"), exitBucket, "KVElect needs a bucket with a TTL, and this has none")
+}
+
 func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
 	for _, x := range []struct{ flags, says string }{
 		{"--priority 5", "--priority 5 is for --succession priority, and that is race"},
@@ -56,6 +75,7 @@ func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
 		{"--turn-timeout=-1s", "--turn-timeout -1s is negative"},
 		{"--turn-timeout 1us", "--turn-timeout 1µs is less than 1ms"},
 		{"--succession random", "random"},
+		{"--seats 0", "--seats 0 is not from 1 to 1000"},
 		{"--priority high", "high"},
 	} {
 		args := append(append([]string{"run"}, strings.Fields(x.flags)...), "billing", "--", "true")

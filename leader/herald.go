@@ -20,7 +20,7 @@ type herald struct {
 	over    bool               // it is of a stand that is over
 
 	view    *view              // nil: it is not open
-	viewAt  time.Time          // when to open it
+	viewAt  time.Time          // when to open it; without the key, when to close it at the latest
 	opening context.CancelFunc // it is being opened
 	feed    Feed
 	closing bool
@@ -68,7 +68,21 @@ func (a *actor) heraldWake() time.Time {
 	case a.m.holds() && h.shut():
 		return h.viewAt
 	case h.sending == nil && a.m.stands(later(a.now(), a.m.away)):
-		return later(h.due, a.m.away)
+		return earlier(later(h.due, a.m.away), a.handedOverBy())
+	}
+	return a.handedOverBy()
+}
+
+// handedOver reports whether what is left of holding the key may be cleared away:
+// nobody's try for it is to wait for that.
+func (a *actor) handedOver(now time.Time) bool {
+	return a.m.done || a.m.seen.held() || !now.Before(a.herald.viewAt)
+}
+
+// handedOverBy is when that is so at the latest; zero: it is.
+func (a *actor) handedOverBy() time.Time {
+	if h := &a.herald; h.registry != nil && !a.m.holds() && !a.handedOver(a.now()) {
+		return h.viewAt
 	}
 	return time.Time{}
 }
@@ -80,17 +94,19 @@ func (a *actor) lookAfterRoster() {
 		return
 	}
 	now, holds := a.now(), a.m.holds() && !a.m.done
+	won := holds && !h.held
 	if h.held != holds {
 		h.held = holds
 		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, time.Time{} // who has held the key goes to the end
 		h.over = h.sending != nil
 		h.viewAt = now.Add(viewPause)
 	}
+	left := !holds && a.handedOver(now)
 	switch {
 	case h.sending != nil:
 	case a.m.stands(now) && !now.Before(h.due):
 		a.announce(now)
-	case now.Before(h.until) && (a.m.done || a.m.leaving == stopping || h.entry.Since.IsZero() && !holds):
+	case now.Before(h.until) && (a.m.done || a.m.leaving == stopping || h.entry.Since.IsZero() && left):
 		// It was announced for a stand that is over: nobody is to wait for it.
 		h.until = time.Time{}
 		a.send(nil, 0, a.m.timing().turn)
@@ -100,8 +116,10 @@ func (a *actor) lookAfterRoster() {
 		a.openView()
 	case !holds && h.opening != nil:
 		h.opening()
-	case !holds && h.view != nil:
+	case left && h.view != nil:
 		a.closeView()
+	case won && h.view != nil:
+		a.readView(h.view) // of the term before, a moment ago
 	}
 }
 

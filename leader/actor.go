@@ -155,7 +155,7 @@ func (a *actor) receive(m *mail) {
 			return // of a feed that was replaced
 		}
 		if m.in.kind == inHeard {
-			m.in.sight = a.hears(m.entry)
+			m.in.sight = a.hears(m.entry, m.seen)
 			a.c.hears()
 		}
 		a.door.denied = a.door.denied && m.in.kind != inReconnected
@@ -171,8 +171,11 @@ func (a *actor) receive(m *mail) {
 
 // hears decodes what the feed told. Of an own record no more is needed than whose
 // it is, and every renewal comes back as one.
-func (a *actor) hears(e Entry) sight {
+func (a *actor) hears(e Entry, seen *sight) sight {
 	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
+		if seen != nil {
+			return *seen
+		}
 		return sees(e)
 	}
 	return sight{revision: e.Revision, what: whatRecord, rec: record{session: a.m.session}, created: e.Created.UnixNano()}
@@ -187,6 +190,9 @@ func (a *actor) replied(m *mail) {
 	a.c.settle(m.in, a.asked, a.m.op.rec.phase)
 	if m.in.kind == inFeed {
 		a.feed = m.feed
+		if f, ok := m.feed.(*feed); ok {
+			f.who.Store(&hearer{a.m.id, a.m.session})
+		}
 	}
 	if m.in.err != nil {
 		a.detail("request failed", slog.String("request", requestNames[m.in.kind]), slog.String("err", m.in.err.Error()))
@@ -404,7 +410,7 @@ func (a *actor) ask(req request) {
 }
 
 func feedMail(e FeedEvent, number uint64) mail {
-	m := mail{in: input{kind: inHeard}, entry: e.Entry, from: number}
+	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: e.seen, from: number}
 	switch {
 	case errors.Is(e.Err, ErrConnectionClosed):
 		m.in.kind = inClosed

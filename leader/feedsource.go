@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"runtime"
@@ -62,8 +63,16 @@ func (s *source) pass(e Entry, by *nats.Subscription) {
 func (s *source) tellUnless(ev FeedEvent, outdated func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	first := s.look(&ev)
+	if first != nil {
+		first.tell(ev)
+		runtime.Gosched()
+	}
 	told := 0
 	for f := range s.feeds {
+		if f == first {
+			continue
+		}
 		if told++; told%crowd == 0 {
 			if outdated() {
 				return
@@ -72,6 +81,26 @@ func (s *source) tellUnless(ev FeedEvent, outdated func() bool) {
 		}
 		f.tell(ev)
 	}
+}
+
+// look looks at a message once for all feeds, and finds the feed of the one who follows
+// if it is a release: among thousands it is to be the first to hear. The lock is held.
+func (s *source) look(ev *FeedEvent) (first *feed) {
+	if len(s.feeds) < 2 || ev.Err != nil || ev.Reconnected {
+		return nil
+	}
+	seen := sees(ev.Entry)
+	ev.seen = &seen
+	next := cmp.Or(seen.rec.to, seen.rec.next.first())
+	if seen.rec.phase != phaseReleased || next == "" {
+		return nil
+	}
+	for f := range s.feeds {
+		if who := f.who.Load(); who != nil && (who.session == next || who.id == next) {
+			return f
+		}
+	}
+	return nil
 }
 
 // subscribe opens a republish feed: a plain subscription.

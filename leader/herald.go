@@ -20,7 +20,7 @@ type herald struct {
 	over    bool               // it is of a stand that is over
 
 	view    *view              // nil: it is not open
-	viewAt  time.Time          // when to open it; without the key, when to close it at the latest
+	viewAt  time.Time          // when to open it, unless there is hurry and no fault; without the key, when to close it at the latest
 	opening context.CancelFunc // it is being opened
 	feed    Feed
 	closing bool
@@ -112,7 +112,7 @@ func (a *actor) lookAfterRoster() {
 		a.send(nil, 0, a.m.timing().turn)
 	}
 	switch {
-	case holds && h.shut() && (!now.Before(h.viewAt) || a.m.leaving != staying):
+	case holds && h.shut() && (!now.Before(h.viewAt) || a.m.leaving != staying && h.told == ""):
 		a.openView()
 	case !holds && h.opening != nil:
 		h.opening()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -100,38 +99,10 @@ func BenchmarkHandover(b *testing.B) {
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
 		b.Helper()
 		benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
+			b.Helper()
 			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Candidate).Resign)
 		})
 	})
-}
-
-// BenchmarkTransfer is BenchmarkHandover by Transfer to the other, which then has no
-// turn to wait for.
-func BenchmarkTransfer(b *testing.B) {
-	transfer := func(a *leader.Candidate, ctx context.Context) error { return a.Transfer(ctx, "b") }
-	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
-		b.Helper()
-		b.Run("without-a-roster", func(b *testing.B) {
-			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				benchHandover(b, dial, warmth, leader.Config{}, transfer)
-			})
-		})
-		benchRoster(b, tcpJS(b, dial()))
-		b.Run("in-a-queue", func(b *testing.B) {
-			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				benchHandover(b, dial, warmth, leader.Config{Succession: leader.SuccessionQueue}, transfer)
-			})
-		})
-	})
-}
-
-// benchRoster makes the roster of the bucket E.
-func benchRoster(b *testing.B, js jetstream.JetStream) {
-	b.Helper()
-	s, err := js.Stream(b.Context(), "KV_E")
-	tcpOK(b, err)
-	conf := s.CachedInfo().Config
-	tcpCreate(b, js, leader.BucketConfig{Storage: conf.Storage, Replicas: conf.Replicas, Roster: true})
 }
 
 // benchWarmth is how a handover begins: after an idle moment, and so many round trips.
@@ -144,16 +115,6 @@ func benchWarmths(b *testing.B, bench func(b *testing.B, warmth benchWarmth)) {
 	b.Helper()
 	b.Run("from-idle", func(b *testing.B) { bench(b, benchWarmth{5 * time.Millisecond, 5}) })
 	b.Run("hot", func(b *testing.B) { bench(b, benchWarmth{0, 60}) })
-}
-
-// benchLine is how many stand in line as the key's record tells, which the leader is
-// to write anew.
-func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
-	b.Helper()
-	tcpOK(b, c.Proclaim(b.Context(), nil))
-	e, err := kv.Get(b.Context(), c.Election())
-	tcpOK(b, err)
-	return len(strings.Fields(strings.Trim(field(e.Value(), "next"), `"`)))
 }
 
 func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) {

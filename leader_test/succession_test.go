@@ -12,16 +12,16 @@ import (
 )
 
 // queue makes candidates that wait in a queue, a second apart, of which the first leads.
-func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate, ws []*leadertest.Watcher) {
+func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
 	cfg.Succession = leader.SuccessionQueue
 	for i := range n {
-		c, w := k.stand(fmt.Sprint("c", i), cfg)
-		cs, ws = append(cs, c), append(ws, w)
+		c, _ := k.stand(fmt.Sprint("c", i), cfg)
+		cs = append(cs, c)
 		k.clock.Advance(time.Second)
 	}
 	k.clock.Advance(10 * time.Second)
-	return cs, ws
+	return cs
 }
 
 // leads fails unless that candidate leads, and since when.
@@ -56,7 +56,7 @@ func (k kit) roster() (ids []string) {
 // resigns goes to the end.
 func TestAQueueFollowsInOrder(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(5, leader.Config{})
+	cs := k.queue(5, leader.Config{})
 	for round := range 12 {
 		if got := k.roster(); len(got) != 4 || got[0] != fmt.Sprint("c", (round+1)%5) {
 			t.Fatalf("round %d: %v stand", round, got)
@@ -75,7 +75,7 @@ func TestAQueueFollowsInOrder(t *testing.T) {
 // Those that died in the queue cost a turn each; who is next leads after them.
 func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
+	cs := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
 	for i := 1; i <= 5; i++ {
 		k.store.Link(cs[i].ID()).Cut()
 	}
@@ -97,7 +97,7 @@ func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 // A leader that dies is followed by the first in line one lease after its last renewal.
 func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{})
+	cs := k.queue(4, leader.Config{})
 	k.store.Link("c0").Cut()
 	renewed, _ := cs[1].Leader()
 	k.clock.AdvanceTo(renewed.Renewed.Add(15 * time.Second))
@@ -107,7 +107,7 @@ func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
 // In a queue nobody who stays is overtaken, however soon leaders resign.
 func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
+	cs := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
 	for i := range 11 {
 		k.ok(cs[i].Resign(t.Context()))
 		k.clock.Advance(0)
@@ -119,7 +119,7 @@ func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 // A candidate that stops leaves the roster, and nobody waits for it.
 func TestWhoStopsLeavesTheQueue(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{})
+	cs := k.queue(4, leader.Config{})
 	k.ok(cs[1].Stop(t.Context()))
 	k.clock.Advance(0)
 	if got := k.roster(); !slices.Equal(got, []string{"c2", "c3"}) {
@@ -191,7 +191,7 @@ func TestPreempt(t *testing.T) {
 // Transfer names who is to lead: it does at once, and the others wait.
 func TestTransfer(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.stand("racer", leader.Config{}) // would be first, but for the name
 	k.clock.Advance(5 * time.Second)
 	at := k.clock.Elapsed()
@@ -219,7 +219,7 @@ func TestTransfer(t *testing.T) {
 // A successor that is named and gone costs one turn, and the caller hears of it.
 func TestTransferToTheDead(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.store.Link("c3").Cut()
 	at := k.clock.Elapsed()
 	result := make(chan error, 1)
@@ -237,7 +237,7 @@ func TestTransferToTheDead(t *testing.T) {
 // Who is left alone by its successor leads again after a few turns.
 func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
 	k := newKit(t)
-	cs, _ := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
+	cs := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.store.Link("c1").Cut()
 	at := k.clock.Elapsed()
 	result := make(chan error, 1)

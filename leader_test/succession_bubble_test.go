@@ -443,3 +443,44 @@ func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
 	tcpOK(t, a.Resign(t.Context()))
 	a.Expect(leadertest.Elected())
 }
+
+// Among many on one connection the one who follows hears first, and the others of
+// nothing but its term.
+func TestWhoFollowsInACrowdHearsFirst(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cfg := leader.Config{ID: "a", Succession: leader.SuccessionQueue}
+		a := w.standAs(cfg)
+		w.at(time.Second)
+		cfg.ID = "b"
+		shared := w.dial("shared")
+		b := w.campaign(w.Context(), shared, "e", cfg)
+		store := shared.bucket(t)
+		w.at(2 * time.Second)
+		all := []*candidate{b}
+		for i := range 100 {
+			cfg.ID, cfg.LeaseDuration = fmt.Sprint("c", i), lease
+			lc, err := leader.Campaign(w.Context(), store, "e", cfg)
+			w.ok(err)
+			c := &candidate{Candidate: lc, client: shared, read: make(chan struct{})}
+			w.stands = append(w.stands, c)
+			go c.record(t, w.zero, w.jury("e"))
+			all = append(all, c)
+		}
+		w.at(20 * time.Second)
+		w.ledBy(a, append(all, a)...)
+		next := all[1:]
+		for _, c := range all {
+			c.news()
+		}
+		w.ok(a.Transfer(w.Context(), "c7"))
+		w.isAt(20*time.Second, "transferred")
+		w.at(21 * time.Second)
+		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")
+		for i, c := range next {
+			if got := c.news(); i != 7 && (len(got) != 1 || !strings.HasSuffix(got[0], "s observed c7")) {
+				t.Errorf("%s saw %q", c.ID(), got)
+			}
+		}
+	})
+}

@@ -34,10 +34,11 @@ type actor struct {
 	outage bool                 // reported, and nothing has succeeded since
 	misfit string               // reported of the bucket's settings, which were answered
 
-	guards []sentry
-	wish   guardsWish // as the guards know it
-	door   door
-	herald herald
+	guards  []sentry
+	wish    guardsWish // as the guards know it
+	door    door
+	herald  herald
+	lookout lookout
 
 	seat int
 	odd  seatsSeen // what was reported last
@@ -96,7 +97,10 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	wake := earlier(earlier(a.wakeAt(a.wake), a.door.wake()), a.heraldWake())
+	a.arm(earlier(earlier(a.wakeAt(a.wake), a.door.wake()), a.rosterWake()))
+}
+
+func (a *actor) arm(wake time.Time) {
 	if wake.IsZero() {
 		a.timer.Stop()
 		return
@@ -140,7 +144,9 @@ func (a *actor) receive(m *mail) {
 		return
 	}
 	if m.herald != nil {
-		a.step(input{kind: inTick}, nil)
+		if m.herald.what != viewClosed { // which nothing waits for, and comes at any time
+			a.step(input{kind: inTick}, nil)
+		}
 		a.heralded(m.herald)
 		return
 	}
@@ -158,7 +164,7 @@ func (a *actor) receive(m *mail) {
 			return // of a feed that was replaced
 		}
 		if m.in.kind == inHeard {
-			m.in.sight = a.hears(m.entry)
+			m.in.sight = a.hears(m.entry, m.seen)
 			a.c.hears()
 		}
 		a.door.denied = a.door.denied && m.in.kind != inReconnected
@@ -174,8 +180,11 @@ func (a *actor) receive(m *mail) {
 
 // hears decodes what the feed told. Of an own record no more is needed than whose
 // it is, and every renewal comes back as one.
-func (a *actor) hears(e Entry) sight {
+func (a *actor) hears(e Entry, seen *sight) sight {
 	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
+		if seen != nil {
+			return *seen
+		}
 		return sees(e)
 	}
 	return sight{revision: e.Revision, what: whatRecord, rec: record{session: a.m.session}, created: e.Created.UnixNano()}
@@ -190,6 +199,9 @@ func (a *actor) replied(m *mail) {
 	a.c.settle(m.in, a.asked, a.m.op.rec.phase)
 	if m.in.kind == inFeed {
 		a.feed = m.feed
+		if f, ok := m.feed.(*feed); ok {
+			f.who.Store(&hearer{a.m.id, a.m.session})
+		}
 	}
 	if m.in.err != nil {
 		a.detail("request failed", slog.String("request", requestNames[m.in.kind]), slog.String("err", m.in.err.Error()))
@@ -209,7 +221,8 @@ func (a *actor) replied(m *mail) {
 // step steps the machine and does what it says: end the context, publish what
 // accessors read, offer the events, and only then ask the store for anything.
 func (a *actor) step(in input, call chan error) {
-	if in.kind != inHeard {
+	switch in.kind { //nolint:exhaustive // only what is answered is put off by chance
+	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
 	next, before := a.m.counter+1, a.m.state // of the first write that knows of the input
@@ -408,7 +421,7 @@ func (a *actor) ask(req request) {
 }
 
 func feedMail(e FeedEvent, number uint64) mail {
-	m := mail{in: input{kind: inHeard}, entry: e.Entry, from: number}
+	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: e.seen, from: number}
 	switch {
 	case errors.Is(e.Err, ErrConnectionClosed):
 		m.in.kind = inClosed
@@ -429,13 +442,17 @@ func (a *actor) end() {
 		a.door.cancel()
 	}
 	a.attend()
-	a.herald.dismiss(a.hasty)
-	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.busy() { // the store answers: the request was given up
+	a.dismissRoster()
+	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.busy() { // the store answers: the request was given up
 		var m mail
-		if a.c.box.takeOr(&m, func() { a.timer.Stop() }) {
+		if a.c.box.takeOr(&m, func() { a.arm(a.rosterLimit()) }) {
 			a.last(&m)
-		} else {
-			<-a.c.box.bell
+			continue
+		}
+		select {
+		case <-a.c.box.bell:
+		case <-a.timer.C():
+			a.giveUpOnRoster(a.now())
 		}
 	}
 	if a.writes.cancel != nil {
@@ -473,7 +490,8 @@ func (a *actor) last(m *mail) {
 	case inResign, inProclaim:
 		m.call <- ErrNotLeader
 	case inAbandon:
-		a.herald.dismiss(true)
+		a.hasty = true
+		a.dismissRoster()
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inBar, inOpen:
 	}
 }

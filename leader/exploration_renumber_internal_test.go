@@ -236,7 +236,7 @@ func (p *party) shift(horizon time.Duration) {
 	// not put with those before it: writes that count as sent earlier than they were
 	// are left out there. They give less time, not more.)
 	far := epoch.Add(-horizon)
-	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.rival.since} {
+	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
 		move(t, far)
 	}
 	for i := range m.sent {

@@ -60,11 +60,18 @@ func (w *worldOf) toldTo(i int) rosterReport {
 			stands = append(stands, s)
 		}
 	}
-	r := rosterReport{line: lineOf(stands)}
-	if len(stands) > 0 && w.preempt && w.priorityOf(stands[0]) > w.priorities[i] {
-		r.rival.session = stands[0]
+	return rosterReport{line: lineOf(stands)}
+}
+
+// rivalOf is who may push a leader out.
+func (w *worldOf) rivalOf(i int) string {
+	for j := range w.times {
+		s := w.parties[j].m.session
+		if w.preempt && w.parties[j].up && w.priorities[j] > w.priorities[i] && slices.Contains(w.roster.stands[:], s) {
+			return s
+		}
 	}
-	return r
+	return ""
 }
 
 // toAnnounce and toRank report what the herald of a candidate is about to do.
@@ -85,7 +92,7 @@ func (w *worldOf) toRank(i int) bool {
 		return false
 	}
 	r := w.toldTo(i)
-	return !p.m.ranks || p.m.line != r.line || p.m.rival.session != r.rival.session
+	return !p.m.ranks || p.m.line != r.line
 }
 
 func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
@@ -98,8 +105,9 @@ func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
 	}
 	if w.toRank(i) {
 		add(doRank, i, 0)
-	} else if p.up && !p.frozen && p.m.holds() && p.m.rival.session != "" && p.m.rival.session != nobody {
-		add(doRank, i, 1) // the rival shows that it is alive
+	}
+	if p.up && !p.frozen && !p.cut && p.m.holds() && w.rivalOf(i) != "" {
+		add(doRank, i, 1) // a rival that has stood for long shows that it is alive
 	}
 	if w.may(transfer) && p.m.state == StateLeader && p.m.leaving == staying {
 		for j := range w.times {
@@ -135,7 +143,9 @@ func (w *worldOf) applyRoster(a action) {
 		w.announce(i)
 	case doRank:
 		r := w.toldTo(i)
-		r.rival.proof = p.m.rival.proof + uint64(a.arg)
+		if a.arg == 1 {
+			r.rival = rival{session: w.rivalOf(i)} // since long ago
+		}
 		w.step(i, input{kind: inRoster, roster: r})
 	case doHandOver:
 		w.spend(transfer)
@@ -191,7 +201,7 @@ func (w *worldOf) eachLine(visit func(l *line)) {
 		m := &w.parties[i].m
 		visit(&m.line)
 		text(&m.to)
-		text(&m.rival.session)
+		text(&m.spurned)
 	}
 }
 
@@ -229,11 +239,10 @@ func (m *machine) forgetOrder() {
 		m.line = ""
 	}
 	if !m.holds() {
-		m.ranks, m.rival = false, rival{}
+		m.ranks = false
 	}
-	m.rival.proof = 0
-	if m.rival.session == "" {
-		m.rival.since = time.Time{}
+	if m.state != StateLeader || !m.listed {
+		m.ledAt = time.Time{} // with the next term
 	}
 	if m.leaving == staying {
 		m.leftAt = time.Time{}

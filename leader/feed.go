@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Watch implements [Store]. Where the bucket republishes its messages, the feed
@@ -69,6 +70,7 @@ func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent))
 type feed struct {
 	source  *source
 	deliver func(FeedEvent)
+	who     atomic.Pointer[hearer] // nil: not known
 	stop    sync.Once
 
 	mu    sync.Mutex // held during deliver: one call at a time, and none after Stop
@@ -76,6 +78,9 @@ type feed struct {
 	over  bool
 	early []FeedEvent // from before begin
 }
+
+// hearer is the candidate whose feed it is.
+type hearer struct{ id, session string }
 
 // earlyEvents is how many events are kept until the feed begins. Older ones
 // only say what a newer one says again.

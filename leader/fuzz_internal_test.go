@@ -107,7 +107,7 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 			in.guards.stand = m.token
 		}
 	case inRoster:
-		in.roster = rosterReport{line: fuzzLine(next), rival: rival{session: []string{"", "B", "C"}[next()%3], proof: uint64(next())}}
+		in.roster = rosterReport{line: fuzzLine(next), rival: rival{session: []string{"", "B", "C"}[next()%3]}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
 	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inBar, inOpen:

@@ -53,6 +53,6 @@ func (m *machine) begin(now time.Time, fx *effects) {
 		m.unclaim()
 	case m.guarded && m.guards.stand != m.token:
 	case now.Before(m.good):
-		m.becomeLeader(fx)
+		m.becomeLeader(now, fx)
 	}
 }

@@ -2,43 +2,32 @@ package leader
 
 import (
 	"context"
-	"log/slog"
-	"slices"
 	"time"
 )
 
-// herald announces a candidate in the roster while it stands, and reads the roster
-// while it holds the key: only the holder hears of everybody, and the others hear of
-// their turn with its renewals.
+// herald announces a candidate in the roster while it stands.
 type herald struct {
 	registry  Registry // nil: no roster
 	election  string
 	announces bool         // of several seats the first does, for all
-	entry     announcement // what is announced
+	entry     announcement // what is announced; without Since, of no stand
 
 	held    bool               // the key, or one of several, when it was last looked at
 	due     time.Time          // the next announcement, or the withdrawal
-	until   time.Time          // what was announced lapses then
-	sending context.CancelFunc // an announcement is in flight
+	until   time.Time          // what was announced lapses then; zero: withdrawn
+	sending context.CancelFunc // of what is in flight; nil if there is none
+	sendBy  time.Time          // when that is given up
 	over    bool               // it is of a stand that is over
-
-	view    *view              // nil: it is not open
-	viewed  bool               // the key was held when it was last looked at
-	viewAt  time.Time          // when to open it
-	changes uint64             // of the other seats' holders, when it was last read
-	opening context.CancelFunc // it is being opened
-	feed    Feed
-	closing bool
-	told    string // the fault that was reported last
+	told    string             // the fault that was reported last
 }
 
 // heraldMail is what reaches the actor of the roster.
 type heraldMail struct {
 	what     heraldNews
 	revision uint64 // announced
-	err      error  // announced, opened
-	feed     Feed   // opened
-	view     *view  // opened, changed
+	err      error  // announced, viewOpened
+	feed     Feed   // viewOpened
+	view     *view  // viewOpened, viewChanged
 }
 
 type heraldNews uint8
@@ -54,16 +43,15 @@ const (
 	// lives is for how many leases an announcement lasts. It is repeated after each,
 	// the first time at some point of the second: that spreads those who came together.
 	lives = 3
-	// viewPause lets a candidate that was elected tell of it, and its work begin,
-	// before it reads a roster of thousands.
-	viewPause = doorPause
+	// rosterPause lets a candidate that has won the key tell of it, and its work begin,
+	// before anything is done about the roster, in which thousands may stand.
+	rosterPause = doorPause
+	// lastWord is how long one that ends waits for its withdrawal at most.
+	lastWord = 250 * time.Millisecond
 )
 
-// busy reports whether something is still to be answered.
-func (h *herald) busy() bool { return h.sending != nil || h.opening != nil || h.closing }
-
-// shut reports whether there is no view, and none on its way.
-func (h *herald) shut() bool { return h.view == nil && h.opening == nil && !h.closing }
+// rosterWait is how long a request to the roster may take.
+func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.timing().lease) }
 
 // holdsAny reports whether the candidate holds the key, or one of several.
 func (a *actor) holdsAny() bool {
@@ -79,21 +67,12 @@ func (a *actor) sitsOut() time.Time {
 	return a.m.away
 }
 
-// heraldWake is when the roster is to be looked after.
-func (a *actor) heraldWake() time.Time {
-	h := &a.herald
-	switch {
-	case h.registry == nil:
-	case a.m.holds() && h.shut():
-		return h.viewAt
-	case h.announces && h.sending == nil && h.held && a.now().Before(h.until):
-		return h.due
-	case h.announces && h.sending == nil && !h.held:
-		if at := later(h.due, a.sitsOut()); a.m.stands(later(a.now(), at)) {
-			return at
-		}
+// rosterWake is when the roster is to be looked after.
+func (a *actor) rosterWake() time.Time {
+	if a.herald.registry == nil {
+		return time.Time{}
 	}
-	return time.Time{}
+	return earlier(a.rosterLimit(), earlier(a.heraldWake(), a.lookoutWake()))
 }
 
 // lookAfterRoster does what is due of the roster after a step.
@@ -102,19 +81,49 @@ func (a *actor) lookAfterRoster() {
 		return
 	}
 	now := a.now()
+	a.giveUpOnRoster(now)
 	if a.herald.announces {
 		a.lookAfterStand(now)
 	}
 	a.lookAfterView(now)
 }
 
+// giveUpOnRoster gives up what has taken too long, and still has to be answered.
+func (a *actor) giveUpOnRoster(now time.Time) {
+	if h := &a.herald; !h.sendBy.IsZero() && !now.Before(h.sendBy) {
+		h.sendBy = time.Time{}
+		h.sending()
+	}
+	if l := &a.lookout; !l.openBy.IsZero() && !now.Before(l.openBy) {
+		l.openBy = time.Time{}
+		l.opening()
+	}
+}
+
+// rosterLimit is when that is to be done; zero: never.
+func (a *actor) rosterLimit() time.Time { return earlier(a.herald.sendBy, a.lookout.openBy) }
+
+func (a *actor) heraldWake() time.Time {
+	h := &a.herald
+	switch {
+	case h.sending != nil || !h.announces:
+	case h.held && a.now().Before(h.until):
+		return h.due
+	case !h.held:
+		if at := later(h.due, a.sitsOut()); a.m.stands(later(a.now(), at)) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
 func (a *actor) lookAfterStand(now time.Time) {
 	h := &a.herald
-	if holds := a.holdsAny() && !a.m.done; h.held != holds {
-		h.held = holds
+	if held := a.holdsAny() && !a.m.done; h.held != held {
+		h.held = held
 		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // who has held the key goes to the end
-		if holds {
-			h.due = now.Add(viewPause) // the withdrawal has time
+		if held {
+			h.due = now.Add(rosterPause)
 		}
 		h.over = h.sending != nil
 	}
@@ -122,28 +131,13 @@ func (a *actor) lookAfterStand(now time.Time) {
 	case h.sending != nil:
 	case !h.held && a.m.stands(now) && !now.Before(later(h.due, a.sitsOut())):
 		a.announce(now)
-	case now.Before(h.until) && (a.m.done || a.m.leaving == stopping || h.entry.Since.IsZero() && !now.Before(h.due)):
+	case !now.Before(h.until): // nothing is announced
+	case a.m.done || a.m.leaving == stopping:
+		h.until = time.Time{}
+		a.send(nil, 0, min(lastWord, a.m.timing().turn))
+	case h.entry.Since.IsZero() && !now.Before(h.due):
 		h.until = time.Time{} // the stand that was announced is over: nobody is to wait for it
-		a.send(nil, 0, a.m.timing().turn)
-	}
-}
-
-func (a *actor) lookAfterView(now time.Time) {
-	h := &a.herald
-	holds := a.m.holds() && !a.m.done
-	if h.viewed != holds {
-		h.viewed = holds
-		h.viewAt = now.Add(viewPause)
-	}
-	switch {
-	case holds && h.shut() && (!now.Before(h.viewAt) || a.m.leaving != staying):
-		a.openView()
-	case !holds && h.opening != nil:
-		h.opening()
-	case !holds && h.view != nil:
-		a.closeView()
-	case h.view != nil && a.c.bench != nil && h.changes != a.c.bench.changed():
-		a.readView(h.view) // who has taken another seat does not stand any more
+		a.send(nil, 0, a.rosterWait())
 	}
 }
 
@@ -154,124 +148,54 @@ func (a *actor) announce(now time.Time) {
 	h.due, h.until = now.Add(lease), now.Add(lives*lease)
 	if h.entry.Since.IsZero() {
 		h.entry.Since = a.outside(now).UTC()
-		h.due = h.due.Add(time.Duration(uint64(lease>>8) * uint64(a.m.lot) >> 24))
+		h.due = h.due.Add(share(lease, a.m.lot))
 	}
 	h.entry.publish(a.m.value)
-	a.send(h.entry.encode(), lives*lease, defaultLimit)
+	a.send(h.entry.encode(), lives*lease, a.rosterWait())
 }
 
 // send sends an announcement, or withdraws it.
 func (a *actor) send(entry []byte, life, limit time.Duration) {
+	h, box := &a.herald, &a.c.box
 	var ctx context.Context
-	ctx, a.herald.sending = within(a.values, limit)
-	box := &a.c.box
-	a.herald.registry.Announce(ctx, a.herald.election, a.m.session, entry, life, func(revision uint64, err error) {
+	ctx, h.sending = context.WithCancel(a.values)
+	h.sendBy = a.now().Add(limit)
+	h.registry.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
 		box.put(mail{herald: &heraldMail{what: announced, revision: revision, err: err}})
 	})
 }
 
-// openView begins to read who stands.
-func (a *actor) openView() {
+// sent takes the answer to an announcement.
+func (a *actor) sent(m *heraldMail) {
 	h := &a.herald
-	var ctx context.Context
-	ctx, h.opening = within(a.values, defaultLimit)
-	box := &a.c.box
-	var v *view
-	v = newView(func() { box.put(mail{herald: &heraldMail{what: viewChanged, view: v}}) })
-	h.registry.Stands(ctx, h.election, v.take, func(f Feed, err error) {
-		box.put(mail{herald: &heraldMail{what: viewOpened, view: v, feed: f, err: err}})
-	})
-}
-
-// closeView may have to wait for the connection's lock, so the actor does not.
-func (a *actor) closeView() {
-	h := &a.herald
-	box, feed := &a.c.box, h.feed
-	h.view, h.feed, h.closing = nil, nil, true
-	go func() {
-		feed.Stop()
-		box.put(mail{herald: &heraldMail{what: viewClosed}})
-	}()
+	h.sending()
+	h.sending, h.sendBy = nil, time.Time{}
+	first := h.entry.Ticket == 0 && !h.entry.Since.IsZero()
+	switch {
+	case h.over:
+	case m.err != nil && first: // who is not known to stand is not waited for
+		h.due = a.now().Add(a.m.timing().renewInterval)
+	case m.err == nil && (first || m.revision < h.entry.Ticket):
+		h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
+	}
+	h.over = false
+	a.rosterFault(m.err)
 }
 
 // heralded takes what has come of the roster.
 func (a *actor) heralded(m *heraldMail) {
-	h := &a.herald
 	switch m.what {
 	case announced:
-		h.sending()
-		h.sending = nil
-		if m.err == nil && !h.over && (h.entry.Ticket == 0 || m.revision < h.entry.Ticket) {
-			h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
-		}
-		h.over = false
-		a.rosterFault(m.err)
+		a.sent(m)
 	case viewOpened:
-		h.opening()
-		h.opening = nil
-		a.rosterFault(m.err)
-		if m.err != nil {
-			h.viewAt = a.now().Add(a.m.timing().renewInterval)
-			a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // better is not known
-			break
-		}
-		h.view, h.feed = m.view, m.feed
-		a.readView(m.view)
+		a.viewOpened(m)
 	case viewChanged:
 		a.readView(m.view)
 	case viewClosed:
-		h.closing = false
+		a.lookout.closing--
+		return
 	}
 	a.lookAfterRoster()
-}
-
-// readView tells the machine who stands.
-func (a *actor) readView(v *view) {
-	h := &a.herald
-	if v != h.view {
-		return // it is being opened, or closed
-	}
-	if a.c.bench != nil {
-		h.changes = a.c.bench.changed()
-	}
-	all, told, err := v.order(a.holding)
-	switch {
-	case err != nil:
-		a.rosterFault(err)
-		h.viewAt = a.now().Add(a.m.timing().renewInterval)
-		a.closeView()
-	case told:
-		r, before := a.rank(all), a.m.leaving
-		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.leaving == resigning {
-			i := slices.IndexFunc(all, func(s announcement) bool { return s.session == r.rival.session })
-			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority",
-				slog.String("to", all[i].ID), slog.Int("priority", all[i].Priority))
-		}
-	}
-}
-
-// holding reports whether a session holds the key, or one of several, so that it does
-// not stand.
-func (a *actor) holding(session string) bool {
-	b := a.c.bench
-	return session == a.m.session || b != nil && b.holds(session)
-}
-
-// rank is what the machine needs to know of who stands.
-func (a *actor) rank(all []announcement) rosterReport {
-	sessions := make([]string, 0, maxLine)
-	for _, s := range all[:min(len(all), maxLine)] {
-		sessions = append(sessions, s.session)
-	}
-	r := rosterReport{line: lineOf(sessions)}
-	b := a.c.bench
-	if a.c.refuses || b != nil && !b.givesWay(a.seat) {
-		return r
-	}
-	if i := slices.IndexFunc(all, func(s announcement) bool { return s.Preempt }); i >= 0 && all[i].Priority > a.m.priority {
-		r.rival = rival{session: all[i].session, proof: all[i].revision}
-	}
-	return r
 }
 
 // rosterFault reports what keeps the candidate from the roster, once.
@@ -289,11 +213,11 @@ func (a *actor) rosterFault(err error) {
 
 // dismiss gives up what is in flight, which still has to be answered; but for the
 // withdrawal, unless nobody waits for that.
-func (h *herald) dismiss(hasty bool) {
-	if h.opening != nil {
-		h.opening()
+func (a *actor) dismissRoster() {
+	if a.lookout.opening != nil {
+		a.lookout.opening()
 	}
-	if h.sending != nil && (hasty || !h.until.IsZero()) {
+	if h := &a.herald; h.sending != nil && (a.hasty || !h.until.IsZero()) {
 		h.sending()
 	}
 }

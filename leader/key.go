@@ -226,6 +226,9 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 	if s.what == whatRecord {
 		m.line, s.rec.next = s.rec.next, ""
 	}
+	if s.held() && s.rec.session == m.spurned {
+		m.spurned = ""
+	}
 	m.seen, m.seenAt = s, now
 	if s.what == whatForeign && !m.kvElect {
 		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)

@@ -6,6 +6,7 @@ import "sync"
 type mail struct {
 	in     input
 	entry  Entry       // inHeard, inRead: becomes the input's sight
+	seen   *sight      // inHeard: what the entry shows, if somebody has looked
 	feed   Feed        // inFeed: what was opened
 	guard  *guardMail  // of a guard, instead of in
 	door   *doorMail   // of a request to the holder, instead of in

@@ -174,7 +174,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 		m.counter++
 		m.remember(now, req.write)
 		if req.write.win {
-			m.ranks, m.rival = false, rival{}
+			m.ranks = false
 		}
 		m.urgent = false
 		m.lastAt, m.lastFor = now, req.rec.lease

@@ -203,6 +203,9 @@ func decodeRecord(data []byte) (record, error) {
 		id: w.ID, session: w.Session, counter: w.Counter, lease: lease,
 		token: w.Token, least: w.Least, seats: w.Seats, value: w.Value, priority: w.Priority, to: w.To,
 	}
+	if len(r.to) > maxIDLength {
+		r.to = ""
+	}
 	if !slices.ContainsFunc(w.Next, unfitForLine) {
 		r.next = lineOf(w.Next)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 )
@@ -84,7 +85,7 @@ func (r *reader) open(ctx context.Context, store Store) error {
 		return fmt.Errorf("%w: a %T keeps no roster", ErrInvalidConfig, store)
 	}
 	bell := make(chan struct{}, 1)
-	r.bell, r.view = bell, newView(func() {
+	r.bell, r.view = bell, newView(math.MaxInt, func() {
 		select {
 		case bell <- struct{}{}:
 		default: // rung for a view that has been read since, which is read again

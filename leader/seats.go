@@ -2,6 +2,7 @@ package leader
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,15 +90,23 @@ func (b *bench) take(seat int, box *mailbox) (until time.Time, value string, ok 
 	return b.until, b.value, true
 }
 
-// giveBack takes the permit back from a seat whose gate is closed, with the time
-// until which the candidate sits out, and what it has published last.
-func (b *bench) giveBack(until time.Time, value string) {
+// sitOut keeps the candidate from all seats.
+func (b *bench) sitOut(until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.taker, b.until, b.value = 0, later(b.until, until), value
-	for i, box := range b.waiting {
+	b.until = later(b.until, until)
+}
+
+// giveBack takes the permit back from a seat whose gate is closed, with what it has
+// published last.
+func (b *bench) giveBack(value string) {
+	b.mu.Lock()
+	b.taker, b.value = 0, value
+	waiting := slices.Clone(b.waiting)
+	clear(b.waiting)
+	b.mu.Unlock() // an actor looks at the bench under the lock of its box
+	for _, box := range waiting {
 		if box != nil {
-			b.waiting[i] = nil
 			box.put(mail{in: input{kind: inTick}})
 		}
 	}
@@ -167,8 +176,9 @@ func (a *actor) sit() {
 			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
 		}
 	case !a.m.barred && !a.m.engaged():
+		b.sitOut(a.outside(a.m.away)) // before anybody is told that the seat is free
 		if a.step(input{kind: inBar}, nil); a.m.barred {
-			b.giveBack(a.outside(a.m.away), a.m.value)
+			b.giveBack(a.m.value)
 		}
 	}
 }
@@ -179,7 +189,13 @@ func (a *actor) showHolder() {
 	if r := a.m.seen.rec; a.m.seen.held() {
 		holder = holding{r.session, r.priority}
 	}
-	b := a.c.bench
+	if box := a.c.bench.seated(a, holder); box != nil {
+		box.put(mail{in: input{kind: inTick}})
+	}
+}
+
+// seated notes who holds a seat, and returns the mailbox of who is to look at that.
+func (b *bench) seated(a *actor, holder holding) *mailbox {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.seat == 1 {
@@ -187,13 +203,14 @@ func (a *actor) showHolder() {
 	}
 	was := b.holders[a.seat-1]
 	if was == holder {
-		return
+		return nil
 	}
 	b.holders[a.seat-1] = holder
 	b.changes++
-	if a.m.listed && a.seat > 1 && b.herald != nil && (was.session == a.m.session || holder.session == a.m.session) {
-		b.herald.put(mail{in: input{kind: inTick}})
+	if a.m.listed && a.seat > 1 && (was.session == a.m.session || holder.session == a.m.session) {
+		return b.herald
 	}
+	return nil
 }
 
 // sitsOut is until when the candidate takes no seat, by the clock.

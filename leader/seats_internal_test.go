@@ -61,7 +61,8 @@ func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
 		t.Fatal("two have the permit")
 	}
 	until := epoch.Add(time.Second)
-	b.giveBack(until, "w")
+	b.sitOut(until)
+	b.giveBack("w")
 	for i, want := range []int{1, 0, 1} {
 		if got := len(boxes[i].mails); got != want {
 			t.Errorf("seat %d was woken %d times", i+1, got)
@@ -71,7 +72,8 @@ func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
 	if !ok || !got.Equal(until) || value != "w" {
 		t.Errorf("the permit says %v, %q, %v", got, value, ok)
 	}
-	b.giveBack(epoch, "w")
+	b.sitOut(epoch)
+	b.giveBack("w")
 	if got, _, _ = b.take(1, &boxes[0]); !got.Equal(until) {
 		t.Errorf("it sits out until %v", got)
 	}

@@ -324,7 +324,7 @@ func (n *node) anyOrder() input {
 	}
 	in := input{kind: inRoster, roster: rosterReport{line: lineOf(sessions)}}
 	if r.Uint32N(2) == 0 {
-		in.roster.rival = rival{session: other.config.session, proof: uint64(n.w.now)}
+		in.roster.rival = rival{session: other.config.session}
 	}
 	return in
 }

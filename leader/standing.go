@@ -87,7 +87,8 @@ func (s *announcement) show() Standing {
 
 // view is a roster as it is told, for whoever reads it.
 type view struct {
-	changed func() // called once after a change, until the view is read; never blocks
+	priority int    // of who reads it: those above may push it out, and prove that they live
+	changed  func() // called once after a change, until the view is read; never blocks
 
 	mu       sync.Mutex
 	stands   map[string]announcement // by session
@@ -96,8 +97,8 @@ type view struct {
 	err      error // why it has ended
 }
 
-func newView(changed func()) *view {
-	return &view{changed: changed, stands: make(map[string]announcement)}
+func newView(priority int, changed func()) *view {
+	return &view{priority: priority, changed: changed, stands: make(map[string]announcement)}
 }
 
 // take takes an announcement.
@@ -117,7 +118,7 @@ func (v *view) take(a Announcement) {
 	case !stood || was.revision < s.revision:
 		v.stands[a.Session] = s
 		was.revision = s.revision
-		news = s.Preempt || was != s // who may push others out proves with each that it lives
+		news = was != s || s.Preempt && s.Priority > v.priority
 	}
 	if news && (v.complete || v.err != nil) && !v.rung {
 		v.rung = true

@@ -79,9 +79,12 @@ type machine struct {
 	drainBy  time.Time
 
 	// Who comes next.
-	line  line  // as the last holder published it, or as the own roster tells
-	ranks bool  // the own roster has told since the key was tried for
-	rival rival // who is to lead instead
+	line  line      // as the last holder published it, or as the own roster tells
+	ranks bool      // the own roster has told since the key was tried for
+	ledAt time.Time // when the term began
+	// spurned is a session of a higher priority to which the key was given up, until it
+	// is seen to hold it.
+	spurned string
 
 	// Leaving.
 	leaving leaving
@@ -233,10 +236,11 @@ func (m *machine) claim(now, good time.Time) {
 }
 
 // becomeLeader: the term that was claimed begins.
-func (m *machine) becomeLeader(fx *effects) {
+func (m *machine) becomeLeader(now time.Time, fx *effects) {
 	m.edge(StateLeader, StatePending)
 	m.state = StateLeader
 	m.term++
+	m.ledAt = now
 	m.ready, m.raiseBy = time.Time{}, time.Time{}
 	fx.notes = append(fx.notes, note{event: noteElected, term: m.term, token: m.token, until: m.good})
 }

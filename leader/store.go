@@ -60,6 +60,8 @@ type FeedEvent struct {
 	// Err is set when the feed has ended, and tells why; with
 	// [ErrConnectionClosed] there will never be another.
 	Err error
+
+	seen *sight // what Entry shows, where it was looked at once for all who hear of it; or nil
 }
 
 // Entry is one revision of a key.

@@ -51,6 +51,11 @@ type order struct {
 // blanks, so that it is a plain value. It is a hint, and may be of the past.
 type line string
 
+// share is the lot's part of a duration.
+func share(d time.Duration, lot uint32) time.Duration {
+	return time.Duration(float64(d) * float64(lot) / (1 << 32))
+}
+
 // maxLine is how many are in line. Every renewal carries their sessions; who is
 // not among them follows after them.
 const maxLine = 8
@@ -64,10 +69,22 @@ func lineOf(sessions []string) line {
 	return line(strings.Join(sessions[:min(len(sessions), maxLine)], " "))
 }
 
-// unfitForLine: a session that would be taken for none, or for two.
-func unfitForLine(session string) bool {
-	return session == "" || strings.Contains(session, " ") || !plain(session)
+// lineOfAll is the line of those who stand in this order.
+func lineOfAll(all []announcement) line {
+	sessions := make([]string, 0, maxLine)
+	for _, s := range all[:min(len(all), maxLine)] {
+		sessions = append(sessions, s.session)
+	}
+	return lineOf(sessions)
 }
+
+// unfitForLine: a session that would be taken for none, or for two, or fill the records
+// of all who follow.
+func unfitForLine(session string) bool {
+	return session == "" || len(session) > maxSession || strings.Contains(session, " ") || !plain(session)
+}
+
+const maxSession = 64
 
 func (l line) sessions() []string {
 	if l == "" {
@@ -117,18 +134,17 @@ func (m *machine) stands(now time.Time) bool {
 		(!m.guarded || m.guards.fit) && !now.Before(m.away)
 }
 
-// rival is who is to lead instead of the leader: the first in line, if its priority
-// is higher and it says so.
+// rival is who is to lead instead of the leader: it has a higher priority, says so, and
+// is alive.
 type rival struct {
 	session string
-	proof   uint64    // the newest of its announcements
-	since   time.Time // when it was first seen
+	since   time.Time // when it was first seen to stand
 }
 
 // rosterReport is what the holder's roster tells it.
 type rosterReport struct {
 	line  line
-	rival rival // without since
+	rival rival
 }
 
 // ranked takes what the roster tells the holder of the key.
@@ -139,17 +155,12 @@ func (m *machine) ranked(now time.Time, r rosterReport, fx *effects) {
 	// The first line is published at once: the leader may be gone before it renews.
 	m.urgent = m.urgent || m.state == StateLeader && m.line == "" && r.line != ""
 	m.line, m.ranks = r.line, true
-	if r.rival.session != m.rival.session {
-		m.rival = r.rival
-		m.rival.since = now
-		return
-	}
-	// It has stood for a lease, and has just shown that it is alive: one that comes
-	// and goes pushes out nobody, nor does one that has led a moment ago.
-	alive := r.rival.proof > m.rival.proof
-	m.rival.proof = r.rival.proof
-	if alive && m.state == StateLeader && !now.Before(m.rival.since.Add(m.times.lease)) {
-		m.handOver(now, m.rival.session, fx)
+	// Both have stayed for a lease. One that did not take the key, although it was
+	// named, is not named again.
+	stayed := !now.Before(later(r.rival.since, m.ledAt).Add(m.times.lease))
+	if m.state == StateLeader && r.rival.session != "" && r.rival.session != m.spurned && stayed {
+		m.spurned = r.rival.session
+		m.handOver(now, r.rival.session, fx)
 	}
 }
 
@@ -183,7 +194,7 @@ func (m *machine) turn() time.Duration {
 	ahead, in := m.line.place(m.session)
 	d := time.Duration(turns+ahead) * m.times.turn
 	if !in {
-		d += time.Duration(uint64(crowding*m.times.turn>>8) * uint64(m.lot) >> 24)
+		d += share(crowding*m.times.turn, m.lot)
 	}
 	return d
 }

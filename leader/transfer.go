@@ -49,7 +49,7 @@ func checkSuccessor(id string) error {
 func (a *actor) mayHandOver(m *mail) bool {
 	var all []announcement
 	told := false
-	if v := a.herald.view; v != nil {
+	if v := a.lookout.view; v != nil {
 		all, told, _ = v.order(a.holding)
 	}
 	var err error

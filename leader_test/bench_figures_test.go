@@ -98,20 +98,34 @@ func benchStop(b *testing.B, c *leader.Candidate) {
 func BenchmarkHandover(b *testing.B) {
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
 		b.Helper()
-		b.Run("from-idle", func(b *testing.B) { benchHandover(b, dial, 5*time.Millisecond, 5) })
-		b.Run("hot", func(b *testing.B) { benchHandover(b, dial, 0, 60) })
+		benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
+			b.Helper()
+			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Candidate).Resign)
+		})
 	})
 }
 
-func benchHandover(b *testing.B, dial func() *nats.Conn, idle time.Duration, trips int) {
+// benchWarmth is how a handover begins: after an idle moment, and so many round trips.
+type benchWarmth struct {
+	idle  time.Duration
+	trips int
+}
+
+func benchWarmths(b *testing.B, bench func(b *testing.B, warmth benchWarmth)) {
+	b.Helper()
+	b.Run("from-idle", func(b *testing.B) { bench(b, benchWarmth{5 * time.Millisecond, 5}) })
+	b.Run("hot", func(b *testing.B) { bench(b, benchWarmth{0, 60}) })
+}
+
+func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) {
 	b.Helper()
 	one, two := dial(), dial()
 	storeA, storeB := tcpBucket(b, tcpJS(b, one)), tcpBucket(b, tcpJS(b, two))
 	kvA, kvB := benchKV(b, one), benchKV(b, two)
 	value := make([]byte, 180) // as long as a record
 	warm := func() {
-		<-time.After(idle)
-		for range trips {
+		<-time.After(warmth.idle)
+		for range warmth.trips {
 			tcpOK(b, one.Flush())
 			tcpOK(b, two.Flush())
 		}
@@ -120,13 +134,18 @@ func benchHandover(b *testing.B, dial func() *nats.Conn, idle time.Duration, tri
 	for n := 0; b.Loop(); n++ {
 		election := fmt.Sprintf("e%d.%s", n, nats.NewInbox()[7:])
 		first, second := make(chan time.Time, 1), make(chan time.Time, 1)
-		a := benchCampaign(b, storeA, election, leader.Config{ID: "a"}, first)
+		cfg.ID = "a"
+		a := benchCampaign(b, storeA, election, cfg, first)
 		<-first
-		c := benchCampaign(b, storeB, election, leader.Config{ID: "b"}, second)
+		cfg.ID = "b"
+		c := benchCampaign(b, storeB, election, cfg, second)
 		tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
+		if cfg.Succession != leader.SuccessionRace {
+			tcpEventually(b, "a knows that b is next", func() bool { return benchLine(b, kvA, a) == 1 })
+		}
 		warm()
 		began := time.Now()
-		tcpOK(b, a.Resign(b.Context()))
+		tcpOK(b, handOver(a, b.Context()))
 		ours = append(ours, (<-second).Sub(began))
 		benchStop(b, a)
 		benchStop(b, c)
@@ -280,16 +299,28 @@ func BenchmarkWaiting(b *testing.B) {
 
 // BenchmarkCrowd: 5,000 candidates for one key on one connection.
 func BenchmarkCrowd(b *testing.B) {
+	b.Run("race", func(b *testing.B) { benchCrowd(b, 1, leader.Config{}) })
+	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Roster: true}) })
+	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Succession: leader.SuccessionQueue}) })
+	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Succession: leader.SuccessionQueue}) })
+}
+
+func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
+	b.Helper()
 	const crowd = 5000
 	s := tcpServe(b, tcpOptions(b, ""))
 	ops := tcpDial(b, s.ClientURL())
-	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute})
+	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{
+		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Roster || cfg.Succession != leader.SuccessionRace,
+	})
 	// A plain subscription hears of all that is written, also of what is refused.
 	var writes atomic.Int64
 	_, err := ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) })
 	tcpOK(b, err)
-	nc := tcpDial(b, s.ClientURL())
-	store := tcpBucket(b, tcpJS(b, nc))
+	stores := make([]*leader.Bucket, connections)
+	for i := range stores {
+		stores[i] = tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
+	}
 	all := make([]*leader.Candidate, 0, crowd)
 	memory := func() (bytes, goroutines float64) {
 		var m runtime.MemStats
@@ -301,7 +332,7 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 	bytes0, routines0 := memory()
 	for range crowd {
-		c, cerr := leader.Campaign(b.Context(), store, "e", leader.Config{})
+		c, cerr := leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg)
 		tcpOK(b, cerr)
 		all = append(all, c)
 		// In waves, as processes come. Were it all at once, Go would keep the
@@ -361,6 +392,7 @@ func BenchmarkCrowd(b *testing.B) {
 	b.ReportMetric(benchMicros(took.at(0.5))/1e3, "ms-to-new-leader")
 	b.ReportMetric(benchMicros(took.at(1))/1e3, "ms-to-new-leader-worst")
 	b.ReportMetric(float64(most)/crowd, "writes/candidate/vacancy")
+	b.ReportMetric(float64(most+1), "writes/vacancy-worst")
 	var stops sync.WaitGroup
 	for _, c := range all {
 		stops.Go(func() { _ = c.Stop(context.Background()) })

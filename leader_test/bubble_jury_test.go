@@ -249,6 +249,7 @@ func causeName(err error) string {
 		{leader.ErrNoFeed, "no feed"},
 		{leader.ErrForeignRecord, "foreign"},
 		{leader.ErrNoBucket, "no bucket"},
+		{leader.ErrNoRoster, "no roster"},
 		{leader.ErrPermission, "permission"},
 		{leader.ErrUnfit, "unfit"},
 		{leader.ErrValueTooLarge, "too large"},

@@ -1,0 +1,486 @@
+package leader_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// turn is what the library makes of the lease of most tests.
+const turn = 250 * time.Millisecond
+
+// queue makes candidates that wait in a queue, a second apart, of which the first
+// leads, until 20 s. What they saw is forgotten.
+func (w *world) queue(ids ...string) []*candidate {
+	w.Helper()
+	var all []*candidate
+	for i, id := range ids {
+		w.at(time.Duration(i) * time.Second)
+		all = append(all, w.standAs(leader.Config{ID: id, Succession: leader.SuccessionQueue}))
+	}
+	w.at(20 * time.Second)
+	w.ledBy(all[0], all...)
+	for _, c := range all {
+		c.news()
+	}
+	return all
+}
+
+// ledBy fails the test unless of all of them this one leads.
+func (w *world) ledBy(want *candidate, all ...*candidate) {
+	w.Helper()
+	synctest.Wait()
+	if got := w.leads(all...); got != want {
+		w.Errorf("at %v %s leads, want %s", w.now(), got.ID(), want.ID())
+	}
+}
+
+// follow fails the test unless these stand, in that order.
+func (w *world) follow(want ...string) {
+	w.Helper()
+	all, err := leader.Roster(w.Context(), w.ops.bucket(w.T), "e")
+	w.ok(err)
+	var ids []string
+	for _, s := range all {
+		ids = append(ids, s.ID)
+	}
+	if !slices.Equal(ids, want) {
+		w.Errorf("at %v %q stand, want %q", w.now(), ids, want)
+	}
+}
+
+// unrostered deletes the roster.
+func (w *world) unrostered() {
+	w.Helper()
+	w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E_roster"))
+}
+
+// The one who has waited longest follows at once, with the only write, and who
+// resigned stands behind the others when its time is over.
+func TestAQueueOnAServer(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"sealed": 0, "with a TTL": lease * 3 / 2} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.create(leader.BucketConfig{MaxLease: lease, TTL: ttl, Storage: jetstream.MemoryStorage, Roster: true})
+				cs := w.queue("a", "b", "c", "d")
+				w.follow("b", "c", "d")
+				var writes []string
+				_, err := w.ops.nc.Subscribe("$KV.E.e", func(m *nats.Msg) { writes = append(writes, field(m.Data, "state")) })
+				w.ok(err)
+				w.ok(w.ops.nc.Flush())
+				w.at(20100 * time.Millisecond)
+				w.ok(cs[0].Resign(w.Context()))
+				w.at(20200 * time.Millisecond)
+				w.isAt(20200*time.Millisecond, "resigned")
+				if len(writes) != 2 {
+					w.Errorf("a handover took the writes %q", writes)
+				}
+				cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
+				cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
+				cs[2].saw(t, "20.1s observed nobody", "20.1s observed b")
+				w.follow("c", "d")
+				w.at(27 * time.Second)
+				w.follow("c", "d", "a")
+				cs[1].cut() // dies: a lease after its last renewal the next one leads
+				h, _ := cs[2].Leader()
+				expires := h.Renewed.Sub(w.zero) + lease
+				w.at(expires)
+				cs[2].saw(t, fmt.Sprintf("%v observed nobody", expires), fmt.Sprintf("%v pending", expires), fmt.Sprintf("%v elected", expires))
+				cs[1].open()
+			})
+		})
+	}
+}
+
+// A transfer takes no time: the named one leads at the same instant.
+func TestTransferOnAServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cs := w.queue("a", "b", "c", "d")
+		w.begin(func() error { return cs[0].Transfer(w.Context(), "d") }).returned(20*time.Second, nil)
+		cs[3].saw(t, "20s observed nobody", "20s pending", "20s elected")
+		cs[1].saw(t, "20s observed nobody", "20s observed d")
+		w.at(22 * time.Second)
+		w.begin(func() error {
+			id, err := cs[3].TransferAny(w.Context())
+			if id != "b" {
+				w.Errorf("transferred to %q", id)
+			}
+			return err
+		}).returned(22*time.Second, nil)
+		w.ledBy(cs[1], cs...)
+		w.at(23 * time.Second)
+		w.begin(func() error { return cs[1].Transfer(w.Context(), "stranger") }).returned(23*time.Second, leader.ErrNotStanding)
+		w.ledBy(cs[1], cs...)
+	})
+}
+
+// From outside: to somebody, to the next, and what is refused.
+func TestTransferFromOutside(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		operator := w.dial("jane").bucket(t)
+		transfer := func(id string, want error) leader.Holder {
+			w.Helper()
+			h, err := leader.Transfer(w.Context(), operator, "e", id, "jane@laptop")
+			if !errors.Is(err, want) {
+				w.Errorf("at %v Transfer to %q: %v, want %v", w.now(), id, err, want)
+			}
+			return h
+		}
+		transfer("a", leader.ErrNoLeader)
+		cs := w.queue("a", "b", "c", "d")
+		before := w.petition(cs[0].lastTerm(t).Token())
+		transfer("stranger", leader.ErrRequestRefused)
+		transfer("a", leader.ErrRequestRefused) // it leads, and so it does not stand
+		cs[0].saw(t)
+		if h := transfer("c", nil); h.ID != "a" {
+			w.Errorf("%v was asked", h)
+		}
+		w.isAt(20*time.Second, "transferred")
+		w.ledBy(cs[2], cs...)
+		w.at(21 * time.Second)
+		if h := transfer("", nil); h.ID != "c" {
+			w.Errorf("%v was asked", h)
+		}
+		w.isAt(21*time.Second, "transferred to the next")
+		w.ledBy(cs[1], cs...)
+		cs[1].news()
+		w.at(22 * time.Second)
+		// Late: of an earlier term. Twice: for one term only.
+		late := as(before, map[string]any{"do": "transfer", "to": "d"})
+		now := as(w.petition(cs[1].lastTerm(t).Token()), map[string]any{"do": "transfer", "to": "d"})
+		for _, request := range [][]byte{late, late, now, now, now} {
+			w.ok(w.ops.nc.Publish(asks, request))
+		}
+		w.at(23 * time.Second)
+		cs[1].saw(t, "22s deposed resigned", "22s observed nobody", "22s observed d")
+		w.ledBy(cs[3], cs...)
+		cs[3].news()
+		w.at(24 * time.Second)
+		cs[3].saw(t)
+	})
+}
+
+// as is a petition with other fields.
+func as(petition []byte, other map[string]any) []byte {
+	all := make(map[string]any)
+	_ = json.Unmarshal(petition, &all)
+	for name, value := range other {
+		all[name] = value
+	}
+	data, _ := json.Marshal(all)
+	return data
+}
+
+func TestTransferThatIsRefused(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cfg := leader.Config{ID: "a", Succession: leader.SuccessionQueue, RefuseRequests: true}
+		a := w.standAs(cfg)
+		w.at(time.Second)
+		cfg.ID = "b"
+		b := w.standAs(cfg)
+		w.at(5 * time.Second)
+		for _, id := range []string{"b", ""} {
+			if _, err := leader.Transfer(w.Context(), w.ops.bucket(t), "e", id, "eve"); !errors.Is(err, leader.ErrRequestRefused) {
+				w.Errorf("Transfer to %q: %v", id, err)
+			}
+		}
+		w.ledBy(a, a, b)
+	})
+}
+
+// A named successor that is gone costs one turn, and whoever asked is told.
+func TestTransferToWhoIsGoneOnAServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cs := w.queue("a", "b", "c", "d")
+		cs[3].cut()
+		call := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
+		w.at(20*time.Second + turn - 1)
+		call.pending()
+		w.at(20*time.Second + turn)
+		call.returned(20*time.Second+turn, leader.ErrNotTaken)
+		cs[1].saw(t, "20s observed nobody", "20.25s pending", "20.25s elected")
+		w.at(22 * time.Second)
+		cs[0].news()
+		cs[3].open()
+	})
+}
+
+// The first of a queue are gone: each costs its turn.
+func TestTheDeadInAQueueOnAServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cs := w.queue("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
+		for _, c := range cs[1:6] {
+			c.nc.Close()
+		}
+		w.ok(cs[0].Resign(w.Context()))
+		w.at(20*time.Second + 5*turn)
+		cs[6].saw(t, "20s observed nobody", "21.25s pending", "21.25s elected")
+		w.at(20*time.Second + 3*lease + 2*time.Second)
+		w.follow("h", "i", "j", "a") // those that are gone have lapsed
+	})
+}
+
+// The leader hands over in order to a higher priority that has stood for a lease.
+func TestPreemptOnAServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cfg := leader.Config{ID: "low", Succession: leader.SuccessionPriority, DrainTimeout: time.Second}
+		low := w.standAs(cfg)
+		w.at(10 * time.Second)
+		low.news()
+		cfg.ID, cfg.Priority, cfg.Preempt = "high", 1, true
+		high := w.standAs(cfg)
+		w.at(10*time.Second + lease - 1)
+		low.saw(t)
+		w.ledBy(low, low, high)
+		w.at(10*time.Second + 2*lease + 2*time.Second)
+		w.ledBy(high, low, high)
+		got := low.news()
+		if len(got) < 3 || !strings.HasSuffix(got[0], "fenced resigned") || !strings.HasSuffix(got[1], "deposed resigned") {
+			w.Errorf("low saw %q", got)
+		}
+		w.at(time.Minute)
+		w.ledBy(high, low, high)
+		if got := high.without("observed", "pending"); len(got) != 1 {
+			w.Errorf("high saw %q", got)
+		}
+	})
+}
+
+// Where there is no roster that is told once, and a queue is a race.
+func TestAQueueWithoutARoster(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.standAs(leader.Config{ID: "a", Succession: leader.SuccessionQueue})
+		w.at(time.Second)
+		b := w.standAs(leader.Config{ID: "b", Succession: leader.SuccessionQueue})
+		w.at(time.Minute)
+		for c, at := range map[*candidate]string{a: "0s", b: "1s"} {
+			if got := c.without("pending", "elected", "observed"); !slices.Equal(got, []string{at + " faulted no roster"}) {
+				w.Errorf("%s saw %q", c.ID(), got)
+			}
+		}
+		w.ok(a.Resign(w.Context()))
+		w.isAt(time.Minute, "resigned")
+		w.at(w.now())
+		b.saw(t, "1m0s observed nobody", "1m0s pending", "1m0s elected")
+		w.at(3 * time.Minute)
+		b.saw(t)
+
+		// Made later, it is used: a stands behind c.
+		w.rosterOf()
+		c := w.standAs(leader.Config{ID: "c", Succession: leader.SuccessionQueue})
+		w.at(3*time.Minute + 3*lease)
+		w.ledBy(b, a, b, c)
+		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
+		w.ok(err)
+		if len(all) != 2 {
+			w.Errorf("%v stand", all)
+		}
+		w.ok(b.Resign(w.Context()))
+		w.isAt(3*time.Minute+3*lease, "resigned")
+	})
+}
+
+// rosterOf makes the roster of the bucket E that is there.
+func (w *world) rosterOf() {
+	w.Helper()
+	w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
+}
+
+// A roster that is deleted and made anew fills within a lease, in the order in which
+// they announce themselves, and that is the order in which they follow.
+func TestARosterThatIsLost(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cs := w.queue("a", "b", "c", "d")
+		w.unrostered()
+		w.at(20*time.Second + 3*lease)
+		for _, c := range cs {
+			if got := c.news(); len(got) == 0 || len(got) > 2 || slices.ContainsFunc(got, func(s string) bool { return !strings.Contains(s, "faulted") }) {
+				w.Errorf("%s saw %q of the roster's end", c.ID(), got)
+			}
+		}
+		w.rostered()
+		w.at(20*time.Second + 5*lease)
+		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
+		w.ok(err)
+		if len(all) != 3 {
+			w.Fatalf("%v stand", all)
+		}
+		w.ok(cs[0].Resign(w.Context()))
+		w.isAt(20*time.Second+5*lease, "resigned")
+		synctest.Wait()
+		if next := w.leads(cs...); next.ID() != all[0].ID {
+			w.Errorf("%s follows, although %v stand", next.ID(), all)
+		}
+		for _, c := range cs[1:] {
+			if got := c.without("observed", "pending", "elected"); len(got) > 0 {
+				w.Errorf("%s saw %q", c.ID(), got)
+			}
+		}
+	})
+}
+
+// The leader's connection is lost and comes back: its view is opened anew. A
+// candidate's is lost: it keeps its place.
+func TestAQueueOutlivesReconnections(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cs := w.queue("a", "b", "c")
+		cs[0].cut()
+		cs[1].cut()
+		w.at(21 * time.Second)
+		cs[0].open()
+		cs[1].open()
+		w.at(25 * time.Second)
+		d := w.standAs(leader.Config{ID: "d", Succession: leader.SuccessionQueue})
+		w.at(30 * time.Second)
+		w.ledBy(cs[0], append(cs, d)...)
+		w.follow("b", "c", "d")
+		w.begin(func() error { return cs[0].Transfer(w.Context(), "d") }).returned(30*time.Second, nil) // seen by the new view
+		w.at(40 * time.Second)
+		w.ok(d.Resign(w.Context()))
+		w.ledBy(cs[1], append(cs, d)...)
+	})
+}
+
+// A restart of the server with the roster on file changes nothing.
+func TestAQueueOutlivesARestart(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rosterOf()
+		cs := w.queue("a", "b", "c")
+		w.stopServer()
+		w.at(21 * time.Second)
+		w.startServer()
+		w.at(30 * time.Second)
+		w.ledBy(cs[0], cs...)
+		w.follow("b", "c")
+		w.ok(cs[0].Resign(w.Context()))
+		w.isAt(30*time.Second, "resigned")
+		w.ledBy(cs[1], cs...)
+	})
+}
+
+// Who may only look sees the roster, and its changes.
+func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
+	a, b := permAnnouncer(permList("a", "a", false), "a"), permAnnouncer(permList("b", "a", false), "a")
+	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
+	permRostered(t, h)
+	el := tcpElectionOf(t, "a")
+	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.SuccessionPriority})
+	first.Expect(leadertest.Elected())
+	nc := permDial(t, h, "o")
+	looks := tcpBucket(t, tcpJS(t, nc))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	all, err := leader.ObserveRoster(ctx, looks, "a")
+	tcpOK(t, err)
+	told := func(want ...string) {
+		t.Helper()
+		var ids []string
+		limit := time.After(tcpLimit)
+		for {
+			select {
+			case now, ok := <-all:
+				ids = ids[:0]
+				for _, s := range now {
+					ids = append(ids, fmt.Sprintf("%s %d %s", s.ID, s.Priority, s.Value))
+				}
+				if ok && slices.Equal(ids, want) {
+					return
+				}
+			case <-limit:
+				t.Fatalf("%q stand, want %q", ids, want)
+			}
+		}
+	}
+	told()
+	store := tcpBucket(t, permJS(t, h, "b"))
+	second := el.stand(store, leader.Config{ID: "b", Succession: leader.SuccessionPriority, Priority: 3, Value: []byte("v")})
+	told("b 3 v")
+	once, err := leader.Roster(t.Context(), looks, "a")
+	tcpOK(t, err)
+	if len(once) != 1 || once[0].ID != "b" || string(once[0].Value) != "v" {
+		t.Errorf("%v stand", once)
+	}
+	tcpOK(t, first.Stop(t.Context()))
+	second.Expect(leadertest.Elected())
+	told()
+	cancel()
+	for range all {
+	}
+	permNoFaults(t, first)
+	permNoFaults(t, second)
+	permDenials(t, nc)
+}
+
+// Who may not announce itself is told once, and stands all the same.
+func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
+	h := permServer(t, permList("a", "a", false))
+	permRostered(t, h)
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.SuccessionQueue, LeaseDuration: 600 * time.Millisecond})
+	a.Expect(leadertest.Elected())
+	a.Expect(leadertest.Faulted(leader.ErrPermission))
+	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 20)
+	tcpOK(t, a.Resign(t.Context()))
+	a.Expect(leadertest.Elected())
+}
+
+// Among many on one connection the one who follows hears first, and the others of
+// nothing but its term.
+func TestWhoFollowsInACrowdHearsFirst(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		cfg := leader.Config{ID: "a", Succession: leader.SuccessionQueue}
+		a := w.standAs(cfg)
+		w.at(time.Second)
+		cfg.ID = "b"
+		shared := w.dial("shared")
+		b := w.campaign(w.Context(), shared, "e", cfg)
+		store := shared.bucket(t)
+		w.at(2 * time.Second)
+		all := []*candidate{b}
+		for i := range 100 {
+			cfg.ID, cfg.LeaseDuration = fmt.Sprint("c", i), lease
+			lc, err := leader.Campaign(w.Context(), store, "e", cfg)
+			w.ok(err)
+			c := &candidate{Candidate: lc, client: shared, read: make(chan struct{})}
+			w.stands = append(w.stands, c)
+			go c.record(t, w.zero, w.jury("e"))
+			all = append(all, c)
+		}
+		w.at(20 * time.Second)
+		w.ledBy(a, append(all, a)...)
+		next := all[1:]
+		for _, c := range all {
+			c.news()
+		}
+		w.ok(a.Transfer(w.Context(), "c7"))
+		w.isAt(20*time.Second, "transferred")
+		w.at(21 * time.Second)
+		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")
+		for i, c := range next {
+			if got := c.news(); i != 7 && (len(got) != 1 || !strings.HasSuffix(got[0], "s observed c7")) {
+				t.Errorf("%s saw %q", c.ID(), got)
+			}
+		}
+	})
+}

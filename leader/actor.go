@@ -96,7 +96,10 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	wake := earlier(earlier(a.wakeAt(a.wake), a.door.wake()), a.heraldWake())
+	a.arm(earlier(earlier(a.wakeAt(a.wake), a.door.wake()), earlier(a.heraldWake(), a.herald.limit())))
+}
+
+func (a *actor) arm(wake time.Time) {
 	if wake.IsZero() {
 		a.timer.Stop()
 		return
@@ -140,7 +143,9 @@ func (a *actor) receive(m *mail) {
 		return
 	}
 	if m.herald != nil {
-		a.step(input{kind: inTick}, nil)
+		if m.herald.what != viewClosed { // which nothing waits for, and comes at any time
+			a.step(input{kind: inTick}, nil)
+		}
 		a.heralded(m.herald)
 		return
 	}
@@ -209,7 +214,8 @@ func (a *actor) replied(m *mail) {
 // step steps the machine and does what it says: end the context, publish what
 // accessors read, offer the events, and only then ask the store for anything.
 func (a *actor) step(in input, call chan error) {
-	if in.kind != inHeard {
+	switch in.kind { //nolint:exhaustive // only what is answered is put off by chance
+	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
 	next, before := a.m.counter+1, a.m.state // of the first write that knows of the input
@@ -432,10 +438,14 @@ func (a *actor) end() {
 	a.herald.dismiss(a.hasty)
 	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.busy() { // the store answers: the request was given up
 		var m mail
-		if a.c.box.takeOr(&m, func() { a.timer.Stop() }) {
+		if a.c.box.takeOr(&m, func() { a.arm(a.herald.limit()) }) {
 			a.last(&m)
-		} else {
-			<-a.c.box.bell
+			continue
+		}
+		select {
+		case <-a.c.box.bell:
+		case <-a.timer.C():
+			a.herald.giveUp(a.now())
 		}
 	}
 	if a.writes.cancel != nil {

@@ -20,15 +20,18 @@ type herald struct {
 	due     time.Time          // the next announcement, or the withdrawal
 	until   time.Time          // what was announced lapses then
 	sending context.CancelFunc // an announcement is in flight
+	sendBy  time.Time          // when it is given up
 	over    bool               // it is of a stand that is over
 
 	view    *view              // nil: it is not open
 	viewed  bool               // the key was held when it was last looked at
 	viewAt  time.Time          // when to open it
+	failed  bool               // the last could not be opened, or has ended
 	changes uint64             // of the other seats' holders, when it was last read
 	opening context.CancelFunc // it is being opened
+	openBy  time.Time          // when that is given up
 	feed    Feed
-	closing bool
+	closing int    // views; another may be opened meanwhile
 	told    string // the fault that was reported last
 }
 
@@ -60,10 +63,10 @@ const (
 )
 
 // busy reports whether something is still to be answered.
-func (h *herald) busy() bool { return h.sending != nil || h.opening != nil || h.closing }
+func (h *herald) busy() bool { return h.sending != nil || h.opening != nil || h.closing > 0 }
 
 // shut reports whether there is no view, and none on its way.
-func (h *herald) shut() bool { return h.view == nil && h.opening == nil && !h.closing }
+func (h *herald) shut() bool { return h.view == nil && h.opening == nil }
 
 // holdsAny reports whether the candidate holds the key, or one of several.
 func (a *actor) holdsAny() bool {
@@ -77,6 +80,21 @@ func (a *actor) sitsOut() time.Time {
 		return later(a.m.away, a.inside(b.sitsOut()))
 	}
 	return a.m.away
+}
+
+// limit is when what is in flight is given up first; zero: never.
+func (h *herald) limit() time.Time { return earlier(h.sendBy, h.openBy) }
+
+// giveUp gives up what has taken too long. It still has to be answered.
+func (h *herald) giveUp(now time.Time) {
+	if !h.sendBy.IsZero() && !now.Before(h.sendBy) {
+		h.sending()
+		h.sendBy = time.Time{}
+	}
+	if !h.openBy.IsZero() && !now.Before(h.openBy) {
+		h.opening()
+		h.openBy = time.Time{}
+	}
 }
 
 // heraldWake is when the roster is to be looked after.
@@ -102,6 +120,7 @@ func (a *actor) lookAfterRoster() {
 		return
 	}
 	now := a.now()
+	a.herald.giveUp(now)
 	if a.herald.announces {
 		a.lookAfterStand(now)
 	}
@@ -133,10 +152,10 @@ func (a *actor) lookAfterView(now time.Time) {
 	holds := a.m.holds() && !a.m.done
 	if h.viewed != holds {
 		h.viewed = holds
-		h.viewAt = now.Add(viewPause)
+		h.viewAt, h.failed = now.Add(viewPause), false
 	}
 	switch {
-	case holds && h.shut() && (!now.Before(h.viewAt) || a.m.leaving != staying):
+	case holds && h.shut() && (!now.Before(h.viewAt) || a.m.leaving != staying && !h.failed):
 		a.openView()
 	case !holds && h.opening != nil:
 		h.opening()
@@ -163,7 +182,8 @@ func (a *actor) announce(now time.Time) {
 // send sends an announcement, or withdraws it.
 func (a *actor) send(entry []byte, life, limit time.Duration) {
 	var ctx context.Context
-	ctx, a.herald.sending = within(a.values, limit)
+	ctx, a.herald.sending = context.WithCancel(a.values)
+	a.herald.sendBy = a.now().Add(limit)
 	box := &a.c.box
 	a.herald.registry.Announce(ctx, a.herald.election, a.m.session, entry, life, func(revision uint64, err error) {
 		box.put(mail{herald: &heraldMail{what: announced, revision: revision, err: err}})
@@ -174,7 +194,8 @@ func (a *actor) send(entry []byte, life, limit time.Duration) {
 func (a *actor) openView() {
 	h := &a.herald
 	var ctx context.Context
-	ctx, h.opening = within(a.values, defaultLimit)
+	ctx, h.opening = context.WithCancel(a.values)
+	h.openBy = a.now().Add(defaultLimit)
 	box := &a.c.box
 	var v *view
 	v = newView(func() { box.put(mail{herald: &heraldMail{what: viewChanged, view: v}}) })
@@ -187,7 +208,8 @@ func (a *actor) openView() {
 func (a *actor) closeView() {
 	h := &a.herald
 	box, feed := &a.c.box, h.feed
-	h.view, h.feed, h.closing = nil, nil, true
+	h.view, h.feed = nil, nil
+	h.closing++
 	go func() {
 		feed.Stop()
 		box.put(mail{herald: &heraldMail{what: viewClosed}})
@@ -200,7 +222,7 @@ func (a *actor) heralded(m *heraldMail) {
 	switch m.what {
 	case announced:
 		h.sending()
-		h.sending = nil
+		h.sending, h.sendBy = nil, time.Time{}
 		if m.err == nil && !h.over && (h.entry.Ticket == 0 || m.revision < h.entry.Ticket) {
 			h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
 		}
@@ -208,10 +230,10 @@ func (a *actor) heralded(m *heraldMail) {
 		a.rosterFault(m.err)
 	case viewOpened:
 		h.opening()
-		h.opening = nil
+		h.opening, h.openBy = nil, time.Time{}
 		a.rosterFault(m.err)
 		if m.err != nil {
-			h.viewAt = a.now().Add(a.m.timing().renewInterval)
+			h.viewAt, h.failed = a.now().Add(a.m.timing().renewInterval), true
 			a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // better is not known
 			break
 		}
@@ -220,7 +242,8 @@ func (a *actor) heralded(m *heraldMail) {
 	case viewChanged:
 		a.readView(m.view)
 	case viewClosed:
-		h.closing = false
+		h.closing--
+		return
 	}
 	a.lookAfterRoster()
 }
@@ -238,7 +261,7 @@ func (a *actor) readView(v *view) {
 	switch {
 	case err != nil:
 		a.rosterFault(err)
-		h.viewAt = a.now().Add(a.m.timing().renewInterval)
+		h.viewAt, h.failed = a.now().Add(a.m.timing().renewInterval), true
 		a.closeView()
 	case told:
 		r, before := a.rank(all), a.m.leaving

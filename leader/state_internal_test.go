@@ -30,6 +30,13 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s feed ok|lost
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
 //
+// A candidate is in a roster after begin ... listed or queued, with turn=1s, and without
+// being in line waits for lot=0.5 of all lots:
+//
+//	1.5s roster [B,C] [rival=B/1s] these stand, and B, which was seen at 1s and is alive, is to lead
+//	1.5s resign to=B|next          in favour of B, or of the first in line
+//	1.5s heard|read 12 B/4 released next=C,A to=A
+//
 // After begin ... guarded the candidate has one guard, which has been checked, and
 // whose raiser is part of the script:
 //
@@ -77,6 +84,8 @@ type script struct {
 	last  time.Duration     // of the newest input
 	wrote map[uint64]record // own writes by counter
 	post  post              // of the guard, if there is one
+
+	stands bool // is to be in the roster
 }
 
 var scriptOrigin = time.Unix(0, 0).UTC()
@@ -141,6 +150,18 @@ func (s *script) begin(words []string) []string {
 			p.observe = true
 		case "guarded":
 			p.guarded = true
+		case "id":
+			p.id = value
+		case "listed", "queued":
+			p.listed, p.orders = true, name == "queued"
+		case "lot":
+			part, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			p.lot = uint32(part * (1 << 32))
+		case "turn":
+			p.want.turn = s.duration(value)
 		case "kvelect":
 			p.kvElect = true
 		default:
@@ -238,6 +259,10 @@ func (s *script) step(in input) []string {
 		lines = append(lines, fmt.Sprintf("%v -> %v", before, s.m.state))
 	}
 	lines = append(lines, effectLines(scriptOrigin, fx)...)
+	if stands := s.m.stands(now); stands != s.stands {
+		s.stands = stands
+		lines = append(lines, map[bool]string{true: "it stands", false: "it stands no more"}[stands])
+	}
 	if !fx.wake.IsZero() {
 		lines = append(lines, fmt.Sprintf("wake at %v", fx.wake.Sub(scriptOrigin)))
 	}
@@ -251,6 +276,7 @@ func (s *script) parse(line string, words []string) input {
 	reply := func(kind inputKind, of requestKind, in input) input {
 		if s.m.op.kind != of {
 			s.t.Errorf("%q: nothing like that was asked", line)
+			return input{kind: inTick}
 		}
 		in.kind = kind
 		return in
@@ -285,7 +311,13 @@ func (s *script) parse(line string, words []string) input {
 		}
 		return reply(inFeed, reqFeed, input{})
 	case "resign":
-		return input{kind: inResign}
+		to, _ := strings.CutPrefix(strings.Join(rest, ""), "to=")
+		if to == "next" {
+			return input{kind: inResign, next: true}
+		}
+		return input{kind: inResign, to: to}
+	case "roster":
+		return input{kind: inRoster, roster: s.roster(rest)}
 	case "stop":
 		return input{kind: inStop}
 	case "abandon":
@@ -393,6 +425,10 @@ func (s *script) sight(words []string) sight {
 			found.rec.token = s.number(value)
 		case name == "least":
 			found.rec.least = s.number(value)
+		case name == "next":
+			found.rec.next = lineOf(strings.Split(value, ","))
+		case name == "to":
+			found.rec.to = value
 		case isPair:
 			s.t.Fatalf("%q is not understood", word)
 		default:
@@ -407,6 +443,20 @@ func (s *script) sight(words []string) sight {
 		s.t.Fatalf("%v has no phase", words)
 	}
 	return found
+}
+
+// roster reads who stands.
+func (s *script) roster(words []string) (r rosterReport) {
+	s.t.Helper()
+	for _, word := range words {
+		if rival, ok := strings.CutPrefix(word, "rival="); ok {
+			session, since, _ := strings.Cut(rival, "/")
+			r.rival.session, r.rival.since = session, scriptOrigin.Add(s.duration(since))
+			continue
+		}
+		r.line = lineOf(strings.Split(word, ","))
+	}
+	return r
 }
 
 func (s *script) settings(words []string) Settings {

@@ -34,6 +34,8 @@ type simulation struct {
 	lazy    bool          // nobody reads for long, and it all takes long
 	amnesia bool          // the store forgets what it has acknowledged
 	guarded bool          // the candidates have guards
+	orderly bool          // nothing goes wrong, and all wait in a queue
+	racing  bool          // nobody waits for a turn
 	plagues []plague
 
 	errands   []errand
@@ -49,7 +51,11 @@ type simulation struct {
 	lives     []*life
 	sessions  map[string]*life
 	witnessed bool
-	top       uint64 // the greatest token of a term
+	wins      []win
+	petitions []context.CancelFunc // of requests that may wait for ever
+	tickets   int                  // announcements that began a stand
+	attempts  int                  // writes to take the key since it was taken last
+	top       uint64               // the greatest token of a term
 	elections int
 	slowest   float64 // how long recovery took, as a part of the bound
 	tally     map[string]int
@@ -210,7 +216,7 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
-	l := &life{sim: s, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
+	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
 	l.order.who = l.name
 	l.clock.rested = l.rests
 	l.line = s.line(l.name)
@@ -224,7 +230,8 @@ func (s *simulation) stand(id string) {
 		l.cfg.RenewDeadline = l.cfg.LeaseDuration / 100 * 95
 		l.cfg.RenewInterval = l.cfg.LeaseDuration / time.Duration(3+s.rng.IntN(10))
 	}
-	if s.chance(3) {
+	s.follows(&l.cfg)
+	if s.chance(3) && !s.orderly {
 		l.cfg.PendingPeriod = s.pending
 	}
 	if s.chance(2) {

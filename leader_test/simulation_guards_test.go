@@ -89,7 +89,7 @@ func (m *memory) guardPlagues() []plague {
 		all = append(all, plague{name, weight, false, func(*life) bool { return strike(some()) }})
 	}
 	on("Store.Delete", 2, func(r *resource) bool { r.store.Delete(leader.DefaultGuardKey); return true })
-	on("Store.Purge", 2, func(r *resource) bool { return r.store.Purge(leader.DefaultGuardKey) == nil })
+	on("Store.Purge", 4, func(r *resource) bool { return r.store.Purge(leader.DefaultGuardKey) == nil })
 	on("Store.Put", 2, func(r *resource) bool { s.forge(r); return true })
 	on("Store.Configure", 1, func(r *resource) bool {
 		changed := r.settings

@@ -32,7 +32,7 @@ func newMemory(s *simulation) *memory {
 	opts := []leadertest.Option{leadertest.WithLatency(m.latency), leadertest.WithMaxLease(s.lease)}
 	m.settings = leader.Settings{Sealed: true, MaxLease: s.lease}
 	switch kind := s.rng.IntN(6); {
-	case kind < 2: // sealed
+	case kind < 2 || s.orderly: // sealed
 		if s.chance(4) && !s.amnesia {
 			s.least = 1000
 		}
@@ -98,7 +98,9 @@ func (m *memory) calm() {
 		m.bucket.Recreate()
 	}
 	m.bucket.Configure(m.settings)
-	m.bucket.RecreateRoster()
+	if !m.s.chance(4) { // it must do without
+		m.bucket.RecreateRoster()
+	}
 	m.calmGuards()
 	for _, l := range m.s.lives {
 		if l.away && !l.killed {
@@ -268,7 +270,7 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 			link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, errStrange))
 		}),
 	}
-	weight = 1 // nothing depends on the roster
+	weight = 2 // only who comes next depends on the roster
 	return append(all,
 		on("Link.LoseAnnouncements", func(link *leadertest.Link, n int) { link.LoseAnnouncements(n) }),
 		on("Link.AnnounceLate", func(link *leadertest.Link, n int) { link.AnnounceLate(max(n, 1), s.between(0, m.longest())) }),

@@ -17,11 +17,12 @@ import (
 // from outside. A candidate that is started again is another life.
 type life struct {
 	*leader.Candidate
-	sim    *simulation
-	name   string // b.2: the second life of all, whose ID is b
-	cfg    leader.Config
-	clock  *skew
-	line   line
+	sim   *simulation
+	name  string // b.2: the second life of all, whose ID is b
+	cfg   leader.Config
+	clock *skew
+	line  line
+	place
 	cancel context.CancelFunc // of the context given to Campaign
 
 	// What the driver did to it.
@@ -76,13 +77,14 @@ func field(record []byte, name string) string {
 type tap struct {
 	leader.Store
 	leader.Courier
+	leader.Registry
 	clock *skew
 	life  *life // nil: of one who only looks on
 }
 
 func tapped(l line, clock *skew, by *life) tap {
 	store := l.store()
-	return tap{store, store.(leader.Courier), clock, by}
+	return tap{store, store.(leader.Courier), store.(leader.Registry), clock, by}
 }
 
 // Clock returns the clock of the process.

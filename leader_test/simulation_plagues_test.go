@@ -14,7 +14,7 @@ import (
 
 // deeds are what an application does now and then.
 func (s *simulation) deeds() []plague {
-	return []plague{
+	all := []plague{
 		{"Campaign", 3, false, func(*life) bool { return s.again() }},
 		{"Candidate.Resign", 3, false, func(l *life) bool {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -66,6 +66,10 @@ func (s *simulation) deeds() []plague {
 			return true
 		}},
 	}
+	if !s.racing {
+		all = append(all, s.transfers()...)
+	}
+	return all
 }
 
 // anyTerm is one of its terms, and whether that is not over yet; 0: there was none.
@@ -91,6 +95,9 @@ type petitioner struct {
 	leader.Courier
 	s *simulation
 }
+
+// Clock returns the true clock.
+func (p petitioner) Clock() leader.Clock { return p.s.clock() }
 
 func (s *simulation) petitioner() petitioner {
 	store := s.line("operator").store()
@@ -187,6 +194,10 @@ var guardThemes = [][]string{
 // outbreak draws what happens often: a few things, so that all pairs of them come
 // together in some seed.
 func (s *simulation) outbreak() {
+	if s.orderly {
+		s.plagues = s.orderlyDeeds()
+		return
+	}
 	s.plagues = s.deeds()
 	var tickets []plague
 	theme := themes[s.rng.IntN(len(themes))]
@@ -223,7 +234,7 @@ func (s *simulation) returned() {
 // allowed are the errors that calls may return.
 var allowed = []error{
 	leader.ErrNotLeader, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
-	leader.ErrNoBucket, leader.ErrNoLeader, context.Canceled, context.DeadlineExceeded,
+	leader.ErrNoBucket, leader.ErrNoLeader, leader.ErrNotTaken, leader.ErrNotStanding, leader.ErrNoRoster, leader.ErrRequestRefused, leader.ErrPermission, context.Canceled, context.DeadlineExceeded,
 }
 
 // request is how long it may take until one is given up, and until it is tried
@@ -246,6 +257,11 @@ func (s *simulation) bound(unknown time.Duration) time.Duration {
 		// An old request to a guard is given up, and tried again; who had won the key
 		// meanwhile hands over, and sits out a lease.
 		waits += 3*request + 2*s.lease
+	}
+	if !s.racing {
+		// The dead and the one that is named have their turns; a higher priority stands for
+		// a lease once the roster is read, and drives another out, twice.
+		waits += 13*s.lease/8 + 2*(4*s.lease+s.drain)
 	}
 	return s.quiet() + waits*1000/900
 }

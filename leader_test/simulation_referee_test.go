@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/natsleader/natsleader/leader"
@@ -63,7 +64,7 @@ func (l *life) over(want leader.Event, text string) {
 		l.sim.failf("%s offers %q, and its context ended with %v", l.name, text, l.cause())
 		return
 	}
-	if errors.Is(l.cause(), leader.ErrResigned) && !l.resigns && !l.sim.asked[l.term.Token()] {
+	if errors.Is(l.cause(), leader.ErrResigned) && !l.resigns && !l.sim.asked[l.term.Token()] && !l.sim.preempted(l) {
 		l.sim.failf("%s resigns, and nobody has asked it to hand over that term", l.name)
 	}
 }
@@ -195,6 +196,7 @@ func (l *life) writes(value []byte, revision uint64) {
 		}
 	}
 	l.written[field(value, "n")] = w
+	s.bids(l, state)
 	if l.Candidate == nil || l.leaving == 0 && !l.gone() {
 		return
 	}
@@ -218,6 +220,13 @@ func (s *simulation) stored(e leader.Entry) {
 	}
 	if field(e.Value, "state") == "elected" {
 		l.robbed = false
+	}
+	if state := field(e.Value, "state"); state == "elected" || state == "pending" {
+		least, err := strconv.ParseUint(field(e.Value, "least"), 10, 64)
+		if err != nil {
+			s.failf("stored %s: %v", e.Value, err)
+		}
+		s.takes(l, max(least, e.Revision))
 	}
 	n := field(e.Value, "n")
 	s.logf("stored %d, number %s of %s", e.Revision, n, l.name)

@@ -23,6 +23,7 @@ func newSimulation(t *testing.T, seed uint64, trace func(string)) *simulation {
 	s.drain = s.between(s.lease/10, 2*s.lease)
 	s.pace = s.between(s.lease/10, 2*s.lease)
 	s.lazy = s.chance(50)
+	s.racing = s.chance(4)
 	return s
 }
 
@@ -70,6 +71,9 @@ func (s *simulation) recover(unknown time.Duration) {
 		s.stand(s.ids[0])
 	}
 	began, bound, enough := s.now(), s.bound(unknown), (unknown+2*request)*1000/900
+	if !s.racing {
+		enough = max(enough, 6*s.lease*1000/900) // a higher priority must have shown up by then
+	}
 	var first *life
 	var term *leader.Term
 	same := func(l *life) bool { now, _ := l.current(); return now == term }

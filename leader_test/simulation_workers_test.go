@@ -85,10 +85,13 @@ func (s *simulation) labour(o office, r *resource) *work {
 	return w
 }
 
-// rest ends the writes that are under way.
+// rest ends the writes and the requests that are under way.
 func (s *simulation) rest() {
 	for _, w := range s.works {
 		s.begin(w.cancel)
+	}
+	for _, cancel := range s.petitions {
+		s.begin(cancel)
 	}
 	s.pass(0)
 }

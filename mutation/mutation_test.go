@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,7 @@ func run(t *testing.T, binary, check string) (string, bool) {
 }
 
 func TestEveryMutantIsCaught(t *testing.T) {
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, successionMutants) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			binary := m.build(t)

@@ -1,0 +1,39 @@
+package leader_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A leader that leaves looks at the roster at once, but does not ask for it without
+// end where that cannot be.
+func TestALeaderThatLeavesDoesNotAskForTheRosterWithoutEnd(t *testing.T) {
+	k := newKit(t)
+	cs := k.queue(2, leader.Config{})
+	before := k.store.Requests().Views
+	k.store.Link("c0").Cut()
+	k.store.Link("c0").EndViews(leader.ErrUnreachable)
+	result := make(chan error, 1)
+	go func() { result <- cs[0].Resign(t.Context()) }()
+	k.clock.Advance(5 * time.Second)
+	k.store.Link("c0").Restore()
+	k.clock.Advance(20 * time.Second)
+	k.ok(<-result)
+	if views := k.store.Requests().Views - before; views > 6 {
+		t.Errorf("%d views were asked for", views)
+	}
+}
+
+// An announcement that is not answered is given up by the candidate's own clock.
+func TestAnAnnouncementIsGivenUpByTheCandidatesClock(t *testing.T) {
+	k := newKit(t)
+	cs := k.queue(2, leader.Config{LeaseDuration: 10 * time.Second})
+	k.store.Link("c1").LoseAnnouncements(1)
+	k.clock.Advance(20 * time.Second) // one that is lost
+	k.clock.Advance(40 * time.Second)
+	if got := k.roster(); len(got) != 1 || got[0] != cs[1].ID() {
+		t.Errorf("%v stand", got)
+	}
+}

@@ -1,0 +1,212 @@
+package leader_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// place is what is known of a candidate's place in the queue, by its announcements.
+type place struct {
+	since     time.Duration // of its first announcement ever; -1: none
+	ticket    int           // of the one that began its stand; 0: it does not stand
+	known     bool          // the roster has it
+	overtaken int           // how often, since
+}
+
+// win is a record that took the key.
+type win struct {
+	id    string
+	token uint64
+}
+
+// follows draws how a candidate follows.
+func (s *simulation) follows(cfg *leader.Config) {
+	if s.orderly {
+		cfg.Succession = leader.SuccessionQueue
+		return
+	}
+	if s.racing {
+		return
+	}
+	switch s.rng.IntN(6) {
+	case 0:
+	case 1:
+		cfg.Roster = true
+	case 2, 3:
+		cfg.Succession = leader.SuccessionQueue
+	default:
+		cfg.Succession, cfg.Priority, cfg.Preempt = leader.SuccessionPriority, s.rng.IntN(3), s.chance(2)
+	}
+	if s.chance(2) {
+		cfg.TurnTimeout = s.between(s.lease/100, s.lease/8)
+	}
+}
+
+// Announce notes who stands.
+func (t tap) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(uint64, error)) {
+	l, s := t.life, t.life.sim
+	s.mu.Lock()
+	s.logf("%s announces %s", l.name, entry)
+	s.tally["announcement"]++
+	switch p := &l.place; {
+	case entry == nil:
+		*p = place{since: p.since}
+	case p.ticket == 0:
+		s.tickets++
+		p.ticket = s.tickets
+		if p.since < 0 {
+			p.since = s.now()
+		}
+	}
+	ticket := l.place.ticket
+	s.mu.Unlock()
+	t.Registry.Announce(ctx, election, session, entry, life, func(revision uint64, err error) {
+		s.mu.Lock()
+		l.place.known = l.place.known || err == nil && ticket > 0 && ticket == l.place.ticket
+		s.mu.Unlock()
+		reply(revision, err)
+	})
+}
+
+// preempted reports whether somebody of a higher priority has stood for a lease who
+// wants to lead. Clocks deviate by a tenth. The lock is held.
+func (s *simulation) preempted(l *life) bool {
+	return slices.ContainsFunc(s.lives, func(o *life) bool {
+		return o.cfg.Preempt && o.cfg.Priority > l.cfg.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
+	})
+}
+
+// bids: one who waits sends a write that is to take the key. The lock is held.
+func (s *simulation) bids(l *life, state string) {
+	if l.known && (state == "elected" || state == "pending") {
+		s.attempts++
+	}
+}
+
+// takes: the key was taken. In a queue without faults each vacancy costs one write,
+// and nobody who stays is overtaken twice. The lock is held.
+func (s *simulation) takes(l *life, token uint64) {
+	s.wins = append(s.wins, win{l.cfg.ID, token})
+	won := l.place
+	l.place = place{since: won.since}
+	if !s.orderly {
+		return
+	}
+	if s.attempts > 1 { // of those who wait in the queue
+		s.failf("a vacancy cost %d writes", s.attempts)
+	}
+	s.attempts = 0
+	for _, o := range s.lives {
+		if o == l || !o.known || o.leaving > 0 || won.ticket != 0 && won.ticket < o.ticket {
+			continue
+		}
+		s.tally["overtaken"]++
+		if o.overtaken++; o.overtaken > 1 {
+			s.failf("%s is overtaken twice, last by %s", o.name, l.name)
+		}
+	}
+}
+
+// took: a transfer from the leader with that token, or one after it, says that the one
+// that was named has the key. The lock is not held.
+func (s *simulation) took(what string, of uint64, to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally["a transfer that took"]++
+	if s.witnessed && !slices.ContainsFunc(s.wins, func(w win) bool { return w.token > of && (w.id == to || to == "") }) {
+		s.failf("%s has returned, and %s has not taken the key since %d", what, to, of)
+	}
+}
+
+// transfers are the deeds by which a leader names who follows.
+func (s *simulation) transfers() []plague {
+	call := func(l *life, what string, f func(ctx context.Context) (string, error)) {
+		ctx, cancel := context.WithCancel(context.Background())
+		if s.chance(4) {
+			s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+		}
+		term, _ := l.current()
+		of := uint64(0)
+		if term != nil {
+			of = term.Token()
+		}
+		l.resigning()
+		s.call(what, func() error {
+			defer cancel()
+			to, err := f(ctx)
+			if err == nil {
+				s.took(what, of, to)
+			}
+			return err
+		})
+	}
+	anyID := func() string { return append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)] }
+	return []plague{
+		{"Candidate.Transfer", 3, false, func(l *life) bool {
+			leads, to := l.isLeading(), anyID()
+			call(l, l.name+": Transfer to "+to, func(ctx context.Context) (string, error) { return to, l.Transfer(ctx, to) })
+			return leads
+		}},
+		{"Candidate.TransferAny", 2, false, func(l *life) bool {
+			leads := l.isLeading()
+			call(l, l.name+": TransferAny", func(ctx context.Context) (string, error) { _, err := l.TransferAny(ctx); return "", err })
+			return leads
+		}},
+		{"Transfer", 2, false, func(l *life) bool {
+			leads, to := l.isLeading(), []string{anyID(), ""}[s.rng.IntN(2)]
+			p := s.petitioner()
+			ctx, cancel := context.WithCancel(context.Background())
+			s.petitions = append(s.petitions, cancel) // its own limits are of the system's clock
+			s.call("Transfer to "+to, func() error {
+				h, err := leader.Transfer(ctx, p, "e", to, "operator")
+				if err == nil {
+					s.took("Transfer", h.Token, to)
+				}
+				return err
+			})
+			return leads
+		}},
+		{"Roster", 1, false, func(*life) bool {
+			store := s.line("operator").store()
+			s.call("Roster", func() error {
+				_, err := leader.Roster(context.Background(), store, "e")
+				return err
+			})
+			return true
+		}},
+	}
+}
+
+// orderlyDeeds are all that happens where nothing goes wrong.
+func (s *simulation) orderlyDeeds() []plague {
+	return slices.DeleteFunc(slices.Concat(s.deeds(), s.ends()), func(p plague) bool {
+		return p.name != "Campaign" && p.name != "Candidate.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
+	})
+}
+
+// "In the queue nobody who stays is overtaken twice in the absence of faults", and a
+// vacancy costs one write, whoever resigns, stops and comes.
+func TestWhereNothingGoesWrongAQueueKeepsItsOrder(t *testing.T) {
+	all := simulate(t, seeds(4), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			cryptotest.SetGlobalRandom(t, seed)
+			s = newSimulation(t, seed, trace)
+			s.orderly = true
+			s.ids = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}[:2+s.rng.IntN(11)]
+			m := newMemory(s)
+			s.ground = m
+			s.run(m.unknown())
+		})
+		return s
+	})
+	if all.seeds >= 50 && all.elections < 4*all.seeds {
+		t.Errorf("only %d elections in %d seeds", all.elections, all.seeds)
+	}
+}

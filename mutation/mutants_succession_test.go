@@ -1,0 +1,262 @@
+package mutation_test
+
+// The mutants of who comes next. Without most of these rules nothing unsafe happens,
+// and somebody else leads, or later: so the transcripts tell.
+var successionMutants = []mutant{
+	{
+		name:   "nobody waits for a turn",
+		edits:  []string{"return later(at.Add(m.turn()), m.away)", "return later(at, m.away)"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who resigned tries when it is its turn",
+		edits:  []string{"return later(at.Add(m.turn()), m.away)", "return at.Add(m.turn())"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the named one waits for its turn",
+		edits:  []string{"	if m.named() {\n		return at", "	if m.named() && m.done {\n		return at"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the named one sits out",
+		edits:  []string{"		return at // also", "		return later(at, m.away) // also"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "an own release names oneself",
+		edits:  []string{"return m.given() && r.session != m.session && (r.to", "return m.given() && (r.to"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "named by the session alone",
+		edits:  []string{"(r.to == m.session || r.to == m.id)", "r.to == m.session"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "named by the ID alone",
+		edits:  []string{"(r.to == m.session || r.to == m.id)", "r.to == m.id"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the others do not wait for the named one",
+		edits:  []string{"		turns++ // somebody else is named\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who races does not wait for the named one",
+		edits:  []string{"return time.Duration(turns) * m.times.turn", "return 0"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who races waits for its turn",
+		edits:  []string{"	if !m.orders || m.line == \"\" {", "	if m.line == \"\" {"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who is not in line does not draw lots",
+		edits:  []string{"	if !in {\n		d +=", "	if !in && m.done {\n		d +="},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who is in line draws lots",
+		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.line.place(m.session)\n	d :=", "	ahead, _ := m.line.place(m.session)\n	d :="},
+		caught: "transcript succession",
+	},
+	{
+		name:   "without a line lots are drawn",
+		edits:  []string{"	if !m.orders || m.line == \"\" {", "	if !m.orders {"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the line keeps the winner",
+		edits:  []string{"rec.next = m.line.without(m.session)", "rec.next = m.line", "		m.line = m.line.without(m.session)\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the line is lost on the winner",
+		edits:  []string{"		m.line = m.line.without(m.session)\n", "		m.line = \"\"\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a line that nobody keeps is handed on",
+		edits:  []string{"	if m.listed {\n		rec.next =", "	{\n		rec.next ="},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the line of one before the last is followed",
+		edits:  []string{"		m.line, s.rec.next = s.rec.next, \"\"\n", "		if s.rec.next != \"\" {\n			m.line, s.rec.next = s.rec.next, \"\"\n		}\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a marker makes a queue a race",
+		edits:  []string{"	if s.what == whatRecord {\n		m.line, s.rec.next", "	{\n		m.line, s.rec.next"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the roster is told to who does not hold the key",
+		edits:  []string{"	if !m.holds() {\n		return\n	}\n	// The first line", "	// The first line"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the first line waits for a renewal",
+		edits:  []string{"	m.urgent = m.urgent || m.state == StateLeader && m.line == \"\" && r.line != \"\"\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "every line is published at once",
+		edits:  []string{"m.state == StateLeader && m.line == \"\" && r.line != \"\"", "m.state == StateLeader && m.line != r.line"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a release before the roster was looked at",
+		edits:  []string{"	return m.leftAt.Add(m.times.turn)\n", "	return time.Time{}\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a stop before the roster was looked at",
+		edits:  []string{"	m.leaving, m.leftAt = stopping, now\n", "	m.leaving = stopping\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a release waits for the roster for ever",
+		edits:  []string{"	return m.leftAt.Add(m.times.turn)\n", "	return m.leftAt.Add(1000 * m.times.lease)\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a transfer waits for the roster",
+		edits:  []string{"|| m.line != \"\" || m.to != \"\" {", "|| m.line != \"\" {"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "without a roster a release waits for it",
+		edits:  []string{"	if !m.listed || m.ranks ||", "	if m.ranks ||"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the roster of an earlier term counts",
+		edits:  []string{"			m.ranks = false\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a rival preempts at once",
+		edits:  []string{"!now.Before(later(r.rival.since, m.ledAt)", "!now.Before(m.ledAt"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who leads since a moment ago gives way",
+		edits:  []string{"!now.Before(later(r.rival.since, m.ledAt)", "!now.Before(r.rival.since"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who did not take the key is named again",
+		edits:  []string{"r.rival.session != m.spurned && stayed", "stayed"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who did not take the key is never named again",
+		edits:  []string{"		m.spurned = \"\"\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name: "a pending candidate gives way to a rival",
+		edits: []string{
+			"	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
+			"	if m.state == StatePending && r.rival.session != \"\" && stayed {\n		m.leaving, m.leftAt, m.to = resigning, now, r.rival.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
+		},
+		caught: "transcript succession",
+	},
+	{
+		name: "a leader that leaves gives way to a rival",
+		edits: []string{
+			"	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
+			"	if m.draining && r.rival.session != \"\" && stayed {\n		m.to = r.rival.session\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
+		},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the release names nobody",
+		edits:  []string{"		rec.to = m.to\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a transfer to the next without a roster",
+		edits:  []string{"	case in.next && (!m.listed || m.line == \"\" && !m.ranks):\n		fx.denied = ErrNoRoster\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a transfer to the next where nobody stands",
+		edits:  []string{"	case in.next && m.line == \"\":\n		fx.denied = ErrNotStanding\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the next is an empty roster's before it has told",
+		edits:  []string{"(!m.listed || m.line == \"\" && !m.ranks)", "!m.listed"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a second transfer takes the place of the first",
+		edits:  []string{"	plain := in.to == \"\" && !in.next\n", "	plain := in.to == \"\" && !in.next\n	if m.leaving == resigning && in.to != \"\" {\n		m.to = in.to\n	}\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who has named a successor sits out a lease",
+		edits:  []string{"	if m.to == \"\" {\n		return m.times.lease\n", "	if m.done || m.to != \"none\" {\n		return m.times.lease\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who has named a successor stands behind nobody",
+		edits:  []string{"return min(m.times.lease, time.Duration(ahead+1+crowding)*m.times.turn)", "return min(m.times.lease, time.Duration(1)*m.times.turn+0*time.Duration(ahead))"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who has named a successor sits out for longer than a lease",
+		edits:  []string{"return min(m.times.lease, time.Duration(ahead+1+crowding)*m.times.turn)", "return time.Duration(ahead+1+crowding) * m.times.turn"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a successor once named is named for ever",
+		edits:  []string{"		m.away = now.Add(m.sitsOut())\n		m.to = \"\"\n", "		m.away = now.Add(m.sitsOut())\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who sits out stands",
+		edits:  []string{"(!m.guarded || m.guards.fit) && !now.Before(m.away)\n", "(!m.guarded || m.guards.fit)\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who holds the key stands",
+		edits:  []string{"m.seen.what != whatUnseen && !m.holds() &&", "m.seen.what != whatUnseen &&"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who leaves stands",
+		edits:  []string{"m.settled && m.leaving == staying && m.seen", "m.settled && m.seen"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who knows nothing of the key stands",
+		edits:  []string{" && m.seen.what != whatUnseen && !m.holds()", " && !m.holds()"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who does not know the bucket stands",
+		edits:  []string{"return m.listed && m.settled && m.leaving", "return m.listed && m.leaving"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who has guards that are not fit stands",
+		edits:  []string{"		(!m.guarded || m.guards.fit) && !now.Before(m.away)\n", "		!now.Before(m.away)\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "who keeps no roster stands",
+		edits:  []string{"return m.listed && m.settled && m.leaving", "return m.settled && m.leaving"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a read that the feed was faster than puts off the next try",
+		edits:  []string{"if req.revision == m.seen.revision { // and not because", "if m.seen.revision > 0 { // and not because"},
+		caught: "transcript succession",
+	},
+}

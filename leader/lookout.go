@@ -107,11 +107,15 @@ func (a *actor) viewOpened(m *heraldMail) {
 	a.readView(m.view)
 }
 
-// closeView may have to wait for the connection's lock, so the actor does not, before
-// it ends.
+// closeView leaves the view. That of a Bucket may have to wait for the connection's
+// lock, for which the actor does not, before it ends.
 func (a *actor) closeView() {
 	l := &a.lookout
-	l.closing.Go(l.feed.Stop)
+	if v, ok := l.feed.(*rosterView); ok {
+		l.closing.Go(v.Stop)
+	} else {
+		l.feed.Stop()
+	}
 	l.view, l.feed = nil, nil
 }
 

@@ -70,7 +70,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the line keeps the winner",
-		edits:  []string{"rec.next = m.line.without(m.session)", "rec.next = m.line", "		m.line = m.line.without(m.session)\n", ""},
+		edits:  []string{"rec.next, rec.priority = m.line.without(m.session), m.priority", "rec.next, rec.priority = m.line, m.priority", "		m.line = m.line.without(m.session)\n", ""},
 		caught: "transcript succession",
 	},
 	{
@@ -80,7 +80,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a line that nobody keeps is handed on",
-		edits:  []string{"	if m.listed {\n		rec.next =", "	{\n		rec.next ="},
+		edits:  []string{"	if m.listed {\n		rec.next, rec.priority =", "	{\n		rec.next, rec.priority ="},
 		caught: "transcript succession",
 	},
 	{

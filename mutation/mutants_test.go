@@ -80,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "Pending ends by time alone",
-		edits:  []string{"	if m.draining && (m.drained", "	if m.state == StatePending && !now.Before(m.ready) {\n		m.claim(now, m.lastAt.Add(m.times.renewDeadline))\n		m.becomeLeader(fx)\n	}\n	if m.draining && (m.drained"},
+		edits:  []string{"	if m.draining && (m.drained", "	if m.state == StatePending && !now.Before(m.ready) {\n		m.claim(now, m.lastAt.Add(m.times.renewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.draining && (m.drained"},
 		caught: "gap",
 	},
 	{
@@ -90,7 +90,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "elected on a lease that is over",
-		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)", "	case now.Before(m.good):\n		m.becomeLeader(fx)\n", "	case m.raising():\n		m.becomeLeader(fx)\n"},
+		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)", "	case now.Before(m.good):\n		m.becomeLeader(now, fx)\n", "	case m.raising():\n		m.becomeLeader(now, fx)\n"},
 		caught: "late",
 	},
 	{
@@ -100,7 +100,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a pending candidate releases before its time",
-		edits:  []string{"(given || silent || m.counter == 0", "(given || silent && m.done || m.counter == 0"},
+		edits:  []string{"(given || silent || m.counter == 0", "(given || silent && m.done || m.counter == 0", "later(m.releaseDue(), m.ready)", "m.releaseDue()"},
 		caught: "pending",
 	},
 	{
@@ -196,7 +196,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "an intended release not dropped",
-		edits:  []string{"			m.leaving = staying // it must not", "			ready = now // it must not"},
+		edits:  []string{"			m.leaving, m.to = staying, \"\" // it must not", "			ready = now // it must not"},
 		caught: "haunted",
 	},
 	{
@@ -252,7 +252,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a term begins on a lease that ended while its guards were raised",
-		edits:  []string{"	case now.Before(m.good):\n		m.becomeLeader(fx)\n", "	case m.guarded || now.Before(m.good):\n		m.becomeLeader(fx)\n"},
+		edits:  []string{"	case now.Before(m.good):\n		m.becomeLeader(now, fx)\n", "	case m.guarded || now.Before(m.good):\n		m.becomeLeader(now, fx)\n"},
 		caught: "guarded",
 	},
 	{
@@ -368,7 +368,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who is barred leads after a late win",
-		edits:  []string{"		if m.barred && m.leaving == staying {\n			m.leaving = resigning", "		if m.barred && m.leaving == stopping {\n			m.leaving = resigning"},
+		edits:  []string{"		if m.barred && m.leaving == staying {\n", "		if m.barred && m.leaving == stopping {\n"},
 		caught: "gated",
 	},
 	{
@@ -378,7 +378,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who is barred releases a late win before its time",
-		edits:  []string{"			a.add(reqWrite, later(now, m.ready), soonest)\n", "			a.add(reqWrite, now, soonest)\n"},
+		edits:  []string{"			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)\n", "			a.add(reqWrite, m.releaseDue(), soonest)\n"},
 		caught: "gated, ordinary",
 	},
 	{

@@ -150,15 +150,15 @@ func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 }
 
 // legacyKV opens the bucket by the older of the two APIs of nats.go.
-func legacyKV(t testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
-	t.Helper()
+func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
+	tb.Helper()
 	js, err := nc.JetStream()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	kv, err := js.KeyValue(bucket)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return kv
 }

@@ -288,7 +288,12 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 			go func() { _ = c.Stop(f.Context()) }()
 			f.new(fmt.Sprintf("new %d", i+3))
 		case 3, 4:
-			_ = c.Resign(f.Context())
+			// It may be cut off for good, but not held up for longer than any lease.
+			limit, cancel := context.WithTimeout(f.Context(), 4*kvTTL)
+			if err := c.Resign(limit); errors.Is(err, context.DeadlineExceeded) {
+				f.Errorf("%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
+			}
+			cancel()
 		case 5:
 			who.cut()
 		case 6:

@@ -144,9 +144,7 @@ func (a *actor) receive(m *mail) {
 		return
 	}
 	if m.herald != nil {
-		if m.herald.what != viewClosed { // which nothing waits for, and comes at any time
-			a.step(input{kind: inTick}, nil)
-		}
+		a.step(input{kind: inTick}, nil)
 		a.heralded(m.herald)
 		return
 	}
@@ -443,7 +441,7 @@ func (a *actor) end() {
 	}
 	a.attend()
 	a.dismissRoster()
-	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.busy() { // the store answers: the request was given up
+	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.opening != nil { // the store answers: the request was given up
 		var m mail
 		if a.c.box.takeOr(&m, func() { a.arm(a.rosterLimit()) }) {
 			a.last(&m)
@@ -461,6 +459,7 @@ func (a *actor) end() {
 	if a.feed != nil {
 		a.feed.Stop()
 	}
+	a.lookout.closing.Wait()
 	left := a.c.box.close()
 	for i := range left {
 		a.last(&left[i])

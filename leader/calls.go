@@ -31,7 +31,7 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	case call == nil:
 	case denied != nil:
 		call <- denied
-	case in.kind == inResign && a.m.to != "":
+	case in.kind == inResign && (in.to != "" || in.next):
 		a.calls.handing = append(a.calls.handing, handing{call, a.m.to})
 	case in.kind == inResign:
 		a.calls.resigning = append(a.calls.resigning, call)
@@ -66,16 +66,19 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 // nobody has for as long as the candidate sat out.
 func (a *actor) taken() {
 	s := a.m.seen
-	by := s.rec.session != a.m.session && s.what == whatRecord
+	by := s.what == whatForeign || s.what == whatRecord && s.rec.session != a.m.session
 	if !by && !a.m.holds() && a.now().Before(a.m.away) {
 		return
 	}
+	a.c.mu.Lock()
+	a.c.taker = s.rec.id
+	a.c.mu.Unlock()
 	for _, h := range a.calls.handing {
 		switch {
 		case by && (s.rec.id == h.to || s.rec.session == h.to):
 			h.call <- nil
 		case by:
-			h.call <- fmt.Errorf("%w: %s has", ErrNotTaken, s.rec.id)
+			h.call <- fmt.Errorf("%w: %s", ErrNotTaken, holderOf(s, a.seat))
 		default:
 			h.call <- fmt.Errorf("%w: nobody has", ErrNotTaken)
 		}

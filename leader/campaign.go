@@ -39,7 +39,8 @@ type Candidate struct {
 	tally  tally
 	shown  shown
 	holder Holder
-	holds  bool // the holder is the candidate itself, without leading
+	holds  bool   // the holder is the candidate itself, without leading
+	taker  string // the ID of who took the key after the last Transfer
 	err    error
 }
 
@@ -57,7 +58,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		return nil, err
 	}
 	if want.lease > 0 { // what is left open follows from it
-		if _, err := want.resolve(Settings{}); err != nil {
+		if _, err := want.resolve(Settings{}, false); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,7 @@ func (b *Bucket) admits(d durations, kvElect bool) error {
 	}
 	s, err := b.settings(*conf)
 	if err == nil {
-		d, err = d.resolve(s)
+		d, err = d.resolve(s, kvElect)
 	}
 	if err == nil {
 		err = d.fit(s, kvElect)
@@ -393,7 +394,10 @@ func holderOf(s sight, seat int) Holder {
 	case s.what == whatForeign:
 		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
 	case !s.held():
-		return Holder{Seat: seat, Released: s.what == whatRecord && s.rec.phase == phaseReleased}
+		if s.what != whatRecord {
+			return Holder{Seat: seat}
+		}
+		return Holder{Seat: seat, Released: true, Token: s.rec.token, Revision: s.revision}
 	}
 	h := Holder{
 		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),

@@ -85,8 +85,9 @@ type Config struct {
 	// while a fleet moves over, one process at a time. All candidates of the election
 	// must set it, until the last of those processes is gone; it can then be dropped,
 	// one candidate at a time. It needs the bucket of those processes, which has a
-	// TTL, and a LeaseDuration of at most three quarters of that: their successor
-	// does not wait longer. See Sharing a key in the package documentation.
+	// TTL, a LeaseDuration of at most three quarters and a RenewDeadline of at most half of
+	// that, which is its default if it is less than 80% of the lease: their successor does
+	// not wait longer. Not with Seats. See Sharing a key in the package documentation.
 	KVElect bool
 	// Clock is where time comes from. Default: [SystemClock], or the clock of
 	// the store if it has one.
@@ -121,7 +122,7 @@ type durations struct {
 }
 
 // resolve fills in what was left to the bucket, and checks the relations.
-func (d durations) resolve(s Settings) (durations, error) {
+func (d durations) resolve(s Settings, kvElect bool) (durations, error) {
 	if d.lease == 0 {
 		d.lease = s.MaxLease
 	}
@@ -133,6 +134,9 @@ func (d durations) resolve(s Settings) (durations, error) {
 	}
 	if d.renewDeadline == 0 {
 		d.renewDeadline = d.lease / 5 * 4
+		if kvElect && s.TTL > 0 {
+			d.renewDeadline = min(d.renewDeadline, s.TTL/2)
+		}
 	}
 	if d.renewInterval == 0 {
 		d.renewInterval = min(d.lease/6, d.renewDeadline/2)
@@ -198,6 +202,8 @@ func (d durations) fit(s Settings, kvElect bool) error {
 		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
 	case kvElect && s.TTL == 0:
 		return fmt.Errorf("%w: KVElect needs a bucket with a TTL, and this has none", ErrUnfit)
+	case kvElect && d.renewDeadline > s.TTL/2:
+		return fmt.Errorf("%w: with KVElect RenewDeadline %v is more than half of the bucket's TTL %v", ErrUnfit, d.renewDeadline, s.TTL)
 	case kvElect && d.lease > s.TTL/4*3:
 		return fmt.Errorf("%w: with KVElect LeaseDuration %v is more than three quarters of the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
 	}

@@ -73,7 +73,7 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 		{durations{lease: 12 * s, renewDeadline: 2 * s}, Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: defaultTurn}},
 		{durations{}, Settings{TTL: 900 * time.Millisecond}, durations{lease: 600 * time.Millisecond, renewDeadline: 480 * time.Millisecond, renewInterval: 100 * time.Millisecond, turn: 25 * time.Millisecond}},
 	} {
-		if got, err := c.want.resolve(c.set); err != nil || got != c.got {
+		if got, err := c.want.resolve(c.set, false); err != nil || got != c.got {
 			t.Errorf("%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)
 		}
 	}
@@ -81,11 +81,11 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 
 // Found out only when the bucket is known.
 func TestARelationToADefaultIsNamedToo(t *testing.T) {
-	_, err := durations{renewDeadline: 20 * time.Second}.resolve(Settings{})
+	_, err := durations{renewDeadline: 20 * time.Second}.resolve(Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than LeaseDuration 15s") {
 		t.Error(err)
 	}
-	_, err = durations{renewInterval: 13 * time.Second}.resolve(Settings{})
+	_, err = durations{renewInterval: 13 * time.Second}.resolve(Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewInterval 13s is not less than RenewDeadline 12s") {
 		t.Error(err)
 	}
@@ -135,7 +135,7 @@ func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
 	// What the bucket leaves to the default always is short enough.
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		set := Settings{TTL: ttl}
-		if d, err := (durations{}).resolve(set); err != nil || d.fit(set, true) != nil {
+		if d, err := (durations{}).resolve(set, true); err != nil || d.fit(set, true) != nil {
 			t.Errorf("with a TTL of %v: %v, %v", ttl, err, d.fit(set, true))
 		}
 	}

@@ -139,8 +139,9 @@ type Holder struct {
 	// It counts as held, by nobody who can be named: ID is empty. Beside processes of
 	// nats-kv-leader-elect, Value has the name of the one that wrote it, which may lead.
 	Foreign bool
-	// Released: the key holds a record that was given up. Only [HolderOf] and
-	// [Lookup] tell it apart from a key that holds none.
+	// Released: the key holds a record that was given up, by a term whose Token may be
+	// in it, or an earlier one. Only [HolderOf] and [Lookup] tell it apart from a key that
+	// holds none.
 	Released bool
 	// Lease is how long others wait after the last renewal.
 	Lease time.Duration

@@ -40,7 +40,7 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 			times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 3, alone: true}, limits: upTo(1, freeze),
 		},
 		{
-			name: "a lease beside nats-kv-leader-elect outlives its interval", settings: shared, skew: -1, belief: [maxParties]Settings{{TTL: 7 * tick}},
+			name: "a lease beside nats-kv-leader-elect outlives its interval", settings: shared, skew: -1, belief: [maxParties]Settings{{TTL: 8 * tick}},
 			times: []durations{ticks(5, 4, 0, 0)}, old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove, freeze),
 			from: "A.arrive A.deliver A.arrive A.deliver " + oldRefused + strings.Repeat(renewed+renewed+renewed+" "+oldRefused, 2) + renewed + renewed + renewed,
 		},

@@ -36,7 +36,6 @@ const (
 	announced heraldNews = iota
 	viewOpened
 	viewChanged
-	viewClosed
 )
 
 const (
@@ -191,9 +190,6 @@ func (a *actor) heralded(m *heraldMail) {
 		a.viewOpened(m)
 	case viewChanged:
 		a.readView(m.view)
-	case viewClosed:
-		a.lookout.closing--
-		return
 	}
 	a.lookAfterRoster()
 }

@@ -159,7 +159,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 	err := m.fit(m.value)
 	if !m.holds() { // a holder keeps to what it promised to others
 		var times durations
-		if times, err = m.want.resolve(m.settings); err == nil {
+		if times, err = m.want.resolve(m.settings, m.kvElect); err == nil {
 			m.times = times
 			err = m.fit(m.value)
 		}

@@ -114,6 +114,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 	if m.listed {
 		rec.next, rec.priority = m.line.without(m.session), m.priority
 	}
+	m.curtail(&rec)
 	return rec, w
 }
 

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -16,8 +17,8 @@ type lookout struct {
 	opening context.CancelFunc // it is being opened; nil if it is not
 	openBy  time.Time          // when that is given up
 	feed    Feed
-	closing int    // views; another may be opened meanwhile
-	changes uint64 // of the other seats' holders, when it was last read
+	closing sync.WaitGroup // views that have been left
+	changes uint64         // of the other seats' holders, when it was last read
 	rivals  map[string]sighting
 }
 
@@ -29,9 +30,6 @@ type sighting struct {
 
 // viewLives is for how many leases a view is kept open.
 const viewLives = 10
-
-// busy reports whether something is still to be answered.
-func (l *lookout) busy() bool { return l.opening != nil || l.closing > 0 }
 
 // shut reports whether there is no view, and none on its way.
 func (l *lookout) shut() bool { return l.view == nil && l.opening == nil }
@@ -109,16 +107,12 @@ func (a *actor) viewOpened(m *heraldMail) {
 	a.readView(m.view)
 }
 
-// closeView may have to wait for the connection's lock, so the actor does not.
+// closeView may have to wait for the connection's lock, so the actor does not, before
+// it ends.
 func (a *actor) closeView() {
-	l, box := &a.lookout, &a.c.box
-	feed := l.feed
+	l := &a.lookout
+	l.closing.Go(l.feed.Stop)
 	l.view, l.feed = nil, nil
-	l.closing++
-	go func() {
-		feed.Stop()
-		box.put(mail{herald: &heraldMail{what: viewClosed}})
-	}()
 }
 
 // readView tells the machine who stands.

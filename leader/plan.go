@@ -146,7 +146,7 @@ func (m *machine) leave(now time.Time, fx *effects) {
 	// last write has arrived.
 	silent := (m.holds() || m.sent[0].phase == phasePending) && now.Before(later(m.ready, m.sent[0].ready))
 	over := !now.Before(m.futile())
-	given := m.op.kind == reqNone && !m.holds() && (!m.look || over)
+	given := !m.holds() && (over || m.op.kind == reqNone && !m.look)
 	switch {
 	case m.leaving == resigning && given:
 		m.leaving = staying

@@ -41,6 +41,8 @@ func checkSeats(cfg Config) error {
 		return fmt.Errorf("%w: Seats %d is more than %d", ErrInvalidConfig, cfg.Seats, maxSeats)
 	case cfg.Seats > 1 && len(cfg.Guards) > 0:
 		return fmt.Errorf("%w: Seats %d is more than 1 with Guards, which protect what one leader writes", ErrInvalidConfig, cfg.Seats)
+	case cfg.Seats > 1 && cfg.KVElect:
+		return fmt.Errorf("%w: Seats %d is more than 1 with KVElect, beside processes that know one leader", ErrInvalidConfig, cfg.Seats)
 	}
 	return nil
 }

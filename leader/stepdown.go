@@ -151,7 +151,7 @@ func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, er
 	o.vacant = !now.Leads()
 	o.led = o.led || now.Leads() && now.Token == o.of.Token
 	if now.Leads() && now.Token > o.of.Token {
-		if o.to != "" && now.ID != o.to {
+		if o.succeeded && (now.ID == o.of.ID || o.to != "" && now.ID != o.to) {
 			return true, fmt.Errorf("%w: %s", ErrNotTaken, now)
 		}
 		return true, nil

@@ -199,6 +199,26 @@ func (m *machine) turn() time.Duration {
 	return d
 }
 
+// curtail leaves out of a record what is only a hint, where the bucket does not take so
+// much.
+func (m *machine) curtail(rec *record) {
+	room := m.settings.MaxValue
+	if m.kvElect {
+		room -= markRoom
+	}
+	// What JSON makes of a byte is six at most; most buckets take far more.
+	most := 512 + 6*(len(rec.id)+len(rec.session)+len(rec.value)+len(rec.to)) + len(rec.next) + 2*maxLine
+	if m.settings.MaxValue == 0 || most <= room {
+		return
+	}
+	if len(rec.encode()) > room {
+		rec.next = ""
+	}
+	if len(rec.encode()) > room {
+		rec.to = ""
+	}
+}
+
 // releaseDue is when the key is given up at the earliest. Who has just won it, and
 // follows the last in line, first looks who stands: or those who have waited
 // longest would be overtaken.

@@ -14,8 +14,9 @@ import (
 //
 // It returns nil when the one that was named holds the key, [ErrNotTaken] when
 // another does, or nobody has taken it while the candidate sat out, a few turns and
-// at most one lease. [ErrNotStanding] and [ErrNotLeader] change nothing. After the
-// error of ctx the key is given up all the same.
+// at most one lease, [ErrStopped] when the candidate has ended before that is known.
+// [ErrNotStanding] and [ErrNotLeader] change nothing. After the error of ctx the key is
+// given up all the same.
 func (c *Candidate) Transfer(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
@@ -27,11 +28,13 @@ func (c *Candidate) Transfer(ctx context.Context, id string) error {
 // errors: [ErrNotStanding] if nobody else stands, [ErrNoRoster] if the candidate has
 // no roster, or has not read it yet.
 func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
-	if err := c.call(ctx, input{kind: inResign, next: true}); err != nil {
+	seat := c.engaged()
+	if err := seat.call(ctx, input{kind: inResign, next: true}); err != nil {
 		return "", err
 	}
-	h, _ := c.Leader()
-	return h.ID, nil
+	seat.mu.Lock()
+	defer seat.mu.Unlock()
+	return seat.taker, nil
 }
 
 func checkSuccessor(id string) error {

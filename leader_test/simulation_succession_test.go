@@ -64,11 +64,11 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 			p.since = s.now()
 		}
 	}
-	ticket := l.place.ticket
+	ticket := l.ticket
 	s.mu.Unlock()
 	t.Registry.Announce(ctx, election, session, entry, life, func(revision uint64, err error) {
 		s.mu.Lock()
-		l.place.known = l.place.known || err == nil && ticket > 0 && ticket == l.place.ticket
+		l.known = l.known || err == nil && ticket > 0 && ticket == l.ticket
 		s.mu.Unlock()
 		reply(revision, err)
 	})

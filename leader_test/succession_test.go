@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -332,5 +333,73 @@ func TestOneSeatGivesWay(t *testing.T) {
 		if s := cs[i].Stats(); s.Transitions[leader.Transition{To: leader.StateLeader}] != 1 {
 			t.Errorf("c%d led more than once: %v", i, s.Transitions)
 		}
+	}
+}
+
+// Who resigns while it hands over is answered when the key is given up.
+func TestResignDuringATransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		cs := k.queue(3, leader.Config{DrainTimeout: 5 * time.Second})
+		term, _ := cs[0].Term()
+		transfer, resign := make(chan error, 1), make(chan error, 1)
+		go func() { transfer <- cs[0].Transfer(t.Context(), "c2") }()
+		synctest.Wait()
+		go func() { resign <- cs[0].Resign(t.Context()) }()
+		synctest.Wait()
+		k.store.Link("c2").Cut()
+		term.Release()
+		k.ok(<-resign)
+		k.clock.Advance(time.Second)
+		if err := <-transfer; !errors.Is(err, leader.ErrNotTaken) {
+			t.Errorf("Transfer returned %v", err)
+		}
+	})
+}
+
+// TransferAny names the one who took the key of the seat that was given up.
+func TestTransferAnyOfASeat(t *testing.T) {
+	k := newKit(t)
+	cs := k.queue(4, leader.Config{Seats: 3})
+	if id, err := cs[2].TransferAny(t.Context()); err != nil || id != "c3" {
+		t.Errorf("%q, %v", id, err)
+	}
+}
+
+// A rival that restarts again and again hides none that stays.
+func TestAFickleRivalHidesNoOther(t *testing.T) {
+	k := newKit(t)
+	cfg := leader.Config{Succession: leader.SuccessionPriority, LeaseDuration: 10 * time.Second}
+	k.stand("low", cfg)
+	k.clock.Advance(time.Second)
+	cfg.Priority, cfg.Preempt = 1, true
+	middle, _ := k.stand("middle", cfg)
+	cfg.Priority = 2
+	for i := range 6 {
+		name := fmt.Sprint("fickle", i)
+		c, _ := k.stand(name, cfg)
+		k.clock.Advance(8 * time.Second)
+		k.store.Link(name).Close()
+		<-c.Done()
+	}
+	if !middle.IsLeader() {
+		h, _ := middle.Leader()
+		t.Errorf("%v", h)
+	}
+}
+
+// In a bucket for small records a leader goes on without telling who follows.
+func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
+	k := newKit(t, leadertest.WithMaxValue(300))
+	cs := k.queue(12, leader.Config{})
+	k.clock.Advance(time.Minute)
+	if !cs[0].IsLeader() {
+		t.Fatal("it could not renew")
+	}
+	at := k.clock.Elapsed()
+	k.ok(cs[0].Resign(t.Context()))
+	k.clock.Advance(10 * time.Second)
+	if h, err := leader.Lookup(t.Context(), k.store, "e"); err != nil || h.Since.Sub(leadertest.Start()) != at {
+		t.Errorf("%v since %v, %v", h, h.Since, err)
 	}
 }

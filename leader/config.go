@@ -63,8 +63,8 @@ type Config struct {
 	// Priority is for SuccessionPriority: candidates of a higher one go first.
 	Priority int
 	// Preempt makes a leader of lower priority hand over to this candidate, as by
-	// [Candidate.Transfer]: in order, and not before this one has stood, and that one
-	// led, for one lease or a little longer. It needs SuccessionPriority, and a leader that
+	// [Candidate.Transfer]: in order, one to two leases after this one has begun to stand,
+	// and not before that one has led for one. It needs SuccessionPriority, and a leader that
 	// has a roster and no RefuseRequests.
 	Preempt bool
 	// TurnTimeout is how long the candidate waits for each of those before it in the

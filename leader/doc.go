@@ -265,26 +265,33 @@
 //
 // A fleet that runs nats-kv-leader-elect, or choria's election, moves over one process
 // at a time, on the key and in the bucket that it has, if all its new candidates set
-// [Config].KVElect. Those processes create the key when it is absent, update it after
-// each interval, three quarters of the bucket's TTL, take any update that fails for a
-// loss, and announce that they lead one interval after they have created the key.
-// With the setting
+// [Config].KVElect, and the same LeaseDuration. Those processes create the key when it is
+// absent, update it after each interval, three quarters of the bucket's TTL, take any
+// update that fails for a loss, and lead when the first has succeeded: one interval after
+// the tick at which they have created the key. With the setting
 //
 //   - a candidate gives up the key by a delete marker that carries its released
-//     record ([Marker]). An old process takes it at its next interval, and leads an
+//     record ([Marker]). An old process takes it at its next tick, and leads an
 //     interval later. Among candidates a handover takes two round trips, as ever.
 //   - whoever replaces a foreign record, which it waited out for one unknown lease
 //     (at least the TTL), is Pending for another: an old leader that is slow to find
 //     out has as much time as before a successor of its own kind, and more.
 //   - a foreign record is no fault; [Holder].Value has its text, the name of the process.
-//   - LeaseDuration is at most three quarters of the TTL, so that a leader whose key
-//     was deleted by an operator is fenced before an old process announces itself.
+//   - LeaseDuration is at most three quarters of the TTL and RenewDeadline at most half,
+//     so that a leader whose key was deleted by an operator is fenced before an old
+//     process leads, also if it took that a quarter of the TTL to store its create.
+//   - there is one leader, so no Seats above 1; and everybody races, as that bucket cannot
+//     have a roster: [ErrNoRoster].
 //
-// What is assumed of an old process: it acts on the win and the loss that it is told
-// of, not on its IsLeader, which is early; its interval is the default; and where an
-// operator deletes the key, its requests take less time than from its interval to the
-// TTL. Without the setting nothing is promised on a shared key; a candidate reports
-// each foreign record with [ErrForeignRecord]. docs/kvelect.md has the rest.
+// What is assumed of an old process: it acts on its callbacks or its IsLeader, not on
+// its State or choria's gauge, which are early, and is never late by more than an
+// interval. And where an operator deletes or purges the key, or it expires early: its
+// interval is the default, without a back-off; from the tick at which it creates the
+// key to when that is stored takes less than three quarters of the TTL, less our
+// RenewDeadline; and a leader's update takes less time than is from its interval to the
+// TTL. To statistics an old leader is none ([Stats].Leaderless). Without the setting
+// nothing is promised on a shared key; a candidate reports each foreign record with
+// [ErrForeignRecord]. docs/kvelect.md has the rest.
 //
 // # Permissions
 //
@@ -336,9 +343,11 @@
 // The roster is for candidates that announce themselves, and is looked at by the one
 // that leads, so that each needs both. It is a hint, and an ordinary bucket: who may
 // announce itself in it can announce others, or nobody, and wipe it, the rosters of
-// other elections included, with the header `Nats-Rollup: all`. It can neither stand
-// in another election nor look at its roster. Where accounts are between that
-// import no more than the API, announcements arrive, but nothing is seen of them.
+// other elections included, with the header `Nats-Rollup: all`. By announcing a high
+// priority with Preempt it can push the leader out about every two leases, unless that
+// has RefuseRequests. It can neither stand in another election nor look at its roster.
+// Where accounts are between that import no more than the API, announcements arrive,
+// but nothing is seen of them.
 //
 // [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E, and
 // with a roster of KV_E_roster.

@@ -47,13 +47,13 @@ var (
 	// ErrInvalidConfig is returned for settings that cannot work. The text
 	// names the setting and the relation that does not hold.
 	ErrInvalidConfig error = sentinel("invalid configuration")
-	// ErrNotLeader is returned by [Candidate.Proclaim] and
-	// [Candidate.Resign] when the candidate does not lead.
+	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
+	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead.
 	ErrNotLeader error = sentinel("not the leader")
-	// ErrNoLeader is returned by [StepDown] when nobody leads.
+	// ErrNoLeader is returned by [StepDown] and [Transfer] when nobody leads.
 	ErrNoLeader error = sentinel("nobody leads")
-	// ErrRequestRefused is returned by [StepDown] when the leader is set to refuse
-	// requests, or does not know this one.
+	// ErrRequestRefused is returned by [StepDown] and [Transfer] when the leader is set to
+	// refuse requests, or does not know this one.
 	ErrRequestRefused error = sentinel("the leader refuses the request")
 	// ErrNotStanding is returned by [Candidate.Transfer] and [Candidate.TransferAny]
 	// when nobody of that ID, or nobody else at all, stands in the election.

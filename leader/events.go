@@ -136,7 +136,8 @@ type Holder struct {
 	// Pending: holds the key but does not lead yet.
 	Pending bool
 	// Foreign: the key holds something that is not a record of this package.
-	// It counts as held, by nobody who can be named.
+	// It counts as held, by nobody who can be named: ID is empty. Beside processes of
+	// nats-kv-leader-elect, Value has the name of the one that wrote it, which may lead.
 	Foreign bool
 	// Released: the key holds a record that was given up, by a term whose Token may be
 	// in it, or an earlier one. Only [HolderOf] and [Lookup] tell it apart from a key that

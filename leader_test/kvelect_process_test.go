@@ -10,55 +10,61 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
 )
 
 // kvProcess runs the algorithm of nats-kv-leader-elect, written from its
-// description: create the key to win; update it after each interval, three quarters
-// of the bucket's TTL, on the condition of the last sequence; an update that fails is
-// a loss; who has won is told one interval later, and a little.
+// description, over the API of nats.go that it uses: create the key to win; update it
+// after each interval, three quarters of the bucket's TTL, on the condition of the last
+// sequence; an update that fails is a loss; the first that succeeds makes a leader of
+// the winner, which is told so a little later.
 type kvProcess struct {
 	*client
 	name  string
-	kv    jetstream.KeyValue
+	kv    nats.KeyValue
 	leads atomic.Bool
 	told  func(p *kvProcess, what string) // "won" and "lost"
 	end   context.CancelFunc
 	done  chan struct{}
 }
 
-// kvGrace is what is added to the interval until the winner is told.
-const kvGrace = 50 * time.Millisecond
+// kvGrace is from the first update to the winner's being told.
+const kvGrace = 200 * time.Millisecond
 
 // run campaigns for the first time when the splay is over. A request takes up to 5 s,
-// the default of nats.go.
+// the default of nats.go; Create makes up to three.
 func (p *kvProcess) run(ctx context.Context, interval, splay time.Duration) {
 	defer close(p.done)
+	defer p.leads.Store(false)
 	var seq uint64 // of its last write; 0: it has not won
-	var announce <-chan time.Time
+	notify := false
 	campaign := func() {
 		if seq == 0 {
-			if s, err := p.kv.Create(context.Background(), "e", []byte(p.name)); err == nil {
-				seq, announce = s, time.After(interval+kvGrace)
+			if s, err := p.kv.Create("e", []byte(p.name)); err == nil {
+				seq, notify = s, true
 			}
 			return
 		}
-		s, err := p.kv.Update(context.Background(), "e", []byte(p.name), seq)
+		s, err := p.kv.Update("e", []byte(p.name), seq)
 		if err != nil {
-			seq, announce = 0, nil
+			seq, notify = 0, false
 			p.leads.Store(false)
 			p.told(p, "lost")
 			return
 		}
 		seq = s
+		if notify && ctx.Err() == nil {
+			notify = false
+			p.leads.Store(true)
+			if pause(ctx, kvGrace) {
+				p.told(p, "won")
+			}
+		}
 	}
-	first := time.NewTimer(splay)
-	defer first.Stop()
-	select {
-	case <-first.C:
-	case <-ctx.Done():
+	if !pause(ctx, splay) {
 		return
 	}
 	ticks := time.NewTicker(interval)
@@ -68,14 +74,21 @@ func (p *kvProcess) run(ctx context.Context, interval, splay time.Duration) {
 		select {
 		case <-ticks.C:
 			campaign()
-		case <-announce:
-			announce = nil
-			p.leads.Store(true)
-			p.told(p, "won")
 		case <-ctx.Done():
-			p.leads.Store(false)
 			return
 		}
+	}
+}
+
+// pause reports whether ctx goes on for so long.
+func pause(ctx context.Context, d time.Duration) bool {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -126,8 +139,7 @@ func (f *fleet) interval() time.Duration { return f.ttl / 4 * 3 }
 func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 	f.Helper()
 	cl := f.dial(name)
-	kv, err := cl.js.KeyValue(f.Context(), "E")
-	f.ok(err)
+	kv := legacyKV(f.T, cl.nc, "E")
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &kvProcess{client: cl, name: name, kv: kv, told: f.tells, end: cancel, done: make(chan struct{})}
 	f.mu.Lock()
@@ -135,6 +147,20 @@ func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 	f.mu.Unlock()
 	go p.run(ctx, f.interval(), splay)
 	return p
+}
+
+// legacyKV opens the bucket by the older of the two APIs of nats.go.
+func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
+	tb.Helper()
+	js, err := nc.JetStream()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	kv, err := js.KeyValue(bucket)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return kv
 }
 
 // new starts a candidate.

@@ -215,6 +215,31 @@ func TestTokensOfANewBucketGoOnWithMinToken(t *testing.T) {
 	}
 }
 
+// The token is ahead of the bucket's revisions, and only the record tells it.
+func TestTheLastTokenIsThatOfTheRecordThatWasGivenUp(t *testing.T) {
+	_, js := connect(t)
+	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := leader.OpenBucket(js, "ELECTIONS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := reign(t, bucket, leader.Config{MinToken: 1000, KVElect: true})
+	if token != 1001 {
+		t.Errorf("token %d", token)
+	}
+	h, err := leader.Lookup(t.Context(), bucket, "billing")
+	if err != nil || !h.Released || h.Token != token {
+		t.Errorf("%+v, %v", h, err)
+	}
+	last, err := lastToken(t.Context(), js, bucket, "ELECTIONS")
+	if err != nil || last != token {
+		t.Errorf("%d, %v", last, err)
+	}
+}
+
 // reign leads for a moment, and returns the term's token.
 func reign(t *testing.T, bucket *leader.Bucket, cfg leader.Config) uint64 {
 	t.Helper()

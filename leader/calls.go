@@ -38,7 +38,7 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	case in.kind == inProclaim:
 		a.calls.proclaimed = append(a.calls.proclaimed, proclamation{call, a.m.term, next})
 	}
-	if a.m.leaving == staying {
+	if a.m.leaving == staying || a.m.abandoned(a.now()) {
 		for _, call := range a.calls.resigning {
 			call <- nil
 		}

@@ -157,6 +157,12 @@ func (m *machine) leave(now time.Time, fx *effects) {
 	}
 }
 
+// abandoned reports whether what a candidate that resigns wrote last keeps nobody out
+// any more, although it may not know what has become of it: it is cut off, say.
+func (m *machine) abandoned(now time.Time) bool {
+	return m.leaving == resigning && !m.draining && !now.Before(m.futile())
+}
+
 // futile is when a candidate that leaves has nothing to gain any more by looking
 // for its writes: whatever it wrote last no longer keeps anybody out.
 func (m *machine) futile() time.Time { return m.lastAt.Add(m.lastFor) }

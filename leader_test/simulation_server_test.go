@@ -123,6 +123,16 @@ func (a *arena) plagues() []plague {
 			})
 			return l.isLeading()
 		}},
+		{"Transfer", 2, false, func(l *life) bool {
+			ctx, cancel := context.WithTimeout(context.Background(), s.between(0, s.lease))
+			p, to := s.petitioner(), s.ids[s.rng.IntN(len(s.ids))]
+			s.call("Transfer to "+to, func() error {
+				defer cancel()
+				_, err := leader.Transfer(ctx, p, "e", to, "operator")
+				return err
+			})
+			return l.isLeading()
+		}},
 		on("a client cut off", 4, func(w wire, _ ...direction) { w.cut() }),
 		on("a black hole", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(drop, dirs))) }),
 		on("a link held up", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(hold, dirs))) }),

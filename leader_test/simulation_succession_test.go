@@ -158,20 +158,6 @@ func (s *simulation) transfers() []plague {
 			call(l, l.name+": TransferAny", func(ctx context.Context) (string, error) { _, err := l.TransferAny(ctx); return "", err })
 			return leads
 		}},
-		{"Transfer", 2, false, func(l *life) bool {
-			leads, to := l.isLeading(), []string{anyID(), ""}[s.rng.IntN(2)]
-			p := s.petitioner()
-			ctx, cancel := context.WithCancel(context.Background())
-			s.petitions = append(s.petitions, cancel) // its own limits are of the system's clock
-			s.call("Transfer to "+to, func() error {
-				h, err := leader.Transfer(ctx, p, "e", to, "operator")
-				if err == nil {
-					s.took("Transfer", h.Token, to)
-				}
-				return err
-			})
-			return leads
-		}},
 		{"Roster", 1, false, func(*life) bool {
 			store := s.line("operator").store()
 			s.call("Roster", func() error {

@@ -403,3 +403,36 @@ func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
 		t.Errorf("%v since %v, %v", h, h.Since, err)
 	}
 }
+
+// Who resigns and is cut off is answered when it keeps nobody out any more.
+func TestResignOfALeaderThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t)
+		cs := k.queue(1, leader.Config{})
+		k.store.Link("c0").Cut()
+		resign, transfer := make(chan error, 1), make(chan error, 1)
+		go func() { resign <- cs[0].Resign(t.Context()) }()
+		synctest.Wait()
+		k.clock.Advance(15*time.Second - 1)
+		synctest.Wait()
+		select {
+		case err := <-resign:
+			t.Fatalf("it returned %v at %v", err, k.clock.Elapsed())
+		default:
+		}
+		k.clock.Advance(time.Second)
+		k.ok(<-resign)
+		k.store.Link("c0").Restore()
+		k.clock.Advance(time.Minute)
+		if !cs[0].IsLeader() {
+			t.Fatal("it does not lead again")
+		}
+		k.store.Link("c0").Cut()
+		go func() { transfer <- cs[0].Transfer(t.Context(), "other") }()
+		synctest.Wait()
+		k.clock.Advance(20 * time.Second)
+		if err := <-transfer; err == nil {
+			t.Error("nobody has taken over")
+		}
+	})
+}

@@ -113,11 +113,11 @@ func TestAReleaseThatArrivesLateNeverTouchesASuccessorsRecord(t *testing.T) {
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(3500 * time.Millisecond)
 		a.saw(t, "3.5s deposed resigned") // nothing that holds up the release holds up the end of the context
-		w.at(9500 * time.Millisecond)
+		w.at(9400 * time.Millisecond)
 		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
 		resign.pending()
 		a.open()
-		resign.returned(9500*time.Millisecond, nil) // the key is known to be another's
+		resign.returned(9400*time.Millisecond, nil) // the key is known to be another's
 		w.at(time.Minute)
 		b.saw(t)
 		w.leads(a, b)

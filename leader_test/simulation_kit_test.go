@@ -202,7 +202,7 @@ func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
 // processes is what befalls a process as a whole.
 func (m *memory) processes() []plague {
 	return []plague{
-		{"Link.Close", 1, false, func(l *life) bool {
+		{"Link.Close", 2, false, func(l *life) bool {
 			l.closed = true
 			for _, link := range m.links(l) {
 				link.Close()

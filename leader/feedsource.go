@@ -63,14 +63,18 @@ func (s *source) pass(e Entry, by *nats.Subscription) {
 
 func (s *source) tellUnless(ev FeedEvent, outdated func() bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	first, follows := s.look(&ev)
+	follows = follows && len(s.feeds) > crowd
+	s.mu.Unlock() // whoever leaves meanwhile does not wait for the head start
 	if first != nil {
 		first.tell(ev)
+		runtime.Gosched()
 	}
 	if follows && s.goesAhead(outdated) {
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	told := 0
 	for f := range s.feeds {
 		if f == first {
@@ -94,10 +98,6 @@ const headStart = 5 * time.Millisecond
 // goesAhead gives the one who follows a head start, here or on another connection, and
 // reports whether the others need not be told any more.
 func (s *source) goesAhead(outdated func() bool) bool {
-	runtime.Gosched()
-	if len(s.feeds) <= crowd {
-		return false
-	}
 	for range 10 {
 		if outdated() {
 			return true

@@ -207,7 +207,7 @@ func (a *actor) rosterFault(err error) {
 	}
 }
 
-// dismiss gives up what is in flight, which still has to be answered; but for the
+// dismissRoster gives up what is in flight, which still has to be answered; but for the
 // withdrawal, unless nobody waits for that.
 func (a *actor) dismissRoster() {
 	if a.lookout.opening != nil {

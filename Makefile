@@ -3,50 +3,86 @@ GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
-.PHONY: all check test race lint format format-check deps-check bench demo tools clean
+# Servers of earlier versions, which the long proofs run.
+SERVERS := v2.10.29 v2.11.4 v2.11.8
 
-all: test lint
+.PHONY: all help check test race prove busy vet lint format format-check deps-check bench demo tools servers clean
+
+all: test lint ## what to run before a commit
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 check: ## everything that CI runs
 	.ci/run
 
-test:
+test: ## what a newcomer runs: a sample of each long proof, at most three minutes
 	go test ./...
 
-race:
-	go test -race -shuffle=on -count=3 ./...
+# The mutants and the command are programs of their own, which the race detector
+# does not see into.
+race: ## the tests with the race detector, in random order
+	go list ./... | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' | xargs go test -race -shuffle=on -timeout 20m
 
-tools: $(GOLANGCI)
+# All tests in full (package internal/proof), and how much of everything they ran. Those
+# that need both cores first, then those in real time, which wait for most of it.
+COMPUTING := /leader$$|/leadertest$$|/mutation$$
+prove: servers ## every test in full, and how much of everything they ran
+	@totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals" && \
+	go list ./... | grep -E '$(COMPUTING)' | xargs go test -tags prove -timeout 30m && \
+	go list ./... | grep -vE '$(COMPUTING)' | xargs go test -tags prove -timeout 30m && sort "$$totals"
+
+busy: ## the tests beside four busy loops
+	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
+	trap 'kill $$pids' EXIT; go test -count=1 ./...
+
+# Elsewhere without the tests: to compile the server for four more systems takes minutes.
+vet: ## go vet, and builds for other systems
+	go vet ./...
+	go vet -tags prove ./...
+	for os in darwin freebsd windows; do GOOS=$$os go build ./leader ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
+	GOARCH=386 go build ./leader ./leadertest
+
+tools: $(GOLANGCI) ## build the linter into .tools
 
 $(GOLANGCI):
 	mkdir -p $(TOOLS)
 	GOBIN=$(TOOLS) GOFLAGS=-mod=mod go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(TOOLS)/golangci-lint $(GOLANGCI)
 
-lint: $(GOLANGCI)
-	$(GOLANGCI) run ./...
+servers: $(SERVERS:%=$(TOOLS)/nats-server-%) ## build earlier versions of nats-server into .tools
 
-format: $(GOLANGCI)
+$(TOOLS)/nats-server-%:
+	mkdir -p $(TOOLS)/$*
+	GOBIN=$(TOOLS)/$* GOFLAGS=-mod=mod go install github.com/nats-io/nats-server/v2@$*
+	mv $(TOOLS)/$*/nats-server $@
+	rmdir $(TOOLS)/$*
+
+lint: $(GOLANGCI) ## golangci-lint
+	$(GOLANGCI) run ./...
+	$(GOLANGCI) run --build-tags prove ./...
+
+format: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...
 
-format-check: $(GOLANGCI)
+format-check: $(GOLANGCI) ## fail where `make format` would change something
 	$(GOLANGCI) fmt --diff ./...
 
 # What a program pulls in with the importable packages, but for metrics.
-deps-check:
+deps-check: ## fail if an importable package imports more than the standard library and nats.go
 	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./leadertest ./health \
 		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' \
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \
 	if [ -n "$$extra" ]; then echo "unexpected dependencies:"; echo "$$extra"; exit 1; fi
 
-bench:
+bench: ## the benchmarks of the library
 	go test -run '^$$' -bench . ./leader_test
 
-demo:
+demo: ## the demonstration
 	go run ./examples/demo
 
-clean:
+clean: ## remove .tools
 	rm -rf $(TOOLS)
 
 SHELL := /bin/bash

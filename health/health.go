@@ -24,7 +24,7 @@
 //	election                 the name of the election
 //	id                       of the candidate
 //	state                    candidate, pending, leader or fenced
-//	is_leader                whether it leads at this instant, by its clock; state may be late
+//	is_leader                whether it leads at this instant, by its clock
 //	token                    of the term that it leads
 //	lease_remaining_seconds  for how long that is certain without another renewal
 //	leader                   who leads instead, as far as is known; of several the one on the lowest seat:
@@ -50,8 +50,9 @@ import (
 
 // Leader answers 200 while [leader.Term.Err] of the candidate's term is nil, and
 // 503 otherwise, naming who leads instead. It asks the clock, not a flag: a process
-// that was stopped for an hour answers 503 at once.
+// that was stopped for an hour answers 503 at once. A nil candidate is one that has ended.
 func Leader(c *leader.Candidate) http.Handler {
+	c = some(c)
 	return handler(func() (report, bool) {
 		r := look(c)
 		return r, r.IsLeader
@@ -60,8 +61,10 @@ func Leader(c *leader.Candidate) http.Handler {
 
 // Alive answers 200, and 503 once the candidate has ended, or while the store has
 // not answered for longer than the candidate's lease. That is not known before the
-// bucket's settings are; until then it counts as 15 s, the default of a bucket.
+// bucket's settings are; until then it counts as 15 s, the default of a bucket. A nil
+// candidate is one that has ended.
 func Alive(c *leader.Candidate) http.Handler {
+	c = some(c)
 	return handler(func() (report, bool) {
 		r := look(c)
 		stats := c.Stats()
@@ -81,6 +84,14 @@ func Alive(c *leader.Candidate) http.Handler {
 		r.Alive, r.Silent = &alive, stats.Silent.Seconds()
 		return r, alive
 	})
+}
+
+// some is the candidate, or one that has ended if there is none.
+func some(c *leader.Candidate) *leader.Candidate {
+	if c == nil {
+		return new(leader.Candidate)
+	}
+	return c
 }
 
 const defaultLease = 15 * time.Second
@@ -118,6 +129,9 @@ func look(c *leader.Candidate) report {
 			r.IsLeader, r.Token, r.Remains = true, term.Token(), remains.Seconds()
 			return r
 		}
+	}
+	if r.State == leader.StateLeader.String() { // the term has ended since
+		r.State = leader.StateFenced.String()
 	}
 	// A process that was paused still names itself. One that is a mere candidate, also
 	// after the look at who leads, names another that has been given the same ID.

@@ -104,7 +104,7 @@ func TestLeaderAsksTheClockAndNotTheTimers(t *testing.T) {
 	k := newKit(t)
 	clock := &late{Clock: k.clock}
 	h := health.Leader(k.stand("a", leader.Config{Clock: clock}))
-	over := fields{"election": "billing", "id": "a", "state": "leader", "is_leader": false}
+	over := fields{"election": "billing", "id": "a", "state": "fenced", "is_leader": false}
 	clock.by = 12 * time.Second
 	k.get(h, 503, over)
 	clock.by, clock.more = 12*time.Second-2, 1 // it ends while the handler looks
@@ -272,4 +272,13 @@ func TestLeaderAnswers200ForEachSeat(t *testing.T) {
 			t.Errorf("%s is not alive: %s", id, w.Body)
 		}
 	}
+}
+
+// A nil candidate is one that has ended.
+func TestHandlers_NilCandidate(t *testing.T) {
+	k := newKit(t)
+	none := fields{"election": "", "id": "", "state": "candidate", "is_leader": false}
+	k.get(health.Leader(nil), 503, none)
+	none["alive"] = false
+	k.get(health.Alive(nil), 503, none)
 }

@@ -6,12 +6,17 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
 // actor is the only goroutine that touches the machine: one select, one timer.
 // It carries out what a step asks for and never waits for the store, for a
-// reader of events, or for a caller.
+// reader of events, for the handler of the log, or for a caller.
+//
+// Code of the user that it calls all the same returns at once by contract: methods of Store,
+// Feed, Courier, Registry, Guard, Clock and Timer, and of the errors that they give. Should
+// one of them not return, the term's watchdog still ends the context in time.
 type actor struct {
 	c *Candidate
 	m machine
@@ -63,16 +68,22 @@ func (a *actor) run(ctx context.Context) {
 	stopped := context.AfterFunc(ctx, a.stop)
 	defer stopped()
 	a.tick()
-	for !a.m.done {
-		if a.read() {
-			continue
-		}
-		if ticked := a.wait(); ticked {
+	for n := 0; !a.m.done; n++ {
+		switch {
+		case a.read():
+			if n%rush == 0 { // the timer is looked at only when there is no mail
+				a.tick()
+			}
+		case a.wait():
 			a.tick()
 		}
 	}
 	a.end()
 }
+
+// rush is how much mail is read between two ticks where it never ends. Each mail has the
+// machine's deadlines applied; the guards' are left to ticks.
+const rush = 64
 
 func (a *actor) stop() { a.c.box.put(mail{in: input{kind: inStop}}) }
 
@@ -148,8 +159,10 @@ func (a *actor) receive(m *mail) {
 		a.heralded(m.herald)
 		return
 	}
-	if (m.in.to != "" || m.in.next) && !a.mayHandOver(m) {
-		return
+	if m.in.to != "" || m.in.next {
+		if a.step(input{kind: inTick}, nil); !a.mayHandOver(m) {
+			return
+		}
 	}
 	switch m.in.kind {
 	case inRead:
@@ -159,6 +172,7 @@ func (a *actor) receive(m *mail) {
 		a.replied(m)
 	case inHeard, inReconnected, inFeedLost, inClosed:
 		if m.from != a.feedNumber {
+			a.step(input{kind: inTick}, nil)
 			return // of a feed that was replaced
 		}
 		if m.in.kind == inHeard {
@@ -224,10 +238,7 @@ func (a *actor) step(in input, call chan error) {
 		in.dice = a.rng.Uint32()
 	}
 	next, before := a.m.counter+1, a.m.state // of the first write that knows of the input
-	fx := a.m.step(a.now(), in)
-	if fx.end != nil {
-		a.term.cancel(fx.end)
-	}
+	fx := a.advance(in)
 	events := a.disagree(a.events(in, fx))
 	a.c.transits(before, a.m.state, events)
 	if in.kind == inSettings && in.err == nil && a.m.settled {
@@ -254,11 +265,30 @@ func (a *actor) step(in input, call chan error) {
 	a.sit()
 }
 
+// advance steps the machine. Where there is a term, that and what follows for its lease
+// and its context are one for its watchdog.
+func (a *actor) advance(in input) effects {
+	now, t := a.now(), a.term
+	if t == nil {
+		return a.m.step(now, in)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lapsed && a.m.state == StateLeader {
+		now = later(now, a.m.good) // the clock has shown that
+	}
+	fx := a.m.step(now, in)
+	switch {
+	case fx.end != nil:
+		t.end(fx.end)
+	case a.m.state == StateLeader:
+		t.until.Store(int64(a.m.good.Sub(a.base)))
+	}
+	return fx
+}
+
 // events makes events out of notes.
 func (a *actor) events(in input, fx effects) []Event {
-	if a.m.state == StateLeader && a.term != nil {
-		a.term.until.Store(int64(a.m.good.Sub(a.base)))
-	}
 	var events []Event
 	for _, n := range fx.notes {
 		switch n.event {
@@ -307,10 +337,11 @@ func (a *actor) begin(n note) *Term {
 	t.until.Store(int64(n.until.Sub(a.base)))
 	a.door.at = a.now().Add(a.door.pause)
 	box, number := &a.c.box, n.term
-	t.release = func() { box.put(mail{in: input{kind: inDrained, term: number}}) }
+	t.release = sync.OnceFunc(func() { box.put(mail{in: input{kind: inDrained, term: number}}) })
 	for i := range a.guards {
 		t.fences = append(t.fences, a.guards[i].fence(t, box))
 	}
+	t.watch()
 	return t
 }
 
@@ -347,10 +378,11 @@ func (a *actor) publish() {
 	c := a.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.Store(uint32(a.m.state))
-	if a.m.state == StateLeader {
+	if a.m.state == StateLeader { // in this order: see State
 		c.leading.Store(a.term)
+		c.state.Store(uint32(StateLeader))
 	} else {
+		c.state.Store(uint32(a.m.state))
 		c.leading.Store(nil)
 	}
 	if a.m.shown != c.shown {
@@ -404,7 +436,9 @@ func (a *actor) ask(req request) {
 		c.store.Watch(ctx, c.election, instead, func(e FeedEvent) {
 			box.put(feedMail(e, number))
 		}, func(f Feed, err error) {
-			box.put(mail{in: input{kind: inFeed, err: err}, feed: f})
+			if !box.put(mail{in: input{kind: inFeed, err: err}, feed: f}) && f != nil {
+				f.Stop() // the candidate has ended without waiting any longer
+			}
 		})
 	case reqRead:
 		c.store.Get(ctx, c.election, func(e Entry, err error) {
@@ -429,68 +463,4 @@ func feedMail(e FeedEvent, number uint64) mail {
 		m.in.kind = inReconnected
 	}
 	return m
-}
-
-// end gives back what the candidate holds. The machine asks for nothing more.
-func (a *actor) end() {
-	for i := range a.guards {
-		a.guards[i].dismiss()
-	}
-	if a.door.cancel != nil {
-		a.door.cancel()
-	}
-	a.attend()
-	a.dismissRoster()
-	for a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.opening != nil { // the store answers: the request was given up
-		var m mail
-		if a.c.box.takeOr(&m, func() { a.arm(a.rosterLimit()) }) {
-			a.last(&m)
-			continue
-		}
-		select {
-		case <-a.c.box.bell:
-		case <-a.timer.C():
-			a.giveUpOnRoster(a.now())
-		}
-	}
-	if a.writes.cancel != nil {
-		a.writes.cancel()
-	}
-	if a.feed != nil {
-		a.feed.Stop()
-	}
-	a.lookout.closing.Wait()
-	left := a.c.box.close()
-	for i := range left {
-		a.last(&left[i])
-	}
-	a.hangUp()
-	a.timer.Stop()
-	a.c.finish(a.m.err)
-}
-
-// last takes mail that came too late to be acted on.
-func (a *actor) last(m *mail) {
-	if m.guard != nil {
-		a.guards[m.guard.number].cleanUp(m.guard.in.kind)
-		return
-	}
-	if m.door != nil {
-		a.leaveDoor(m.door)
-		return
-	}
-	if m.herald != nil {
-		a.leaveRoster(m.herald)
-		return
-	}
-	switch m.in.kind {
-	case inRead, inWritten, inSettings, inFeed:
-		a.replied(m)
-	case inResign, inProclaim:
-		m.call <- ErrNotLeader
-	case inAbandon:
-		a.hasty = true
-		a.dismissRoster()
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inBar, inOpen:
-	}
 }

@@ -22,17 +22,19 @@ type BucketConfig struct {
 	// Storage cannot be changed once the bucket exists. Default:
 	// jetstream.FileStorage.
 	Storage jetstream.StorageType
-	// MaxLease is the longest lease that a candidate may ask for; everybody
-	// who cannot know which lease was running waits that long. Default: that
-	// of the existing bucket if it is less than TTL, or else 15s, or two thirds
-	// of TTL if that is shorter. Candidates learn of a change when they next
-	// connect: so let longer leases end before it is lowered, and have all
-	// candidates reconnect before longer leases are used after it was raised.
+	// MaxLease is the longest lease that a candidate may ask for; a
+	// candidate that cannot know which lease was running waits that long. It is from 100 ms to 24 h.
+	// Default: that of the existing bucket if it is less than TTL, or else 15s, or two
+	// thirds of TTL if that is shorter. It cannot be lowered while a longer lease may be
+	// running: until a record that is held with one, or a key that was deleted, is older
+	// than the lease and a minute by the server's clock. Candidates learn of a change when
+	// they next connect: have all of them reconnect after it was lowered, and before longer
+	// leases are used after it was raised.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records, at least 100ms.
 	// Default 0: records stay until they are replaced, and the bucket is
-	// sealed. With a TTL, a key that is found empty, also the key of a new
-	// election, is led one TTL later: keep it short, or do without.
+	// purge-protected. With a TTL, a candidate that finds the key empty waits one TTL
+	// before it leads, even in a new election. Keep the TTL short or set none.
 	TTL time.Duration
 	// Placement tells on which servers. Default: as the server likes, or where
 	// an existing bucket is.
@@ -41,6 +43,12 @@ type BucketConfig struct {
 	// in which candidates announce themselves. Default: it is left alone, also if it
 	// exists.
 	Roster bool
+	// Adopt lets CreateBucket turn an existing bucket into one for elections although it
+	// holds what is no record of an election, or several revisions of a key. All but the
+	// newest revision of each key are dropped, and without a TTL the bucket denies purges
+	// from then on, which cannot be taken back. Default: such a bucket is refused with
+	// [ErrIncompatibleBucket].
+	Adopt bool
 }
 
 // BucketInfo is what [Bucket.Info] tells.
@@ -50,9 +58,9 @@ type BucketInfo struct {
 	Replicas    int
 	Storage     jetstream.StorageType
 	Placement   *jetstream.Placement // nil: anywhere
-	// Sealed: nothing but a delete marker can remove a record, and none
+	// PurgeProtected: nothing but a delete marker can remove a record, and none
 	// expires. See [CreateBucket].
-	Sealed bool
+	PurgeProtected bool
 	// MaxLease is the longest lease that a candidate may ask for; 0: unlimited.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records; 0: never.
@@ -77,8 +85,8 @@ type BucketOption func(*Bucket) error
 // looking for themselves.
 func FeedSubject(prefix string) BucketOption {
 	return func(b *Bucket) error {
-		if !literalSubject(prefix) {
-			return fmt.Errorf("%w: FeedSubject %q is not a subject without wildcards", ErrInvalidConfig, prefix)
+		if err := checkSubject("FeedSubject", prefix); err != nil {
+			return err
 		}
 		b.feedPrefix = prefix
 		return nil
@@ -96,8 +104,12 @@ func FeedSubject(prefix string) BucketOption {
 // A missing permission can be told apart from silence only by the last error of
 // the connection, which is one slot for all that use the connection: where many
 // requests are denied at the same time, some are reported as [ErrUnreachable].
-// Replies are as late as the connection's lock makes them; nats.go holds it
-// while it dials.
+//
+// nats.go does not send while it dials, or while the network swallows what it writes, and
+// keeps its callers waiting whatever their contexts say: for nats.FlusherTimeout, a minute by
+// default. The methods of a Bucket do not wait for that. They answer with [ErrUnreachable]
+// soon after their contexts have ended, and leave a goroutine behind until nats.go goes on;
+// of 64 that are left, further requests fail at once.
 type Bucket struct {
 	streamAPI
 	name   string
@@ -115,13 +127,21 @@ type Bucket struct {
 // as [OpenBucket] does. An ordinary bucket of that name is brought to these
 // settings; the metadata, limits of size and other settings that do not matter
 // to an election are kept, and so is a republication that can serve as a feed.
-// Where nothing is to be changed, nothing is written.
+// Where nothing is to be changed, nothing is written. A bucket that was not made by
+// CreateBucket and holds anything but records of elections is refused, see
+// [BucketConfig].Adopt.
 //
-// Without a TTL the bucket is sealed: it denies deletes of messages, purges and
+// The revisions of a new bucket begin at the time of day in microseconds, and so do its
+// tokens. So they do not come again, and tokens go on rising, when a bucket is deleted and
+// created again. But a leader that is cut off meanwhile goes on until its lease is over, while
+// another leads: only a resource that compares tokens is safe from that. Stop all
+// candidates before a bucket is deleted.
+//
+// Without a TTL the bucket is purge-protected: it denies deletes of messages, purges and
 // roll-ups, has no per-message TTL, keeps one message for each key and refuses
 // new messages when full. So `nats kv del` works on it, `nats kv purge` is
 // refused, and a client that may write one key cannot wipe another with the
-// header Nats-Rollup. Clients cannot undo that. A bucket should be sealed before
+// header Nats-Rollup. Clients cannot undo that. A bucket should be purge-protected before
 // its first election, or while no candidate stands: what was purged just before
 // is not known to have been there.
 //
@@ -133,15 +153,15 @@ type Bucket struct {
 //
 // Both kinds work with jetstream.KeyValue and the nats tool. Both republish
 // what they store below "natsleader.feed.", the name of the bucket and a dot;
-// nobody but the server should be allowed to publish there.
+// no client should be allowed to publish there.
 //
 // The roster is the bucket with the name of this one and "_roster", where that is at
 // most 252 long (otherwise it is cut, and a hash tells it apart). It is an
 // ordinary bucket with message TTLs, stored and placed as this one: in memory it
-// would be lost with the server, and nobody makes it anew. What a candidate
+// would be lost with the server, and nothing creates it again. What a candidate
 // announces lapses after three of its leases.
 //
-// Errors: [ErrInvalidConfig] for settings that cannot work, [ErrUnfit] for an
+// Errors: [ErrInvalidConfig] for settings that cannot work, [ErrIncompatibleBucket] for an
 // existing stream that cannot be brought to them, [ErrPermission],
 // [ErrUnreachable], [ErrConnectionClosed], and what the server answers as a
 // *jetstream.APIError.
@@ -155,12 +175,14 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
-	err = b.establish(ctx, cfg.newStream, cfg.reshape)
+	err = b.establish(ctx, cfg.newStream, cfg.reshape, func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
+		return b.inspect(ctx, cfg.Adopt, info, conf)
+	})
 	if err == nil && cfg.Roster {
 		var conf jetstream.StreamConfig
 		if conf, err = b.config(ctx); err == nil {
 			like := rosterConfig{bucket: cfg.Name, like: conf}
-			err = b.roster.establish(ctx, like.newStream, like.reshape)
+			err = b.roster.establish(ctx, like.newStream, like.reshape, nil)
 		}
 	}
 	if err != nil {
@@ -169,10 +191,10 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	return b, nil
 }
 
-// establish looks at the stream, and creates or updates it.
-func (a *streamAPI) establish(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error)) error {
+// establish looks at the stream, and creates or updates it, unless inspect refuses to.
+func (a *streamAPI) establish(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
 	for again := false; ; again = true {
-		err := a.establishOnce(ctx, create, reshape)
+		err := a.establishOnce(ctx, create, reshape, inspect)
 		// Somebody else created it between our look and our request, or
 		// deleted it: look again, once.
 		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
@@ -182,12 +204,12 @@ func (a *streamAPI) establish(ctx context.Context, create func() jetstream.Strea
 	}
 }
 
-func (a *streamAPI) establishOnce(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error)) error {
+func (a *streamAPI) establishOnce(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
 	info, err := a.streamInfo(ctx)
 	switch {
 	case errors.Is(err, ErrNoBucket):
 		conf := create()
-		return a.submit("CREATE", func() (jetstream.Stream, error) { return a.js.CreateStream(ctx, conf) })
+		return a.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return a.js.CreateStream(ctx, conf) })
 	case err != nil:
 		return err
 	}
@@ -195,18 +217,22 @@ func (a *streamAPI) establishOnce(ctx context.Context, create func() jetstream.S
 	if err != nil || !changed {
 		return err
 	}
-	return a.submit("UPDATE", func() (jetstream.Stream, error) { return a.js.UpdateStream(ctx, conf) })
+	if inspect != nil {
+		if err = inspect(info, conf); err != nil {
+			return err
+		}
+	}
+	return a.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return a.js.UpdateStream(ctx, conf) })
 }
 
 // OpenBucket returns a bucket that exists, or will. It asks nothing of the
 // server: a candidate finds out by itself. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Bucket, error) {
-	switch {
-	case js == nil || js.Conn() == nil:
-		return nil, fmt.Errorf("%w: js is nil or has no connection", ErrInvalidConfig)
-	case !validBucket(name):
-		return nil, fmt.Errorf("%w: Name %q is not made of letters, digits, '-' and '_', at most %d of them",
-			ErrInvalidConfig, name, maxBucketName)
+	if err := checkJetStream(js); err != nil {
+		return nil, err
+	}
+	if err := checkBucketName(name); err != nil {
+		return nil, err
 	}
 	b := &Bucket{name: name, pre: "$KV." + name + "."}
 	b.init(js, "KV_"+name)
@@ -214,6 +240,9 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	b.put = b.putPrefix(b.pre)
 	b.roster.open(js, name)
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("%w: an option is nil", ErrInvalidConfig)
+		}
 		if err := opt(b); err != nil {
 			return nil, err
 		}
@@ -222,7 +251,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 }
 
 // Info asks the server what the bucket is set to. Errors: [ErrNoBucket] if it
-// does not exist, [ErrUnfit] if no election can work with it, in which case the
+// does not exist, [ErrIncompatibleBucket] if no election can work with it, in which case the
 // BucketInfo is filled all the same, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed].
 func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
@@ -235,12 +264,16 @@ func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
 	c := info.Config
 	bi := BucketInfo{
 		Name: b.name, Description: c.Description, Replicas: c.Replicas, Storage: c.Storage,
-		Placement: c.Placement, TTL: c.MaxAge, Sealed: isSealed(c),
+		Placement: c.Placement, TTL: c.MaxAge, PurgeProtected: isPurgeProtected(c),
 	}
 	if prefix, ok := b.feedOf(c); ok {
 		bi.FeedSubject = prefix
 	}
-	s, err := b.settings(c)
+	payload, err := b.maxPayload(ctx)
+	if err != nil {
+		return BucketInfo{Name: b.name}, err
+	}
+	s, err := settings(c, b.name, payload)
 	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
 	// Who needs no roster needs no permission to ask.
 	bi.Roster = c.Metadata[rosterKey] != "" && !b.roster.isMissing(ctx)

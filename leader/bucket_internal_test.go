@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-func TestABucketIsSealedByDefault(t *testing.T) {
+func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage, Description: "elections"})
@@ -20,14 +20,14 @@ func TestABucketIsSealedByDefault(t *testing.T) {
 		}
 		largest := int(js.Conn().MaxPayload()) - headroom
 		want := BucketInfo{
-			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, Sealed: true,
+			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, PurgeProtected: true,
 			MaxLease: 15 * time.Second, MaxValue: largest, FeedSubject: "natsleader.feed.E",
 		}
 		if info != want {
 			t.Fatalf("Info is %+v, want %+v", info, want)
 		}
 		got, err := settingsOf(t.Context(), b)
-		if err != nil || got != (Settings{Sealed: true, MaxLease: 15 * time.Second, MaxValue: largest}) {
+		if err != nil || got != (Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, LastRevision: firstRevision() - 1}) {
 			t.Fatalf("Settings is %+v, %v", got, err)
 		}
 		if _, err := update(t.Context(), b, "a", strings.Repeat("x", largest), 0); err != nil {
@@ -36,7 +36,7 @@ func TestABucketIsSealedByDefault(t *testing.T) {
 	})
 }
 
-func TestASealedBucketRefusesPurgesAndRollUps(t *testing.T) {
+func TestAPurgeProtectedBucketRefusesPurgesAndRollUps(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{})
@@ -76,9 +76,9 @@ func TestEverySettingThatCannotWorkIsNamed(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		for text, cfg := range map[string]BucketConfig{
-			`Name "" is not`:                         {},
-			`Name "a.b" is not`:                      {Name: "a.b"},
-			`Name "a b" is not`:                      {Name: "a b"},
+			`bucket "" is not`:                       {},
+			`bucket "a.b" is not`:                    {Name: "a.b"},
+			`bucket "a b" is not`:                    {Name: "a b"},
 			`Replicas 2 is not 1, 3 or 5`:            {Name: "E", Replicas: 2},
 			`Storage 7 is neither`:                   {Name: "E", Storage: 7},
 			`TTL -1s is negative`:                    {Name: "E", TTL: -time.Second},
@@ -88,7 +88,7 @@ func TestEverySettingThatCannotWorkIsNamed(t *testing.T) {
 			`MaxLease 10s is not less than TTL 10s`:  {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
 			`MaxLease 9000h0m0s is more than`:        {Name: "E", MaxLease: 9000 * time.Hour},
 			`Replicas is more than the server can`:   {Name: "E", Replicas: 3},
-			`at most 252 of them`:                    {Name: strings.Repeat("x", 253)},
+			`of 253 bytes is more than 252`:          {Name: strings.Repeat("x", 253)},
 			`MaxLease 2s is not less than TTL 100ms`: {Name: "E", MaxLease: 2 * time.Second, TTL: 100 * time.Millisecond},
 		} {
 			_, err := CreateBucket(t.Context(), js, cfg)
@@ -109,7 +109,7 @@ func TestMaxLeaseIsTwoThirdsOfAShortTTLByDefault(t *testing.T) {
 		for ttl, want := range map[time.Duration]time.Duration{9 * time.Second: 6 * time.Second, time.Hour: 15 * time.Second} {
 			b := mustCreate(t, js, BucketConfig{Name: "T" + ttl.String(), TTL: ttl})
 			got, err := settingsOf(t.Context(), b)
-			if err != nil || got.Sealed || got.TTL != ttl || got.MaxLease != want {
+			if err != nil || got.PurgeProtected || got.TTL != ttl || got.MaxLease != want {
 				t.Fatalf("TTL %v: %+v, %v", ttl, got, err)
 			}
 		}
@@ -129,7 +129,7 @@ func TestAnExistingBucketKeepsItsMetadataAndWhatIsLeftOut(t *testing.T) {
 		mustCreate(t, js, BucketConfig{MaxLease: time.Minute})
 		b := mustCreate(t, js, BucketConfig{}) // keeps the minute
 		info, err := b.Info(t.Context())
-		if err != nil || !info.Sealed || info.MaxLease != time.Minute || info.Description != "old" ||
+		if err != nil || !info.PurgeProtected || info.MaxLease != time.Minute || info.Description != "old" ||
 			info.FeedSubject != "natsleader.feed.E" || info.MaxValue != 1000-headroom {
 			t.Fatalf("Info is %+v, %v", info, err)
 		}
@@ -187,15 +187,15 @@ func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
 
 		for name, text := range map[string]string{
 			"mirror": "is a mirror", "other": "is no bucket", "noack": "acknowledges nothing", "queue": "not by limits",
-			"msgttl": "cannot be sealed", "sources": "has sources", "republish": "republishes", "overlap": "overlap",
+			"msgttl": "cannot be purge-protected", "sources": "has sources", "republish": "republishes", "overlap": "overlap",
 		} {
 			_, err := CreateBucket(ctx, js, BucketConfig{Name: name})
-			wantErr(t, err, ErrUnfit, text, name)
+			wantErr(t, err, ErrIncompatibleBucket, text, name)
 		}
 		_, err := CreateBucket(ctx, js, BucketConfig{Name: "sealed", TTL: time.Minute})
-		wantErr(t, err, ErrUnfit, "denies purges")
+		wantErr(t, err, ErrIncompatibleBucket, "denies purges")
 		_, err = CreateBucket(ctx, js, BucketConfig{Name: "sealed", Storage: jetstream.MemoryStorage})
-		wantErr(t, err, ErrUnfit, "cannot be changed")
+		wantErr(t, err, ErrIncompatibleBucket, "cannot be changed")
 
 		for _, name := range []string{"mirror", "other", "noack", "queue"} {
 			b, err := OpenBucket(js, name)
@@ -203,9 +203,9 @@ func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = settingsOf(ctx, b)
-			wantErr(t, err, ErrUnfit)
+			wantErr(t, err, ErrIncompatibleBucket)
 			info, err := b.Info(ctx)
-			wantErr(t, err, ErrUnfit)
+			wantErr(t, err, ErrIncompatibleBucket)
 			if info.Name != name || info.Replicas != 1 {
 				t.Fatalf("Info of an unfit bucket is %+v", info)
 			}
@@ -213,9 +213,9 @@ func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
 	})
 }
 
-func TestOnlyABucketThatCannotLoseAMessageIsSealed(t *testing.T) {
+func TestOnlyABucketThatCannotLoseAMessageIsPurgeProtected(t *testing.T) {
 	sealed := BucketConfig{Name: "E"}.newStream()
-	if !isSealed(sealed) {
+	if !isPurgeProtected(sealed) {
 		t.Fatal("the default is not sealed")
 	}
 	for name, spoil := range map[string]func(*jetstream.StreamConfig){
@@ -231,13 +231,13 @@ func TestOnlyABucketThatCannotLoseAMessageIsSealed(t *testing.T) {
 		"interest": func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
 	} {
 		c := sealed
-		if spoil(&c); isSealed(c) {
+		if spoil(&c); isPurgeProtected(c) {
 			t.Errorf("%s: counts as sealed", name)
 		}
 	}
 	c := sealed
 	c.Discard, c.MaxMsgsPerSubject = jetstream.DiscardOld, 5 // without a limit nothing is evicted
-	if !isSealed(c) {
+	if !isPurgeProtected(c) {
 		t.Error("history: does not count as sealed")
 	}
 }
@@ -250,6 +250,6 @@ func TestAMaxLeaseThatCannotBeReadIsUnfit(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = settingsOf(t.Context(), mustOpen(t, js))
-		wantErr(t, err, ErrUnfit, `"long" is not a duration`)
+		wantErr(t, err, ErrIncompatibleBucket, `"long" is not a duration`)
 	})
 }

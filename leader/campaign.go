@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	crand "crypto/rand"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -15,13 +16,15 @@ import (
 )
 
 // Candidate stands in one election. Its methods may be called from anywhere, at
-// any time, and as often as one likes.
+// any time, and as often as one likes. [Campaign] makes it. The zero value is one that
+// has ended.
 type Candidate struct {
 	id       string
 	election string
 	store    Store
 	clock    Clock
 	log      *slog.Logger // with the election and the ID
+	logs     *logQueue    // behind log, shared by all seats; nil: nothing is logged
 	refuses  bool         // requests to hand over
 	seats    []*Candidate // one for each, if there are several: this one only stands before them
 	bench    *bench       // of the candidate and of each of its seats, if there are several
@@ -46,10 +49,12 @@ type Candidate struct {
 
 // Campaign makes a candidate that stands in the election, named by the rules of
 // KV keys, until ctx ends or [Candidate.Stop] is called. The end of ctx is a
-// graceful stop: the term ends, work is drained, the key is released.
+// graceful stop: the term ends, work is drained, the key is released. The name has at
+// most 512 bytes, with Seats the suffix of the last seat included, and is not the key
+// of a seat (see [SeatKey]) of another election.
 //
 // It fails only for settings that cannot work, with [ErrInvalidConfig],
-// [ErrValueTooLarge] or [ErrUnfit]. A store that cannot be reached, a bucket
+// [ErrValueTooLarge] or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket
 // that does not exist yet, a permission that is missing are [Faulted] events,
 // and the candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
@@ -63,18 +68,21 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		}
 	}
 	if cfg.MinToken > maxMinToken {
-		return nil, fmt.Errorf("%w: MinToken %d is more than %d", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
+		return nil, fmt.Errorf("%w: MinToken %d is more than %d; a resource that has accepted a greater token must be reset", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
 	}
 	if len(cfg.Value) > MaxValueSize {
 		return nil, fmt.Errorf("%w: Value of %d bytes is more than MaxValueSize %d", ErrValueTooLarge, len(cfg.Value), MaxValueSize)
 	}
-	if len(cfg.ID) > maxIDLength {
-		return nil, fmt.Errorf("%w: ID of %d bytes is more than %d", ErrInvalidConfig, len(cfg.ID), maxIDLength)
+	if err := checkID("ID", cfg.ID); err != nil {
+		return nil, err
 	}
 	if err := checkGuards(cfg.Guards); err != nil {
 		return nil, err
 	}
 	if err := checkSeats(cfg); err != nil {
+		return nil, err
+	}
+	if err := checkElection(election, cfg.Seats); err != nil {
 		return nil, err
 	}
 	if err := cfg.checkSuccession(); err != nil {
@@ -83,10 +91,8 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if _, ok := store.(Marker); cfg.KVElect && !ok && store != nil {
 		return nil, fmt.Errorf("%w: KVElect needs a store that is a Marker, and a %T is none", ErrInvalidConfig, store)
 	}
-	if b, ok := store.(*Bucket); ok && b != nil {
-		if err := b.admits(want, cfg.KVElect); err != nil {
-			return nil, err
-		}
+	if err := admits(store, want, cfg.KVElect); err != nil {
+		return nil, err
 	}
 	listed := cfg.Roster || cfg.Succession != SuccessionRace
 	if _, ok := store.(Registry); listed && !ok && store != nil {
@@ -108,12 +114,27 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 
 // admits refuses durations that the bucket is known to refuse. What is not known
 // yet is found out later, and is then a Faulted event.
-func (b *Bucket) admits(d durations, kvElect bool) error {
-	conf := b.known.Load()
-	if conf == nil {
+func admits(store Store, d durations, kvElect bool) error {
+	var s Settings
+	var err error
+	switch b := store.(type) {
+	case *Bucket:
+		if b == nil {
+			return nil
+		}
+		conf := b.known.Load()
+		if conf == nil {
+			return nil
+		}
+		s, err = settings(*conf, b.name, 0)
+	case interface{ KnownSettings() (Settings, bool) }:
+		var known bool
+		if s, known = b.KnownSettings(); !known {
+			return nil
+		}
+	default:
 		return nil
 	}
-	s, err := b.settings(*conf)
 	if err == nil {
 		d, err = d.resolve(s, kvElect)
 	}
@@ -123,15 +144,10 @@ func (b *Bucket) admits(d durations, kvElect bool) error {
 	return err
 }
 
-const (
-	maxIDLength = 256     // keeps records small
-	maxMinToken = 1 << 62 // leaves room for as many terms as anybody will see
-)
-
 // defaultID names the process for people who read the record.
 func defaultID() string {
 	host, err := os.Hostname()
-	if err != nil {
+	if err != nil || len(host) > maxIDLength/2 || checkID("host", host) != nil {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s_%d_%s", host, os.Getpid(), strings.ToLower(crand.Text()[:6]))
@@ -139,7 +155,7 @@ func defaultID() string {
 
 // stand starts the goroutine of a candidate, or of somebody who only looks on.
 func stand(ctx context.Context, store Store, election string, cfg Config, p params) (*Candidate, error) {
-	if err := checkElection(election); err != nil {
+	if err := checkKey(election); err != nil {
 		return nil, err
 	}
 	if err := checkStore(store); err != nil {
@@ -158,6 +174,8 @@ func newCandidate(store Store, election string, cfg Config, p params) *Candidate
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
+	} else {
+		c.logs, c.log = newLogQueue(c.log)
 	}
 	c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
 	if c.clock == nil {
@@ -196,6 +214,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	c.box.bell = make(chan struct{}, 1)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
+		c.logs.follow(c.clock)
 	}
 	return a
 }
@@ -226,27 +245,29 @@ func seed(id, election string) uint64 {
 
 // checkStore refuses a store that is not there.
 func checkStore(store Store) error {
-	if b, ok := store.(*Bucket); store == nil || ok && b == nil {
+	switch b, ok := store.(*Bucket); {
+	case store == nil, ok && b == nil:
 		return fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
+	case ok && b.nc == nil:
+		return fmt.Errorf("%w: the store is a Bucket that %w", ErrInvalidConfig, errNotOpened)
 	}
 	return nil
 }
 
-// checkElection applies the rules of KV keys (nats-architecture-and-design,
-// ADR-8).
-func checkElection(name string) error {
-	if !validKey(name) {
-		return fmt.Errorf("%w: election %q is not made of letters, digits and -/_=. or has an empty part", ErrInvalidConfig, name)
-	}
-	return nil
-}
+// errNotOpened tells of a zero value that only a function of the package can make usable.
+var errNotOpened = errors.New("was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions")
 
 // Events returns the channel of events, in order. The candidate never waits for
 // a reader. Transitions are never dropped while it lives; Observed and Faulted
 // are coalesced when more than 32 events are unread. The channel is closed when
 // the candidate has stopped; what was unread can still be read, up to 32 events,
 // of which whole terms are left out, the oldest first, if there were more.
-func (c *Candidate) Events() <-chan Event { return c.out.ch }
+func (c *Candidate) Events() <-chan Event {
+	if c.out.ch == nil {
+		return noEvents
+	}
+	return c.out.ch
+}
 
 // ID returns what others see of the candidate: Config.ID or its default.
 func (c *Candidate) ID() string { return c.id }
@@ -254,9 +275,24 @@ func (c *Candidate) ID() string { return c.id }
 // Election returns the name of the election.
 func (c *Candidate) Election() string { return c.election }
 
-// State returns the state. It never blocks. [StateLeader] may be out of date
-// after a pause of the process; [Candidate.IsLeader] is not.
-func (c *Candidate) State() State { return State(c.engaged().state.Load()) }
+// State returns the state. It never blocks. It asks the clock, as [Candidate.IsLeader]
+// does: a leader whose lease is over is fenced, also before it has found that out.
+func (c *Candidate) State() State {
+	c = c.engaged()
+	for {
+		s := State(c.state.Load())
+		if s != StateLeader {
+			return max(s, StateCandidate)
+		}
+		switch t := c.leading.Load(); {
+		case t == nil: // it has just changed
+		case t.Err() != nil:
+			return StateFenced
+		default:
+			return s
+		}
+	}
+}
 
 // Term returns the term being led now, or false. It asks the clock.
 func (c *Candidate) Term() (*Term, bool) {
@@ -287,9 +323,11 @@ func (c *Candidate) Leader() (Holder, bool) {
 	if c.seats != nil {
 		return c.seats[0].Leader()
 	}
+	t := c.leading.Load()
+	over := t != nil && t.Err() != nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holder, c.holder.Leads() && !c.holds
+	return c.holder, c.holder.Leads() && !c.holds && !over
 }
 
 // Proclaim changes the value that is published with the lease. It returns when
@@ -312,13 +350,15 @@ func (c *Candidate) Resign(ctx context.Context) error {
 
 func (c *Candidate) call(ctx context.Context, in input) error {
 	answer := make(chan error, 1)
-	if !c.engaged().box.put(mail{in: in, call: answer}) {
+	box := &c.engaged().box
+	if !box.put(mail{in: in, call: answer}) {
 		return ErrNotLeader
 	}
 	select {
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
+		box.withdraw(answer)
 		return ctx.Err()
 	}
 }
@@ -330,17 +370,39 @@ func (c *Candidate) call(ctx context.Context, in input) error {
 func (c *Candidate) Stop(ctx context.Context) error {
 	c.toAll(inStop)
 	select {
-	case <-c.done:
+	case <-c.Done():
 		return nil
 	case <-ctx.Done():
 		c.toAll(inAbandon)
+		c.logs.abandon()
 		return ctx.Err()
 	}
 }
 
 // Done returns a channel that is closed when the candidate has ended and nothing
 // of it runs any more.
-func (c *Candidate) Done() <-chan struct{} { return c.done }
+//
+// What may still run is code of the application's own that was called and has not returned:
+// a handler of the log that blocks for more than a second, or a method of a [Store] that
+// does not answer for as long although its context has ended. A method that does not even
+// return keeps the channel open until it does.
+func (c *Candidate) Done() <-chan struct{} {
+	if c.done == nil {
+		return ended
+	}
+	return c.done
+}
+
+// What a zero Candidate answers with.
+var (
+	ended    = make(chan struct{})
+	noEvents = make(chan Event)
+)
+
+func init() {
+	close(ended)
+	close(noEvents)
+}
 
 // Err returns why the candidate ended: nil while it runs, after Stop and after
 // the end of the context given to Campaign, [ErrConnectionClosed] if the
@@ -352,7 +414,12 @@ func (c *Candidate) Err() error {
 }
 
 // since is the time since the candidate began.
-func (c *Candidate) since() time.Duration { return c.clock.Now().Sub(c.start) }
+func (c *Candidate) since() time.Duration {
+	if c.clock == nil {
+		return 0
+	}
+	return c.clock.Now().Sub(c.start)
+}
 
 // finish publishes the end.
 func (c *Candidate) finish(err error) {
@@ -367,6 +434,7 @@ func (c *Candidate) finish(err error) {
 		return
 	}
 	c.out.close()
+	c.logs.flush()
 	close(c.done)
 }
 

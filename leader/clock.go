@@ -7,13 +7,20 @@ import (
 )
 
 // Clock is the one door through which time comes into the package. The fake is
-// leadertest.Clock.
+// leadertest.Clock. Its methods and those of its timers must return at once, and Now must
+// never return less to one goroutine than it has returned to another before.
+//
+// A Clock may also have a method AfterFunc(time.Duration, func()) Timer that calls the
+// function in a goroutine of its own after that time, as [time.AfterFunc] does. With it a
+// term's context ends in time even if the candidate's goroutine is held up, by a [Store]
+// that does not return, say. SystemClock has it.
 type Clock interface {
 	// Now returns the time. Only differences between its answers matter.
 	Now() time.Time
 	// NewTimer returns a timer that is not armed before its first Reset if d
 	// is negative, and that fires after d otherwise. A candidate owns exactly
-	// one, or one for each of its seats.
+	// one such, or one for each of its seats; and with a Logger one more if they have a
+	// method Wake, to tell while records are being written.
 	NewTimer(d time.Duration) Timer
 }
 
@@ -30,6 +37,11 @@ type Timer interface {
 	Reset(d time.Duration) bool
 	// Stop disarms the timer.
 	Stop() bool
+}
+
+// alarmClock is what a Clock may also be.
+type alarmClock interface {
+	AfterFunc(d time.Duration, f func()) Timer
 }
 
 // SystemClock returns the clock of the operating system. On Linux it also
@@ -76,6 +88,11 @@ func (c *systemClock) NewTimer(d time.Duration) Timer {
 	return systemTimer{t}
 }
 
+// AfterFunc implements alarmClock.
+func (c *systemClock) AfterFunc(d time.Duration, f func()) Timer {
+	return systemTimer{time.AfterFunc(d, f)}
+}
+
 type systemTimer struct{ *time.Timer }
 
 func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
@@ -84,6 +101,10 @@ func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
 // context has no deadline, and one try of a guarded write in any case; package
 // jetstream has the same.
 const defaultLimit = 5 * time.Second
+
+// lastMoment is how long a candidate that ends waits for code of the user, or of the
+// store, that has not returned or answered, although it was told to.
+const lastMoment = time.Second
 
 // limit is ctx, with the default limit if it has no deadline.
 func limit(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -97,6 +118,9 @@ func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d)
 }
+
+// after calls f after d, on a goroutine of its own.
+func after(d time.Duration, f func()) { time.AfterFunc(d, f) }
 
 // idle waits for d, or until ctx ends, and returns the error of ctx.
 func idle(ctx context.Context, d time.Duration) error {

@@ -15,8 +15,9 @@ const defaultLease = 15 * time.Second
 // A lease of less than 12 s cannot promise to outlive the loss of one NATS
 // server out of three, which stops all writes for 5 to 8 s.
 type Config struct {
-	// ID is what others see of the candidate. Default: host, process ID and
-	// six random characters. Two candidates with the same ID are safe.
+	// ID is what others see of the candidate: at most 256 bytes of UTF-8 without control
+	// characters. Default: host, process ID and six random characters. Two candidates
+	// with the same ID are safe.
 	ID string
 	// Value is published with the lease, an address for instance; at most
 	// [MaxValueSize] bytes. [Candidate.Proclaim] changes it.
@@ -36,7 +37,7 @@ type Config struct {
 	// reads the key once for each renewal.
 	RenewInterval time.Duration
 	// MinToken is a bound: tokens are greater. Give it what a protected
-	// resource has already accepted, when the bucket may be newer.
+	// resource has already accepted, when the bucket may be newer. At most 1<<61.
 	MinToken uint64
 	// PendingPeriod is the least time from winning the key to leading. Default: 0.
 	PendingPeriod time.Duration
@@ -64,8 +65,9 @@ type Config struct {
 	Priority int
 	// Preempt makes a leader of lower priority hand over to this candidate, as by
 	// [Candidate.Transfer]: in order, one to two leases after this one has begun to stand,
-	// and not before that one has led for one. It needs SuccessionPriority, and a leader that
-	// has a roster and no RefuseRequests.
+	// and not before that one has led for one. After a handover in vain the leaders wait for
+	// 2, 4, 8 and so on, at most 256 leases before the next. It needs SuccessionPriority, and
+	// a leader that has a roster and no RefuseRequests.
 	Preempt bool
 	// TurnTimeout is how long the candidate waits for each of those before it in the
 	// order to take a free key, before it tries itself, and for the one that a leader
@@ -98,6 +100,14 @@ type Config struct {
 	// are several, and as far as they apply token, until, cause, holder, pending, foreign, err and
 	// remaining; token, by and answer where it was asked to hand over; to and priority
 	// where it does so for Preempt; and request in the details. Default: none.
+	//
+	// The handler, its method Enabled included, is called by a goroutine that exists only
+	// while there is something to write, in the order of the records, which may be after an
+	// event has been received. A handler that blocks holds up nothing else, and may call any
+	// method of the candidate. While it blocks, 64 records wait, and those for debugging only
+	// while fewer than 32 do; further ones are dropped and counted in [Stats].LogDropped, and the
+	// next record that is written says how many in its attribute dropped. A handler
+	// that panics ends the process.
 	Logger *slog.Logger
 }
 
@@ -197,15 +207,15 @@ const minDuration = time.Millisecond
 func (d durations) fit(s Settings, kvElect bool) error {
 	switch {
 	case s.MaxLease > 0 && d.lease > s.MaxLease:
-		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrUnfit, d.lease, s.MaxLease)
+		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrIncompatibleBucket, d.lease, s.MaxLease)
 	case s.TTL > 0 && d.lease > s.TTL:
-		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
+		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrIncompatibleBucket, d.lease, s.TTL)
 	case kvElect && s.TTL == 0:
-		return fmt.Errorf("%w: KVElect needs a bucket with a TTL, and this has none", ErrUnfit)
+		return fmt.Errorf("%w: KVElect needs a bucket with a TTL, and this has none", ErrIncompatibleBucket)
 	case kvElect && d.renewDeadline > s.TTL/2:
-		return fmt.Errorf("%w: with KVElect RenewDeadline %v is more than half of the bucket's TTL %v", ErrUnfit, d.renewDeadline, s.TTL)
+		return fmt.Errorf("%w: with KVElect RenewDeadline %v is more than half of the bucket's TTL %v", ErrIncompatibleBucket, d.renewDeadline, s.TTL)
 	case kvElect && d.lease > s.TTL/4*3:
-		return fmt.Errorf("%w: with KVElect LeaseDuration %v is more than three quarters of the bucket's TTL %v", ErrUnfit, d.lease, s.TTL)
+		return fmt.Errorf("%w: with KVElect LeaseDuration %v is more than three quarters of the bucket's TTL %v", ErrIncompatibleBucket, d.lease, s.TTL)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 		{Config{LeaseDuration: 10 * s, RenewInterval: 11 * s}, ErrInvalidConfig, "RenewInterval 11s is not less than LeaseDuration 10s"},
 		{Config{LeaseDuration: time.Microsecond}, ErrInvalidConfig, "LeaseDuration 1µs is less than 1ms"},
 		{Config{LeaseDuration: 9000 * time.Hour}, ErrInvalidConfig, "LeaseDuration 9000h0m0s is more than 8784h0m0s"},
-		{Config{MinToken: maxToken}, ErrInvalidConfig, "MinToken 9223372036854775807 is more than 4611686018427387904"},
+		{Config{MinToken: maxToken}, ErrInvalidConfig, "MinToken 4611686018427387904 is more than 2305843009213693952; a resource that has accepted a greater token must be reset"},
 		{Config{Value: make([]byte, MaxValueSize+1)}, ErrValueTooLarge, "Value of 65537 bytes is more than MaxValueSize 65536"},
 		{Config{ID: strings.Repeat("x", maxIDLength+1)}, ErrInvalidConfig, "ID of 257 bytes is more than 256"},
 	} {
@@ -43,12 +43,12 @@ func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 
 func TestElectionsAreNamedByTheRulesOfKVKeys(t *testing.T) {
 	for _, name := range []string{"", ".", ".a", "a.", "a..b", "a b", "a*", "a.>", "é", "a\n"} {
-		if err := checkElection(name); !errors.Is(err, ErrInvalidConfig) {
+		if err := checkElection(name, 1); !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"a", "A9", "a.b", "a/b=c_d-e"} {
-		if err := checkElection(name); err != nil {
+		if err := checkElection(name, 1); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -104,7 +104,7 @@ func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
 		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
 		err := d.fit(c.set, false)
-		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrUnfit) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
+		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
 			t.Errorf("in %+v: %v", c.set, err)
 		}
 	}
@@ -121,11 +121,11 @@ func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
 		{Settings{TTL: 20 * time.Second}, ""},
 		{Settings{TTL: 30 * time.Second, MaxLease: 15 * time.Second}, ""},
 		{Settings{TTL: 19 * time.Second}, "with KVElect LeaseDuration 15s is more than three quarters of the bucket's TTL 19s"},
-		{Settings{MaxLease: 15 * time.Second, Sealed: true}, "KVElect needs a bucket with a TTL, and this has none"},
+		{Settings{MaxLease: 15 * time.Second, PurgeProtected: true}, "KVElect needs a bucket with a TTL, and this has none"},
 		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
 		err := d.fit(c.set, true)
-		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrUnfit) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
+		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
 			t.Errorf("in %+v: %v", c.set, err)
 		}
 		if text := fmt.Sprint(d.fit(c.set, false)); strings.Contains(text, "KVElect") {

@@ -30,8 +30,9 @@
 //     replaced after two round trips. One that dies is replaced one lease after
 //     its last renewal. One whose key was deleted behind its back is replaced
 //     when no lease can be running any more.
-//   - Nothing blocks a candidate: no slow or absent reader of events, no hung
-//     server, no lost reply delays a renewal or a fence.
+//   - Nothing blocks a candidate: no slow or absent reader of events, no handler of
+//     its log, no hung server, no lost reply delays a renewal or a fence. A connection
+//     that takes no writes delays renewals, and no fence.
 //   - Silence costs nothing. A waiting candidate sends no requests while it
 //     hears renewals.
 //
@@ -83,10 +84,16 @@
 //
 // Who wins the key leads at once if it replaced a released record, a held record
 // whose lease ran out while it watched, its own record after a fence, or
-// nothing in a sealed bucket. Otherwise it is Pending for one unknown lease, the
-// longest that could be running: the longest of the bucket's MaxLease, its TTL,
-// the own lease and every lease seen. A MaxLease close to the leases in use
+// nothing in a purge-protected bucket. Otherwise it is Pending for one unknown lease, the
+// longest that could be running: its own lease, or the greatest MaxLease or TTL
+// that it has known the bucket to have, if that is longer. A bucket with neither bounds
+// nothing; then the longest lease that it has read in another's record counts, until that
+// has run out and was not read again. A delete marker that carries the record which it
+// replaced is waited for as long as the lease of that record, and then led at once. A MaxLease close to the leases in use
 // therefore makes the recovery from `nats kv del` fast, and a long TTL slow.
+// A record that is held is believed for the lease that it names, however long: its
+// leader may have begun before MaxLease was lowered. An operator deletes such a record if it
+// is junk.
 //
 // The outcome of a write that timed out is unknown: it may be applied even a
 // minute later. The candidate then reads the key before it concludes anything,
@@ -105,10 +112,17 @@
 //
 // The token of a term is a uint64. The write that elects carries one more than
 // the greatest token known to its writer, and the term's token is that or the
-// write's revision, whichever is greater. After a restore, or in a bucket made
-// anew, tokens may be ahead of the revisions; then only the record and living
-// candidates remember them. A record that expires by a TTL while no candidate
-// lives takes its token along: give a MinToken to those who stand next.
+// write's revision, whichever is greater. Revisions of a bucket of [CreateBucket]
+// begin at the time of day in microseconds, so that a bucket created again goes on above
+// the tokens of the old one. After a restore, or with a MinToken, tokens may be ahead of
+// the revisions; then only the record and living candidates remember them. A record that
+// expires by a TTL while no candidate lives takes its token along: give a MinToken to the
+// candidates that stand next.
+//
+// Tokens are at most 1<<62. A record or guard with a greater one is no candidate's, and
+// not read. One within 1<<32 of that is junk, since no term comes near it: no candidate is elected
+// over such a record or guard, candidates report [ErrTokensExhausted] until it is deleted, and
+// none of them remembers its token.
 //
 // Buckets and streams that only the leader may write are named in [Config].Guards
 // and written with the Writer of the term:
@@ -127,7 +141,8 @@
 // earlier term is accepted any more, whatever its sender believes and however late
 // it arrives. [BucketWriter] says what the errors mean, and docs/fencing.md in the
 // repository what readers and watchers see, how to read what earlier terms wrote,
-// what is assumed, and what can be done outside NATS.
+// what is assumed, and what can be done outside NATS. Guards need nats-server 2.11.8 or
+// later on all servers that keep the bucket or stream.
 //
 // Raising costs an election one round trip. The guards are looked at together with
 // the winning write, and raised at the same time. A leader looks after them once
@@ -169,7 +184,9 @@
 // [Candidate.Transfer] names the successor in the release, in the field to: it takes
 // the key at once, and all others, also those that race, wait for one TurnTimeout.
 // With [Config].Preempt a leader does so by itself in favour of a higher priority that
-// has stood for one lease and has just announced itself again. [Roster] and
+// has stood for one lease and has just announced itself again. While preemptors do not
+// take the key, leaders wait for 2, 4, 8 and so on, at most 256 leases between two such
+// handovers. A candidate that may not write the key does not stand. [Roster] and
 // [ObserveRoster] tell who stands. docs/succession.md in the repository has more.
 //
 // # Several leaders
@@ -177,14 +194,14 @@
 // With [Config].Seats n an election has up to n leaders at once: a semaphore whose
 // holders know for how long they hold it. Each leads on a seat, which is an election
 // of its own: seat 1 under the election's key, so that an election with one leader can
-// come to have more, seat i under the key that [Seat] names. Each has its own terms,
+// come to have more, seat i under the key that [SeatKey] names. Each has its own terms,
 // and its own tokens: a resource that checks tokens keeps one for each [Term.Seat]. All
 // that is promised of an election is promised of each seat, and beyond it:
 //
 //   - No candidate leads two seats at one instant, nor is Pending on one while it leads
 //     another. It takes a seat only when it is certain that it has no other, and none
 //     for it can come of a write under way; so a write whose outcome is unknown keeps
-//     it from all other seats until that is known. In a bucket that is not sealed an old
+//     it from all other seats until that is known. In a bucket that is not purge-protected an old
 //     write may still win a seat whose key was emptied: it is released, and not led.
 //   - A leader that resigns sits out on all seats, as does one whose key was deleted.
 //   - Which seat a candidate takes is left open; nobody changes seats. A seat whose
@@ -228,11 +245,22 @@
 //	writes                              for one unknown lease
 //	a record it cannot read             Faulted with ErrForeignRecord; held for one unknown
 //	                                    lease from the first sight of each revision
+//	a junk record                       believed while it stands, for the lease that it names;
+//	                                    nothing of it is remembered that exceeds the bucket's
+//	                                    MaxLease or TTL
+//	a token next to 1<<62 in the        Faulted with ErrTokensExhausted; nobody is elected until
+//	record or a guard                   it is deleted
+//	a record in its own name that it    foreign, as above
+//	has not written
+//	a feed message that does not        a read; at most four of these for each RenewInterval if
+//	follow from what is known           they find nothing
 //	the feed is deaf                    noticed by one read after half a lease, and rebuilt
 //	no feed can be had                  Faulted with ErrNoFeed; polls every RenewInterval
 //	another candidate has another       Faulted with ErrSeats; goes on with its own
 //	number of seats
-//	a guard is not fit, or another      Faulted with ErrUnfit or ErrGuardTaken; does not try for
+//	the record or a guard has a token   Faulted with ErrTokensExhausted; nobody leads until it
+//	that no term can have               is deleted
+//	a guard is not fit, or another      Faulted with ErrIncompatibleBucket or ErrGuardTaken; does not try for
 //	election's                          the key until it is
 //	guards cannot be raised             Pending; after one lease gives the key up and sits one out
 //	a guard deleted or overwritten      Faulted with ErrGuardDeleted; the leader raises it again
@@ -240,18 +268,20 @@
 //	                                    Deposed if another has the key
 //	the roster missing or out of reach  Faulted, with ErrNoRoster if there is none; another try once
 //	                                    per lease; the order that was heard last, or none
+//	nats.go does not send, although     as if nobody answered: every call ends with its context
+//	it is connected
 //	the process is paused               Term.Err and IsLeader tell at once, the timers soon
 //	the application closes the          Fenced and Deposed with ErrConnectionClosed; the
 //	connection                          candidate ends with that error
 //
 // # Buckets
 //
-// [CreateBucket] makes a bucket that is sealed: `nats kv del` works on it, but
+// [CreateBucket] makes a bucket that is purge-protected: `nats kv del` works on it, but
 // purges, roll-ups and expiry do not, so an empty key has never been written and
 // can be led at once. Clients cannot undo that; whoever may update the stream can,
 // by giving it a TTL, and must not while candidates stand. With a TTL a bucket
-// cannot be sealed, because the server needs roll-ups for expiry markers: it then
-// promises less. A client that may publish to one key of an unsealed bucket can wipe all
+// cannot be purge-protected, because the server needs roll-ups for expiry markers: it then
+// promises less. A client that may publish to one key of a bucket without purge protection can wipe all
 // the others with the header `Nats-Rollup: all`. Leaders find out at their next
 // renewal, and whoever takes such a key waits for one unknown lease. [OpenBucket]
 // works with any KV bucket, under the same rules.
@@ -321,11 +351,12 @@
 //	guarded bucket publish    $JS.API.STREAM.INFO.KV_G
 //	               publish    $JS.API.STREAM.MSG.GET.KV_G
 //	               publish    $KV.G.natsleader.guard, and the keys that it writes
+//	  replicas     publish    $SYS.REQ.ACCOUNT.PING.STATZ, to learn the servers' versions
 //
 // With several seats each line with E.a is needed once more with E.a.seat.* in its
 // place. Who may not use the key of one may keep trying for it, and then stands for no other.
 //
-// In a sealed bucket a client with these permissions, and inboxes of its own, can
+// In a purge-protected bucket a client with these permissions, and inboxes of its own, can
 // neither read, write, wipe nor hear another election. Nobody needs permission to
 // publish to natsleader.feed.> and nobody should have it: who may forge on the
 // feed of a key a record that its holder seems to have released can make a waiting
@@ -344,13 +375,15 @@
 // that leads, so that each needs both. It is a hint, and an ordinary bucket: who may
 // announce itself in it can announce others, or nobody, and wipe it, the rosters of
 // other elections included, with the header `Nats-Rollup: all`. By announcing a high
-// priority with Preempt it can push the leader out about every two leases, unless that
-// has RefuseRequests. It can neither stand in another election nor look at its roster.
+// priority with Preempt it can push the leader out, in the long run once in 256 leases,
+// unless that has RefuseRequests. It can neither stand in another election nor look at its roster.
 // Where accounts are between that import no more than the API, announcements arrive,
 // but nothing is seen of them.
 //
 // [CreateBucket] itself needs $JS.API.STREAM.INFO, CREATE and UPDATE of KV_E, and
-// with a roster of KV_E_roster.
+// with a roster of KV_E_roster. To lower MaxLease, or to take a bucket that it has not
+// made, it reads all keys, and needs $JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.> and
+// $JS.API.CONSUMER.DELETE.KV_E.*, too.
 // A bucket without direct gets needs $JS.API.STREAM.MSG.GET.KV_E instead, which
 // cannot be limited to a key.
 //

@@ -28,7 +28,7 @@ var (
 	ErrDeleted error = sentinel("the key was deleted")
 	// ErrRegressed ends a term during which the store was found to have
 	// forgotten what it had acknowledged (a restored backup, a bucket deleted
-	// and made anew). It is also the Err of a [Faulted] event. A server that led
+	// and created again). It is also the Err of a [Faulted] event. A server that led
 	// the stream and is cut off from the others may answer from the past for some
 	// 10 s, which looks the same: that costs a wait, never safety.
 	ErrRegressed error = sentinel("the store has lost acknowledged writes")
@@ -58,9 +58,9 @@ var (
 	// ErrNotStanding is returned by [Candidate.Transfer] and [Candidate.TransferAny]
 	// when nobody of that ID, or nobody else at all, stands in the election.
 	ErrNotStanding error = sentinel("not standing in the election")
-	// ErrNotTaken is returned by [Candidate.Transfer] and [Transfer] when the leader
+	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader
 	// has handed over and the one that it named has not taken the key.
-	ErrNotTaken error = sentinel("the named successor has not taken over")
+	ErrNotSucceeded error = sentinel("the named successor has not taken over")
 	// ErrValueTooLarge is returned for a value that does not fit into a
 	// record of [MaxValueSize] or of the bucket.
 	ErrValueTooLarge error = sentinel("value too large")
@@ -74,10 +74,10 @@ var (
 	ErrNoBucket error = sentinel("the bucket does not exist")
 	// ErrNoRoster reports that the bucket keeps no roster. See [BucketConfig].Roster.
 	ErrNoRoster error = sentinel("the bucket keeps no roster")
-	// ErrUnfit reports that the bucket is set in a way that an election, or
+	// ErrIncompatibleBucket reports that the bucket is set in a way that an election, or
 	// this candidate's settings, cannot work with; or that a guarded bucket or
 	// stream does not protect its guard. The text names the setting.
-	ErrUnfit error = sentinel("the bucket is not fit for this election")
+	ErrIncompatibleBucket error = sentinel("the bucket is not fit for this election")
 	// ErrPermission reports a subject that the connection may not use. The
 	// text names it.
 	ErrPermission error = sentinel("permission denied")
@@ -94,6 +94,10 @@ var (
 	// ErrGuardDeleted reports that the guard of the term was deleted or
 	// overwritten behind the leader's back. The leader raises it again.
 	ErrGuardDeleted error = sentinel("the guard was deleted")
+	// ErrTokensExhausted reports that the record of the key, or a guard, has a token
+	// so great that no term can have counted up to it: it is junk. Nobody is elected
+	// until it has been deleted. The text names the token.
+	ErrTokensExhausted error = sentinel("a token is too great to be followed")
 	// ErrSeats reports that another candidate of the election takes it to have
 	// another number of leaders. The text names it and both numbers.
 	ErrSeats error = sentinel("the candidates disagree on the number of seats")

@@ -101,17 +101,17 @@ func (e Pending) String() string {
 
 // String returns a line for a log.
 func (e Elected) String() string {
-	return fmt.Sprintf("elected%s: token %d", onSeat(e.Term.seat), e.Term.Token())
+	return fmt.Sprintf("elected%s: token %d", onSeat(e.Term.Seat()), e.Term.Token())
 }
 
 // String returns a line for a log.
 func (e Fenced) String() string {
-	return fmt.Sprintf("fenced%s: token %d: %v", onSeat(e.Term.seat), e.Term.Token(), e.Cause)
+	return fmt.Sprintf("fenced%s: token %d: %v", onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
 }
 
 // String returns a line for a log.
 func (e Deposed) String() string {
-	return fmt.Sprintf("deposed%s: token %d: %v", onSeat(e.Term.seat), e.Term.Token(), e.Cause)
+	return fmt.Sprintf("deposed%s: token %d: %v", onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
 }
 
 // String returns a line for a log.
@@ -151,7 +151,7 @@ type Holder struct {
 	// Revision is the revision of the record that was seen.
 	Revision uint64
 	// Seat is the number of the seat that is held, or free: 1 for the election's own
-	// key, n for the key that [Seat] names; 1 of [HolderOf], which is not told the key.
+	// key, n for the key that [SeatKey] names; 1 of [HolderOf], which is not told the key.
 	Seat int
 }
 

@@ -47,6 +47,7 @@ func (w *worldOf) actions(all []action) []action {
 		}
 	}
 	w.operatorActions(add)
+	w.junkActions(add)
 	if w.listed {
 		w.lapseActions(add)
 	}
@@ -97,9 +98,7 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.due(i) {
 		add(doWake, i, 0)
 	}
-	if w.may(forge) && p.listening {
-		add(doForge, i, 0)
-	}
+	w.forgeActions(i, add)
 	if w.may(resign) && p.m.state == StateLeader && p.m.leaving == staying {
 		add(doResign, i, 0)
 	}
@@ -254,8 +253,12 @@ func (w *worldOf) apply(a action) {
 		}
 		p.cut = a.arg == 0
 	case doForge:
-		w.spend(forge)
-		w.step(i, input{kind: inHeard, sight: w.forged()})
+		if w.may(forgeAny) {
+			w.spend(forgeAny)
+		} else {
+			w.spend(forge)
+		}
+		w.step(i, input{kind: inHeard, sight: w.forgeries()[a.arg]})
 	case doCrash:
 		w.spend(crash)
 		w.down(i, a.arg == 1)
@@ -295,12 +298,17 @@ func (w *worldOf) apply(a action) {
 	case doOverwrite:
 		w.spend(overwrite)
 		w.put(sight{what: whatForeign})
+	case doForce:
+		w.spend(force)
+		w.put(w.forced())
+	case doJunk:
+		w.putJunk(int(a.arg))
 	case doRollBack:
 		w.spend(rollBack)
 		w.current = w.past[a.arg]
 		w.last = w.current.revision
 		w.past = [2]sight{}
-	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
+	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 		w.applyGuard(a)
 	case doAnnounce, doRank, doHandOver, doLapse:
 		w.applyRoster(a)
@@ -309,14 +317,6 @@ func (w *worldOf) apply(a action) {
 	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
 		w.applyOld(a)
 	}
-}
-
-// forged is what nobody stored: the release of a session that never was, at the
-// revision that comes next.
-func (w *worldOf) forged() sight {
-	return sight{revision: w.last + 1, what: whatRecord, rec: record{
-		phase: phaseReleased, id: "A", session: "A4", counter: 1, lease: tick,
-	}}
 }
 
 // pass lets a tick pass, on all clocks or on some.
@@ -405,7 +405,7 @@ func (w *worldOf) explain(a action) string {
 	case doCut:
 		return who + []string{" is cut off", " is connected again"}[a.arg]
 	case doForge:
-		return "somebody tells " + who + " of " + describe(w.forged())
+		return "somebody tells " + who + " of " + describe(w.forgeries()[a.arg])
 	case doCalm:
 		return "all faults cease"
 	case doCrash:
@@ -423,7 +423,11 @@ func (w *worldOf) explain(a action) string {
 		return "the key is purged without a trace"
 	case doOverwrite:
 		return "somebody else writes something foreign"
-	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
+	case doForce:
+		return "the operator replaces it by " + describe(w.forced())
+	case doJunk:
+		return "somebody writes " + describe(w.junk()[a.arg])
+	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 		return w.explainGuard(a)
 	case doAnnounce, doRank, doHandOver, doLapse:
 		return w.explainRoster(a)

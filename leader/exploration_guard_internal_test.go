@@ -7,7 +7,7 @@ import (
 )
 
 // The guard in the world of the exploration, and of each candidate the shipped
-// raiser that stands before it, with the glue of sentry.go: what the machine
+// raiser that stands before it, with the glue of actor_guards.go: what the machine
 // wishes is told to the raiser, how the guard stands to the machine.
 //
 // The writes of terms are no actions. Whoever leads or has led may write at any
@@ -199,7 +199,7 @@ func (w *worldOf) putGuard(s guardSight, ruled bool) {
 		s.revision = g.last
 	}
 	g.past[1], g.past[0] = g.past[0], g.at
-	g.at, g.ruled, g.bared = s, ruled, g.bared || s.what != whatRecord
+	g.at, g.ruled, g.bared, w.bogus = s, ruled, g.bared || s.what != whatRecord, false
 	w.tell("    at the guard: %s", describeGuard(s))
 	w.fenced()
 }
@@ -313,7 +313,13 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 	if p.promises.open && !p.cut && !q.look && w.guard.at.revision != q.stand.revision {
 		add(doGuardWrite, i, 0)
 	}
+	if q.fit && w.may(guardUnfit) {
+		add(doGuardUnfit, i, 0)
+	}
 }
+
+// guardTokens are what somebody may write to the guard.
+var guardTokens = [...]uint64{maxMinToken, someToken, maxToken}
 
 // guardActions befall the guard.
 func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
@@ -328,6 +334,11 @@ func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 	}
 	if w.may(guardOverwrite) {
 		add(doGuardOverwrite, 0, 0)
+	}
+	if w.may(guardJunk) {
+		for n := range guardTokens {
+			add(doGuardOverwrite, 0, n+1)
+		}
 	}
 	if w.may(guardPurge) && g.at.what != whatNothing {
 		add(doGuardPurge, 0, 0)
@@ -360,6 +371,9 @@ func (w *worldOf) applyGuard(a action) {
 		w.guardFail(i, a.arg == 1)
 	case doGuardWrite:
 		w.guardWrite(i)
+	case doGuardUnfit:
+		w.spend(guardUnfit)
+		w.guardMail(i, raiserInput{kind: raiserUnfit})
 	case doGuardGhost:
 		g := w.guard.ghosts[a.arg]
 		w.guard.ghosts[a.arg] = raiseGhost{}
@@ -368,6 +382,12 @@ func (w *worldOf) applyGuard(a action) {
 		w.spend(guardRemove)
 		w.putGuard(guardSight{what: whatMarker}, false)
 	case doGuardOverwrite:
+		if a.arg > 0 {
+			w.spend(guardJunk)
+			w.putGuard(guardSight{what: whatRecord, rec: guardRecord{Election: "e", Token: guardTokens[a.arg-1], Session: stranger}}, false)
+			w.guard.bared, w.bogus = true, true
+			return
+		}
 		w.spend(guardOverwrite)
 		w.putGuard(guardSight{what: whatForeign}, false)
 	case doGuardPurge:
@@ -384,7 +404,7 @@ func describeGuard(s guardSight) string {
 }
 
 var raiserInputNames = map[raiserInputKind]string{
-	raiserTick: "tick", raiserWish: "wish", raiserReconnected: "reconnected", raiserSuspect: "suspect",
+	raiserTick: "tick", raiserWish: "wish", raiserReconnected: "reconnected", raiserUnfit: "unfit", raiserSuspect: "suspect",
 	raiserChecked: "checked", raiserRead: "read", raiserRaised: "raised",
 }
 
@@ -454,12 +474,17 @@ func (w *worldOf) explainGuard(a action) string {
 		return "the " + what + " fails" + []string{"", ", but is still on its way"}[a.arg]
 	case doGuardWrite:
 		return "a write of " + who + " is refused, and it looks at the guard"
+	case doGuardUnfit:
+		return "a check finds the guard of " + who + " not fit"
 	case doGuardGhost:
 		g := w.guard.ghosts[a.arg]
 		return fmt.Sprintf("an old raise arrives at the guard, on %d: %s token %d", g.cond, g.rec.Session, g.rec.Token)
 	case doGuardRemove:
 		return "the guard is deleted"
 	case doGuardOverwrite:
+		if a.arg > 0 {
+			return fmt.Sprintf("somebody else writes token %d to the guard", guardTokens[a.arg-1])
+		}
 		return "somebody else writes something foreign to the guard"
 	case doGuardPurge:
 		return "the guard is purged without a trace"

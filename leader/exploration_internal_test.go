@@ -9,10 +9,12 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 var (
-	exploreStates = flag.Int("states", 60_000/slowdown, "explore up to so many states of each scenario")
+	exploreStates = flag.Int("states", proof.Size(3000, 100_000)/slowdown, "explore up to so many states of each scenario")
 	exploreFaults = flag.Int("faults", 1, "let so many faults happen, of any kinds, in the scenarios that have one")
 	exploreWhole  = flag.Bool("whole", false, "fail unless the scenarios are explored to the end")
 	exploreTrace  = flag.String("replay", "", "tell what happens in these actions of a scenario")
@@ -222,13 +224,26 @@ func (e *exploration) recovers(w *worldOf, at int) bool {
 }
 
 // bound is how long an election may take after the last fault: a marker, a pending
-// candidate that is gone, and pauses.
-func (sc *scenario) bound() time.Duration { return 2*sc.horizon() + 2*tick }
+// candidate that is gone, and pauses. Junk that is gone counts only where nothing
+// bounds a lease: until it would have run out.
+func (sc *scenario) bound() time.Duration {
+	h := sc.ordinaryHorizon()
+	if sc.settings.MaxLease == 0 && sc.settings.TTL == 0 {
+		h = sc.horizon()
+	}
+	return 2*h + 2*tick
+}
 
 // calm ends all faults. Who was down stays down, unless nobody is left.
 func (w *worldOf) calm() {
 	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]sight{}
 	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]guardSight{}
+	if w.junked {
+		w.put(sight{what: whatMarker})
+	}
+	if w.bogus {
+		w.putGuard(guardSight{what: whatMarker}, false)
+	}
 	up := false
 	for i := range w.times {
 		p := &w.parties[i]
@@ -242,6 +257,8 @@ func (w *worldOf) calm() {
 		w.olds[k].haunts, w.olds[k].hauntCond = false, 0
 	}
 	if !up && !w.oldIs(func(o *oldProcess) bool { return o.up }) {
+		w.down(0, false)
+		w.renumberSessions() // or what it wrote would seem to be the new one's
 		w.boot(0)
 	}
 }
@@ -360,6 +377,8 @@ func TestExploration(t *testing.T) {
 				most = math.MaxInt
 			}
 			e := sc.explore(most)
+			proof.Ran(len(e.order), "situations")
+			proof.Ran(e.edges, "transitions")
 			t.Logf("%s in %v", e, time.Since(begin).Round(time.Millisecond))
 			if e.broken != "" {
 				sc.retell(e.trace, t.Logf)

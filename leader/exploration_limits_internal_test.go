@@ -16,6 +16,7 @@ const (
 // may write: each assumption is
 // needed, and the exploration can find what it looks for.
 func TestTheAssumptionsAreNeeded(t *testing.T) {
+	t.Parallel()
 	for _, sc := range []*scenario{
 		{name: "clocks deviate by more than the margin", settings: tight, skew: 1, times: equal, limits: upTo(2, freeze)},
 		{name: "the store goes back", settings: tight, times: equal, limits: upTo(1, rollBack), from: aLeads},
@@ -50,6 +51,7 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 		},
 	} {
 		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
 			e := sc.explore(300_000)
 			t.Log(e)
 			if !strings.Contains(e.broken, "leads") && !strings.Contains(e.broken, "two leaders") && !strings.Contains(e.broken, "may write") {

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -45,6 +46,14 @@ func (w *worldOf) renumber() {
 // back, plus anything, is in the past. Of two that are farther back it does not
 // matter which was first: a write that was sent so long ago gives no lease.
 func (sc *scenario) horizon() time.Duration {
+	h := sc.ordinaryHorizon()
+	if sc.limits[junkRecord] > 0 || sc.limits[forgeAny] > 0 {
+		h = max(h, longJunk+tick)
+	}
+	return h
+}
+
+func (sc *scenario) ordinaryHorizon() time.Duration {
 	h, turns := max(sc.settings.MaxLease, sc.settings.TTL), time.Duration(0)
 	for i := range sc.times {
 		h = max(h, sc.times[i].lease, sc.belief[i].MaxLease)
@@ -84,7 +93,8 @@ func (p *party) forget(w *worldOf) {
 		return
 	}
 	m := &p.m
-	// Dates, the term's number and the newest stored write are only for showing.
+	// Dates, the term's number and the newest stored write are only for showing. The bucket's
+	// last revision bounds how far the next may be, and here none is far but the greatest.
 	m.echo, m.elected, m.since, m.acked, m.settings.LastRevision = echo{}, 0, 0, 0, 0
 	m.shown = shown{what: m.shown.what}
 	m.term = 1
@@ -93,8 +103,17 @@ func (p *party) forget(w *worldOf) {
 	if m.deaf > mute {
 		m.deaf = mute + 1 + (m.deaf-mute-1)%16
 	}
-	if m.longest <= max(m.settings.MaxLease, m.settings.TTL, m.times.lease) {
-		m.longest = 0 // there is a longer one to wait for
+	if m.longest <= max(m.bound, m.times.lease) || m.settings.MaxLease > 0 || m.settings.TTL > 0 {
+		m.longest, m.heardOf = 0, time.Time{} // there is a longer one to wait for
+	}
+	if !w.void && w.limits[forgeAny] == 0 {
+		m.hearsay = 0 // when the store forgets
+	}
+	if m.told != m.seen.revision || m.holds() {
+		m.told = 0 // only whether it is that one is asked, of another's record
+	}
+	if !m.wary.After(p.now) {
+		m.wary = time.Time{}
 	}
 	m.forgetOrder()
 	p.forgetInstants()
@@ -102,9 +121,7 @@ func (p *party) forget(w *worldOf) {
 	// A message that is no news changes nothing when it is heard.
 	for n := len(p.told) - 1; n >= 0; n-- {
 		s := p.told[n]
-		mine := s.what == whatRecord && s.rec.session == m.session
-		news := s.what == whatRecord && !mine && (s.rec.lease > m.unknownLease() || s.rec.termToken(s.revision) > max(m.topToken, w.last))
-		if s.what != whatUnseen && s.revision <= max(m.seen.revision, m.gone) && !news && m.deaf == 0 {
+		if s.what != whatUnseen && s.revision <= max(m.seen.revision, m.gone) && m.deaf == 0 {
 			p.hear(n)
 		}
 	}
@@ -146,8 +163,8 @@ func (p *party) forgetInstants() {
 // that stops asks what it was.
 func (w *worldOf) forgetBatches(m *machine) {
 	known := max(m.seen.revision, m.gone)
-	if w.void {
-		known = 0
+	if w.void || w.limits[forgeAny] > 0 {
+		known = 0 // it may forget what it knew
 	}
 	alive := func(b batch) bool {
 		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
@@ -221,8 +238,10 @@ func (p *party) shift(horizon time.Duration) {
 		}
 	}
 	m := &p.m
-	// These are only compared with now.
-	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good, &m.raiseBy} {
+	// These are only compared with now. (To yieldsFrom 256 leases are added, to forget
+	// handovers in vain: so they are never forgotten here, and the wait that follows one
+	// is longer.)
+	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good, &m.raiseBy, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks: within one, these do not matter.
@@ -236,7 +255,7 @@ func (p *party) shift(horizon time.Duration) {
 	// not put with those before it: writes that count as sent earlier than they were
 	// are left out there. They give less time, not more.)
 	far := epoch.Add(-horizon)
-	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
+	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.heardOf, &m.absent, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
 		move(t, far)
 	}
 	for i := range m.sent {
@@ -249,7 +268,7 @@ func (p *party) shift(horizon time.Duration) {
 // on are those before, in the order in which they are met.
 func (w *worldOf) renumberSessions() {
 	w.estrangeRaises()
-	var names [8]struct{ was, is string }
+	var names [2 * len(olderNames[0])]struct{ was, is string }
 	n, older := 0, [maxParties]int{}
 	w.eachRecord(func(r *record) {
 		if r.session == "" || r.session == r.id+"+" && w.parties[r.id[0]-'A'].up {
@@ -269,11 +288,22 @@ func (w *worldOf) renumberSessions() {
 	})
 }
 
-var olderNames = [maxParties][4]string{{"A1", "A2", "A3", "A4"}, {"B1", "B2", "B3", "B4"}, {"C1", "C2", "C3", "C4"}}
+var olderNames = func() (names [maxParties][8]string) {
+	for i := range names {
+		for n := range names[i] {
+			names[i][n] = fmt.Sprintf("%s%d", partyNames[i], n+1)
+		}
+	}
+	return names
+}()
 
 // above is where tokens begin that no revision ever reaches: where there is a
 // MinToken, it is greater. Of these it also matters which follows which at once.
 const above = 1 << 40
+
+// extreme is where numbers begin that stay what they are: machines compare them with
+// bounds.
+const extreme = 1 << 60
 
 // ranks maps numbers to their ranks. 0 stays 0.
 type ranks struct {
@@ -295,6 +325,8 @@ func (r *ranks) sort() {
 	slices.Sort(r.was[:r.n])
 	for i, v := range r.was[:r.n] {
 		switch {
+		case v >= extreme:
+			r.is[i] = v
 		case v < above && i == 0:
 			r.is[i] = min(v, max(r.gap, 1))
 		case v < above:
@@ -403,6 +435,7 @@ func (w *worldOf) eachToken(visit func(v *uint64)) {
 		m := &w.parties[i].m
 		visit(&m.minToken)
 		visit(&m.topToken)
+		visit(&m.hearsay)
 		if !w.guarded || !m.raising() && m.state != StateLeader {
 			visit(&m.token)
 		}
@@ -426,6 +459,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 		m := &p.m
 		visit(&m.seen.revision)
 		visit(&m.gone)
+		visit(&m.told)
 		visit(&m.again)
 		visit(&m.op.revision)
 		visit(&m.op.write.cond)

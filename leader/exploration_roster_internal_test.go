@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,15 +64,16 @@ func (w *worldOf) toldTo(i int) rosterReport {
 	return rosterReport{line: lineOf(stands)}
 }
 
-// rivalOf is who may push a leader out.
-func (w *worldOf) rivalOf(i int) string {
+// rivalOf is the candidate that may push a leader out: that of the highest priority.
+func (w *worldOf) rivalOf(i int) (session string) {
+	least := w.priorities[i]
 	for j := range w.times {
 		s := w.parties[j].m.session
-		if w.preempt && w.parties[j].up && w.priorities[j] > w.priorities[i] && slices.Contains(w.roster.stands[:], s) {
-			return s
+		if w.preempt && w.parties[j].up && w.priorities[j] > least && slices.Contains(w.roster.stands[:], s) {
+			session, least = s, w.priorities[j]
 		}
 	}
-	return ""
+	return session
 }
 
 // toAnnounce and toRank report what the herald of a candidate is about to do.
@@ -201,7 +203,6 @@ func (w *worldOf) eachLine(visit func(l *line)) {
 		m := &w.parties[i].m
 		visit(&m.line)
 		text(&m.to)
-		text(&m.spurned)
 	}
 }
 
@@ -232,6 +233,19 @@ func (w *worldOf) queues(i int, held, led bool) {
 	}
 }
 
+// yields holds a leader to its patience: after it has seen a handover in vain it gives way
+// to no rival for two leases.
+func (w *worldOf) yields(i int, was sight, in input, fx effects) {
+	p := &w.parties[i]
+	if in.kind == inRoster && errors.Is(fx.end, ErrResigned) && p.now.Before(p.patient) {
+		w.fail("%s hands over to %s soon after a handover in vain", p.m.session, p.m.to)
+	}
+	given := was.what == whatRecord && was.rec.phase == phaseReleased && was.rec.to != ""
+	if given && p.m.seen.held() && !was.rec.names(p.m.seen.rec.id, p.m.seen.rec.session) {
+		p.patient = p.now.Add(2 * p.m.times.lease)
+	}
+}
+
 // forgetOrder drops what no machine looks at.
 func (m *machine) forgetOrder() {
 	m.seen.rec.next = "" // only that of what is on its way
@@ -246,5 +260,9 @@ func (m *machine) forgetOrder() {
 	}
 	if m.leaving == staying {
 		m.leftAt = time.Time{}
+	}
+	// The number of handovers in vain is capped where it is used.
+	if m.vain = min(m.vain, patienceDoubles); !m.listed {
+		m.vain, m.yieldsFrom = 0, time.Time{} // it hears of no rival
 	}
 }

@@ -20,16 +20,19 @@ const (
 	reorderFeed
 	endFeed
 	reconnect
-	late   // a tick although something is due or on its way
-	freeze // a process stands still for any time
-	cutOff // a process is cut off for any time
-	forge  // the feed tells of a stranger's release
+	late     // a tick although something is due or on its way
+	freeze   // a process stands still for any time
+	cutOff   // a process is cut off for any time
+	forge    // the feed tells of a stranger's release
+	forgeAny // or of anything else that nobody stored
 	crash
 	restart
 	remove // the operator deletes, or a record expires early
 	purge  // without a marker
 	overwrite
 	rollBack
+	force      // the operator replaces the record by a marker that carries it
+	junkRecord // somebody writes any record
 	resign
 	stop
 	closeConnection
@@ -37,7 +40,9 @@ const (
 	transfer
 	guardRemove // the operator deletes the guard
 	guardOverwrite
+	guardJunk  // somebody writes any token to the guard
 	guardPurge // without a marker
+	guardUnfit // a check finds the guard not fit
 	double     // a write arrives twice
 	maxKinds
 )
@@ -98,8 +103,8 @@ var promised = []limited{
 }
 
 var (
-	tight    = Settings{Sealed: true, MaxLease: 3 * tick}
-	roomy    = Settings{Sealed: true, MaxLease: 5 * tick}
+	tight    = Settings{PurgeProtected: true, MaxLease: 3 * tick}
+	roomy    = Settings{PurgeProtected: true, MaxLease: 5 * tick}
 	expiring = Settings{TTL: 4 * tick}
 	equal    = []durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
 	unequal  = []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}
@@ -125,6 +130,10 @@ var (
 	lined  = [maxParties]order{queued, queued, queued}
 	short  = ticks(3, 2, 0, 0)
 )
+
+// stored are those of them that are no forgery of the feed: of a session that junk has
+// made a holder it would be believed.
+var stored = slices.DeleteFunc(slices.Clone(promised), func(k limited) bool { return k == forge })
 
 // troubled are those of a candidate with a guard.
 var troubled = append(promised[:len(promised):len(promised)], guardRemove, guardOverwrite)
@@ -152,6 +161,24 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "frozen", settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply), total: 3, from: aLeads},
 	{name: "leaving", settings: tight, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, applyLate, freeze), total: 3, from: aLeads},
 	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
+	// The adversary; see exploration_junk_internal_test.go.
+	{name: "forged, anything", settings: tight, times: equal, limits: upTo(1, append(promised, forgeAny)...), total: 1},
+	{name: "forged, ordinary", settings: expiring, times: equal, limits: upTo(1, forgeAny, freeze, cutOff, loseFeed, remove, purge, resign), total: 2},
+	{name: "forged, twice", settings: tight, times: equal, limits: upTo(2, forgeAny, freeze, cutOff, resign), total: 3, from: aLeads},
+	{name: "forced", settings: roomy, times: unequal, limits: upTo(1, append(promised, force)...), total: 2},
+	// A leads with a lease that B's bucket does not allow any more.
+	{
+		name: "forced, lowered", settings: tight, belief: [maxParties]Settings{roomy}, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
+		limits: upTo(1, force, freeze, cutOff, crash, restart, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver",
+	},
+	{
+		name: "held, lowered", settings: tight, belief: [maxParties]Settings{roomy}, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
+		limits: upTo(1, freeze, cutOff, crash, restart, loseFeed, forgeAny), total: 3, from: "tick.1 A.arrive A.deliver A.arrive A.deliver",
+	},
+	{name: "junk", void: true, settings: tight, times: equal, limits: upTo(1, junkRecord, remove, freeze, cutOff, loseFeed, crash, restart, resign, stop), total: 2},
+	{name: "junk, led", void: true, settings: tight, times: equal, limits: upTo(2, junkRecord, remove, loseFeed, late), total: 3, from: aLeads},
+	{name: "junk, purged", void: true, settings: expiring, times: equal, limits: upTo(1, junkRecord, purge, readPast, crash, restart), total: 3, from: aLeads},
+	{name: "junk, unbounded", void: true, settings: Settings{PurgeProtected: true}, times: equal, limits: upTo(1, junkRecord, remove, crash, restart), total: 2, from: aLeads},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
 	// Who comes next.
 	{name: "queue", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, short, short, short), limits: upTo(unlimited, resign), from: aQueued},
@@ -161,8 +188,14 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "queue and race", listed: true, orders: [maxParties]order{queued, {}, {listed: true}}, settings: tight, times: inTurn(1, short, short, short), limits: upTo(1, append(promised, transfer)...), total: 1},
 	{name: "transfer", listed: true, orders: [maxParties]order{queued, {}, queued}, settings: tight, times: inTurn(1, ticks(3, 2, 0, 2), short, short), limits: upTo(2, transfer, resign, stop, crash, release), total: 3},
 	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{0, 1, 2}, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(1, append(promised, transfer)...), total: 1},
+	// A gives way to C, and B takes the key.
+	{
+		name: "preempt in vain", listed: true, preempt: true, priorities: [maxParties]int{0, 1, 2}, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(1, resign, restart), total: 1,
+		from: aQueued + strings.Repeat(" tick A.wake A.arrive A.deliver B.hear C.hear", 3) +
+			" A.rank.1 A.arrive A.deliver C.hear B.hear tick tick B.wake B.arrive B.deliver" + strings.Repeat(" tick B.wake B.arrive B.deliver", 3),
+	},
 	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
-	{name: "deleted, lease seen", settings: Settings{Sealed: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
+	{name: "deleted, lease seen", settings: Settings{PurgeProtected: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
 	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
 	{
 		name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
@@ -180,7 +213,7 @@ var scenarios = slices.Concat([]*scenario{
 	},
 	// A's renewal is stored, and found only after it was sent once more.
 	{
-		name: "retried", settings: Settings{Sealed: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
+		name: "retried", settings: Settings{PurgeProtected: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
 		from: aLeads + " tick A.wake A.arrive A.lose B.hear tick A.wake A.fail A.lose tick A.wake A.fail A.arrive A.deliver tick A.wake A.arrive A.deliver A.cut tick tick tick",
 	},
 	// A resigned, B leads, the key was purged, and A's very first write arrives.
@@ -198,6 +231,8 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "guarded core", guarded: true, settings: tight, times: equal, limits: upTo(1, crash), total: 1, whole: true},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(1, troubled...), total: 1},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: equal, limits: upTo(1, append(troubled, purge)...), total: 1},
+	{name: "guard junk", guarded: true, settings: tight, times: equal, limits: upTo(1, guardJunk, guardRemove, freeze, late), total: 2, from: aRaised},
+	{name: "guard unfit", guarded: true, settings: tight, times: equal, limits: upTo(1, guardUnfit, guardRemove, cutOff, freeze, loseReply), total: 2, from: aRaised},
 	{name: "guard ahead", guarded: true, raised: above, settings: tight, times: equal, limits: upTo(1, guardRemove), total: 1},
 	// A raises its guard while B comes to lead, or almost.
 	{
@@ -226,6 +261,10 @@ var endless = slices.Concat([]*scenario{
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
 	{name: "queue", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(unlimited, append(promised, transfer)...)},
 	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{1, 0, 2}, orders: lined, settings: expiring, times: inTurn(1, short, ticks(3, 2, 0, 2)), limits: upTo(unlimited, append(promised, purge, transfer)...)},
+	{name: "forged", settings: tight, times: equal, limits: upTo(unlimited, append(promised, forgeAny, force)...)},
+	{name: "forged, ordinary", settings: expiring, times: unequal, limits: upTo(unlimited, append(promised, forgeAny, force, purge)...)},
+	{name: "junk", void: true, settings: roomy, times: unequal, limits: upTo(unlimited, append(stored, junkRecord, force)...)},
+	{name: "guard junk", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, append(troubled, guardJunk)...)},
 	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(unlimited, promised...)},
 	{name: "gated, ordinary", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(promised, purge)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},

@@ -30,8 +30,8 @@ const (
 	doReconnect
 	doFreeze // arg 1: it goes on
 	doCut    // arg 1: it is connected again
-	doForge
-	doCrash // arg 1: its write is still on its way
+	doForge  // arg: what
+	doCrash  // arg 1: its write is still on its way
 	doBoot
 	doResign
 	doStop
@@ -49,14 +49,17 @@ const (
 	doGuardDeliver
 	doGuardFail  // arg 1: a raise may still arrive
 	doGuardWrite // a write of the term was refused
+	doGuardUnfit // a check finds the guard not fit
 	doGhost      // arg: which
 	doRemove
 	doPurge
 	doOverwrite
 	doRollBack
+	doForce      // a marker with the held record takes its place
+	doJunk       // arg: which
 	doGuardGhost // arg: which
 	doGuardRemove
-	doGuardOverwrite
+	doGuardOverwrite // arg: with what
 	doGuardPurge
 	doLapse // arg: which announcement
 	doCalm  // all faults end, and no other begins
@@ -77,8 +80,8 @@ const (
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
 	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "announce", "rank", "transfer", "bar", "open",
-	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write",
-	"ghost", "remove", "purge", "overwrite", "rollback", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
+	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write", "guard-unfit",
+	"ghost", "remove", "purge", "overwrite", "rollback", "force", "junk", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
 	"old-expire", "old-boot", "old-campaign", "old-crash", "old-arrive", "old-refuse", "old-lose", "old-deliver", "old-fail", "old-ghost", "double",
 }
 
@@ -101,7 +104,7 @@ func parseTrace(text string) ([]action, error) {
 		found := false
 		for do := range verbNames {
 			for party := range partyNames {
-				for arg := range 8 {
+				for arg := range 16 {
 					if a := (action{verb(do), uint8(party), uint8(arg)}); !found && a.String() == word {
 						trace, found = append(trace, a), true
 					}

@@ -4,10 +4,12 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 var (
-	walks = flag.Int("walks", 4000/slowdown, "how many random walks through the world of the exploration")
+	walks = flag.Int("walks", proof.Size(400, 8000)/slowdown, "how many random walks through the world of the exploration")
 	walk  = flag.Uint64("walk", 0, "take this walk alone, and tell what happens")
 )
 
@@ -22,8 +24,8 @@ func (a action) goesOn() bool {
 	case doFreeze, doCut:
 		return a.arg == 1
 	case doStale, doRefuse, doLose, doFail, doMute, doEndFeed, doReconnect, doForge, doCrash, doResign, doStop, doClose,
-		doRelease, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doCalm,
-		doGuardStale, doGuardRefuse, doGuardLose, doGuardFail, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge,
+		doRelease, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doForce, doJunk, doCalm,
+		doGuardStale, doGuardRefuse, doGuardLose, doGuardFail, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge,
 		doOldBoot, doOldCrash, doOldRefuse, doOldLose, doOldFail, doOldGhost, doDouble:
 	}
 	return false
@@ -32,7 +34,9 @@ func (a action) goesOn() bool {
 // The exploration sees everything, but not far; these go on for long, with trouble
 // without end.
 func TestRandomWalksKeepThePromises(t *testing.T) {
+	t.Parallel()
 	seeds, say := uint64(*walks), func(string, ...any) {}
+	proof.Ran(*walks, "random walks")
 	first := uint64(1)
 	if *walk != 0 {
 		first, seeds, say = *walk, 1, t.Logf

@@ -42,6 +42,8 @@ type surroundings struct {
 	olds    [maxOld]oldProcess
 	vacant  bool // every KV client takes the key for absent
 	age     int8 // of the newest message, in ticks
+	junked  bool // the key holds what the adversary wrote
+	bogus   bool // so does the guard
 }
 
 // party is a candidate with its clock, its connection and its feed.
@@ -53,11 +55,12 @@ type party struct {
 	wake      time.Time
 	way       way
 	reply     response
-	listening bool     // a feed is open
-	told      [2]sight // by the feed, oldest first, and not heard yet
-	frozen    bool     // the process stands still
-	cut       bool     // nothing reaches the store, nor comes from it
-	robbed    bool     // somebody else has written over a record of this session
+	listening bool      // a feed is open
+	told      [2]sight  // by the feed, oldest first, and not heard yet
+	frozen    bool      // the process stands still
+	cut       bool      // nothing reaches the store, nor comes from it
+	robbed    bool      // somebody else has written over a record of this session
+	patient   time.Time // it has seen a handover in vain, and gives way to no rival before then
 }
 
 // way is how far the request in flight has come.
@@ -218,13 +221,13 @@ var partyNames = [maxParties]string{"A", "B", "C"}
 
 // forgets reports whether the store may lose what a sealed one must not.
 func (sc *scenario) forgets() bool {
-	return sc.limits[rollBack] > 0 || sc.settings.Sealed && sc.limits[purge] > 0
+	return sc.limits[rollBack] > 0 || sc.settings.PurgeProtected && sc.limits[purge] > 0
 }
 
 // step steps a machine and does what the actor would.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before, held := p.m.seen.revision, p.m.state, p.m.holds()
+	known, before, held, was := p.m.seen.revision, p.m.state, p.m.holds(), p.m.seen
 	fx := p.m.step(p.now, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -245,7 +248,7 @@ func (w *worldOf) step(i int, in input) {
 			if w.guarded {
 				w.stood(i, n.token)
 			}
-		case n.event == noteFaulted && errors.Is(n.err, ErrRegressed) && !w.forgets():
+		case n.event == noteFaulted && errors.Is(n.err, ErrRegressed) && !w.forgets() && w.limits[forgeAny] == 0: // a forged revision looks the same
 			w.fail("%s says that the store has forgotten, and it has not", p.m.session)
 		case n.event == noteDeposed && !p.robbed && !w.void && (errors.Is(n.err, ErrPreempted) || errors.Is(n.err, ErrDeleted)):
 			w.fail("%s gave up a key that was its own: %v", p.m.session, n.err)
@@ -258,6 +261,9 @@ func (w *worldOf) step(i int, in input) {
 		if j != i && p.leads() && w.parties[j].leads() && !w.void {
 			w.fail("two leaders: %s and %s", p.m.session, w.parties[j].m.session)
 		}
+	}
+	if w.preempt {
+		w.yields(i, was, in, fx)
 	}
 	if w.listed {
 		w.queues(i, held, before == StateLeader)
@@ -377,11 +383,15 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 	case phaseNone:
 		w.fail("%s wrote a record without a phase", rec.session)
 	}
-	// Who is not engaged has no write under way that may still be stored.
+	// Who is not engaged has no write under way that may still be stored, unless a
+	// forged revision made it believe that.
 	for i := range w.times {
-		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.engaged() && w.settings.Sealed && !w.void {
+		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.engaged() && w.settings.PurgeProtected && !w.void && w.limits[forgeAny] == 0 {
 			w.fail("%s is not engaged, and its %s was stored", rec.session, describeRecord(rec))
 		}
+	}
+	if w.limits[junkRecord] > 0 {
+		w.chained(rec)
 	}
 	if marker && rec.phase != phaseReleased {
 		w.fail("%s wrote %s, and the key counts as absent", rec.session, phaseNames[rec.phase])
@@ -389,7 +399,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 	// A leader holds the key, or its lease is still good for it: nobody writes
 	// what elects, or leads, while another leads. Where the key is emptied without
 	// a trace, an old write may; whoever sent it waits when it learns.
-	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.Sealed) && !w.void {
+	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.PurgeProtected) && !w.void {
 		for j := range w.parties {
 			if p := &w.parties[j]; p.leads() && p.m.session != rec.session {
 				w.fail("%s wrote %s while %s leads", rec.session, phaseNames[rec.phase], p.m.session)
@@ -413,7 +423,7 @@ func (w *worldOf) put(s sight) {
 		}
 	}
 	w.past[1], w.past[0] = w.past[0], w.current
-	w.current = s
+	w.current, w.junked = s, false
 	w.vacant, w.age = s.what == whatMarker || s.what == whatNothing, 0
 	w.tell("    stored: %s", describe(s))
 	if s.what == whatNothing {

@@ -24,8 +24,9 @@ type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
 	// Check asks whether the guard protects the resource: whether it may be
-	// written, can be lost, and is heeded. The candidate asks when it starts and
-	// whenever the connection of its store was made anew. Errors: [ErrUnfit], [ErrNoBucket],
+	// written, can be lost, and is heeded. The candidate asks when it starts,
+	// whenever the connection of its store was created again, and once a minute, then
+	// also while it asks something else. Errors: [ErrIncompatibleBucket], [ErrNoBucket],
 	// [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
 	Check(ctx context.Context, reply func(error))
 	// Get asks for the guard as it stands, preferably where writes are decided.
@@ -55,6 +56,9 @@ func (r guardRecord) encode() []byte {
 	return b
 }
 
+// maxGuardSize is more than any guard of this package has: an ID, and names.
+const maxGuardSize = 64 << 10
+
 // guardSight is one revision of a guard, decoded.
 type guardSight struct {
 	revision uint64
@@ -69,6 +73,7 @@ func seesGuard(e Entry) guardSight {
 		s.what = whatNothing
 	case e.Marker:
 		s.what = whatMarker
+	case len(e.Value) > maxGuardSize:
 	default:
 		var r guardRecord
 		if json.Unmarshal(e.Value, &r) == nil && r.Format >= recordFormat && r.Session != "" && r.Election != "" && r.Token <= maxToken {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // main runs the tests with the server's access time service, which must be
@@ -17,4 +19,4 @@ func (m mainTests) Run() int {
 	return m.M.Run()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(mainTests{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(proof.Main(mainTests{m})) }

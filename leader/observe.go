@@ -58,7 +58,7 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 
 // look reads the key once.
 func look(ctx context.Context, store Store, election string) (sight, error) {
-	if err := checkElection(election); err != nil {
+	if err := checkKey(election); err != nil {
 		return sight{}, err
 	}
 	if err := checkStore(store); err != nil {

@@ -36,7 +36,7 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.seen))
 	case m.state == StateCandidate && m.holds() && m.leaving == staying && !fx.done:
 		return "it holds the key and is but a candidate"
-	case !p.void && in.kind == inRead && in.err == nil && in.sight.rec.session == m.session && in.sight.held() && m.seen.revision == in.sight.revision && m.seen.rec.session != m.session:
+	case !p.void && in.kind == inRead && in.err == nil && in.sight.rec.session == m.session && in.sight.rec.counter <= m.counter && in.sight.held() && m.seen.revision == in.sight.revision && m.seen.rec.session != m.session:
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.token, m.guards.over)
@@ -134,6 +134,10 @@ func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 	switch {
 	case req.revision != m.seen.revision || m.seen.what == whatUnseen:
 		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.seen))
+	case req.rec.lease > max(m.bound, m.times.lease) && m.bound > 0:
+		return fmt.Sprintf("it writes a lease of %v, and the bucket was never set to more than %v", req.rec.lease, m.bound)
+	case max(req.rec.token, req.rec.least) > maxToken:
+		return "it writes a token that cannot be read"
 	case m.guarded && req.write.win && !m.guards.fit:
 		return "it tries for the key, and its guards are not fit"
 	case m.raising() && req.rec.phase != phaseLeading:

@@ -1,7 +1,12 @@
 package leader_test
 
 import (
+	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,4 +36,78 @@ func TestTheQuickStartInTheReadmeIsTheExampleThatCompiles(t *testing.T) {
 	if n := strings.Count(shown, "\n"); n > 20 {
 		t.Errorf("the quick start has %d lines, more than 20", n)
 	}
+}
+
+// A promise without its test is none: the names in docs/verification.md are checked. A
+// name that ends in "..." stands for all that begin like it.
+func TestVerification_NamesTestsThatExist(t *testing.T) {
+	checkNamedTests(t, "../docs/verification.md", 50)
+}
+
+// The page links each test with its file, and has a section for each fault that the name
+// of a test contains.
+func TestFaults_NamesTestsThatExist(t *testing.T) {
+	page, tests := checkNamedTests(t, "../docs/faults.md", 70)
+	linked := regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(page, -1)
+	for _, m := range linked {
+		if file := filepath.Join("../docs", m[2]); !slices.Contains(tests[m[1]], file) {
+			t.Errorf("%s is linked to %s, and declared in %v", m[1], file, tests[m[1]])
+		}
+	}
+	numbered := regexp.MustCompile(`Fault0*(\d+)`)
+	for name := range tests {
+		if m := numbered.FindStringSubmatch(name); m != nil && !strings.Contains(page, "\n## "+m[1]+". ") {
+			t.Errorf("%s is of a fault that the page does not have", name)
+		}
+	}
+}
+
+func TestDecisions_NamesTestsThatExist(t *testing.T) {
+	pages, err := filepath.Glob("../docs/decisions/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("pages: %v, %v", pages, err)
+	}
+	for _, page := range pages {
+		checkNamedTests(t, page, 0)
+	}
+}
+
+// checkNamedTests fails the test unless the page names at least so many tests and each
+// exists. It returns the page, and the files of all tests by their names.
+func checkNamedTests(t *testing.T, path string, least int) (page string, tests map[string][]string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, tests = string(text), make(map[string][]string)
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(source, -1) {
+			tests[string(m[1])] = append(tests[string(m[1])], path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := "\n" + strings.Join(slices.Collect(maps.Keys(tests)), "\n") + "\n"
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)(\\.\\.\\.)?`").FindAllStringSubmatch(page, -1)
+	if len(named) < least {
+		t.Errorf("%s names only %d tests", path, len(named))
+	}
+	for _, m := range named {
+		want := "\n" + m[1]
+		if m[2] == "" {
+			want += "\n"
+		}
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is named in %s, and there is no such test", m[1], path)
+		}
+	}
+	return page, tests
 }

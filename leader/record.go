@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,11 +18,21 @@ const MaxValueSize = 64 << 10
 
 const (
 	recordFormat = 1
-	// maxToken is the greatest token that can be read, so that counting up never
-	// wraps around.
-	maxToken = math.MaxInt64
+	// maxToken is the greatest token that a record or a guard may have. No candidate
+	// writes a greater one, so a greater one is no candidate's.
+	maxToken = 1 << 62
+	// maxMinToken is the bound of Config.MinToken. It leaves room for more terms than
+	// there will be.
+	maxMinToken = 1 << 61
+	// lastToken is the greatest token that is counted up from. No term comes near it,
+	// so a greater one is junk. A candidate that followed it would leave a record of its
+	// own that nobody can follow, and deleting the junk would mend nothing.
+	lastToken = maxToken - 1<<32
 	// maxRecordLease bounds what a damaged record can make others wait for.
 	maxRecordLease = 366 * 24 * time.Hour
+	// maxRecordSize is more than any record of this package has: JSON makes six bytes
+	// of one at most, and the value is much of the record.
+	maxRecordSize = 8 * MaxValueSize
 )
 
 // phase is how far the writer of a record was when it sent it.
@@ -53,6 +62,15 @@ type record struct {
 	priority int    // of its writer
 	next     line   // who follows, in this order
 	to       string // phaseReleased: in whose favour, an ID or a session
+}
+
+// knownToken is what is remembered of a token when its record is gone: the token, or 0
+// if it is junk.
+func knownToken(token uint64) uint64 {
+	if token > lastToken {
+		return 0
+	}
+	return token
 }
 
 // termToken is the token of the term that the record belongs to, if it was
@@ -174,6 +192,9 @@ func plain(s string) bool {
 // it has a session and a lease; if its state is not known here, it counts as
 // held. Any other error means that the record is foreign.
 func decodeRecord(data []byte) (record, error) {
+	if len(data) > maxRecordSize {
+		return record{}, fmt.Errorf("%w: %d bytes", ErrForeignRecord, len(data))
+	}
 	var w wireRecord
 	if err := json.Unmarshal(data, &w); err != nil {
 		var head struct {
@@ -192,6 +213,10 @@ func decodeRecord(data []byte) (record, error) {
 		return record{}, fmt.Errorf("%w: format %d", ErrForeignRecord, w.Format)
 	case w.Session == "":
 		return record{}, fmt.Errorf("%w: no session", ErrForeignRecord)
+	case len(w.Session) > maxSession:
+		return record{}, fmt.Errorf("%w: session of %d bytes", ErrForeignRecord, len(w.Session))
+	case len(w.ID) > maxIDLength && w.Format == recordFormat:
+		return record{}, fmt.Errorf("%w: ID of %d bytes", ErrForeignRecord, len(w.ID))
 	case err != nil:
 		return record{}, fmt.Errorf("%w: lease: %w", ErrForeignRecord, err)
 	case lease <= 0 || lease > maxRecordLease:
@@ -211,6 +236,9 @@ func decodeRecord(data []byte) (record, error) {
 	}
 	if w.Since != nil {
 		r.since = w.Since.UnixNano()
+		if !time.Unix(0, r.since).Equal(*w.Since) { // a year that does not fit
+			r.since = 0
+		}
 	}
 	if w.Binary != "" {
 		b, err := base64.StdEncoding.DecodeString(w.Binary)

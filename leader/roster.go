@@ -15,7 +15,7 @@ import (
 // leases after the last one.
 //
 // Errors are those of [Lookup], and [ErrNoRoster].
-func Roster(ctx context.Context, store Store, election string) ([]Standing, error) {
+func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, error) {
 	s, err := look(ctx, store, election)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Roster(ctx context.Context, store Store, election string) ([]Standing, erro
 // follow: at once, and whenever it changes, until ctx ends and the channel is closed.
 // A reader that is slow gets the newest. It fails as [Roster] does; when the roster
 // cannot be reached later, it tries again.
-func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []Standing, error) {
+func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []RosterEntry, error) {
 	first, cancel := limit(ctx)
 	defer cancel()
 	r := reader{election: election}
@@ -59,7 +59,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 		r.feed.Stop()
 		return nil, err
 	}
-	told := make(chan []Standing)
+	told := make(chan []RosterEntry)
 	go r.observe(ctx, store, holders, told)
 	return told, nil
 }
@@ -74,7 +74,7 @@ type reader struct {
 
 // open opens a view, and waits until it is open.
 func (r *reader) open(ctx context.Context, store Store) error {
-	if err := checkElection(r.election); err != nil {
+	if err := checkKey(r.election); err != nil {
 		return err
 	}
 	if err := checkStore(store); err != nil {
@@ -103,7 +103,7 @@ func (r *reader) open(ctx context.Context, store Store) error {
 }
 
 // read is who stands beside the holder.
-func (r *reader) read(holder string) (all []Standing, told bool, err error) {
+func (r *reader) read(holder string) (all []RosterEntry, told bool, err error) {
 	stands, told, err := r.view.order(func(session string) bool { return session == holder })
 	for _, s := range stands {
 		all = append(all, s.show())
@@ -114,7 +114,7 @@ func (r *reader) read(holder string) (all []Standing, told bool, err error) {
 // reopening is the pause before a view is opened again that has ended.
 const reopening = time.Second
 
-func (r *reader) observe(ctx context.Context, store Store, holders *Candidate, told chan<- []Standing) {
+func (r *reader) observe(ctx context.Context, store Store, holders *Candidate, told chan<- []RosterEntry) {
 	defer close(told)
 	defer func() {
 		for range holders.Events() { // until nothing is left of it
@@ -125,8 +125,8 @@ func (r *reader) observe(ctx context.Context, store Store, holders *Candidate, t
 			r.feed.Stop()
 		}
 	}()
-	var newest []Standing
-	var out chan<- []Standing // nil while there is nothing to tell
+	var newest []RosterEntry
+	var out chan<- []RosterEntry // nil while there is nothing to tell
 	first := true
 	for {
 		select {

@@ -11,10 +11,11 @@ import (
 
 const maxSeats = 1000
 
-// Seat returns the key of a seat of an election with several leaders: for seat 1,
+// SeatKey returns the key of a seat of an election with several leaders: for seat 1,
 // and anything less, the election's own, so that an election with one leader can
-// come to have more. It is a name for [Observe], [Lookup] and [StepDown].
-func Seat(election string, n int) string {
+// come to have more. It is a name for [Observe], [Lookup] and [StepDown]; [Campaign]
+// refuses it.
+func SeatKey(election string, n int) string {
 	if n <= 1 {
 		return election
 	}
@@ -26,7 +27,7 @@ const seatInfix = ".seat."
 // seatOf is the number of the seat whose key it is.
 func seatOf(key string) int {
 	if i := strings.LastIndex(key, seatInfix); i >= 0 {
-		if n, err := strconv.Atoi(key[i+len(seatInfix):]); err == nil && Seat(key[:i], n) == key {
+		if n, err := strconv.Atoi(key[i+len(seatInfix):]); err == nil && SeatKey(key[:i], n) == key {
 			return n
 		}
 	}
@@ -55,9 +56,9 @@ func checkSeats(cfg Config) error {
 //     the permit, and gives the permit back after it has closed the gate. So at any
 //     instant all machines are barred but at most one.
 //   - Who is barred is neither pending, nor leads, nor is fenced, whatever is lost or
-//     late, and a gate does not close on who does (gate.go; the exploration holds
+//     late, and a gate does not close on who does (state_gate.go; the exploration holds
 //     every step of the machine to it). So no two lead, or are about to.
-//   - A gate is closed only when the machine is not engaged. In a sealed bucket
+//   - A gate is closed only when the machine is not engaged. In a purge-protected bucket
 //     nothing that it has sent can be stored any more then: it was conditioned on a
 //     revision that is not the last, and never will be again. So the candidate does
 //     not even hold two seats. In a bucket that is emptied without a trace an old
@@ -66,15 +67,16 @@ func checkSeats(cfg Config) error {
 type bench struct {
 	election string
 
-	mu      sync.Mutex // for moments only
-	taker   int        // the seat whose machine has the permit; 0: none
-	waiting []*mailbox // of those that wait for the permit, by seat
-	holders []holding  // of each seat, as it is seen there
-	until   time.Time  // no seat is taken before then, by the clock
-	value   string     // what is published on the next seat
-	there   int        // seats that have not ended
-	herald  *mailbox   // of the first seat, which announces the candidate
-	changes uint64     // of the holders
+	mu      sync.Mutex  // for moments only
+	taker   int         // the seat whose machine has the permit; 0: none
+	waiting []*mailbox  // of those that wait for the permit, by seat
+	holders []holding   // of each seat, as it is seen there
+	denied  []time.Time // of each seat: until then the candidate does not stand, by the clock
+	until   time.Time   // no seat is taken before then, by the clock
+	value   string      // what is published on the next seat
+	there   int         // seats that have not ended
+	herald  *mailbox    // of the first seat, which announces the candidate
+	changes uint64      // of the holders
 	odd     map[seatsSeen]bool
 	events  funnel
 }
@@ -203,16 +205,32 @@ func (b *bench) seated(a *actor, holder holding) *mailbox {
 	if a.seat == 1 {
 		b.herald = &a.c.box
 	}
-	was := b.holders[a.seat-1]
-	if was == holder {
+	was, denied := b.holders[a.seat-1], b.denied[a.seat-1]
+	b.denied[a.seat-1] = a.outside(a.m.standsFrom)
+	if was == holder && denied.Equal(b.denied[a.seat-1]) {
 		return nil
 	}
-	b.holders[a.seat-1] = holder
-	b.changes++
-	if a.m.listed && a.seat > 1 && (was.session == a.m.session || holder.session == a.m.session) {
+	if was != holder {
+		b.holders[a.seat-1] = holder
+		b.changes++
+	}
+	concerns := was.session == a.m.session || holder.session == a.m.session || !denied.Equal(b.denied[a.seat-1])
+	if a.m.listed && a.seat > 1 && concerns {
 		return b.herald
 	}
 	return nil
+}
+
+// deniedUntil is until when the candidate does not stand, by the clock, because the key of
+// a seat was not its to write.
+func (b *bench) deniedUntil() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var until time.Time
+	for _, t := range b.denied {
+		until = later(until, t)
+	}
+	return until
 }
 
 // sitsOut is until when the candidate takes no seat, by the clock.

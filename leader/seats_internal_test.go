@@ -10,7 +10,7 @@ import (
 
 func TestSeatNamesTheKeysOfSeats(t *testing.T) {
 	for n, want := range map[int]string{-1: "e", 0: "e", 1: "e", 2: "e.seat.2", 17: "e.seat.17"} {
-		if got := Seat("e", n); got != want {
+		if got := SeatKey("e", n); got != want {
 			t.Errorf("Seat %d is %q instead of %q", n, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestARecordTellsTheNumberOfSeats(t *testing.T) {
 }
 
 func newBench(seats int) *bench {
-	return &bench{waiting: make([]*mailbox, seats), holders: make([]holding, seats), value: "v", there: seats}
+	return &bench{waiting: make([]*mailbox, seats), holders: make([]holding, seats), denied: make([]time.Time, seats), value: "v", there: seats}
 }
 
 func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
@@ -89,7 +89,7 @@ type quietStore struct {
 }
 
 func (s *quietStore) Settings(_ context.Context, reply func(Settings, error)) {
-	reply(Settings{Sealed: true, MaxLease: time.Hour, LastRevision: 9}, nil)
+	reply(Settings{PurgeProtected: true, MaxLease: time.Hour, LastRevision: 9}, nil)
 }
 
 func (s *quietStore) Get(_ context.Context, key string, reply func(Entry, error)) {

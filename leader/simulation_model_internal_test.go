@@ -23,7 +23,10 @@ type world struct {
 	bucket  modelBucket
 	guarded bool
 	guard   modelGuard
-	purges  bool // the operator does nothing but purge
+	purges  bool   // the operator does nothing but purge
+	forges  bool   // messages of the feed are forged
+	hostile bool   // the adversary writes the key
+	junk    uint64 // the revision that it wrote last
 	nodes   []*node
 
 	last      uint64 // greatest token so far
@@ -140,7 +143,7 @@ func (w *world) compareAndSet(req request, by string) (uint64, error) {
 	}
 	switch req.rec.phase {
 	case phaseLeading, phaseReleased:
-		if c.rec.session != req.rec.session {
+		if c.rec.session != req.rec.session && !w.hostile {
 			w.failf("%s wrote %s over %s", by, phaseNames[req.rec.phase], describe(c))
 		}
 	case phaseElect, phasePending:
@@ -183,6 +186,10 @@ func (w *world) delay() time.Duration {
 
 // operate lets the operator do what the bucket permits.
 func (w *world) operate() {
+	if w.hostile && w.rng.Uint32N(2) == 0 {
+		w.putJunk()
+		return
+	}
 	if w.purges {
 		w.put(sight{what: whatNothing}, "purge")
 		return
@@ -191,13 +198,13 @@ func (w *world) operate() {
 	case 0:
 		w.put(sight{what: whatForeign}, "operator")
 	case 1, 2, 3:
-		if !w.bucket.settings.Sealed {
+		if !w.bucket.settings.PurgeProtected {
 			w.put(sight{what: whatNothing}, "purge")
 			return
 		}
 		w.put(sight{what: whatMarker}, "operator")
 	case 4:
-		if !w.bucket.settings.Sealed {
+		if !w.bucket.settings.PurgeProtected {
 			w.expire()
 		}
 	default:

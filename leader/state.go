@@ -12,14 +12,14 @@ import (
 //
 // The rules are those of the package documentation. Where they live:
 //
-//	state.go    the states, their transitions, and step
-//	inputs.go   what each input means
-//	key.go      what is known of the key, and what follows from learning more
-//	lease.go    own writes: what each replaces, when its winner may lead, its outcome
-//	plan.go     which request is due, and when
-//	guarded.go  what a candidate with guards waits for
-//	succession.go  whose turn it is, and in whose favour a leader resigns
-//	gate.go     what keeps a candidate from taking its key
+//	state.go             the states, their transitions, and step
+//	state_inputs.go      the meaning of each input
+//	state_key.go         what is known of the key, and what follows from learning more
+//	state_lease.go       own writes: what each replaces, when its winner may lead, its outcome
+//	state_requests.go    which request is due, and when
+//	state_guards.go      what a candidate with guards waits for
+//	state_succession.go  the order of candidates, and the successor of a leader that resigns
+//	state_gate.go        what keeps a candidate from taking its key
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
@@ -38,14 +38,24 @@ type machine struct {
 	seen     sight         // the newest revision known
 	seenAt   time.Time     // when it was received
 	gone     uint64        // revisions up to this one were removed without a marker
+	told     uint64        // the newest revision that the store itself has told, not the feed
+	absent   time.Time     // since when reads find no message, which may have come too late; zero: they do not
+	behind   int           // reads in a row that told of less than the feed had told before
 	lookedAt time.Time     // when a read last came back
 	look     bool          // a read is needed before anything is concluded
 	again    uint64        // and once more, if the one in flight tells of less than this
 	beaten   bool          // that read is only to see who was faster; the feed may tell
 	silent   bool          // the read that is due is made because the feed is silent
 	deaf     int           // how often in a row the feed was found deaf
-	longest  time.Duration // the longest lease seen
-	topToken uint64        // the greatest token known
+	strange  bool          // the read or renewal that is due follows a strange message of the feed
+	wary     time.Time     // strange messages are no reason to read before
+	deferred bool          // there was one, so that a read is due then
+	bound    time.Duration // the greatest MaxLease or TTL that was ever known
+	longest  time.Duration // the longest lease of others that was read
+	heardOf  time.Time     // when that was last seen
+	topToken uint64        // the greatest token remembered
+	hearsay  uint64        // the greatest that only the feed told of, beyond the next
+	spent    bool          // that no greater token is left was told
 	floor    time.Time     // the store went backwards: nobody leads before
 	shown    shown         // what was last told of who holds the key
 	echo     echo          // an own write as the feed told of it
@@ -82,9 +92,10 @@ type machine struct {
 	line  line      // as the last holder published it, or as the own roster tells
 	ranks bool      // the own roster has told since the key was tried for
 	ledAt time.Time // when the term began
-	// spurned is a session of a higher priority to which the key was given up, until it
-	// is seen to hold it.
-	spurned string
+	// Handovers in vain: the key was released in favour of a candidate, and another took it.
+	vain       uint32    // in a row
+	yieldsFrom time.Time // as a leader it hands over to no higher priority before then
+	standsFrom time.Time // its writes were denied: it does not stand before then
 
 	// Leaving.
 	leaving leaving
@@ -170,6 +181,7 @@ func (m *machine) step(now time.Time, in input) effects {
 	m.expire(now, &fx)
 	m.absorb(now, in, &fx)
 	m.expire(now, &fx)
+	m.exhaust(now, &fx)
 	m.plan(now, &fx)
 	m.show(now, &fx)
 	fx.done = m.done
@@ -195,6 +207,7 @@ func (m *machine) expire(now time.Time, fx *effects) {
 	if m.op.kind != reqNone && !m.opLate && !now.Before(m.opBy) {
 		m.giveUp(fx)
 	}
+	m.forget(now)
 }
 
 // giveUp stops waiting for the request in flight. Its reply follows soon, and

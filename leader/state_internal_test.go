@@ -24,8 +24,8 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s tick                 nothing but time, at 1.5s
 //	1.5s ack 12               its write is stored at revision 12
 //	1.5s refused [15]         with code 10164 or, naming the revision, 10071
-//	1.5s unknown              no answer to what it asked
-//	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker, 12 foreign [NAME], 12 own/3, 12 B/4 leading lease=15s token=9
+//	1.5s unknown|denied       no answer to what it asked, or a permission violation
+//	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker [B/4 leading lease=15s], 12 foreign [NAME], 12 own/3, 12 B/4 leading lease=15s token=9
 //	1.5s settings last=12 ... its settings, as for begin
 //	1.5s feed ok|lost
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
@@ -292,13 +292,13 @@ func (s *script) parse(line string, words []string) input {
 			refused.Actual = s.number(rest[0])
 		}
 		return reply(inWritten, reqWrite, input{err: refused})
-	case "unknown":
+	case "unknown", "denied":
 		kinds := map[requestKind]inputKind{reqSettings: inSettings, reqFeed: inFeed, reqRead: inRead, reqWrite: inWritten}
 		kind, ok := kinds[s.m.op.kind]
 		if !ok {
 			s.t.Fatalf("%q: nothing was asked", line)
 		}
-		return input{kind: kind, err: ErrUnreachable}
+		return input{kind: kind, err: map[string]error{"unknown": ErrUnreachable, "denied": ErrPermission}[word]}
 	case "read":
 		return reply(inRead, reqRead, input{sight: s.sight(rest)})
 	case "heard":
@@ -402,8 +402,7 @@ func (s *script) sight(words []string) sight {
 	session, counter, _ := strings.Cut(words[1], "/")
 	switch session {
 	case "marker":
-		found.what = whatMarker
-		return found
+		return s.marker(words)
 	case "foreign":
 		found.what, found.rec.value = whatForeign, strings.Join(words[2:], " ")
 		return found
@@ -466,7 +465,7 @@ func (s *script) settings(words []string) Settings {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
 		case "sealed":
-			set.Sealed = true
+			set.PurgeProtected = true
 		case "ordinary":
 		case "maxlease":
 			set.MaxLease = s.duration(value)

@@ -36,6 +36,8 @@ type Stats struct {
 	Unknown uint64
 	// FeedRebuilds counts the feeds that were opened, but for the first.
 	FeedRebuilds uint64
+	// LogDropped counts the log records that were dropped because [Config].Logger blocked.
+	LogDropped uint64
 	// Transitions counts the changes of the state.
 	Transitions map[Transition]uint64
 	// Faults counts the Faulted events by the error, one of the package, that
@@ -187,8 +189,8 @@ func (c *Candidate) transits(before, after State, events []Event) {
 
 // kinds are the errors of a Faulted event, the most telling first.
 var kinds = [...]error{
-	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrNoRoster, ErrUnfit,
-	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable, ErrSeats,
+	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrNoRoster, ErrIncompatibleBucket,
+	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable, ErrSeats, ErrTokensExhausted,
 }
 
 func kindOf(err error) error {
@@ -213,7 +215,7 @@ func (c *Candidate) Stats() Stats {
 	s := Stats{
 		State: c.State(), LeaseDuration: t.lease, Leaderless: t.leaderless,
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
-		Transitions: copied(t.transitions), Faults: copied(t.faults),
+		LogDropped: c.logs.lost(), Transitions: copied(t.transitions), Faults: copied(t.faults),
 	}
 	if term, ok := c.Term(); ok {
 		s.Token, s.Remaining = term.Token(), term.Remaining()

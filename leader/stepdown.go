@@ -63,7 +63,7 @@ const (
 // it sits out one lease. StepDown waits until the key is released or another's,
 // and returns the Holder that was asked. by says in the leader's log who asks.
 //
-// With several seats it asks the leader of one: election is then what [Seat]
+// With several seats it asks the leader of one: election is then what [SeatKey]
 // returns. The leader sits out one lease on all seats.
 //
 // Who may publish on the subject natsleader.ask.<bucket>.<election> can push the
@@ -152,7 +152,7 @@ func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, er
 	o.led = o.led || now.Leads() && now.Token == o.of.Token
 	if now.Leads() && now.Token > o.of.Token {
 		if o.succeeded && (now.ID == o.of.ID || o.to != "" && now.ID != o.to) {
-			return true, fmt.Errorf("%w: %s", ErrNotTaken, now)
+			return true, fmt.Errorf("%w: %s", ErrNotSucceeded, now)
 		}
 		return true, nil
 	}
@@ -177,7 +177,7 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 				late = vacancy.Done()
 			}
 		case <-late:
-			return cmp.Or(ctx.Err(), fmt.Errorf("%w: nobody leads", ErrNotTaken))
+			return cmp.Or(ctx.Err(), fmt.Errorf("%w: nobody leads", ErrNotSucceeded))
 		case a := <-answers:
 			switch {
 			case errors.Is(a.err, ErrUnreachable) && o.vacant:

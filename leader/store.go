@@ -14,11 +14,13 @@ import (
 // it returns, and at the latest soon after ctx has ended.
 //
 // A Store that lives in a time of its own has a method Clock() Clock, which is
-// then the default of [Config].Clock.
+// then the default of [Config].Clock. One that may know what its bucket is set to without
+// asking has a method KnownSettings() (Settings, bool): [Campaign] then fails at once for
+// durations that the bucket refuses.
 type Store interface {
 	// Settings asks what the bucket is set to. On a replicated bucket the
 	// answer comes from the stream's leader. Errors: [ErrNoBucket],
-	// [ErrUnfit], [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
+	// [ErrIncompatibleBucket], [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
 	Settings(ctx context.Context, reply func(Settings, error))
 	// Get asks for the newest message of the key. The answer may be late or
 	// come from a replica that lags. No message is an Entry with Revision 0
@@ -74,9 +76,9 @@ type Entry struct {
 
 // Settings is what a candidate must know of a bucket.
 type Settings struct {
-	// Sealed: nothing but a delete marker can remove a message, and no message
-	// expires. An empty key of a sealed bucket has never been written.
-	Sealed bool
+	// PurgeProtected: nothing but a delete marker can remove a message, and no message
+	// expires. An empty key of a purge-protected bucket has never been written.
+	PurgeProtected bool
 	// MaxLease is the longest lease that a candidate may ask for; 0: unlimited.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records; 0: never.

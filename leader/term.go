@@ -2,12 +2,13 @@ package leader
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the
-// same term.
+// same term. The zero value is one that is over, ended with [ErrStopped].
 type Term struct {
 	ctx     context.Context //nolint:containedctx // the context of the leadership is what a Term is
 	cancel  context.CancelCauseFunc
@@ -18,6 +19,61 @@ type Term struct {
 	until   atomic.Int64 // the lease is good until this long after start
 	release func()
 	fences  []*fence // by the guards of its candidate
+
+	// The candidate's goroutine steps the machine and prolongs the lease under mu, and the
+	// watchdog looks at the lease under mu before it ends the context. So the candidate
+	// never leads on a context that the watchdog has ended. No code of the user runs under
+	// it: whatever holds that goroutine up does not hold up the watchdog.
+	mu       sync.Mutex
+	watchdog Timer // nil: the clock has none
+	lapsed   bool  // the watchdog has ended the context
+}
+
+// watch starts the watchdog: it ends the context when the lease is over, even if the
+// candidate's goroutine is held up. It is armed once, and when it fires for as much as the
+// lease was prolonged meanwhile, so a renewal costs nothing.
+func (t *Term) watch() {
+	clock, ok := t.clock.(alarmClock)
+	if !ok {
+		return
+	}
+	left := t.left(t.elapsed())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watchdog = clock.AfterFunc(left, t.lapse)
+}
+
+// lapse is called by the watchdog. It only ends the context; the candidate's goroutine
+// finds the lease over, too, and emits the events, as soon as it gets to it.
+func (t *Term) lapse() {
+	elapsed := t.elapsed() // a clock that blocks must not do so under the lock
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return
+	}
+	if left := t.left(elapsed); left > 0 {
+		t.watchdog.Reset(left)
+		return
+	}
+	t.lapsed = true
+	t.cancel(ErrLeaseExpired)
+}
+
+// end ends the context. The lock is held.
+func (t *Term) end(cause error) {
+	t.cancel(cause)
+	if t.watchdog != nil {
+		t.watchdog.Stop()
+	}
+}
+
+// elapsed is the time since start.
+func (t *Term) elapsed() time.Duration { return t.clock.Now().Sub(t.start) }
+
+// left is for how long the lease is good that long after start.
+func (t *Term) left(elapsed time.Duration) time.Duration {
+	return max(0, time.Duration(t.until.Load())-elapsed)
 }
 
 // Context returns the context of the leadership. It ends when the term does,
@@ -26,25 +82,50 @@ type Term struct {
 // [ErrRegressed], [ErrFenced] or [ErrConnectionClosed]. It carries the values of the context
 // given to [Campaign].
 //
-// Timers end it. A process that was stopped for a while finds its context alive
-// until they have caught up; [Term.Err] is exact.
-func (t *Term) Context() context.Context { return t.ctx }
+// Two timers end it at the deadline: the candidate's, and one of the term's own, which
+// waits for nothing that holds up the candidate, such as a [Store] that does not return.
+// (The second needs a method of the [Clock]; the system's has it.) Both need the scheduler: a
+// process that was stopped for a while, or whose processors are busy with very many
+// goroutines, finds its context alive until they have caught up. [Term.Err] is exact.
+func (t *Term) Context() context.Context {
+	if t.ctx == nil {
+		return termOver
+	}
+	return t.ctx
+}
+
+// termOver is the context of a zero Term.
+var termOver = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrStopped)
+	return ctx
+}()
 
 // Token returns the fencing token: greater than that of every earlier term of
 // the election.
-func (t *Term) Token() uint64 { return t.token }
+func (t *Term) Token() uint64 {
+	if t == nil { // of a zero event
+		return 0
+	}
+	return t.token
+}
 
 // Seat returns the number of the seat that is led: 1 for the election's own key,
-// as in every election with one leader, and n for the key that [Seat] names.
-func (t *Term) Seat() int { return t.seat }
+// as in every election with one leader, and n for the key that [SeatKey] names.
+func (t *Term) Seat() int {
+	if t == nil {
+		return 0
+	}
+	return t.seat
+}
 
 // Err returns nil while the lease is good now. It reads the clock: a process
 // that was paused finds out before its timers do. Afterwards it returns the
 // cause with which the context ended, or [ErrLeaseExpired] if the clock is
 // ahead of the timers.
 func (t *Term) Err() error {
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+	if ctx := t.Context(); ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if t.Remaining() <= 0 {
 		return ErrLeaseExpired
@@ -55,10 +136,10 @@ func (t *Term) Err() error {
 // Remaining returns for how long the lease is good from now on if it is not
 // renewed, 0 if it is over or the context has ended.
 func (t *Term) Remaining() time.Duration {
-	if t.ctx.Err() != nil {
+	if t.Context().Err() != nil {
 		return 0
 	}
-	return max(0, time.Duration(t.until.Load())-t.clock.Now().Sub(t.start))
+	return t.left(t.elapsed())
 }
 
 // Fence returns the revision at which the guard stands for this term: a write to
@@ -76,7 +157,23 @@ func (t *Term) Fence(g Guard) (revision uint64, ok bool) {
 	return revision, true
 }
 
+// Suspect tells the candidate that a write of this term was refused although the guard
+// should stand: it looks at the guard at once, not only once in a lease, and raises it
+// again if it was deleted. It does nothing for a guard that was not given to [Campaign].
+//
+// The writers of a [GuardedBucket] and a [GuardedStream] do this by themselves; those of
+// other implementations of [Guard] should.
+func (t *Term) Suspect(g Guard) {
+	if f := t.fence(g); f != nil {
+		f.suspect()
+	}
+}
+
 // Release tells that the work of this term is over, so that a leader that is
 // stepping down need not wait for the whole DrainTimeout. It may be called more
 // than once, from anywhere, and before the term has ended.
-func (t *Term) Release() { t.release() }
+func (t *Term) Release() {
+	if t.release != nil {
+		t.release()
+	}
+}

@@ -12,7 +12,7 @@ import (
 // own way. A roster is not needed; with one, an ID that does not stand is refused, as
 // soon as the leader has read it, some milliseconds after its election.
 //
-// It returns nil when the one that was named holds the key, [ErrNotTaken] when
+// It returns nil when the one that was named holds the key, [ErrNotSucceeded] when
 // another does, or nobody has taken it while the candidate sat out, a few turns and
 // at most one lease, [ErrStopped] when the candidate has ended before that is known.
 // [ErrNotStanding] and [ErrNotLeader] change nothing. After the error of ctx the key is
@@ -38,13 +38,10 @@ func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
 }
 
 func checkSuccessor(id string) error {
-	switch {
-	case id == "":
+	if id == "" {
 		return fmt.Errorf("%w: the ID of the successor is empty", ErrInvalidConfig)
-	case len(id) > maxIDLength:
-		return fmt.Errorf("%w: the ID of the successor is of %d bytes, more than %d", ErrInvalidConfig, len(id), maxIDLength)
 	}
-	return nil
+	return checkID("the ID of the successor", id)
 }
 
 // mayHandOver reports whether there is somebody to hand over to, as far as is known,
@@ -66,7 +63,7 @@ func (a *actor) mayHandOver(m *mail) bool {
 	case !told && to == a.c.id:
 		err = fmt.Errorf("%w: %s leads", ErrNotStanding, to)
 	}
-	if err != nil {
+	if err != nil && m.call != nil { // its caller waits
 		m.call <- err
 	}
 	return err == nil
@@ -78,7 +75,7 @@ func (a *actor) mayHandOver(m *mail) bool {
 // in the leader's log who asks.
 //
 // Errors: those of [StepDown], which also tells what permission is needed;
-// [ErrRequestRefused] also if nobody of that ID stands; and [ErrNotTaken] if another
+// [ErrRequestRefused] also if nobody of that ID stands; and [ErrNotSucceeded] if another
 // leads then, or nobody within one lease.
 func Transfer(ctx context.Context, store Store, election, id, by string) (Holder, error) {
 	if id != "" {

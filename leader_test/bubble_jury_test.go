@@ -251,7 +251,7 @@ func causeName(err error) string {
 		{leader.ErrNoBucket, "no bucket"},
 		{leader.ErrNoRoster, "no roster"},
 		{leader.ErrPermission, "permission"},
-		{leader.ErrUnfit, "unfit"},
+		{leader.ErrIncompatibleBucket, "unfit"},
 		{leader.ErrValueTooLarge, "too large"},
 		{leader.ErrUnreachable, "unreachable"},
 	} {

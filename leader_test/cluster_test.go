@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -210,9 +211,11 @@ func (c *cluster) leads() *clusterNode {
 	return n
 }
 
-// Fault 15 of peers.md. At default settings none of this costs the leadership:
+// Fault 15 of docs/faults.md. At default settings none of this costs the leadership:
 // not for a moment, or there would be a new term.
 func TestClusterFault15TheLeadershipStays(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
 	c := clusterStart(t)
 	el := tcpElectionOf(t, "e")
 	first := c.leads()

@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestASingleCandidateLeadsAtOnceInASealedBucket(t *testing.T) {
+func TestASingleCandidateLeadsAtOnceInAPurgeProtectedBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -22,7 +22,7 @@ func TestASingleCandidateLeadsAtOnceInASealedBucket(t *testing.T) {
 	})
 }
 
-func TestWhoeverFindsNothingInAnUnsealedBucketIsPendingForOneUnknownLease(t *testing.T) {
+func TestWhoeverFindsNothingInAnUnprotectedBucketIsPendingForOneUnknownLease(t *testing.T) {
 	for _, k := range []struct {
 		name string
 		make func(*world)

@@ -5,18 +5,20 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // On three replicas conditions on one subject refuse one another in flight. None
 // of that reaches who writes.
 func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
+	t.Parallel()
 	c := clusterStart(t)
 	for name, storage := range map[string]jetstream.StorageType{"file": jetstream.FileStorage, "memory": jetstream.MemoryStorage} {
 		t.Run(name, func(t *testing.T) {
 			put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})
-			guardRush(t, put, kv, 64, 40, func(i int) {
-				if i == 20 {
+			guardRush(t, put, kv, 64, proof.Size(10, 40), func(i int) {
+				if i == 5 {
 					tcpOK(t, kv.Delete(t.Context(), leader.DefaultGuardKey))
 				}
 			})
@@ -33,7 +35,7 @@ func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 		for g := range 16 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
-				for range 20 {
+				for range proof.Size(5, 20) {
 					if _, err := put.Put(t.Context(), string(rune('a'+g)), nil); err != nil {
 						t.Error(err)
 					}

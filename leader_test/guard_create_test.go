@@ -254,27 +254,27 @@ func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
 		{
 			"limits there", &config{Subjects: orders, MaxBytes: 1000},
 			config{},
-			leader.ErrUnfit, "stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
+			leader.ErrIncompatibleBucket, "stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
 		},
 		{
 			"a work queue", &config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
 			config{},
-			leader.ErrUnfit, "stream ORDERS exists and drops what consumers have read (Retention WorkQueue), and with it the guard",
+			leader.ErrIncompatibleBucket, "stream ORDERS exists and drops what consumers have read (Retention WorkQueue), and with it the guard",
 		},
 		{
 			"a mirror there", &config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
 			config{},
-			leader.ErrUnfit, "stream ORDERS exists and is a mirror of stream OTHER, and takes no writes",
+			leader.ErrIncompatibleBucket, "stream ORDERS exists and is a mirror of stream OTHER, and takes no writes",
 		},
 		{
 			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage},
 			config{},
-			leader.ErrUnfit, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
+			leader.ErrIncompatibleBucket, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
 		},
 		{
 			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true},
 			config{Discard: jetstream.DiscardNew},
-			leader.ErrUnfit, "the server refuses these settings for stream ORDERS: ",
+			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
 		},
 		{
 			"replicas", nil,
@@ -284,7 +284,7 @@ func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
 		{
 			"subjects of another stream", nil,
 			config{Subjects: []string{"taken.>"}},
-			leader.ErrUnfit, "the server refuses these settings for stream ORDERS: ",
+			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
 		},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestCreateGuardedBucketNamesWhatCannotBe(t *testing.T) {
 		_, err := w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage})
 		w.ok(err)
 		_, err = leader.CreateGuardedBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
-		if want := "create bucket orders: " + leader.ErrUnfit.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrUnfit) || err.Error() != want {
+		if want := "create bucket orders: " + leader.ErrIncompatibleBucket.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
 			t.Errorf("got\n %v\nwant\n %s", err, want)
 		}
 	})

@@ -194,9 +194,9 @@ func TestGuardsThatAreNotThereOrTheSameAreRefused(t *testing.T) {
 			guards []leader.Guard
 			text   string
 		}{
-			{[]leader.Guard{nil}, "Guards[0] is nil"},
-			{[]leader.Guard{b, noBucket}, "Guards[1] is nil"},
-			{[]leader.Guard{noStream}, "Guards[0] is nil"},
+			{[]leader.Guard{nil}, "Guards[0] is nil, or was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions"},
+			{[]leader.Guard{b, noBucket}, "Guards[1] is nil, or was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions"},
+			{[]leader.Guard{noStream}, "Guards[0] is nil, or was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions"},
 			{[]leader.Guard{b, s, b}, "Guards[0] and Guards[2] are the same, bucket orders"},
 		} {
 			c, err := leader.Campaign(w.Context(), w.ops.bucket(t), "e", leader.Config{Guards: k.guards})
@@ -249,6 +249,7 @@ func permGuard(name string) permUser {
 // Each permission that a guard needs is told by its subject where it is missing,
 // before the key is won, and when it is granted the candidate gets there by itself.
 func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
+	t.Parallel()
 	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + leader.DefaultGuardKey} {
 		t.Run(subject, func(t *testing.T) {
 			full := permGuard("a")
@@ -276,6 +277,7 @@ func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
 
 // Nothing else is needed.
 func TestGuardPermissionsAreEnough(t *testing.T) {
+	t.Parallel()
 	h := permServer(t, permGuard("a"))
 	admin := permBucket(t, h, false, time.Second)
 	_, err := leader.CreateGuardedBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})

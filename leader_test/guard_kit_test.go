@@ -15,7 +15,7 @@ func guardedKit(t *testing.T, latency time.Duration, guards int) (kit, []*leader
 	k := newKit(t, leadertest.WithLatency(latency))
 	var stores []*leadertest.Store
 	for range guards {
-		stores = append(stores, leadertest.NewStore(k.clock, leadertest.Unsealed(), leadertest.WithLatency(latency)))
+		stores = append(stores, leadertest.NewStore(k.clock, leadertest.WithoutPurgeProtection(), leadertest.WithLatency(latency)))
 	}
 	return k, stores
 }
@@ -246,10 +246,10 @@ func TestAGuardOfAnotherElectionIsLeftAlone(t *testing.T) {
 
 func TestWhoseGuardIsUnfitDoesNotTryForTheKey(t *testing.T) {
 	k, orders := guardedKit(t, 0, 2)
-	orders[1].Link("a").FailSettings(-1, leader.ErrUnfit)
+	orders[1].Link("a").FailSettings(-1, leader.ErrIncompatibleBucket)
 	_, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Minute)
-	wa.ExpectExactly(leadertest.Faulted(leader.ErrUnfit))
+	wa.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
 	if n := k.store.Link("a").Requests().Writes; n != 0 {
 		t.Fatalf("%d writes", n)
 	}
@@ -262,7 +262,7 @@ func TestAGuardIsCheckedAgainAfterAReconnection(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
-	k.clock.Advance(time.Minute)
+	k.clock.Advance(59 * time.Second)
 	before := orders[0].Link("a").Requests().Settings
 	k.store.Link("a").Reconnect()
 	k.clock.Settle()
@@ -270,6 +270,78 @@ func TestAGuardIsCheckedAgainAfterAReconnection(t *testing.T) {
 		t.Errorf("checked %d times, then %d", before, now)
 	}
 	wa.ExpectExactly()
+}
+
+// Nobody tells that another server leads a guard's stream, or that its settings have
+// changed.
+func TestGuardRecheck_EveryMinuteWhoeverStands(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	a, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	_, wb := k.stand("b", guarding("b", orders...))
+	wb.Expect(leadertest.Observed("a"))
+	k.clock.Advance(time.Minute - 1)
+	checks := func(id string) int { return orders[0].Link(id).Requests().Settings }
+	if checks("a") != 1 || checks("b") != 1 {
+		t.Fatalf("checked %d and %d times", checks("a"), checks("b"))
+	}
+	for i := range 3 {
+		k.clock.Advance(1)
+		if checks("a") != i+2 || checks("b") != i+2 {
+			t.Errorf("%d minutes: checked %d and %d times", i+1, checks("a"), checks("b"))
+		}
+		k.clock.Advance(time.Minute - 1)
+	}
+	wa.ExpectExactly()
+	wb.ExpectExactly()
+	// One that is not fit any more: the leader tells and leads on, the other does not
+	// try for the key.
+	for _, id := range []string{"a", "b"} {
+		orders[0].Link(id).FailSettings(-1, leader.ErrIncompatibleBucket)
+	}
+	k.clock.Advance(1)
+	wa.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
+	wb.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
+	if !a.IsLeader() {
+		t.Fatal("a does not lead on")
+	}
+	k.store.Link("a").Cut()
+	k.clock.Advance(time.Minute)
+	if n := k.store.Link("b").Requests().Writes; n != 0 {
+		t.Errorf("b has written %d times", n)
+	}
+	orders[0].Link("b").Heal()
+	k.clock.Advance(10 * time.Second)
+	wb.Expect(leadertest.Elected())
+}
+
+// Who stands is not kept from trying while a check that nobody answers is under way,
+// and a candidate that stops does not wait for it.
+func TestGuardRecheck_WithoutAnAnswerNothingChanges(t *testing.T) {
+	k, orders := guardedKit(t, 0, 1)
+	_, wa := k.stand("a", guarding("a", orders...))
+	wa.Expect(leadertest.Elected())
+	b, wb := k.stand("b", guarding("b", orders...))
+	wb.Expect(leadertest.Observed("a"))
+	k.clock.Advance(time.Minute - time.Second)
+	k.store.Link("a").Cut() // 15 s later b finds the lease over
+	orders[0].Link("b").Freeze()
+	k.clock.Advance(20 * time.Second)
+	wb.Expect(leadertest.Pending())
+	orders[0].Link("b").Thaw()
+	k.clock.Advance(5 * time.Second)
+	wb.Expect(leadertest.Elected())
+	orders[0].Link("b").Freeze()
+	k.clock.Advance(time.Minute)
+	stopped := make(chan error, 1)
+	go func() { stopped <- b.Stop(t.Context()) }()
+	for b.IsLeader() {
+		k.clock.Settle()
+	}
+	k.clock.Advance(10 * time.Second)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestARaiseThatArrivesLateLowersNothing(t *testing.T) {
@@ -301,7 +373,7 @@ func TestATermKnowsOnlyItsOwnGuards(t *testing.T) {
 	}
 }
 
-// A leader asks for its guard once in a lease, and tells of an outage once.
+// A leader asks for its guard once in a lease, checks it once a minute, and tells of an outage once.
 func TestALeaderIsFrugalWithItsGuards(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
@@ -311,9 +383,10 @@ func TestALeaderIsFrugalWithItsGuards(t *testing.T) {
 	a, b := orders[0].Link("a"), orders[0].Link("b")
 	before, waiting := a.Requests(), b.Requests()
 	k.clock.Advance(4 * 15 * time.Second)
-	if got := a.Requests(); got.Total()-before.Total() != 4 || got.Reads-before.Reads != 4 {
+	if got := a.Requests(); got.Total()-before.Total() != 5 || got.Reads-before.Reads != 4 || got.Settings-before.Settings != 1 {
 		t.Errorf("four leases took %+v after %+v", got, before)
 	}
+	waiting.Settings++ // a check each minute
 	if got := b.Requests(); got != waiting {
 		t.Errorf("who waits asked: %+v, before %+v", got, waiting)
 	}

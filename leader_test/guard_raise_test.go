@@ -181,12 +181,12 @@ func TestATokenGreaterThanTheBucketRemembersIsSurpassed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
-		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000,"id":"x","session":"before"}`))
+		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"before"}`))
 		w.ok(err)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		a.saw(t, "0s pending", "0s elected")
-		if token := a.lastTerm(t).Token(); token != 5001 {
+		if token := a.lastTerm(t).Token(); token != 5000000000000001 {
 			t.Errorf("the token is %d", token)
 		}
 		w.guarded(kv, a)
@@ -201,7 +201,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 		w.at(500 * time.Millisecond)
 		a.saw(t, "0s pending", "0s elected")
 		old := a.writer(t)
-		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000,"id":"x","session":"other"}`))
+		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"other"}`))
 		w.ok(err)
 		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)
@@ -210,7 +210,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 		// The writer has told it.
 		a.saw(t, "500ms fenced overtaken", "500ms deposed overtaken", "500ms pending", "500ms elected")
 		w.guarded(kv, a)
-		_, err = kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000,"id":"x","session":"other"}`))
+		_, err = kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000000000000000,"id":"x","session":"other"}`))
 		w.ok(err)
 		w.at(2 * time.Minute)
 		// And without a write it looks after its guards once per lease.
@@ -222,7 +222,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 	})
 }
 
-// peers.md has no such fault: nobody else has guards.
+// docs/faults.md has no such fault, since no other library has guards.
 func TestAGuardThatIsGoneIsRaisedAgain(t *testing.T) {
 	for name, lose := range map[string]func(w *world, kv jetstream.KeyValue){
 		"deleted": func(w *world, kv jetstream.KeyValue) { w.ok(kv.Delete(w.Context(), leader.DefaultGuardKey)) },

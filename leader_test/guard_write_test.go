@@ -245,7 +245,7 @@ func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
 		put := a.writer(t)
 		rev, err := put.Put(w.Context(), "k", nil)
 		w.ok(err)
-		if _, err = put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrUnfit) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
+		if _, err = put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
 			t.Error(err)
 		}
 	})

@@ -48,7 +48,7 @@ func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
 	a, wa := k.stand("a", leader.Config{})
 	k.clock.Settle()
 	_, wb := k.stand("b", leader.Config{})
-	k.store.Configure(leader.Settings{Sealed: true, MaxLease: time.Minute})
+	k.store.Configure(leader.Settings{PurgeProtected: true, MaxLease: time.Minute})
 	k.clock.Advance(time.Second)
 	k.store.Link("a").Reconnect()
 	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())
@@ -227,10 +227,10 @@ func TestAWaiterFurtherAwayThanOneIntervalLearnsAndTakesOver(t *testing.T) {
 			link := k.store.Link("b")
 			link.Delay(trip / 2)
 			b, wb := k.stand("b", cfg)
-			k.clock.Advance(time.Second)
+			k.clock.Advance(2 * time.Second) // nothing that the feed tells is believed before a read is answered
 			wb.Expect(leadertest.Observed("a"))
 			before := link.Requests()
-			k.clock.Advance(9 * time.Second)
+			k.clock.Advance(8 * time.Second)
 			if after := link.Requests(); after != before {
 				t.Errorf("it waited with %+v, after %+v", after, before)
 			}

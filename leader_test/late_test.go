@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -29,7 +30,7 @@ func firstWrite() func(frame) verdict {
 	}
 }
 
-// peers.md fault 7: used.
+// Fault 7 of docs/faults.md: used.
 func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -49,7 +50,7 @@ func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
 	})
 }
 
-// peers.md fault 7: released.
+// Fault 7 of docs/faults.md: released.
 func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -70,7 +71,7 @@ func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
 	})
 }
 
-// peers.md fault 7: the late win is not believed longer than it was good.
+// Fault 7 of docs/faults.md: the late win is not believed longer than it was good.
 func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -92,7 +93,7 @@ func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
 	})
 }
 
-// peers.md fault 8.
+// Fault 8 of docs/faults.md.
 func TestARenewalAppliedAfterTheLossProlongsTheLeaseOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
@@ -107,7 +108,7 @@ func TestARenewalAppliedAfterTheLossProlongsTheLeaseOnce(t *testing.T) {
 	})
 }
 
-// peers.md fault 8.
+// Fault 8 of docs/faults.md.
 func TestARenewalAppliedAfterTheLossIsUsedByWhoIsStillThere(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
@@ -181,7 +182,7 @@ func (g *gate) refuse(w *world, times int, stored bool) {
 	})
 }
 
-// peers.md fault 10.
+// Fault 10 of docs/faults.md.
 func TestARefusalIsNotALoss(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		bubble(t, func(w *world) {
@@ -195,7 +196,7 @@ func TestARefusalIsNotALoss(t *testing.T) {
 	}
 }
 
-// peers.md fault 10.
+// Fault 10 of docs/faults.md.
 func TestRefusalsWithoutEndAreNoLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
@@ -216,7 +217,7 @@ func TestRefusalsWithoutEndAreNoLease(t *testing.T) {
 	})
 }
 
-// peers.md fault 10.
+// Fault 10 of docs/faults.md.
 func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -237,7 +238,7 @@ func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
 	})
 }
 
-// peers.md fault 10: a lost reply.
+// Fault 10 of docs/faults.md: a lost reply.
 func TestARenewalWhoseReplyIsLostCounts(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
@@ -247,7 +248,7 @@ func TestARenewalWhoseReplyIsLostCounts(t *testing.T) {
 			}
 			return pass
 		})
-		w.at(time.Hour)
+		w.at(time.Duration(proof.Size(10, 60)) * time.Minute)
 		a.saw(t, "4.25s faulted unreachable")
 		b.saw(t)
 		w.leads(a, b)

@@ -3,10 +3,14 @@
 package leader_test
 
 import (
+	"flag"
+	"runtime/debug"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // withAccessTime runs the tests with the server's access time service, whose
@@ -19,4 +23,10 @@ func (m withAccessTime) Run() int {
 	return m.M.Run()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(withAccessTime{m}) }
+// The tests in real time wait for most of it, side by side. They begin when all
+// bubbles are over: a test that calls t.Parallel waits for those that do not.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "16") // unless the command line says otherwise
+	debug.SetGCPercent(800)             // hundreds of servers are started: a seventh of the time
+	goleak.VerifyTestMain(proof.Main(withAccessTime{m}))
+}

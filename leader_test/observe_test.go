@@ -63,7 +63,7 @@ func lastOfEach(lines []string) []string {
 	return last
 }
 
-// peers.md fault 19.
+// Fault 19 of docs/faults.md.
 func TestObserversAgreeWithTheRecordFromTheFirstLeaderOn(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

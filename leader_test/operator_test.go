@@ -25,7 +25,7 @@ func (w *world) veterans() (a, b *candidate) {
 	return a, b
 }
 
-// peers.md fault 11: deleted.
+// Fault 11 of docs/faults.md: deleted.
 func TestTheKeyDeletedDeposesAtOnceAndIsTakenAfterOneUnknownLease(t *testing.T) {
 	forEachKind(t, func(w *world, unknown time.Duration) {
 		a, b := w.veterans()
@@ -51,7 +51,7 @@ func TestWhoseKeyWasDeletedKeepsAwayForOneInterval(t *testing.T) {
 	})
 }
 
-// peers.md fault 11: purged.
+// Fault 11 of docs/faults.md: purged.
 func TestTheKeyPurgedIsLikeDeleted(t *testing.T) {
 	for _, k := range []struct {
 		make    func(*world)
@@ -69,7 +69,7 @@ func TestTheKeyPurgedIsLikeDeleted(t *testing.T) {
 	}
 }
 
-// peers.md fault 11: purged without a trace. No feed tells of it.
+// Fault 11 of docs/faults.md: purged without a trace. No feed tells of it.
 func TestAnEmptiedStreamIsNoticedByTheNextRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
@@ -84,7 +84,7 @@ func TestAnEmptiedStreamIsNoticedByTheNextRenewal(t *testing.T) {
 	})
 }
 
-func TestASealedBucketRefusesPurges(t *testing.T) {
+func TestAPurgeProtectedBucketRefusesPurges(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.veterans()
@@ -111,7 +111,7 @@ func TestASealedBucketRefusesPurges(t *testing.T) {
 	})
 }
 
-// peers.md fault 11: rolled up by who may write another key.
+// Fault 11 of docs/faults.md: rolled up by who may write another key.
 func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
@@ -125,7 +125,7 @@ func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *test
 	})
 }
 
-// peers.md fault 11: emptied, filled with junk, with somebody else's format.
+// Fault 11 of docs/faults.md: emptied, filled with junk, with somebody else's format.
 func TestARecordThatCannotBeReadCountsAsHeldForOneUnknownLease(t *testing.T) {
 	for _, junk := range []string{
 		"", " ", "junk", "null", "{}", "[]", "7", `{"v":1}`, `{"leader":"somebody"}`, "\x00\xff",
@@ -170,7 +170,7 @@ func TestEachRevisionOfAForeignRecordCountsAnew(t *testing.T) {
 	})
 }
 
-// peers.md fault 11: somebody else's format, of a later version.
+// Fault 11 of docs/faults.md: somebody else's format, of a later version.
 func TestARecordOfALaterFormatCountsForItsLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -187,7 +187,7 @@ func TestARecordOfALaterFormatCountsForItsLease(t *testing.T) {
 	})
 }
 
-// peers.md fault 12: deleted and made anew.
+// Fault 12 of docs/faults.md: deleted and made anew.
 func TestABucketMadeAnewHasNoLeaderForOneUnknownLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -220,7 +220,7 @@ func TestABucketMadeAnewHasNoLeaderForOneUnknownLease(t *testing.T) {
 	})
 }
 
-// peers.md fault 12: missing.
+// Fault 12 of docs/faults.md: missing.
 func TestABucketThatIsDeletedFencesAndOneMadeLaterIsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -236,7 +236,7 @@ func TestABucketThatIsDeletedFencesAndOneMadeLaterIsUsed(t *testing.T) {
 	})
 }
 
-// peers.md fault 12: with a TTL, expired.
+// Fault 12 of docs/faults.md: with a TTL, expired.
 func TestAnExpiredRecordLeavesAMarkerThatIsWaitedOut(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.expiring()

@@ -42,7 +42,7 @@ func TestALeaderThatCrashesIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
 	})
 }
 
-func TestALeaderThatCrashesInAnUnsealedBucketIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
+func TestALeaderThatCrashesInAnUnprotectedBucketIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
 	for _, k := range []func(*world){(*world).expiring, (*world).ordinary} {
 		bubble(t, func(w *world) {
 			k(w)
@@ -59,7 +59,7 @@ func TestALeaderThatCrashesInAnUnsealedBucketIsReplacedOneLeaseAfterItsLastRenew
 	}
 }
 
-// peers.md fault 3.
+// Fault 3 of docs/faults.md.
 func TestTheContextOfAPartitionedLeaderEndsBeforeAnybodyElseCanLead(t *testing.T) {
 	for _, k := range []struct {
 		name    string
@@ -217,7 +217,7 @@ func TestAFencedLeaderThatNobodyReplacedIsElectedAgain(t *testing.T) {
 	})
 }
 
-// peers.md fault 5.
+// Fault 5 of docs/faults.md.
 func TestAccessorsReturnAtOnceDuringAnOutage(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
@@ -300,7 +300,7 @@ type jumpy struct {
 
 func (c *jumpy) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
 
-// peers.md fault 6.
+// Fault 6 of docs/faults.md.
 func TestAProcessThatWasPausedFindsItsLeaseOverAtOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

@@ -52,9 +52,10 @@ func (p *permAttacker) reads(reply *nats.Msg, how string) {
 // In a sealed bucket a client that may campaign for a cannot read, write, wipe
 // or hear b.
 func TestPermissionsForOneElectionAreNoneForAnother(t *testing.T) {
+	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		h := permServer(t, permList("a", "a", watch), permList("b", "b", watch))
-		admin := permBucket(t, h, watch, time.Second)
+		admin := permBucket(t, h, watch, 3*time.Second)
 		holder := tcpElectionOf(t, "b").stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b", Value: []byte(permSecret)})
 		term := tcpTerm(holder)
 		tcpTerm(tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a"}))
@@ -148,7 +149,8 @@ func permSoon(t *testing.T) context.Context {
 // What is documented of a bucket that is not sealed: the header Nats-Rollup
 // wipes other elections. The promise of one leader holds all the same: the
 // leader finds out, and whoever takes the key waits for one unknown lease.
-func TestPermissionsInAnUnsealedBucketLetOneWipeAnother(t *testing.T) {
+func TestPermissionsInAnUnprotectedBucketLetOneWipeAnother(t *testing.T) {
+	t.Parallel()
 	h := permServer(t, permList("a", "a", false), permList("b", "b", false))
 	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: time.Second, TTL: 3 * time.Second})
 	el := tcpElectionOf(t, "b")
@@ -164,6 +166,7 @@ func TestPermissionsInAnUnsealedBucketLetOneWipeAnother(t *testing.T) {
 // The inboxes of one prefix are open to all who share it: with the default one
 // a client may listen to the replies to another.
 func TestPermissionsToSharedInboxesLetOneReadAnother(t *testing.T) {
+	t.Parallel()
 	shared := func(u permUser) permUser {
 		u.sub = append(u.sub, "_INBOX.>")
 		return u
@@ -194,8 +197,9 @@ func TestPermissionsToSharedInboxesLetOneReadAnother(t *testing.T) {
 // subject, also to the feed of another election, with headers of its own. Such a
 // message keeps the subject that it was stored under, and is nobody's feed.
 func TestPermissionsToCreateConsumersForgeNoFeed(t *testing.T) {
+	t.Parallel()
 	h := permServer(t, permList("a", "a", true), permList("b", "b", false))
-	admin := permBucket(t, h, false, time.Second)
+	admin := permBucket(t, h, false, 3*time.Second)
 	el := tcpElectionOf(t, "b")
 	holder := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
 	term := tcpTerm(holder)

@@ -145,8 +145,12 @@ func permBucket(t *testing.T, h *permHost, watch bool, lease time.Duration) jets
 
 func permFeeds(t *testing.T, test func(t *testing.T, watch bool)) {
 	t.Helper()
-	t.Run("republished", func(t *testing.T) { test(t, false) })
-	t.Run("with a watch", func(t *testing.T) { test(t, true) })
+	for name, watch := range map[string]bool{"republished": false, "with a watch": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, watch)
+		})
+	}
 }
 
 // permDenials fails the test if the server has denied anything to the
@@ -171,9 +175,10 @@ func permNoFaults(t *testing.T, c *tcpCandidate) {
 
 // The documented permissions, and nothing else, are enough.
 func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
+	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		h := permServer(t, permList("a", "a", watch), permList("b", "a", watch), permObserver("o", watch))
-		admin := permBucket(t, h, watch, time.Second)
+		admin := permBucket(t, h, watch, 3*time.Second)
 		el := tcpElectionOf(t, "a")
 		aConn, bConn, oConn := permDial(t, h, "a"), permDial(t, h, "b"), permDial(t, h, "o")
 		a := el.stand(tcpBucket(t, tcpJS(t, aConn)), leader.Config{ID: "a", Value: []byte("1")})
@@ -219,6 +224,7 @@ func permObserver(name string, watch bool) permUser {
 // Each permission that is missing is told by its subject, and when it is
 // granted the candidate gets there by itself.
 func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
+	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		type missing struct {
 			what, names string
@@ -237,6 +243,7 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 		}
 		for _, k := range cases {
 			t.Run(k.what, func(t *testing.T) {
+				t.Parallel()
 				full := permList("a", "a", watch)
 				less := full.without(k.what)
 				if k.what == "put" {
@@ -286,6 +293,7 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 
 // CONSUMER.DELETE is tidiness: without it nothing is told and nothing fails.
 func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
+	t.Parallel()
 	h := permServer(t, permList("a", "a", true).without("CONSUMER.DELETE"))
 	permBucket(t, h, true, time.Second)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{})
@@ -297,6 +305,7 @@ func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
 // A permission that is taken from a leader fences it in time, and its place is
 // taken by one who has it.
 func TestPermissionsTakenFromALeader(t *testing.T) {
+	t.Parallel()
 	full := []permUser{permList("a", "a", false), permList("b", "a", false)}
 	h := permServer(t, full...)
 	permBucket(t, h, false, time.Second)

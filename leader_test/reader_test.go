@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// peers.md fault 4.
+// Fault 4 of docs/faults.md.
 func TestAReaderThatSleepsForManyLeasesDelaysNoRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -31,7 +31,7 @@ func TestAReaderThatSleepsForManyLeasesDelaysNoRenewal(t *testing.T) {
 	})
 }
 
-// peers.md fault 4: nothing delays a fence either.
+// Fault 4 of docs/faults.md: nothing delays a fence either.
 func TestAReaderThatSleepsDelaysNoFence(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -34,6 +35,7 @@ func permRostered(t *testing.T, h *permHost) {
 // The documented permissions, and nothing else, are enough to announce oneself and to
 // look at the roster.
 func TestPermissionsForTheRosterAreEnough(t *testing.T) {
+	t.Parallel()
 	inbox := func(name string) permUser { return permUser{name: name, sub: []string{"_INBOX_" + name + ".>"}} }
 	h := permServer(t, permAnnouncer(inbox("a"), "a"), permRoster(inbox("o"), "a"))
 	permRostered(t, h)
@@ -65,18 +67,19 @@ func TestPermissionsForTheRosterAreEnough(t *testing.T) {
 
 // What is missing is named.
 func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
+	t.Parallel()
 	u := permList("a", "a", false)
 	h := permServer(t, u)
 	permRostered(t, h)
 	b := tcpBucket(t, permJS(t, h, "a"))
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	denied := make(chan error)
 	b.Announce(ctx, "a", rosterA, []byte("1"), time.Minute, func(_ uint64, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$KV.E_roster.a.`+rosterA+`"`) {
 		t.Errorf("announced: %v", err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	b.Stands(ctx, "a", func(leader.Announcement) {}, func(_ leader.Feed, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`) {
@@ -98,6 +101,7 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 
 // Who may announce itself in a can neither stand in another election nor look at it.
 func TestPermissionsForOneRosterAreNoneForAnother(t *testing.T) {
+	t.Parallel()
 	full := func(name, election string) permUser {
 		return permRoster(permAnnouncer(permList(name, election, false), election), election)
 	}
@@ -130,6 +134,7 @@ func TestPermissionsForOneRosterAreNoneForAnother(t *testing.T) {
 
 // With a prefix of the JetStream API, announcements go through it.
 func TestTheRosterWithAnAPIPrefix(t *testing.T) {
+	t.Parallel()
 	s := tcpServe(t, tcpOptions(t, `
 		accounts {
 			HUB {
@@ -162,6 +167,8 @@ func TestTheRosterWithAnAPIPrefix(t *testing.T) {
 
 // On three replicas the roster has as many, and outlives the server that leads it.
 func TestClusterTheRosterOutlivesAServer(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
 	c := clusterStart(t)
 	_, err := leader.CreateBucket(t.Context(), c.js, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
 	tcpOK(t, err)

@@ -99,7 +99,7 @@ func TestResigningTwiceAtOnceIsResigningOnce(t *testing.T) {
 	})
 }
 
-// peers.md fault 9.
+// Fault 9 of docs/faults.md.
 func TestAReleaseThatArrivesLateNeverTouchesASuccessorsRecord(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

@@ -27,7 +27,7 @@ func persistent(t *testing.T, test func(w *world)) {
 	}
 }
 
-// peers.md fault 16: the leader goes on.
+// Fault 16 of docs/faults.md: the leader goes on.
 func TestALeaderOutlivesAQuickRestartOfTheServer(t *testing.T) {
 	persistent(t, func(w *world) {
 		a, b := w.veterans()
@@ -51,7 +51,7 @@ func TestALeaderOutlivesAQuickRestartOfTheServer(t *testing.T) {
 	})
 }
 
-// peers.md fault 16: the leader is fenced and elected again.
+// Fault 16 of docs/faults.md: the leader is fenced and elected again.
 func TestAfterALongOutageOfTheServerOneOfTheSameCandidatesLeads(t *testing.T) {
 	persistent(t, func(w *world) {
 		a, b := w.veterans()
@@ -84,7 +84,7 @@ func TestALoneLeaderIsElectedAgainWhenTheServerIsBack(t *testing.T) {
 	})
 }
 
-// peers.md fault 12: rolled back.
+// Fault 12 of docs/faults.md: rolled back.
 func TestAStoreThatIsRolledBackHasNoLeaderForOneUnknownLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -120,7 +120,7 @@ func TestAStoreThatIsRolledBackHasNoLeaderForOneUnknownLease(t *testing.T) {
 	})
 }
 
-// peers.md fault 18.
+// Fault 18 of docs/faults.md.
 func TestACandidateWhoseFirstConnectionFailsGetsThereByItself(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -137,7 +137,7 @@ func TestACandidateWhoseFirstConnectionFailsGetsThereByItself(t *testing.T) {
 	})
 }
 
-// peers.md fault 18.
+// Fault 18 of docs/faults.md.
 func TestACandidateWhoseBucketAppearsLaterGetsThereByItself(t *testing.T) {
 	for _, k := range []func(*world){(*world).sealed, (*world).expiring, (*world).ordinary} {
 		bubble(t, func(w *world) {

@@ -24,7 +24,7 @@ func TestACandidateThatDoesNotKnowWhetherItHasWonTakesNoOtherSeat(t *testing.T) 
 	w.Expect(leadertest.Elected())
 	all := 0
 	for n := range 2 {
-		if e := k.store.Entry(leader.Seat("e", n+1)); e.Revision > 0 {
+		if e := k.store.Entry(leader.SeatKey("e", n+1)); e.Revision > 0 {
 			all++
 		}
 	}
@@ -52,9 +52,9 @@ func (l *late) Update(ctx context.Context, key string, value []byte, revision ui
 // The write that would have won seat 1 is stored when the candidate leads on seat 2:
 // the bucket is not sealed, and was emptied between. It is given up, never led.
 func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
-	k := newKit(t, leadertest.Unsealed())
+	k := newKit(t, leadertest.WithoutPurgeProtection())
 	link := &late{Link: k.store.Link("a"), key: "e"}
-	k.store.Put(leader.Seat("e", 2), []byte("not free yet"))
+	k.store.Put(leader.SeatKey("e", 2), []byte("not free yet"))
 	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestSeatsOnAServer(t *testing.T) {
 
 		w.at(30500 * time.Millisecond)
 		by, next = full(), waits(full())
-		h, err := leader.StepDown(w.Context(), w.ops.bucket(t), leader.Seat("e", 2), "jane")
+		h, err := leader.StepDown(w.Context(), w.ops.bucket(t), leader.SeatKey("e", 2), "jane")
 		w.ok(err)
 		if now = full(); h.ID != by[2].ID() || h.Seat != 2 || now[1] != by[1] || now[3] != by[3] || !slices.Contains(next, now[2]) {
 			t.Errorf("%v was asked", h)
@@ -97,7 +97,7 @@ func TestSeatsOnAServer(t *testing.T) {
 
 		w.at(over + 10*time.Second)
 		by = full()
-		w.ok(w.kv().Delete(w.Context(), leader.Seat("e", 3)))
+		w.ok(w.kv().Delete(w.Context(), leader.SeatKey("e", 3)))
 		synctest.Wait()
 		if now = w.seated(all); now[3] != nil {
 			t.Errorf("%s leads on seat 3 although the lease may be running", now[3].ID())

@@ -168,11 +168,11 @@ var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
 		_ = l.Stop(ended)
 	},
 	"delete": func(g *gallery, _ *sitter, _ context.Context) {
-		g.store.Delete(leader.Seat("e", 1+g.rng.IntN(g.seats)))
+		g.store.Delete(leader.SeatKey("e", 1+g.rng.IntN(g.seats)))
 	},
 	"erase": func(g *gallery, _ *sitter, _ context.Context) {
 		if !g.sealed {
-			_ = g.store.Erase(leader.Seat("e", 1+g.rng.IntN(g.seats)))
+			_ = g.store.Erase(leader.SeatKey("e", 1+g.rng.IntN(g.seats)))
 		}
 	},
 }
@@ -250,7 +250,7 @@ func TestWhateverHappensNobodyLeadsTwoSeats(t *testing.T) {
 		}
 		opts := []leadertest.Option{leadertest.WithMaxLease(galleryLease), leadertest.WithLatency([]time.Duration{0, time.Millisecond, 20 * time.Millisecond}[rng.IntN(3)])}
 		if !g.sealed {
-			opts = append(opts, leadertest.Unsealed())
+			opts = append(opts, leadertest.WithoutPurgeProtection())
 		}
 		g.store = leadertest.NewStore(clock, opts...)
 		g.run()

@@ -195,7 +195,7 @@ func TestALeaderWhoseSeatIsDeletedKeepsAwayFromAllSeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := b.on(2)
-	b.store.Delete(leader.Seat("e", 2))
+	b.store.Delete(leader.SeatKey("e", 2))
 	b.clock.Settle()
 	b.ws[id].Expect(leadertest.Deposed(leader.ErrDeleted))
 	if b.cs[id].State() != leader.StateCandidate {
@@ -246,7 +246,7 @@ func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
 		}
 	}
 	for n := range 3 {
-		if h := leader.HolderOf(b.store.Entry(leader.Seat("e", n+1))); !h.Released {
+		if h := leader.HolderOf(b.store.Entry(leader.SeatKey("e", n+1))); !h.Released {
 			t.Errorf("seat %d: %v", n+1, h)
 		}
 	}
@@ -281,7 +281,7 @@ func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
 	if err := b.cs["a"].Proclaim(t.Context(), []byte("second")); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := leader.Lookup(t.Context(), b.store, leader.Seat("e", was.Seat())); err != nil || string(h.Value) != "second" || h.Seat != was.Seat() {
+	if h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", was.Seat())); err != nil || string(h.Value) != "second" || h.Seat != was.Seat() {
 		t.Errorf("%v with value %q: %v", h, h.Value, err)
 	}
 	b.stand("c", leader.Config{})
@@ -300,7 +300,7 @@ func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
 	if !ok || now.Seat() == was.Seat() {
 		t.Fatalf("%s lead", b.leading())
 	}
-	h, err := leader.Lookup(t.Context(), b.store, leader.Seat("e", now.Seat()))
+	h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", now.Seat()))
 	if err != nil || string(h.Value) != "second" {
 		t.Errorf("on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
 	}
@@ -308,7 +308,7 @@ func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
 
 func TestTheLeaderOfOneSeatCanBeAskedToHandOver(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
-	asked, waits, key := b.on(2), b.waiting()[0], leader.Seat("e", 2)
+	asked, waits, key := b.on(2), b.waiting()[0], leader.SeatKey("e", 2)
 	if err := b.store.StepDown(key); err != nil {
 		t.Fatal(err)
 	}

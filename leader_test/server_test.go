@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/ports"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -92,19 +93,15 @@ func (h *tcpHost) down() {
 	}
 }
 
-// tcpFreePorts are ports of the loopback interface on which nobody listens.
+// tcpFreePorts are ports of the loopback interface on which nobody
+// listens, also while the server that is to listen there is down.
 func tcpFreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	var ports []int
+	var free []int
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		tcpOK(tb, err)
-		defer func() { _ = l.Close() }()
-		if addr, ok := l.Addr().(*net.TCPAddr); ok {
-			ports = append(ports, addr.Port)
-		}
+		free = append(free, ports.Free(tb))
 	}
-	return ports
+	return free
 }
 
 // tcpCertificate makes a certificate for the loopback interface that its own

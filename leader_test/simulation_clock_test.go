@@ -1,6 +1,8 @@
 package leader_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -16,6 +18,10 @@ type skew struct {
 	rate   time.Duration // thousandths of the true rate
 	rested func()        // called by the timer's owner before it waits; may be nil
 	timer  *skewTimer
+	scribe *scribe       // of the candidate's log; may be nil
+	held   bool          // the process is stopped
+	alarms []*alarm      // that would have fired meanwhile
+	ticks  *atomic.Int64 // alarms that run; may be nil
 
 	instant  time.Duration // when the timer's owner last came to rest
 	restless int           // how often it did so at that instant
@@ -29,29 +35,55 @@ func (c *skew) Now() time.Time {
 	return c.zero.Add(c.offset + c.elapsed()*c.rate/1000)
 }
 
-// NewTimer returns the one timer of a candidate.
+// NewTimer returns the one timer of a candidate, or that of its log.
 func (c *skew) NewTimer(d time.Duration) leader.Timer {
-	if d >= 0 || c.timer != nil {
+	switch {
+	case d >= 0 && c.scribe != nil && c.scribe.Timer == nil:
+		c.scribe.Timer = c.Clock.NewTimer(d)
+		return c.scribe
+	case d >= 0 || c.timer != nil:
 		panic("a candidate owns exactly one timer, and arms it by Reset")
 	}
 	c.timer = &skewTimer{Timer: c.Clock.NewTimer(d), clock: c}
 	return c.timer
 }
 
-// hold stops the timer of a process that is stopped.
-func (c *skew) hold() { c.timer.Timer.Stop() }
+// hold stops the timers of a process that is stopped.
+func (c *skew) hold() {
+	c.held = true
+	c.timer.Timer.Stop()
+}
 
-// resume lets it go on: what was due meanwhile is due now.
+// resume lets them go on: what was due meanwhile is due now.
 func (c *skew) resume() {
+	c.held = false
+	for _, a := range c.alarms {
+		select {
+		case <-a.quit: // the term has ended meanwhile
+		default:
+			a.Reset(0)
+		}
+	}
+	c.alarms = nil
 	if !c.timer.due.IsZero() {
 		c.timer.Reset(max(0, c.timer.due.Sub(c.Now())))
 	}
+}
+
+// beneath is how much passes on the clock beneath until this one shows that d has.
+func (c *skew) beneath(d time.Duration) time.Duration {
+	elapsed := c.elapsed()
+	at := (elapsed*c.rate/1000+d)*1000 + c.rate - 1
+	return max(0, at/c.rate-elapsed)
 }
 
 type skewTimer struct {
 	leader.Timer
 	clock *skew
 	due   time.Time // as the clock shows it; zero: not armed
+
+	mu      sync.Mutex
+	stalled bool // the owner is held up, and takes no part in the rest
 }
 
 // Reset arms the timer for the first moment at which the clock shows that d has
@@ -60,9 +92,7 @@ func (t *skewTimer) Reset(d time.Duration) bool {
 	c := t.clock
 	t.due = c.Now().Add(d)
 	t.rest()
-	elapsed := c.elapsed()
-	at := (elapsed*c.rate/1000+d)*1000 + c.rate - 1
-	return t.Timer.Reset(max(0, at/c.rate-elapsed))
+	return t.Timer.Reset(c.beneath(d))
 }
 
 // Stop disarms the timer.
@@ -89,7 +119,87 @@ func (t *skewTimer) rest() {
 
 // Wake passes on that the owner was handed work.
 func (t *skewTimer) Wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stalled {
+		return
+	}
 	if w, ok := t.Timer.(interface{ Wake() }); ok {
 		w.Wake()
 	}
+}
+
+// stall is for an owner that is held up: time goes on without it. unstall is called before
+// it goes on.
+func (t *skewTimer) stall() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stalled = true
+	t.Timer.Stop()
+}
+
+func (t *skewTimer) unstall() {
+	t.mu.Lock()
+	t.stalled = false
+	t.mu.Unlock()
+	t.Wake()
+}
+
+// alarm is a timer that calls a function.
+type alarm struct {
+	leader.Timer
+	clock *skew
+	f     func()
+	armed atomic.Bool
+	once  sync.Once
+	quit  chan struct{}
+}
+
+// AfterFunc is for the watchdogs of terms. The clock beneath sees to it that nothing else
+// happens while one runs.
+func (c *skew) AfterFunc(d time.Duration, f func()) leader.Timer {
+	a := &alarm{Timer: c.Clock.NewTimer(time.Hour), clock: c, f: f, quit: make(chan struct{})}
+	if w, ok := a.Timer.(interface{ Wake() }); ok {
+		w.Wake()
+	}
+	a.Reset(d)
+	if c.ticks != nil {
+		c.ticks.Add(1)
+	}
+	go a.run()
+	return a
+}
+
+func (a *alarm) run() {
+	if a.clock.ticks != nil {
+		defer a.clock.ticks.Add(-1)
+	}
+	for {
+		select {
+		case <-a.quit:
+			return
+		case <-a.C():
+		}
+		a.armed.Store(false)
+		if a.clock.held {
+			a.clock.alarms = append(a.clock.alarms, a)
+		} else {
+			a.f()
+		}
+		if !a.armed.Load() {
+			a.Timer.Stop()
+		}
+	}
+}
+
+// Reset arms it for the first moment at which the clock shows that d has passed.
+func (a *alarm) Reset(d time.Duration) bool {
+	a.armed.Store(true)
+	return a.Timer.Reset(a.clock.beneath(d))
+}
+
+// Stop ends it for good.
+func (a *alarm) Stop() bool {
+	a.once.Do(func() { close(a.quit) })
+	return a.Timer.Stop()
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 type simulation struct {
 	*testing.T
 	ground
+	seed  uint64
 	rng   *rand.Rand
 	trace func(string) // takes the lines of the transcript; nil: nobody does
 
@@ -60,6 +62,7 @@ type simulation struct {
 	slowest   float64 // how long recovery took, as a part of the bound
 	tally     map[string]int
 	failures  int
+	ticks     atomic.Int64 // watchdogs that run
 
 	// Exactly these and the candidates' own run when all is at rest; 0: not known.
 	goroutines int
@@ -165,6 +168,7 @@ func (s *simulation) step(d time.Duration) {
 	s.alone()
 	for _, l := range s.lives {
 		s.trusted(l)
+		s.overdue(l)
 	}
 }
 
@@ -218,7 +222,8 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 func (s *simulation) stand(id string) {
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
 	l.order.who = l.name
-	l.clock.rested = l.rests
+	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
+	l.scribe.life = l
 	l.line = s.line(l.name)
 	l.cfg = leader.Config{
 		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Logger: slog.New(ear{l}),
@@ -244,6 +249,7 @@ func (s *simulation) stand(id string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	s.pass(0)
+	defer s.pass(0)
 	s.mu.Lock() // it gets no further than to its first rest before it is known
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
@@ -263,6 +269,7 @@ func (s *simulation) observe(ctx context.Context, name string) {
 	if err != nil {
 		s.Fatal(err)
 	}
+	s.pass(0)
 	o.holders = holders
 	s.lookers = append(s.lookers, o)
 }

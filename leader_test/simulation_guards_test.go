@@ -39,7 +39,7 @@ func (m *memory) guard() {
 	s := m.s
 	for i := range 1 + s.rng.IntN(5)/4 {
 		r := &resource{
-			number: i, store: leadertest.NewStore(m.time), settings: leader.Settings{Sealed: s.chance(2)},
+			number: i, store: leadertest.NewStore(m.time), settings: leader.Settings{PurgeProtected: s.chance(2)},
 			raisers: make(map[uint64]*life), stored: make(map[string]uint64),
 		}
 		r.store.Configure(r.settings)
@@ -130,7 +130,7 @@ func (m *memory) guardPlagues() []plague {
 }
 
 // ofFeeds are the faults of feeds and rosters, which a guard has none of.
-var ofFeeds = append([]string{"DelayFeed", "LoseFeed", "DeafFeeds", "EndFeeds", "FailWatches"}, ofRoster...)
+var ofFeeds = append([]string{"Forge", "DelayFeed", "LoseFeed", "DeafFeeds", "EndFeeds", "FailWatches"}, ofRoster...)
 
 // ofRoster are the faults of the roster.
 var ofRoster = []string{"LoseAnnouncements", "AnnounceLate", "FailAnnouncements", "FailViews", "EndViews", "DropRoster"}
@@ -152,7 +152,9 @@ func (s *simulation) forge(r *resource) {
 	election, token := "e", uint64(s.rng.Int64N(int64(most)+4)) // lesser, equal or greater
 	switch s.rng.IntN(6) {
 	case 0:
-		token += 1 << 20 // far ahead of all revisions
+		if s.least > 0 || s.amnesia { // else a record that is removed may have been all that remembers such a token
+			token += 1 << 20 // far ahead of all revisions
+		}
 	case 1:
 		r.store.Put(leader.DefaultGuardKey, []byte("junk"))
 		return

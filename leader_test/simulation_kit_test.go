@@ -2,6 +2,8 @@ package leader_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"runtime"
 	"testing/synctest"
 	"time"
@@ -29,22 +31,25 @@ func newMemory(s *simulation) *memory {
 	m.begun.Stop()
 	// A round trip takes less than the shortest renew interval.
 	m.latency = s.lease / 100 * []time.Duration{0, 0, 1}[s.rng.IntN(3)] / time.Duration(1+s.rng.IntN(100))
+	if s.orderly {
+		m.latency = min(m.latency, 50*time.Millisecond) // a round trip takes less than a turn, too
+	}
 	opts := []leadertest.Option{leadertest.WithLatency(m.latency), leadertest.WithMaxLease(s.lease)}
-	m.settings = leader.Settings{Sealed: true, MaxLease: s.lease}
+	m.settings = leader.Settings{PurgeProtected: true, MaxLease: s.lease}
 	switch kind := s.rng.IntN(6); {
 	case kind < 2 || s.orderly: // sealed
 		if s.chance(4) && !s.amnesia {
 			s.least = 1000
 		}
 	case kind < 4:
-		opts = append(opts, leadertest.Unsealed())
-		m.settings.Sealed = false
+		opts = append(opts, leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(s.lease))
+		m.settings.PurgeProtected = false
 	default:
 		ttl := s.lease + s.between(s.lease/2, 2*s.lease)
 		opts = append(opts, leadertest.WithTTL(ttl), leadertest.WithMaxLease(s.lease))
-		m.settings.Sealed, m.settings.TTL = false, ttl
+		m.settings.PurgeProtected, m.settings.TTL = false, ttl
 	}
-	if s.uniform && !m.settings.Sealed && s.chance(2) { // as NATS makes them
+	if s.uniform && !m.settings.PurgeProtected && s.chance(2) { // as NATS makes them
 		opts = append(opts, leadertest.WithMaxLease(0))
 		m.settings.MaxLease = 0
 	}
@@ -66,13 +71,15 @@ func (m *memory) now() time.Duration { return m.time.Elapsed() }
 
 func (m *memory) pass(d time.Duration) { m.time.Advance(d) }
 
-// begin lets nothing happen before the call waits for its answer.
+// begin lets nothing happen before the call waits for its answer, and returns when all that
+// comes of it now has happened: what the driver does next would race with it.
 func (m *memory) begin(f func()) {
 	m.time.Settle()
 	m.begun.(interface{ Wake() }).Wake()
 	go f()
 	synctest.Wait()
 	m.begun.Stop()
+	m.time.Settle()
 }
 
 // cable is a line of the test kit.
@@ -119,6 +126,8 @@ func (m *memory) calm() {
 
 // sleep stops the process: nothing reaches it, and its timer stands still.
 func (m *memory) sleep(l *life) {
+	l.release()
+	m.pass(0)
 	for _, link := range m.links(l) {
 		link.Freeze()
 	}
@@ -131,7 +140,7 @@ func (m *memory) sleep(l *life) {
 func (m *memory) wake(l *life) {
 	first := m.s.chance(2)
 	if first {
-		l.clock.resume()
+		m.begin(l.clock.resume)
 	}
 	for _, link := range m.links(l) {
 		if m.s.chance(2) {
@@ -141,8 +150,7 @@ func (m *memory) wake(l *life) {
 		}
 	}
 	if m.pass(0); !first && !l.gone() {
-		l.clock.resume()
-		m.pass(0)
+		m.begin(l.clock.resume)
 	}
 	l.away = false
 }
@@ -259,7 +267,7 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 			link.FailReads(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, errStrange))
 		}),
 		on("Link.FailSettings", func(link *leadertest.Link, n int) {
-			link.FailSettings(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, leader.ErrUnfit))
+			link.FailSettings(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, leader.ErrIncompatibleBucket))
 		}),
 		on("Link.FailWatches", func(link *leadertest.Link, n int) {
 			link.FailWatches(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, errStrange))
@@ -320,6 +328,18 @@ func (m *memory) operator() []plague {
 			return true
 		}},
 	}
+	if !s.amnesia {
+		all = append(all, plague{"Store.Forge", 1, false, func(*life) bool {
+			// Nothing of it is believed: neither a stranger's release nor these revisions.
+			e := leader.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
+			if s.chance(2) {
+				e.Revision = []uint64{1, math.MaxUint64}[s.rng.IntN(2)]
+				e.Value = junkRecord("leading", "X", "1ns", s.rng.Uint64(), 1)
+			}
+			b.Forge("e", e)
+			return true
+		}})
+	}
 	gone := func(name string, do func(string) error) plague {
 		return plague{"Store." + name, 2, false, func(*life) bool {
 			s.pass(0)
@@ -331,7 +351,7 @@ func (m *memory) operator() []plague {
 			return do("e") == nil
 		}}
 	}
-	if !m.settings.Sealed {
+	if !m.settings.PurgeProtected {
 		all = append(all, gone("Purge", b.Purge), gone("Expire", b.Expire), gone("Erase", b.Erase))
 	}
 	return all

@@ -32,6 +32,12 @@ type life struct {
 	leaving time.Duration // told to stop then; 0: not yet
 	deaf    time.Duration // nobody reads its events before
 
+	// What the code of the user does to it.
+	scribe  scribe
+	stall   storeStall
+	unaware bool // it was told to go while it was held up; guarded by sim.mu
+	mute    bool // its log has been held up: what it says is not looked at any more; guarded by sim.mu
+
 	// What it told at the very moment, guarded by sim.mu.
 	told     []string // every event, as it was offered
 	term     *leader.Term
@@ -92,18 +98,37 @@ func (t tap) Clock() leader.Clock { return t.clock }
 
 // Update notes what is written.
 func (t tap) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	t.life.scribe.await()
 	t.life.writes(value, revision)
-	t.Store.Update(ctx, key, value, revision, reply)
+	t.life.holdUp(func() { t.Store.Update(ctx, key, value, revision, reply) })
 }
 
-// ear is a slog.Handler. A candidate logs each event when it is about to offer
-// it, and on its own goroutine: nothing can come between.
+// Settings, Get and Watch may be held up.
+func (t tap) Settings(ctx context.Context, reply func(leader.Settings, error)) {
+	t.life.holdUp(func() { t.Store.Settings(ctx, reply) })
+}
+
+func (t tap) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+	t.life.holdUp(func() { t.Store.Get(ctx, key, reply) })
+}
+
+func (t tap) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+	t.life.holdUp(func() { t.Store.Watch(ctx, key, instead, deliver, reply) })
+}
+
+// ear is a slog.Handler. A candidate logs each event when it is about to offer it. The
+// handler runs on another goroutine, but the candidate does not get far without it: see
+// scribe.
 type ear struct{ *life }
 
 // events are the messages of the log that tell of one.
 var events = []string{"pending", "elected", "fenced", "deposed", "observed", "faulted"}
 
-func (ear) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+// Enabled is asked once for each line, before Handle.
+func (e ear) Enabled(_ context.Context, level slog.Level) bool {
+	e.scribe.begin()
+	return level >= slog.LevelInfo
+}
 
 func (e ear) Handle(_ context.Context, r slog.Record) error {
 	if !slices.Contains(events, r.Message) {
@@ -196,6 +221,9 @@ func (l *life) receives(e leader.Event) {
 	defer s.mu.Unlock()
 	s.logf("%s reads %v", l.name, e)
 	l.order.next(s.T, s.now(), e)
+	if l.mute {
+		return
+	}
 	text := logged(e)
 	for l.heard < len(l.told) && l.told[l.heard] != text {
 		s.missed(l, l.told[l.heard])
@@ -218,10 +246,12 @@ func (l *life) ends() {
 	}
 	l.ended = true
 	for _, text := range l.told[l.heard:] {
-		s.missed(l, text)
+		if !l.mute {
+			s.missed(l, text)
+		}
 	}
 	l.heard = len(l.told)
-	if l.open || l.order.term != nil {
+	if l.open && !l.mute || l.order.term != nil {
 		s.failf("%s: no Deposed for the last term", l.name)
 	}
 	if err := l.Err(); err != nil && !l.closed {

@@ -19,6 +19,9 @@ func (l *life) offers(text string) {
 	s := l.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if l.mute {
+		return
+	}
 	s.logf("%s %s", l.name, text)
 	l.told = append(l.told, text)
 	kind, _, _ := strings.Cut(text, ":")
@@ -29,7 +32,7 @@ func (l *life) offers(text string) {
 			s.failf("%s is pending within a term", l.name)
 		}
 	case "elected":
-		s.elected(l)
+		s.elected(l, l.scribe.term)
 	case "fenced":
 		l.over(leader.Fenced{Term: l.term, Cause: l.cause()}, text)
 		s.tally["fenced: "+causeName(l.cause())]++
@@ -70,13 +73,12 @@ func (l *life) over(want leader.Event, text string) {
 }
 
 // elected: a term begins.
-func (s *simulation) elected(l *life) {
-	term, ok := l.Term()
+func (s *simulation) elected(l *life, term *leader.Term) {
 	switch {
-	case !ok || l.open:
-		s.failf("%s offers Elected and leads: %v; its last term is open: %v", l.name, ok, l.open)
+	case term == nil || l.open:
+		s.failf("%s offers Elected and leads: %v; its last term is open: %v", l.name, term != nil, l.open)
 		return
-	case l.leaving > 0:
+	case l.leaving > 0 && !l.unaware:
 		s.failf("%s is elected after it was told to stop", l.name)
 	}
 	s.elections++
@@ -142,15 +144,24 @@ func (s *simulation) alone() {
 
 // rests: the candidate has done what there was to do, and waits.
 func (l *life) rests() {
+	l.scribe.await()
 	s := l.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.Candidate == nil {
 		return
 	}
+	if l.mute { // its log does not tell
+		if term, ok := l.Term(); ok && term != l.term {
+			l.open = false
+			s.elected(l, term)
+		}
+		l.open = l.State() == leader.StateLeader || l.State() == leader.StateFenced
+	}
+	l.unaware = l.unaware && l.heldUp()
 	s.alone()
 	alive := l.term != nil && l.term.Context().Err() == nil
-	if alive != (l.State() == leader.StateLeader) {
+	if leads := l.State() == leader.StateLeader; alive != leads && (leads || l.term.Err() == nil) { // the State asks the clock
 		s.failf("%s is %v, and its context is alive: %v", l.name, l.State(), alive)
 	}
 	if term, ok := l.Term(); ok != l.leads() || ok && term != l.term {
@@ -167,6 +178,13 @@ func (l *life) rests() {
 func (s *simulation) trusted(l *life) {
 	if s.witnessed && l.leads() && !l.clock.Now().Before(l.good) {
 		s.failf("%s leads at %v by its clock, with a write that is good until %v", l.name, l.clock.Now(), l.good)
+	}
+}
+
+// overdue: all is at rest, and no context of a process that runs has outlived its lease.
+func (s *simulation) overdue(l *life) {
+	if l.term != nil && !l.away && l.term.Err() != nil && l.term.Context().Err() == nil {
+		s.failf("%s: its lease is over, and its context is alive", l.name)
 	}
 }
 
@@ -197,7 +215,7 @@ func (l *life) writes(value []byte, revision uint64) {
 	}
 	l.written[field(value, "n")] = w
 	s.bids(l, state)
-	if l.Candidate == nil || l.leaving == 0 && !l.gone() {
+	if l.Candidate == nil || l.unaware || l.leaving == 0 && !l.gone() {
 		return
 	}
 	drains := state == "leading" && l.State() == leader.StateFenced && l.cfg.DrainTimeout > 0

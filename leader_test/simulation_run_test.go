@@ -15,7 +15,7 @@ import (
 // newSimulation draws what is the same on every ground.
 func newSimulation(t *testing.T, seed uint64, trace func(string)) *simulation {
 	t.Helper()
-	s := &simulation{T: t, rng: rand.New(rand.NewPCG(seed, 3)), trace: trace, sessions: make(map[string]*life), tally: make(map[string]int), asked: make(map[uint64]bool)}
+	s := &simulation{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 3)), trace: trace, sessions: make(map[string]*life), tally: make(map[string]int), asked: make(map[uint64]bool)}
 	s.ids = []string{"a", "b", "c", "d"}[:2+s.rng.IntN(3)]
 	s.lease = []time.Duration{2, 6, 10, 15}[s.rng.IntN(4)] * time.Second
 	s.tight, s.uniform = s.chance(4), s.chance(2)
@@ -51,7 +51,9 @@ func (s *simulation) run(unknown time.Duration) {
 	s.errands = nil
 	s.logf("all is calm from now on")
 	s.rest()
+	s.letGo()
 	s.calm()
+	s.pass(0)
 	if s.failures == 0 {
 		s.recover(unknown)
 	}
@@ -105,7 +107,7 @@ func (s *simulation) recover(unknown time.Duration) {
 
 // frugal: a candidate that waits has one goroutine, and one who looks on has two.
 func (s *simulation) frugal() {
-	want := 2 * len(s.lookers)
+	want := 2*len(s.lookers) + int(s.ticks.Load())
 	for _, l := range s.lives {
 		if !l.gone() {
 			want++
@@ -163,7 +165,7 @@ func (s *simulation) stop() {
 			l.closed = true
 			l.line.close()
 			if s.pass(0); !l.gone() {
-				l.clock.resume()
+				s.begin(l.clock.resume)
 			}
 		case l.leaving == 0 && !l.closed:
 			l.leaves()

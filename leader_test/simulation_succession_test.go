@@ -51,6 +51,7 @@ func (s *simulation) follows(cfg *leader.Config) {
 // Announce notes who stands.
 func (t tap) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(uint64, error)) {
 	l, s := t.life, t.life.sim
+	l.scribe.await()
 	s.mu.Lock()
 	s.logf("%s announces %s", l.name, entry)
 	s.tally["announcement"]++
@@ -66,11 +67,13 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 	}
 	ticket := l.ticket
 	s.mu.Unlock()
-	t.Registry.Announce(ctx, election, session, entry, life, func(revision uint64, err error) {
-		s.mu.Lock()
-		l.known = l.known || err == nil && ticket > 0 && ticket == l.ticket
-		s.mu.Unlock()
-		reply(revision, err)
+	l.holdUp(func() {
+		t.Registry.Announce(ctx, election, session, entry, life, func(revision uint64, err error) {
+			s.mu.Lock()
+			l.known = l.known || err == nil && ticket > 0 && ticket == l.ticket
+			s.mu.Unlock()
+			reply(revision, err)
+		})
 	})
 }
 

@@ -13,11 +13,12 @@ import (
 	"testing/cryptotest"
 	"testing/synctest"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
 var (
-	simulations = flag.Int("simulations", 0, "how many seeds to simulate on the test kit; 0: some thousands")
+	simulations = flag.Int("simulations", 0, "how many seeds to simulate on the test kit; 0: as many as the size of the tests says")
 	onlySeed    = flag.Uint64("simulation", 0, "simulate this seed alone, and print what happens")
 )
 
@@ -26,9 +27,9 @@ func seeds(part int) int {
 	n := *simulations
 	switch {
 	case n == 0 && raceDetector:
-		n = 400
+		n = proof.Size(100, 400)
 	case n == 0:
-		n = 2000
+		n = proof.Size(120, 3000)
 	}
 	return max(1, n/part)
 }
@@ -77,6 +78,8 @@ func simulate(t *testing.T, n int, run course) sum {
 		}
 	}
 	again = ""
+	proof.Ran(all.seeds, "simulated seeds")
+	proof.Ran(all.elections, "simulated elections")
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	t.Logf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
@@ -122,6 +125,11 @@ func inMemory(amnesia, guarded bool) course {
 func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T) {
 	all := simulate(t, seeds(1), inMemory(false, false))
 	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
+	for _, what := range []string{"a log handler that blocks", "a store call held up", "no reader"} {
+		if all.seeds >= 200 && all.tally[what] == 0 {
+			t.Errorf("%s: never", what)
+		}
+	}
 }
 
 // "An accepted write always carries the newest raised token of the moment", "once
@@ -145,7 +153,7 @@ func TestWhateverHappensToTheGuardsOfASimulationTheyHold(t *testing.T) {
 // A store that forgets takes away the promise of one leader, and no other: the
 // events of every candidate are well-formed, and in the end one leads.
 func TestWhenTheStoreHasForgottenOneLeadsInTheEnd(t *testing.T) {
-	subject(t, simulate(t, seeds(8), inMemory(true, false)), ofRoster...)
+	subject(t, simulate(t, seeds(8), inMemory(true, false)), append(ofRoster[:len(ofRoster):len(ofRoster)], "Forge")...)
 }
 
 // subject fails the test if the simulation has lost its subject: a fault of the
@@ -177,4 +185,4 @@ func caused(t *testing.T, all sum, prefix string, except []string) {
 }
 
 // harmless are the methods of links and stores that are no faults.
-var harmless = []string{"Listen", "Ask", "Announce", "Stands", "Mark", "RecreateRoster", "StepDown", "Clock", "Get", "Update", "Watch", "Settings", "Requests", "Link", "Guard", "Entry", "Snapshot"}
+var harmless = []string{"Listen", "Ask", "Announce", "Stands", "Mark", "RecreateRoster", "StepDown", "Clock", "Get", "Update", "Watch", "Settings", "Requests", "Link", "Guard", "Entry", "Snapshot", "KnownSettings"}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// peers.md fault 13.
+// Fault 13 of docs/faults.md.
 func TestOfTwoCandidatesWithTheSameIDOneLeads(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.stand("twin"), w.stand("twin")
@@ -67,7 +68,7 @@ func goroutines() int {
 	return n
 }
 
-// peers.md fault 14.
+// Fault 14 of docs/faults.md.
 func TestAThousandTermsLeaveNothingBehind(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -75,7 +76,7 @@ func TestAThousandTermsLeaveNothingBehind(t *testing.T) {
 		elected := 0
 		var before int
 		var mem, after runtime.MemStats
-		for elected < 1000 {
+		for elected < proof.Size(300, 1000) {
 			w.at(w.now() + lease + interval/2)
 			for _, c := range []*candidate{a, b} {
 				if c.IsLeader() {
@@ -117,7 +118,10 @@ func (c *candidate) forget() {
 // longLease makes a day a matter of a few thousand renewals.
 const longLease = 90 * time.Second
 
-// peers.md fault 14.
+// hours is how long a day takes: an eighth of one by default.
+func hours() time.Duration { return time.Duration(proof.Size(3, 24)) * time.Hour }
+
+// Fault 14 of docs/faults.md.
 func TestADayLeavesNothingBehind(t *testing.T) {
 	for _, k := range []func(*world){
 		func(w *world) { w.create(leader.BucketConfig{MaxLease: longLease}) }, (*world).ordinary,
@@ -131,7 +135,7 @@ func TestADayLeavesNothingBehind(t *testing.T) {
 			before := goroutines()
 			a.news()
 			b.news()
-			w.at(24 * time.Hour)
+			w.at(hours())
 			if n := goroutines(); n > before {
 				t.Errorf("%d goroutines, %d before", n, before)
 			}
@@ -142,7 +146,7 @@ func TestADayLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// peers.md fault 14: an outage of a day.
+// Fault 14 of docs/faults.md: an outage of a day.
 func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: longLease})
@@ -156,11 +160,11 @@ func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
 		for _, c := range all {
 			c.cut()
 		}
-		w.at(24 * time.Hour)
+		w.at(hours())
 		for _, c := range all {
 			c.open()
 		}
-		w.at(25 * time.Hour)
+		w.at(hours() + time.Hour)
 		w.leads(all...)
 		if n := goroutines(); n > before {
 			t.Errorf("%d goroutines, %d before", n, before)
@@ -168,7 +172,7 @@ func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// peers.md fault 17. The jury watches both elections.
+// Fault 17 of docs/faults.md. The jury watches both elections.
 func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
 	kinds(t, func(w *world) {
 		var ten []*candidate

@@ -295,6 +295,7 @@ func TestStopWhileAsked(t *testing.T) {
 // With what is documented for a candidate, and no permission to answer, a leader
 // hands over as any other.
 func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
+	t.Parallel()
 	operator := permObserver("b", false)
 	operator.pub = append(operator.pub, "natsleader.ask.E.a")
 	h := permServer(t, permList("a", "a", false), operator)
@@ -313,6 +314,7 @@ func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
 // Without the permission a leader leads as before, and says once for each
 // connection that it cannot be asked; who asks is told what is missing.
 func TestStepDownWithoutPermission(t *testing.T) {
+	t.Parallel()
 	deaf := permList("a", "e", false).without("natsleader.ask")
 	h := permServer(t, deaf, permList("b", "e", false))
 	permBucket(t, h, false, time.Second)

@@ -49,7 +49,7 @@ func TestAStoppedLeaderIsReplacedAtTheSameInstant(t *testing.T) {
 	})
 }
 
-// peers.md fault 2: the end of the context.
+// Fault 2 of docs/faults.md: the end of the context.
 func TestTheEndOfTheContextIsAGracefulStop(t *testing.T) {
 	kinds(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
@@ -101,7 +101,7 @@ func TestAContextThatHasEndedBeforeMakesNoLeader(t *testing.T) {
 	})
 }
 
-// peers.md fault 1: Stop twice, and in every state; nobody leads afterwards.
+// Fault 1 of docs/faults.md: Stop twice, and in every state; nobody leads afterwards.
 func TestStopReturnsInEveryState(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -209,7 +209,7 @@ func TestStopReturnsInEveryState(t *testing.T) {
 	}
 }
 
-// peers.md fault 1: Stop from inside the event loop.
+// Fault 1 of docs/faults.md: Stop from inside the event loop.
 func TestStopMayBeCalledFromTheEventLoop(t *testing.T) {
 	for _, with := range []leader.Event{leader.Pending{}, leader.Elected{}} {
 		bubble(t, func(w *world) {
@@ -240,7 +240,7 @@ func TestStopMayBeCalledFromTheEventLoop(t *testing.T) {
 	}
 }
 
-// peers.md fault 1: Stop while the write that wins is in flight; fault 7: it is
+// Fault 1 of docs/faults.md: Stop while the write that wins is in flight; fault 7: it is
 // applied, and then released.
 func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -291,7 +291,7 @@ func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
 	})
 }
 
-// peers.md fault 1: Stop while a renewal is in flight.
+// Fault 1 of docs/faults.md: Stop while a renewal is in flight.
 func TestARenewalInFlightIsFollowedByTheReleaseOfAStoppedLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -348,7 +348,7 @@ func TestACandidateThatIsPendingForALeaseReleasesNothing(t *testing.T) {
 	})
 }
 
-// peers.md fault 2: a panic in a worker.
+// Fault 2 of docs/faults.md: a panic in a worker.
 func TestAPanicInAWorkerIsOneLoss(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

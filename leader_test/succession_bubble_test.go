@@ -213,7 +213,7 @@ func TestTransferToWhoIsGoneOnAServer(t *testing.T) {
 		w.at(20*time.Second + turn - 1)
 		call.pending()
 		w.at(20*time.Second + turn)
-		call.returned(20*time.Second+turn, leader.ErrNotTaken)
+		call.returned(20*time.Second+turn, leader.ErrNotSucceeded)
 		cs[1].saw(t, "20s observed nobody", "20.25s pending", "20.25s elected")
 		w.at(22 * time.Second)
 		cs[0].news()
@@ -434,6 +434,7 @@ func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 
 // Who may not announce itself is told once, and stands all the same.
 func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
+	t.Parallel()
 	h := permServer(t, permList("a", "a", false))
 	permRostered(t, h)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.SuccessionQueue, LeaseDuration: 600 * time.Millisecond})

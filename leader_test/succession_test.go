@@ -230,7 +230,7 @@ func TestTransferToTheDead(t *testing.T) {
 		k.clock.Settle()
 	}
 	k.clock.Advance(time.Second)
-	if err := <-result; !errors.Is(err, leader.ErrNotTaken) {
+	if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) {
 		t.Errorf("Transfer returned %v", err)
 	}
 	k.leads(cs[1], at+200*time.Millisecond)
@@ -248,7 +248,7 @@ func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
 		k.clock.Settle()
 	}
 	k.clock.Advance(2 * time.Second)
-	if err := <-result; !errors.Is(err, leader.ErrNotTaken) {
+	if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) {
 		t.Errorf("Transfer returned %v", err)
 	}
 	k.leads(cs[0], at+1200*time.Millisecond)
@@ -351,7 +351,7 @@ func TestResignDuringATransfer(t *testing.T) {
 		term.Release()
 		k.ok(<-resign)
 		k.clock.Advance(time.Second)
-		if err := <-transfer; !errors.Is(err, leader.ErrNotTaken) {
+		if err := <-transfer; !errors.Is(err, leader.ErrNotSucceeded) {
 			t.Errorf("Transfer returned %v", err)
 		}
 	})

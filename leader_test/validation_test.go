@@ -88,7 +88,7 @@ func TestNamesOfElectionsAreThoseOfKeys(t *testing.T) {
 	})
 }
 
-// peers.md fault 12: a TTL or MaxLease shorter than the lease.
+// Fault 12 of docs/faults.md: a TTL or MaxLease shorter than the lease.
 func TestALeaseLongerThanTheBucketAllowsIsRefused(t *testing.T) {
 	for _, k := range []struct {
 		name string
@@ -112,7 +112,7 @@ func TestALeaseLongerThanTheBucketAllowsIsRefused(t *testing.T) {
 				_, err := b.Info(w.Context())
 				w.ok(err)
 				c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
-				if c != nil || !errors.Is(err, leader.ErrUnfit) || !strings.Contains(err.Error(), k.text) {
+				if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
 					t.Errorf("got %v, want %q", err, k.text)
 				}
 				// Not known: told once, and tried again.
@@ -185,14 +185,14 @@ func TestTheDefaultsAreThoseOfTheBucket(t *testing.T) {
 func TestTokensAreGreaterThanMinToken(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
-		a := w.standAs(leader.Config{ID: "a", MinToken: 1000})
-		if got := a.lastTerm(t).Token(); got != 1001 {
+		a := w.standAs(leader.Config{ID: "a", MinToken: 5e15})
+		if got := a.lastTerm(t).Token(); got != 5e15+1 {
 			t.Errorf("token %d", got)
 		}
 		b := w.stand("b")
 		w.at(500 * time.Millisecond)
 		w.ok(a.Stop(w.Context()))
-		if got := b.lastTerm(t).Token(); got != 1002 {
+		if got := b.lastTerm(t).Token(); got != 5e15+2 {
 			t.Errorf("token %d", got)
 		}
 	})

@@ -3,7 +3,10 @@ package leadertest_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,7 +169,7 @@ func (c *client) get(ctx context.Context) {
 func (c *client) settings(ctx context.Context) {
 	c.do(func() {
 		c.store.Settings(ctx, func(s leader.Settings, err error) {
-			c.send(func() { c.add("%s settings: %t %v %d %v", c.name, s.Sealed, s.MaxLease, s.LastRevision, err) })
+			c.send(func() { c.add("%s settings: %t %v %d %v", c.name, s.PurgeProtected, s.MaxLease, s.LastRevision, err) })
 		})
 	})
 }
@@ -182,4 +185,44 @@ func (c *client) watch(ctx context.Context) {
 			c.send(func() { c.feed = f; c.add("%s watches: %v", c.name, err) })
 		})
 	})
+}
+
+// slowHandler is a log handler that takes its time, on a goroutine of its own.
+type slowHandler struct {
+	slog.Handler
+	written *atomic.Int64
+}
+
+// Enabled implements slog.Handler: all records are written.
+func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h slowHandler) Handle(context.Context, slog.Record) error {
+	for range 100 {
+		runtime.Gosched()
+	}
+	h.written.Add(1)
+	return nil
+}
+
+func (h slowHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// Settle and Advance wait until what was logged is written.
+func TestSettle_WaitsForTheLog(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	var written atomic.Int64
+	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Logger: slog.New(slowHandler{slog.DiscardHandler, &written})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Settle()
+	for i := range 100 {
+		before := written.Load()
+		store.Put("e", []byte(fmt.Sprint("junk ", i)))
+		clock.Settle()
+		if written.Load() == before {
+			t.Fatal("Settle returned before the line was written")
+		}
+	}
+	_ = c.Stop(t.Context())
 }

@@ -19,6 +19,13 @@
 // An operator's deeds are methods of the store: it deletes a key, and asks the leader
 // to hand over with [Store.StepDown].
 //
+// The store answers as a bucket of [leader.CreateBucket] on a server with one replica does,
+// or with [WithoutPurgeProtection] as one of js.CreateKeyValue: it checks keys and sizes, and returns
+// errors that match the same of package leader. Tests of this module run the same
+// scripts on both. What a Store cannot be: a bucket without a feed of republished messages,
+// whose feeds end with the connection, and one whose settings a candidate has yet to
+// ask for.
+//
 // The store keeps a roster, too: who stands lapses at the end of its life, and
 // [Link.LoseAnnouncements], [Link.EndViews], [Store.DropRoster] and others befall the
 // roster alone.
@@ -30,7 +37,7 @@
 // methods of a leader.BucketWriter, so that the code under test knows an interface
 // and not which of them it has:
 //
-//	orders := leadertest.NewStore(clock, leadertest.Unsealed())
+//	orders := leadertest.NewStore(clock, leadertest.WithoutPurgeProtection())
 //	guard := orders.Link("a").Guard()
 //	candidate, err := leader.Campaign(ctx, link, "jobs", leader.Config{ID: "a", Guards: []leader.Guard{guard}})
 //	...
@@ -65,9 +72,8 @@
 // a channel or a sync.WaitGroup, before looking at what it did. How timers of a
 // worker may take part is told at [Clock].
 //
-// The methods for the test must not be called from a callback, such as a log
-// handler, that runs on a candidate's goroutine: they would wait for the one
-// who calls them. Whatever waits for 30 s panics and says for whom.
+// The methods for the test must not be called from a callback that the clock waits
+// for, such as a log handler: they would wait for the one who calls them. Whatever waits for 30 s panics and says for whom.
 //
 // # Bubbles
 //

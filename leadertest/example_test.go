@@ -38,7 +38,7 @@ func Example() {
 func ExampleGuard() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
-	orders := leadertest.NewStore(clock, leadertest.Unsealed())
+	orders := leadertest.NewStore(clock, leadertest.WithoutPurgeProtection())
 	stand := func(id string) (*leader.Candidate, *leadertest.Watcher) {
 		guards := []leader.Guard{orders.Link(id).Guard()}
 		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Guards: guards})

@@ -19,7 +19,7 @@ type Guard struct{ link *Link }
 
 // Guard returns the bucket of the link as a guard, to be given to
 // [leader.Campaign] by one candidate. It is the same each time. A store that is
-// not sealed ([Unsealed]) is what a guarded bucket is like by default.
+// not purge-protected ([WithoutPurgeProtection]) is what a guarded bucket is like by default.
 func (l *Link) Guard() Guard { return Guard{l} }
 
 // String names the link.
@@ -30,7 +30,7 @@ func (g Guard) String() string { return fmt.Sprintf("link %q", g.link.name) }
 func (g Guard) Check(ctx context.Context, reply func(error)) {
 	g.link.Settings(ctx, func(s leader.Settings, err error) {
 		if err == nil && s.TTL > 0 {
-			err = fmt.Errorf("%w: its messages expire after %v, and with them the guard", leader.ErrUnfit, s.TTL)
+			err = fmt.Errorf("%w: its messages expire after %v, and with them the guard", leader.ErrIncompatibleBucket, s.TTL)
 		}
 		reply(err)
 	})
@@ -38,7 +38,7 @@ func (g Guard) Check(ctx context.Context, reply func(error)) {
 
 // Get asks for the guard.
 func (g Guard) Get(ctx context.Context, reply func(leader.Entry, error)) {
-	g.link.Get(ctx, leader.DefaultGuardKey, reply)
+	g.link.get(ctx, leader.DefaultGuardKey, reply, func() error { return leader.ErrNoBucket })
 }
 
 // Update writes the guard if its last revision is revision.

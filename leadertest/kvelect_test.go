@@ -110,8 +110,15 @@ func TestCandidate_WaitsForAMarkerThatCarriesNothing(t *testing.T) {
 func TestCandidate_BesideKVElectTellsOfABucketThatCannotBeShared(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
+	if _, err := leader.Campaign(t.Context(), s, "jobs", leader.Config{KVElect: true}); !errors.Is(err, leader.ErrIncompatibleBucket) {
+		t.Fatal(err)
+	}
+	s.Drop() // so that its settings are not known
 	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
-	w.ExpectExactly(leadertest.Faulted(leader.ErrUnfit))
+	w.ExpectExactly(leadertest.Faulted(leader.ErrNoBucket))
+	s.Recreate()
+	clock.Advance(5 * second)
+	w.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
 	s.Configure(leader.Settings{TTL: 20 * second})
 	clock.Advance(time.Minute)
 	w.Expect(leadertest.Pending(), leadertest.Elected())

@@ -2,6 +2,7 @@ package leadertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type Link struct {
 	cut    bool
 	frozen bool
 	closed bool
+	knows  bool     // that there is a bucket: it was told of its settings
 	epoch  uint64   // what is on the way in an older one is lost
 	held   []func() // what is on the way while frozen
 
@@ -69,18 +71,46 @@ type request struct {
 	unhook func() bool
 }
 
+// checkKey returns the error of a [leader.Bucket] for a key that is none.
+func checkKey(key string) error {
+	_, err := leader.Lookup(context.Background(), nothing{}, key) // which applies the rule first
+	return err
+}
+
+// nothing is a store that is empty.
+type nothing struct{ leader.Store }
+
+// Get finds nothing.
+func (nothing) Get(_ context.Context, _ string, reply func(leader.Entry, error)) {
+	reply(leader.Entry{}, nil)
+}
+
+// errNotServed: there is no stream.
+var errNotServed = errors.New("no responders")
+
 // unreachable wraps ErrUnreachable around a reason.
 func unreachable(why error) error { return fmt.Errorf("%w: %w", leader.ErrUnreachable, why) }
 
 // Clock returns the clock of the store's time, the default of Config.Clock.
 func (l *Link) Clock() leader.Clock { return l.store.clock }
 
+// KnownSettings returns what the bucket is set to, if there is one: what a
+// [leader.Bucket] knows that was just created. [leader.Campaign] looks at it.
+func (l *Link) KnownSettings() (leader.Settings, bool) {
+	s := l.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := s.settings
+	answer.LastRevision = s.seq
+	return answer, !s.gone
+}
+
 // Settings asks what the bucket is set to.
 func (l *Link) Settings(ctx context.Context, reply func(leader.Settings, error)) {
 	s := l.store
 	fail := func(err error) { reply(leader.Settings{}, err) }
 	l.ask(ctx, settings, fail, func(fault) func() {
-		if s.gone {
+		if l.knows = !s.gone; s.gone {
 			return func() { fail(leader.ErrNoBucket) }
 		}
 		answer := s.settings
@@ -91,12 +121,30 @@ func (l *Link) Settings(ctx context.Context, reply func(leader.Settings, error))
 
 // Get asks for the newest message of the key.
 func (l *Link) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+	l.get(ctx, key, reply, func() error {
+		if l.knows { // a leader.Bucket asks for the settings before it reads again
+			l.knows = false
+			return unreachable(errNotServed)
+		}
+		return leader.ErrNoBucket
+	})
+}
+
+// get asks for the newest message of the key. gone is what a bucket that does not exist
+// answers.
+func (l *Link) get(ctx context.Context, key string, reply func(leader.Entry, error), gone func() error) {
 	s := l.store
 	fail := func(err error) { reply(leader.Entry{}, err) }
+	if err := checkKey(key); err != nil {
+		fail(err)
+		return
+	}
 	l.ask(ctx, reads, fail, func(f fault) func() {
 		if s.gone {
-			return func() { fail(unreachable(leader.ErrNoBucket)) }
+			err := gone()
+			return func() { fail(err) }
 		}
+		l.knows = true
 		answer := s.keys[key]
 		if f.what == staleRead {
 			answer = s.before[key]
@@ -120,17 +168,21 @@ func (l *Link) Mark(ctx context.Context, key string, value []byte, revision uint
 func (l *Link) update(ctx context.Context, key string, value []byte, revision uint64, marker bool, reply func(uint64, error)) {
 	s := l.store
 	fail := func(err error) { reply(0, err) }
+	if err := checkKey(key); err != nil {
+		fail(err)
+		return
+	}
 	l.ask(ctx, writes, fail, func(f fault) func() {
 		last := s.keys[key].Revision
 		switch {
 		case s.gone:
-			return func() { fail(unreachable(leader.ErrNoBucket)) }
+			return func() { fail(unreachable(errNotServed)) }
+		case s.settings.MaxValue > 0 && len(value) > s.settings.MaxValue:
+			return func() { fail(leader.ErrValueTooLarge) }
 		case f.what == refuse && !f.named:
 			return func() { fail(&leader.RefusedError{}) }
 		case f.what == refuse, last != revision:
 			return func() { fail(&leader.RefusedError{Actual: last, Named: true}) }
-		case s.settings.MaxValue > 0 && len(value) > s.settings.MaxValue:
-			return func() { fail(leader.ErrValueTooLarge) }
 		}
 		e := s.put(key, value, marker)
 		return func() { reply(e.Revision, nil) }
@@ -149,8 +201,12 @@ func (l *Link) Watch(ctx context.Context, key string, instead leader.Feed, deliv
 		f.Stop() // the store may have opened it
 		reply(nil, err)
 	}
+	if err := checkKey(key); err != nil {
+		fail(err)
+		return
+	}
 	l.ask(ctx, watches, fail, func(fault) func() {
-		if s.gone {
+		if l.knows = !s.gone; s.gone {
 			return func() { fail(leader.ErrNoBucket) }
 		}
 		s.feeds = append(s.feeds, f)

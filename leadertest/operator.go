@@ -7,9 +7,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// ErrSealed is returned for what a sealed bucket refuses: to purge, to erase
+// ErrPurgeProtected is returned for what a purge-protected bucket refuses: to purge, to erase
 // and to expire.
-var ErrSealed = errors.New("leadertest: the bucket is sealed")
+var ErrPurgeProtected = errors.New("leadertest: the bucket is purge-protected")
 
 // Entry returns the newest message of the key; without one, a zero Entry.
 func (s *Store) Entry(key string) leader.Entry {
@@ -33,40 +33,52 @@ func (s *Store) Delete(key string) uint64 {
 	return s.put(key, nil, true).Revision
 }
 
-// Purge leaves a marker, as `nats kv purge` does. A sealed bucket returns
-// [ErrSealed].
+// Forge delivers an entry to the open feeds of the key without storing it, as a
+// client does that may publish on the subject of a feed.
+func (s *Store) Forge(key string, e leader.Entry) {
+	s.lock("Store.Forge")
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		if f.key == key {
+			f.tell(leader.FeedEvent{Entry: e})
+		}
+	}
+}
+
+// Purge leaves a marker, as `nats kv purge` does. A purge-protected bucket returns
+// [ErrPurgeProtected].
 func (s *Store) Purge(key string) error {
-	return s.unsealed("Purge", func() { s.put(key, nil, true) })
+	return s.unlessProtected("Purge", func() { s.put(key, nil, true) })
 }
 
 // Expire lets the newest message of the key expire now, whatever the TTL: a
-// record leaves a marker, a marker leaves nothing. A sealed bucket returns
-// [ErrSealed].
+// record leaves a marker, a marker leaves nothing. A purge-protected bucket returns
+// [ErrPurgeProtected].
 func (s *Store) Expire(key string) error {
-	return s.unsealed("Expire", func() { s.expire(key) })
+	return s.unlessProtected("Expire", func() { s.expire(key) })
 }
 
-// Erase removes the newest message of the key without a trace. A sealed bucket
-// returns [ErrSealed].
+// Erase removes the newest message of the key without a trace. A purge-protected bucket
+// returns [ErrPurgeProtected].
 func (s *Store) Erase(key string) error {
-	return s.unsealed("Erase", func() { s.erase(key) })
+	return s.unlessProtected("Erase", func() { s.erase(key) })
 }
 
 // Wipe purges the stream: every message is gone without a trace, and the
-// sequence goes on. A sealed bucket returns [ErrSealed].
+// sequence goes on. A purge-protected bucket returns [ErrPurgeProtected].
 func (s *Store) Wipe() error {
-	return s.unsealed("Wipe", func() {
+	return s.unlessProtected("Wipe", func() {
 		clear(s.keys)
 		clear(s.before)
 		clear(s.written)
 	})
 }
 
-func (s *Store) unsealed(what string, do func()) error {
+func (s *Store) unlessProtected(what string, do func()) error {
 	s.lock("Store." + what)
 	defer s.mu.Unlock()
-	if s.settings.Sealed {
-		return fmt.Errorf("%w: no %s", ErrSealed, what)
+	if s.settings.PurgeProtected {
+		return fmt.Errorf("%w: no %s", ErrPurgeProtected, what)
 	}
 	do()
 	return nil
@@ -82,7 +94,8 @@ func (s *Store) Drop() {
 	s.gone = true
 }
 
-// Recreate deletes the bucket and makes it anew, empty: the next revision is 1.
+// Recreate deletes the bucket and makes it anew, empty: the next revision is 1, as in a
+// bucket that was not made by [leader.CreateBucket].
 // Open feeds live on and are told nothing.
 func (s *Store) Recreate() {
 	s.lock("Store.Recreate")

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -25,10 +27,27 @@ var (
 	errReconnected = errors.New("the connection was lost")
 )
 
-// Announce keeps entry for life, to the instant.
+// validSession is what crypto/rand.Text returns: a [leader.Bucket] takes no others.
+var validSession = regexp.MustCompile("^[A-Z2-7]{26}$")
+
+func checkStand(election, session string) error {
+	if err := checkKey(election); err != nil {
+		return err
+	}
+	if !validSession.MatchString(session) {
+		return fmt.Errorf("%w: session %q is not 26 of A-Z and 2-7", leader.ErrInvalidConfig, session)
+	}
+	return nil
+}
+
+// Announce keeps entry for life, rounded up to whole seconds.
 func (l *Link) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	s := l.store
 	fail := func(err error) { reply(0, err) }
+	if err := checkStand(election, session); err != nil {
+		fail(err)
+		return
+	}
 	entry = bytes.Clone(entry)
 	l.ask(ctx, announcements, fail, func(fault) func() {
 		switch {
@@ -37,7 +56,8 @@ func (l *Link) Announce(ctx context.Context, election, session string, entry []b
 		case s.settings.MaxValue > 0 && len(entry) > s.settings.MaxValue:
 			return func() { fail(leader.ErrValueTooLarge) }
 		}
-		revision := s.announce(stand{election, session}, entry, life)
+		seconds := (life + time.Second - 1).Truncate(time.Second)
+		revision := s.announce(stand{election, session}, entry, max(seconds, time.Second))
 		return func() { reply(revision, nil) }
 	})
 }
@@ -50,22 +70,22 @@ func (l *Link) Stands(ctx context.Context, election string, deliver func(leader.
 		v.Stop() // the store may have opened it
 		reply(nil, err)
 	}
+	if err := checkKey(election); err != nil {
+		fail(err)
+		return
+	}
 	l.ask(ctx, views, fail, func(fault) func() {
 		if s.rosterGone {
 			return func() { fail(leader.ErrNoRoster) }
 		}
 		s.views = append(s.views, v)
 		v.last = s.time.Now().Add(l.oneWay()) // no change overtakes the reply
-		standing := s.standing(election)
+		s.time.after(0, v.tellAll)            // when the reply is on its way
 		return func() {
 			err := v.opened()
 			reply(v, nil)
-			for _, a := range standing {
-				deliver(a)
-			}
-			deliver(leader.Announcement{Complete: true})
 			if err != nil {
-				deliver(leader.Announcement{Err: err})
+				s.time.after(0, func() { deliver(leader.Announcement{Err: err}) })
 			}
 		}
 	})
@@ -98,6 +118,21 @@ func (v *view) opened() error {
 	return v.err
 }
 
+// tellAll tells who stands. That is an event of its own: a candidate that is told in the
+// event of the reply finds the view complete at its first look, or at its second.
+func (v *view) tellAll() {
+	s := v.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	standing := s.standing(v.election)
+	v.link.inOrder(&v.last, &v.open, func() {
+		for _, a := range standing {
+			v.deliver(a)
+		}
+		v.deliver(leader.Announcement{Complete: true})
+	})
+}
+
 // The lock is held below.
 
 func (v *view) drop() {
@@ -119,14 +154,11 @@ func (v *view) end(err error) {
 }
 
 func (s *Store) announce(who stand, entry []byte, life time.Duration) (revision uint64) {
-	_, stood := s.roster[who]
 	s.rosterSeq++
 	revision = s.rosterSeq
 	if entry == nil {
 		delete(s.roster, who)
-		if stood {
-			s.tellViews(who, announced{revision: revision})
-		}
+		s.tellViews(who, announced{revision: revision})
 		return revision
 	}
 	a := announced{entry, revision}

@@ -49,27 +49,28 @@ type Store struct {
 	views      []*view
 }
 
-// Option sets something of a new [Store].
+// Option sets something of a new [Store]. Options apply in order.
 type Option func(*Store)
 
-// WithTTL makes the store an ordinary bucket whose records expire d after they
-// were written. Expiry leaves a marker, and that is gone without a trace
-// another d later. MaxLease becomes two thirds of d if that is less.
+// WithTTL makes the store a bucket of [leader.CreateBucket] with a TTL, whose records
+// expire d after they were written. Expiry leaves a marker, and that is gone without a
+// trace another d later. MaxLease becomes two thirds of d if that is less.
 func WithTTL(d time.Duration) Option {
 	return func(s *Store) {
-		s.settings.Sealed, s.settings.TTL = false, d
+		s.settings.PurgeProtected, s.settings.TTL = false, d
 		s.settings.MaxLease = min(s.settings.MaxLease, d*2/3)
 	}
 }
 
 // WithMaxLease sets the longest lease that a candidate may ask for; 0 means no
-// limit. The default is 15 s. Put it after WithTTL.
+// limit. The default is 15 s. Put it after WithTTL and WithoutPurgeProtection.
 func WithMaxLease(d time.Duration) Option {
 	return func(s *Store) { s.settings.MaxLease = d }
 }
 
 // WithMaxValue sets the largest record in bytes; larger ones are answered with
-// [leader.ErrValueTooLarge].
+// [leader.ErrValueTooLarge]. The default is what a server takes whose max_payload is 1 MiB,
+// the default of NATS; 0 means no limit.
 func WithMaxValue(n int) Option {
 	return func(s *Store) { s.settings.MaxValue = n }
 }
@@ -80,19 +81,22 @@ func WithLatency(d time.Duration) Option {
 	return func(s *Store) { s.latency = d }
 }
 
-// Unsealed makes the store an ordinary bucket without a TTL, whose messages can
-// be purged.
-func Unsealed() Option {
-	return func(s *Store) { s.settings.Sealed = false }
+// WithoutPurgeProtection makes the store an ordinary bucket, as js.CreateKeyValue makes it: without a
+// TTL or a MaxLease, and its messages can be purged.
+func WithoutPurgeProtection() Option {
+	return func(s *Store) { s.settings.PurgeProtected, s.settings.MaxLease = false, 0 }
 }
+
+// defaultMaxValue is 1 MiB less the header of a conditional write.
+const defaultMaxValue = 1<<20 - 71
 
 // NewStore returns an empty store that lives in the clock's time. With a nil
 // clock it lives in the process' time, which inside a testing/synctest bubble
-// is the bubble's. It is sealed, with a MaxLease of 15 s, unless options say
+// is the bubble's. It is purge-protected, with a MaxLease of 15 s, unless options say
 // otherwise.
 func NewStore(clock *Clock, opts ...Option) *Store {
 	s := &Store{
-		settings: leader.Settings{Sealed: true, MaxLease: 15 * time.Second},
+		settings: leader.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: defaultMaxValue},
 		keys:     make(map[string]leader.Entry),
 		before:   make(map[string]leader.Entry),
 		written:  make(map[string]uint64),
@@ -129,6 +133,9 @@ func (s *Store) link(name string) *Link {
 	}
 	return l
 }
+
+// KnownSettings is that of Link("").
+func (s *Store) KnownSettings() (leader.Settings, bool) { return s.Link("").KnownSettings() }
 
 // Settings is that of Link("").
 func (s *Store) Settings(ctx context.Context, reply func(leader.Settings, error)) {

@@ -165,7 +165,7 @@ func TestLink_ReadsCanBeStaleLostOrFail(t *testing.T) {
 	link.StaleReads(1)
 	link.FailReads(1, leader.ErrPermission)
 	link.LoseReads(1)
-	link.FailSettings(1, leader.ErrUnfit)
+	link.FailSettings(1, leader.ErrIncompatibleBucket)
 	link.FailWatches(-1, leader.ErrNoFeed)
 	for range 4 {
 		a.get(ctx)
@@ -240,11 +240,11 @@ func TestLink_DelayTakesAsLongInEachDirection(t *testing.T) {
 	}
 }
 
-func TestStore_SealedRefusesWhatWouldRemoveMessages(t *testing.T) {
+func TestStore_PurgeProtectedRefusesWhatWouldRemoveMessages(t *testing.T) {
 	_, s := setUp()
 	s.Put("k", nil)
 	for _, err := range []error{s.Purge("k"), s.Expire("k"), s.Erase("k"), s.Wipe()} {
-		if !errors.Is(err, leadertest.ErrSealed) {
+		if !errors.Is(err, leadertest.ErrPurgeProtected) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -253,8 +253,8 @@ func TestStore_SealedRefusesWhatWouldRemoveMessages(t *testing.T) {
 	}
 }
 
-func TestStore_UnsealedForgets(t *testing.T) {
-	_, s := setUp(leadertest.Unsealed(), leadertest.WithMaxLease(0))
+func TestStore_UnprotectedForgets(t *testing.T) {
+	_, s := setUp(leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(0))
 	check := func(err error, revision uint64, marker bool) {
 		t.Helper()
 		if e := s.Entry("k"); err != nil || e.Revision != revision || e.Marker != marker {
@@ -296,7 +296,7 @@ func TestStore_DroppedBucketDoesNotExist(t *testing.T) {
 	a.settings(ctx)
 	const no = "leader: the bucket does not exist"
 	j.want(t, "0s a update long: 0 leader: value too large", "0s a settings: false 0s 0 "+no, "0s a watches: "+no,
-		`0s a get: 0 "" false leader: the store did not answer: `+no, "0s a update x: 0 leader: the store did not answer: "+no,
+		`0s a get: 0 "" false `+no, "0s a update x: 0 leader: the store did not answer: no responders",
 		"0s a settings: false 1m0s 0 <nil>")
 }
 

@@ -2,7 +2,6 @@ package leadertest
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -141,19 +140,17 @@ func (w *Watcher) pull() {
 	came := len(w.seen)
 	for w.receive(0) {
 	}
-	if w.full = len(w.seen)-came >= cap(w.source.Events()); w.full {
+	if w.full = len(w.seen)-came >= cap(w.source.Events()); w.full && w.clock != nil {
 		w.rummage()
 	}
 }
 
-// rummage gives whoever has more to send every chance to do so.
+// rummage receives what did not fit into the channel, until nothing has come for silence.
+// How long the candidate takes to send more depends on how busy the machine is. The time of
+// a fake clock stands still meanwhile; any other time must not pass because of this.
 func (w *Watcher) rummage() {
-	const chances = 2000
-	for i := 0; i < chances && !w.closed; i++ {
-		if w.receive(0) {
-			i = 0
-		}
-		runtime.Gosched()
+	const silence = 200 * time.Millisecond
+	for w.receive(silence) {
 	}
 }
 

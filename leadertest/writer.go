@@ -22,8 +22,7 @@ import (
 // guard deleted or a write refused for no reason ([Link.Refuse]), is tried again
 // until ctx ends; without a deadline, for 5 seconds of the store's time.
 //
-// A leader finds out that its guard was deleted when it looks after it, once in a
-// lease. (A leader.BucketWriter tells it at once.)
+// A write that finds the guard deleted tells the leader, which raises it again at once.
 //
 // So that one interface fits both, its methods are those of a BucketWriter, but for
 // the batches. It may be used by many goroutines at once, and after the term.
@@ -70,11 +69,11 @@ func (w *Writer) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Purge marks a key as deleted, too. A sealed bucket returns [ErrSealed].
+// Purge marks a key as deleted, too. A purge-protected bucket returns [ErrPurgeProtected].
 func (w *Writer) Purge(ctx context.Context, key string) error {
 	_, err := w.write(ctx, &writing{key: key, marker: true, allow: func(leader.Entry) error {
-		if w.guard.link.store.settings.Sealed {
-			return ErrSealed
+		if w.guard.link.store.settings.PurgeProtected {
+			return ErrPurgeProtected
 		}
 		return nil
 	}})
@@ -91,14 +90,17 @@ type writing struct {
 	marker bool
 	allow  func(last leader.Entry) error // the caller's own condition; nil: none
 
+	tries    int
 	later    error // why the last try came to nothing
 	revision uint64
 	err      error
 	ended    chan struct{}
 }
 
+// As a leader.BucketWriter waits, and pauses after the first tries.
 const (
-	writeWait  = 5 * time.Second // as a leader.BucketWriter waits
+	writeWait  = 5 * time.Second
+	firstTries = 4
 	writePause = 10 * time.Millisecond
 )
 
@@ -141,7 +143,7 @@ func (p *writing) try() {
 		guard, last := s.keys[leader.DefaultGuardKey], s.keys[p.key]
 		switch {
 		case s.gone:
-			return func() { p.failed(unreachable(leader.ErrNoBucket)) }
+			return func() { p.failed(unreachable(errNotServed)) }
 		case f.what == refuse, guard.Revision != revision:
 			return func() { p.refused(guard) }
 		case s.settings.MaxValue > 0 && len(p.value) > s.settings.MaxValue:
@@ -180,8 +182,10 @@ func (p *writing) refused(guard leader.Entry) {
 	case found.Election != "" && found.Election != decode([]byte(own)).Election:
 		p.end(0, fmt.Errorf("leadertest: nothing was written: %w", leader.ErrGuardTaken))
 	case found.Token > token, p.term.Context().Err() != nil:
+		p.term.Suspect(p.guard)
 		p.end(0, leader.ErrFenced)
 	default:
+		p.term.Suspect(p.guard)
 		p.pause(leader.ErrGuardDeleted)
 	}
 }
@@ -215,7 +219,11 @@ func (p *writing) pause(why error) {
 	p.later = why
 	r := &request{ctx: p.ctx, fail: p.gaveUp} // of no link: it waits whatever happens to that
 	s.await(r)
-	s.end(r, writePause, p.try)
+	d := writePause
+	if p.tries++; p.tries <= firstTries {
+		d = 0
+	}
+	s.end(r, d, p.try)
 }
 
 // gaveUp: ctx has ended while nothing was on its way.

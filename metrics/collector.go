@@ -23,19 +23,21 @@
 //	natsleader_faults_total{kind}             Faulted events
 //	natsleader_feed_rebuilds_total            feeds that had to be opened again
 //	natsleader_leaderless_seconds_total       time without a leader, as seen here
+//	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
 //	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
 //
 // A cause or kind is the name of the error without Err, as in lease_expired for
 // leader.ErrLeaseExpired; a fault that is none of them is of the kind other. Series
 // with a cause or kind appear when they are first counted.
 //
-// A candidate has 27 series, one more once it knows its lease, another while it holds the
+// A candidate has 28 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
 // there are no more than 32. None depends on IDs, values or anything else that others
 // write.
 package metrics
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,8 +64,11 @@ func NewCollector() *Collector {
 
 // Add has the candidate's metrics collected until it is removed, also after its
 // end. It takes the place of a candidate that has ended; while one of the same
-// election runs, Add returns an error that names the election.
+// election runs, Add returns an error that names the election, and one if candidate is nil.
 func (c *Collector) Add(candidate *leader.Candidate) error {
+	if candidate == nil {
+		return errors.New("metrics: the candidate is nil")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	election := candidate.Election()
@@ -74,12 +79,18 @@ func (c *Collector) Add(candidate *leader.Candidate) error {
 			return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", election)
 		}
 	}
+	if c.candidates == nil {
+		c.candidates = make(map[string]*leader.Candidate)
+	}
 	c.candidates[election] = candidate
 	return nil
 }
 
-// Remove ends what Add began. A candidate that is not collected is ignored.
+// Remove ends what Add began. A candidate that is not collected, or nil, is ignored.
 func (c *Collector) Remove(candidate *leader.Candidate) {
+	if candidate == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.candidates[candidate.Election()] == candidate {
@@ -146,6 +157,8 @@ var (
 		"Feeds of changes that had to be opened again.")
 	leaderlessDesc = describe("leaderless_seconds_total",
 		"Time during which the candidate knew of no leader.")
+	logDroppedDesc = describe("log_dropped_total",
+		"Log records that were dropped because the handler of the log blocked.")
 	silentDesc = describe("silent_seconds",
 		"For how long the store has not answered, 0 while it does.")
 )

@@ -105,6 +105,9 @@ natsleader_is_leader{election="billing"} 1
 # HELP natsleader_leaderless_seconds_total Time during which the candidate knew of no leader.
 # TYPE natsleader_leaderless_seconds_total counter
 natsleader_leaderless_seconds_total{election="billing"} 0.008
+# HELP natsleader_log_dropped_total Log records that were dropped because the handler of the log blocked.
+# TYPE natsleader_log_dropped_total counter
+natsleader_log_dropped_total{election="billing"} 0
 # HELP natsleader_lease_duration_seconds For how long others wait after a renewal.
 # TYPE natsleader_lease_duration_seconds gauge
 natsleader_lease_duration_seconds{election="billing"} 15
@@ -338,7 +341,7 @@ func TestTheCauseOfATransitionHasAName(t *testing.T) {
 
 func TestATermWhoseGuardWasRaisedByALaterOneIsCountedAsFenced(t *testing.T) {
 	k := newKit(t)
-	orders := leadertest.NewStore(k.clock, leadertest.Unsealed())
+	orders := leadertest.NewStore(k.clock, leadertest.WithoutPurgeProtection())
 	k.add(k.stand("a", leader.Config{Guards: []leader.Guard{orders.Link("a").Guard()}}))
 	elsewhere := kit{t, k.clock, leadertest.NewStore(k.clock), nil}
 	elsewhere.stand("b", leader.Config{MinToken: 100, Guards: []leader.Guard{orders.Link("b").Guard()}})
@@ -367,6 +370,33 @@ func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
 	}
 }
 
+// A candidate that is nil is refused, and a zero Collector works.
+func TestCollector_NilAndZero(t *testing.T) {
+	var zero metrics.Collector
+	for _, c := range []*metrics.Collector{&zero, metrics.NewCollector()} {
+		if err := c.Add(nil); err == nil {
+			t.Error("Add(nil) returns nil")
+		}
+		c.Remove(nil)
+		c.Remove(new(leader.Candidate))
+		if err := c.Add(new(leader.Candidate)); err != nil {
+			t.Errorf("Add of one that has ended: %v", err)
+		}
+		if n, err := testutil.GatherAndCount(registryOf(t, c)); err != nil || n == 0 {
+			t.Errorf("%d series, %v", n, err)
+		}
+	}
+}
+
+func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestTheNumberOfSeriesIsWhatTheDocumentationSays(t *testing.T) {
 	k := newKit(t)
 	k.store.Link("a").LoseReads(-1) // so that nothing happens
@@ -378,7 +408,7 @@ func TestTheNumberOfSeriesIsWhatTheDocumentationSays(t *testing.T) {
 			series++
 		}
 	}
-	if series != 27 {
+	if series != 28 {
 		t.Errorf("%d series", series)
 	}
 }

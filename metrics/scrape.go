@@ -75,6 +75,7 @@ func (to scrape) send(s leader.Stats) {
 	}
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
 	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
+	to.counter(logDroppedDesc, float64(s.LogDropped), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
 }
 

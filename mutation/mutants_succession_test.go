@@ -25,17 +25,17 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "an own release names oneself",
-		edits:  []string{"return m.given() && r.session != m.session && (r.to", "return m.given() && (r.to"},
+		edits:  []string{"return m.given() && r.session != m.session && r.names", "return m.given() && r.names"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "named by the session alone",
-		edits:  []string{"(r.to == m.session || r.to == m.id)", "r.to == m.session"},
+		edits:  []string{"return r.to == session || r.to == id", "return r.to == session"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "named by the ID alone",
-		edits:  []string{"(r.to == m.session || r.to == m.id)", "r.to == m.id"},
+		edits:  []string{"return r.to == session || r.to == id", "return r.to == id"},
 		caught: "transcript succession",
 	},
 	{
@@ -149,28 +149,91 @@ var successionMutants = []mutant{
 		caught: "transcript succession",
 	},
 	{
-		name:   "who did not take the key is named again",
-		edits:  []string{"r.rival.session != m.spurned && stayed", "stayed"},
+		name:   "the next handover follows one in vain at once",
+		edits:  []string{"stayed && !now.Before(m.yieldsFrom) {", "stayed {"},
 		caught: "transcript succession",
 	},
 	{
-		name:   "who did not take the key is never named again",
-		edits:  []string{"		m.spurned = \"\"\n", ""},
+		name:   "the wait after handovers in vain does not grow",
+		edits:  []string{"m.timing().lease << min(m.vain, patienceDoubles)", "m.timing().lease << min(m.vain, 1)"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the wait after handovers in vain grows without end",
+		edits:  []string{"m.timing().lease << min(m.vain, patienceDoubles)", "m.timing().lease << m.vain"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "handovers in vain are never forgotten",
+		edits:  []string{"	if !now.Before(m.yieldsFrom.Add(m.longestPatience())) {\n		m.vain = 0\n	}\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "candidates that wait do not count handovers in vain",
+		edits:  []string{"	m.succeeded(now, s)\n	m.seen, m.seenAt, m.absent", "	m.seen, m.seenAt, m.absent"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "the winner does not count the handover in vain",
+		edits:  []string{"	m.succeeded(now, s)\n	m.seen, m.seenAt = s, now\n	m.acked", "	m.seen, m.seenAt = s, now\n	m.acked"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a handover to a candidate that takes the key is in vain",
+		edits:  []string{" || m.seen.rec.names(next.rec.id, next.rec.session) {", " {"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a release in favour of no candidate is in vain",
+		edits:  []string{"	if !m.given() || !next.held() ||", "	if !next.held() ||"},
+		caught: "transcript succession",
+	},
+	{
+		name: "a handover that succeeds begins the count anew",
+		edits: []string{
+			"	if !m.given() || !next.held() ||",
+			"	if m.given() && next.held() && m.seen.rec.names(next.rec.id, next.rec.session) {\n		m.vain, m.yieldsFrom = 0, time.Time{}\n	}\n	if !m.given() || !next.held() ||",
+		},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a candidate that may not write stands",
+		edits:  []string{"			m.standsFrom = now.Add(m.longestPatience())\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a candidate that may not write never stands again",
+		edits:  []string{"m.standsFrom = now.Add(m.longestPatience())", "m.standsFrom = now.Add(2 * m.longestPatience())"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a reconnection changes no permission",
+		edits:  []string{"		m.standsFrom = time.Time{}\n		m.fails, m.retryAt = 0, now\n", "		m.fails, m.retryAt = 0, now\n"},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a write that is refused is taken for one that is denied",
+		edits:  []string{"	m.standsFrom = time.Time{} // a refusal is the stream's, so the write was allowed\n", ""},
+		caught: "transcript succession",
+	},
+	{
+		name:   "a write that is stored is taken for one that is denied",
+		edits:  []string{"	m.standsFrom = time.Time{}\n	m.soothe(now, true)", "	m.soothe(now, true)"},
 		caught: "transcript succession",
 	},
 	{
 		name: "a pending candidate gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
-			"	if m.state == StatePending && r.rival.session != \"\" && stayed {\n		m.leaving, m.leftAt, m.to = resigning, now, r.rival.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
+			"	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.state == StatePending && r.rival.session != \"\" && stayed {\n		m.leaving, m.leftAt, m.to = resigning, now, r.rival.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
 	{
 		name: "a leader that leaves gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
-			"	if m.draining && r.rival.session != \"\" && stayed {\n		m.to = r.rival.session\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && r.rival.session != m.spurned && stayed {",
+			"	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.draining && r.rival.session != \"\" && stayed {\n		m.to = r.rival.session\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
@@ -221,7 +284,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who sits out stands",
-		edits:  []string{"(!m.guarded || m.guards.fit) && !now.Before(m.away)\n", "(!m.guarded || m.guards.fit)\n"},
+		edits:  []string{"!now.Before(later(m.away, m.standsFrom))", "!now.Before(m.standsFrom)"},
 		caught: "transcript succession",
 	},
 	{
@@ -246,7 +309,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who has guards that are not fit stands",
-		edits:  []string{"		(!m.guarded || m.guards.fit) && !now.Before(m.away)\n", "		!now.Before(m.away)\n"},
+		edits:  []string{"		(!m.guarded || m.guards.fit) && !now.Before(later(", "		!now.Before(later("},
 		caught: "transcript succession",
 	},
 	{
@@ -256,7 +319,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a read that the feed was faster than puts off the next try",
-		edits:  []string{"if req.revision == m.seen.revision { // and not because", "if m.seen.revision > 0 { // and not because"},
+		edits:  []string{"case req.revision != m.seen.revision: // the feed", "case m.seen.revision == 0: // the feed"},
 		caught: "transcript succession",
 	},
 }

@@ -40,17 +40,17 @@ var mutants = []mutant{
 	},
 	{
 		name:   "least token not counted up by the winning write",
-		edits:  []string{"return max(m.topToken, m.minToken) + 1", "return max(m.topToken, m.minToken+1)"},
+		edits:  []string{"return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.topToken, m.minToken+1, knownToken(m.standingToken()))"},
 		caught: "tokens",
 	},
 	{
 		name:   "MinToken forgotten",
-		edits:  []string{"return max(m.topToken, m.minToken) + 1", "return m.topToken + 1"},
+		edits:  []string{"return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.topToken, knownToken(m.standingToken())) + 1"},
 		caught: "tokens",
 	},
 	{
 		name:   "others' tokens not noted",
-		edits:  []string{"		m.topToken = max(m.topToken, s.rec.termToken(s.revision))\n	}\n}", "	}\n}"},
+		edits:  []string{"token := knownToken(s.rec.termToken(s.revision))", "token := uint64(0)"},
 		caught: "tokens",
 	},
 	{
@@ -65,17 +65,17 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a foreign record is not waited for",
-		edits:  []string{"if m.seen.held() || m.seen.what == whatForeign {", "if m.seen.held() {"},
+		edits:  []string{"m.seen.held() || m.seen.what == whatForeign || m.seen.what == whatMarker", "m.seen.held() || m.seen.what == whatMarker"},
 		caught: "sealed",
 	},
 	{
 		name:   "waiter takes over a marker without Pending",
-		edits:  []string{"	case whatMarker:\n		ready = m.seenAt.Add(m.unknownLease())\n", "	case whatMarker:\n"},
+		edits:  []string{"		if m.seen.rec.lease == 0 {\n			ready = m.seenAt.Add(m.unknownLease())\n", "		if m.seen.rec.lease < 0 {\n			ready = m.seenAt.Add(m.unknownLease())\n"},
 		caught: "deleted, lease seen",
 	},
 	{
 		name:   "a marker is waited for as long as the own lease",
-		edits:  []string{"	case whatMarker:\n		ready = m.seenAt.Add(m.unknownLease())\n", "	case whatMarker:\n		ready = m.seenAt.Add(m.times.lease)\n"},
+		edits:  []string{"		if m.seen.rec.lease == 0 {\n			ready = m.seenAt.Add(m.unknownLease())\n", "		if m.seen.rec.lease == 0 {\n			ready = m.seenAt.Add(m.times.lease)\n"},
 		caught: "deleted, lease unseen",
 	},
 	{
@@ -106,14 +106,14 @@ var mutants = []mutant{
 	{
 		name: "an empty key of an ordinary bucket led at once",
 		edits: []string{
-			"		if !m.settings.Sealed {\n", "		if m.settings.MaxValue < 0 {\n",
-			"return w.win && w.cond == 0 && !m.settings.Sealed", "return false",
+			"		if !m.settings.PurgeProtected {\n", "		if m.settings.MaxValue < 0 {\n",
+			"return w.win && (w.blind || w.cond == 0 && !m.settings.PurgeProtected)", "return w.win && w.blind",
 		},
 		caught: "purged",
 	},
 	{
 		name:   "an empty key of an ordinary bucket waited for since it was seen",
-		edits:  []string{"return w.win && w.cond == 0 && !m.settings.Sealed", "return false"},
+		edits:  []string{"return w.win && (w.blind || w.cond == 0 && !m.settings.PurgeProtected)", "return w.win && w.blind"},
 		caught: "gap",
 	},
 	{
@@ -138,7 +138,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a release over another's record",
-		edits:  []string{"		m.urgent = m.urgent || !mine\n", "		m.urgent = m.urgent || !mine\n		if m.leaving != staying {\n			m.seen.revision = s.revision\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.urgent, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.urgent = m.urgent || !mine\n		if m.leaving != staying {\n			m.seen.revision = s.revision\n		}\n"},
 		caught: "leaving",
 	},
 	{
@@ -177,21 +177,21 @@ var mutants = []mutant{
 	{
 		name:   "a stale read believed",
 		edits:  []string{"case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:", "case 0 < s.revision && s.revision <= m.gone:"},
-		caught: "sealed",
+		caught: "transcript regress",
 	},
 	{
 		name:   "what was removed believed again",
 		edits:  []string{"		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing\n", ""},
-		caught: "simulation",
+		caught: "transcript deleted",
 	},
 	{
 		name:   "the longest lease seen not remembered",
-		edits:  []string{"		m.longest = max(m.longest, s.rec.lease)\n", ""},
+		edits:  []string{"m.longest, m.heardOf = s.rec.lease, now", "m.heardOf = now"},
 		caught: "deleted, lease seen",
 	},
 	{
 		name:   "MaxLease not waited for",
-		edits:  []string{"return max(m.settings.MaxLease, m.settings.TTL, m.times.lease, m.longest)", "return max(m.settings.TTL, m.times.lease, m.longest)"},
+		edits:  []string{"m.bound = min(max(m.bound, m.settings.MaxLease, m.settings.TTL)", "m.bound = min(max(m.bound, m.settings.TTL)"},
 		caught: "deleted, lease unseen",
 	},
 	{
@@ -206,12 +206,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a strange revision in the feed deposes",
-		edits:  []string{"		m.urgent = m.urgent || !mine\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.urgent, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
 		caught: "forged",
 	},
 	{
 		name:   "a release believed that is not the holder's",
-		edits:  []string{"	case m.dubious(now, s):\n		m.look = true\n", ""},
+		edits:  []string{"	case m.dubious(now, s):\n", "	case m.dubious(now, s) && m.done:\n"},
 		caught: "forged",
 	},
 	{
@@ -277,7 +277,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the token at a guard is not noted",
-		edits:  []string{"	m.topToken = max(m.topToken, r.over)\n", ""},
+		edits:  []string{"	m.topToken = max(m.topToken, knownToken(r.over))\n", ""},
 		caught: "guard ahead",
 	},
 	{
@@ -302,7 +302,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the key is tried for while guards are not fit",
-		edits:  []string{"!m.barred && (!m.guarded || m.guards.fit)", "!m.barred"},
+		edits:  []string{"return !m.observe && (!m.guarded || m.guards.fit) && !m.exhausted()", "return !m.observe && !m.exhausted()"},
 		caught: "guarded",
 	},
 	{
@@ -363,7 +363,7 @@ var mutants = []mutant{
 	// The gate.
 	{
 		name:   "who is barred tries for the key",
-		edits:  []string{"!m.observe && !m.barred && (!m.guarded", "!m.observe && (!m.guarded"},
+		edits:  []string{"		case try && !m.barred:\n", "		case try:\n"},
 		caught: "gated",
 	},
 	{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -17,6 +18,7 @@ import (
 // what is acknowledged is there, what was refused is not, and the register and the
 // list are linearizable. Who writes does not care for leases.
 func TestTortureLetsOnlyTheNewestTermWrite(t *testing.T) {
+	proof.Only(t)
 	t.Parallel()
 	tortureWriters(t, 3, *duration, jetstream.FileStorage, jetstream.MemoryStorage)
 }
@@ -24,6 +26,7 @@ func TestTortureLetsOnlyTheNewestTermWrite(t *testing.T) {
 // With one replica, the server that is killed has all there is; in memory it is only
 // stopped, or all would be lost.
 func TestTortureLetsOnlyTheNewestTermWriteToOneReplica(t *testing.T) {
+	proof.Only(t)
 	t.Parallel()
 	t.Run("on file", func(t *testing.T) {
 		tortureWriters(t, 1, *duration/4, jetstream.FileStorage, jetstream.FileStorage)
@@ -165,6 +168,7 @@ func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
 // term has written by another since, is not accepted any more: its outcome was not
 // known, and then it was.
 func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
+	proof.Only(t)
 	t.Parallel()
 	const lease = time.Minute // no other term begins
 	c := startCluster(t, 1)
@@ -210,6 +214,7 @@ func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
 // another leads: for a moment both get every write, and one refuses what the other
 // stores.
 func TestWhatAnOldLeaderOfTheStreamRefusesIsNotTakenForUnwritten(t *testing.T) {
+	proof.Only(t)
 	t.Parallel()
 	const lease = time.Minute // no other term begins
 	c := startCluster(t, 3)

@@ -4,7 +4,7 @@
 // A run is repeated with its -seed: the same faults in the same order, though not
 // with the same interleaving. An hour of it:
 //
-//	go test ./torture -run Torture -v -duration 1h -timeout 2h
+//	go test -tags prove ./torture -run Torture -v -duration 1h -timeout 2h
 package torture_test
 
 import (
@@ -12,10 +12,12 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 var (
-	duration = flag.Duration("duration", 60*time.Second, "how long faults are injected")
+	duration = flag.Duration("duration", time.Duration(proof.Size(10, 90))*time.Second, "how long faults are injected")
 	ping     = flag.Duration("ping", time.Second, "nats.PingInterval of the candidates at default settings")
 	seed     = flag.Uint64("seed", 0, "of the plan of faults; 0 is a new one")
 )
@@ -29,5 +31,5 @@ func TestMain(m *testing.M) {
 	if !told {
 		_ = flag.Set("test.parallel", "8")
 	}
-	os.Exit(m.Run())
+	os.Exit(proof.Main(m).Run())
 }

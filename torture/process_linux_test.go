@@ -4,16 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/internal/ports"
 )
 
 // The processes are this test binary, which starts itself again with one of these
@@ -88,36 +87,11 @@ func (p *process) alive() bool {
 	}
 }
 
-var (
-	portMu sync.Mutex
-	ports  = make(map[int]bool) // that were given out
-)
-
-// freePort is an address on the loopback interface that nobody listens on, and
-// that stays free while whoever is to listen there is down: it is below those from
-// which clients dial (ip_local_port_range), and no test of this binary has it.
+// freePort is an address on the loopback interface that stays free while the
+// process that is to listen there is down.
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	portMu.Lock()
-	defer portMu.Unlock()
-	// A process that is being started has copies of the open sockets until it runs
-	// its own program, and with them what is closed here.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	for {
-		port := 12_000 + rand.IntN(20_000)
-		if ports[port] {
-			continue
-		}
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		ports[port] = true
-		ok(tb, l.Close())
-		return address
-	}
+	return fmt.Sprintf("127.0.0.1:%d", ports.Free(tb))
 }
 
 // monotonic is the machine's clock that all processes share: Go's own, from the

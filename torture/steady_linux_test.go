@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -74,6 +75,7 @@ func (p *probe) outage() time.Duration {
 //
 // The leader writes all the time, so that its guards go through all that, too.
 func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
+	proof.Only(t)
 	t.Parallel()
 	c := startCluster(t, 3)
 	d := newDriver(t, c, rand.New(rand.NewPCG(1, 1)), candidateSpec{Ping: *ping}, defaultFence, leader.BucketConfig{Name: "E"})

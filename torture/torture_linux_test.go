@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // Whatever breaks, and whenever: intervals are disjoint, tokens rise, there is one
@@ -33,7 +35,11 @@ func seeded(tb testing.TB) *rand.Rand {
 	if n == 0 {
 		n = rand.Uint64()
 	}
-	tb.Logf("again with: go test ./torture -run '^%s$' -v -duration %v -seed %d", tb.Name(), *duration, n)
+	tag := ""
+	if proof.Long {
+		tag = "-tags prove "
+	}
+	tb.Logf("again with: go test %s./torture -run '^%s$' -v -duration %v -seed %d", tag, tb.Name(), *duration, n)
 	return rand.New(rand.NewPCG(n, 0))
 }
 
@@ -60,6 +66,7 @@ func (d *driver) torture(duration time.Duration, all func() []fault) {
 		}
 		bag = bag[len(now):]
 		d.step(now)
+		proof.Ran(len(now), "faults between processes")
 	}
 }
 

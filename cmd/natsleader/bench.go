@@ -119,7 +119,7 @@ func (g *globals) benchBucket(ctx context.Context, js jetstream.JetStream, o ben
 	switch {
 	case err == nil:
 		cfg, like = leader.BucketConfig{Replicas: info.Replicas, Storage: info.Storage, Placement: info.Placement}, g.bucket
-	case errors.Is(err, leader.ErrNoBucket), errors.Is(err, leader.ErrUnfit), errors.Is(err, leader.ErrPermission):
+	case errors.Is(err, leader.ErrNoBucket), errors.Is(err, leader.ErrIncompatibleBucket), errors.Is(err, leader.ErrPermission):
 		cfg.Replicas = 1
 	default:
 		return cfg, "", err

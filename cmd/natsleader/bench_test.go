@@ -128,6 +128,7 @@ func TestBenchThatIsInterrupted(t *testing.T) {
 
 // A server that goes away ends it, with the name of the bucket.
 func TestBenchThatLosesItsServer(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
 	cmd := natsleader(t, "bench", "-s", s.ClientURL(), "--rounds", "1000000", "--lease", "1s", "--timeout", "1s")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -17,8 +18,12 @@ const bucketAddHelp = `An existing bucket is brought to these settings, and its 
 Replicas, storage, longest lease and description stay as they are where nothing is
 given.
 
-Without --ttl the bucket is sealed: nothing but a delete marker can remove a
+Without --ttl the bucket is purge-protected: nothing but a delete marker can remove a
 record, and that cannot be undone.
+
+A bucket that was made for something else keeps one revision of each key from then
+on. So one that holds the history of keys, or keys that are no records of elections,
+is refused without --adopt.
 
   natsleader bucket add --replicas 3
   natsleader bucket add fast --max-lease 5s`
@@ -33,8 +38,9 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: 1, or as many as it has)").PlaceHolder("N").IntVar(&cfg.Replicas)
 	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
 	add.Flag("max-lease", "Longest lease that a candidate may ask for (default: 15s, or as it is)").PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
-	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is sealed)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
+	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is purge-protected)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
+	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)
 	add.Flag("description", "What it is for").PlaceHolder("TEXT").StringVar(&cfg.Description)
 	add.Action(func(*fisk.ParseContext) error {
 		if cfg.Name != "" {
@@ -69,7 +75,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 	var info leader.BucketInfo
 	err = s.within(context.Background(), g.timeout, func(ctx context.Context) error {
 		info, err = s.bucket.Info(ctx)
-		if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrUnfit) {
+		if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrIncompatibleBucket) {
 			return err
 		}
 		if storage == "" {
@@ -82,10 +88,28 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return refusedBucket(err)
 	}
 	return printLines(os.Stdout, columns(bucketDetails(info, nil), 0))
 }
+
+// refusedBucket is the error of a bucket that package leader refuses, with flags in
+// place of the fields that they set.
+func refusedBucket(err error) error {
+	switch text := errorText(err); {
+	case errors.Is(err, leader.ErrInvalidConfig):
+		return exitError{codeOf(err), errors.New(bucketField.ReplaceAllStringFunc(text, func(field string) string { return bucketFlags[field] }))}
+	case errors.Is(err, leader.ErrIncompatibleBucket):
+		return exitError{codeOf(err), errors.New(adoptField.ReplaceAllString(text, "--adopt"))}
+	}
+	return err
+}
+
+var (
+	bucketFlags = map[string]string{"MaxLease": "--max-lease", "Replicas": "--replicas", "TTL": "--ttl", "Adopt": "--adopt"}
+	bucketField = regexp.MustCompile(`\b(MaxLease|Replicas|TTL|Adopt)\b`)
+	adoptField  = regexp.MustCompile(`\b(BucketConfig\.)?Adopt\b`)
+)
 
 func (g *globals) bucketInfo(asJSON bool) error {
 	s, err := g.openSurvey()
@@ -98,7 +122,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 		info, err = s.bucket.Info(ctx)
 		return err
 	})
-	if unfit != nil && !errors.Is(unfit, leader.ErrUnfit) {
+	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
 	if asJSON {
@@ -118,16 +142,16 @@ func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 	if info.Description != "" {
 		rows = append(rows, []string{"Description:", printable(info.Description)})
 	}
-	fit, sealed, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: nobody is told who stands"
+	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: nobody is told who stands"
 	if unfit != nil {
 		fit = "no: " + errorText(unfit)
 	}
 	switch {
-	case info.Sealed:
+	case info.PurgeProtected:
 	case info.TTL > 0:
-		sealed = "no: it has a TTL, so whoever may write one key can wipe all"
+		protected = "no: it has a TTL, so a client that may write one key can wipe all"
 	default:
-		sealed = fmt.Sprintf("no: whoever may write one key can wipe all; `natsleader bucket add %s` seals it", info.Name)
+		protected = fmt.Sprintf("no: a client that may write one key can wipe all; `natsleader bucket add %s` protects it", info.Name)
 	}
 	if info.FeedSubject == "" {
 		feed = "none: each candidate needs a consumer"
@@ -137,7 +161,7 @@ func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 	}
 	return append(rows,
 		[]string{"Fit:", fit},
-		[]string{"Sealed:", sealed},
+		[]string{"Protected:", protected},
 		[]string{"Replicas:", fmt.Sprint(info.Replicas)},
 		[]string{"Storage:", storageName(info.Storage)},
 		[]string{"Longest lease:", orNone(info.MaxLease, "unlimited")},
@@ -162,23 +186,23 @@ func orNone(d time.Duration, none string) string {
 
 // bucketSummary is what programs are told of a bucket.
 type bucketSummary struct {
-	Name        string  `json:"name"`
-	Description string  `json:"description,omitempty"`
-	Fit         bool    `json:"fit"`
-	Unfit       string  `json:"unfit,omitempty"` // why
-	Sealed      bool    `json:"sealed"`
-	Replicas    int     `json:"replicas"`
-	Storage     string  `json:"storage"`
-	MaxLease    float64 `json:"max_lease_seconds,omitempty"`
-	TTL         float64 `json:"ttl_seconds,omitempty"`
-	MaxValue    int     `json:"max_value_bytes,omitempty"`
-	Feed        string  `json:"feed_subject,omitempty"` // a dot and the key follow
-	Roster      bool    `json:"roster"`
+	Name           string  `json:"name"`
+	Description    string  `json:"description,omitempty"`
+	Fit            bool    `json:"fit"`
+	Unfit          string  `json:"unfit,omitempty"` // why
+	PurgeProtected bool    `json:"purge_protected"`
+	Replicas       int     `json:"replicas"`
+	Storage        string  `json:"storage"`
+	MaxLease       float64 `json:"max_lease_seconds,omitempty"`
+	TTL            float64 `json:"ttl_seconds,omitempty"`
+	MaxValue       int     `json:"max_value_bytes,omitempty"`
+	Feed           string  `json:"feed_subject,omitempty"` // a dot and the key follow
+	Roster         bool    `json:"roster"`
 }
 
 func newBucketSummary(info leader.BucketInfo, unfit error) bucketSummary {
 	s := bucketSummary{
-		Name: info.Name, Description: info.Description, Fit: unfit == nil, Sealed: info.Sealed,
+		Name: info.Name, Description: info.Description, Fit: unfit == nil, PurgeProtected: info.PurgeProtected,
 		Replicas: info.Replicas, Storage: storageName(info.Storage), MaxLease: info.MaxLease.Seconds(),
 		TTL: info.TTL.Seconds(), MaxValue: info.MaxValue, Feed: info.FeedSubject,
 		Roster: info.Roster,

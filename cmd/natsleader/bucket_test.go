@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 func TestBucketAddAndInfo(t *testing.T) {
@@ -22,9 +25,9 @@ func TestBucketAddAndInfo(t *testing.T) {
 	succeeds(t, "bucket", "add", "queued", "--max-lease", "5s", "-s", url)
 
 	for _, want := range []bucketSummary{
-		{Name: "elections", Fit: true, Sealed: true, Replicas: 1, Storage: "file", MaxLease: 15, Feed: "natsleader.feed.elections"},
-		{Name: "fast", Description: "for tests", Fit: true, Sealed: true, Replicas: 1, Storage: "memory", MaxLease: 5, Feed: "natsleader.feed.fast"},
-		{Name: "queued", Fit: true, Sealed: true, Replicas: 1, Storage: "file", MaxLease: 5, Feed: "natsleader.feed.queued", Roster: true},
+		{Name: "elections", Fit: true, PurgeProtected: true, Replicas: 1, Storage: "file", MaxLease: 15, Feed: "natsleader.feed.elections"},
+		{Name: "fast", Description: "for tests", Fit: true, PurgeProtected: true, Replicas: 1, Storage: "memory", MaxLease: 5, Feed: "natsleader.feed.fast"},
+		{Name: "queued", Fit: true, PurgeProtected: true, Replicas: 1, Storage: "file", MaxLease: 5, Feed: "natsleader.feed.queued", Roster: true},
 		{Name: "short", Fit: true, Replicas: 1, Storage: "file", MaxLease: 15, TTL: 60, Feed: "natsleader.feed.short"},
 	} {
 		byEnv := withEnv(natsleader(t, "bucket", "info", "--json", "-s", url), "NATSLEADER_BUCKET="+want.Name)
@@ -55,7 +58,7 @@ func TestBucketInfoTellsWhatIsUnfit(t *testing.T) {
 		}
 	}
 	out := succeeds(t, "bucket", "info", "plain", "-s", url)
-	for _, says := range []string{"Fit:            yes", "`natsleader bucket add plain` seals it", "Longest lease:  unlimited", "Feed:           none"} {
+	for _, says := range []string{"Fit:            yes", "`natsleader bucket add plain` protects it", "Longest lease:  unlimited", "Feed:           none"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("does not say %q:\n%s", says, out)
 		}
@@ -75,8 +78,53 @@ func TestBucketInfoTellsWhatIsUnfit(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	fails(t, natsleader(t, "bucket", "add", "mirror", "-s", url), exitBucket)
-	fails(t, natsleader(t, "bucket", "add", "x", "--replicas", "2", "-s", url), exitUsage, "Replicas 2")
+	fails(t, natsleader(t, "bucket", "add", "x", "--replicas", "2", "-s", url), exitUsage, "--replicas 2 is not 1, 3 or 5")
+	fails(t, natsleader(t, "bucket", "add", "x", "--max-lease", "9000h", "-s", url), exitUsage, "--max-lease 9000h0m0s is more than")
 	fails(t, natsleader(t, "bucket", "add", "x.y", "-s", url), exitUsage, "x.y")
 	fails(t, natsleader(t, "bucket", "add", "x", "--storage", "paper", "-s", url), exitUsage, "paper")
 	fails(t, natsleader(t, "bucket"), exitUsage, "subcommand")
+}
+
+func TestBucketAdd_RefusalNamesFlags(t *testing.T) {
+	for _, k := range []struct {
+		err  error
+		code int
+		says string
+	}{
+		// As package leader refuses: what it says of Adopt and MaxLease may change.
+		{fmt.Errorf("create bucket x: %w: MaxLease 1s is less than the lease of 15s on record of billing", leader.ErrInvalidConfig), exitUsage, "--max-lease 1s is less than"},
+		{fmt.Errorf("create bucket x: %w: MaxLease 1s is less than the lease of 15s on record of billing", leader.ErrIncompatibleBucket), exitBucket, "MaxLease 1s is less than"},
+		{fmt.Errorf("create bucket x: %w: stream KV_x keeps 10 revisions of each key; Adopt takes it all the same", leader.ErrIncompatibleBucket), exitBucket, "; --adopt takes it"},
+		{fmt.Errorf("create bucket x: %w: key a holds \x1b]0;title\a; set BucketConfig.Adopt", leader.ErrIncompatibleBucket), exitBucket, `\x1b]0;title\a; set --adopt`},
+		{fmt.Errorf("%w: cannot do that", leader.ErrUnreachable), exitUnreachable, "cannot do that"},
+	} {
+		err := refusedBucket(k.err)
+		if text := errorText(err); codeOf(err) != k.code || !strings.Contains(text, k.says) || rawIn(text) {
+			t.Errorf("exit code %d, %q, want %q", codeOf(err), text, k.says)
+		}
+	}
+}
+
+// With --adopt a bucket is taken although it holds something else.
+func TestBucketAdd_Adopt(t *testing.T) {
+	url := startServer(t).ClientURL()
+	_, js := connectTo(t, url)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "elections", History: 5})
+	for i := 0; err == nil && i < 5; i++ {
+		_, err = kv.PutString(t.Context(), "config", fmt.Sprint(i))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := outcome(t, natsleader(t, "bucket", "add", "-s", url)); code != 0 { // package leader refuses
+		if code == exitUnreachable || !strings.Contains(errs, "--adopt") {
+			t.Errorf("exit code %d\n%s", code, errs)
+		}
+		if history, err := kv.History(t.Context(), "config"); err != nil || len(history) != 5 {
+			t.Errorf("%d revisions are left, %v", len(history), err)
+		}
+	}
+	if out := succeeds(t, "bucket", "add", "--adopt", "-s", url); !strings.Contains(out, "Protected:      yes") {
+		t.Errorf("%s", out)
+	}
 }

@@ -133,6 +133,11 @@ func (g *globals) load() (*natscontext.Context, error) {
 	return c, nil
 }
 
+// flusherTimeout is how long a write to the socket may take while the network takes
+// nothing. nats.go holds the connection's lock meanwhile, so that every call waits,
+// whatever its context says; its default is a minute.
+const flusherTimeout = 2 * time.Second
+
 // connect connects to NATS. A server that hangs is noticed within seconds, and
 // the connection is made again for as long as the process lives. What the
 // connection would print is left to those who ask: opts come last.
@@ -144,6 +149,7 @@ func (g *globals) connect(opts ...nats.Option) (*nats.Conn, error) {
 	all, err := c.NATSOptions(append([]nats.Option{
 		nats.Name(g.connectionName),
 		nats.PingInterval(time.Second),
+		nats.FlusherTimeout(flusherTimeout),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),

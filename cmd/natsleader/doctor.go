@@ -85,7 +85,7 @@ var checks = []check{
 	{"replicas", true, checkReplicas},
 	{"storage", true, checkStorage},
 	{"sync", true, checkSync},
-	{"sealed", true, checkSealed},
+	{"protection", true, checkPurgeProtection},
 	{"ttl", true, checkTTL},
 	{"max-lease", true, checkMaxLease},
 	{"republish", true, checkRepublish},
@@ -97,6 +97,7 @@ var checks = []check{
 	{"ask-publish", false, checkAskPublish},
 	{"clock", false, checkClock},
 	{"round-trip", false, checkRoundTrip},
+	{"client", false, checkClient},
 	{"roster", true, checkRoster},
 	{"elections", true, checkElections},
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
@@ -15,6 +16,7 @@ import (
 
 // A bucket that is badly set is told of, with what to do.
 func TestDoctorOnBadBuckets(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
 	// what a sealed bucket is set to, changed
@@ -97,19 +99,19 @@ func TestDoctorOnBadBuckets(t *testing.T) {
 		},
 		"ordinary": {
 			ordinary(jetstream.KeyValueConfig{}), nil,
-			"sealed", "warning",
+			"protection", "warning",
 			[]string{"DenyPurge", "AllowRollup", "bucket add ordinary"},
 		},
 		"deletable": {
 			sealed(func(c *jetstream.StreamConfig) { c.DenyDelete = false }), nil,
-			"sealed", "warning",
+			"protection", "warning",
 			[]string{"vanish: messages can be deleted (DenyDelete)", "bucket add deletable"},
 		},
 		"ttl": {
 			func(t *testing.T, bucket string) {
 				newBucket(t, s.ClientURL(), bucket, leader.BucketConfig{TTL: time.Minute})
 			}, nil,
-			"sealed", "warning",
+			"protection", "warning",
 			[]string{"TTL of 1m0s", "without a TTL"},
 		},
 		"ttl-shorter-than-leases": {
@@ -200,7 +202,21 @@ func TestDoctorOnBadBuckets(t *testing.T) {
 		"long-leases": {
 			holds(`{"v":1,"state":"leading","id":"x","session":"s","n":1,"lease":"1m0s","token":1}`), nil,
 			"elections", "warning",
-			[]string{"MaxLease 10s", "billing (1m0s)"},
+			[]string{"MaxLease 10s", "billing (1m0s)", "nats kv del long-leases ELECTION"},
+		},
+		"marker-with-a-long-lease": {
+			func(t *testing.T, bucket string) {
+				t.Helper()
+				holds("")(t, bucket)
+				m := nats.NewMsg("$KV." + bucket + ".billing")
+				m.Header.Set("KV-Operation", "DEL")
+				m.Data = []byte(`{"v":1,"state":"leading","id":"x","session":"s","n":1,"lease":"8000h0m0s","token":1}`)
+				if _, err := js.PublishMsg(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"elections", "warning",
+			[]string{"MaxLease 10s", "billing (8000h0m0s)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +245,7 @@ func TestDoctorWithoutJetStream(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStream = false })
 	d := diagnose(t, s.ClientURL())
 	d.says(t, "server", "critical", "JetStream does not answer")
-	d.says(t, "sealed", "note", "not checked")
+	d.says(t, "protection", "note", "not checked")
 }
 
 func TestDoctorWithoutJetStreamInTheAccount(t *testing.T) {
@@ -355,10 +371,10 @@ func TestDoctorOnClocks(t *testing.T) {
 
 func TestDoctorOnVersions(t *testing.T) {
 	for version, want := range map[string]severity{
-		"2.15.2": severityOK, "2.11.0": severityOK, "3.0.0": severityOK, "2.12.0-beta.1": severityOK,
-		"2.10.29": severityWarning, "1.4.1": severityWarning, "other": severityNote,
+		"2.15.2": severityOK, "2.11.8": severityOK, "3.0.0": severityOK, "2.12.0-beta.1": severityOK,
+		"2.11.7": severityWarning, "2.11.0": severityWarning, "2.10.29": severityWarning, "1.4.1": severityWarning, "other": severityNote,
 	} {
-		if f := judgeVersion(version); f.Severity != want || !strings.Contains(f.Text, version) {
+		if f := judgeVersion("", version); f.Severity != want || !strings.Contains(f.Text, version) {
 			t.Errorf("%s: %+v", version, f)
 		}
 	}

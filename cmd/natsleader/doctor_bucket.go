@@ -35,7 +35,7 @@ func checkBucket(_ context.Context, e *exam) []finding {
 			advise("bring back a majority of the servers")}
 	case e.infoErr != nil:
 		return []finding{severityCritical.of("bucket %s: %v", e.name, e.infoErr)}
-	case errors.Is(e.unfit, leader.ErrUnfit) && e.info.Config.Mirror == nil:
+	case errors.Is(e.unfit, leader.ErrIncompatibleBucket) && e.info.Config.Mirror == nil:
 		return []finding{severityCritical.of("bucket %s: %v", e.name, errorText(e.unfit)).advise("use a bucket that was made by natsleader bucket add")}
 	default:
 		return []finding{fine("bucket %s exists", e.name)}
@@ -90,10 +90,10 @@ func checkStorage(_ context.Context, e *exam) []finding {
 	}
 }
 
-// checkSealed names the settings by which a record can vanish.
-func checkSealed(_ context.Context, e *exam) []finding {
-	if e.settings.Sealed {
-		return []finding{fine("the bucket is sealed: no record can vanish")}
+// checkPurgeProtection names the settings by which a record can vanish.
+func checkPurgeProtection(_ context.Context, e *exam) []finding {
+	if e.settings.PurgeProtected {
+		return []finding{fine("the bucket is purge-protected: no record can vanish")}
 	}
 	c := e.info.Config
 	limited := c.MaxMsgs > 0 || c.MaxBytes > 0
@@ -114,7 +114,7 @@ func checkSealed(_ context.Context, e *exam) []finding {
 			open = append(open, x.what)
 		}
 	}
-	f := severityWarning.of("the bucket is not sealed, records can vanish: %s", strings.Join(open, "; "))
+	f := severityWarning.of("the bucket is not purge-protected, records can vanish: %s", strings.Join(open, "; "))
 	switch {
 	case c.MaxAge > 0:
 		f = f.advise("make a bucket without a TTL; leases end without one, too")

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/ports"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -21,21 +23,15 @@ const generous = 2 * time.Minute
 // bucket on all of them.
 func serverCluster(t *testing.T) []*server.Server {
 	t.Helper()
-	var ports []int
+	var free []int
 	var routes []string
 	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		addr, _ := l.Addr().(*net.TCPAddr)
-		ports = append(ports, addr.Port)
-		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, addr.Port))
-		_ = l.Close()
+		port := ports.Free(t)
+		free = append(free, port)
+		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, port))
 	}
 	var all []*server.Server
-	for i, port := range ports {
+	for i, port := range free {
 		all = append(all, configured(t, fmt.Sprintf(`
 			server_name: s%d, host: 127.0.0.1, port: -1
 			jetstream { store_dir: %q, sync_interval: always }
@@ -71,6 +67,7 @@ func current(t *testing.T, js jetstream.JetStream) bool {
 }
 
 func TestDoctorOnACluster(t *testing.T) {
+	t.Parallel()
 	all := serverCluster(t)
 	_, js := connectTo(t, asUser(all[0], "admin"))
 	candidate, admin := asUser(all[0], "candidate"), asUser(all[0], "admin")
@@ -93,6 +90,17 @@ func TestDoctorOnACluster(t *testing.T) {
 		}
 		d.says(t, "cluster", "ok", "all 3 replicas are current")
 		d.says(t, "sync", "ok", "before it is acknowledged")
+	})
+	t.Run("without the permission to ask for versions", func(t *testing.T) {
+		diagnose(t, candidate).says(t, "server", "note", "not checked: versions of s", "may not publish to $SYS.REQ.ACCOUNT.PING.STATZ", "--system-context")
+	})
+	t.Run("with the permission to ask for versions", func(t *testing.T) {
+		d := diagnose(t, admin)
+		for _, f := range d.Findings {
+			if f.Check == "server" && f.Severity != "ok" {
+				t.Errorf("%+v", f)
+			}
+		}
 	})
 	t.Run("one replica", func(t *testing.T) {
 		newBucket(t, admin, "single", leader.BucketConfig{Replicas: 1})
@@ -153,5 +161,38 @@ func TestDoctorOnReplicas(t *testing.T) {
 		if last.Severity != k.severity || !strings.Contains(last.Text, k.words) {
 			t.Errorf("%s: %+v", name, found)
 		}
+	}
+}
+
+// Every server of the cluster that answers is judged, and those that keep the stream
+// are missed if they do not.
+func TestDoctorOnVersionsOfACluster(t *testing.T) {
+	nc, _ := connectTo(t, startServer(t, func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true }).ClientURL())
+	answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}
+	_, err := nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
+		for name, version := range answers {
+			_ = m.Respond(fmt.Appendf(nil, `{"server": {"name": %q, "ver": %q}, "data": {}}`, name, version))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := exam{nc: nc, wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
+		Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
+		Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
+	}}
+	var got []string
+	for _, f := range e.checkVersions()[1:] {
+		got = append(got, fmt.Sprint(f.Severity, ": ", f.Text))
+	}
+	const guards = " is older than 2.11.8: it accepts some guarded writes of earlier terms, and candidates with guards do not stand"
+	want := []string{
+		"warning: nats-server 2.11.0 on a" + guards,
+		"warning: nats-server 2.11.6 on b" + guards,
+		"warning: nats-server 2.10.29 on elsewhere is older than 2.11: it has neither expiry markers nor what guards need",
+		"note: not checked: versions of c: no answer",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }

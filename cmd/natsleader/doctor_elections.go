@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // mostNames is how many elections a finding names.
@@ -34,8 +37,8 @@ func checkElections(ctx context.Context, e *exam) []finding {
 		switch most := e.settings.MaxLease; {
 		case x.holder.Foreign:
 			foreign = append(foreign, x.election)
-		case most > 0 && x.holder.Lease > most:
-			long = append(long, fmt.Sprintf("%s (%v)", x.election, x.holder.Lease))
+		case most > 0 && keptLease(x) > most:
+			long = append(long, fmt.Sprintf("%s (%v)", x.election, keptLease(x)))
 		}
 	}
 	var found []finding
@@ -45,12 +48,18 @@ func checkElections(ctx context.Context, e *exam) []finding {
 	}
 	if len(long) > 0 {
 		found = append(found, severityWarning.of("leases are longer than the bucket's MaxLease %v: %s", e.settings.MaxLease, some(long)).
-			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them"))
+			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+e.name+" ELECTION"))
 	}
 	if len(found) == 0 {
 		found = append(found, fine("%d elections, all records are sound", len(all)))
 	}
 	return found
+}
+
+// keptLease is the lease for which candidates wait: that of the record, or that which the
+// delete marker of step-down --force keeps.
+func keptLease(x standing) time.Duration {
+	return leader.HolderOf(leader.Entry{Value: x.entry.Value, Revision: x.entry.Revision}).Lease
 }
 
 // some is a list that is not too long.

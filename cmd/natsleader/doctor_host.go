@@ -37,6 +37,13 @@ func checkClock(_ context.Context, e *exam) []finding {
 	return found
 }
 
+// checkClient says what applications should set, which the server does not know.
+func checkClient(_ context.Context, e *exam) []finding {
+	ping, flush := e.nc.Opts.PingInterval, e.nc.Opts.FlusherTimeout
+	return []finding{fine("this connection pings every %v, and a write that the network does not take fails after %v", ping, flush).
+		advise("set nats.PingInterval(time.Second) and nats.FlusherTimeout(2*time.Second) in applications, too: their defaults are minutes, and doctor cannot see them")}
+}
+
 // Answers are measured until there are so many, or for so long if there are some.
 const (
 	manyTrips, someTrips = 15, 3
@@ -45,7 +52,7 @@ const (
 
 // checkRoundTrip measures how long answers take, and compares that with how
 // candidates pace themselves: they renew six times in a lease, wait for each
-// answer for a quarter of that time, but at least 250 ms (leader/plan.go), and are
+// answer for a quarter of that time, but at least 250 ms (leader/state_requests.go), and are
 // fenced at 80% of the lease.
 func checkRoundTrip(_ context.Context, e *exam) []finding {
 	pings, err := e.times(e.nc.RTT)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// announcementLives is for how many leases an announcement stays (leader/herald.go).
+// announcementLives is for how many leases an announcement stays (leader/actor_roster_announcer.go).
 const announcementLives = 3
 
 // rosterName is the bucket of the roster, also of one that is yet to be made. (The

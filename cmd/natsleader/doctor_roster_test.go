@@ -56,6 +56,7 @@ func TestDoctorOnRosters(t *testing.T) {
 }
 
 func TestDoctorOnMissingPermissionsForARoster(t *testing.T) {
+	t.Parallel()
 	const rosters = `"$JS.API.STREAM.INFO.KV_elections_roster", "$KV.elections_roster.>",
 		"$JS.API.CONSUMER.CREATE.KV_elections_roster.*.$KV.elections_roster.>", "$JS.API.CONSUMER.DELETE.KV_elections_roster.*", "$JS.API.INFO"`
 	all := strings.Replace(permitted, `"$JS.API.INFO"`, rosters, 1)

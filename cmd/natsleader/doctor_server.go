@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,12 +14,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// leastVersion has message TTLs with markers, and conditions on other subjects,
-// which guards need.
-const leastVersion = "2.11"
+const (
+	// leastVersion has message TTLs with markers, which tell of what expires.
+	leastVersion = "2.11"
+	// leastGuardVersion fences guarded writes: that of package leader.
+	leastGuardVersion = "2.11.8"
+)
 
 func checkServer(_ context.Context, e *exam) []finding {
-	found := []finding{judgeVersion(e.nc.ConnectedServerVersion())}
+	found := e.checkVersions()
 	if e.noJetStream() {
 		found = append(found, severityCritical.of("JetStream does not answer on %s", strings.TrimSuffix(e.api, ".")).
 			advise("enable it on the server and for this account; name a domain or prefix with --js-domain or --js-api-prefix"))
@@ -26,17 +30,145 @@ func checkServer(_ context.Context, e *exam) []finding {
 	return found
 }
 
-func judgeVersion(version string) finding {
-	var major, minor, leastMajor, leastMinor int
-	_, _ = fmt.Sscanf(leastVersion, "%d.%d", &leastMajor, &leastMinor)
+// checkVersions judges the server that is connected to, and, where the stream is one
+// of a cluster, the others that keep it, and all that answer meanwhile.
+func (e *exam) checkVersions() []finding {
+	found := []finding{judgeVersion("", e.nc.ConnectedServerVersion())}
+	if e.info == nil || e.info.Cluster == nil || e.info.Cluster.Name == "" {
+		return found
+	}
+	versions, err := e.versions()
+	delete(versions, e.nc.ConnectedServerName())
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		if f := judgeVersion(name, versions[name]); f.Severity > severityOK {
+			found = append(found, f)
+		}
+	}
+	var missing []string
+	for _, name := range e.streamServers() {
+		if _, known := versions[name]; !known && name != e.nc.ConnectedServerName() {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+	case errors.Is(err, nats.ErrPermissionViolation):
+		found = append(found, unknown("versions of %s: %s (candidates with guards ask the same)", strings.Join(missing, ", "), violation(err)).
+			advise("allow it, or name a context with system credentials with --system-context"))
+	default:
+		found = append(found, unknown("versions of %s: no answer", strings.Join(missing, ", ")))
+	}
+	return found
+}
+
+// judgeVersion judges the server of that name, or the one that is connected to.
+func judgeVersion(name, version string) finding {
+	who := "nats-server " + version
+	if name != "" {
+		who += " on " + name
+	}
+	least := func(than string) bool {
+		var v, l [3]int
+		n, _ := fmt.Sscanf(than, "%d.%d.%d", &l[0], &l[1], &l[2])
+		_, _ = fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
+		return slices.Compare(v[:n], l[:n]) >= 0
+	}
+	var major, minor int
 	switch _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); {
+	case err != nil && name != "":
+		return unknown("server %s says that its version is %q", name, version)
 	case err != nil:
 		return unknown("the server says that its version is %q", version)
-	case major < leastMajor || major == leastMajor && minor < leastMinor:
-		return severityWarning.of("nats-server %s is older than %s: it has neither expiry markers nor what guards need", version, leastVersion).
+	case !least(leastVersion):
+		return severityWarning.of("%s is older than %s: it has neither expiry markers nor what guards need", who, leastVersion).
+			advise("update the servers")
+	case !least(leastGuardVersion):
+		return severityWarning.of("%s is older than %s: it accepts some guarded writes of earlier terms, and candidates with guards do not stand", who, leastGuardVersion).
 			advise("update the servers")
 	default:
-		return fine("nats-server %s", version)
+		return fine("%s", who)
+	}
+}
+
+// streamServers names the servers that keep the stream of the bucket.
+func (e *exam) streamServers() []string {
+	c := e.info.Cluster
+	if c == nil || c.Name == "" {
+		return []string{e.nc.ConnectedServerName()}
+	}
+	names := []string{c.Leader}
+	for _, r := range c.Replicas {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// versions asks all servers for their versions, with system credentials or as every
+// account may, and returns when those that keep the stream have answered, or nobody
+// else does in time.
+func (e *exam) versions() (map[string]string, error) {
+	versions := map[string]string{e.nc.ConnectedServerName(): e.nc.ConnectedServerVersion()}
+	if v := e.info.Config.Metadata["_nats.ver"]; v != "" {
+		versions[e.info.Cluster.Leader] = v // since 2.11
+	}
+	asks, done, err := e.asSystem()
+	if err != nil {
+		return versions, err
+	}
+	defer done()
+	m := &nats.Msg{Subject: "$SYS.REQ.ACCOUNT.PING.STATZ", Data: []byte(`{"include_unused": true}`)}
+	if e.system != nil {
+		m = &nats.Msg{Subject: "$SYS.REQ.SERVER.PING"}
+	}
+	missing := func(name string) bool { return versions[name] == "" }
+	err = asks.poll(m, func(reply []byte) bool {
+		var status struct {
+			Server struct {
+				Name    string `json:"name"`
+				Version string `json:"ver"`
+			} `json:"server"`
+		}
+		if json.Unmarshal(reply, &status) == nil && status.Server.Name != "" {
+			versions[status.Server.Name] = status.Server.Version
+		}
+		return !slices.ContainsFunc(e.streamServers(), missing)
+	})
+	return versions, err
+}
+
+// asSystem is the exam with a connection that has system credentials, if they are
+// known, which done closes.
+func (e *exam) asSystem() (asks *exam, done func(), err error) {
+	if e.system == nil {
+		return e, func() {}, nil
+	}
+	nc, err := e.system()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &exam{nc: nc, wait: e.wait}, nc.Close, nil
+}
+
+// poll asks all servers, and hands over what they answer until take has enough, or
+// nobody else answers in time.
+func (e *exam) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
+	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
+	m.Reply = sub.Subject
+	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
+		return err
+	}
+	for end := time.Now().Add(e.wait); ; {
+		reply, err := sub.NextMsg(time.Until(end))
+		if err != nil {
+			return err
+		}
+		if take(reply.Data) {
+			return nil
+		}
 	}
 }
 
@@ -95,22 +227,12 @@ func checkSync(_ context.Context, e *exam) []finding {
 	if e.info.Config.Storage == jetstream.MemoryStorage {
 		return []finding{fine("there is no disk to sync to: the storage is memory")}
 	}
-	names := []string{e.nc.ConnectedServerName()}
-	if c := e.info.Cluster; c != nil && c.Name != "" {
-		names = []string{c.Leader}
-		for _, r := range c.Replicas {
-			names = append(names, r.Name)
-		}
+	names := e.streamServers()
+	asks, done, err := e.asSystem()
+	if err != nil {
+		return []finding{unknown("sync_interval: %v", err)}
 	}
-	asks := e
-	if e.system != nil {
-		nc, err := e.system()
-		if err != nil {
-			return []finding{unknown("sync_interval: %v", err)}
-		}
-		defer nc.Close()
-		asks = &exam{nc: nc, wait: e.wait}
-	}
+	defer done()
 	intervals, err := asks.syncIntervals(names)
 	switch {
 	case e.system == nil && len(intervals) == 0:
@@ -151,21 +273,8 @@ func (e *exam) judgeSync(server string, interval time.Duration) finding {
 // syncIntervals asks all servers, and returns when those named have answered,
 // or nobody else does in time. An interval of 0 means every write.
 func (e *exam) syncIntervals(names []string) (map[string]time.Duration, error) {
-	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
-	if err != nil {
-		return nil, err
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
-	m := &nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ", Reply: sub.Subject}
-	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
-		return nil, err
-	}
 	intervals := make(map[string]time.Duration)
-	for end := time.Now().Add(e.wait); ; {
-		reply, err := sub.NextMsg(time.Until(end))
-		if err != nil {
-			return intervals, err
-		}
+	err := e.poll(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
 		var status struct {
 			Server struct {
 				Name string `json:"name"`
@@ -177,17 +286,16 @@ func (e *exam) syncIntervals(names []string) (map[string]time.Duration, error) {
 				} `json:"config"`
 			} `json:"data"`
 		}
-		if json.Unmarshal(reply.Data, &status) != nil || status.Data == nil || !slices.Contains(names, status.Server.Name) {
-			continue
+		if json.Unmarshal(reply, &status) != nil || status.Data == nil || !slices.Contains(names, status.Server.Name) {
+			return false
 		}
 		intervals[status.Server.Name] = status.Data.Config.Interval
 		if status.Data.Config.Always {
 			intervals[status.Server.Name] = 0
 		}
-		if len(intervals) == len(names) {
-			return intervals, nil
-		}
-	}
+		return len(intervals) == len(names)
+	})
+	return intervals, err
 }
 
 // full is the share of a limit above which it is told of.
@@ -208,7 +316,7 @@ func checkLimits(_ context.Context, e *exam) []finding {
 		found = append(found, s.of("%s: %d of %d in use; when it is full, renewals are refused and leaders fenced", what, used, limit).
 			advise("raise the limit, or make room"))
 	}
-	// With discard old, records are evicted instead: see sealed.
+	// With discard old, records are evicted instead: see protection.
 	if c.Discard == jetstream.DiscardNew {
 		gauge("MaxMsgs of the bucket", state.Msgs, c.MaxMsgs)
 		gauge("MaxBytes of the bucket", state.Bytes, c.MaxBytes)

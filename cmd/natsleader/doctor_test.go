@@ -107,3 +107,12 @@ func systemContext(t *testing.T, s *server.Server) string {
 	}
 	return file
 }
+
+func TestDoctor_NamesWhatApplicationsShouldSet(t *testing.T) {
+	url := startServer(t).ClientURL()
+	succeeds(t, "bucket", "add", "-s", url)
+	diagnose(t, url).says(t, "client", "ok", "a write that the network does not take fails after 2s")
+	if out, _, _ := outcome(t, natsleader(t, "doctor", "-s", url)); !strings.Contains(out, "nats.PingInterval(time.Second) and nats.FlusherTimeout(2*time.Second)") {
+		t.Errorf("%s", out)
+	}
+}

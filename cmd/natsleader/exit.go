@@ -62,7 +62,7 @@ func codeOf(err error) int {
 		{leader.ErrValueTooLarge, exitUsage},
 		{leader.ErrPermission, exitDenied},
 		{leader.ErrNoBucket, exitBucket},
-		{leader.ErrUnfit, exitBucket},
+		{leader.ErrIncompatibleBucket, exitBucket},
 		{leader.ErrNoRoster, exitBucket},
 		{errUnreachable, exitUnreachable},
 		{leader.ErrUnreachable, exitUnreachable},

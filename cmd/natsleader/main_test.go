@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,7 +45,19 @@ func (w withBinary) Run() int {
 	return w.m.Run()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(withBinary{m}) }
+// Most of the tests wait for most of the time, so many run side by side.
+func TestMain(m *testing.M) {
+	superviseIfAsked()                  // by a test that starts a supervisor itself, from its own binary
+	_ = flag.Set("test.parallel", "12") // unless the command line says otherwise
+	// A signal that is ignored here (nohup, a job in the background) would be ignored by
+	// the commands that the tests start and send it to.
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+	goleak.VerifyTestMain(withBinary{m})
+}
 
 // patience is for what must happen, however busy the machine is.
 const patience = 30 * time.Second

@@ -68,6 +68,7 @@ func prompt(command, subject string) bool {
 }
 
 func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
+	t.Parallel()
 	pagePermissions := permissionsOfThePage(t)
 	for _, x := range []struct {
 		args []string
@@ -87,13 +88,14 @@ func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
 		{[]string{"step-down", "billing"}, "step-down a"},
 		{[]string{"step-down", "billing"}, "step-down a, no feed"},
 		{[]string{"transfer", "billing"}, "step-down a"},
-		{[]string{"step-down", "billing", "--force"}, "step-down a --force"},
+		{[]string{"step-down", "billing", "--force", "--yes"}, "step-down a --force"},
 	} {
 		all := pagePermissions[x.of]
 		if all == nil {
 			t.Fatalf("nothing about %s", x.of)
 		}
 		t.Run(x.of+": "+strings.Join(x.args, " "), func(t *testing.T) {
+			t.Parallel()
 			feed := !strings.Contains(x.of, "no feed")
 			if code := runLimited(t, all, feed, x.args); code != 0 {
 				t.Errorf("with all of %q: exit code %d", x.of, code)

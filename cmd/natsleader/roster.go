@@ -67,7 +67,7 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 type roster struct {
 	election   string
 	holder     leader.Holder // zero: nobody
-	candidates []leader.Standing
+	candidates []leader.RosterEntry
 }
 
 // readRoster reads both.

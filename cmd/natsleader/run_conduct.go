@@ -48,6 +48,7 @@ type shift struct {
 	term   *leader.Term // for which it runs; nil: none, with --notify
 	lease  lease        // that was told last
 	length time.Duration
+	begun  bool // the supervisor has said so
 	ending bool // it was told to stop
 	deaf   bool // its supervisor was killed, for it did not work
 	stuck  bool // it was said that something cannot be killed
@@ -181,9 +182,13 @@ func (c *conductor) over(t *leader.Term, cause error) {
 	}
 }
 
-// begin starts the command, for a term unless it is nil.
+// begin starts the command, for a term unless it is nil. A supervisor that was
+// killed reports nothing to the caller: bereaved begins again.
 func (c *conductor) begin(t *leader.Term) {
 	c.shift = &shift{term: t}
+	if c.overseer.killed {
+		return
+	}
 	start := order{Do: doStart, ID: c.candidate.ID()}
 	if t != nil {
 		c.shift.extend(clockNow(), t.Remaining(), c.candidate.Stats().LeaseDuration)
@@ -218,6 +223,10 @@ func (c *conductor) leave(outcome error) {
 // read takes a bulletin of the supervisor.
 func (c *conductor) read(b bulletin) {
 	switch b.What {
+	case saidStarted:
+		if c.shift != nil {
+			c.shift.begun = true
+		}
 	case saidFailed:
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
 	case saidEnded:
@@ -236,7 +245,8 @@ func (c *conductor) read(b bulletin) {
 	}
 }
 
-// bereaved: the supervisor has died, and nothing of the command is left.
+// bereaved: the supervisor has died, and nothing of the command is left. One that
+// has not begun begins under the next supervisor.
 func (c *conductor) bereaved() {
 	if c.brief++; clockNow().sub(c.overseer.begun) > time.Second {
 		c.brief = 0
@@ -250,12 +260,16 @@ func (c *conductor) bereaved() {
 		c.overseer = &overseer{} // nobody hears, nobody tells
 		c.leave(err)
 	}
-	if s := c.shift; s != nil {
+	switch s := c.shift; {
+	case s == nil:
+	case !s.begun && !s.ending:
+		c.begin(s.term)
+	default:
 		switch {
 		case s.stuck: // it was said why that has taken so long
 		case s.deaf:
 			c.log.say("the supervising process did not work in time: it was killed, and the command with it")
-		default:
+		case s.begun:
 			c.log.say("the supervising process was killed, and the command with it")
 		}
 		c.ended(exitError{code: 128 + int(unix.SIGKILL)}, s.ending)
@@ -277,7 +291,7 @@ func (c *conductor) ended(outcome error, stopped bool) {
 	case c.term == nil:
 	case c.term != s.term:
 		c.begin(c.term)
-	case c.term.Err() == nil:
+	case c.term.Remaining() > 0:
 		// The supervisor did not learn in time that the lease was extended.
 		c.log.say("the command was ended: its supervisor was held up; handing over")
 		c.resigned = c.term

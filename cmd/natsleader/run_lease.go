@@ -36,7 +36,8 @@ func (s *shift) extend(now instant, left, length time.Duration) bool {
 }
 
 // look tells the supervisor of a lease that was extended, kills one that does not
-// work, and returns when to look again.
+// work, and returns when to look again. A report that has not been read comes first:
+// it may say that the command has ended in time.
 func (c *conductor) look(now instant) time.Duration {
 	s := c.shift
 	if s == nil {
@@ -59,7 +60,7 @@ func (c *conductor) look(now instant) time.Duration {
 	if c.won == 0 && s.leaseBy != 0 && (late == 0 || s.leaseBy < late) {
 		late = s.leaseBy
 	}
-	if late != 0 && now >= late {
+	if late != 0 && now >= late && !c.overseer.unread() { // natsleader itself may have been stopped
 		s.ending, s.deaf = true, true
 		c.overseer.kill()
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,7 +85,7 @@ func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
 }
 
 func TestATurnThatIsLongerThanTheLeaseOfTheBucket(t *testing.T) {
-	s := newScene(t, shortLease)
+	s := newScene(t, 3*time.Second)
 	fails(t, natsleader(t, "run", "-s", s.url, "--turn-timeout", "3s", "jobs", "--", "true"), exitUsage,
 		"--turn-timeout 3s is not less than the lease, which is the bucket's MaxLease 3s")
 }

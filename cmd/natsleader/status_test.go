@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,12 +143,14 @@ func rawIn(text string) bool {
 }
 
 func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	evil := "\x1b]0;title\x07\x1b[2J\r\n\u202ereversed\u009b\U000e0001\xff"
-	campaigns(t, url, "elections", "billing", leader.Config{ID: evil, Value: []byte(evil + strings.Repeat("x", 100))})
 	campaigns(t, url, "elections", "model", leader.Config{ID: "b"})
 	nc, js := connectTo(t, url)
+	value := base64.StdEncoding.EncodeToString([]byte(evil + strings.Repeat("x", 100)))
+	put(t, js, "billing", strings.Replace(record(t, js, "model", evil, time.Hour), `"v":1`, `"v":1,"value64":"`+value+`"`, 1))
 	const name = "\x1b]0;title\x07\u202ereversed\u009b" // no spaces: the server takes it
 	if err := nc.Publish("$KV.elections."+name, []byte(record(t, js, "model", "b", time.Hour))); err != nil {
 		t.Fatal(err)
@@ -182,7 +185,7 @@ func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
 		interrupted(t, cmd)
 		check(cmd.Args[1:], out.text(), titles)
 	}
-	check([]string{"step-down"}, succeeds(t, "step-down", "billing", "-s", url), 1)
+	check([]string{"step-down"}, succeeds(t, "step-down", "billing", "--force", "--yes", "-s", url), 1)
 
 	completing := withEnv(natsleader(t, "--completion-bash", "status", ""), "NATS_URL="+url)
 	if got := completions(t, completing); !slices.Equal(got, []string{"billing", "model"}) {

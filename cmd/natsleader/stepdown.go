@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/term"
 
 	"github.com/natsleader/natsleader/leader"
@@ -23,11 +22,13 @@ one lease.
 
 A leader that does not hand over can be pushed out with --force, which deletes
 the key while it is still that leader's. The leader finds out at its next
-renewal. Whoever takes the key waits for as long as any lease could be running,
-and until then nobody leads.
+renewal. Candidates wait for the lease on record, which the delete marker keeps,
+and until then nobody leads. It asks for confirmation; where standard input is no
+terminal, --yes must be given.
 
-The exit code is 1 if nobody leads, or with --force another than was shown; 69
-if the leader does not answer; and 124 if it has not handed over in time.
+The exit code is 1 if nobody leads, or with --force if the leader changed meanwhile; 64
+if --yes is missing; 69 if the leader does not answer; and 124 if it has not
+handed over in time.
 
   natsleader step-down billing
   natsleader step-down billing --force --yes`
@@ -52,6 +53,9 @@ func registerStepDown(app *fisk.Application, g *globals) {
 func (s *stepDown) run(ctx context.Context) error {
 	if err := checkElection(s.election); err != nil {
 		return err
+	}
+	if s.force && !s.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
+		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
 	look, err := s.newSurvey(ctx)
 	if err != nil {
@@ -132,7 +136,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) erro
 	limited, cancel := s.patience(ctx)
 	defer cancel()
 	info, unfit := look.bucket.Info(limited)
-	if unfit != nil && !errors.Is(unfit, leader.ErrUnfit) {
+	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
 	who := printable(x.holder.ID) + " leads it and finds out at its next renewal"
@@ -146,46 +150,93 @@ func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) erro
 	case stateNever, stateDeleted, stateReleased, stateExpired:
 		return exitError{exitFailed, fmt.Errorf("nobody leads %s: there is nothing to delete", s.election)}
 	}
-	pause := max(info.MaxLease, info.TTL, x.holder.Lease)
-	fmt.Printf("Deleting the key of %s:\n- %s.\n- Whoever takes the key waits for %v, the longest lease that could be running.\n- Until then nobody leads.\n",
-		s.election, who, pause)
-	if !s.yes && term.IsTerminal(int(os.Stdin.Fd())) && !confirmed() {
+	fmt.Printf("Deleting the key of %s:\n- %s.\n", s.election, who)
+	for _, line := range s.waits(x, info) {
+		fmt.Printf("- %s.\n", line)
+	}
+	fmt.Println("- Until then nobody leads.")
+	if !s.yes && !confirmed() {
 		return exitError{exitFailed, errors.New("nothing was deleted")}
 	}
-	err := look.within(ctx, s.timeout, func(ctx context.Context) error {
-		kv, err := look.js.KeyValue(ctx, s.bucket)
-		if err != nil {
-			return err
-		}
-		return s.remove(ctx, look, kv, x, st)
+	var as standing
+	err := look.within(ctx, s.timeout, func(ctx context.Context) (err error) {
+		as, err = s.remove(ctx, look, look.bucket, x, st, info.MaxValue)
+		return err
 	})
-	if err == nil {
+	switch {
+	case err != nil:
+		return err
+	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue): // renewed otherwise
+		fmt.Println("deleted; it was written again meanwhile:")
+		for _, line := range s.waits(as, info) {
+			fmt.Printf("- %s.\n", line)
+		}
+	default:
 		fmt.Println("deleted")
 	}
-	return err
+	return nil
+}
+
+// keeps reports whether the delete marker carries the record, so that candidates
+// wait for its lease. The lease of a foreign record is not known, and the largest
+// records do not fit beside the marker's header. most is [leader.BucketInfo].MaxValue.
+func keeps(x standing, most int) bool {
+	const header = len("KV-Operation: DEL\r\n")
+	return !x.holder.Foreign && (most == 0 || len(x.entry.Value)+header <= most)
+}
+
+// waits says for how long candidates wait when the record is deleted.
+func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
+	lease, bound := x.holder.Lease, max(info.MaxLease, info.TTL)
+	switch {
+	case keeps(x, info.MaxValue) && bound > 0 && lease > bound:
+		return []string{
+			fmt.Sprintf("Candidates wait for %v, the lease on record", lease),
+			fmt.Sprintf("That is more than the bucket allows. If no leader has such a lease, `nats kv del %s %s` makes candidates wait for %v instead", s.bucket, s.election, bound),
+		}
+	case keeps(x, info.MaxValue):
+		return []string{fmt.Sprintf("Candidates wait for %v, the lease on record", lease)}
+	case bound == 0:
+		return []string{"Candidates wait for as long as their own lease: the bucket bounds none"}
+	case lease > bound:
+		return []string{
+			fmt.Sprintf("Candidates wait for %v, the longest lease that the bucket allows", bound),
+			fmt.Sprintf("The lease on record is %v, and the record is too large for the marker to keep: the old leader may lead beside the next", lease),
+		}
+	}
+	return []string{fmt.Sprintf("Candidates wait for %v, the longest lease that the bucket allows", bound)}
 }
 
 // remove deletes the key while it is as shown but for renewals: to answer a prompt
-// takes a while, and whoever leads by then was not meant.
-func (s *stepDown) remove(ctx context.Context, look *survey, kv jetstream.KeyValue, shown standing, as state) error {
+// takes a while, and a leader elected by then was not meant. It returns what it
+// has deleted.
+func (s *stepDown) remove(ctx context.Context, look *survey, bucket leader.Marker, shown standing, as state, most int) (standing, error) {
 	for {
 		x, err := look.one(ctx, s.election)
 		if err != nil {
-			return err
+			return x, err
 		}
 		now := look.clock.now()
 		if x.holder.ID != shown.holder.ID || x.holder.Token != shown.holder.Token || x.at(now) != as {
-			return exitError{exitFailed, fmt.Errorf("%s by now; nothing was deleted", s.nowadays(x, now))}
+			return x, exitError{exitFailed, fmt.Errorf("%s by now; nothing was deleted", s.nowadays(x, now))}
 		}
-		err = kv.Delete(ctx, s.election, jetstream.LastRevision(x.entry.Revision))
-		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return err
+		var body []byte
+		if keeps(x, most) {
+			body = x.entry.Value
+		}
+		marked := make(chan error, 1)
+		bucket.Mark(ctx, s.election, body, x.entry.Revision, func(_ uint64, err error) { marked <- err })
+		switch err = <-marked; {
+		case errors.Is(err, leader.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+			return x, fmt.Errorf("it is not known whether the key was deleted: %w", err)
+		case !errors.Is(err, leader.ErrRefused):
+			return x, err
 		}
 		const soon = 20 * time.Millisecond
 		select { // it was renewed meanwhile, or a replica that lags was read
 		case <-time.After(soon):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the key changes too fast to be deleted: %w", leader.ErrUnreachable, ctx.Err())
+			return x, fmt.Errorf("%w: the key changes too fast to be deleted: %w", leader.ErrUnreachable, ctx.Err())
 		}
 	}
 }

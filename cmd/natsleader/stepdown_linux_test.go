@@ -23,6 +23,7 @@ func TestForceAsksOnATerminalAndLooksAgain(t *testing.T) {
 		{"kept", "", "n", exitFailed, "error: nothing was deleted", stateLeading},
 		{"silence", "", "", exitFailed, "error: nothing was deleted", stateLeading},
 		{"renewed", a, "y", 0, "deleted", stateDeleted},
+		{"otherwise", renewal(t, js, "a", 2*time.Hour), "y", 0, "`nats kv del elections otherwise` makes candidates wait for 15s instead.", stateDeleted},
 		{"succeeded", b, "yes", exitFailed, "error: b leads succeeded with token 7 by now; nothing was deleted", stateLeading},
 	} {
 		put(t, js, x.election, a)
@@ -41,6 +42,9 @@ func TestForceAsksOnATerminalAndLooksAgain(t *testing.T) {
 		<-out.ended
 		if code != x.code || !strings.HasSuffix(out.text(), x.says) {
 			t.Errorf("%s: exit code %d\n%s", x.election, code, out.text())
+		}
+		if again := "deleted; it was written again meanwhile:\n- Candidates wait for 2h0m0s, the lease on record.\n"; strings.Contains(out.text(), again) != (x.election == "otherwise") {
+			t.Errorf("%s:\n%s", x.election, out.text())
 		}
 		if got, _ := statusJSON(t, url, x.election); got.State != x.becomes {
 			t.Errorf("%s: %+v", x.election, got)

@@ -28,8 +28,9 @@ func TestStepDownHandsOver(t *testing.T) {
 	defer func() { _ = b.Stop(t.Context()) }()
 	eventually(t, "b knows who leads", func() bool { h, ok := b.Leader(); return ok && h.ID == "a" })
 
+	token := tokenOf(t, a)
 	out := succeeds(t, "step-down", "billing", "-s", url)
-	if !strings.HasPrefix(out, "a has handed over billing (token 1)\nb leads with token ") {
+	if !strings.HasPrefix(out, "a has handed over billing ("+token+")\nb leads with token ") {
 		t.Errorf("%q", out)
 	}
 	if a.IsLeader() {
@@ -41,7 +42,7 @@ func TestStepDownOfNobody(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	fails(t, natsleader(t, "step-down", "billing", "-s", url), exitFailed, "nobody leads billing")
-	fails(t, natsleader(t, "step-down", "billing", "--force", "-s", url), exitFailed, "nobody leads billing")
+	fails(t, natsleader(t, "step-down", "billing", "--force", "--yes", "-s", url), exitFailed, "nobody leads billing")
 	fails(t, natsleader(t, "step-down", "billing", "--bucket", "other", "-s", url), exitBucket, "natsleader bucket add other")
 	fails(t, natsleader(t, "step-down", "b*", "-s", url), exitUsage, `"b*"`)
 	fails(t, natsleader(t, "step-down", "-s", url), exitUsage, "election")
@@ -53,10 +54,11 @@ func TestStepDownOfNobody(t *testing.T) {
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, natsleader(t, "step-down", "mail", "--force", "-s", url), exitFailed, "nothing to delete")
+	fails(t, natsleader(t, "step-down", "mail", "--force", "--yes", "-s", url), exitFailed, "nothing to delete")
 }
 
 func TestStepDownOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	campaigns(t, url, "elections", "refused", leader.Config{ID: "a", RefuseRequests: true})
@@ -76,8 +78,8 @@ func TestForceDeletesTheKeyAndSaysWhatThatMeans(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 6 * time.Second})
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", RefuseRequests: true})
-	out := succeeds(t, "step-down", "billing", "--force", "-s", url)
-	for _, says := range []string{"a leads it and finds out at its next renewal", "waits for 6s", "nobody leads", "\ndeleted\n"} {
+	out := succeeds(t, "step-down", "billing", "--force", "--yes", "-s", url)
+	for _, says := range []string{"a leads it and finds out at its next renewal", "wait for 6s, the lease on record", "nobody leads", "\ndeleted\n"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("does not say %q:\n%s", says, out)
 		}
@@ -104,17 +106,17 @@ func renewal(t *testing.T, js jetstream.JetStream, id string, lease time.Duratio
 // renewing is a bucket in which the leader renews its lease right before each of
 // the first deletions.
 type renewing struct {
-	jetstream.KeyValue
+	leader.Marker
 	renew func()
 	times int
 }
 
-func (r *renewing) Delete(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
+func (r *renewing) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	if r.times > 0 {
 		r.times--
 		r.renew()
 	}
-	return r.KeyValue.Delete(ctx, key, opts...)
+	r.Marker.Mark(ctx, key, value, revision, reply)
 }
 
 func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
@@ -130,11 +132,8 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 	}
 	defer look.close()
 	look.clock.said = look.clock.said.Add(time.Second) // it never lags behind the server's
-	kv, err := look.js.KeyValue(t.Context(), "elections")
-	if err != nil {
-		t.Fatal(err)
-	}
-	remove := func(election string, kv jetstream.KeyValue, meanwhile string) (state, error) {
+	bucket := leader.Marker(look.bucket)
+	remove := func(election string, bucket leader.Marker, meanwhile string) (state, error) {
 		put(t, js, election, a)
 		shown, err := look.one(t.Context(), election)
 		if err != nil {
@@ -144,35 +143,35 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 			put(t, js, election, meanwhile)
 		}
 		s := &stepDown{globals: g, election: election}
-		err = s.remove(t.Context(), look, kv, shown, stateLeading)
+		_, err = s.remove(t.Context(), look, bucket, shown, stateLeading, 0)
 		now, lookErr := look.one(t.Context(), election)
 		if lookErr != nil {
 			t.Fatal(lookErr)
 		}
 		return now.at(look.clock.now()), err
 	}
-	if got, err := remove("still", kv, a); err != nil || got != stateDeleted {
+	if got, err := remove("still", bucket, a); err != nil || got != stateDeleted {
 		t.Errorf("renewed before: %v, %s", err, got)
 	}
-	again := &renewing{kv, func() { put(t, js, "renewed", a) }, 2}
+	again := &renewing{bucket, func() { put(t, js, "renewed", a) }, 2}
 	if got, err := remove("renewed", again, ""); err != nil || got != stateDeleted || again.times != 0 {
 		t.Errorf("renewed between: %v, %s", err, got)
 	}
-	succeeded := &renewing{kv, func() { put(t, js, "succeeded", b) }, 1}
+	succeeded := &renewing{bucket, func() { put(t, js, "succeeded", b) }, 1}
 	for election, x := range map[string]struct {
-		kv        jetstream.KeyValue
+		bucket    leader.Marker
 		meanwhile string
 		says      string
 		is        state
 	}{
 		"succeeded": {succeeded, "", "b leads succeeded with token 7 by now; nothing was deleted", stateLeading},
-		"other":     {kv, b, "b leads other with token 7 by now; nothing was deleted", stateLeading},
-		"later":     {kv, strings.Replace(a, `"token":7`, `"token":9`, 1), "a leads later with token 9 by now; nothing was deleted", stateLeading},
-		"taken":     {kv, strings.Replace(a, `"state":"leading","token"`, `"state":"pending","least"`, 1), "a holds the key of taken by now; nothing was deleted", statePending},
-		"silent":    {kv, renewal(t, js, "a", time.Nanosecond), "nobody leads silent by now; nothing was deleted", stateExpired},
-		"foreign":   {kv, "hello", "the key of foreign holds something", stateForeign},
+		"other":     {bucket, b, "b leads other with token 7 by now; nothing was deleted", stateLeading},
+		"later":     {bucket, strings.Replace(a, `"token":7`, `"token":9`, 1), "a leads later with token 9 by now; nothing was deleted", stateLeading},
+		"taken":     {bucket, strings.Replace(a, `"state":"leading","token"`, `"state":"pending","least"`, 1), "a holds the key of taken by now; nothing was deleted", statePending},
+		"silent":    {bucket, renewal(t, js, "a", time.Nanosecond), "nobody leads silent by now; nothing was deleted", stateExpired},
+		"foreign":   {bucket, "hello", "the key of foreign holds something", stateForeign},
 	} {
-		got, err := remove(election, x.kv, x.meanwhile)
+		got, err := remove(election, x.bucket, x.meanwhile)
 		if err == nil || codeOf(err) != exitFailed || !strings.HasPrefix(err.Error(), x.says) || got != x.is {
 			t.Errorf("%s: %v, %s", election, err, got)
 		}

@@ -60,6 +60,7 @@ type supervisor struct {
 	reports chan bulletin
 	reaped  chan os.Signal // a child has ended
 	notes   *notebook
+	cgroup  cgroup // of the command, or of the last
 
 	orphaned bool
 	command  *ward // nil: none
@@ -107,6 +108,7 @@ func (s *supervisor) tell(out io.Writer) {
 // run returns when natsleader has died and nothing of the command is left.
 func (s *supervisor) run() {
 	defer s.notes.remove()
+	defer func() { s.cgroup.remove() }() // if natsleader cannot
 	timer := time.NewTimer(0)
 	for {
 		wait := s.act(clockNow())
@@ -181,8 +183,8 @@ func (s *supervisor) start(o order) {
 		s.reports <- bulletin{What: saidFailed, Code: codeOf(err), Error: err.Error()}
 		return
 	}
-	s.command = &ward{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain}
-	s.reports <- bulletin{What: saidStarted, PID: pid}
+	s.command = &ward{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain, cgroup: s.cgroup}
+	s.reports <- bulletin{What: saidStarted, PID: pid, Cgroup: string(s.cgroup)}
 }
 
 // tooLate reports whether the command must not begin any more.
@@ -233,6 +235,9 @@ func (s *supervisor) act(now instant) time.Duration {
 		s.lose()
 	}
 	wait := w.due(now)
+	if w.behind {
+		wait = 0
+	}
 	if w.killed != 0 && !w.stuck && now >= w.killed.add(patienceWithKilled) {
 		all := descendants(nil)
 		if !w.ended {

@@ -31,40 +31,56 @@ func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// descendants are the processes that come from this one: its children but for some,
-// those that it has adopted, and theirs. (/proc/<pid>/task/<tid>/children would be faster and
-// is missing in many kernels.)
-func descendants(but map[int]bool) []int {
+// scanDescendants finds the processes that come from this one: its children but for
+// some, those that it has adopted, and theirs. (/proc/<pid>/task/<tid>/children would
+// be faster and is missing in many kernels.) The youngest are looked at first, which may
+// be gone in a moment: they have the highest numbers as a rule, and have been adopted.
+func scanDescendants(but map[int]bool, found func(process)) {
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return
 	}
 	defer func() { _ = proc.Close() }()
 	names, _ := proc.Readdirnames(-1)
-	children := make(map[int][]int)
-	for _, name := range names {
+	own := os.Getpid()
+	var ours []int
+	children := make(map[int][]process)
+	for _, name := range slices.Backward(names) {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if _, parent, ok := statOf(name); ok {
-			children[parent] = append(children[parent], pid)
+		switch state, parent, ok := statOf(name); {
+		case !ok || parent == own && but[pid]:
+		case parent == own:
+			ours = append(ours, pid)
+			found(process{pid, state == 'Z'})
+		default:
+			children[parent] = append(children[parent], process{pid, state == 'Z'})
 		}
 	}
-	all := slices.DeleteFunc(children[os.Getpid()], func(pid int) bool { return but[pid] })
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
+	for i := 0; i < len(ours); i++ {
+		for _, p := range children[ours[i]] {
+			ours = append(ours, p.pid)
+			found(p)
+		}
 	}
-	return all
 }
 
 // statOf reads the third and the fourth field of a process's stat. The second is a
 // name in parentheses, which may contain some.
 func statOf(pid string) (state byte, parent int, ok bool) {
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	fd, err := unix.Open("/proc/"+pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, 0, false
 	}
+	var buf [256]byte // the name has 64 bytes at most
+	n, err := unix.Read(fd, buf[:])
+	_ = unix.Close(fd)
+	if err != nil {
+		return 0, 0, false
+	}
+	stat := buf[:n]
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
 		return 0, 0, false

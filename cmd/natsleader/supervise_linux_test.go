@@ -18,6 +18,7 @@ import (
 // What ends a leader without its will, or the process of it, leaves nothing of a
 // command that does not want to end when the next begins.
 func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
+	t.Parallel()
 	for _, k := range []struct {
 		name string
 		do   func(a *performer, link *link)
@@ -249,6 +250,7 @@ while :; do sleep 0.05; done
 
 // A reader of the output that has stopped reading holds up nobody.
 func TestAFullPipeHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	for name, do := range map[string]func(a *performer){
 		"natsleader is killed":           func(a *performer) { a.signal(unix.SIGKILL) },
 		"it is asked to":                 func(a *performer) { a.stepDown() },

@@ -55,6 +55,8 @@ type bulletin struct {
 	What string
 	// PID: saidStarted, saidStuck.
 	PID int `json:",omitempty"`
+	// Cgroup: saidStarted; path of its control group, if it has one.
+	Cgroup string `json:",omitempty"`
 	// Code: the exit code of a command that cannot be started (saidFailed), or
 	// that has ended (saidEnded), 128 and the signal that ended it.
 	Code int `json:",omitempty"`

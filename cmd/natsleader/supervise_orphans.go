@@ -14,28 +14,28 @@ import (
 // Linux; the others are ours now.
 func (o *overseer) exterminate(group int) {
 	begun, told := clockNow(), false
-	for pause := killAgain; ; pause = min(pause*5/4, killSeldom) {
-		left := false
+	for h := newHunt(o.strangers); ; {
+		o.cgroup.kill()
+		if group != 0 {
+			_ = unix.Kill(-group, unix.SIGSTOP)
+		}
+		left, pause := h.round()
+		for _, pid := range left {
+			bury(pid)
+		}
 		if group != 0 {
 			_ = unix.Kill(-group, unix.SIGKILL)
 			bury(-group)
-			left = !errors.Is(unix.Kill(-group, 0), unix.ESRCH)
-			if !left {
+			if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
 				group = 0
 			}
 		}
-		all := descendants(o.strangers)
-		for _, pid := range all {
-			left = true
-			_ = unix.Kill(pid, unix.SIGKILL)
-			bury(pid)
-		}
-		if !left {
+		if len(left) == 0 && group == 0 {
 			return
 		}
 		if !told && clockNow() >= begun.add(patienceWithKilled) {
 			told = true
-			if pid, why := survivor(all); pid != 0 {
+			if pid, why := survivor(left); pid != 0 {
 				o.bulletins <- bulletin{What: saidStuck, PID: pid, Error: why}
 			}
 		}

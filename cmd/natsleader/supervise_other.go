@@ -23,6 +23,17 @@ func introduceSupervisor() {}
 
 func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func descendants(map[int]bool) []int { return nil }
+func scanDescendants(map[int]bool, func(process)) {}
+
+// cgroup is Linux's.
+type cgroup string
+
+func makeCgroup() cgroup { return "" }
+
+func (cgroup) startIn(*syscall.SysProcAttr) (started func(), ok bool) { return nil, false }
+
+func (cgroup) kill() {}
+
+func (cgroup) remove() {}
 
 func (*ward) expects(unix.Signal) bool { return true }

@@ -35,10 +35,20 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err = syscall.ForkExec(path, s.argv, &syscall.ProcAttr{
-		Env: env, Files: []uintptr{0, 1, 2}, Sys: commandAttr(),
-	})
-	if err != nil {
+	fork := func(attr *syscall.SysProcAttr) (int, error) {
+		return syscall.ForkExec(path, s.argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
+	}
+	attr := commandAttr()
+	s.cgroup = makeCgroup()
+	if started, ok := s.cgroup.startIn(attr); ok {
+		pid, err = fork(attr)
+		if started(); err == nil {
+			return pid, nil
+		}
+		s.cgroup.remove() // or the program cannot be run, which it says again
+		s.cgroup = ""
+	}
+	if pid, err = fork(commandAttr()); err != nil {
 		return 0, cannotRun(s.argv[0], err)
 	}
 	return pid, nil
@@ -48,8 +58,11 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 type overseer struct {
 	process *os.Process
 	begun   instant
+	killed  bool             // by kill: it runs no command any more
 	end     *os.ProcessState // set before bulletins is closed; nil: not known
 	orders  chan order
+	reports reports
+	cgroup  cgroup // of the command
 	// bulletins is closed when the supervisor has ended and nothing of the command
 	// is left.
 	bulletins chan bulletin
@@ -81,6 +94,10 @@ func newOverseer(conf supervision, argv []string) (*overseer, error) {
 		return nil, err
 	}
 	defer func() { _ = reportsOut.Close() }()
+	if o.reports.pipe, err = reportsIn.SyscallConn(); err != nil {
+		_, _ = ordersOut.Close(), reportsIn.Close()
+		return nil, err
+	}
 	if o.process, err = launch(binary, conf, argv, ordersIn, reportsOut); err != nil {
 		_, _ = ordersOut.Close(), reportsIn.Close()
 		return nil, err
@@ -167,25 +184,30 @@ func (o *overseer) listen(in *os.File) {
 	defer func() { _ = in.Close() }()
 	defer close(o.bulletins)
 	group := 0
-	for dec := json.NewDecoder(in); ; {
-		var b bulletin
-		if dec.Decode(&b) != nil {
-			break
-		}
+	o.reports.each(in, func(b bulletin) {
 		switch b.What {
 		case saidStarted:
-			group = b.PID
+			group, o.cgroup = b.PID, cgroup(b.Cgroup)
 		case saidEnded:
 			group = 0
+			o.cgroup.remove()
 		}
 		o.bulletins <- b
-	}
+	})
 	o.end, _ = o.process.Wait()
 	o.exterminate(group)
+	o.cgroup.remove()
 }
 
+// unread reports whether the supervisor has reported something that the conductor
+// has not read.
+func (o *overseer) unread() bool { return len(o.bulletins) > 0 || o.reports.unread() }
+
 // kill ends the supervisor. What is left of the command follows.
-func (o *overseer) kill() { _ = o.process.Kill() }
+func (o *overseer) kill() {
+	o.killed = true
+	_ = o.process.Kill()
+}
 
 // dismiss lets a supervisor without a command end.
 func (o *overseer) dismiss() {

@@ -25,29 +25,30 @@ type ward struct {
 	ended bool // the command itself
 	code  int
 	clear bool // nobody is in the group: its number may be another's soon
+	// behind: more have ended than were reaped.
+	behind bool
 
 	stopping bool
 	told     bool    // to stop, before the command itself had ended
 	killAt   instant // while stopping
 	killed   instant // when it was killed first; 0: not yet
 	stuck    bool    // it was told that it does not die
-	pause    time.Duration
+	cgroup   cgroup
+	hunt     *hunt // while it is killed
 }
 
 const (
 	// Nothing tells when the last process of a group ends that is not a child of
 	// ours, nor when a process has left its parent.
 	lookAgain = 20 * time.Millisecond
-	killAgain = 2 * time.Millisecond
 	// So long a command may take until it handles the signal that tells it that it
 	// leads. It is looked at seldom after that.
 	longestStart = 10 * time.Second
 	lookSeldom   = 500 * time.Millisecond
 	// A process takes a moment to die.
 	patienceWithKilled = time.Second
-	// What cannot be killed at once (it is in the kernel, or another user's) is tried
-	// again less and less often.
-	killSeldom = 500 * time.Millisecond
+	// So long it reaps before it does something else.
+	longestReaping = 20 * time.Millisecond
 )
 
 // stop tells the command to stop. It is killed after the drain, or when the lease
@@ -59,8 +60,7 @@ func (w *ward) stop(now instant) {
 	w.reap() // it may have ended by itself just now
 	w.stopping, w.told = true, !w.ended
 	w.killAt = now.add(w.drain)
-	w.signalAll(w.stopSignal)
-	w.signalAll(unix.SIGCONT) // who was stopped cannot stop
+	w.signalAll(w.stopSignal, unix.SIGCONT) // a stopped process cannot handle the stop signal
 }
 
 // due kills what must not live, and returns when to look again.
@@ -77,11 +77,9 @@ func (w *ward) due(now instant) time.Duration {
 	}
 	if now >= killAt {
 		if w.killed == 0 {
-			w.killed = now
+			w.killed, w.hunt = now, newHunt(nil)
 		}
-		w.signalAll(unix.SIGKILL)
-		w.pause = min(max(killAgain, w.pause*5/4), killSeldom)
-		return w.pause
+		return w.kill()
 	}
 	return min(killAt.sub(now), lookAgain)
 }
@@ -92,9 +90,11 @@ func (w *ward) gone() bool {
 	return w.ended && alone && w.groupIsClear()
 }
 
-// reap takes the ended children, and reports whether there are no others.
+// reap takes the ended children, and reports whether there are no others. Processes
+// that replace themselves may end faster than they can be reaped.
 func (w *ward) reap() bool {
-	for {
+	w.behind = false
+	for end := clockNow().add(longestReaping); clockNow() < end; {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
 		switch {
@@ -108,6 +108,8 @@ func (w *ward) reap() bool {
 			w.ended, w.code = true, exitCodeOf(status)
 		}
 	}
+	w.behind = true
+	return false
 }
 
 // groupIsClear reports whether nobody is in the group. Its number is taken as long
@@ -115,6 +117,15 @@ func (w *ward) reap() bool {
 func (w *ward) groupIsClear() bool {
 	w.clear = w.clear || errors.Is(unix.Kill(-w.pid, 0), unix.ESRCH)
 	return w.clear
+}
+
+// kill kills the processes that are left, and returns when to try again.
+func (w *ward) kill() time.Duration {
+	w.cgroup.kill()
+	w.signalGroup(unix.SIGSTOP)
+	_, pause := w.hunt.round()
+	w.signalGroup(unix.SIGKILL)
+	return pause
 }
 
 // signal sends a signal to the command itself.
@@ -131,12 +142,16 @@ func (w *ward) signalGroup(sig unix.Signal) {
 	}
 }
 
-// signalAll also sends it to those who have left the group.
-func (w *ward) signalAll(sig unix.Signal) {
-	w.signalGroup(sig)
+// signalAll sends signals to every process of the command, also outside its group.
+func (w *ward) signalAll(signals ...unix.Signal) {
+	for _, sig := range signals {
+		w.signalGroup(sig)
+	}
 	for _, pid := range descendants(nil) {
 		if group, err := unix.Getpgid(pid); err != nil || group != w.pid {
-			_ = unix.Kill(pid, sig)
+			for _, sig := range signals {
+				_ = unix.Kill(pid, sig)
+			}
 		}
 	}
 }

@@ -70,7 +70,7 @@ type serverClock struct{ said, heard time.Time }
 func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
 
 // rosterKey is where the metadata of a bucket's stream keep the name of the bucket of
-// its roster (leader/bucketregistry.go).
+// its roster (leader/bucket_roster.go).
 const rosterKey = "natsleader.roster"
 
 // survey looks at the elections of a bucket.

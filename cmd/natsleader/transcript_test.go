@@ -27,7 +27,7 @@ var normal = []struct {
 	as     string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
-	{regexp.MustCompile(`\b\d+s (ago|left)`), "DURATION $1"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?s (ago|left)`), "DURATION $1"},
 	{regexp.MustCompile(`\b((\d+h)?(\d+m)?\d+\.\d+s|\d+(\.\d+)?(ns|µs|ms))`), "DURATION"},
 	{regexp.MustCompile(`(TIME\s+)\d+s\b`), "${1}DURATION"},
 	{regexp.MustCompile(`(TIME\s+DURATION\s+)\d+\b`), "${1}N"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,21 +10,22 @@ import (
 )
 
 func TestTransferHandsOverToTheOneThatIsNamed(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
-	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true})
+	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true}))
 	stands(t, url, "billing", leader.Config{ID: "b", Succession: leader.SuccessionQueue})
 	inLine(t, url, "billing", "b")
 	stands(t, url, "billing", leader.Config{ID: "c", Succession: leader.SuccessionQueue})
 	inLine(t, url, "billing", "b", "c")
 	leaderSees(t, url, "billing", 2)
 
-	if out := succeeds(t, "transfer", "billing", "a", "-s", url); out != "a leads billing already, with token 1\n" {
+	if out := succeeds(t, "transfer", "billing", "a", "-s", url); out != "a leads billing already, with "+token+"\n" {
 		t.Errorf("%q", out)
 	}
-	fails(t, natsleader(t, "transfer", "billing", "x", "-s", url), exitFailed, "refuses the request: a leads with token 1: not standing in the election: x")
+	fails(t, natsleader(t, "transfer", "billing", "x", "-s", url), exitFailed, "refuses the request: a leads with "+token+": not standing in the election: x")
 	out := succeeds(t, "transfer", "billing", "c", "-s", url)
-	if !strings.HasPrefix(out, "a has handed over billing (token 1)\nc leads with token ") {
+	if !strings.HasPrefix(out, "a has handed over billing ("+token+")\nc leads with token ") {
 		t.Errorf("to the last in line: %q", out)
 	}
 	out = succeeds(t, "transfer", "billing", "-s", url)
@@ -33,12 +35,13 @@ func TestTransferHandsOverToTheOneThatIsNamed(t *testing.T) {
 }
 
 func TestTransferNeedsNoRosterForAnID(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a"}))
 	b := stands(t, url, "billing", leader.Config{ID: "b"})
 	eventually(t, "b knows who leads", func() bool { h, ok := b.Leader(); return ok && h.ID == "a" })
-	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed, "refuses the request: a leads with token 1: the bucket keeps no roster")
+	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed, "refuses the request: a leads with "+token+": the bucket keeps no roster")
 	if out := succeeds(t, "transfer", "billing", "b", "-s", url); !strings.Contains(out, "\nb leads with token ") {
 		t.Errorf("%q", out)
 	}
@@ -58,10 +61,11 @@ func TestTransferOfNobody(t *testing.T) {
 }
 
 func TestTransferOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	campaigns(t, url, "elections", "refused", leader.Config{ID: "a", RefuseRequests: true})
-	fails(t, natsleader(t, "transfer", "refused", "b", "-s", url), exitFailed, "refuses the request: a leads with token 1: it is set to refuse requests")
+	token := tokenOf(t, campaigns(t, url, "elections", "refused", leader.Config{ID: "a", RefuseRequests: true}))
+	fails(t, natsleader(t, "transfer", "refused", "b", "-s", url), exitFailed, "refuses the request: a leads with "+token+": it is set to refuse requests")
 
 	_, js := connectTo(t, url)
 	put(t, js, "silent", record(t, js, "refused", "b", time.Hour))
@@ -71,4 +75,14 @@ func TestTransferOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
 	term, _ := c.Term()
 	defer term.Release()
 	fails(t, natsleader(t, "transfer", "slow", "d", "--wait", "1s", "-s", url), exitWaited, "c has not handed over within 1s")
+}
+
+// tokenOf is how the token of a candidate that leads is printed.
+func tokenOf(t *testing.T, c *leader.Candidate) string {
+	t.Helper()
+	term, ok := c.Term()
+	if !ok {
+		t.Fatalf("%s does not lead", c.ID())
+	}
+	return fmt.Sprintf("token %d", term.Token())
 }

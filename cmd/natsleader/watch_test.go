@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/natsleader/natsleader/internal/ports"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -80,6 +81,7 @@ func interrupted(t *testing.T, cmd *exec.Cmd) {
 }
 
 func TestWatchTellsEachChangeOnce(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(t, url)
@@ -142,8 +144,12 @@ func TestWatchTellsEachChangeOnce(t *testing.T) {
 }
 
 func TestWatchGoesOnAfterARestartOfTheServer(t *testing.T) {
+	t.Parallel()
 	var opts server.Options
-	s := startServer(t, func(o *server.Options) { opts = *o })
+	s := startServer(t, func(o *server.Options) {
+		o.Port = ports.Free(t)
+		opts = *o
+	})
 	url := s.ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
@@ -157,7 +163,7 @@ func TestWatchGoesOnAfterARestartOfTheServer(t *testing.T) {
 	timeline.says(t, "trying again")
 	startServer(t, func(o *server.Options) {
 		o.StoreDir = opts.StoreDir
-		o.Port = portOf(t, url)
+		o.Port = opts.Port
 	})
 	timeline.says(t, "connected again")
 	m := campaigns(t, url, "elections", "mail", leader.Config{ID: "m"})
@@ -192,6 +198,7 @@ func TestWatchEndsAtSIGTERM(t *testing.T) {
 // That nobody renews a lease is told when the key has been looked at again: a
 // consumer may be deaf for a while although the connection lives.
 func TestADeafFeedDoesNotEndALease(t *testing.T) {
+	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", LeaseDuration: 5 * time.Second})
@@ -226,14 +233,4 @@ func TestADeafFeedDoesNotEndALease(t *testing.T) {
 	if strings.Contains(timeline.text(), "not renewed") {
 		t.Error(timeline.text())
 	}
-}
-
-func portOf(t *testing.T, url string) int {
-	t.Helper()
-	_, port, _ := strings.Cut(strings.TrimPrefix(url, "nats://"), ":")
-	n := 0
-	if err := json.Unmarshal([]byte(port), &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -134,12 +134,17 @@ func TestCreateBucketTakesTheTTLFromTheirBucketAndTokensGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "ELECTIONS", MaxLease: time.Second})
+	cfg := leader.BucketConfig{Name: "ELECTIONS", MaxLease: time.Second}
+	if _, err = leader.CreateBucket(t.Context(), js, cfg); !errors.Is(err, leader.ErrIncompatibleBucket) {
+		t.Errorf("while an old process may lead: %v", err)
+	}
+	cfg.Adopt = true
+	bucket, err := leader.CreateBucket(t.Context(), js, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info, err := bucket.Info(t.Context())
-	if err != nil || !info.Sealed || info.TTL != 0 {
+	if err != nil || !info.PurgeProtected || info.TTL != 0 {
 		t.Errorf("%+v, %v", info, err)
 	}
 	h, err := leader.Lookup(t.Context(), bucket, "billing")

@@ -114,7 +114,7 @@ func payIn(ctx context.Context, name string, s *stage, url, dir string, checked 
 // outliveTheBucket lets the database have seen leaders of a bucket that is no
 // more. Those of the new one must begin above: see MinToken.
 func outliveTheBucket(ctx context.Context, tl *timeline.Timeline, a *account) error {
-	const token = 40
+	const token = 5_000_000_000_000_000
 	if _, err := openFence(ctx, a.db, a.election); err != nil {
 		return err
 	}

@@ -51,8 +51,8 @@ func TestAZombieIsRefusedAndWithoutTheCheckDepositsAreLost(t *testing.T) {
 	for _, x := range []struct {
 		in, want string
 	}{
-		{checked, "elected    token 41"}, // above what the database has seen
-		{checked, "refused    token 41: a later leader has been here"},
+		{checked, "elected    token 5000000000000001"}, // above what the database has seen
+		{checked, "refused    token 5000000000000001: a later leader has been here"},
 		{checked, "100 and 5 deposits of 10 make 150: nothing is lost"},
 		{unchecked, "100 and 6 deposits of 10, but the balance is 140: 20 lost"},
 	} {

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A run that was stopped, with no other candidate, runs its command in the end,
+// however long the stop was and whichever processes it concerned.
+func TestRun_ContinuesAfterStop(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	natsleaderOnly := func(a *performer, _ int, sig unix.Signal) { a.signal(sig) }
+	// Ctrl-Z and fg signal the group; the supervisor has a session of its own.
+	group := func(a *performer, _ int, sig unix.Signal) { _ = unix.Kill(-a.cmd.Process.Pid, sig) }
+	supervisorOnly := func(_ *performer, keeper int, sig unix.Signal) { _ = unix.Kill(keeper, sig) }
+	both := func(a *performer, keeper int, sig unix.Signal) {
+		a.signal(sig)
+		_ = unix.Kill(keeper, sig)
+	}
+	everything := func(a *performer, _ int, sig unix.Signal) {
+		for _, pid := range a.processes("") {
+			_ = unix.Kill(pid, sig)
+		}
+	}
+	for _, k := range []struct {
+		name  string
+		send  func(a *performer, keeper int, sig unix.Signal)
+		least time.Duration
+		kept  bool // the supervisor works all the time: it is not replaced
+	}{
+		{"natsleader, long", natsleaderOnly, 2 * lease, true},
+		{"natsleader, for just a lease", natsleaderOnly, lease, true},
+		{"natsleader, short", natsleaderOnly, lease / 4, true},
+		{"its process group, long", group, 2 * lease, true},
+		{"the supervisor, long", supervisorOnly, 2 * lease, false},
+		{"the supervisor, short", supervisorOnly, lease / 4, false},
+		{"both, long", both, 2 * lease, false},
+		{"both, short", both, lease / 4, false},
+		{"everything, long", everything, 2 * lease, false},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			s := newScene(t, lease)
+			a := s.enters("a", "--drain", "100ms", "--", s.obedient())
+			a.plays(1)
+			keeper := a.supervisor()
+			k.send(a, keeper, unix.SIGSTOP)
+			time.Sleep(k.least) // the stop lasts for some time: nothing happens that could be waited for
+			k.send(a, keeper, unix.SIGCONT)
+			eventually(t, "it leads, and the command runs", func() bool {
+				lines := s.journal()
+				return strings.HasPrefix(lines[len(lines)-1], "begin a ") && len(a.crew()) > 0 &&
+					strings.Count(a.said(), "elected") > strings.Count(a.said(), "lost: ")
+			})
+			if k.kept && a.supervisor() != keeper {
+				t.Error("the supervisor was replaced")
+			}
+			a.signal(unix.SIGTERM)
+			a.exits(128 + 15)
+			s.alone()
+		})
+	}
+}
+
+// aConductor is one in the test's process, with a supervisor but without its loop.
+func aConductor(t *testing.T, argv ...string) *conductor {
+	t.Helper()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	c := &conductor{
+		run:       &run{globals: &globals{bucket: "elections"}, election: "jobs", argv: argv, drain: time.Second},
+		conf:      supervision{Election: "jobs", Bucket: "elections", LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Second},
+		log:       newLogbook(nil, "jobs"),
+		candidate: campaigns(t, url, "elections", "jobs", leader.Config{ID: "a"}),
+	}
+	t.Cleanup(c.log.close)
+	if err := c.hire(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.overseer.dismiss() })
+	return c
+}
+
+// reported are the reports of a supervisor until it ends.
+func reported(o *overseer) (all []bulletin) {
+	for b := range o.bulletins {
+		all = append(all, b)
+	}
+	return all
+}
+
+func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
+	for name, killed := range map[string]func(*conductor, *leader.Term){
+		"by natsleader, before the election": func(c *conductor, term *leader.Term) {
+			c.overseer.killed = true // and SIGKILL is on its way
+			c.elected(term)
+			close(c.overseer.orders)
+			if all := reported(c.overseer); len(all) > 0 {
+				t.Errorf("it was told to begin: %v", all)
+			}
+		},
+		"by others, just before": func(c *conductor, term *leader.Term) {
+			_ = c.overseer.process.Kill()
+			_ = reported(c.overseer)
+			c.elected(term)
+			close(c.overseer.orders)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := aConductor(t, "sleep", "1000")
+			term, _ := c.candidate.Term()
+			killed(c, term)
+			c.overseer = &overseer{begun: c.overseer.begun, end: c.overseer.end} // its orders are closed
+			c.bereaved()
+			if c.leaving || c.shift == nil || c.shift.term != term {
+				t.Fatalf("the run ends with %v", c.outcome)
+			}
+			select {
+			case b := <-c.overseer.bulletins:
+				if b.What != saidStarted {
+					t.Errorf("the next supervisor says %+v", b)
+				}
+			case <-time.After(patience):
+				t.Error("the command does not begin under the next supervisor")
+			}
+		})
+	}
+}
+
+// Where a command is late, a report that was not read comes first.
+func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = process.Process.Kill(), process.Wait() }()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = out.Close(), in.Close() }()
+	o := &overseer{process: process.Process, bulletins: make(chan bulletin, 1)}
+	if o.reports.pipe, err = out.SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	c := &conductor{run: &run{}, overseer: o, shift: &shift{leaseBy: 1}}
+	late := func(where string, killed bool) {
+		t.Helper()
+		if c.look(clockNow()); o.killed != killed || c.shift.deaf != killed {
+			t.Errorf("a report is %s: killed %t", where, o.killed)
+		}
+	}
+	if _, err = fmt.Fprintln(in, `{"What":"ended","Stopped":true}`); err != nil {
+		t.Fatal(err)
+	}
+	late("in the pipe", false)
+	taken, proceed, ended := make(chan bulletin), make(chan bool), make(chan bool)
+	go func() {
+		o.reports.each(out, func(b bulletin) {
+			taken <- b
+			<-proceed
+			o.bulletins <- b
+		})
+		close(ended)
+	}()
+	if b := <-taken; b.What != saidEnded || !b.Stopped {
+		t.Errorf("%+v", b)
+	}
+	late("on its way", false)
+	proceed <- true
+	eventually(t, "it is delivered", func() bool { return len(o.bulletins) == 1 })
+	late("delivered", false)
+	<-o.bulletins
+	eventually(t, "the pipe is waited for", func() bool { return !o.unread() })
+	late("read", true)
+	_ = in.Close()
+	<-ended
+}
+
+// Lines may come in pieces, and several at once.
+func TestReports_AreLines(t *testing.T) {
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	var r reports
+	if r.pipe, err = out.SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 10_000)
+	go func() {
+		for _, piece := range []string{`{"What":`, `"started"}` + "\n" + `{"What":"stuck","Error":"` + long, `"}` + "\nnoise\n{}\n"} {
+			_, _ = in.WriteString(piece)
+		}
+		_ = in.Close()
+	}()
+	var all []bulletin
+	r.each(out, func(b bulletin) { all = append(all, b) })
+	if len(all) != 3 || all[0].What != saidStarted || all[1].Error != long || all[2] != (bulletin{}) {
+		t.Errorf("%d reports", len(all))
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// prey is a set of processes that react to signals.
+type prey struct {
+	alive   []process
+	sent    []string
+	denied  map[int]bool
+	reacts  func(*prey, int, unix.Signal)
+	scanned int
+}
+
+func (p *prey) hunt() *hunt {
+	return &hunt{
+		scan: func(found func(process)) {
+			p.scanned++
+			for _, one := range slices.Clone(p.alive) {
+				found(one)
+			}
+		},
+		kill: func(pid int, sig unix.Signal) error {
+			p.sent = append(p.sent, fmt.Sprint(signalName(sig), " ", pid))
+			if p.denied[pid] {
+				return unix.EPERM
+			}
+			if p.reacts != nil {
+				p.reacts(p, pid, sig)
+			}
+			if sig == unix.SIGKILL {
+				p.alive = slices.DeleteFunc(p.alive, func(one process) bool { return one.pid == pid })
+			}
+			return nil
+		},
+	}
+}
+
+func TestHunt_StopsAllBeforeItKills(t *testing.T) {
+	p := &prey{alive: []process{{pid: 7}, {pid: 8}}}
+	h := p.hunt()
+	if left, pause := h.round(); pause != killAgain || !slices.Equal(left, []int{7, 8}) {
+		t.Errorf("left %v, again in %v", left, pause)
+	}
+	if want := []string{"SIGSTOP 7", "SIGSTOP 8", "SIGKILL 7", "SIGKILL 8"}; !slices.Equal(p.sent, want) {
+		t.Errorf("%q", p.sent)
+	}
+	if left, _ := h.round(); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// Daemons that replace themselves whenever they are seen: the pace is kept until one
+// was too slow.
+func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
+	p := &prey{alive: []process{{pid: 1}}}
+	const generations = 1000
+	p.reacts = func(p *prey, pid int, sig unix.Signal) {
+		if pid < generations && sig == unix.SIGSTOP {
+			p.alive = []process{{pid: pid + 1}} // it had been replaced when the signal came
+		}
+	}
+	h := p.hunt()
+	for rounds := 1; len(p.alive) > 0; rounds++ {
+		if _, pause := h.round(); pause != killAgain {
+			t.Fatalf("after %d rounds the next is in %v", rounds, pause)
+		}
+		if rounds > generations/scansInARow+2 {
+			t.Fatalf("%d rounds, %d scans", rounds, p.scanned)
+		}
+	}
+}
+
+// What cannot be killed, or is dead already, is looked at less and less often.
+func TestHunt_GivesUpThePace(t *testing.T) {
+	for name, p := range map[string]*prey{
+		"denied": {alive: []process{{pid: 7}}, denied: map[int]bool{7: true}},
+		"in the kernel": {alive: []process{{pid: 7}}, reacts: func(p *prey, pid int, sig unix.Signal) {
+			if sig == unix.SIGKILL {
+				p.alive = append(p.alive, process{pid: 7})
+			}
+		}},
+		"dead": {alive: []process{{pid: 7, dead: true}}, reacts: func(p *prey, pid int, _ unix.Signal) {
+			p.alive = []process{{pid: pid + 1, dead: true}}
+		}},
+	} {
+		h := p.hunt()
+		pause := time.Duration(0)
+		for range 100 {
+			_, pause = h.round()
+		}
+		if pause != killSeldom || p.scanned > 102 {
+			t.Errorf("%s: after 100 rounds and %d scans the next is in %v", name, p.scanned, pause)
+		}
+	}
+}
+
+// Each generation of a chain lives for as long as a shell needs to start the next, in a
+// session of its own.
+func (s *scene) chains() string {
+	chain := s.script("chain", `[ -e `+s.dir+`/enough ] || setsid "$0" & exit`)
+	return s.script("chains", s.enter()+`
+trap "" TERM
+for i in 1 2 3 4; do `+chain+` & done
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+while :; do sleep 0.1; done
+`)
+}
+
+func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
+	t.Parallel()
+	bySupervisor := func(a *performer) { a.signal(unix.SIGSTOP) }
+	byNatsleader := func(a *performer) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
+	for name, k := range map[string]struct {
+		do      func(a *performer)
+		cgroups bool
+	}{
+		"by the supervisor":                      {bySupervisor, false},
+		"by natsleader":                          {byNatsleader, false},
+		"by the supervisor, with control groups": {bySupervisor, true},
+		"by natsleader, with control groups":     {byNatsleader, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, shortLease)
+			s.cgroups = k.cgroups
+			t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
+			a := s.enters("a", "--drain", "100ms", "--", s.chains())
+			a.plays(1)
+			b := s.enters("b", "--", s.obedient())
+			b.says("waiting: a leads")
+			k.do(a)
+			b.plays(1)
+			if s.count("begin a") == 1 {
+				a.vanished()
+			}
+			s.alone()
+		})
+	}
+}
+
+func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
+	t.Setenv(cgroupVariable, "no")
+	s := &scene{T: t, dir: t.TempDir()}
+	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
+	o := startsAlone(t, s.chains())
+	o.tell(order{Do: doStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
+	eventually(t, "it has begun", func() bool { return s.count("begin") == 1 })
+	o.tell(order{Do: doKill})
+	for b := range o.bulletins {
+		if b.What == saidEnded {
+			return
+		}
+	}
+	t.Error("it has not ended in order")
+}
+
+// startsAlone starts a supervisor without a conductor.
+func startsAlone(t *testing.T, argv ...string) *overseer {
+	t.Helper()
+	o, err := newOverseer(supervision{
+		LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Hour,
+	}, argv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.dismiss)
+	return o
+}
+
+// The command runs in a control group of its own where there can be one, and nothing of
+// the group is left behind, whichever of the two processes dies.
+func TestRun_CommandHasItsOwnControlGroup(t *testing.T) {
+	t.Parallel()
+	group := makeCgroup()
+	if group == "" {
+		t.Skip("no control group can be made here")
+	}
+	group.remove()
+	above := filepath.Dir(string(group))
+	for name, do := range map[string]func(a *performer){
+		"it is told to end":        func(a *performer) { a.signal(unix.SIGTERM) },
+		"natsleader is killed":     func(a *performer) { a.signal(unix.SIGKILL) },
+		"the supervisor is killed": func(a *performer) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 15*time.Second)
+			s.cgroups = true
+			a := s.enters("a", "--drain", "100ms", "--", s.script("c", `
+mkdir "`+above+`/$(basename "$(sed -n s/^0:://p /proc/self/cgroup)")/nested"
+sed -n s/^0:://p /proc/self/cgroup >`+s.dir+`/group.next; mv `+s.dir+`/group.next `+s.dir+`/group
+trap "" TERM
+while :; do sleep 0.1; done
+`))
+			var path string
+			eventually(t, "the command tells its group", func() bool {
+				line, err := os.ReadFile(filepath.Join(s.dir, "group"))
+				path = filepath.Join(above, filepath.Base(strings.TrimSpace(string(line))))
+				return err == nil
+			})
+			if _, err := os.Stat(filepath.Join(path, "nested")); err != nil || !strings.HasPrefix(filepath.Base(path), "natsleader-") {
+				t.Fatalf("%s: %v", path, err)
+			}
+			do(a)
+			eventually(t, "the group is removed", func() bool {
+				_, err := os.Stat(path)
+				return os.IsNotExist(err)
+			})
+			a.vanished()
+		})
+	}
+}
+
+// A command under the same supervisor lives, although the one before it was killed with
+// its control group.
+func TestRun_NextCommandAfterControlGroupWasKilled(t *testing.T) {
+	s := newScene(t, time.Second)
+	s.cgroups = true
+	a := s.enters("a", "--drain", "50ms", "--", s.stubborn())
+	a.complete()
+	keeper := a.supervisor()
+	a.signal(unix.SIGSTOP)
+	eventually(t, "the command is killed", func() bool { return len(a.crew()) == 0 })
+	a.signal(unix.SIGCONT)
+	a.plays(2)
+	eventually(t, "it is complete", func() bool { return len(a.crew()) >= 5 })
+	if a.supervisor() != keeper {
+		t.Error("the supervisor was replaced")
+	}
+	s.alone()
+}
+
+// A group that is gone, or none at all, is done without.
+func TestCgroup_IsDoneWithout(t *testing.T) {
+	for _, g := range []cgroup{"", "/nonexistent"} {
+		if _, ok := g.startIn(&syscall.SysProcAttr{}); ok {
+			t.Errorf("%q can be used", g)
+		}
+		g.kill()
+		g.remove()
+	}
+	notOne := cgroup(t.TempDir())
+	attr := commandAttr()
+	started, ok := notOne.startIn(attr)
+	if _, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: attr}); !ok || err == nil {
+		t.Errorf("a process was started in %s: %v", notOne, err)
+	}
+	started()
+}
+
+func TestCgroupDir(t *testing.T) {
+	const (
+		host      = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+		hybrid    = "29 28 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+		container = "700 600 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+	)
+	for _, k := range []struct{ groups, mounts, want string }{
+		{"0::/system.slice/a.service\n", host, "/sys/fs/cgroup/system.slice/a.service"},
+		{"4:memory:/x\n0::/\n", hybrid, "/sys/fs/cgroup/unified"},
+		{"0::/docker/abc/d\n", container, "/sys/fs/cgroup/d"},
+		{"0::/docker/abcd\n", container, ""},
+		{"0::/../elsewhere\n", host, ""},
+		{"0::/a/..b\n", host, "/sys/fs/cgroup/a/..b"},
+		{"4:memory:/x\n", hybrid, ""},
+		{"0::/a\n", strings.Replace(host, "/sys/fs", `/sys\040fs`, 1), ""},
+		{"0::/a\n", "30\n - cgroup2 \n", ""},
+		{"", "", ""},
+	} {
+		if got := cgroupDir(k.groups, k.mounts); got != k.want {
+			t.Errorf("%q: %q, want %q", k.groups, got, k.want)
+		}
+	}
+}

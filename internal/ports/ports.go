@@ -1,0 +1,49 @@
+// Package ports finds TCP ports for the servers of tests.
+package ports
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// TB is what this package uses of a testing.TB.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+var (
+	mu    sync.Mutex
+	given = make(map[int]bool)
+)
+
+// Free returns a port of the loopback interface that nobody listens on, and that
+// stays free while the server that is to listen there is down: it is below those
+// from which clients dial (ip_local_port_range), and Free returns no port twice.
+func Free(tb TB) int {
+	tb.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	// A process that is being started has copies of the open sockets until it runs
+	// its own program, and with them what is closed here.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	for {
+		port := 12_000 + rand.IntN(20_000)
+		if given[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		given[port] = true
+		if err := l.Close(); err != nil {
+			tb.Fatal(err)
+		}
+		return port
+	}
+}

@@ -1,0 +1,38 @@
+// Package proof gives the tests of this module two sizes. Without a build tag they
+// run a sample that a newcomer can wait for; with the build tag prove
+// (go test -tags prove ./..., make prove) they run in full.
+//
+// A test that takes long in full has a sample by default:
+//
+//	for seed := range proof.Size(200, 4000) { // a sample, in full
+//
+// and a test of which no part is quick runs in full only:
+//
+//	func TestEveryPair(t *testing.T) {
+//		proof.Only(t)
+//
+// Both report what they ran with [Ran]; `make prove` prints the totals. The tag
+// needs no flag, so it can be given to all packages at once.
+package proof
+
+// TB is what this package uses of a testing.TB.
+type TB interface {
+	Helper()
+	Skip(args ...any)
+}
+
+// Size returns sample, or full if [Long] is set.
+func Size(sample, full int) int {
+	if Long {
+		return full
+	}
+	return sample
+}
+
+// Only skips the test unless [Long] is set.
+func Only(tb TB) {
+	tb.Helper()
+	if !Long {
+		tb.Skip("only with the build tag prove (make prove)")
+	}
+}

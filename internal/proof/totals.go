@@ -1,0 +1,79 @@
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// TotalsFile is the environment variable with the name of a file to which each test
+// binary appends its totals. `go test` shows what a test binary prints only with -v.
+const TotalsFile = "NATSLEADER_TOTALS"
+
+var totals = struct {
+	sync.Mutex
+	of map[string]int
+}{of: map[string]int{}}
+
+// Ran adds n to what this test binary has run of something: "situations", "seeds".
+func Ran(n int, of string) {
+	totals.Lock()
+	defer totals.Unlock()
+	totals.of[of] += n
+}
+
+// Tests runs tests like a *testing.M.
+type Tests interface{ Run() int }
+
+// Main returns tests that report, when they have run, the totals of what was passed
+// to [Ran]: on the standard output, and in the file that [TotalsFile] names. TestMain
+// wraps its tests in it.
+func Main(tests Tests) Tests { return counted{tests} }
+
+type counted struct{ tests Tests }
+
+func (c counted) Run() int {
+	code := c.tests.Run()
+	line := summary()
+	if line == "" {
+		return code
+	}
+	fmt.Print(line) //nolint:forbidigo // go test reads it
+	if name := os.Getenv(TotalsFile); name != "" {
+		if err := appendTo(name, line); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return max(code, 1)
+		}
+	}
+	return code
+}
+
+// summary is the line with the totals of this binary, or "".
+func summary() string {
+	totals.Lock()
+	defer totals.Unlock()
+	var parts []string
+	for _, of := range slices.Sorted(maps.Keys(totals.of)) {
+		parts = append(parts, fmt.Sprintf("%d %s", totals.of[of], of))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	binary := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
+	return fmt.Sprintf("%s ran %s\n", binary, strings.Join(parts, ", "))
+}
+
+func appendTo(name, line string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteString(line); err != nil {
+		return err
+	}
+	return f.Close()
+}

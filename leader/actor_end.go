@@ -1,0 +1,77 @@
+package leader
+
+// end gives back what the candidate holds. The machine asks for nothing more.
+func (a *actor) end() {
+	for i := range a.guards {
+		a.guards[i].dismiss()
+	}
+	if a.door.cancel != nil {
+		a.door.cancel()
+	}
+	a.attend()
+	a.dismissRoster()
+	limit := a.now().Add(lastMoment)
+	for a.awaitsReplies() && a.now().Before(limit) { // the store answers: the request was given up
+		var m mail
+		if a.c.box.takeOr(&m, func() { a.arm(earlier(a.rosterLimit(), limit)) }) {
+			a.last(&m)
+			continue
+		}
+		select {
+		case <-a.c.box.bell:
+		case <-a.timer.C():
+			a.giveUpOnRoster(a.now())
+		}
+	}
+	if a.writes.cancel != nil {
+		a.writes.cancel()
+	}
+	left := a.c.box.close()
+	for i := range left {
+		m := &left[i]
+		if h := m.herald; h == nil {
+			a.last(m)
+		} else if h.feed != nil {
+			h.feed.Stop()
+		}
+	}
+	if a.feed != nil {
+		a.feed.Stop()
+	}
+	a.hangUp()
+	a.timer.Stop()
+	a.c.finish(a.m.err)
+}
+
+// awaitsReplies reports whether something that was asked of the store is not answered.
+func (a *actor) awaitsReplies() bool {
+	return a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.opening != nil || a.lookout.closing > 0
+}
+
+// last takes mail that came too late to be acted on.
+func (a *actor) last(m *mail) {
+	if m.guard != nil {
+		a.guards[m.guard.number].cleanUp(m.guard)
+		return
+	}
+	if m.door != nil {
+		a.leaveDoor(m.door)
+		return
+	}
+	if m.herald != nil {
+		a.leaveRoster(m.herald)
+		return
+	}
+	switch m.in.kind {
+	case inRead, inWritten, inSettings, inFeed:
+		a.replied(m)
+	case inResign, inProclaim:
+		if m.call != nil { // its caller waits
+			m.call <- ErrNotLeader
+		}
+	case inAbandon:
+		a.hasty = true
+		a.dismissRoster()
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inBar, inOpen:
+	}
+}

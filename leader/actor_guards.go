@@ -1,0 +1,273 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// sentry is one guard of a candidate: the raiser that says what to do, and the
+// actor's means to do it.
+type sentry struct {
+	raiser
+	number int
+	guard  Guard
+	cancel context.CancelFunc // of the request in flight; nil if there is none
+	wakeAt time.Time
+	// told is what was reported when a request of that kind failed, until one
+	// succeeds. What is wrong with the guard itself stands with raiserRaised.
+	told [raiserRaised + 1]string
+
+	recheckAt time.Time          // zero: the guard has not been found fit
+	recheck   context.CancelFunc // of the check in flight that the raiser knows nothing of
+}
+
+// recheckEvery is how often a guard that was found fit is checked again. Another
+// server may lead its stream since, or the settings may have changed, neither of
+// which is told. A check that finds nothing wrong keeps no candidate from standing.
+const recheckEvery = time.Minute
+
+// guardMail is what reaches the actor about a guard.
+type guardMail struct {
+	number    int
+	in        raiserInput
+	rechecked bool // in.err is the answer to a recheck
+}
+
+// checkGuards refuses guards that are not there or named twice.
+func checkGuards(guards []Guard) error {
+	for i, g := range guards {
+		if isNil(g) {
+			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, errNotOpened)
+		}
+		if !reflect.TypeOf(g).Comparable() {
+			return fmt.Errorf("%w: Guards[%d] is a %T, which cannot be compared", ErrInvalidConfig, i, g)
+		}
+		for j, other := range guards[:i] {
+			if other == g {
+				return fmt.Errorf("%w: Guards[%d] and Guards[%d] are the same, %s", ErrInvalidConfig, j, i, g)
+			}
+		}
+	}
+	return nil
+}
+
+// isNil reports whether there is no guard, or one that was not opened.
+func isNil(g Guard) bool {
+	switch g := g.(type) {
+	case nil:
+		return true
+	case *GuardedBucket:
+		return g == nil || g.nc == nil
+	case *GuardedStream:
+		return g == nil || g.nc == nil
+	default:
+		return false
+	}
+}
+
+// post makes the sentries of a candidate.
+func (a *actor) post(guards []Guard) {
+	election := a.c.election
+	if b, ok := a.c.store.(*Bucket); ok {
+		election = b.name + "/" + election
+	}
+	for i, g := range guards {
+		a.guards = append(a.guards, sentry{
+			number: i, guard: g,
+			raiser: raiser{raiserParams: raiserParams{id: a.m.id, session: a.m.session, election: election}},
+		})
+	}
+}
+
+// tell makes the machine and the raisers agree after either has changed. The
+// machine's effects are carried out before.
+func (a *actor) tell() {
+	if w := a.m.wish(); w != a.wish {
+		a.wish = w
+		for i := range a.guards {
+			a.guide(&a.guards[i], raiserInput{kind: raiserWish, wish: w})
+		}
+	}
+	if r := a.report(); r != a.m.guards && !a.m.done {
+		a.step(input{kind: inGuards, guards: r}, nil)
+	}
+}
+
+// wakeAt is when one of the raisers is to step again, or wake if that is earlier.
+func (a *actor) wakeAt(wake time.Time) time.Time {
+	for i := range a.guards {
+		wake = earlier(wake, a.guards[i].wakeAt)
+		if a.guards[i].recheck == nil {
+			wake = earlier(wake, a.guards[i].recheckAt)
+		}
+	}
+	return wake
+}
+
+// report takes together how the guards stand.
+func (a *actor) report() guardsReport {
+	r := guardsReport{fit: true, stand: a.wish.token}
+	for i := range a.guards {
+		s := &a.guards[i]
+		r.fit = r.fit && s.ready()
+		r.over = max(r.over, s.over())
+		if !s.stands {
+			r.stand = 0
+		}
+	}
+	return r
+}
+
+// guideAll steps every raiser.
+func (a *actor) guideAll(in raiserInput) {
+	if len(a.guards) == 0 {
+		return
+	}
+	for i := range a.guards {
+		if in.kind == raiserReconnected {
+			a.guards[i].recheckAt = time.Time{}
+		}
+		a.guide(&a.guards[i], in)
+		a.checkAgain(&a.guards[i])
+	}
+	a.tell()
+}
+
+// checkAgain checks a guard again if that is due.
+func (a *actor) checkAgain(s *sentry) {
+	if s.recheck != nil || s.recheckAt.IsZero() || a.now().Before(s.recheckAt) || a.m.done {
+		return
+	}
+	ctx, cancel := within(a.values, defaultLimit)
+	s.recheck = cancel
+	box, number := &a.c.box, s.number
+	s.guard.Check(ctx, func(err error) {
+		box.put(mail{guard: &guardMail{number: number, in: raiserInput{err: err}, rechecked: true}})
+	})
+}
+
+// recheckedAs takes the answer to a recheck. What is not fit any more is left to the
+// raiser, which checks it for itself, and again until it is. A server that does not
+// answer has told nothing.
+func (a *actor) recheckedAs(s *sentry, err error) {
+	s.recheckAt = a.now().Add(recheckEvery)
+	if err != nil && !errors.Is(err, ErrUnreachable) {
+		s.recheckAt = time.Time{}
+		a.guide(s, raiserInput{kind: raiserUnfit})
+		a.tell()
+	}
+}
+
+// reported takes a message about a guard.
+func (a *actor) reported(m *guardMail) {
+	s := &a.guards[m.number]
+	s.cleanUp(m)
+	if m.rechecked {
+		a.recheckedAs(s, m.in.err)
+		return
+	}
+	if m.in.kind == raiserChecked && m.in.err == nil {
+		s.recheckAt = a.now().Add(recheckEvery)
+	}
+	if m.in.err == nil && m.in.kind != raiserSuspect {
+		s.told[m.in.kind] = ""
+	}
+	a.guide(s, m.in)
+	a.tell()
+}
+
+// guide steps the raiser of a guard and does what it says.
+func (a *actor) guide(s *sentry, in raiserInput) {
+	in.dice = a.rng.Uint32()
+	fx := s.step(a.now(), a.m.timing().lease, in)
+	if s.stands && a.term != nil && a.term.token == s.wish.token {
+		a.term.fences[s.number].move(s.seen.revision, in.kind == raiserRaised && in.err == nil)
+	}
+	if fx.fault != nil {
+		kind := in.kind
+		if in.err == nil {
+			kind = raiserRaised
+		}
+		if text := fx.fault.Error(); text != s.told[kind] {
+			s.told[kind] = text
+			a.fault(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
+		}
+	}
+	s.wakeAt = fx.wake
+	if fx.cancel {
+		s.cancel()
+	}
+	if fx.op.kind != guardNone {
+		a.request(s, fx.op)
+	}
+}
+
+// request asks the guard, which answers into the mailbox.
+func (a *actor) request(s *sentry, op guardOp) {
+	ctx, cancel := context.WithCancel(a.values)
+	s.cancel = cancel
+	box, number := &a.c.box, s.number
+	answer := func(in raiserInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
+	switch op.kind {
+	case guardCheck:
+		s.guard.Check(ctx, func(err error) { answer(raiserInput{kind: raiserChecked, err: err}) })
+	case guardRead:
+		s.guard.Get(ctx, func(e Entry, err error) {
+			answer(raiserInput{kind: raiserRead, sight: seesGuard(e), err: err})
+		})
+	case guardRaise:
+		s.guard.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {
+			answer(raiserInput{kind: raiserRaised, revision: revision, err: err})
+		})
+	case guardNone:
+	}
+}
+
+// cleanUp gives back what a request held that is answered.
+func (s *sentry) cleanUp(m *guardMail) {
+	if m.rechecked {
+		s.recheck()
+		s.recheck = nil
+		return
+	}
+	switch m.in.kind {
+	case raiserChecked, raiserRead, raiserRaised:
+		s.cancel()
+		s.cancel = nil
+	case raiserTick, raiserWish, raiserReconnected, raiserUnfit, raiserSuspect:
+	}
+}
+
+// dismiss gives up what is in flight, which still has to be answered.
+func (s *sentry) dismiss() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+	if s.recheck != nil {
+		s.recheck()
+	}
+}
+
+// guarding reports whether a guard has not answered yet.
+func (a *actor) guarding() bool {
+	for i := range a.guards {
+		if a.guards[i].cancel != nil || a.guards[i].recheck != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// fence makes the standing of a term at the guard.
+func (s *sentry) fence(t *Term, box *mailbox) *fence {
+	f := &fence{
+		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.rec.encode(),
+		over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{}),
+	}
+	number := s.number
+	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: raiserInput{kind: raiserSuspect}}}) }
+	return f
+}

@@ -1,0 +1,155 @@
+package leader
+
+import (
+	"slices"
+	"sync"
+)
+
+// mail is one thing that reaches the actor.
+type mail struct {
+	in     input
+	entry  Entry       // inHeard, inRead: becomes the input's sight
+	seen   *sight      // inHeard: what the entry shows, if somebody has looked
+	feed   Feed        // inFeed: what was opened
+	guard  *guardMail  // of a guard, instead of in
+	door   *doorMail   // of a request to the holder, instead of in
+	herald *heraldMail // of the roster, instead of in
+	from   uint64      // inHeard and others of a feed: which feed tells
+	call   chan error  // of a call that waits for an answer
+}
+
+// mailbox brings everything but ticks to the actor. Putting something in never
+// blocks. The actor arms its timer under the same lock under which it finds the
+// box empty, so that a fake clock sees it at rest only when it is.
+//
+// What can come in while the actor is held up is bounded. There is one reply for each
+// request in flight. Of a feed's revisions only the newest waits, of equal notices only one,
+// of requests at the door only a few. Each call waits on behalf of a goroutine of the
+// application, and is taken back when that gives up.
+type mailbox struct {
+	mu     sync.Mutex
+	mails  []mail // the first taken have been taken
+	taken  int
+	bell   chan struct{}
+	wake   func() // tells a fake clock that the actor has work; may be nil
+	closed bool
+}
+
+// maxRequests is how many requests at the door wait.
+const maxRequests = 16
+
+// put reports false if the actor has ended, or never was, or is not told of one more
+// request at its door.
+func (b *mailbox) put(m mail) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests {
+		return false
+	}
+	if !b.merge(&m) {
+		b.mails = append(b.mails, m)
+	}
+	if b.wake != nil {
+		b.wake()
+	}
+	select {
+	case b.bell <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// merge reports whether what waits already tells what the mail tells, or does now.
+func (b *mailbox) merge(m *mail) bool {
+	for i := len(b.mails) - 1; i >= b.taken; i-- {
+		old := &b.mails[i]
+		switch {
+		case m.from != 0 && old.from == m.from: // the order within a feed is kept
+			if m.in.kind == inHeard && old.in.kind == inHeard {
+				if m.entry.Revision > old.entry.Revision { // the older of two is of no use
+					*old = *m
+				}
+				return true
+			}
+			return m.in.kind == inReconnected && old.in.kind == inReconnected
+		case m.isNotice() && old.isNotice() && m.in.kind == old.in.kind && m.in.term == old.in.term:
+			return true
+		case m.isSuspicion() && old.isSuspicion() && m.guard.number == old.guard.number:
+			return true
+		}
+	}
+	return false
+}
+
+// isNotice reports whether a mail says nothing that another of its kind and term does not.
+func (m *mail) isNotice() bool {
+	switch m.in.kind { //nolint:exhaustive // all others carry something
+	case inTick, inStop, inAbandon, inDrained:
+		return m.guard == nil && m.door == nil && m.herald == nil
+	}
+	return false
+}
+
+// isSuspicion reports whether a mail tells that a write has found a guard gone.
+func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.kind == raiserSuspect }
+
+// isRequest reports whether a mail is a request at the door.
+func (m *mail) isRequest() bool { return m.door != nil && m.door.answer != nil }
+
+// count is how many mails wait that are so.
+func (b *mailbox) count(is func(*mail) bool) (n int) {
+	for i := b.taken; i < len(b.mails); i++ {
+		if is(&b.mails[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// withdraw is for a caller that gives up. Its call is taken back if it still waits, but for
+// the wish to resign, which stands: one of them is enough.
+func (b *mailbox) withdraw(call chan error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := b.taken; i < len(b.mails); i++ {
+		if m := &b.mails[i]; m.call != call {
+			continue
+		}
+		if b.mails[i].call = nil; b.mails[i].in.kind != inResign || b.count((*mail).isWish) > 1 {
+			b.mails = slices.Delete(b.mails, i, i+1)
+		}
+		return
+	}
+}
+
+// isWish reports whether a mail is the wish to resign of a caller that has given up.
+func (m *mail) isWish() bool { return m.in.kind == inResign && m.call == nil }
+
+// takeOr takes the next mail into m. If there is none it calls rest, under the
+// lock, and returns false.
+func (b *mailbox) takeOr(m *mail, rest func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.bell: // rung for what is taken now; it must not wake the actor again
+	default:
+	}
+	if b.taken == len(b.mails) {
+		rest()
+		return false
+	}
+	*m = b.mails[b.taken]
+	b.mails[b.taken] = mail{}
+	if b.taken++; b.taken == len(b.mails) {
+		b.mails, b.taken = b.mails[:0], 0
+	}
+	return true
+}
+
+// close returns what is left; nothing comes in any more.
+func (b *mailbox) close() []mail {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	return b.mails[b.taken:]
+}

@@ -1,0 +1,90 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// held is the mailbox of an actor that is held up.
+func held() *mailbox { return &mailbox{bell: make(chan struct{}, 1)} }
+
+// What waits for an actor that is held up is bounded, whatever comes and however often.
+func TestMailbox_IsBounded(t *testing.T) {
+	b := held()
+	for i := range uint64(1000) {
+		for _, from := range []uint64{1, 2} {
+			b.put(mail{in: input{kind: inHeard}, entry: Entry{Revision: i}, from: from})
+		}
+		b.put(mail{in: input{kind: inReconnected}, from: 3})
+		b.put(mail{in: input{kind: inTick}})
+		b.put(mail{in: input{kind: inStop}})
+		b.put(mail{in: input{kind: inAbandon}})
+		b.put(mail{in: input{kind: inDrained, term: 1}})
+		b.put(mail{in: input{kind: inDrained, term: 2}})
+		b.put(mail{guard: &guardMail{number: int(i % 2), in: raiserInput{kind: raiserSuspect}}})
+		b.put(mail{door: &doorMail{answer: func([]byte) {}}})
+	}
+	if n := len(b.mails); n != 2+1+3+2+2+maxRequests {
+		t.Errorf("%d mails wait", n)
+	}
+	for i := range b.mails {
+		if m := &b.mails[i]; m.in.kind == inHeard && m.entry.Revision != 999 {
+			t.Errorf("revision %d of feed %d waits", m.entry.Revision, m.from)
+		}
+	}
+}
+
+// A reply or a call does not pass for what is already there.
+func TestMailbox_KeepsWhatDiffers(t *testing.T) {
+	b := held()
+	put := func(m mail) {
+		t.Helper()
+		n := len(b.mails)
+		if b.put(m); len(b.mails) != n+1 {
+			t.Errorf("%+v is not kept", m.in)
+		}
+	}
+	put(mail{in: input{kind: inTick}})
+	put(mail{door: &doorMail{closed: true}}) // of the kind inTick, as those below
+	put(mail{herald: &heraldMail{what: announced}})
+	put(mail{herald: &heraldMail{what: viewClosed}})
+	put(mail{guard: &guardMail{in: raiserInput{kind: raiserChecked}}})
+	put(mail{in: input{kind: inHeard}, entry: Entry{Revision: 1}, from: 1})
+	put(mail{in: input{kind: inReconnected}, from: 1})
+	put(mail{in: input{kind: inHeard}, entry: Entry{Revision: 2}, from: 1}) // after the reconnection
+	put(mail{in: input{kind: inFeedLost}, from: 1})
+	put(mail{in: input{kind: inWritten, revision: 1}})
+	put(mail{in: input{kind: inWritten, revision: 1}})
+	put(mail{in: input{kind: inProclaim}, call: make(chan error, 1)})
+	put(mail{in: input{kind: inProclaim}, call: make(chan error, 1)})
+}
+
+// A call whose context has ended does not wait any longer. That the key is to be given up
+// stays, once.
+func TestMailbox_CallsThatGaveUp(t *testing.T) {
+	c := &Candidate{done: make(chan struct{})}
+	c.box.bell = make(chan struct{}, 1)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		for _, err := range []error{
+			c.Proclaim(ended, nil), c.Resign(ended), c.Transfer(ended, "b"), c.Stop(ended),
+		} {
+			if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
+	}
+	var resign, others int
+	for i := range c.box.mails {
+		if c.box.mails[i].in.kind == inResign {
+			resign++
+		} else {
+			others++
+		}
+	}
+	if resign != 1 || others != 2 { // inStop and inAbandon
+		t.Errorf("%d wishes to resign and %d other mails wait", resign, others)
+	}
+}

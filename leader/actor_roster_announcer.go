@@ -1,0 +1,243 @@
+package leader
+
+import (
+	"context"
+	"time"
+)
+
+// herald announces a candidate in the roster while it stands.
+type herald struct {
+	registry  Registry // nil: no roster
+	election  string
+	announces bool         // of several seats the first does, for all
+	entry     announcement // what is announced; without Since, of no stand
+
+	held    bool               // the key, or one of several, when it was last looked at
+	due     time.Time          // the next announcement, or the withdrawal
+	until   time.Time          // what was announced lapses then; zero: withdrawn
+	sending context.CancelFunc // of what is in flight; nil if there is none
+	sendBy  time.Time          // when that is given up
+	over    bool               // it is of a stand that is over
+	told    string             // the fault that was reported last
+}
+
+// heraldMail is what reaches the actor of the roster.
+type heraldMail struct {
+	what     heraldNews
+	revision uint64 // announced
+	err      error  // announced, viewOpened
+	feed     Feed   // viewOpened
+	view     *view  // viewOpened, viewChanged
+}
+
+type heraldNews uint8
+
+const (
+	announced heraldNews = iota
+	viewOpened
+	viewChanged
+	viewClosed
+)
+
+const (
+	// lives is for how many leases an announcement lasts. It is repeated after each,
+	// the first time at some point of the second: that spreads those who came together.
+	lives = 3
+	// rosterPause lets a candidate that has won the key tell of it, and its work begin,
+	// before anything is done about the roster, in which thousands may stand.
+	rosterPause = doorPause
+	// lastWord is how long one that ends waits for its withdrawal at most.
+	lastWord = 250 * time.Millisecond
+)
+
+// rosterWait is how long a request to the roster may take.
+func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.timing().lease) }
+
+// holdsAny reports whether the candidate holds the key, or one of several.
+func (a *actor) holdsAny() bool {
+	b := a.c.bench
+	return a.m.holds() || b != nil && b.holds(a.m.session)
+}
+
+// sitsOut is until when the candidate does not stand.
+func (a *actor) sitsOut() time.Time {
+	until := later(a.m.away, a.deniedUntil())
+	if b := a.c.bench; b != nil {
+		until = later(until, a.inside(b.sitsOut()))
+	}
+	return until
+}
+
+// deniedUntil is until when the candidate does not stand because it was not allowed to
+// write its key, or one of several.
+func (a *actor) deniedUntil() time.Time {
+	if b := a.c.bench; b != nil {
+		return later(a.m.standsFrom, a.inside(b.deniedUntil()))
+	}
+	return a.m.standsFrom
+}
+
+// rosterWake is when the roster is to be looked after.
+func (a *actor) rosterWake() time.Time {
+	if a.herald.registry == nil {
+		return time.Time{}
+	}
+	return earlier(a.rosterLimit(), earlier(a.heraldWake(), a.lookoutWake()))
+}
+
+// lookAfterRoster does what is due of the roster after a step.
+func (a *actor) lookAfterRoster() {
+	if a.herald.registry == nil {
+		return
+	}
+	now := a.now()
+	a.giveUpOnRoster(now)
+	if a.herald.announces {
+		a.lookAfterStand(now)
+	}
+	a.lookAfterView(now)
+}
+
+// giveUpOnRoster gives up what has taken too long, and still has to be answered.
+func (a *actor) giveUpOnRoster(now time.Time) {
+	if h := &a.herald; !h.sendBy.IsZero() && !now.Before(h.sendBy) {
+		h.sendBy = time.Time{}
+		h.sending()
+	}
+	if l := &a.lookout; !l.openBy.IsZero() && !now.Before(l.openBy) {
+		l.openBy = time.Time{}
+		l.opening()
+	}
+}
+
+// rosterLimit is when that is to be done; zero: never.
+func (a *actor) rosterLimit() time.Time { return earlier(a.herald.sendBy, a.lookout.openBy) }
+
+func (a *actor) heraldWake() time.Time {
+	h := &a.herald
+	switch {
+	case h.sending != nil || !h.announces:
+	case h.held && a.now().Before(h.until):
+		return h.due
+	case !h.held:
+		if at := later(h.due, a.sitsOut()); a.m.stands(later(a.now(), at)) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+func (a *actor) lookAfterStand(now time.Time) {
+	h := &a.herald
+	if held := a.holdsAny() && !a.m.done; h.held != held {
+		h.held = held
+		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // who has held the key goes to the end
+		if held {
+			h.due = now.Add(rosterPause)
+		}
+		h.over = h.sending != nil
+	}
+	if !h.held && !h.entry.Since.IsZero() && now.Before(a.deniedUntil()) {
+		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now
+		h.over = h.sending != nil
+	}
+	switch {
+	case h.sending != nil:
+	case !h.held && a.m.stands(now) && !now.Before(later(h.due, a.sitsOut())):
+		a.announce(now)
+	case !now.Before(h.until): // nothing is announced
+	case a.m.done || a.m.leaving == stopping:
+		h.until = time.Time{}
+		a.send(nil, 0, min(lastWord, a.m.timing().turn))
+	case h.entry.Since.IsZero() && !now.Before(h.due):
+		h.until = time.Time{} // the stand that was announced is over: nobody is to wait for it
+		a.send(nil, 0, a.rosterWait())
+	}
+}
+
+// announce says that the candidate stands.
+func (a *actor) announce(now time.Time) {
+	h := &a.herald
+	lease := a.m.times.lease
+	h.due, h.until = now.Add(lease), now.Add(lives*lease)
+	if h.entry.Since.IsZero() {
+		h.entry.Since = a.outside(now).UTC()
+		h.due = h.due.Add(share(lease, a.m.lot))
+	}
+	h.entry.publish(a.m.value)
+	a.send(h.entry.encode(), lives*lease, a.rosterWait())
+}
+
+// send sends an announcement, or withdraws it.
+func (a *actor) send(entry []byte, life, limit time.Duration) {
+	h, box := &a.herald, &a.c.box
+	var ctx context.Context
+	ctx, h.sending = context.WithCancel(a.values)
+	h.sendBy = a.now().Add(limit)
+	h.registry.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
+		box.put(mail{herald: &heraldMail{what: announced, revision: revision, err: err}})
+	})
+}
+
+// sent takes the answer to an announcement.
+func (a *actor) sent(m *heraldMail) {
+	h := &a.herald
+	h.sending()
+	h.sending, h.sendBy = nil, time.Time{}
+	first := h.entry.Ticket == 0 && !h.entry.Since.IsZero()
+	switch {
+	case h.over:
+	case m.err != nil && first: // who is not known to stand is not waited for
+		h.due = a.now().Add(a.m.timing().renewInterval)
+	case m.err == nil && (first || m.revision < h.entry.Ticket):
+		h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
+	}
+	h.over = false
+	a.rosterFault(m.err)
+}
+
+// heralded takes what has come of the roster.
+func (a *actor) heralded(m *heraldMail) {
+	switch m.what {
+	case announced:
+		a.sent(m)
+	case viewOpened:
+		a.viewOpened(m)
+	case viewChanged:
+		a.readView(m.view)
+	case viewClosed:
+		a.lookout.closing--
+	}
+	a.lookAfterRoster()
+}
+
+// rosterFault reports what keeps the candidate from the roster, once.
+func (a *actor) rosterFault(err error) {
+	h := &a.herald
+	switch {
+	case err == nil:
+		h.told = ""
+	case a.m.done || err.Error() == h.told:
+	default:
+		h.told = err.Error()
+		a.fault(err)
+	}
+}
+
+// dismissRoster gives up what is in flight, which still has to be answered; but for the
+// withdrawal, unless nobody waits for that.
+func (a *actor) dismissRoster() {
+	if a.lookout.opening != nil {
+		a.lookout.opening()
+	}
+	if h := &a.herald; h.sending != nil && (a.hasty || !h.until.IsZero()) {
+		h.sending()
+	}
+}
+
+// leaveRoster takes what comes to a candidate that has ended.
+func (a *actor) leaveRoster(m *heraldMail) {
+	if m.what != viewChanged {
+		a.heralded(m)
+	}
+}

@@ -1,0 +1,196 @@
+package leader
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// lookout reads the roster for the candidate that holds the key. Only the holder hears
+// of everybody, and the others hear of their turn with its renewals.
+type lookout struct {
+	view    *view              // nil: it is not open
+	held    bool               // the key, when it was last looked at
+	at      time.Time          // when to open the view; or to close it, without the key
+	anew    time.Time          // when to open it anew: what is purged or overdue leaves no trace
+	opening context.CancelFunc // it is being opened; nil if it is not
+	openBy  time.Time          // when that is given up
+	feed    Feed
+	closing int    // views that are being left
+	changes uint64 // of the other seats' holders, when it was last read
+	rivals  map[string]sighting
+}
+
+// sighting is a candidate that asks to lead, as the holder sees it.
+type sighting struct {
+	since    time.Time // when it was seen first
+	revision uint64    // of its newest announcement
+	again    time.Time // when it announced itself last, after the first
+}
+
+// viewLives is for how many leases a view is kept open.
+const viewLives = 10
+
+// shut reports whether there is no view, and none on its way.
+func (l *lookout) shut() bool { return l.view == nil && l.opening == nil }
+
+// handedOver reports whether what is left of holding the key may be cleared away:
+// nobody's try for it is to wait for that.
+func (a *actor) handedOver(now time.Time) bool {
+	return a.m.done || a.m.seen.held() || !now.Before(a.lookout.at)
+}
+
+func (a *actor) lookoutWake() time.Time {
+	l, holds := &a.lookout, a.m.holds()
+	switch {
+	case l.opening != nil:
+	case holds && l.shut(), !holds && l.view != nil:
+		return l.at
+	case l.view != nil:
+		return l.anew
+	}
+	return time.Time{}
+}
+
+// lookAfterView opens the view of who holds the key, and closes that of everybody else.
+func (a *actor) lookAfterView(now time.Time) {
+	l := &a.lookout
+	holds := a.m.holds() && !a.m.done
+	turned := l.held != holds
+	if turned {
+		l.held, l.at, l.rivals = holds, now.Add(rosterPause), nil
+	}
+	switch {
+	case l.opening != nil:
+		if !holds {
+			l.opening()
+		}
+	case holds && l.shut():
+		if !now.Before(l.at) || a.m.leaving != staying && !a.m.ranks {
+			a.openView(now)
+		}
+	case l.view == nil:
+	case !holds && a.handedOver(now), holds && !now.Before(l.anew):
+		l.at = now
+		a.closeView()
+	case holds && (turned || a.c.bench != nil && l.changes != a.c.bench.changed()):
+		a.readView(l.view) // of the term before, a moment ago; or others hold other seats
+	}
+}
+
+// openView begins to read who stands.
+func (a *actor) openView(now time.Time) {
+	l, box := &a.lookout, &a.c.box
+	var ctx context.Context
+	ctx, l.opening = context.WithCancel(a.values)
+	l.openBy = now.Add(a.rosterWait())
+	var v *view
+	v = newView(a.m.priority, func() { box.put(mail{herald: &heraldMail{what: viewChanged, view: v}}) })
+	a.herald.registry.Stands(ctx, a.herald.election, v.take, func(f Feed, err error) {
+		if !box.put(mail{herald: &heraldMail{what: viewOpened, view: v, feed: f, err: err}}) && f != nil {
+			f.Stop() // the candidate has ended without waiting any longer
+		}
+	})
+}
+
+// viewOpened takes what became of it.
+func (a *actor) viewOpened(m *heraldMail) {
+	l := &a.lookout
+	l.opening()
+	l.opening, l.openBy = nil, time.Time{}
+	a.rosterFault(m.err)
+	if m.err != nil {
+		l.at = a.now().Add(a.m.timing().lease)
+		a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // better is not known
+		return
+	}
+	l.view, l.feed = m.view, m.feed
+	l.anew = a.now().Add(viewLives * a.m.timing().lease)
+	a.readView(m.view)
+}
+
+// closeView leaves the view. That of a Bucket may have to wait for the connection's
+// lock, for which the actor does not, before it ends.
+func (a *actor) closeView() {
+	l := &a.lookout
+	if v, ok := l.feed.(*rosterView); ok {
+		box := &a.c.box
+		l.closing++
+		go func() {
+			v.Stop()
+			box.put(mail{herald: &heraldMail{what: viewClosed}})
+		}()
+	} else {
+		l.feed.Stop()
+	}
+	l.view, l.feed = nil, nil
+}
+
+// readView tells the machine who stands.
+func (a *actor) readView(v *view) {
+	l := &a.lookout
+	if v != l.view {
+		return // it is being opened, or closed
+	}
+	if a.c.bench != nil {
+		l.changes = a.c.bench.changed()
+	}
+	all, told, err := v.order(a.holding)
+	switch {
+	case err != nil:
+		a.rosterFault(err)
+		l.at = a.now().Add(a.m.timing().renewInterval)
+		a.closeView()
+	case told && a.m.holds():
+		r, before := rosterReport{line: lineOfAll(all), rival: a.rival(all)}, a.m.leaving
+		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.to != "" {
+			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.m.to))
+		}
+	}
+}
+
+// holding reports whether a session holds the key, or one of several, so that it does
+// not stand.
+func (a *actor) holding(session string) bool {
+	b := a.c.bench
+	return session == a.m.session || b != nil && b.holds(session)
+}
+
+// rival is the candidate with a higher priority that the leader is to hand over to: it
+// asks to lead, has stood for a lease, and has just announced itself again, so that a
+// candidate that comes and goes pushes out no leader, nor hides one that stays. After
+// each handover in vain it is the next one in order: no rival that can take the key waits
+// behind one that cannot.
+func (a *actor) rival(all []announcement) rival {
+	l, now := &a.lookout, a.now()
+	lease := a.m.times.lease
+	var rivals []rival
+	var just []bool
+	seen := make(map[string]sighting)
+	for _, s := range all {
+		if !s.Preempt || s.Priority <= a.m.priority {
+			continue
+		}
+		was, known := l.rivals[s.session]
+		if !known {
+			was = sighting{since: now, revision: s.revision}
+		}
+		again := s.revision > was.revision
+		if again {
+			was.revision, was.again = s.revision, now
+		}
+		seen[s.session] = was
+		if !now.Before(was.since.Add(lease)) && now.Before(was.again.Add(lease+lease/4)) {
+			rivals, just = append(rivals, rival{s.session, was.since}), append(just, again)
+		}
+	}
+	l.rivals = seen
+	if b := a.c.bench; len(rivals) == 0 || a.c.refuses || b != nil && !b.givesWay(a.seat) {
+		return rival{}
+	}
+	next := int(a.m.vain % uint32(len(rivals)))
+	if !just[next] {
+		return rival{}
+	}
+	return rivals[next]
+}

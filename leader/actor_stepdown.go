@@ -1,0 +1,189 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// door is where a leader is asked to hand over. One that waits, or has never led,
+// has none open, and so costs nothing.
+type door struct {
+	courier Courier             // nil: the store carries no requests
+	close   func(closed func()) // nil: it is not open
+	cancel  context.CancelFunc  // of the opening that is going on; nil if there is none
+	closing bool
+	pause   time.Duration // from an election to the opening
+	at      time.Time     // when to open after an election; zero: with any step
+	denied  bool          // since the connection was last made
+}
+
+// doorPause lets a candidate that was elected on a connection tell of it, and its
+// work begin, before anything else is done there: it may be asked for long.
+const doorPause = 10 * time.Millisecond
+
+// busy reports whether an opening or a closing is going on.
+func (d *door) busy() bool { return d.cancel != nil || d.closing }
+
+// shut reports whether the door of a leader is to be opened.
+func (d *door) shut() bool {
+	return d.courier != nil && d.close == nil && !d.busy() && !d.denied
+}
+
+// wake is when the door is to be opened; zero: with any step, or not at all.
+func (d *door) wake() time.Time {
+	if !d.shut() {
+		return time.Time{}
+	}
+	return d.at
+}
+
+// doorMail is what reaches the actor at its door: what became of the opening,
+// the end of the closing, or a request.
+type doorMail struct {
+	close  func(closed func())
+	err    error
+	closed bool
+	asked  []byte
+	answer func([]byte) // of a request only
+}
+
+// attend opens the door of a leader, again and again until it is open, and closes
+// that of everybody else, when another's term is well under way: a handover does
+// not wait for it.
+func (a *actor) attend() {
+	d := &a.door
+	leads := a.m.state == StateLeader && !a.m.done
+	if !leads {
+		d.at = time.Time{}
+	}
+	switch {
+	case d.courier == nil || d.closing:
+	case d.cancel != nil:
+		if !leads {
+			d.cancel()
+		}
+	case leads && d.shut():
+		if d.at.IsZero() || !a.now().Before(d.at) {
+			d.at = time.Time{}
+			a.openDoor()
+		}
+	case !leads && d.close != nil && (a.m.done || a.m.seen.rec.phase == phaseLeading && !a.m.holds()):
+		box := &a.c.box
+		shut := d.close
+		d.close, d.closing = nil, true
+		shut(func() { box.put(mail{door: &doorMail{closed: true}}) })
+	}
+}
+
+func (a *actor) openDoor() {
+	var ctx context.Context
+	ctx, a.door.cancel = within(a.values, defaultLimit)
+	box := &a.c.box
+	a.door.courier.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
+		if !box.put(mail{door: &doorMail{asked: request, answer: answer}}) {
+			answer(nil)
+		}
+	}, func(shut func(closed func()), err error) {
+		if !box.put(mail{door: &doorMail{close: shut, err: err}}) && shut != nil {
+			shut(func() {}) // the candidate has ended without waiting any longer
+		}
+	})
+}
+
+// atDoor takes what has come.
+func (a *actor) atDoor(m *doorMail) {
+	switch {
+	case m.answer != nil:
+		a.petitioned(m)
+	case m.closed:
+		a.door.closing = false
+		a.attend() // it may lead again
+	default:
+		a.opened(m)
+	}
+}
+
+// opened takes what became of an opening.
+func (a *actor) opened(m *doorMail) {
+	d := &a.door
+	d.cancel()
+	d.cancel = nil
+	d.close = m.close
+	// What is denied is not tried again on the same connection: the server reports
+	// every try.
+	d.denied = errors.Is(m.err, ErrPermission)
+	switch {
+	case d.denied:
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "cannot be asked to hand over", slog.String("err", m.err.Error()))
+	case m.err != nil:
+		a.detail("cannot be asked to hand over yet", slog.String("err", m.err.Error())) // the next step tries again
+	default:
+		a.attend() // it may not lead any more
+	}
+}
+
+// petitioned answers a request. Only who leads at this instant answers, since the
+// step before has applied the deadlines, and who is draining because it was asked.
+func (a *actor) petitioned(m *doorMail) {
+	var p petition
+	if err := json.Unmarshal(m.asked, &p); err != nil {
+		a.detail("request not understood", slog.String("err", err.Error()))
+		m.answer(nil)
+		return
+	}
+	leads, draining := a.m.state == StateLeader, a.m.state == StateFenced && a.m.draining
+	if p.Session != a.m.session || !leads && !draining {
+		m.answer(nil)
+		return
+	}
+	v := verdict{Format: petitionFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
+	switch {
+	case p.Format != petitionFormat || p.Do != doStepDown && p.Do != doTransfer || len(p.To) > maxIDLength:
+		v.Answer, v.Reason = answerRefused, "the request is not known here"
+	case p.Token != v.Token:
+		v.Answer = answerOver
+	case p.Do == doTransfer && draining && (a.m.to == "" || p.To != "" && p.To != a.m.to):
+		v.Answer, v.Reason = answerRefused, "it is handing over already"
+	case a.c.refuses && leads:
+		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
+	}
+	if v.Answer == answerAccepted && leads {
+		if err := a.obey(p); err != nil {
+			v.Answer, v.Reason = answerRefused, err.Error()
+		}
+	}
+	a.c.log.LogAttrs(a.values, slog.LevelInfo, "asked to hand over",
+		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), maxIDLength)]), slog.String("answer", v.Answer))
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	m.answer(data)
+}
+
+// obey hands over as the petition asks, or tells why not.
+func (a *actor) obey(p petition) error {
+	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == doTransfer && p.To == ""}, call: make(chan error, 1)}
+	if p.Do == doTransfer && !a.mayHandOver(&m) {
+		return <-m.call
+	}
+	a.step(m.in, m.call)
+	select {
+	case err := <-m.call:
+		return err
+	default:
+		return nil // it is under way
+	}
+}
+
+// leaveDoor takes what comes to a candidate that has ended.
+func (a *actor) leaveDoor(m *doorMail) {
+	if m.answer != nil {
+		m.answer(nil)
+		return
+	}
+	a.atDoor(m)
+}

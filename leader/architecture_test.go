@@ -1,0 +1,146 @@
+package leader_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tables of files in docs/architecture.md have one row for each file of package leader,
+// package leadertest and the internal packages, but for tests.
+func TestArchitecture_ListsEveryFile(t *testing.T) {
+	row := regexp.MustCompile(`(?m)^\| \[[\w/]+\.go\]\((\.\./(?:leader|leadertest|internal)/[^)]+\.go)\) \|`)
+	rows := make(map[string]int)
+	for _, m := range row.FindAllStringSubmatch(docsPage(t, "architecture.md"), -1) {
+		rows[filepath.Join("../docs", m[1])]++
+	}
+	for _, dir := range []string{"../leader", "../leadertest", "../internal"} {
+		for _, file := range goFiles(t, dir) {
+			if n := rows[file]; n != 1 {
+				t.Errorf("the page has %d rows for %s", n, file)
+			}
+			delete(rows, file)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(rows)) {
+		t.Errorf("the page has a row for %s, and there is no such file", file)
+	}
+}
+
+// Links lead to files that exist. A link with code as its text, such as
+// [`machine.step`](../leader/state.go), leads to the file that declares the name.
+func TestArchitecture_LinksLeadToWhatTheyName(t *testing.T) {
+	link := regexp.MustCompile("\\[(`?)([^\\]`]*)`?\\]\\(([^)#:]+)(?:#[^)]*)?\\)")
+	for _, name := range []string{"architecture.md", "protocol.md"} {
+		links := link.FindAllStringSubmatch(docsPage(t, name), -1)
+		if len(links) < 40 {
+			t.Errorf("%s has only %d links", name, len(links))
+		}
+		for _, m := range links {
+			file := filepath.Join("../docs", m[3])
+			if !strings.HasSuffix(file, ".go") || m[1] == "" {
+				if _, err := os.Stat(file); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if !declares(string(source), m[2]) {
+				t.Errorf("%s: %s does not declare %s", name, file, m[2])
+			}
+		}
+	}
+}
+
+// The tests, the scenarios of the exploration and the mutants that the pages name exist.
+func TestArchitecture_NamesWhatExists(t *testing.T) {
+	var declared strings.Builder
+	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../mutation", "../cmd"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			declared.Write(source)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(pattern, text string) []string {
+		var all []string
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	for _, name := range []string{"architecture.md", "protocol.md"} {
+		text := strings.Join(strings.Fields(docsPage(t, name)), " ")
+		for _, test := range names("`((?:Test|Fuzz)\\w+)`", text) {
+			if !strings.Contains(declared.String(), "\nfunc "+test+"(") {
+				t.Errorf("%s names %s, and there is no such test", name, test)
+			}
+		}
+		var named []string
+		for _, list := range names("[Ss]cenarios? ((?:`[^`]+`(?:, | and )?)+)", text) {
+			named = append(named, names("`([^`]+)`", list)...)
+		}
+		for _, list := range names(`(?:[Mm]utants?|[Aa]ssumption) ("[^"]+"(?: and "[^"]+")?)`, text) {
+			named = append(named, names(`"([^"]+)"`, list)...)
+		}
+		for _, what := range named {
+			if !regexp.MustCompile(`name:\s*` + regexp.QuoteMeta(`"`+what+`"`)).MatchString(declared.String()) {
+				t.Errorf("%s names %q, and there is no scenario, mutant or assumption of that name", name, what)
+			}
+		}
+		if name == "protocol.md" && len(named) < 50 {
+			t.Errorf("%s names only %d scenarios, mutants and assumptions", name, len(named))
+		}
+	}
+}
+
+// docsPage reads a page of docs.
+func docsPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// goFiles are the files of Go below a directory, but for tests.
+func goFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files = append(files, filepath.Clean(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// declares reports whether a source declares the name, which may be qualified by its
+// receiver.
+func declares(source, name string) bool {
+	receiver, method, ok := strings.Cut(name, ".")
+	if ok {
+		return regexp.MustCompile(`(?m)^func \(\w+ \*?` + receiver + `\) ` + method + `\(`).MatchString(source)
+	}
+	return regexp.MustCompile(`(?m)^(?:func |type |const |var |\t)` + name + `\b`).MatchString(source)
+}

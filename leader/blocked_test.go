@@ -1,0 +1,285 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A handler that blocks for ever holds up neither the deadline nor the events nor the end.
+func TestLogHandler_BlockedHoldsUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := newScribbler(func(string) { <-release })
+		b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+		term, _ := b.Term()
+		b.at(3500 * time.Millisecond) // it has renewed at 3s
+		b.store.mute()
+		b.at(3*time.Second + plainDeadline - 1)
+		if term.Context().Err() != nil {
+			t.Error("the context ended too soon")
+		}
+		b.at(3*time.Second + plainDeadline)
+		b.told("0s elected: token 1", "7.8s fenced: token 1: "+leader.ErrLeaseExpired.Error())
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Stop(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("Stop: %v", err)
+		}
+		at := time.Now()
+		<-b.Done()
+		if d := time.Since(at); d > time.Second { // for what the store does not answer
+			t.Errorf("Done after %v", d)
+		}
+		close(release)
+	})
+}
+
+// Done waits for a handler that blocks, but only for a second, and not at all after a Stop
+// that was given up.
+func TestLogHandler_BlockedAtTheEnd(t *testing.T) {
+	for _, hasty := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			h := newScribbler(func(string) { <-release })
+			b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+			b.at(time.Second / 2)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			want := 1500 * time.Millisecond
+			if hasty {
+				cancel()
+				want = 500 * time.Millisecond
+			}
+			_ = b.Stop(ctx)
+			<-b.Done()
+			if got := time.Since(b.zero); got != want {
+				t.Errorf("hasty %v: Done at %v, want %v", hasty, got, want)
+			}
+			close(release)
+			synctest.Wait()
+			if lines := h.written(); !strings.HasPrefix(lines[len(lines)-1], "deposed") {
+				t.Errorf("the last line is %q", lines[len(lines)-1])
+			}
+		})
+	}
+}
+
+// A handler may call the candidate.
+func TestLogHandler_CallsTheCandidate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *leader.Candidate
+		var calls []string
+		known := make(chan struct{})
+		h := newScribbler(func(message string) {
+			<-known
+			if message != "elected" || calls != nil {
+				return
+			}
+			ctx := context.Background()
+			calls = append(calls,
+				fmt.Sprint("Proclaim ", c.Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", c.Resign(ctx)),
+				fmt.Sprint("Stop ", c.Stop(ctx)))
+		})
+		c, _ = leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{Logger: slog.New(h)})
+		close(known)
+		zero := time.Now()
+		<-c.Done()
+		if got := time.Since(zero); got != time.Second {
+			t.Errorf("Done after %v", got)
+		}
+		synctest.Wait()
+		if got := strings.Join(calls, ", "); got != "Proclaim <nil>, Stats leader, Resign <nil>, Stop <nil>" {
+			t.Errorf("called: %s", got)
+		}
+	})
+}
+
+// Of more lines than the queue takes the newest are dropped and counted; the others keep
+// their order. Nothing runs when all is written.
+func TestLogHandler_QueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked, release := true, make(chan struct{})
+		h := newScribbler(func(string) {
+			if blocked {
+				<-release
+			}
+		})
+		store := newPlainStore()
+		store.put([]byte("junk"))
+		before := runtime.NumGoroutine()
+		c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Logger: slog.New(h)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for i := range 200 { // each is an Observed event
+			store.put([]byte(fmt.Sprint("junk ", i)))
+			synctest.Wait()
+		}
+		dropped := c.Stats().LogDropped
+		blocked = false
+		close(release)
+		synctest.Wait()
+		lines := h.written()
+		if len(lines) != 65 {
+			t.Errorf("%d lines are written", len(lines))
+		}
+		if want := fmt.Sprintf(" dropped=%d", dropped); dropped == 0 || len(lines) < 2 || !strings.HasSuffix(lines[1], want) {
+			t.Errorf("the first line written afterwards is %q, want %q; the others are %q", lines[1], want, lines)
+		}
+		store.put([]byte("more junk"))
+		synctest.Wait()
+		if lines := h.written(); strings.Contains(lines[len(lines)-1], "dropped") {
+			t.Errorf("it is told twice: %q", lines[len(lines)-1])
+		}
+		if n := runtime.NumGoroutine(); n != before+1 {
+			t.Errorf("%d goroutines, %d before the candidate", n, before)
+		}
+		_ = c.Stop(t.Context())
+	})
+}
+
+// The context ends at its deadline whatever of the user's code holds up the candidate's
+// goroutine, and the accessors agree with it. When that returns the candidate goes on.
+func TestWatchdog_EndsTheContext(t *testing.T) {
+	for call, then := range map[string]struct {
+		at    time.Duration
+		token int
+	}{
+		"Update": {20 * time.Second, 6},
+		"Check":  {20 * time.Second, 5},
+		"Reset":  {21 * time.Second, 6}, // only then is the timer armed
+	} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &gated{plainStore: newPlainStore()}
+				b := lead(t, store, leader.Config{Clock: newGatedClock(store), Guards: []leader.Guard{&gatedGuard{store, new(leader.Entry)}}})
+				term, _ := b.Term()
+				b.at(3500 * time.Millisecond) // it has renewed at 3s
+				unblock := store.block(call)
+				if call == "Check" {
+					for _, deliver := range store.delivers {
+						deliver(leader.FeedEvent{Reconnected: true})
+					}
+				}
+				deadline := 3*time.Second + plainDeadline
+				if call == "Reset" {
+					deadline += time.Second // it comes to rest after one more renewal
+				}
+				b.at(deadline - 1)
+				if !b.IsLeader() || b.State() != leader.StateLeader || term.Context().Err() != nil {
+					t.Errorf("%v, and its lease is good", b.State())
+				}
+				b.at(deadline)
+				if !errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired) {
+					t.Fatalf("the context ended with %v", context.Cause(term.Context()))
+				}
+				if _, leads := b.Leader(); b.IsLeader() || b.State() != leader.StateFenced || leads || b.Stats().State != leader.StateFenced {
+					t.Errorf("%v, leads: %v", b.State(), leads)
+				}
+				b.told("0s elected: token 1") // its goroutine does not get to more
+				b.at(20 * time.Second)
+				unblock()
+				b.at(30 * time.Second)
+				b.told("0s elected: token 1", fmt.Sprintf("%v fenced: token 1: %v", then.at, leader.ErrLeaseExpired),
+					fmt.Sprintf("%v deposed: token 1: %v", then.at, leader.ErrLeaseExpired), fmt.Sprintf("%v elected: token %d", then.at, then.token))
+				if err := b.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A store call that does not return: Stop ends with its context all the same, and Done is
+// closed when the call has returned.
+func TestStop_StoreCallDoesNotReturn(t *testing.T) {
+	inBubble(t, leader.Config{}, func(b *bench) {
+		unblock := b.store.block("Update")
+		b.at(2 * time.Second)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if err := b.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(b.zero) != 3*time.Second {
+			t.Errorf("Stop at %v: %v", time.Since(b.zero), err)
+		}
+		if err := b.Proclaim(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Proclaim: %v", err)
+		}
+		b.at(10 * time.Second)
+		if b.IsLeader() {
+			t.Error("leads after its deadline")
+		}
+		unblock()
+		synctest.Wait()
+		select {
+		case <-b.Done():
+		default:
+			t.Error("Done is open")
+		}
+	})
+}
+
+// A store that does not answer, although the context of the call has ended, is not waited
+// for at the end: not after Stop, and not after a Stop that was given up.
+func TestStop_StoreNeverAnswers(t *testing.T) {
+	for _, hasty := range []bool{false, true} {
+		inBubble(t, leader.Config{}, func(b *bench) {
+			b.at(1500 * time.Millisecond)
+			b.store.mute()
+			b.at(2500 * time.Millisecond) // the renewal of 2s is not answered
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			want := 8 * time.Second // the record keeps others out until then
+			if hasty {
+				cancel()
+				want = 2500 * time.Millisecond
+			}
+			_ = b.Stop(ctx)
+			<-b.Done()
+			if got := time.Since(b.zero); got != want+time.Second {
+				b.Errorf("hasty %v: Done at %v, want %v", hasty, got, want+time.Second)
+			}
+		})
+	}
+}
+
+// The watchdog is stopped in each way in which a term ends, and a renewal does not touch it.
+func TestWatchdog_StopsWithItsTerm(t *testing.T) {
+	for name, end := range map[string]func(b *bench){
+		"Resign":            func(b *bench) { _ = b.Resign(b.Context()) },
+		"Stop":              func(b *bench) { _ = b.Stop(b.Context()) },
+		"lease expired":     func(b *bench) { b.store.mute(); b.at(90 * time.Second) },
+		"preempted":         func(b *bench) { b.store.put([]byte("junk")) },
+		"connection closed": func(b *bench) { b.store.delivers[0](leader.FeedEvent{Err: leader.ErrConnectionClosed}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &gated{plainStore: newPlainStore()}
+				clock := newGatedClock(store)
+				b := lead(t, store, leader.Config{Clock: clock})
+				b.at(time.Minute + time.Second/2)
+				if n, sets := clock.watchdogs(); n != 1 || sets > 20 || store.updates < 60 {
+					t.Errorf("%d watchdogs run, set %d times for %d writes", n, sets, store.updates)
+				}
+				end(b)
+				synctest.Wait()
+				if n, _ := clock.watchdogs(); n != 0 {
+					t.Errorf("%d watchdogs run", n)
+				}
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				_ = b.Stop(ended)
+				<-b.Done()
+			})
+		})
+	}
+}

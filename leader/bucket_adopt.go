@@ -1,0 +1,132 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// leastMaxLease leaves 16 ms from one renewal to the next, and a margin of 20 ms for
+	// round trips, timers and clocks.
+	leastMaxLease = 100 * time.Millisecond
+	// mostMaxLease: after a crash of its leader an election has none for a whole lease, and
+	// after the delete of its key for a whole MaxLease.
+	mostMaxLease = 24 * time.Hour
+
+	// clockMargin is by how much the clocks of two servers that lead a stream one after
+	// the other may differ.
+	clockMargin = time.Minute
+	// mostKeys is how many keys of an existing bucket are looked at.
+	mostKeys = 100_000
+)
+
+// inspection is what must hold of the content of an existing bucket before it is
+// brought to a configuration.
+type inspection struct {
+	stream   string
+	now      time.Time     // of the server
+	strange  bool          // the bucket is not known to be one for elections
+	maxLease time.Duration // to be
+	was      time.Duration // so far; 0: unlimited, or not known
+}
+
+// inspect refuses changes that would destroy an application's data, or let a lease that
+// may be running be longer than MaxLease. A bucket of CreateBucket whose MaxLease is not
+// lowered needs no look at its content.
+func (b *Bucket) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
+	_, own := info.Config.Metadata[maxLeaseKey]
+	i := inspection{stream: b.stream, now: info.TimeStamp, strange: !own && !adopt}
+	i.was, _ = parseMaxLease(info.Config.Metadata) // what is not valid is not known
+	var err error
+	if i.maxLease, err = parseMaxLease(conf.Metadata); err != nil {
+		return err
+	}
+	lowers := i.was == 0 || i.maxLease < i.was
+	if s := info.State; s.Msgs == 0 || !i.strange && !lowers {
+		return nil
+	} else if i.strange && s.Msgs > s.NumSubjects {
+		return i.unfit("holds %d messages of %d keys, and only the newest of each would be kept: take another name, or set Adopt", s.Msgs, s.NumSubjects)
+	} else if s.NumSubjects > mostKeys {
+		return i.unfit("holds %d keys, more than the %d that are looked at to see that no lease is longer than MaxLease %v", s.NumSubjects, mostKeys, i.maxLease)
+	}
+	_, err = inTime(ctx, &b.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, b.lookThrough(ctx, i.look) }, nil)
+	return err
+}
+
+func (i inspection) unfit(format string, args ...any) error {
+	return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, i.stream, fmt.Sprintf(format, args...))
+}
+
+// look judges the newest message of one key.
+func (i inspection) look(key string, e Entry) error {
+	s := sees(e)
+	if i.strange && s.what == whatForeign {
+		return i.unfit("the key %.100q holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt", key)
+	}
+	lease, holder := i.was, "whose leader is not known"
+	if s.what != whatRecord && e.Marker { // step-down --force leaves the record that was held
+		s.rec, _ = decodeRecord(e.Value)
+	}
+	switch s.rec.phase {
+	case phaseReleased:
+		return nil
+	case phasePending, phaseElect, phaseLeading:
+		lease, holder = s.rec.lease, fmt.Sprintf("which %.100q holds", s.rec.id)
+		if e.Marker {
+			lease, holder = max(lease, i.was), fmt.Sprintf("which %.100q held when it was deleted", s.rec.id)
+		}
+	case phaseNone:
+	}
+	if over := e.Created.Add(lease + clockMargin); lease <= i.maxLease || over.Before(i.now) {
+		return nil
+	}
+	return i.unfit("MaxLease %v is less than a lease of %v that may be running in the election %.100q, %s: stop that candidate, or delete the key if there is none, and try again %v after its last record, of %s",
+		i.maxLease, lease, key, holder, lease+clockMargin, e.Created.UTC().Format(time.RFC3339))
+}
+
+// lookThrough calls look with the newest message of each key, until it returns an error.
+// It may wait for the connection's lock.
+func (b *Bucket) lookThrough(ctx context.Context, look func(key string, e Entry) error) error {
+	var s subscription
+	consumer, last := "", uint64(0)
+	ended := make(chan error, 1)
+	end := func(err error) {
+		select {
+		case ended <- err:
+		default: // it has ended before
+		}
+	}
+	defer func() {
+		s.close()
+		b.deleteConsumer(consumer)
+	}()
+	made, err := b.follow(ctx, &s, jetstream.ConsumerConfig{FilterSubject: b.pre + ">"}, func(name string) { consumer = name },
+		func(m *nats.Msg, meta *nats.MsgMetadata) {
+			if meta == nil {
+				return
+			}
+			if last++; meta.Sequence.Consumer != last {
+				end(fmt.Errorf("%w: messages of stream %s were lost on their way", ErrUnreachable, b.stream))
+				return
+			}
+			key, _ := strings.CutPrefix(m.Subject, b.pre)
+			err := look(key, newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data))
+			if err != nil || meta.NumPending == 0 {
+				end(err)
+			}
+		})
+	if err != nil || made.NumPending == 0 && made.Delivered.Consumer == 0 {
+		return err
+	}
+	select {
+	case err = <-ended:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: reading stream %s: %w", ErrUnreachable, b.stream, ctx.Err())
+	}
+}

@@ -1,0 +1,279 @@
+package leader
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// maxLeaseKey is where the stream's metadata keep MaxLease, as text that
+	// time.ParseDuration reads.
+	maxLeaseKey = "natsleader.max_lease"
+	// feedRoot is what the republished subjects of CreateBucket begin with.
+	feedRoot = "natsleader.feed."
+
+	defaultMaxLease = 15 * time.Second
+	// minTTL is the least MaxAge of a stream (nats-server, checkStreamCfg).
+	minTTL = 100 * time.Millisecond
+	// duplicateWindow is the server's default. It must not exceed MaxAge.
+	duplicateWindow = 2 * time.Minute
+)
+
+// headroom is what the header of a write takes of a message's size.
+const headroom = len("NATS/1.0\r\n"+jetstream.ExpectedLastSubjSeqHeader+": \r\n\r\n") + len("18446744073709551615")
+
+// check reports the first setting that cannot work, and the relation that does
+// not hold.
+func (c BucketConfig) check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrInvalidConfig}, args...)...)
+	}
+	switch {
+	case c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
+		return bad("Replicas %d is not 1, 3 or 5", c.Replicas)
+	case c.Storage != jetstream.FileStorage && c.Storage != jetstream.MemoryStorage:
+		return bad("Storage %d is neither jetstream.FileStorage nor jetstream.MemoryStorage", int(c.Storage))
+	case c.TTL < 0:
+		return bad("TTL %v is negative", c.TTL)
+	case c.TTL > 0 && c.TTL < minTTL:
+		return bad("TTL %v is less than %v, the least that NATS takes", c.TTL, minTTL)
+	case c.TTL > maxRecordLease:
+		return bad("TTL %v is more than %v", c.TTL, maxRecordLease)
+	case c.MaxLease < 0:
+		return bad("MaxLease %v is negative", c.MaxLease)
+	case c.TTL > 0 && c.MaxLease >= c.TTL:
+		return bad("MaxLease %v is not less than TTL %v", c.MaxLease, c.TTL)
+	case c.MaxLease != 0 && c.MaxLease < leastMaxLease:
+		return bad("MaxLease %v is less than %v", c.MaxLease, leastMaxLease)
+	case c.MaxLease > mostMaxLease:
+		return bad("MaxLease %v is more than %v", c.MaxLease, mostMaxLease)
+	}
+	return nil
+}
+
+// maxLease is MaxLease or its default for a stream with that metadata.
+func (c BucketConfig) maxLease(metadata map[string]string) time.Duration {
+	if c.MaxLease > 0 {
+		return c.MaxLease
+	}
+	if d, err := parseMaxLease(metadata); err == nil && d > 0 && (c.TTL == 0 || d < c.TTL) {
+		return d
+	}
+	if c.TTL > 0 {
+		return min(defaultMaxLease, c.TTL/3*2)
+	}
+	return defaultMaxLease
+}
+
+func parseMaxLease(metadata map[string]string) (time.Duration, error) {
+	text, ok := metadata[maxLeaseKey]
+	if !ok {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > maxRecordLease {
+		return 0, fmt.Errorf("%w: the metadata %s %q is not a duration between 0 and %v",
+			ErrIncompatibleBucket, maxLeaseKey, text, maxRecordLease)
+	}
+	return d, nil
+}
+
+// newStream is the configuration of a bucket that does not exist.
+func (c BucketConfig) newStream() jetstream.StreamConfig {
+	conf := jetstream.StreamConfig{
+		Name: "KV_" + c.Name, Subjects: []string{"$KV." + c.Name + ".>"},
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Storage: c.Storage, Replicas: 1, Duplicates: duplicateWindow, FirstSeq: firstRevision(),
+	}
+	c.apply(&conf)
+	return conf
+}
+
+// apply sets what the bucket's promises rest on, and leaves the rest.
+func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
+	ttl := c.TTL > 0
+	conf.MaxMsgsPerSubject = 1
+	conf.Discard, conf.DiscardNewPerSubject = jetstream.DiscardNew, false
+	conf.AllowDirect = true
+	conf.DenyDelete, conf.DenyPurge = true, !ttl
+	conf.MaxAge = c.TTL
+	conf.AllowRollup, conf.AllowMsgTTL = ttl, ttl
+	conf.SubjectDeleteMarkerTTL = 0
+	if ttl {
+		// Markers live for whole seconds, and at least one (ADR-43).
+		conf.SubjectDeleteMarkerTTL = (c.TTL + time.Second - 1).Truncate(time.Second)
+		conf.Duplicates = min(conf.Duplicates, c.TTL)
+	}
+	conf.Metadata = maps.Clone(conf.Metadata)
+	if conf.Metadata == nil {
+		conf.Metadata = make(map[string]string)
+	}
+	conf.Metadata[maxLeaseKey] = c.maxLease(conf.Metadata).String()
+	if c.Roster {
+		conf.Metadata[rosterKey] = rosterName(c.Name)
+	}
+	if conf.RePublish == nil {
+		conf.RePublish = &jetstream.RePublish{
+			Source:      "$KV." + c.Name + ".>",
+			Destination: feedRoot + c.Name + ".>",
+		}
+	}
+	if c.Description != "" {
+		conf.Description = c.Description
+	}
+	if c.Replicas != 0 {
+		conf.Replicas = c.Replicas
+	}
+	if c.Placement != nil {
+		conf.Placement = c.Placement
+	}
+}
+
+// reshape brings the configuration of an existing stream to these settings, and
+// tells whether that changes anything.
+func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
+	conf = old
+	c.apply(&conf)
+	unfit := func(reason string) error {
+		return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, old.Name, reason)
+	}
+	// What the server does not let go of again: nats-server, stream.go,
+	// jsConfigUpdateCheck.
+	switch reason := misfit(conf, c.Name); {
+	case reason != "":
+		return conf, false, unfit(reason)
+	case old.Metadata[rosterOfKey] != "":
+		return conf, false, unfit("is the roster of " + old.Metadata[rosterOfKey])
+	case len(old.Sources) > 0:
+		return conf, false, unfit("has sources, whose messages ignore every condition")
+	case old.Storage != c.Storage:
+		return conf, false, unfit(fmt.Sprintf("is stored in %v, which cannot be changed to %v", old.Storage, c.Storage))
+	case c.TTL == 0 && old.AllowMsgTTL:
+		return conf, false, unfit("allows message TTLs (or a TTL with markers), which cannot be taken back, so it cannot be purge-protected: give it a TTL, or another name")
+	case c.TTL == 0 && old.AllowMsgSchedules:
+		return conf, false, unfit("allows message schedules, which cannot be taken back and need roll-ups, so it cannot be purge-protected")
+	case c.TTL > 0 && old.DenyPurge:
+		return conf, false, unfit("denies purges, which cannot be taken back, so it cannot have a TTL")
+	}
+	if _, ok := republished(conf, c.Name); !ok {
+		return conf, false, unfit(fmt.Sprintf("republishes %q to %q already, which is no use as a feed", conf.RePublish.Source, conf.RePublish.Destination))
+	}
+	return conf, !reflect.DeepEqual(conf, old), nil
+}
+
+// misfit tells why no election can work with a stream, or nothing.
+func misfit(c jetstream.StreamConfig, bucket string) string {
+	switch {
+	case c.Mirror != nil:
+		return "is a mirror, which takes no conditional writes"
+	case c.Sealed:
+		return "is sealed in the sense of NATS, and takes no writes"
+	case !slices.ContainsFunc(c.Subjects, func(s string) bool { return covers(s, "$KV."+bucket+".>") }):
+		return fmt.Sprintf("is no bucket: its subjects do not cover $KV.%s.>", bucket)
+	case c.NoAck:
+		return "acknowledges nothing"
+	case c.Retention != jetstream.LimitsPolicy:
+		return "drops what consumers have read (its retention is not by limits)"
+	case c.SubjectTransform != nil:
+		return "changes the subjects of what it stores"
+	case c.AllowMsgCounter:
+		return "keeps counters"
+	case c.DiscardNewPerSubject && c.MaxMsgsPerSubject > 0:
+		return "refuses to replace a message (it discards new messages per subject)"
+	default:
+		return ""
+	}
+}
+
+// isPurgeProtected reports whether nothing but a delete marker can remove a message.
+func isPurgeProtected(c jetstream.StreamConfig) bool {
+	unlimited := c.MaxMsgs <= 0 && c.MaxBytes <= 0
+	return c.DenyDelete && c.DenyPurge && !c.AllowRollup && !c.AllowMsgTTL && c.MaxAge == 0 &&
+		c.SubjectDeleteMarkerTTL == 0 && (c.Discard == jetstream.DiscardNew || unlimited) &&
+		c.Retention == jetstream.LimitsPolicy && c.Mirror == nil && len(c.Sources) == 0
+}
+
+// settings is what a candidate must know of the stream of a bucket, on a connection that
+// takes messages of up to payload bytes, 0 for unlimited. Error: [ErrIncompatibleBucket].
+func settings(c jetstream.StreamConfig, bucket string, payload int64) (Settings, error) {
+	s := Settings{PurgeProtected: isPurgeProtected(c), TTL: c.MaxAge}
+	largest := int64(math.MaxInt64)
+	if c.MaxMsgSize > 0 {
+		largest = int64(c.MaxMsgSize)
+	}
+	if payload > 0 {
+		largest = min(largest, payload)
+	}
+	if largest < math.MaxInt64 {
+		s.MaxValue = int(max(largest-int64(headroom), 1)) // 0 would mean unlimited
+	}
+	if reason := misfit(c, bucket); reason != "" {
+		return s, fmt.Errorf("%w: stream %s %s", ErrIncompatibleBucket, c.Name, reason)
+	}
+	if s.TTL > maxRecordLease {
+		return s, fmt.Errorf("%w: stream %s has a TTL of %v, more than %v", ErrIncompatibleBucket, c.Name, s.TTL, maxRecordLease)
+	}
+	var err error
+	s.MaxLease, err = parseMaxLease(c.Metadata)
+	return s, err
+}
+
+// republished is what the feed subjects of a stream's keys begin with, if it
+// republishes all of them whole to subjects that end like theirs.
+func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok bool) {
+	r := c.RePublish
+	if r == nil || r.HeadersOnly {
+		return "", false
+	}
+	source := r.Source
+	if source == "" {
+		source = ">"
+	}
+	if !covers(source, "$KV."+bucket+".>") {
+		return "", false
+	}
+	// Both end in a full wildcard and have no other: so that is what maps.
+	rest := strings.TrimPrefix("$KV."+bucket, strings.TrimSuffix(source, ">"))
+	if source == "$KV."+bucket+".>" {
+		rest = ""
+	}
+	dest, ok := strings.CutSuffix(r.Destination, ".>")
+	if strings.Contains(source, "*") || !ok {
+		return "", false
+	}
+	if rest != "" {
+		dest += "." + rest
+	}
+	return dest, checkSubject("the destination", dest) == nil
+}
+
+// feedOf is the republished subject to listen to, if there is one.
+func (b *Bucket) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) {
+	if b.feedPrefix != "" {
+		return b.feedPrefix, c.RePublish == nil || !c.RePublish.HeadersOnly
+	}
+	return republished(c, b.name)
+}
+
+// covers reports whether every subject that matches sub also matches pattern.
+func covers(pattern, sub string) bool {
+	p, s := strings.Split(pattern, "."), strings.Split(sub, ".")
+	for i, tok := range p {
+		switch {
+		case tok == ">":
+			return i < len(s)
+		case i >= len(s) || s[i] == ">":
+			return false
+		case tok != "*" && tok != s[i]:
+			return false
+		}
+	}
+	return len(p) == len(s)
+}

@@ -1,0 +1,134 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Watch implements [Store]. Where the bucket republishes its messages, the feed
+// is one plain subscription, and costs no consumer on the server; otherwise it
+// is a consumer of the one key. All feeds of a key that are opened on one Bucket
+// share it, unless it was found deaf. Errors: those of Settings, and what the
+// server answers to the creation of a consumer.
+//
+// Messages that arrive faster than deliver takes them may be dropped by
+// nats.go; the feed goes on. Stop waits for a deliver that is running, and must
+// not be called from within it.
+func (b *Bucket) Watch(ctx context.Context, key string, instead Feed, deliver func(FeedEvent), reply func(Feed, error)) {
+	go func() {
+		if old, ok := instead.(*feed); ok && old != nil {
+			b.hub.distrust(old.source)
+			old.Stop()
+		}
+		f, err := inTime(ctx, &b.streamAPI, func(func() bool) (*feed, error) { return b.watch(ctx, key, deliver) }, (*feed).Stop)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		reply(f, nil)
+		f.begin()
+	}()
+}
+
+func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent)) (*feed, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	conf, err := b.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		f := &feed{deliver: deliver}
+		// Before anything is subscribed to, so that no reconnection is missed.
+		first := b.hub.join(b, key, f)
+		if first {
+			f.source.open(ctx, conf)
+		} else {
+			select {
+			case <-f.source.opened:
+			case <-ctx.Done():
+				f.Stop()
+				return nil, fmt.Errorf("%w: the feed of %s was not opened in time", ErrUnreachable, key)
+			}
+		}
+		err := f.source.err
+		if err == nil {
+			return f, nil
+		}
+		f.Stop()
+		if first || ctx.Err() != nil || !f.source.abandoned {
+			return nil, err
+		}
+		// Who opened it gave up. That says nothing about this one.
+	}
+}
+
+// feed is one open feed: what one candidate hears of a source.
+type feed struct {
+	source  *source
+	deliver func(FeedEvent)
+	who     atomic.Pointer[hearer] // nil: not known
+	stop    sync.Once
+
+	mu    sync.Mutex // held during deliver: one call at a time, and none after Stop
+	begun bool
+	over  bool
+	early []FeedEvent // from before begin
+}
+
+// hearer is the candidate whose feed it is.
+type hearer struct{ id, session string }
+
+// earlyEvents is how many events are kept until the feed begins. Older ones
+// only say what a newer one says again.
+const earlyEvents = 16
+
+// tell delivers an event, unless the feed is over.
+func (f *feed) tell(ev FeedEvent) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.over:
+	case !f.begun:
+		if len(f.early) == earlyEvents {
+			f.early = f.early[1:]
+		}
+		f.early = append(f.early, ev)
+	default:
+		f.hand(ev)
+	}
+}
+
+// hand delivers. An error ends the feed.
+func (f *feed) hand(ev FeedEvent) {
+	f.over = f.over || ev.Err != nil
+	f.deliver(ev)
+}
+
+// begin delivers what came before the one who watches knew of its feed.
+func (f *feed) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = true
+	for _, ev := range f.early {
+		if f.over {
+			break
+		}
+		f.hand(ev)
+	}
+	f.early = nil
+}
+
+// Stop implements [Feed]. It sends no request. The last feed of a source ends
+// the source and waits for its goroutines, but not for the connection's lock.
+func (f *feed) Stop() {
+	f.stop.Do(func() {
+		f.mu.Lock()
+		f.over = true
+		f.mu.Unlock()
+		soon(func() { f.source.bucket.hub.leave(f) })
+	})
+}

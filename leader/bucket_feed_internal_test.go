@@ -1,0 +1,391 @@
+package leader
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+)
+
+// ordinary makes a bucket that does not republish.
+func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *Bucket {
+	t.Helper()
+	cfg.Bucket = "E"
+	if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	return mustOpen(t, js)
+}
+
+func TestAFeedTellsPutsAndDeletesOfItsKey(t *testing.T) {
+	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
+		"republish": func(t *lab, js jetstream.JetStream) *Bucket { return mustCreate(t, js, BucketConfig{}) },
+		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
+			return ordinary(t, js, jetstream.KeyValueConfig{History: 5})
+		},
+		"headers only": func(t *lab, js jetstream.JetStream) *Bucket {
+			return ordinary(t, js, jetstream.KeyValueConfig{RePublish: &jetstream.RePublish{Source: ">", Destination: "x.>", HeadersOnly: true}})
+		},
+		"republish all": func(t *lab, js jetstream.JetStream) *Bucket {
+			return ordinary(t, js, jetstream.KeyValueConfig{RePublish: &jetstream.RePublish{Source: ">", Destination: "x.>"}})
+		},
+		"given": func(t *lab, js jetstream.JetStream) *Bucket {
+			mustCreate(t, js, BucketConfig{})
+			return mustOpen(t, js, FeedSubject("natsleader.feed.E"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, server.Options{}, func(t *lab) {
+				js := dialJS(t, t.s)
+				b := create(t, js)
+				kv := mustKV(t, js)
+				w := watch(t, b, "a")
+				w.nothing(t)
+				before := lastRevision(t, b)
+				_, _ = kv.Put(t.Context(), "b", []byte("other"))
+				for i, want := range []Entry{{Value: []byte("1")}, {Marker: true}, {}} {
+					if want.Marker {
+						_ = kv.Delete(t.Context(), "a")
+					} else {
+						_, _ = kv.Put(t.Context(), "a", want.Value)
+					}
+					e := w.next(t).Entry
+					if e.Revision != before+uint64(i+2) || string(e.Value) != string(want.Value) || e.Marker != want.Marker || !e.Created.Equal(time.Now()) {
+						t.Fatalf("event %d is %+v", i, e)
+					}
+				}
+				w.Stop()
+				_, _ = kv.Put(t.Context(), "a", []byte("late"))
+				w.nothing(t)
+				time.Sleep(time.Second)
+				if n := consumers(t, js); n != 0 {
+					t.Fatalf("%d consumers are left", n)
+				}
+			})
+		})
+	}
+}
+
+func consumers(t *lab, js jetstream.JetStream) int {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), "KV_E")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.CachedInfo().State.Consumers
+}
+
+func TestAWatchFeedBeginsWithTheLastValue(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := ordinary(t, js, jetstream.KeyValueConfig{History: 5})
+		kv := mustKV(t, js)
+		_, _ = kv.Put(t.Context(), "a", []byte("1"))
+		_, _ = kv.Put(t.Context(), "a", []byte("2"))
+		w := watch(t, b, "a")
+		if e := w.next(t).Entry; e.Revision != 2 || string(e.Value) != "2" {
+			t.Fatalf("told %+v", e)
+		}
+		w.nothing(t)
+	})
+}
+
+// In memory: in a bubble a file store takes the time outside for the age of
+// messages (ats.AccessTime), and drops markers at once.
+func TestAFeedTellsOfExpiry(t *testing.T) {
+	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
+		"republish": func(t *lab, js jetstream.JetStream) *Bucket {
+			return mustCreate(t, js, BucketConfig{TTL: 2 * time.Second, Storage: jetstream.MemoryStorage})
+		},
+		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
+			return ordinary(t, js, jetstream.KeyValueConfig{
+				TTL: 2 * time.Second, LimitMarkerTTL: 2 * time.Second, Storage: jetstream.MemoryStorage,
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, server.Options{}, func(t *lab) {
+				b := create(t, dialJS(t, t.s))
+				first, err := update(t.Context(), b, "a", "1", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := watch(t, b, "a")
+				if name == "watch" {
+					w.next(t)
+				}
+				time.Sleep(2 * time.Second)
+				e := w.next(t).Entry
+				if !e.Marker || e.Revision != first+1 || e.Value != nil {
+					t.Fatalf("told %+v", e)
+				}
+				if got, err := getFrom(t.Context(), b, "a"); err != nil || !got.Marker || got.Revision != first+1 {
+					t.Fatalf("got %+v, %v", got, err)
+				}
+				if rev, err := update(t.Context(), b, "a", "2", first+1); err != nil || rev != first+2 {
+					t.Fatalf("over the marker: %d, %v", rev, err)
+				}
+				time.Sleep(10 * time.Second) // record and marker are gone
+				if got, err := getFrom(t.Context(), b, "a"); err != nil || got.Revision != 0 {
+					t.Fatalf("got %+v, %v", got, err)
+				}
+				if _, err := update(t.Context(), b, "a", "3", 0); err != nil {
+					t.Fatalf("over nothing: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAReconnectionIsToldToEveryFeed(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		g := &gate{s: t.s}
+		js, other := dialJS(t, g), dialJS(t, t.s)
+		b := mustCreate(t, other, BucketConfig{})
+		mine := mustOpen(t, js)
+		feeds := []watching{watch(t, mine, "a"), watch(t, mine, "a"), watch(t, mine, "b")}
+		g.set(true)
+		synctest.Wait()
+		missed, err := update(t.Context(), b, "a", "missed", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.set(false)
+		time.Sleep(time.Minute)
+		for _, w := range feeds {
+			if e := w.next(t); !e.Reconnected || e.Err != nil || e.Entry.Revision != 0 {
+				t.Fatalf("told %+v", e)
+			}
+			w.nothing(t)
+		}
+		if _, err := update(t.Context(), b, "a", "heard", missed); err != nil {
+			t.Fatal(err)
+		}
+		if e := feeds[1].next(t); e.Entry.Revision != missed+1 {
+			t.Fatalf("told %+v", e)
+		}
+		js.Conn().Close()
+		for i, w := range feeds {
+			if i == 0 {
+				w.next(t) // the revision
+			}
+			e := w.next(t)
+			wantErr(t, e.Err, ErrConnectionClosed)
+			w.nothing(t)
+		}
+	})
+}
+
+func TestAWatchFeedEndsWithAReconnection(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		g := &gate{s: t.s}
+		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
+		w := watch(t, b, "a")
+		g.set(true)
+		synctest.Wait()
+		g.set(false)
+		time.Sleep(time.Minute)
+		if e := w.next(t); !e.Reconnected {
+			t.Fatalf("told %+v", e)
+		}
+		wantErr(t, w.next(t).Err, ErrUnreachable)
+		w.Stop()
+		again := watch(t, b, "a")
+		if _, err := update(t.Context(), b, "a", "1", 0); err != nil {
+			t.Fatal(err)
+		}
+		if e := again.next(t); e.Entry.Revision != 1 {
+			t.Fatalf("told %+v", e)
+		}
+	})
+}
+
+func TestNoGoroutineOutlivesTheLastStop(tt *testing.T) {
+	t := &lab{T: tt}
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.s = s
+	s.Start()
+	defer func() { s.Shutdown(); s.WaitForShutdown() }()
+	js := dialJS(t, t.s)
+	defer js.Conn().Close()
+	republishing := mustCreate(t, js, BucketConfig{Name: "R", Storage: jetstream.MemoryStorage})
+	b := ordinary(t, js, jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
+	if _, err := settingsOf(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	for _, b := range []*Bucket{republishing, b} {
+		var stops sync.WaitGroup
+		for range 20 {
+			w := watch(t, b, "a")
+			stops.Go(w.Stop)
+			stops.Go(w.Stop)
+		}
+		stops.Wait()
+		if len(b.hub.sources) != 0 {
+			t.Fatalf("%d feeds are left", len(b.hub.sources))
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func TestNothingIsDeliveredAfterStop(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		var mu sync.Mutex
+		stopped, late := false, false
+		f, err := await(func(r func(Feed, error)) {
+			b.Watch(t.Context(), "a", nil, func(FeedEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				late = late || stopped
+			}, r)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 200 {
+				_ = js.Conn().PublishMsg(&nats.Msg{Subject: "$KV.E.a"})
+			}
+		}()
+		f.Stop()
+		mu.Lock()
+		stopped = true
+		mu.Unlock()
+		<-done
+		synctest.Wait()
+		if late {
+			t.Fatal("an event came after Stop")
+		}
+	})
+}
+
+func TestWhatComesBeforeTheReplyIsKept(t *testing.T) {
+	var told []FeedEvent
+	f := &feed{deliver: func(e FeedEvent) { told = append(told, e) }}
+	for i := range earlyEvents + 3 {
+		f.tell(FeedEvent{Entry: Entry{Revision: uint64(i)}})
+	}
+	if len(told) != 0 {
+		t.Fatal("told before the reply")
+	}
+	f.begin()
+	if len(told) != earlyEvents || told[len(told)-1].Entry.Revision != earlyEvents+2 {
+		t.Fatalf("told %v", told)
+	}
+}
+
+func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		nc := dial(t, t.s)
+		for _, subject := range []string{"$JS.hub.API.>"} { // takes requests and says nothing
+			if _, err := nc.SubscribeSync(subject); err != nil {
+				t.Fatal(err)
+			}
+		}
+		js, err := jetstream.NewWithDomain(nc, "hub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := mustOpen(t, js)
+		b.known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
+		for name, call := range map[string]func(context.Context) error{
+			"settings": func(ctx context.Context) error { _, err := settingsOf(ctx, b); return err },
+			"get":      func(ctx context.Context) error { _, err := getFrom(ctx, b, "a"); return err },
+			"update":   func(ctx context.Context) error { _, err := update(ctx, b, "a", "x", 0); return err },
+			"watch": func(ctx context.Context) error {
+				_, err := await(func(r func(Feed, error)) { b.Watch(ctx, "a", nil, func(FeedEvent) {}, r) })
+				return err
+			},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			start := time.Now()
+			time.AfterFunc(time.Minute, cancel) // longer than any time-out of nats.go
+			err := call(ctx)
+			wantErr(t, err, ErrUnreachable)
+			if d := time.Since(start); d != time.Minute {
+				t.Errorf("%s took %v", name, d)
+			}
+		}
+	})
+}
+
+func TestLeastPrivilegeIsEnough(t *testing.T) {
+	common := []string{"$JS.API.STREAM.INFO.KV_E", "$JS.API.DIRECT.GET.KV_E.$KV.E.a", "$KV.E.a"}
+	inbox := &server.SubjectPermission{Allow: []string{"_INBOX_u.>"}}
+	users := []*server.User{
+		{Username: "all", Password: "x"},
+		{Username: "republish", Password: "x", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: common},
+			Subscribe: &server.SubjectPermission{Allow: append([]string{"natsleader.feed.E.a"}, inbox.Allow...)},
+		}},
+		{Username: "watch", Password: "x", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: append([]string{"$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a", "$JS.API.CONSUMER.DELETE.KV_E.*"}, common...)},
+			Subscribe: inbox,
+		}},
+	}
+	for _, name := range []string{"republish", "watch"} {
+		bubble(t, server.Options{Users: users}, func(t *lab) {
+			all := dialJS(t, t.s, nats.UserInfo("all", "x"))
+			if name == "watch" {
+				ordinary(t, all, jetstream.KeyValueConfig{})
+			} else {
+				mustCreate(t, all, BucketConfig{})
+			}
+			nc := dial(t, t.s, nats.UserInfo(name, "x"), nats.CustomInboxPrefix("_INBOX_u"))
+			js, err := jetstream.New(nc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := mustOpen(t, js)
+			w := watch(t, b, "a")
+			first, err := update(t.Context(), b, "a", "1", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := w.next(t).Entry; e.Revision != first {
+				t.Fatalf("told %+v", e)
+			}
+			e, err := getFrom(t.Context(), b, "a")
+			if err != nil || e.Revision != first {
+				t.Fatalf("got %+v, %v", e, err)
+			}
+			w.Stop()
+			time.Sleep(time.Second)
+			if n := consumers(t, all); n != 0 || nc.LastError() != nil {
+				t.Fatalf("%d consumers are left, last error %v", n, nc.LastError())
+			}
+		})
+	}
+}
+
+func TestAMessageIsNotPassedOnToThousandsWhenANewerOneWaits(t *testing.T) {
+	for _, newer := range []bool{false, true} {
+		told := 0
+		s := &source{feeds: make(map[*feed]struct{})}
+		for range 10 * crowd {
+			s.feeds[&feed{begun: true, deliver: func(FeedEvent) { told++ }}] = struct{}{}
+		}
+		s.tellUnless(FeedEvent{Entry: Entry{Revision: 1}}, func() bool { return newer })
+		want := 10 * crowd
+		if newer {
+			want = crowd - 1
+		}
+		if told != want {
+			t.Errorf("newer %v: %d were told, want %d", newer, told, want)
+		}
+	}
+}

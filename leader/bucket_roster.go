@@ -1,0 +1,354 @@
+package leader
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// rosterSuffix makes the name of a bucket that of its roster.
+	rosterSuffix = "_roster"
+	// rosterKey is where the stream's metadata keep the name of its roster, and
+	// rosterOfKey is where those of the roster's keep whose it is.
+	rosterKey   = "natsleader.roster"
+	rosterOfKey = "natsleader.roster_of"
+	// rosterMarkerTTL is how long markers stay, which only those who are there
+	// hear of: the least that the server takes.
+	rosterMarkerTTL = time.Second
+	// viewHeartbeat is after how much silence the server says that a view lives.
+	// The server that has its consumer may go away without the connection.
+	viewHeartbeat = 2 * time.Second
+	// lastConsumerHeader is in a heartbeat: the last delivery (nats.go, js.go).
+	lastConsumerHeader = "Nats-Last-Consumer"
+	// sessionLength is that of crypto/rand.Text.
+	sessionLength = 26
+)
+
+// rosterBucket is the bucket in which those who stand announce themselves.
+type rosterBucket struct {
+	streamAPI
+	pre string // of a key's subject in the stream
+	put string // of the subject that a key is written to
+}
+
+// rosterName is the bucket of the roster. A name that leaves no room for the suffix
+// is cut, and told apart by a hash.
+func rosterName(bucket string) string {
+	if len(bucket)+len(rosterSuffix) > maxBucketName {
+		sum := sha256.Sum256([]byte(bucket))
+		tail := "_" + hex.EncodeToString(sum[:8])
+		bucket = bucket[:maxBucketName-len(rosterSuffix)-len(tail)] + tail
+	}
+	return bucket + rosterSuffix
+}
+
+func (r *rosterBucket) open(js jetstream.JetStream, bucket string) {
+	name := rosterName(bucket)
+	r.pre = "$KV." + name + "."
+	r.init(js, "KV_"+name)
+	r.put = r.putPrefix(r.pre)
+}
+
+// validSession tells sessions from the keys of others: an election may have the name
+// of another, a dot, and anything.
+func validSession(s string) bool {
+	return len(s) == sessionLength && strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < '2' || r > '7')
+	}) < 0
+}
+
+// rosterConfig makes the roster of a bucket.
+type rosterConfig struct {
+	bucket string
+	like   jetstream.StreamConfig // the bucket's own
+}
+
+func (c rosterConfig) newStream() jetstream.StreamConfig {
+	name := rosterName(c.bucket)
+	conf := jetstream.StreamConfig{
+		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"},
+		Description: "natsleader: who stands in the elections of " + c.bucket,
+		MaxMsgs:     -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Storage: c.like.Storage, FirstSeq: firstRevision(), Metadata: map[string]string{rosterOfKey: c.bucket},
+	}
+	c.apply(&conf)
+	return conf
+}
+
+// apply sets what the roster rests on, and leaves the rest.
+func (c rosterConfig) apply(conf *jetstream.StreamConfig) {
+	conf.MaxMsgsPerSubject = 1
+	conf.AllowDirect = true
+	conf.DenyDelete, conf.DenyPurge = true, false
+	conf.AllowMsgTTL, conf.AllowRollup = true, true // the server wants roll-ups for markers
+	conf.SubjectDeleteMarkerTTL = rosterMarkerTTL   // who views hears of a lapse
+	conf.Replicas, conf.Placement = c.like.Replicas, c.like.Placement
+}
+
+func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
+	conf = old
+	c.apply(&conf)
+	unfit := func(reason string) error {
+		return fmt.Errorf("%w: stream %s exists and %s, so it cannot be the roster", ErrIncompatibleBucket, old.Name, reason)
+	}
+	switch reason := misfit(conf, rosterName(c.bucket)); {
+	case old.Metadata[rosterOfKey] != c.bucket:
+		return conf, false, unfit(fmt.Sprintf("its metadata %s is %q, not %q", rosterOfKey, old.Metadata[rosterOfKey], c.bucket))
+	case reason != "":
+		return conf, false, unfit(reason)
+	case old.DenyPurge:
+		return conf, false, unfit("denies purges, which cannot be taken back")
+	}
+	return conf, !reflect.DeepEqual(conf, old), nil
+}
+
+// isMissing asks whether the roster, which was made once, is gone. Who may not ask
+// does not know.
+func (r *rosterBucket) isMissing(ctx context.Context) bool {
+	ctx, cancel := within(ctx, time.Second)
+	defer cancel()
+	_, err := r.streamInfo(ctx)
+	return errors.Is(err, ErrNoBucket)
+}
+
+// Announce implements [Registry]. It is one request, and never sent twice; only if
+// nobody answers is the server asked whether there is a roster.
+func (b *Bucket) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
+	go func() { reply(b.roster.announce(ctx, election, session, entry, life)) }()
+}
+
+func (r *rosterBucket) announce(ctx context.Context, election, session string, entry []byte, life time.Duration) (uint64, error) {
+	if err := checkKey(election); err != nil {
+		return 0, err
+	}
+	if !validSession(session) {
+		return 0, fmt.Errorf("%w: session %q is not %d of A-Z and 2-7", ErrInvalidConfig, session, sessionLength)
+	}
+	m := &nats.Msg{Subject: r.put + election + "." + session, Data: entry, Header: nats.Header{}}
+	if entry == nil {
+		life = rosterMarkerTTL
+		m.Header.Set(kvOperation, "PURGE") // unlike after a DEL, no other marker follows
+	}
+	m.Header.Set(jetstream.MsgTTLHeader, strconv.FormatInt(int64(max(wholeSeconds(life), time.Second)/time.Second), 10))
+	revision, err := r.store(ctx, m)
+	api, refused := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case refused && int(api.ErrorCode) == codeMessageTTLDisabled:
+		return 0, fmt.Errorf("%w: %w", ErrNoRoster, err)
+	case errors.Is(err, nats.ErrNoResponders):
+		// There is no stream, or it has no leader.
+		if _, asked := r.streamInfo(ctx); asked != nil {
+			err = asked
+		}
+	}
+	return revision, r.named(err)
+}
+
+// named tells the roster that does not exist from the bucket.
+func (r *rosterBucket) named(err error) error {
+	if errors.Is(err, ErrNoBucket) {
+		return fmt.Errorf("%w: there is no stream %s", ErrNoRoster, r.stream)
+	}
+	return err
+}
+
+// wholeSeconds is d rounded up.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+// Stands implements [Registry]: a consumer of the election's keys, in memory, on the
+// server that the server chooses. The view ends when that is silent for some seconds.
+// Stop waits for a deliver that is running.
+func (b *Bucket) Stands(ctx context.Context, election string, deliver func(Announcement), reply func(Feed, error)) {
+	go func() {
+		v := &rosterView{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
+		v.begin = sync.OnceFunc(func() { close(v.gate) })
+		empty, err := inTime(ctx, &b.roster.streamAPI, func(func() bool) (bool, error) {
+			empty, err := v.open(ctx, election)
+			if err != nil {
+				v.Stop()
+			}
+			return empty, err
+		}, func(bool) { v.Stop() })
+		if err != nil {
+			reply(nil, b.roster.named(err))
+			return
+		}
+		reply(v, nil)
+		if empty {
+			v.completed()
+		}
+		v.begin()
+	}()
+}
+
+// rosterView is an open view of a roster.
+type rosterView struct {
+	roster  *rosterBucket
+	deliver func(Announcement)
+	gate    chan struct{} // closed by begin: the one who views knows of it
+	begin   func()
+	stop    sync.Once
+
+	subscription
+	consumer string
+	status   chan nats.Status
+	ended    chan struct{} // closed when the goroutine that looks after it has ended
+	heard    atomic.Bool   // something, lately
+
+	last uint64 // of the consumer's deliveries; used by the subscription's goroutine only
+
+	mu       sync.Mutex // held during deliver: one call at a time, and none after Stop
+	complete bool
+	over     bool
+}
+
+// open reports whether nobody stands.
+func (v *rosterView) open(ctx context.Context, election string) (empty bool, err error) {
+	if err = checkKey(election); err != nil {
+		return false, err
+	}
+	r := v.roster
+	if err = r.opened(); err != nil {
+		return false, err
+	}
+	// Before anything is subscribed to, so that no reconnection is missed.
+	v.status, v.ended = r.nc.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
+	v.heard.Store(true)
+	go v.guard()
+	own := r.pre + election + "."
+	info, err := r.follow(ctx, &v.subscription, jetstream.ConsumerConfig{FilterSubject: own + "*", IdleHeartbeat: viewHeartbeat},
+		func(name string) { v.consumer = name },
+		func(m *nats.Msg, meta *nats.MsgMetadata) { v.hear(m, meta, own) })
+	if err != nil {
+		return false, err
+	}
+	return info.NumPending == 0 && info.Delivered.Consumer == 0, nil
+}
+
+// hear takes what the consumer delivers.
+func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
+	<-v.gate
+	v.heard.Store(true)
+	switch {
+	case meta == nil:
+		v.beat(m)
+		return
+	case !v.follows(meta.Sequence.Consumer - 1):
+		return
+	}
+	v.last++
+	if session, ok := strings.CutPrefix(m.Subject, own); ok && validSession(session) {
+		e := newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
+		a := Announcement{Session: session, Revision: e.Revision}
+		if !e.Marker {
+			a.Entry = append([]byte{}, e.Value...) // an empty one stands, too
+		}
+		v.tell(a)
+	}
+	if meta.NumPending == 0 {
+		v.completed()
+	}
+}
+
+// beat takes a heartbeat, which is sent when there is nothing to deliver.
+func (v *rosterView) beat(m *nats.Msg) {
+	last, err := strconv.ParseUint(m.Header.Get(lastConsumerHeader), 10, 64)
+	if err == nil && v.follows(last) {
+		v.completed() // the last of those to be told of may have lapsed before
+	}
+}
+
+// follows ends the view unless the last delivery was that one.
+func (v *rosterView) follows(last uint64) bool {
+	if last == v.last {
+		return true
+	}
+	v.tell(Announcement{Err: fmt.Errorf("%w: the view of the roster has missed something", ErrUnreachable)})
+	return false
+}
+
+func (v *rosterView) completed() { v.tell(Announcement{Complete: true}) }
+
+// tell delivers, unless the view is over. Complete is delivered once.
+func (v *rosterView) tell(a Announcement) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over || a.Complete && v.complete {
+		return
+	}
+	v.over, v.complete = a.Err != nil, v.complete || a.Complete
+	v.deliver(a)
+}
+
+// guard ends the view when the connection was lost, and perhaps the consumer with
+// it, or when the consumer is silent.
+func (v *rosterView) guard() {
+	defer close(v.ended)
+	for v.wait() {
+	}
+}
+
+// wait waits until there is something to look at, and reports whether that may happen
+// again.
+func (v *rosterView) wait() bool {
+	patience, cancel := within(context.Background(), 3*viewHeartbeat)
+	defer cancel()
+	var err error
+	select {
+	case s, ok := <-v.status:
+		switch {
+		case s == nats.CLOSED || v.roster.nc.IsClosed():
+			// nats.go drops what a full channel does not take.
+			err = ErrConnectionClosed
+		case ok:
+			err = fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)
+		}
+		if !ok {
+			return false // stopped
+		}
+	case <-patience.Done():
+		if !v.heard.Swap(false) {
+			err = fmt.Errorf("%w: the consumer of the roster is silent", ErrUnreachable)
+		}
+	}
+	if err != nil {
+		<-v.gate
+		v.tell(Announcement{Err: err})
+	}
+	return true
+}
+
+// Stop implements [Feed]. It waits neither for a reply nor for the connection's lock.
+func (v *rosterView) Stop() {
+	v.stop.Do(func() {
+		v.mu.Lock()
+		v.over = true
+		v.mu.Unlock()
+		v.begin()
+		soon(v.end)
+	})
+}
+
+// end gives back what the view holds.
+func (v *rosterView) end() {
+	v.close()
+	v.roster.deleteConsumer(v.consumer)
+	if v.status != nil {
+		v.roster.nc.RemoveStatusListener(v.status) // closes it
+		<-v.ended
+	}
+}

@@ -1,0 +1,134 @@
+package leader
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// configOf is how a stream is set.
+func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamConfig {
+	t.Helper()
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+// hasRoster is what Info tells.
+func hasRoster(t *lab, b *Bucket) bool {
+	t.Helper()
+	info, err := b.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Roster
+}
+
+func TestABucketHasARosterIfItIsToldTo(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage})
+		if hasRoster(t, b) {
+			t.Error("there is a roster")
+		}
+		if _, err := js.Stream(t.Context(), "KV_E_roster"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Errorf("the roster's stream: %v", err)
+		}
+		cfg := BucketConfig{Storage: jetstream.MemoryStorage, Roster: true, MaxLease: time.Minute}
+		b = mustCreate(t, js, cfg)
+		c := configOf(t, js, "KV_E_roster")
+		if !hasRoster(t, b) || !c.AllowMsgTTL || c.SubjectDeleteMarkerTTL != time.Second || c.MaxMsgsPerSubject != 1 ||
+			c.MaxAge != 0 || c.Storage != jetstream.MemoryStorage || c.Replicas != 1 || !c.AllowDirect ||
+			!strings.Contains(c.Description, "E") {
+			t.Errorf("the roster is %+v", c)
+		}
+		if info, err := b.Info(t.Context()); err != nil || !info.PurgeProtected || info.MaxLease != time.Minute {
+			t.Errorf("the bucket is %+v, %v", info, err)
+		}
+		like := rosterConfig{bucket: "E", like: configOf(t, js, "KV_E")}
+		if conf, changed, err := like.reshape(c); changed || err != nil {
+			t.Errorf("the roster would be changed from %+v to %+v, %v", c, conf, err)
+		}
+		if conf, changed, err := (BucketConfig{Name: "E", Storage: jetstream.MemoryStorage}).reshape(configOf(t, js, "KV_E")); changed || err != nil {
+			t.Errorf("the bucket would be changed to %+v, %v", conf, err)
+		}
+
+		// What somebody has set otherwise is mended, if one is told to.
+		c.MaxMsgsPerSubject = 5
+		if _, err := js.UpdateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage})
+		if got := configOf(t, js, "KV_E_roster"); got.MaxMsgsPerSubject != 5 {
+			t.Errorf("the roster was touched: %+v", got)
+		}
+		mustCreate(t, js, cfg)
+		if got := configOf(t, js, "KV_E_roster"); got.MaxMsgsPerSubject != 1 {
+			t.Errorf("the roster was not mended: %+v", got)
+		}
+
+		if err := js.DeleteStream(t.Context(), "KV_E_roster"); err != nil {
+			t.Fatal(err)
+		}
+		if hasRoster(t, b) {
+			t.Error("the roster that was deleted is there")
+		}
+		if b = mustCreate(t, js, cfg); !hasRoster(t, b) {
+			t.Error("the roster was not made anew")
+		}
+	})
+}
+
+func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		names := make(map[string]bool)
+		for _, n := range []int{maxBucketName, maxBucketName - len(rosterSuffix) + 1, maxBucketName - len(rosterSuffix)} {
+			for _, last := range []string{"x", "y"} {
+				name := strings.Repeat("b", n-1) + last
+				b := mustCreate(t, js, BucketConfig{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
+				if !hasRoster(t, b) {
+					t.Errorf("no roster for a name of %d", n)
+				}
+				roster := rosterName(name)
+				if !validBucket(roster) || names[roster] {
+					t.Errorf("the roster of a name of %d is %q", n, roster)
+				}
+				names[roster] = true
+			}
+		}
+	})
+}
+
+func TestARosterTakesNobodysBucket(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		mustCreate(t, js, BucketConfig{Name: "S_roster"})
+		mustCreate(t, js, BucketConfig{Name: "T_roster", TTL: time.Minute})
+		if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "O_roster"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"S", "T", "O"} {
+			before := configOf(t, js, "KV_"+name+"_roster")
+			_, err := CreateBucket(t.Context(), js, BucketConfig{Name: name, Roster: true})
+			if !errors.Is(err, ErrIncompatibleBucket) || !strings.Contains(err.Error(), "KV_"+name+"_roster") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if after := configOf(t, js, "KV_"+name+"_roster"); after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || after.AllowMsgTTL != before.AllowMsgTTL {
+				t.Errorf("%s was changed from %+v to %+v", name, before, after)
+			}
+		}
+		mustCreate(t, js, BucketConfig{Name: "E", Roster: true})
+		for _, ttl := range []time.Duration{0, time.Minute} {
+			if _, err := CreateBucket(t.Context(), js, BucketConfig{Name: "E_roster", TTL: ttl}); !errors.Is(err, ErrIncompatibleBucket) || !strings.Contains(err.Error(), "roster of E") {
+				t.Errorf("a bucket in place of a roster: %v", err)
+			}
+		}
+	})
+}

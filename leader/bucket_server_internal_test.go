@@ -1,0 +1,222 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// lab is a test and its server.
+type lab struct {
+	*testing.T
+	s *server.Server
+}
+
+// bubble runs a test with an embedded server in a synctest bubble. The two
+// collections empty nats.go's pool of timers, which must not cross bubbles.
+func bubble(t *testing.T, opts server.Options, test func(t *lab)) {
+	t.Helper()
+	runtime.GC()
+	runtime.GC()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		opts := opts
+		opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, dir, true, true
+		s, err := server.NewServer(&opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		if !s.ReadyForConnections(time.Minute) {
+			t.Fatal("the server does not start")
+		}
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		test(&lab{t, s})
+	})
+}
+
+// gate is a way to the server that can be shut.
+type gate struct {
+	s *server.Server
+
+	mu    sync.Mutex
+	shut  bool
+	conns []net.Conn
+}
+
+func (g *gate) InProcessConn() (net.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return nil, errors.New("the gate is shut")
+	}
+	c, err := g.s.InProcessConn()
+	if err == nil {
+		g.conns = append(g.conns, c)
+	}
+	return c, err
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	if shut {
+		for _, c := range g.conns {
+			_ = c.Close()
+		}
+		g.conns = nil
+	}
+}
+
+func dial(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	nc, err := nats.Connect("", append([]nats.Option{nats.InProcessServer(s), nats.MaxReconnects(-1), quiet}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func dialJS(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(dial(t, s, opts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *Bucket {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name = "E"
+	}
+	b, err := CreateBucket(t.Context(), js, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustOpen(t *lab, js jetstream.JetStream, opts ...BucketOption) *Bucket {
+	t.Helper()
+	b, err := OpenBucket(js, "E", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
+	t.Helper()
+	kv, err := js.KeyValue(t.Context(), "E")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
+
+// reply is what a method of Store answered.
+type reply[T any] struct {
+	v   T
+	err error
+}
+
+// await calls a method of Store and waits for its reply.
+func await[T any](call func(func(T, error))) (T, error) {
+	ch := make(chan reply[T], 1)
+	call(func(v T, err error) { ch <- reply[T]{v, err} })
+	r := <-ch
+	return r.v, r.err
+}
+
+func settingsOf(ctx context.Context, b *Bucket) (Settings, error) {
+	return await(func(r func(Settings, error)) { b.Settings(ctx, r) })
+}
+
+func getFrom(ctx context.Context, b *Bucket, key string) (Entry, error) {
+	return await(func(r func(Entry, error)) { b.Get(ctx, key, r) })
+}
+
+func update(ctx context.Context, b *Bucket, key, value string, revision uint64) (uint64, error) {
+	return await(func(r func(uint64, error)) { b.Update(ctx, key, []byte(value), revision, r) })
+}
+
+// watching is an open feed and what it told.
+type watching struct {
+	Feed
+	told chan FeedEvent
+}
+
+func watch(t *lab, b *Bucket, key string) watching {
+	t.Helper()
+	w := watching{told: make(chan FeedEvent, 1000)}
+	f, err := await(func(r func(Feed, error)) { b.Watch(t.Context(), key, nil, func(e FeedEvent) { w.told <- e }, r) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Feed = f
+	t.Cleanup(f.Stop)
+	return w
+}
+
+// next is what the feed tells when everything has come to rest.
+func (w watching) next(t *lab) FeedEvent {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case e := <-w.told:
+		return e
+	default:
+		t.Fatal("the feed tells nothing")
+		return FeedEvent{}
+	}
+}
+
+func (w watching) nothing(t *lab) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case e := <-w.told:
+		t.Fatalf("the feed tells %+v, want nothing", e)
+	default:
+	}
+}
+
+func wantErr(t *lab, err, want error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Fatalf("error %q does not contain %q", err, text)
+		}
+	}
+}
+
+// lastRevision is that of the whole bucket. Of an empty one it is before the first.
+func lastRevision(t *lab, b *Bucket) uint64 {
+	t.Helper()
+	s, err := settingsOf(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.LastRevision
+}

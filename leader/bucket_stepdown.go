@@ -1,0 +1,130 @@
+package leader
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// askRoot is what the subject of requests to a holder begins with; the name of the
+// bucket, a dot and that of the election follow.
+const askRoot = "natsleader.ask."
+
+// Listen implements [Courier]. It is one plain subscription.
+func (b *Bucket) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
+	go func() {
+		s, err := inTime(ctx, &b.streamAPI, func(func() bool) (*subscription, error) { return b.listenAt(ctx, key, deliver) }, (*subscription).close)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		reply(func(closed func()) {
+			go func() {
+				soon(s.close)
+				closed()
+			}()
+		}, nil)
+	}()
+}
+
+func (b *Bucket) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*subscription, error) {
+	if err := b.opened(); err != nil {
+		return nil, err
+	}
+	s, subject := &subscription{}, askRoot+b.name+"."+key
+	if b.nc.Opts.NoEcho {
+		s.leave = listenNoEcho(b.nc, subject, deliver)
+	}
+	err := s.listenAllowed(ctx, &b.streamAPI, subject, func(m *nats.Msg) {
+		answers := make(chan []byte, 1) // waited for here, because to answer may take the connection's lock
+		deliver(m.Data, func(data []byte) { answers <- data })
+		if data := <-answers; data != nil && b.isInbox(m.Reply) {
+			_ = m.Respond(data) // a requester that hears nothing asks again
+		}
+	})
+	if err != nil {
+		s.close()
+	}
+	return s, err
+}
+
+// isInbox reports whether a reply may be sent there. Who asks chooses the subject, and
+// whoever answers publishes with permissions of its own: to a key, if it were told to.
+func (b *Bucket) isInbox(subject string) bool {
+	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
+		b.nc.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.nc.Opts.InboxPrefix+".")
+}
+
+// noEcho has the listeners on connections with nats.NoEcho. The server does not deliver to
+// them what the same connection publishes, and reports nothing to the requester.
+var noEcho struct {
+	mu        sync.Mutex
+	listeners map[*noEchoListener]struct{}
+}
+
+type noEchoListener struct {
+	nc      *nats.Conn
+	subject string
+	deliver func(request []byte, answer func([]byte))
+}
+
+func listenNoEcho(nc *nats.Conn, subject string, deliver func([]byte, func([]byte))) (leave func()) {
+	l := &noEchoListener{nc, subject, deliver}
+	noEcho.mu.Lock()
+	defer noEcho.mu.Unlock()
+	if noEcho.listeners == nil {
+		noEcho.listeners = make(map[*noEchoListener]struct{})
+	}
+	noEcho.listeners[l] = struct{}{}
+	return func() {
+		noEcho.mu.Lock()
+		defer noEcho.mu.Unlock()
+		delete(noEcho.listeners, l)
+	}
+}
+
+// askNoEcho asks the listeners on the same connection, and returns the first answer, or
+// nil if there is none before ctx has ended.
+func askNoEcho(ctx context.Context, nc *nats.Conn, subject string, request []byte) []byte {
+	var all []*noEchoListener
+	noEcho.mu.Lock()
+	for l := range noEcho.listeners {
+		if l.nc == nc && l.subject == subject {
+			all = append(all, l)
+		}
+	}
+	noEcho.mu.Unlock()
+	for _, l := range all {
+		answers := make(chan []byte, 1)
+		l.deliver(request, func(data []byte) { answers <- data })
+		select {
+		case data := <-answers:
+			if data != nil {
+				return data
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// Ask implements [Courier].
+func (b *Bucket) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
+	go func() {
+		if b.opened() == nil && b.nc.Opts.NoEcho {
+			if data := askNoEcho(ctx, b.nc, askRoot+b.name+"."+key, request); data != nil {
+				reply(data, nil)
+				return
+			}
+		}
+		resp, err := b.request(ctx, &nats.Msg{Subject: askRoot + b.name + "." + key, Data: request})
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		reply(resp.Data, nil)
+	}()
+}

@@ -1,0 +1,135 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Settings implements [Store]. The stream's leader answers.
+func (b *Bucket) Settings(ctx context.Context, reply func(Settings, error)) {
+	go func() {
+		info, err := b.streamInfo(ctx)
+		if err != nil {
+			reply(Settings{}, err)
+			return
+		}
+		payload, err := b.maxPayload(ctx)
+		if err != nil {
+			reply(Settings{}, err)
+			return
+		}
+		s, err := settings(info.Config, b.name, payload)
+		s.LastRevision = info.State.LastSeq
+		reply(s, err)
+	}()
+}
+
+// Get implements [Store]. Where the stream allows direct gets the answer may
+// come from a replica.
+func (b *Bucket) Get(ctx context.Context, key string, reply func(Entry, error)) {
+	go func() { reply(b.get(ctx, key)) }()
+}
+
+// Update implements [Store]. It is one request, and never sent twice.
+func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	b.update(ctx, key, value, revision, nats.Header{}, reply)
+}
+
+// Mark implements [Marker]. It is one request, and never sent twice.
+func (b *Bucket) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	b.update(ctx, key, value, revision, nats.Header{kvOperation: {kvDelete}}, reply)
+}
+
+// update adds the condition to the headers.
+func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
+	if err := checkKey(key); err != nil {
+		reply(0, err)
+		return
+	}
+	h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(revision, 10)}
+	m := &nats.Msg{Subject: b.put + key, Header: h, Data: value}
+	begin(ctx, &b.streamAPI, b.sending(ctx, m), nil, func(resp *nats.Msg, err error) { reply(b.stored(m, resp, err)) })
+}
+
+func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
+	if err := checkKey(key); err != nil {
+		return Entry{}, err
+	}
+	conf, err := b.config(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	var e Entry
+	if conf.AllowDirect {
+		e, err = b.getDirect(ctx, key)
+	} else {
+		e, err = b.lastOf(ctx, b.pre+key)
+	}
+	if err != nil {
+		b.known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: ask before the next try
+	}
+	return e, err
+}
+
+func (b *Bucket) getDirect(ctx context.Context, key string) (Entry, error) {
+	resp, err := b.request(ctx, &nats.Msg{Subject: b.direct + key})
+	if err != nil {
+		return Entry{}, err
+	}
+	// A stored message first: a publisher may have sent a Status header of its own.
+	if e, ok := storedEntry(resp, b.stream, b.pre+key); ok {
+		return e, nil
+	}
+	status := resp.Header.Get("Status")
+	if status == "404" {
+		return Entry{}, nil
+	}
+	return Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
+}
+
+// storedEntry reads a message that the server has published with what it knows
+// of it in headers. The server appends them to those of the publisher
+// (nats-server, stream.go, genHeader), who may have sent the same: so the last
+// value of each counts. It returns false for a message of another origin.
+func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
+	if lastValue(m.Header, jetstream.StreamHeader) != stream || lastValue(m.Header, jetstream.SubjectHeader) != subject {
+		return Entry{}, false
+	}
+	seq, err := strconv.ParseUint(lastValue(m.Header, jetstream.SequenceHeader), 10, 64)
+	if err != nil || seq == 0 {
+		return Entry{}, false
+	}
+	created, err := time.Parse(time.RFC3339Nano, lastValue(m.Header, jetstream.TimeStampHeaer))
+	if err != nil {
+		return Entry{}, false
+	}
+	return newEntry(seq, created, m.Header, m.Data), true
+}
+
+// newEntry knows a marker by its headers, as jetstream/kv.go does (ADR-8 and
+// ADR-43); an empty value alone is none. Only a delete may carry a value, see
+// [Marker]: those of the server and purges have none that counts.
+func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) Entry {
+	e := Entry{Revision: revision, Value: value, Created: created}
+	op := h[kvOperation]
+	switch {
+	case lastValue(h, jetstream.MarkerReasonHeader) != "", len(op) > 0 && op[0] == kvPurge:
+		e.Marker, e.Value = true, nil
+	case len(op) > 0 && op[0] == kvDelete:
+		e.Marker = true
+	}
+	return e
+}
+
+func lastValue(h nats.Header, key string) string {
+	v := h[key]
+	if len(v) == 0 {
+		return ""
+	}
+	return v[len(v)-1]
+}

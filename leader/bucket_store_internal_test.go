@@ -1,0 +1,384 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		b := mustOpen(t, dialJS(t, t.s))
+		_, err := b.Info(t.Context())
+		wantErr(t, err, ErrNoBucket)
+		_, err = settingsOf(t.Context(), b)
+		wantErr(t, err, ErrNoBucket)
+		_, err = getFrom(t.Context(), b, "a")
+		wantErr(t, err, ErrNoBucket)
+		_, err = update(t.Context(), b, "a", "x", 0)
+		wantErr(t, err, ErrUnreachable) // nobody listens: that proves nothing
+		_, err = await(func(r func(Feed, error)) { b.Watch(t.Context(), "a", nil, func(FeedEvent) {}, r) })
+		wantErr(t, err, ErrNoBucket)
+	})
+}
+
+func TestGetTellsNothingMarkersAndEmptyValuesApart(t *testing.T) {
+	for _, direct := range []bool{true, false} {
+		bubble(t, server.Options{}, func(t *lab) {
+			js := dialJS(t, t.s)
+			b := mustCreate(t, js, BucketConfig{})
+			if !direct {
+				c := *b.known.Load()
+				c.AllowDirect = false
+				if _, err := js.UpdateStream(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				b = mustOpen(t, js)
+			}
+			kv, before := mustKV(t, js), lastRevision(t, b)
+			check := func(nth uint64, value string, marker bool) {
+				t.Helper()
+				e, err := getFrom(t.Context(), b, "a.b")
+				revision := nth
+				if nth > 0 {
+					revision += before
+				}
+				if err != nil || e.Revision != revision || string(e.Value) != value || e.Marker != marker {
+					t.Fatalf("direct %v: got %+v, %v", direct, e, err)
+				}
+				if revision != 0 && !e.Created.Equal(time.Now()) {
+					t.Fatalf("created %v, want %v", e.Created, time.Now())
+				}
+			}
+			check(0, "", false)
+			if _, err := kv.Put(t.Context(), "a.b", []byte("v")); err != nil {
+				t.Fatal(err)
+			}
+			check(1, "v", false)
+			if _, err := kv.Put(t.Context(), "a.b", nil); err != nil {
+				t.Fatal(err)
+			}
+			check(2, "", false)
+			if err := kv.Delete(t.Context(), "a.b"); err != nil {
+				t.Fatal(err)
+			}
+			check(3, "", true)
+		})
+	}
+}
+
+func TestForgedHeadersAreNotRead(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		first := lastRevision(t, b) + 1
+		w := watch(t, b, "a")
+		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{
+			"Nats-Sequence": {"99"}, "Nats-Stream": {"X"}, "Nats-Subject": {"y"}, "Nats-Time-Stamp": {"z"}, "Status": {"404"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := getFrom(t.Context(), b, "a")
+		if err != nil || e.Revision != first || e.Marker {
+			t.Fatalf("got %+v, %v", e, err)
+		}
+		if e = w.next(t).Entry; e.Revision != first || !e.Created.Equal(time.Now()) {
+			t.Fatalf("told %+v", e)
+		}
+		// Not from the server at all: the last values are not ours.
+		for _, h := range []nats.Header{
+			{},
+			{"Nats-Sequence": {"2"}, "Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.b"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)}},
+			{"Nats-Sequence": {"2"}, "Nats-Stream": {"KV_F"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)}},
+			{"Nats-Sequence": {"0"}, "Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)}},
+		} {
+			if err = js.Conn().PublishMsg(&nats.Msg{Subject: "natsleader.feed.E.a", Header: h}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.nothing(t)
+	})
+}
+
+func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
+		ctx, first := t.Context(), lastRevision(t, b)+1
+		if rev, err := update(ctx, b, "a", "1", 0); err != nil || rev != first {
+			t.Fatalf("got %d, %v", rev, err)
+		}
+		if rev, err := update(ctx, b, "a", "2", first); err != nil || rev != first+1 {
+			t.Fatalf("got %d, %v", rev, err)
+		}
+		for _, c := range []struct {
+			key              string
+			revision, actual uint64
+		}{{"a", 0, first + 1}, {"a", first, first + 1}, {"a", first + 2, first + 1}, {"b", first, 0}} {
+			_, err := update(ctx, b, c.key, "x", c.revision)
+			wantErr(t, err, ErrRefused)
+			if r := err.(*RefusedError); !r.Named || r.Actual != c.actual { //nolint:errorlint // the port says so
+				t.Fatalf("%+v: got %+v", c, r)
+			}
+		}
+		_, err := update(ctx, b, "a", strings.Repeat("x", 2<<20), first+1)
+		wantErr(t, err, ErrValueTooLarge)
+		for _, key := range []string{"", ".a", "a.", "a..b", "a b", "a*", "ä"} {
+			_, err := update(ctx, b, key, "x", 0)
+			wantErr(t, err, ErrInvalidConfig)
+		}
+	})
+}
+
+func TestARefusalWithoutARevisionNamesNone(t *testing.T) {
+	b := &Bucket{}
+	b.stream = "KV_E"
+	for _, c := range []struct {
+		code jetstream.ErrorCode
+		text string
+		want RefusedError
+	}{
+		{10164, "wrong last sequence", RefusedError{}},
+		{10071, "wrong last sequence: 7", RefusedError{Actual: 7, Named: true}},
+		{10071, "wrong last sequence: 0", RefusedError{Named: true}},
+		{10071, "wrong last sequence", RefusedError{}},
+		{10071, "wrong last sequence: many", RefusedError{}},
+	} {
+		err := b.refusal(&jetstream.APIError{ErrorCode: c.code, Description: c.text})
+		if r, ok := err.(*RefusedError); !ok || *r != c.want { //nolint:errorlint // the port says so
+			t.Errorf("%d %q: got %#v", c.code, c.text, err)
+		}
+	}
+}
+
+func TestNothingIsHandedToAConnectionThatIsDown(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		g := &gate{s: t.s}
+		js := dialJS(t, g)
+		b := mustCreate(t, js, BucketConfig{})
+		g.set(true)
+		synctest.Wait()
+		start := time.Now()
+		_, err := update(t.Context(), b, "a", "x", 0)
+		wantErr(t, err, ErrUnreachable, "reconnecting")
+		_, err = getFrom(t.Context(), b, "a")
+		wantErr(t, err, ErrUnreachable)
+		if d := time.Since(start); d != 0 {
+			t.Fatalf("took %v", d)
+		}
+		g.set(false)
+		time.Sleep(time.Minute)
+		e, err := getFrom(t.Context(), b, "a")
+		if err != nil || e.Revision != 0 {
+			t.Fatalf("got %+v, %v: the write was kept", e, err)
+		}
+		js.Conn().Close()
+		_, err = update(t.Context(), b, "a", "x", 0)
+		wantErr(t, err, ErrConnectionClosed)
+		_, err = b.Info(t.Context())
+		wantErr(t, err, ErrConnectionClosed)
+	})
+}
+
+func TestAMissingPermissionIsNamed(t *testing.T) {
+	user := func(name string, p *server.Permissions) *server.User {
+		return &server.User{Username: name, Password: "x", Permissions: p}
+	}
+	most := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$KV.E.a", "$JS.API.DIRECT.GET.KV_E.$KV.E.a"}}
+	users := []*server.User{
+		user("all", nil),
+		user("deaf", &server.Permissions{Publish: most, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}}}),
+		user("blind", &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>", "$JS.API.CONSUMER.>"}}}),
+		user("mute", &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}}),
+	}
+	bubble(t, server.Options{Users: users}, func(t *lab) {
+		mustCreate(t, dialJS(t, t.s, nats.UserInfo("all", "x")), BucketConfig{})
+		second := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		as := func(name string) *Bucket { return mustOpen(t, dialJS(t, t.s, nats.UserInfo(name, "x"))) }
+
+		deaf := as("deaf")
+		for range 2 {
+			_, err := update(second(), deaf, "a", "x", 0)
+			wantErr(t, err, ErrPermission, `"$KV.E.a"`)
+			_, err = getFrom(second(), deaf, "a")
+			wantErr(t, err, ErrPermission, `"$JS.API.DIRECT.GET.KV_E.$KV.E.a"`)
+		}
+		if _, err := update(second(), deaf, "b", "x", 0); err != nil {
+			t.Fatalf("another key: %v", err)
+		}
+		start := time.Now()
+		_, err := await(func(r func(Feed, error)) { deaf.Watch(t.Context(), "a", nil, func(FeedEvent) {}, r) })
+		wantErr(t, err, ErrPermission, `"natsleader.feed.E.a"`)
+		if d := time.Since(start); d != 0 {
+			t.Fatalf("took %v to notice", d)
+		}
+
+		_, err = as("blind").Info(second())
+		wantErr(t, err, ErrPermission, `"$JS.API.STREAM.INFO.KV_E"`)
+		mute := as("mute")
+		for range 2 {
+			_, err = mute.Info(second())
+			wantErr(t, err, ErrPermission, "_INBOX.")
+		}
+		_, err = CreateBucket(second(), mute.js, BucketConfig{Name: "F"})
+		wantErr(t, err, ErrPermission)
+	})
+}
+
+func TestAnOldDenialIsNotTakenForANewOne(t *testing.T) {
+	users := []*server.User{{Username: "u", Password: "x", Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Deny: []string{"$KV.E.a"}},
+	}}}
+	bubble(t, server.Options{Users: users}, func(t *lab) {
+		js := dialJS(t, t.s, nats.UserInfo("u", "x"))
+		b := mustCreate(t, js, BucketConfig{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := update(ctx, b, "a", "x", 0)
+		wantErr(t, err, ErrPermission)
+		before := js.Conn().LastError()
+		if err := b.denied("$KV.E.a", before); err != nil {
+			t.Fatalf("an old error is taken for a new one: %v", err)
+		}
+	})
+}
+
+func TestADomainIsFollowedAsKVDoes(t *testing.T) {
+	bubble(t, server.Options{JetStreamDomain: "hub"}, func(t *lab) {
+		nc := dial(t, t.s)
+		byDomain, err := jetstream.NewWithDomain(nc, "hub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		byPrefix, err := jetstream.NewWithAPIPrefix(nc, "$JS.hub.API")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rev uint64
+		for _, js := range []jetstream.JetStream{byDomain, byPrefix} {
+			b := mustCreate(t, js, BucketConfig{})
+			actual := lastRevision(t, b) + 1
+			if b.put != "$JS.hub.API.$KV.E." {
+				t.Fatalf("puts go to %q", b.put)
+			}
+			w := watch(t, b, "a")
+			if got, err := update(t.Context(), b, "a", "x", rev); err != nil || got != actual {
+				t.Fatalf("update: %d, %v", got, err)
+			}
+			if e, err := getFrom(t.Context(), b, "a"); err != nil || e.Revision != actual {
+				t.Fatalf("get: %+v, %v", e, err)
+			}
+			if e := w.next(t); e.Entry.Revision != actual {
+				t.Fatalf("told %+v", e)
+			}
+			rev = actual
+		}
+	})
+}
+
+// A release beside nats-kv-leader-elect: deleted for every KV client, and read as
+// what it is by candidates, whatever the kind of the feed.
+func TestAMarkerMayCarryARelease(t *testing.T) {
+	for _, republishes := range []bool{true, false} {
+		bubble(t, server.Options{}, func(t *lab) {
+			js := dialJS(t, t.s)
+			var b *Bucket
+			if republishes {
+				b = mustCreate(t, js, BucketConfig{})
+			} else {
+				if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: time.Minute, Storage: jetstream.MemoryStorage}); err != nil {
+					t.Fatal(err)
+				}
+				b = mustOpen(t, js)
+			}
+			kv, released := mustKV(t, js), someRecord()
+			released.phase = phaseReleased
+			w, before := watch(t, b, "a"), lastRevision(t, b)
+			check := func(nth uint64, what what) {
+				t.Helper()
+				revision := before + nth
+				e, err := getFrom(t.Context(), b, "a")
+				told := w.next(t).Entry
+				if s := sees(e); err != nil || s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
+					t.Fatalf("got %+v, %v", s, err)
+				}
+				if s := sees(told); s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
+					t.Fatalf("told %+v", s)
+				}
+				if h := HolderOf(e); e.Marker != (what != whatForeign) || h.Released != (what == whatRecord) || h.Foreign != (what == whatForeign) {
+					t.Fatalf("marker %v, holder %+v", e.Marker, h)
+				}
+			}
+			mark := func(value []byte, nth uint64) (uint64, error) {
+				revision := nth
+				if nth > 0 {
+					revision += before
+				}
+				return await(func(r func(uint64, error)) { b.Mark(t.Context(), "a", value, revision, r) })
+			}
+			if _, err := mark(released.encode(), 1); !errors.Is(err, ErrRefused) {
+				t.Fatalf("its condition did not hold: %v", err)
+			}
+			if rev, err := mark(released.encode(), 0); err != nil || rev != before+1 {
+				t.Fatalf("got %d, %v", rev, err)
+			}
+			check(1, whatRecord)
+			if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+				t.Fatalf("a KV client finds it: %v", err)
+			}
+			// Nobody holds a key by a marker, nor releases it by anything else.
+			if _, err := mark(someRecord().encode(), 1); err != nil {
+				t.Fatal(err)
+			}
+			check(2, whatMarker)
+			if _, err := mark([]byte("junk"), 2); err != nil {
+				t.Fatal(err)
+			}
+			check(3, whatMarker)
+			if rev, err := kv.Create(t.Context(), "a", []byte("old")); err != nil || rev != before+4 {
+				t.Fatalf("it cannot be created over a marker: %d, %v", rev, err)
+			}
+			check(4, whatForeign)
+			if err := kv.Delete(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			check(5, whatMarker)
+			_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{"KV-Operation": {"PURGE"}}, Data: released.encode()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(6, whatMarker)
+		})
+	}
+}
+
+func TestAForeignRecordIsShownIfItIsAName(t *testing.T) {
+	for value, want := range map[string]string{
+		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
+		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
+	} {
+		h := HolderOf(Entry{Revision: 7, Value: []byte(value)})
+		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
+			t.Errorf("%q: %+v", value, h)
+		}
+		said := "a foreign record at revision 7"
+		if want != "" {
+			said = fmt.Sprintf("the foreign record %q at revision 7", want)
+		}
+		if h.String() != said {
+			t.Errorf("%q: %v", value, h)
+		}
+	}
+}

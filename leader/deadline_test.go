@@ -1,0 +1,202 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// handClock is moved by hand, and so are its timers: a process whose timers are late, as
+// one that is starved or was stopped. It needs a bubble.
+type handClock struct {
+	mu     sync.Mutex
+	now    time.Time
+	looks  int // to come until hook is called
+	hook   func()
+	timers []*handTimer
+	alarm  func() // of the newest watchdog
+}
+
+type handTimer struct {
+	c     chan time.Time
+	armed bool
+}
+
+func (t *handTimer) C() <-chan time.Time      { return t.c }
+func (t *handTimer) Reset(time.Duration) bool { t.armed = true; return true }
+func (t *handTimer) Stop() bool               { t.armed = false; return true }
+
+func (c *handClock) NewTimer(time.Duration) leader.Timer {
+	t := &handTimer{c: make(chan time.Time, 1)}
+	c.timers = append(c.timers, t)
+	return t
+}
+
+func (c *handClock) AfterFunc(_ time.Duration, f func()) leader.Timer {
+	c.alarm = f
+	return &handTimer{}
+}
+
+// Now returns the time as it was before the hook, which it may call.
+func (c *handClock) Now() time.Time {
+	c.mu.Lock()
+	now, hook := c.now, c.hook
+	if hook != nil {
+		if c.looks--; c.looks > 0 {
+			hook = nil
+		} else {
+			c.hook = nil
+		}
+	}
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return now
+}
+
+func (c *handClock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// at has the hook called at the nth look at the clock from now on.
+func (c *handClock) at(n int, hook func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks, c.hook = n, hook
+}
+
+// tick fires the candidate's timer.
+func (c *handClock) tick() {
+	c.timers[0].c <- c.Now()
+	synctest.Wait()
+}
+
+// deferred is a store that answers a write when the test says so.
+type deferred struct {
+	*plainStore
+	hold   bool
+	answer func()
+}
+
+func (d *deferred) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	if !d.hold {
+		d.plainStore.Update(ctx, key, value, revision, reply)
+		return
+	}
+	d.plainStore.Update(ctx, key, value, revision, func(revision uint64, err error) {
+		d.answer = func() { reply(revision, err) }
+	})
+}
+
+// The watchdog may end the context at any moment of a step that prolongs the lease, just
+// before the deadline. The candidate then never leads on: what it tells agrees with the
+// context.
+func TestWatchdog_AgreesWithTheCandidate(t *testing.T) {
+	lapsed := 0
+	for n := 1; n <= 12; n++ {
+		synctest.Test(t, func(t *testing.T) {
+			clock, store := &handClock{now: time.Now()}, &deferred{plainStore: newPlainStore()}
+			c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			term, ok := c.Term()
+			if !ok {
+				t.Fatal("does not lead")
+			}
+			clock.move(plainInterval)
+			store.hold = true
+			clock.tick() // it renews
+			clock.move(plainDeadline - plainInterval - 1)
+			clock.at(n, func() {
+				clock.move(1)
+				clock.alarm()
+			})
+			store.answer()
+			synctest.Wait()
+			clock.at(0, nil)
+			over := term.Context().Err() != nil
+			fenced, deposed := false, false
+			for len(c.Events()) > 0 {
+				event := <-c.Events()
+				if e, ok := event.(leader.Fenced); ok {
+					fenced = errors.Is(e.Cause, context.Cause(term.Context()))
+				}
+				if e, ok := event.(leader.Deposed); ok {
+					deposed = errors.Is(e.Cause, context.Cause(term.Context()))
+				}
+			}
+			switch {
+			case over && !fenced:
+				t.Errorf("look %d: the context ended, and no Fenced was emitted with its cause", n)
+			case !over && (fenced || deposed || !c.IsLeader()):
+				t.Errorf("look %d: the context is alive, and %v", n, c.State())
+			}
+			if over {
+				lapsed++
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = c.Stop(ended)
+			if store.answer != nil {
+				store.answer()
+			}
+			<-c.Done()
+		})
+	}
+	if lapsed == 0 {
+		t.Error("the watchdog was never first")
+	}
+}
+
+// A call that is refused at once, and a feed that was replaced, have the deadlines applied
+// as all else, although the timer is late.
+func TestDeadline_AppliedByWhateverComes(t *testing.T) {
+	for name, come := range map[string]func(c *leader.Candidate, store *plainStore){
+		"a Transfer that is refused":    func(c *leader.Candidate, _ *plainStore) { _ = c.Transfer(context.Background(), c.ID()) },
+		"a TransferAny that is refused": func(c *leader.Candidate, _ *plainStore) { _, _ = c.TransferAny(context.Background()) },
+		"a feed that was replaced": func(_ *leader.Candidate, store *plainStore) {
+			store.delivers[0](leader.FeedEvent{Reconnected: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock, store := &handClock{now: time.Now()}, newPlainStore()
+				c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock})
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				store.delivers[0](leader.FeedEvent{Err: leader.ErrUnreachable}) // another is opened
+				synctest.Wait()
+				if len(store.delivers) != 2 || !c.IsLeader() {
+					t.Fatalf("%d feeds, leads: %v", len(store.delivers), c.IsLeader())
+				}
+				for len(c.Events()) > 0 {
+					<-c.Events()
+				}
+				clock.move(plainDeadline)
+				come(c, store)
+				synctest.Wait()
+				select {
+				case e := <-c.Events():
+					if _, ok := e.(leader.Fenced); !ok {
+						t.Errorf("told: %v", e)
+					}
+				default:
+					t.Error("the deadline was not applied")
+				}
+				_ = c.Stop(t.Context())
+			})
+		})
+	}
+}

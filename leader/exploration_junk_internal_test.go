@@ -1,0 +1,136 @@
+package leader
+
+import (
+	"math"
+	"time"
+)
+
+// The adversary in the world of the exploration: a client that may write the key, or
+// publish on the subject of its feed.
+
+const (
+	// longJunk is a lease longer than any that the buckets of the exploration allow.
+	longJunk = 9 * tick
+	// shortJunk is over before anybody could renew it.
+	shortJunk = time.Nanosecond
+	// someToken is as great as one may be that is counted up from, and leaves room for
+	// as many terms as there are in a trace.
+	someToken = lastToken - 1<<20
+)
+
+// junk are records that no candidate of this world has written, the extremes of what
+// can be read included. Those in A's name carry the session of the A that lives.
+func (w *worldOf) junk() []sight {
+	a := &w.parties[0].m
+	stranger := func(r record) sight {
+		r.id, r.session, r.counter = "A", "A8", 1
+		return sight{what: whatRecord, rec: r}
+	}
+	forged := func(r record) sight {
+		r.id, r.session = "A", a.session
+		return sight{what: whatRecord, rec: r}
+	}
+	return []sight{
+		stranger(record{phase: phaseLeading, lease: longJunk}),
+		stranger(record{phase: phaseLeading, lease: shortJunk}),
+		stranger(record{phase: phaseLeading, lease: 3 * tick, token: maxToken}),
+		stranger(record{phase: phaseLeading, lease: 3 * tick, token: someToken}),
+		stranger(record{phase: phaseReleased, lease: tick, token: maxMinToken}),
+		stranger(record{phase: phasePending, lease: longJunk, least: maxToken}),
+		forged(record{phase: phaseLeading, lease: 3 * tick, counter: math.MaxUint64}),
+		forged(record{phase: phaseReleased, lease: 3 * tick, counter: math.MaxUint64, token: maxToken}),
+		forged(record{phase: phaseLeading, lease: longJunk, counter: a.counter}),
+		sightOfMarker(record{lease: longJunk, token: maxToken}),
+	}
+}
+
+// sightOfMarker is what sees makes of a marker that carries a held record.
+func sightOfMarker(r record) sight {
+	return sight{what: whatMarker, rec: record{lease: r.lease, token: knownToken(max(r.token, r.least))}}
+}
+
+// forgeries are what nobody stored: of a session that never was, at the revision that
+// comes next, unless they say otherwise. The first is a release.
+func (w *worldOf) forgeries() []sight {
+	held := func(lease time.Duration) sight {
+		return sight{what: whatRecord, rec: record{phase: phaseLeading, id: "A", session: "A8", counter: 1, lease: lease}}
+	}
+	release, token, far, old := held(tick), held(3*tick), held(3*tick), held(longJunk)
+	// Not of the session that another has held: the first of two would be believed.
+	release.rec.phase, release.rec.session = phaseReleased, "A7"
+	token.rec.token = maxToken
+	far.revision = math.MaxUint64
+	old.revision = max(w.current.revision, 1)
+	all := []sight{
+		release, held(shortJunk), held(longJunk), token, far, old, held(3 * tick),
+		{what: whatMarker},
+		sightOfMarker(record{lease: shortJunk}),
+		{what: whatForeign},
+	}
+	for i := range all {
+		if all[i].revision == 0 {
+			all[i].revision = w.last + 1
+		}
+	}
+	return all
+}
+
+// forced is the marker that `step-down --force` puts in place of what is held.
+func (w *worldOf) forced() sight { return sightOfMarker(w.current.rec) }
+
+// junkActions are what the adversary may do to the key.
+func (w *worldOf) junkActions(add func(do verb, party, arg int)) {
+	if w.may(force) && w.current.held() {
+		add(doForce, 0, 0)
+	}
+	if w.may(junkRecord) {
+		for n := range w.junk() {
+			add(doJunk, 0, n)
+		}
+	}
+}
+
+// forgeActions are what may be told to a candidate.
+func (w *worldOf) forgeActions(i int, add func(do verb, party, arg int)) {
+	if !w.parties[i].listening {
+		return
+	}
+	if w.may(forge) {
+		add(doForge, i, 0)
+	}
+	if w.may(forgeAny) {
+		for n := range w.forgeries() {
+			add(doForge, i, n)
+		}
+	}
+}
+
+// putJunk lets the adversary write.
+func (w *worldOf) putJunk(n int) {
+	w.spend(junkRecord)
+	w.put(w.junk()[n])
+	w.junked = true
+}
+
+// chained: tokens never fall along the records that stand. Only junk in the name of
+// the one that replaces it is no term of anybody's.
+func (w *worldOf) chained(rec record) {
+	c := w.current
+	if rec.phase == phaseElect && c.what == whatRecord && c.rec.session != rec.session && rec.least <= c.rec.termToken(c.revision) {
+		w.fail("%s is elected with token %d over %s", rec.session, rec.least, describe(c))
+	}
+	if max(rec.token, rec.least) > maxToken {
+		w.fail("%s writes a token that no candidate can read: %s", rec.session, describeRecord(rec))
+	}
+}
+
+// marker reads a marker of a transcript, with the record that it carries.
+func (s *script) marker(words []string) sight {
+	s.t.Helper()
+	found := sight{what: whatMarker}
+	if len(words) > 2 {
+		found = sightOfMarker(s.sight(append(words[:1:1], words[2:]...)).rec)
+	}
+	found.revision, found.created = s.number(words[0]), int64(s.last)
+	return found
+}

@@ -1,0 +1,224 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// guardRoom is what a guard may need of a message: its headers, and a record with
+// the longest ID and the names of a bucket and an election.
+const guardRoom = 1536
+
+// Check implements [Guard]. It asks the stream's leader how the stream is set, and
+// which servers keep it; all of them have to be of nats-server 2.11.8 or later, as
+// far as they tell their versions. It finds out whether the leading one heeds a
+// condition on another subject: it sends a write of the guard whose condition cannot
+// hold. A guard that was never written gets a delete marker first, once.
+func (s *guardedStream) Check(ctx context.Context, reply func(error)) {
+	go func() {
+		_, err := inTime(ctx, &s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, s.check(ctx) }, nil)
+		reply(err)
+	}()
+}
+
+func (s *guardedStream) check(ctx context.Context) error {
+	info, err := s.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if reason := s.hazard(info.Config); reason != "" {
+		return fmt.Errorf("%w: %s %s", ErrIncompatibleBucket, s.title, reason)
+	}
+	old := outdatedLeader(info)
+	if old == "" {
+		var others sync.WaitGroup
+		others.Go(func() { old = s.outdatedReplica(ctx, info) })
+		var heeds bool
+		heeds, err = s.probe(ctx)
+		others.Wait()
+		if err == nil && !heeds {
+			return fmt.Errorf("%w: %s does not heed a condition on another subject (%s) as nats-server %s and later do: server %s, which leads the stream, says that it is of version %s",
+				ErrIncompatibleBucket, s.title, jetstream.ExpectedLastSubjSeqSubjHeader, leastGuardServer, leads(info), info.Config.Metadata[versionKey])
+		}
+	}
+	if old != "" {
+		return fmt.Errorf("%w: %s needs nats-server %s or later on all servers that keep it, or else some writes of earlier terms are accepted: %s; update it",
+			ErrIncompatibleBucket, s.title, leastGuardServer, old)
+	}
+	return err
+}
+
+// settings asks for the stream's settings and keeps what writes go by.
+func (s *guardedStream) settings(ctx context.Context) (jetstream.StreamConfig, error) {
+	info, err := s.inspect(ctx)
+	if err != nil {
+		return jetstream.StreamConfig{}, err
+	}
+	return info.Config, nil
+}
+
+// inspect is settings with what else is told of the stream.
+func (s *guardedStream) inspect(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := s.streamInfo(ctx)
+	if err == nil {
+		s.keeps.Store(info.Config.AllowMsgTTL)
+	}
+	return info, err
+}
+
+// probe reports whether the server heeds a condition on another subject.
+//
+// It sends a write of the guard on the condition that another subject, which has
+// no messages, has reached a sequence that nothing ever reaches. The refusal names
+// the sequence that it was compared with: 0, or, of a server that knows only the
+// message's own subject, that of the guard. So there has to be something at the
+// guard. Should the write be accepted after all, it changes nothing.
+//
+// The condition is given a second value, which does not count: the name of the other
+// header. To a server that looks for names anywhere (see leastGuardServer), the
+// header that comes second is hidden by the one that comes first, whichever that is:
+// so it shows in either order, in which nats.go has no say.
+func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
+	var before uint64 // where the guard stood when the last answer told nothing
+	for tries := 1; ; tries++ {
+		e, err := s.lastOf(ctx, s.guard)
+		if err == nil && e.Revision == 0 {
+			e.Revision, err = s.store(ctx, s.marked(nil, 0))
+		}
+		switch {
+		case errors.Is(err, ErrRefused): // somebody else has written it: look again
+			continue
+		case err != nil:
+			return false, err
+		case e.Revision == before:
+			return true, nil // it has not moved: what was named was not the guard's
+		}
+		m := s.marked(e.Value, math.MaxInt64)
+		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.guard+".probe")
+		m.Header.Add(jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader)
+		_, err = s.store(ctx, m)
+		var refused *RefusedError
+		switch {
+		case err == nil:
+			return false, nil
+		case !errors.As(err, &refused):
+			return false, err
+		case refused.Named && refused.Actual <= e.Revision:
+			return refused.Actual < e.Revision, nil
+		}
+		// The guard has moved meanwhile, or the other subject has messages.
+		if refused.Named {
+			before = e.Revision
+		}
+		if err = pause(ctx, tries); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+	}
+}
+
+// marked is a write of the guard that is a delete marker if there is no value.
+func (s *guardedStream) marked(value []byte, revision uint64) *nats.Msg {
+	m := s.guardMessage(value, revision)
+	if len(value) == 0 {
+		m.Header.Set(kvOperation, "DEL")
+	}
+	return m
+}
+
+// hazard tells why a stream with these settings does not keep its guard, cannot
+// raise it or cannot heed it, or nothing. What is not looked at is harmless:
+// nothing evicts the newest message of a subject because of it.
+func (s *guardedStream) hazard(c jetstream.StreamConfig) string {
+	if reason := s.closed(c); reason != "" {
+		return reason
+	}
+	old := c.Discard == jetstream.DiscardOld
+	switch {
+	case c.Retention != jetstream.LimitsPolicy:
+		return fmt.Sprintf("drops what consumers have read (Retention %v), and with it the guard", c.Retention)
+	case c.MaxMsgs > 0 && old:
+		return fmt.Sprintf("drops its oldest messages when it is full (MaxMsgs %d with discard old), and with them the guard", c.MaxMsgs)
+	case c.MaxBytes > 0 && old:
+		return fmt.Sprintf("drops its oldest messages when it is full (MaxBytes %d with discard old), and with them the guard", c.MaxBytes)
+	case c.MaxAge > 0 && !c.AllowMsgTTL:
+		return fmt.Sprintf("drops messages after %v (MaxAge without AllowMsgTTL), and with them the guard", c.MaxAge)
+	case c.PersistMode == jetstream.AsyncPersistMode:
+		return "acknowledges what a crash of the server can undo (PersistMode async), and so the guard"
+	case c.SubjectTransform != nil && s.diverted(*c.SubjectTransform):
+		return fmt.Sprintf("stores %q as %q (SubjectTransform), the guard's subject %s among them",
+			c.SubjectTransform.Source, c.SubjectTransform.Destination, s.guard)
+	}
+	for _, src := range c.Sources {
+		if s.overwrittenBy(src) {
+			return fmt.Sprintf("takes what comes from stream %s without conditions (Sources), also on the guard's subject %s", src.Name, s.guard)
+		}
+	}
+	return ""
+}
+
+// closed tells why a stream takes no writes of its guard, or nothing.
+func (s *guardedStream) closed(c jetstream.StreamConfig) string {
+	switch {
+	case c.Mirror != nil:
+		return fmt.Sprintf("is a mirror of stream %s, and takes no writes", c.Mirror.Name)
+	case c.Sealed:
+		return "is sealed, and takes no writes"
+	case c.NoAck:
+		return "acknowledges nothing (NoAck)"
+	case !slices.ContainsFunc(c.Subjects, func(sub string) bool { return covers(sub, s.whole) }):
+		return fmt.Sprintf("does not contain its guard: none of its subjects %q covers %s", c.Subjects, s.whole)
+	case c.AllowMsgCounter:
+		return "takes nothing but counters (AllowMsgCounter)"
+	case c.DiscardNewPerSubject && c.MaxMsgsPerSubject > 0:
+		return fmt.Sprintf("refuses more than %d messages of a subject (MaxMsgsPerSubject with DiscardNewPerSubject), and so to raise the guard", c.MaxMsgsPerSubject)
+	case 0 < c.MaxMsgSize && c.MaxMsgSize < guardRoom:
+		return fmt.Sprintf("takes messages of up to %d bytes (MaxMsgSize), less than the %d that a guard may need", c.MaxMsgSize, guardRoom)
+	default:
+		return ""
+	}
+}
+
+// diverted reports whether a transform may store the guard elsewhere, or something
+// else at the guard.
+func (s *guardedStream) diverted(t jetstream.SubjectTransformConfig) bool {
+	return t.Source == "" || covers(t.Source, s.guard) || mayYield(t.Destination, s.guard)
+}
+
+// overwrittenBy reports whether a message from that source may be stored at the
+// guard.
+func (s *guardedStream) overwrittenBy(src *jetstream.StreamSource) bool {
+	if len(src.SubjectTransforms) == 0 {
+		return src.FilterSubject == "" || covers(src.FilterSubject, s.guard)
+	}
+	return slices.ContainsFunc(src.SubjectTransforms, func(t jetstream.SubjectTransformConfig) bool {
+		if t.Destination == "" { // it only filters
+			return t.Source == "" || covers(t.Source, s.guard)
+		}
+		return mayYield(t.Destination, s.guard)
+	})
+}
+
+// mayYield reports whether the destination of a transform may come out as that
+// subject.
+func mayYield(destination, subject string) bool {
+	want := strings.Split(subject, ".")
+	got := strings.Split(destination, ".")
+	for i, tok := range got {
+		numbered := len(tok) > 1 && tok[0] == '$' && '0' <= tok[1] && tok[1] <= '9'
+		switch {
+		case numbered, strings.ContainsAny(tok, "*>{"): // the rest depends on what is transformed
+			return true
+		case i >= len(want) || tok != want[i]:
+			return false
+		}
+	}
+	return len(got) == len(want)
+}

@@ -1,0 +1,194 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// CreateGuardedBucket creates the bucket, or updates it if it exists, so that it
+// keeps its guard and takes atomic batches, and returns it as [OpenGuardedBucket]
+// does. A new bucket is what js.CreateKeyValue makes of cfg, with
+// AllowAtomicPublish, with AllowMsgTTL where it has a TTL, so that the guard never
+// expires, and with revisions that begin at the time of day in microseconds, so that
+// they never come again when it is deleted and created again.
+//
+// Of an existing bucket only what cfg sets is changed: the zero value of a field
+// leaves what is there, Metadata are added. Only the Storage must be the same,
+// which cannot be changed. Where nothing is to be changed, nothing is written.
+//
+// Later updates with js.CreateOrUpdateKeyValue switch AllowAtomicPublish off again,
+// and with a TTL but without LimitMarkerTTL they are refused; updates with this
+// function do not. Without it writers go on, as far as a single message can carry
+// what they ask for, and more slowly on several replicas.
+//
+// Whoever may write a key of the bucket can wipe all others, and the guard, with
+// the header Nats-Rollup, and whoever may purge the stream can do so with that. The
+// leader raises a guard again that was wiped.
+//
+// Errors: [ErrInvalidConfig] for settings with which the guard is not safe,
+// [ErrIncompatibleBucket] for an existing bucket that cannot be brought to them, or if the
+// server refuses them, [ErrPermission], [ErrUnreachable], [ErrConnectionClosed],
+// and what the server answers as a *jetstream.APIError.
+func CreateGuardedBucket(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig, opts ...GuardOption) (*GuardedBucket, error) {
+	b, err := OpenGuardedBucket(js, cfg.Bucket, opts...)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.History > jetstream.KeyValueMaxHistory:
+		return nil, fmt.Errorf("%w: History %d is more than %d", ErrInvalidConfig, cfg.History, jetstream.KeyValueMaxHistory)
+	case len(cfg.Sources) > 0:
+		return nil, fmt.Errorf("%w: Sources bring all their keys without conditions, and so their own %s", ErrInvalidConfig, DefaultGuardKey)
+	}
+	wish := jetstream.StreamConfig{
+		Name: b.stream, Subjects: []string{b.whole}, Description: cfg.Description,
+		MaxMsgsPerSubject: int64(cfg.History), MaxBytes: cfg.MaxBytes, MaxAge: cfg.TTL, MaxMsgSize: cfg.MaxValueSize,
+		Storage: cfg.Storage, Replicas: cfg.Replicas, Placement: cfg.Placement,
+		Mirror: cfg.Mirror, RePublish: cfg.RePublish, Metadata: cfg.Metadata, Discard: jetstream.DiscardNew,
+		AllowMsgTTL: cfg.LimitMarkerTTL > 0, SubjectDeleteMarkerTTL: cfg.LimitMarkerTTL,
+	}
+	if cfg.Compression {
+		wish.Compression = jetstream.S2Compression
+	}
+	// As nats.go does: jetstream/kv.go, prepareKeyValueConfig.
+	fresh := jetstream.StreamConfig{MaxMsgsPerSubject: 1, AllowRollup: true, DenyDelete: true, AllowDirect: true}
+	if err := b.create(ctx, fresh, wish); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// CreateGuardedStream creates the stream, or updates it if it exists, so that it
+// contains the subject guard, keeps it and takes atomic batches, and returns it as
+// [OpenGuardedStream] does. AllowAtomicPublish is switched on, AllowMsgTTL too where
+// the stream has a MaxAge, so that the guard never expires, and the guard's subject
+// is added to Subjects unless they cover it. A new stream without FirstSeq begins at
+// the time of day in microseconds.
+//
+// Of an existing stream only what cfg sets is changed: the zero value of a field
+// leaves what is there, Subjects and Metadata are added. Only the Storage must be
+// the same, which cannot be changed. Where nothing is to be changed, nothing is
+// written.
+//
+// Limits are not made safe by themselves, as that changes what a stream is: with
+// MaxMsgs or MaxBytes, Discard must be jetstream.DiscardNew, and the stream then
+// refuses messages when it is full, also those that raise the guard. MaxMsgsPerSubject
+// and MaxAge keep the guard and may be used freely.
+//
+// Errors: as of [CreateGuardedBucket].
+func CreateGuardedStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, guard string) (*GuardedStream, error) {
+	s, err := OpenGuardedStream(js, cfg.Name, guard)
+	if err != nil {
+		return nil, err
+	}
+	var fresh jetstream.StreamConfig
+	if len(cfg.Subjects) == 0 {
+		fresh.Subjects = []string{cfg.Name} // the server's default, which it does not add to the guard's
+	}
+	if err := s.create(ctx, fresh, cfg); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// create brings the stream to what is wished, starting from fresh if it does not
+// exist.
+func (s *guardedStream) create(ctx context.Context, fresh, wish jetstream.StreamConfig) error {
+	fresh = s.shape(fresh, wish)
+	if reason := s.hazard(fresh); reason != "" {
+		return fmt.Errorf("%w: so set, %s %s", ErrInvalidConfig, s.title, reason)
+	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	for again := false; ; again = true {
+		err := s.establish(ctx, fresh, wish)
+		if err == nil {
+			return nil
+		}
+		// Somebody else created it between our look and our request, or
+		// deleted it: look again, once.
+		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
+		if again || !raced {
+			return fmt.Errorf("create %s: %w", s.title, err)
+		}
+	}
+}
+
+// establish looks at the stream, and creates or updates it.
+func (s *guardedStream) establish(ctx context.Context, fresh, wish jetstream.StreamConfig) error {
+	old, err := s.settings(ctx)
+	switch {
+	case errors.Is(err, ErrNoBucket):
+		if fresh.FirstSeq == 0 {
+			fresh.FirstSeq = firstRevision()
+		}
+		return s.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return s.js.CreateStream(ctx, fresh) })
+	case err != nil:
+		return err
+	case old.Storage != wish.Storage:
+		return fmt.Errorf("%w: stream %s exists and is stored in %v, which cannot be changed to %v", ErrIncompatibleBucket, s.stream, old.Storage, wish.Storage)
+	}
+	conf := s.shape(old, wish)
+	if reason := s.hazard(conf); reason != "" {
+		return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, s.stream, reason)
+	}
+	if reflect.DeepEqual(conf, old) {
+		return nil
+	}
+	return s.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return s.js.UpdateStream(ctx, conf) })
+}
+
+// firstRevision is where the revisions of a new stream begin: the time of day in
+// microseconds. They are beyond those of a stream that had its name before, as long as that
+// took less than a million messages a second and the clocks of those who made the two
+// agree. Otherwise a write of an earlier term, conditioned on a revision that comes again,
+// would be accepted, and tokens would begin anew. JSON numbers hold them until 2255.
+func firstRevision() uint64 { return uint64(max(1, SystemClock().Now().UnixMicro())) }
+
+// shape sets what is wished and what the guard needs, and leaves the rest. The zero
+// value of a setting wishes for nothing.
+func (s *guardedStream) shape(old, wish jetstream.StreamConfig) jetstream.StreamConfig {
+	conf := old
+	to, from := reflect.ValueOf(&conf).Elem(), reflect.ValueOf(wish)
+	for i := range from.NumField() {
+		if f := from.Field(i); !f.IsZero() {
+			to.Field(i).Set(f)
+		}
+	}
+	conf.Subjects = addSubjects(old.Subjects, append(slices.Clone(wish.Subjects), s.guard))
+	conf.Metadata = maps.Clone(old.Metadata)
+	for key, value := range wish.Metadata {
+		if conf.Metadata == nil {
+			conf.Metadata = make(map[string]string)
+		}
+		conf.Metadata[key] = value
+	}
+	conf.AllowAtomicPublish = true
+	if conf.MaxAge > 0 {
+		conf.AllowMsgTTL = true
+		if wish.Duplicates == 0 { // it must not exceed MaxAge
+			conf.Duplicates = min(conf.Duplicates, conf.MaxAge)
+		}
+	}
+	return conf
+}
+
+// addSubjects is subjects and more, without those that another covers: those of a
+// stream must not overlap.
+func addSubjects(subjects, more []string) []string {
+	all := slices.Clone(subjects)
+	for _, sub := range more {
+		if slices.ContainsFunc(all, func(have string) bool { return covers(have, sub) }) {
+			continue
+		}
+		all = slices.DeleteFunc(all, func(have string) bool { return covers(sub, have) })
+		all = append(all, sub)
+	}
+	return all
+}

@@ -1,0 +1,62 @@
+package leader
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What a guarded write depends on: its condition, its batch, and that it is stored
+// once. Servers before 2.11.11, and 2.12.0 and 2.12.1, look for a header's name, up to
+// the colon, anywhere among the headers, and where they find it within another name or
+// within a value first, they see no such header (nats-server, client.go, sliceHeader).
+// The order of headers is that of a Go map. So these may occur nowhere else.
+var dependedOn = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.MsgIDHeader, "Nats-Batch-"}
+
+// hides returns which of the names that a guarded write depends on a text contains,
+// or nothing.
+func hides(text string) string {
+	for _, name := range dependedOn {
+		if strings.Contains(text, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// checkHeader refuses headers of the caller's own that contradict the guard, or could
+// hide what the writer adds.
+func checkHeader(h nats.Header) error {
+	for name, values := range h {
+		switch name {
+		case jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader, batchIDHeader, batchSequenceHeader, batchCommitHeader:
+			return fmt.Errorf("%w: the header %s does not go with a guard", ErrInvalidConfig, name)
+		case jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.MsgIDHeader, jetstream.MsgRollup:
+			if len(values) != 1 {
+				return fmt.Errorf("%w: the header %s has %d values", ErrInvalidConfig, name, len(values))
+			}
+		default:
+			if hidden := hides(name); hidden != "" {
+				return fmt.Errorf("%w: the header %s: nats-server may take its name for %s", ErrInvalidConfig, name, hidden)
+			}
+		}
+		if strings.HasPrefix(name, "Nats-Schedule") {
+			return fmt.Errorf("%w: the header %s: what is stored later carries no guard", ErrInvalidConfig, name)
+		}
+		for _, value := range values {
+			if hidden := hides(value); hidden != "" {
+				return fmt.Errorf("%w: the header %s: nats-server may take its value %q for %s", ErrInvalidConfig, name, value, hidden)
+			}
+		}
+	}
+	// Servers read it in any case, without the space around it.
+	if roll := strings.TrimSpace(h.Get(jetstream.MsgRollup)); roll != "" && !strings.EqualFold(roll, jetstream.MsgRollupSubject) {
+		return fmt.Errorf("%w: the header %s: %s would remove the guard", ErrInvalidConfig, jetstream.MsgRollup, roll)
+	}
+	if h.Get(jetstream.ExpectedLastSubjSeqHeader) == "" && h.Get(jetstream.ExpectedLastSubjSeqSubjHeader) != "" {
+		return fmt.Errorf("%w: the header %s goes with %s", ErrInvalidConfig, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ExpectedLastSubjSeqHeader)
+	}
+	return nil
+}

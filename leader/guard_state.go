@@ -1,0 +1,269 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// raiser brings one guard to where the machine wishes it, and keeps it there. It
+// is as plain a value as the machine, and steps like it.
+//
+// Every write of it is conditioned on the revision last seen, so it cannot
+// replace what it has not looked at; and what it looked at had a lesser token
+// than its own. So a guard only rises, whoever writes it and however late, unless
+// somebody deletes it.
+type raiser struct {
+	raiserParams
+
+	fit    bool // checked since the connection was last made
+	known  bool // and read since then
+	wish   guardsWish
+	seen   guardSight // the newest revision known
+	readAt time.Time  // when it was last confirmed
+	look   bool       // a read is needed before anything is concluded
+	past   int        // reads in a row that told of older revisions
+	stands bool       // it was raised for the wish, and has not been seen gone
+
+	op      guardOp
+	opAt    time.Time
+	opBy    time.Time // when it is given up
+	opLate  bool
+	fails   int  // requests in a row that were not answered
+	stuck   bool // the last raise was not answered; looks that are do not end the row
+	losses  int  // refusals in a row
+	retryAt time.Time
+}
+
+// raiserParams is what a raiser is given. It never changes.
+type raiserParams struct {
+	id, session string
+	election    string // whose guard it is to be
+}
+
+// guardOpKind is what to ask of a guard.
+type guardOpKind uint8
+
+const (
+	guardNone guardOpKind = iota
+	guardCheck
+	guardRead
+	guardRaise
+)
+
+// guardOp is the one thing asked of the guard at a time.
+type guardOp struct {
+	kind     guardOpKind
+	revision uint64      // the condition of a raise
+	rec      guardRecord // guardRaise
+}
+
+// raiserInput is one thing that happened.
+type raiserInput struct {
+	kind     raiserInputKind
+	wish     guardsWish // raiserWish
+	sight    guardSight // raiserRead
+	revision uint64     // raiserRaised: acknowledged as
+	err      error      // of a reply
+	dice     uint32
+}
+
+type raiserInputKind uint8
+
+const (
+	raiserTick raiserInputKind = iota
+	raiserWish
+	raiserReconnected
+	raiserUnfit   // a check beside the request in flight found the guard not fit
+	raiserSuspect // a write of the term was refused, and the guard found gone
+	raiserChecked // replies to the request in flight
+	raiserRead
+	raiserRaised // the last, see sentry.told
+)
+
+// raiserEffects is what to do after a step.
+type raiserEffects struct {
+	fault  error
+	cancel bool // give up the request in flight; it still has to be answered
+	op     guardOp
+	wake   time.Time
+}
+
+// The pace of a raiser. Zombies that write flat out make a replicated stream
+// refuse a raise now and then without a reason of its own: so it is tried again
+// at once, many times, before it pauses.
+const (
+	raisePause  = 50 * time.Millisecond
+	raisePauses = 5 * time.Second // at most
+	raiseWait   = time.Second
+	raiseRush   = 64
+)
+
+// step tells the raiser what happened and returns what to do. lease is how often
+// it looks after a guard that stands.
+func (r *raiser) step(now time.Time, lease time.Duration, in raiserInput) raiserEffects {
+	var fx raiserEffects
+	switch in.kind {
+	case raiserTick:
+	case raiserWish:
+		if in.wish.token != r.wish.token {
+			r.stands = false
+		}
+		r.look = r.look || in.wish.soon && !r.wish.soon
+		r.wish = in.wish
+	case raiserReconnected:
+		r.fit, r.known, r.look = false, false, true
+		r.fails, r.retryAt = 0, now
+		r.giveUp(&fx)
+	case raiserUnfit:
+		r.fit = false
+	case raiserSuspect:
+		r.look = true
+	case raiserChecked, raiserRead, raiserRaised:
+		r.answered(now, in, &fx)
+	}
+	r.judge(&fx)
+	if r.op.kind != guardNone && !r.opLate && !now.Before(r.opBy) {
+		r.giveUp(&fx)
+	}
+	kind, at := r.next(now, lease)
+	if kind != guardNone && !at.After(now) {
+		r.send(now, kind, &fx)
+		kind, at = r.next(now, lease)
+	}
+	switch {
+	case r.op.kind != guardNone && !r.opLate:
+		fx.wake = r.opBy
+	case kind != guardNone:
+		fx.wake = at
+	}
+	return fx
+}
+
+func (r *raiser) giveUp(fx *raiserEffects) {
+	if r.op.kind != guardNone && !r.opLate {
+		r.opLate = true
+		fx.cancel = true
+	}
+}
+
+// answered takes the reply to the request in flight.
+func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
+	op := r.op
+	r.op, r.opLate = guardOp{}, false
+	fx.cancel = false
+	var refused *RefusedError
+	switch {
+	case errors.As(in.err, &refused):
+		// A replicated stream also refuses what is only too early: the same
+		// again, at once, is as good as a look. What is known to be gone is not.
+		r.losses++
+		r.fails, r.stuck = 0, false
+		r.look = refused.Named || r.losses%4 == 0
+		if r.losses > raiseRush {
+			r.retryAt = now.Add(pauseAfter(r.losses-raiseRush, in.dice))
+		}
+		return
+	case in.err != nil:
+		r.look = r.look || in.kind != raiserChecked
+		r.stuck = r.stuck || in.kind == raiserRaised
+		r.fails++
+		r.retryAt = later(now, r.opAt.Add(pauseAfter(r.fails, in.dice)))
+		fx.fault = in.err
+		return
+	}
+	if r.stuck = r.stuck && in.kind == raiserRead; !r.stuck {
+		r.fails = 0
+	}
+	switch in.kind {
+	case raiserChecked:
+		r.fit = true
+	case raiserRead:
+		r.read(now, in.sight, in.dice)
+	case raiserRaised:
+		r.look, r.losses = false, 0
+		r.seen, r.readAt = guardSight{revision: in.revision, what: whatRecord, rec: op.rec}, now
+	case raiserTick, raiserWish, raiserReconnected, raiserUnfit, raiserSuspect:
+	}
+}
+
+// stalest is how many reads in a row may tell of an older revision until the
+// guard is taken to have been made anew. Whatever is true, a write decides.
+const stalest = 3
+
+// read takes the guard as it was read.
+func (r *raiser) read(now time.Time, s guardSight, dice uint32) {
+	if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {
+		r.past++
+		r.retryAt = now.Add(pauseAfter(1, dice))
+		return // and look again
+	}
+	r.past = 0
+	r.look, r.known = false, true
+	r.seen, r.readAt = s, now
+}
+
+// judge compares what is seen with what is wished.
+func (r *raiser) judge(fx *raiserEffects) {
+	stood := r.stands
+	r.stands = r.wish.token != 0 && r.seen.raisedBy(r.session, r.wish.token)
+	if stood && !r.stands && r.over() < r.wish.token {
+		fx.fault = fmt.Errorf("%w, and is raised again", ErrGuardDeleted)
+	}
+	if r.taken() && !r.look && r.op.kind == guardNone && fx.fault == nil {
+		fx.fault = fmt.Errorf("%w: it stands for %q", ErrGuardTaken, r.seen.rec.Election)
+	}
+}
+
+// over is the token at which the guard stands, if not for the wish; or 0.
+func (r *raiser) over() uint64 {
+	if r.seen.what != whatRecord || r.stands || r.taken() {
+		return 0
+	}
+	return r.seen.rec.Token
+}
+
+// taken reports whether the guard is another election's.
+func (r *raiser) taken() bool {
+	return r.seen.what == whatRecord && r.seen.rec.Election != r.election
+}
+
+// ready reports whether the guard can be raised, as far as is known.
+func (r *raiser) ready() bool { return r.fit && r.known && !r.taken() }
+
+// next is the request that is due next, and when.
+func (r *raiser) next(now time.Time, lease time.Duration) (guardOpKind, time.Time) {
+	soonest := later(now, r.retryAt)
+	switch {
+	case r.op.kind != guardNone:
+		return guardNone, time.Time{}
+	case !r.fit:
+		return guardCheck, soonest
+	case r.look || !r.known:
+		return guardRead, soonest
+	case r.wish.token == 0 && !r.taken() && r.over() <= lastToken:
+		return guardNone, time.Time{}
+	case r.stands, r.taken(), r.over() >= r.wish.token:
+		return guardRead, later(soonest, r.readAt.Add(lease))
+	default:
+		return guardRaise, soonest
+	}
+}
+
+// send sends a request.
+func (r *raiser) send(now time.Time, kind guardOpKind, fx *raiserEffects) {
+	op := guardOp{kind: kind}
+	if kind == guardRaise {
+		op.revision = r.seen.revision
+		op.rec = guardRecord{Format: recordFormat, Election: r.election, Token: r.wish.token, ID: r.id, Session: r.session}
+	}
+	r.op, r.opAt, r.opBy = op, now, now.Add(raiseWait<<min(r.fails, 3))
+	fx.op = op
+}
+
+// pauseAfter is how long to wait after so many tries in a row, spread over a
+// quarter to either side by the dice.
+func pauseAfter(tries int, dice uint32) time.Duration {
+	d := min(raisePause<<min(tries-1, 8), raisePauses)
+	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
+}

@@ -1,0 +1,147 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// DefaultGuardKey is the key of a guarded bucket that is its guard, unless
+// [GuardKey] names another.
+const DefaultGuardKey = "natsleader.guard"
+
+// guardedStream is a stream some messages of which only the leader may write.
+type guardedStream struct {
+	streamAPI
+	title string // for people: "bucket orders"
+	guard string // the subject of the guard, in the stream
+	whole string // what the stream's subjects have to cover
+	to    string // what subjects that are written to begin with, in front of the stream's
+
+	keeps atomic.Bool // the stream takes a message TTL, and so also "never"
+	muted atomic.Bool // the connection may not ask servers for their versions
+}
+
+// GuardedBucket is a key-value bucket that only the leader may write. It is a
+// [Guard], to be given to [Campaign], and makes writers for the term. It is used by
+// any number of candidates at once, and needs no closing.
+type GuardedBucket struct {
+	guardedStream
+	name string
+	pre  string // of a key's subject
+}
+
+// GuardedStream is a stream that only the leader may write. It is a [Guard], to be
+// given to [Campaign], and makes writers for the term. It is used by any number of
+// candidates at once, and needs no closing.
+type GuardedStream struct {
+	guardedStream
+}
+
+// GuardOption is an option of a [GuardedBucket].
+type GuardOption func(*GuardedBucket) error
+
+// GuardKey names the key that is the guard, of at most 1024 bytes, in place of [DefaultGuardKey]: several
+// elections may guard one bucket, each the keys that it writes. What else is found
+// at the key is overwritten.
+func GuardKey(key string) GuardOption {
+	return func(b *GuardedBucket) error {
+		if err := checkLength("GuardKey", key, maxSubject); err != nil {
+			return err
+		}
+		if !validKey(key) {
+			return fmt.Errorf("%w: GuardKey %q is not a key", ErrInvalidConfig, key)
+		}
+		b.guard = b.pre + key
+		return nil
+	}
+}
+
+// OpenGuardedBucket returns a bucket that exists, or will. It asks nothing of the
+// server: a candidate finds out by itself, see [GuardedBucket.Check]. Errors:
+// [ErrInvalidConfig].
+func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption) (*GuardedBucket, error) {
+	if err := checkJetStream(js); err != nil {
+		return nil, err
+	}
+	if err := checkBucketName(name); err != nil {
+		return nil, err
+	}
+	b := &GuardedBucket{name: name, pre: "$KV." + name + "."}
+	b.init(js, "KV_"+name)
+	b.title, b.guard, b.whole = b.String(), b.pre+DefaultGuardKey, b.pre+">"
+	if b.api != jetstream.DefaultAPIPrefix {
+		b.to = b.api // as nats.go does: jetstream/kv.go, useJSPfx
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("%w: an option is nil", ErrInvalidConfig)
+		}
+		if err := opt(b); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// OpenGuardedStream returns a stream that exists, or will, with the subject of it
+// that is its guard. It asks nothing of the server. Errors: [ErrInvalidConfig].
+func OpenGuardedStream(js jetstream.JetStream, stream, guard string) (*GuardedStream, error) {
+	if err := checkJetStream(js); err != nil {
+		return nil, err
+	}
+	if err := checkSubject("guard", guard); err != nil {
+		return nil, err
+	}
+	if !literalSubject(stream) || strings.ContainsAny(stream, "./\\\f") || len(stream) > maxBucketName+len("KV_") {
+		return nil, fmt.Errorf("%w: stream %.300q is not the name of a stream", ErrInvalidConfig, stream)
+	}
+	if hidden := hides(guard); hidden != "" {
+		return nil, fmt.Errorf("%w: guard %q: nats-server may take it for the header %s", ErrInvalidConfig, guard, hidden)
+	}
+	s := &GuardedStream{}
+	s.init(js, stream)
+	s.title, s.guard, s.whole = s.String(), guard, guard
+	return s, nil
+}
+
+// String names the bucket.
+func (b *GuardedBucket) String() string { return "bucket " + b.name }
+
+// String names the stream.
+func (s *GuardedStream) String() string { return "stream " + s.stream }
+
+// Get implements [Guard]. The stream's leader answers.
+func (s *guardedStream) Get(ctx context.Context, reply func(Entry, error)) {
+	go func() {
+		e, err := s.lastOf(ctx, s.guard)
+		if err == nil && e.Revision == 0 {
+			_, err = s.settings(ctx) // perhaps it has expired, because the stream was given a maximum age
+		}
+		reply(e, err)
+	}()
+}
+
+// Update implements [Guard]. The message never expires.
+func (s *guardedStream) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
+	go func() { reply(s.store(ctx, s.guardMessage(value, revision))) }()
+}
+
+// guardMessage is a write of the guard, on the condition that its last revision is
+// that.
+func (s *guardedStream) guardMessage(value []byte, revision uint64) *nats.Msg {
+	m := &nats.Msg{
+		Subject: s.to + s.guard,
+		Header:  nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(revision, 10)}},
+		Data:    value,
+	}
+	if s.keeps.Load() {
+		m.Header.Set(jetstream.MsgTTLHeader, "never")
+	}
+	return m
+}

@@ -1,0 +1,173 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BucketWriter writes to a guarded bucket as the leader of one term. The server
+// accepts its writes as long as the term's guard stands, whatever the process
+// believes, and however late a write arrives. It may be used by many goroutines
+// at once, and after the term.
+//
+// A write returns
+//
+//   - [ErrFenced] if a later term has raised the guard, or this term is over and
+//     its guard gone: nothing was written, and nothing ever will be;
+//   - [ErrUnknownOutcome] if it was sent and not answered, for 5 seconds or until
+//     ctx has ended: it may have been written, or may yet be, but not any more once
+//     a later write of the same term has been acknowledged;
+//   - any other error if nothing was written: [jetstream.ErrKeyExists],
+//     [jetstream.ErrKeyRevisionMismatch] for a condition of the caller's own, what
+//     the server refuses as a *jetstream.APIError, or the error of ctx.
+//
+// What the server refuses only for the moment is tried again until ctx ends;
+// without a deadline, for 5 seconds. Keys, and the subjects of a [StreamWriter], have
+// at most 1024 bytes.
+type BucketWriter struct {
+	b *GuardedBucket
+	l *lane
+}
+
+// Writer returns the writer of a term, whose candidate must have been given the
+// bucket as one of its Guards.
+func (b *GuardedBucket) Writer(t *Term) *BucketWriter {
+	w := &BucketWriter{b: b}
+	if f := t.fence(b); f != nil {
+		w.l = f.lane(&b.guardedStream)
+	}
+	return w
+}
+
+// Put writes a key and returns its new revision.
+func (w *BucketWriter) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	return w.one(ctx, func(b *BucketBatch) { b.Put(key, value) })
+}
+
+// Create writes a key that does not exist, or is deleted, and returns its
+// revision. Otherwise it returns [jetstream.ErrKeyExists].
+func (w *BucketWriter) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	return w.one(ctx, func(b *BucketBatch) { b.Create(key, value) })
+}
+
+// Update writes a key whose last revision is that, and returns the new one.
+// Otherwise it returns [jetstream.ErrKeyRevisionMismatch].
+func (w *BucketWriter) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
+	return w.one(ctx, func(b *BucketBatch) { b.Update(key, value, last) })
+}
+
+// Delete marks a key as deleted.
+func (w *BucketWriter) Delete(ctx context.Context, key string) error {
+	_, err := w.one(ctx, func(b *BucketBatch) { b.Delete(key) })
+	return err
+}
+
+// Purge marks a key as deleted and removes its history.
+func (w *BucketWriter) Purge(ctx context.Context, key string) error {
+	_, err := w.one(ctx, func(b *BucketBatch) { b.Purge(key) })
+	return err
+}
+
+func (w *BucketWriter) one(ctx context.Context, add func(*BucketBatch)) (uint64, error) {
+	b := w.Batch()
+	add(b)
+	c, err := b.commit(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.ack.Sequence, nil
+}
+
+// BucketBatch is several writes that are all made, or none of them. It is not for
+// use by several goroutines. It may be committed again, as after an unknown outcome.
+//
+// On one replica the server stores a batch message by message: where it runs out of
+// storage in the middle, the outcome is unknown, and a part may have been written.
+type BucketBatch struct {
+	w        *BucketWriter
+	messages []message
+}
+
+// Batch returns an empty batch.
+func (w *BucketWriter) Batch() *BucketBatch {
+	return &BucketBatch{w: w}
+}
+
+// Put adds a write of a key.
+func (b *BucketBatch) Put(key string, value []byte) { b.add(key, message{data: value}) }
+
+// Create adds a write of a key on the condition that it does not exist, or is
+// deleted, before the batch.
+func (b *BucketBatch) Create(key string, value []byte) {
+	b.add(key, message{data: value, conditioned: true, create: true})
+}
+
+// Update adds a write of a key on the condition that its last revision before the
+// batch is that.
+func (b *BucketBatch) Update(key string, value []byte, last uint64) {
+	b.add(key, message{data: value, conditioned: true, expected: last})
+}
+
+// Delete adds a delete marker.
+func (b *BucketBatch) Delete(key string) {
+	b.add(key, message{header: nats.Header{kvOperation: {kvDelete}}})
+}
+
+// Purge adds a marker that also removes the history of the key.
+func (b *BucketBatch) Purge(key string) {
+	b.add(key, message{header: nats.Header{kvOperation: {kvPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+}
+
+// jetstream/kv.go, kvop; ADR-8.
+const (
+	kvOperation = "KV-Operation"
+	kvDelete    = "DEL"
+	kvPurge     = "PURGE"
+	// markRoom is what the header of a marker takes of a message's size.
+	markRoom = len(kvOperation + ": " + kvDelete + "\r\n")
+)
+
+func (b *BucketBatch) add(key string, m message) {
+	m.key, m.subject = key, key
+	if b.made() {
+		m.subject = b.w.b.pre + key
+	}
+	m.on = m.subject
+	b.messages = append(b.messages, m)
+}
+
+// Commit makes the writes and returns their revisions, in the order in which they
+// were added.
+func (b *BucketBatch) Commit(ctx context.Context) (revisions []uint64, err error) {
+	c, err := b.commit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := c.ack.Sequence - uint64(len(c.messages)) + 1
+	for i := range c.messages {
+		revisions = append(revisions, first+uint64(i))
+	}
+	return revisions, nil
+}
+
+// made reports whether the writer was made by a bucket.
+func (b *BucketBatch) made() bool { return b.w != nil && b.w.b != nil }
+
+func (b *BucketBatch) commit(ctx context.Context) (*change, error) {
+	if !b.made() {
+		return nil, fmt.Errorf("%w: the writer was not made by GuardedBucket.Writer", ErrInvalidConfig)
+	}
+	for _, m := range b.messages {
+		if err := checkLength("key", m.key, maxSubject); err != nil {
+			return nil, err
+		}
+		if !validKey(m.key) {
+			return nil, fmt.Errorf("leader: key %q: %w", m.key, jetstream.ErrInvalidKey)
+		}
+	}
+	return b.w.l.commit(ctx, b.w.b, &change{messages: slices.Clone(b.messages)})
+}

@@ -1,0 +1,149 @@
+package leader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// errApart: nothing was written, and the reason is one of several changes.
+var errApart = errors.New("to be written one by one")
+
+// change is what one call asks to be written: messages that are all written, or
+// none of them.
+type change struct {
+	messages []message
+	single   bool // has a Nats-Msg-Id of its own, and must not share a batch with others
+
+	turn chan struct{}    // closed when a change that goes by itself may go
+	done chan struct{}    // closed when the outcome is known
+	ack  jetstream.PubAck // of its last message
+	err  error
+
+	older int   // looks in a row that told of older revisions than it knows
+	why   error // it was not written the last time that it was sent
+
+	// Under the lane's lock.
+	sent bool // on its way at this moment, or its outcome known
+	left bool // its caller does not wait any more
+}
+
+// message is one message of a change.
+type message struct {
+	subject string
+	header  nats.Header
+	data    []byte
+
+	conditioned bool   // written only if
+	on          string // the last message of this subject
+	expected    uint64 // has this sequence; 0: there is none
+	create      bool   // a delete marker is as good as none
+	key         string // of a bucket, for errors
+}
+
+// detach copies what belongs to the caller, who may leave and use it again while
+// the change is being sent.
+func (c *change) detach() {
+	for i := range c.messages {
+		m := &c.messages[i]
+		m.data, m.header = bytes.Clone(m.data), maps.Clone(m.header)
+	}
+}
+
+func (c *change) conditioned() bool {
+	for _, m := range c.messages {
+		if m.conditioned {
+			return true
+		}
+	}
+	return false
+}
+
+// commit checks a change and writes it. A lane of nil is that of a term that does
+// not know the guard.
+func (l *lane) commit(ctx context.Context, g Guard, c *change) (*change, error) {
+	if l == nil {
+		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", ErrInvalidConfig, g)
+	}
+	if err := c.check(l.s); err != nil {
+		return nil, err
+	}
+	return c, l.submit(ctx, c)
+}
+
+// check refuses what the server would, and what it must not be asked for.
+func (c *change) check(s *guardedStream) error {
+	if n := len(c.messages); n == 0 || n > maxBatchMessages {
+		return fmt.Errorf("%w: a batch of %d messages is not one of 1 to %d", ErrInvalidConfig, n, maxBatchMessages)
+	}
+	for i := range c.messages {
+		switch m := &c.messages[i]; {
+		case m.subject == s.guard:
+			return fmt.Errorf("%w: %s is the guard", ErrInvalidConfig, s.guard)
+		case m.conditioned && m.key == "" && hides(m.on) != "": // a key has no colon
+			return fmt.Errorf("%w: a condition on %q: nats-server may take the subject for the header %s", ErrInvalidConfig, m.on, hides(m.on))
+		case m.conditioned && m.on == s.guard:
+			return fmt.Errorf("%w: a condition of your own is on %s, the guard", ErrInvalidConfig, s.guard)
+		}
+		if c.messages[i].key != "" {
+			continue // a key is valid, and in its bucket's stream
+		}
+		if err := c.messages[i].checkSubjects(); err != nil {
+			return err
+		}
+		if conf := s.known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return covers(sub, c.messages[i].subject) }) {
+			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.stream)
+		}
+	}
+	if len(c.messages) > 1 {
+		if subject := c.conflict(make(map[string]bool)); subject != "" {
+			return fmt.Errorf("%w: %s is written earlier in the same batch", ErrInvalidConfig, subject)
+		}
+	}
+	return nil
+}
+
+// checkSubjects refuses a message for a stream whose subjects cannot be used.
+func (m *message) checkSubjects() error {
+	if err := checkSubject("subject", m.subject); err != nil || !m.conditioned {
+		return err
+	}
+	return checkSubject("the subject of a condition", m.on)
+}
+
+// conflict names a subject that one of the messages has a condition on, or rolls up,
+// although a message before it in the batch writes it; the server refuses that. It
+// adds what the change writes.
+func (c *change) conflict(written map[string]bool) string {
+	for i := range c.messages {
+		m := &c.messages[i]
+		switch {
+		case m.conditioned && written[m.on]:
+			return m.on
+		case written[m.subject] && m.header.Get(jetstream.MsgRollup) != "":
+			return m.subject
+		}
+		written[m.subject] = true
+	}
+	return ""
+}
+
+// mismatch is what nats.go returns for a condition that does not hold.
+func (m *message) mismatch(actual uint64) error {
+	switch {
+	case m.create:
+		return fmt.Errorf("leader: %s: %w", m.key, jetstream.ErrKeyExists)
+	case m.key != "":
+		return fmt.Errorf("leader: %s is at revision %d, not %d: %w", m.key, actual, m.expected, jetstream.ErrKeyRevisionMismatch)
+	default:
+		return fmt.Errorf("leader: %s is at sequence %d, not %d: %w", m.on, actual, m.expected, &jetstream.APIError{
+			Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence, Description: fmt.Sprintf("wrong last sequence: %d", actual),
+		})
+	}
+}

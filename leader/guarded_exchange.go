@@ -1,0 +1,129 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
+const (
+	batchIDHeader       = "Nats-Batch-Id"
+	batchSequenceHeader = "Nats-Batch-Sequence"
+	batchCommitHeader   = "Nats-Batch-Commit"
+)
+
+// errNotNow: nothing was written, and the same may be written a moment later.
+var errNotNow = errors.New("the stream takes no writes now")
+
+// errIncomplete: the server has thrown a message of the batch away, without a word
+// since nobody asked for one.
+var errIncomplete = fmt.Errorf("%w: a message of the batch is missing", errNotNow)
+
+// replicated reports whether conditions on the guard refuse one another.
+func (s *guardedStream) replicated() bool {
+	c := s.known.Load()
+	return c == nil || c.Replicas > 1
+}
+
+// batches reports whether the stream takes atomic batches.
+func (s *guardedStream) batches() bool {
+	c := s.known.Load()
+	return c != nil && c.AllowAtomicPublish
+}
+
+// window is for how long the stream knows a Nats-Msg-Id.
+func (s *guardedStream) window() time.Duration {
+	if c := s.known.Load(); c != nil && c.Duplicates > 0 {
+		return c.Duplicates
+	}
+	return duplicateWindow
+}
+
+// moveGuard raises the guard to where it stands, and returns its new revision.
+func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64) (uint64, error) {
+	ack, err := s.exchange(ctx, s.guardMessage(f.value, revision))
+	return ack.Sequence, err
+}
+
+// exchange sends a message and sorts what may come of it: an acknowledgement, a
+// [RefusedError], errNotNow, [ErrUnknownOutcome], or another error if the server
+// refuses for good. Only after ErrUnknownOutcome may something be written.
+func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.PubAck, error) {
+	resp, err := s.request(ctx, m)
+	switch {
+	case err == nil:
+	case isUnsent(err) && !errors.Is(err, ErrUnreachable):
+		return jetstream.PubAck{}, err
+	case isUnsent(err), errors.Is(err, nats.ErrNoResponders):
+		return jetstream.PubAck{}, fmt.Errorf("%w: %w", errNotNow, err)
+	case errors.Is(err, ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
+		return jetstream.PubAck{}, unwritten(err)
+	default:
+		return jetstream.PubAck{}, unknown(err)
+	}
+	return s.sort(ctx, m, resp.Data)
+}
+
+// sort sorts what the server has answered.
+func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jetstream.PubAck, error) {
+	if seq := s.acknowledged(data); seq != 0 {
+		return jetstream.PubAck{Stream: s.stream, Sequence: seq}, nil
+	}
+	ack, err := s.decodeAck(m.Subject, data)
+	if err == nil {
+		return ack, nil
+	}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		switch int(api.ErrorCode) {
+		case codeBatchIncomplete:
+			return ack, fmt.Errorf("%w: %w", errIncomplete, err)
+		case codeClusterNotAvailable, codeClusterNotLeader, codeTooManyRequests, codeBatchesInflight, codeIDInProcess:
+			return ack, fmt.Errorf("%w: %w", errNotNow, err)
+		case codeBatchDuplicate:
+			return ack, fmt.Errorf("%w: %w", errStored, err)
+		case codeBatchDisabled:
+			s.known.Store(nil)
+			_, _ = s.streamInfo(ctx)
+			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrIncompatibleBucket, err) // one by one it may go
+		}
+		return ack, err
+	}
+	if errors.Is(err, ErrRefused) {
+		return ack, err
+	}
+	return ack, unknown(err)
+}
+
+// compare finds out from the stream's leader which condition of a change's own did
+// not hold. It returns nil if all do, so that the change may be tried again.
+func (s *guardedStream) compare(c *change) error {
+	ctx, cancel := limit(context.Background())
+	defer cancel()
+	for i := range c.messages {
+		m := &c.messages[i]
+		if !m.conditioned {
+			continue
+		}
+		e, err := s.lastOf(ctx, m.on)
+		switch {
+		case errors.Is(err, ErrUnreachable):
+			return fmt.Errorf("%w: %w", errNotNow, err)
+		case err != nil:
+			return unwritten(err)
+		case e.Revision == m.expected:
+		case m.create && e.Marker:
+			m.expected = e.Revision
+		case e.Revision < m.expected && c.older < stalest:
+			c.older++ // perhaps the answer is late
+		default:
+			return m.mismatch(e.Revision)
+		}
+	}
+	return nil
+}

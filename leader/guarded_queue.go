@@ -1,0 +1,377 @@
+package leader
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// A batch of atomic publishing takes up to 1,000 messages (nats-server,
+	// streamMaxAtomicBatchSize). One is left for the guard.
+	maxBatchMessages = 999
+	maxBatchBytes    = 4 << 20
+	// The server finds the guard's last message by a walk through the block of its
+	// store that it is in. So the guard is raised again, to where it stands, before
+	// it is too far behind the newest message.
+	guardLag      = 4096
+	guardLagBytes = 1 << 20
+)
+
+// lane is the way of one term's writes to one guarded stream.
+//
+// Where the stream has one replica, single messages go side by side. Where it has
+// more, two conditions on one subject refuse one another while the first is being
+// agreed on: so one request is on its way at a time, an atomic batch of all that
+// has come up meanwhile. What needs a batch of its own, or moves the guard, waits
+// until nothing else is on its way, on any stream.
+type lane struct {
+	s *guardedStream
+	f *fence
+
+	mu     sync.Mutex
+	queue  []*change
+	busy   bool          // a goroutine looks after the queue
+	flying int           // changes that go by themselves
+	landed chan struct{} // made by who waits for flying to be 0
+	doubt  bool          // the outcome of a write is not known: the guard has to move
+	head   uint64        // the greatest sequence acknowledged
+	bytes  int           // written since the guard moved
+}
+
+// submit writes the change and returns when its outcome is known.
+func (l *lane) submit(ctx context.Context, c *change) error {
+	_, patient := ctx.Deadline() // as long as the caller likes
+	ctx, cancel := limit(ctx)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return unwritten(err)
+	}
+	l.mu.Lock()
+	if !l.busy && l.free(c) {
+		l.flying++
+		l.mu.Unlock()
+		return l.fly(ctx, patient, c)
+	}
+	c.turn, c.done = make(chan struct{}), make(chan struct{})
+	c.detach()
+	l.queue = append(l.queue, c)
+	if !l.busy {
+		l.busy = true
+		go l.drain()
+	}
+	l.mu.Unlock()
+	select {
+	case <-c.turn:
+		return l.fly(ctx, patient, c)
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-c.turn:
+		l.land()
+		return unwritten(ctx.Err())
+	case <-c.done:
+		return c.err
+	default:
+	}
+	c.left = true
+	if c.sent {
+		return unknown(ctx.Err())
+	}
+	return unwritten(errors.Join(ctx.Err(), c.why))
+}
+
+// free reports whether the change may go beside others.
+func (l *lane) free(c *change) bool {
+	return !l.s.replicated() && len(c.messages) == 1 && !c.messages[0].conditioned && !l.overdue()
+}
+
+// overdue reports whether the guard has to move before anything else is written.
+func (l *lane) overdue() bool {
+	revision, _ := l.f.current()
+	return l.doubt || l.head > revision+guardLag || l.bytes > guardLagBytes
+}
+
+// fly writes a change that goes by itself.
+func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
+	err := l.insist(ctx, func(revision uint64) error {
+		try := ctx
+		if patient { // but others wait for this one to come to an end
+			var cancel context.CancelFunc
+			try, cancel = within(ctx, defaultLimit)
+			defer cancel()
+		}
+		_, err := (&parcel{s: l.s, f: l.f, changes: []*change{c}, revision: revision}).send(try)
+		return err
+	}, func() error {
+		// Perhaps the stream has more replicas than it had.
+		try, cancel := within(ctx, defaultLimit)
+		defer cancel()
+		_, _ = l.s.streamInfo(try)
+		return nil
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note(c, err)
+	l.land()
+	return err
+}
+
+// land ends what began with flying. The lane is locked.
+func (l *lane) land() {
+	l.flying--
+	if l.flying == 0 && l.landed != nil {
+		close(l.landed)
+		l.landed = nil
+	}
+}
+
+// note remembers what a write has done to the stream. The lane is locked.
+func (l *lane) note(c *change, err error) {
+	if err == nil {
+		l.head = max(l.head, c.ack.Sequence)
+		for _, m := range c.messages {
+			l.bytes += len(m.data)
+		}
+	}
+	l.doubt = l.doubt || errors.Is(err, ErrUnknownOutcome)
+}
+
+// drain writes what is in the queue, and ends when it is empty.
+func (l *lane) drain() {
+	for {
+		l.mu.Lock()
+		group := l.take()
+		if group == nil && len(l.queue) == 0 {
+			l.busy = false
+			l.mu.Unlock()
+			return
+		}
+		landed := l.landed
+		if l.flying > 0 && landed == nil {
+			landed = make(chan struct{})
+			l.landed = landed
+		}
+		l.mu.Unlock()
+		if landed != nil {
+			<-landed
+		}
+		l.deliver(group)
+	}
+}
+
+// take takes from the front of the queue what is written next in one request,
+// and sends on their way those that need not wait for it. The lane is locked.
+func (l *lane) take() []*change {
+	var group []*change
+	messages, bytes := 0, 0
+	written := make(map[string]bool)
+	for len(l.queue) > 0 {
+		c := l.queue[0]
+		switch {
+		case c.left:
+		case l.free(c):
+			if len(group) > 0 {
+				return group
+			}
+			l.flying++
+			close(c.turn)
+		default:
+			messages += len(c.messages)
+			for _, m := range c.messages {
+				bytes += len(m.data)
+			}
+			joins := !c.single && l.s.batches() && messages <= maxBatchMessages && bytes <= maxBatchBytes && c.conflict(written) == ""
+			if len(group) > 0 && (!joins || group[0].single) {
+				return group
+			}
+			group = append(group, c)
+		}
+		l.queue[0] = nil
+		l.queue = l.queue[1:]
+	}
+	return group
+}
+
+// deliver writes a group in one request, and the guard with it if that has to
+// move. Nobody else writes meanwhile.
+func (l *lane) deliver(group []*change) {
+	live := group
+	err := l.insist(context.Background(), func(revision uint64) error {
+		if live = l.board(group); len(live) == 0 {
+			return nil
+		}
+		ctx, cancel := limit(context.Background())
+		defer cancel()
+		err := l.post(ctx, live, revision)
+		l.unboard(live, err)
+		return err
+	}, func() error {
+		if len(live) > 1 {
+			return errApart
+		}
+		return l.s.compare(live[0])
+	})
+	switch {
+	case err == nil || errors.Is(err, ErrUnknownOutcome): // they know
+	case len(live) > 1 && !errors.Is(err, ErrFenced):
+		for _, c := range live { // one of them is the reason; each by itself finds out which
+			l.deliver([]*change{c})
+		}
+	default:
+		for _, c := range live {
+			c.err = err
+			close(c.done)
+		}
+	}
+}
+
+// board returns those of a group whose callers still wait. From now on nobody
+// leaves without knowing that it may be written.
+func (l *lane) board(group []*change) []*change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var live []*change
+	for _, c := range group {
+		if !c.left {
+			c.sent = true
+			live = append(live, c)
+		}
+	}
+	return live
+}
+
+// unboard ends what began with board, and tells the callers unless nothing was
+// written.
+func (l *lane) unboard(live []*change, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range live {
+		l.note(c, err)
+		c.why = err
+		if c.sent = err == nil || errors.Is(err, ErrUnknownOutcome); c.sent {
+			c.err = err
+			close(c.done)
+		}
+	}
+}
+
+// post writes the changes with one request, and moves the guard with it, or before
+// it, if that is due.
+func (l *lane) post(ctx context.Context, live []*change, revision uint64) error {
+	l.mu.Lock()
+	move := l.overdue()
+	l.mu.Unlock()
+	one := len(live) == 1 && len(live[0].messages) == 1
+	conditioned := slices.ContainsFunc(live, (*change).conditioned)
+	if (conditioned || !one) && !l.s.batches() {
+		if _, err := l.s.settings(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errNotNow, err)
+		}
+	}
+	if (conditioned || !one) && !l.s.batches() {
+		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", ErrIncompatibleBucket, l.s.stream)
+	}
+	if move && one && !conditioned {
+		moved, err := l.s.moveGuard(ctx, l.f, revision)
+		if errors.Is(err, ErrUnknownOutcome) {
+			return fmt.Errorf("%w: %v", errNotNow, err) //nolint:errorlint // of the change it is known
+		}
+		if err != nil {
+			return err
+		}
+		l.moved(moved)
+		revision, move = moved, false
+	}
+	p := &parcel{s: l.s, f: l.f, changes: live, revision: revision, move: move || conditioned, id: crand.Text()}
+	moved, err := p.settle(ctx)
+	if err == nil && moved != 0 {
+		l.moved(moved)
+	}
+	return err
+}
+
+// moved takes the guard's new revision. From now on no write that is still
+// unanswered can be accepted.
+func (l *lane) moved(revision uint64) {
+	l.f.move(revision, false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubt, l.head, l.bytes = false, revision, 0
+}
+
+// insist sends until the outcome is known, or ctx has ended. contested tells what
+// refused a write although the guard stands as it stood when the write was sent,
+// or nil if it may be sent again.
+func (l *lane) insist(ctx context.Context, send func(revision uint64) error, contested func() error) error {
+	for tries := 1; ; tries++ {
+		if l.f.passed() {
+			return ErrFenced
+		}
+		revision, _ := l.f.current()
+		err := send(revision)
+		if errors.Is(err, ErrRefused) {
+			err = l.explain(ctx, revision, contested)
+		} else if !errors.Is(err, errNotNow) {
+			return err
+		}
+		if err != nil && !errors.Is(err, errNotNow) {
+			return err
+		}
+		if ended := pause(ctx, tries); ended != nil {
+			return unwritten(errors.Join(ended, err))
+		}
+	}
+}
+
+// explain finds out from the stream's leader why a write was refused.
+func (l *lane) explain(ctx context.Context, revision uint64, contested func() error) error {
+	limited, cancel := within(ctx, defaultLimit)
+	defer cancel()
+	e, err := l.s.lastOf(limited, l.s.guard)
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return fmt.Errorf("%w: %w", errNotNow, err)
+	case err != nil:
+		return unwritten(err)
+	}
+	switch l.f.judge(e) {
+	case standsLater:
+		l.f.suspect() // a leader that lives on should know
+		return ErrFenced
+	case standsNot:
+		return l.f.raisedAgain(ctx, revision)
+	case standsTaken:
+		return unwritten(ErrGuardTaken)
+	case standsOlder:
+		return nil
+	case standsStill:
+	}
+	if now, _ := l.f.current(); now != revision {
+		return nil
+	}
+	return contested()
+}
+
+// pause waits before another try: hardly at first, since most refusals are
+// over in a round trip.
+func pause(ctx context.Context, tries int) error {
+	if tries <= 4 {
+		return ctx.Err()
+	}
+	return idle(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
+}
+
+// unwritten is why nothing was written.
+func unwritten(err error) error { return fmt.Errorf("leader: nothing was written: %w", err) }
+
+// unknown is why nobody knows whether it was.
+func unknown(err error) error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, err) }

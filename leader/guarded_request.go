@@ -1,0 +1,303 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// parcel is what one request writes: one message, or an atomic batch.
+//
+// A refusal by a stream with one replica is final. Of several replicas two may
+// believe that they lead: one that was cut off is heard again before it knows that
+// it was deposed, and then both get the request, and both answer. The old one
+// refuses what the new one stores. So a refusal proves something only if it shows
+// that a condition cannot have held since; until then the same is sent again, with
+// the same Nats-Msg-Id, which is written once.
+type parcel struct {
+	s        *guardedStream
+	f        *fence
+	changes  []*change
+	revision uint64 // of the guard
+	move     bool   // the guard's message is the last of the batch
+	id       string // of all its tries
+	try      int
+
+	replicated bool
+	careful    bool // a message of the last try was missing
+}
+
+// settle sends the parcel until its fate is known, or ctx has ended. It returns the
+// guard's new revision, or 0. A [RefusedError] is proven.
+func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
+	if p.replicated = p.s.replicated(); !p.replicated {
+		moved, err = p.send(ctx)
+		if errors.Is(err, errIncomplete) {
+			p.careful = true
+			p.try++ // another batch: what comes late of this one must not be taken for a part
+			moved, err = p.send(ctx)
+		}
+		return moved, err
+	}
+	// Half of the time for which the stream knows an ID is left to the last try.
+	window, cancel := within(ctx, p.s.window()/2)
+	defer cancel()
+	for doubt := false; ; {
+		p.try++
+		moved, err = p.send(ctx)
+		var refused *RefusedError
+		switch {
+		case err == nil, errors.Is(err, ErrUnknownOutcome):
+			return moved, err
+		case errors.As(err, &refused) && refused.Named && refused.Actual > p.highest():
+			return 0, err // whoever has got that far would have known the ID
+		case errors.Is(err, errStored) && p.named() && !doubt:
+			return 0, err // the IDs are the caller's: something was stored before
+		case errors.As(err, &refused), errors.Is(err, errStored):
+			var known bool
+			if moved, known, err = p.find(ctx, err); known {
+				return moved, err
+			}
+		case errors.Is(err, errStage):
+			return 0, err
+		case errors.Is(err, errNotNow) && (doubt || p.answered(err)):
+		case doubt:
+			return 0, unknown(err)
+		default:
+			return 0, err
+		}
+		doubt, p.careful = true, p.careful || errors.Is(err, errIncomplete)
+		if ended := pause(window, p.try); ended != nil {
+			return 0, unknown(ended)
+		}
+	}
+}
+
+// answered reports whether a server has answered that it takes no writes now. The
+// other one may.
+func (p *parcel) answered(err error) bool {
+	_, ok := errors.AsType[*jetstream.APIError](err)
+	return ok
+}
+
+// errStage: the batch cannot be written as it is: one of its messages, or no batch at
+// all. So it could not have been before.
+var errStage = errors.New("leader: nothing was written")
+
+// errStored: the server knows the ID.
+var errStored = errors.New("leader: a message with this Nats-Msg-Id was stored before")
+
+// named reports whether the caller has given an ID to a message.
+func (p *parcel) named() bool {
+	for _, c := range p.changes {
+		if c.single {
+			return true
+		}
+	}
+	return false
+}
+
+// highest is the greatest sequence that a condition of the parcel names.
+func (p *parcel) highest() uint64 {
+	h := p.revision
+	for _, c := range p.changes {
+		for _, m := range c.messages {
+			if m.conditioned {
+				h = max(h, m.expected)
+			}
+		}
+	}
+	return h
+}
+
+// find looks for what proves that the parcel was stored, or that it cannot have
+// been: its last message is the newest of its subject, or there is one newer than a
+// condition allows. What is read may be old, but was true once, and sequences only
+// rise.
+func (p *parcel) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
+	limited, cancel := within(ctx, defaultLimit)
+	defer cancel()
+	guard, h, err := p.s.lastWithHeader(limited, p.s.guard)
+	if err == nil && p.f.judge(guard) == standsNot {
+		p.f.suspect() // only when it is raised again, or by another, is there proof
+	}
+	last := guard
+	if !p.move {
+		c := p.changes[len(p.changes)-1]
+		last, h, err = p.s.lastWithHeader(limited, c.messages[len(c.messages)-1].subject)
+	}
+	if err == nil && p.wrote(h) {
+		return p.stored(jetstream.PubAck{Stream: p.s.stream, Sequence: last.Revision}), true, nil
+	}
+	if errors.Is(refused, errStored) {
+		return 0, false, nil
+	}
+	for _, c := range p.changes {
+		for _, m := range c.messages {
+			if !m.conditioned {
+				continue
+			}
+			e, h, err := p.s.lastWithHeader(limited, m.on)
+			if err == nil && e.Revision > m.expected && !p.wrote(h) {
+				return 0, true, refused
+			}
+		}
+	}
+	return 0, false, nil
+}
+
+// wrote reports whether a message with that header is of this parcel.
+func (p *parcel) wrote(h nats.Header) bool {
+	return lastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(lastValue(h, batchIDHeader), p.id+".")
+}
+
+// size is how many messages it has.
+func (p *parcel) size() int {
+	n := 0
+	for _, c := range p.changes {
+		n += len(c.messages)
+	}
+	if p.move {
+		n++
+	}
+	return n
+}
+
+// send sends the parcel once.
+func (p *parcel) send(ctx context.Context) (moved uint64, err error) {
+	messages := p.pack()
+	last := len(messages) - 1
+	// Without its commit a batch is nothing.
+	switch err = p.stage(ctx, messages[:last]); {
+	case errors.Is(err, errNotNow), errors.Is(err, ErrConnectionClosed):
+		return 0, err
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", errStage, err)
+	}
+	ack, err := p.s.exchange(ctx, messages[last])
+	if err != nil {
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && last > 0 && !p.replicated {
+			switch int(api.ErrorCode) {
+			case codeResourcesExceeded, codeNoResources, codeStoreFailed:
+				return 0, unknown(err) // a server alone stores a batch message by message
+			}
+		}
+		return 0, err
+	}
+	return p.stored(ack), nil
+}
+
+// stage hands over the messages of a batch but for the last. Once one was missing, the
+// server is asked to say why.
+func (p *parcel) stage(ctx context.Context, messages []*nats.Msg) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	if !p.careful {
+		_, err := inTime(ctx, &p.s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, p.publish(messages) }, nil)
+		if errors.Is(err, ErrUnreachable) {
+			return fmt.Errorf("%w: %w", errNotNow, err)
+		}
+		return err
+	}
+	for _, m := range messages {
+		if err := p.stageOne(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish hands messages to the connection, if there is one.
+func (p *parcel) publish(messages []*nats.Msg) error {
+	if err := p.s.connected(); err != nil {
+		return err
+	}
+	for _, m := range messages {
+		switch err := p.s.nc.PublishMsg(m); {
+		case errors.Is(err, nats.ErrMaxPayload):
+			return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// stageOne stages a message and waits for what the server says of it.
+func (p *parcel) stageOne(ctx context.Context, m *nats.Msg) error {
+	limited, cancel := within(ctx, time.Second)
+	defer cancel()
+	resp, err := p.s.request(limited, m)
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return fmt.Errorf("%w: %w", errNotNow, err)
+	case err != nil || len(resp.Data) == 0:
+		return err
+	}
+	_, err = p.s.sort(limited, m, resp.Data)
+	return err
+}
+
+// stored tells the changes where they were stored, and returns the guard's new
+// revision, or 0. The messages of a batch are stored one after the other.
+func (p *parcel) stored(ack jetstream.PubAck) (moved uint64) {
+	seq := ack.Sequence - uint64(p.size())
+	for _, c := range p.changes {
+		seq += uint64(len(c.messages))
+		c.ack = ack
+		c.ack.Sequence = seq
+		c.ack.Duplicate = ack.Duplicate && c.single // or else of an earlier try
+	}
+	if p.move {
+		return ack.Sequence
+	}
+	return 0
+}
+
+// pack makes the messages. One alone carries the condition on the guard. Of a batch
+// the server compares at the commit, in its order, and refuses a condition on a
+// subject that the batch has written before: so the guard, if it moves, is the last,
+// and others may carry conditions of their own, of which each message has but one.
+func (p *parcel) pack() []*nats.Msg {
+	var messages []*nats.Msg
+	for _, c := range p.changes {
+		for i := range c.messages {
+			m := &c.messages[i]
+			h := make(nats.Header, 6+len(m.header))
+			maps.Copy(h, m.header)
+			if m.conditioned {
+				h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(m.expected, 10)}
+				h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{m.on}
+			} else if len(messages) == 0 && !p.move {
+				h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(p.revision, 10)}
+				h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{p.s.guard}
+			}
+			messages = append(messages, &nats.Msg{Subject: p.s.to + m.subject, Header: h, Data: m.data})
+		}
+	}
+	if p.move {
+		messages = append(messages, p.s.guardMessage(p.f.value, p.revision))
+	}
+	first := messages[0].Header
+	if p.replicated && !p.named() {
+		first[jetstream.MsgIDHeader] = []string{p.id}
+	}
+	if len(messages) == 1 {
+		return messages
+	}
+	id := []string{p.id + "." + strconv.Itoa(p.try)}
+	for i, m := range messages {
+		m.Header[batchIDHeader] = id
+		m.Header[batchSequenceHeader] = []string{strconv.Itoa(i + 1)}
+	}
+	messages[len(messages)-1].Header[batchCommitHeader] = []string{"1"}
+	return messages
+}

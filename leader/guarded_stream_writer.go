@@ -1,0 +1,109 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// StreamWriter publishes to a guarded stream as the leader of one term. What
+// [BucketWriter] says of writes and their errors holds for it, too; a condition of
+// the caller's own that does not hold is a *jetstream.APIError with the code
+// [jetstream.JSErrCodeStreamWrongLastSequence].
+type StreamWriter struct {
+	s *GuardedStream
+	l *lane
+}
+
+// Writer returns the writer of a term, whose candidate must have been given the
+// stream as one of its Guards.
+func (s *GuardedStream) Writer(t *Term) *StreamWriter {
+	w := &StreamWriter{s: s}
+	if f := t.fence(s); f != nil {
+		w.l = f.lane(&s.guardedStream)
+	}
+	return w
+}
+
+// Publish writes a message to a subject of the stream.
+func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte) (*jetstream.PubAck, error) {
+	return w.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data})
+}
+
+// PublishMsg writes a message to a subject of the stream. Its header may carry
+// Nats-Msg-Id, Nats-TTL, Nats-Rollup for its subject, Nats-Expected-Stream, and as
+// a condition of its own Nats-Expected-Last-Subject-Sequence, also with
+// Nats-Expected-Last-Subject-Sequence-Subject. No other header may have one of these
+// names, or Nats-Batch-, within its name or value. A message with a Nats-Msg-Id that
+// the server knows was written before, perhaps by an earlier term, and is
+// acknowledged as a duplicate; in a batch, and together with a condition of its own,
+// it is refused instead.
+func (w *StreamWriter) PublishMsg(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
+	b := w.Batch()
+	b.PublishMsg(m)
+	return b.Commit(ctx)
+}
+
+// StreamBatch is several messages that are all written, or none of them; see
+// [BucketBatch]. It is not for use by several goroutines.
+type StreamBatch struct {
+	w        *StreamWriter
+	messages []message
+	named    bool  // one of them has a Nats-Msg-Id
+	err      error // of the first message that cannot be written
+}
+
+// Batch returns an empty batch.
+func (w *StreamWriter) Batch() *StreamBatch { return &StreamBatch{w: w} }
+
+// Publish adds a message.
+func (b *StreamBatch) Publish(subject string, data []byte) {
+	b.PublishMsg(&nats.Msg{Subject: subject, Data: data})
+}
+
+// PublishMsg adds a message, which is not changed. See [StreamWriter.PublishMsg];
+// its condition is about what was stored before the batch.
+func (b *StreamBatch) PublishMsg(m *nats.Msg) {
+	if m == nil {
+		b.err = cmp.Or(b.err, fmt.Errorf("%w: the message is nil", ErrInvalidConfig))
+		return
+	}
+	to := message{subject: m.Subject, header: m.Header, data: m.Data, on: m.Subject}
+	if b.err == nil {
+		b.err = checkHeader(m.Header)
+	}
+	if text := m.Header.Get(jetstream.ExpectedLastSubjSeqHeader); text != "" {
+		seq, err := strconv.ParseUint(text, 10, 64)
+		if err != nil && b.err == nil {
+			b.err = fmt.Errorf("%w: the header %s %q is not a sequence", ErrInvalidConfig, jetstream.ExpectedLastSubjSeqHeader, text)
+		}
+		to.conditioned, to.expected = true, seq
+		if on := m.Header.Get(jetstream.ExpectedLastSubjSeqSubjHeader); on != "" {
+			to.on = on
+		}
+	}
+	b.messages = append(b.messages, to)
+	b.named = b.named || m.Header.Get(jetstream.MsgIDHeader) != ""
+}
+
+// Commit writes the messages and returns the acknowledgement of the last; the
+// sequences of those before it are one less each.
+func (b *StreamBatch) Commit(ctx context.Context) (*jetstream.PubAck, error) {
+	switch {
+	case b.err != nil:
+		return nil, b.err
+	case b.w == nil || b.w.s == nil:
+		return nil, fmt.Errorf("%w: the writer was not made by GuardedStream.Writer", ErrInvalidConfig)
+	}
+	c, err := b.w.l.commit(ctx, b.w.s, &change{messages: slices.Clone(b.messages), single: b.named})
+	if err != nil {
+		return nil, err
+	}
+	ack := c.ack
+	return &ack, nil
+}

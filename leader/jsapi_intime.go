@@ -1,0 +1,126 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// nats.go holds the connection's lock while it writes to the socket and while it dials.
+// When the network swallows packets and the socket's buffer is full, a write lasts for
+// nats.FlusherTimeout, a minute by default, and every function of nats.go that takes the
+// lock waits as long, whatever its context says. So such functions run on goroutines of
+// their own, which are left behind when they are late.
+
+const (
+	// maxLeft bounds the goroutines of one stream that are left behind at a time.
+	maxLeft = 64
+	// patience is for how long a call of nats.go may go on after its context has ended.
+	// A call that does not wait for the lock returns at once then, and knows more.
+	patience = 100 * time.Millisecond
+)
+
+// unsent is an error after which nothing was sent, nor will be.
+type unsent struct{ error }
+
+// Unwrap returns the error.
+func (u unsent) Unwrap() error { return u.error }
+
+// isUnsent reports whether an error means that nothing was sent, nor will be.
+func isUnsent(err error) bool {
+	_, ok := errors.AsType[unsent](err)
+	return ok
+}
+
+// The states of a call.
+const (
+	callBegins int32 = iota
+	callSends
+	callReturned
+	callLeft
+)
+
+// call is a call of nats.go that may wait for the connection's lock.
+type call[T any] struct {
+	a     *streamAPI
+	state atomic.Int32
+	ctx   context.Context //nolint:containedctx // for its error only
+	late  func(T)
+	reply func(T, error)
+}
+
+// begin calls f on a goroutine of its own, and replies with what it returns; or, if f has
+// not returned soon after ctx has ended, with ErrUnreachable.
+//
+// f asks its parameter before it sends what must not be sent after the reply; the error
+// is unsent if f has not asked, or the answer was false. late gives back what f returns
+// without an error too late; nil: there is nothing to give back.
+func begin[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool) (T, error), late func(T), reply func(T, error)) {
+	if n := a.left.Load(); n >= maxLeft {
+		var none T
+		reply(none, unsent{fmt.Errorf("%w: the connection does not take what is sent, and %d calls wait for it", ErrUnreachable, n)})
+		return
+	}
+	c := &call[T]{a: a, ctx: ctx, late: late, reply: reply}
+	stop := context.AfterFunc(ctx, func() { after(patience, c.leave) })
+	go func() {
+		value, err := f(c.maySend)
+		stop()
+		if c.state.Swap(callReturned) != callLeft {
+			reply(value, err)
+			return
+		}
+		a.left.Add(-1)
+		if late != nil && err == nil {
+			late(value)
+		}
+	}()
+}
+
+func (c *call[T]) maySend() bool { return c.state.CompareAndSwap(callBegins, callSends) }
+
+// leave replies, unless the call has returned.
+func (c *call[T]) leave() {
+	c.a.left.Add(1)
+	err := fmt.Errorf("%w: the connection does not take what is sent: %w", ErrUnreachable, c.ctx.Err())
+	switch {
+	case c.state.CompareAndSwap(callBegins, callLeft):
+		err = unsent{err}
+	case c.state.CompareAndSwap(callSends, callLeft):
+	default:
+		c.a.left.Add(-1)
+		return
+	}
+	var none T
+	c.reply(none, err)
+}
+
+// inTime is begin for those who wait for the reply.
+func inTime[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool) (T, error), late func(T)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	begin(ctx, a, f, late, func(value T, err error) { results <- result{value, err} })
+	r := <-results
+	return r.value, r.err
+}
+
+// soon calls a function that may wait for the connection's lock, and waits for it for a
+// moment only.
+func soon(end func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end()
+	}()
+	grace, cancel := within(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-grace.Done():
+	}
+}

@@ -1,0 +1,202 @@
+package leader
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// standForSeats starts the goroutines of a candidate of an election with several
+// leaders: one for each seat, and one that hands out their events.
+func standForSeats(ctx context.Context, store Store, election string, cfg Config, p params) (*Candidate, error) {
+	if err := checkStore(store); err != nil {
+		return nil, err
+	}
+	front := newCandidate(store, election, cfg, p)
+	b := &bench{
+		election: election,
+		waiting:  make([]*mailbox, p.seats), holders: make([]holding, p.seats), denied: make([]time.Time, p.seats), value: string(cfg.Value), there: p.seats,
+		events: funnel{out: &front.out, bell: make(chan struct{}, 1), end: make(chan struct{})},
+	}
+	front.bench = b
+	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
+	for n := 1; n <= p.seats; n++ {
+		c := newCandidate(store, SeatKey(election, n), cfg, p)
+		c.bench = b
+		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
+		a := newActor(ctx, c, cfg, p)
+		a.m.barred = true
+		front.seats = append(front.seats, c)
+		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
+	}
+	go front.runEvents()
+	return front, nil
+}
+
+// engaged is the candidate of the seat that is held, or may be; the first, if there
+// is none; or the candidate itself, in an election with one leader.
+func (c *Candidate) engaged() *Candidate {
+	if c.seats == nil {
+		return c
+	}
+	c.bench.mu.Lock()
+	defer c.bench.mu.Unlock()
+	return c.seats[max(c.bench.taker, 1)-1]
+}
+
+// toAll tells the candidate on all seats.
+func (c *Candidate) toAll(kind inputKind) {
+	if c.seats == nil {
+		c.box.put(mail{in: input{kind: kind}})
+	}
+	for _, seat := range c.seats {
+		seat.toAll(kind)
+	}
+}
+
+// Leaders returns who is believed to lead, possibly the candidate itself, in the
+// order of their seats; seats that nobody leads are left out. In an election with
+// one leader it is that of [Candidate.Leader].
+func (c *Candidate) Leaders() []Holder {
+	seats := c.seats
+	if seats == nil {
+		seats = []*Candidate{c}
+	}
+	var holders []Holder
+	for _, seat := range seats {
+		if h, ok := seat.Leader(); ok {
+			holders = append(holders, h)
+		}
+	}
+	return holders
+}
+
+// allStats is Stats of a candidate with several seats.
+func (c *Candidate) allStats() Stats {
+	engaged := c.engaged()
+	all := engaged.Stats() // LogDropped is that of the queue, which they share
+	for _, seat := range c.seats {
+		if seat == engaged {
+			continue
+		}
+		s := seat.Stats()
+		all.Silent = max(all.Silent, s.Silent)
+		all.Leaderless += s.Leaderless
+		for i, n := range s.Writes.Counts {
+			all.Writes.Counts[i] += n
+		}
+		all.Writes.Sum += s.Writes.Sum
+		all.Refused += s.Refused
+		all.Unknown += s.Unknown
+		all.FeedRebuilds += s.FeedRebuilds
+		for t, n := range s.Transitions {
+			all.Transitions[t] += n
+		}
+		for kind, n := range s.Faults {
+			all.Faults[kind] += n
+		}
+	}
+	return all
+}
+
+// offer gives an event to whoever reads.
+func (c *Candidate) offer(e Event) {
+	if c.bench != nil {
+		c.bench.events.add(e)
+		return
+	}
+	c.out.add(e)
+}
+
+// leave notes that a seat has ended.
+func (b *bench) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.there--; b.there == 0 {
+		close(b.events.end)
+	}
+}
+
+// runEvents hands out the events of all seats until they have ended, and ends the
+// candidate.
+func (c *Candidate) runEvents() {
+	c.bench.events.run()
+	for _, seat := range c.seats {
+		if err := seat.Err(); err != nil {
+			c.mu.Lock()
+			c.err = err
+			c.mu.Unlock()
+		}
+	}
+	c.logs.flush()
+	close(c.done)
+}
+
+// funnel brings the events of several seats into one channel, in the order in which
+// they came: what ends one seat's term is told before what begins another's.
+type funnel struct {
+	mu   sync.Mutex // for moments only
+	out  *outbox
+	held bool // run holds an event, which nothing may overtake
+	bell chan struct{}
+	end  chan struct{} // closed when no more is added
+}
+
+// add never blocks. What fits is in the channel when it returns.
+func (f *funnel) add(e Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out.keep(e)
+	if !f.held {
+		f.out.flush()
+	}
+	if len(f.out.backlog) > 0 {
+		select {
+		case f.bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run waits for the reader with what did not fit, and closes the channel in the end.
+func (f *funnel) run() {
+	for {
+		e := f.next()
+		if e == nil {
+			select {
+			case <-f.bell:
+				continue
+			case <-f.end:
+				f.close(nil)
+				return
+			}
+		}
+		select {
+		case f.out.ch <- e:
+		case <-f.end:
+			f.close(e)
+			return
+		}
+	}
+}
+
+// next takes an event out of the backlog, to be sent before all others; or nil.
+func (f *funnel) next() Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out.flush()
+	_, e := f.out.offer()
+	if f.held = e != nil; f.held {
+		f.out.sent()
+	}
+	return e
+}
+
+// close puts back what was held and closes the channel.
+func (f *funnel) close(held Event) {
+	if held != nil {
+		f.out.backlog = append([]Event{held}, f.out.backlog...)
+	}
+	f.out.close()
+}

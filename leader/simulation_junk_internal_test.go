@@ -1,0 +1,71 @@
+package leader
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// The adversary of the simulation: in every fifth seed it forges messages of the feed,
+// and all promises hold; in every sixteenth it also writes the key, and what holds is
+// that no machine panics, breaks a promise to its own application, or is stopped by
+// what has been deleted.
+
+// anyJunk is a record of a session that never was.
+func (w *world) anyJunk() record {
+	w.order++
+	session := fmt.Sprintf("X%d", w.order)
+	r := record{
+		phase: phasePending + phase(w.rng.Uint32N(4)), id: session, session: session, counter: 1,
+		lease: []time.Duration{1, time.Second, 10 * time.Second, time.Hour, maxRecordLease}[w.rng.Uint32N(5)],
+	}
+	token := []uint64{0, 1, 60, maxMinToken, lastToken - 1<<20, lastToken + 1, maxToken}[w.rng.Uint32N(7)]
+	if r.phase == phasePending || r.phase == phaseElect {
+		r.least = token
+	} else {
+		r.token = token
+	}
+	return r
+}
+
+// forge tells a candidate what nobody stored.
+func (n *node) forge() {
+	w := n.w
+	last := w.bucket.settings.LastRevision
+	s := sight{revision: []uint64{1, last, last + 1, last + 2, math.MaxUint64}[w.rng.Uint32N(5)]}
+	switch w.rng.Uint32N(6) {
+	case 0:
+		s.what = whatMarker
+	case 1:
+		s = sightOfMarker(w.anyJunk())
+		s.revision = last + 1
+	case 2:
+		s.what = whatForeign
+	default:
+		s.what, s.rec = whatRecord, w.anyJunk()
+	}
+	if n.feed != 0 {
+		n.hand(n.life, input{kind: inHeard, sight: s})
+	}
+}
+
+// putJunk writes the key.
+func (w *world) putJunk() {
+	s := sight{what: whatRecord, rec: w.anyJunk()}
+	switch w.rng.Uint32N(4) {
+	case 0:
+		n := w.nodes[w.rng.IntN(len(w.nodes))] // in its name
+		s.rec.session, s.rec.counter = n.config.session, []uint64{1, n.m.counter, n.m.counter + 1, math.MaxUint64}[w.rng.Uint32N(4)]
+	case 1:
+		s = sightOfMarker(s.rec)
+	}
+	w.put(s, "the adversary")
+	w.junk = w.bucket.current.revision
+}
+
+// cleanUp deletes the junk that stands.
+func (w *world) cleanUp() {
+	if w.junk > 0 && w.bucket.current.revision == w.junk {
+		w.put(sight{what: whatMarker}, "operator")
+	}
+}

@@ -1,0 +1,308 @@
+package leader
+
+import (
+	"fmt"
+	"time"
+)
+
+// batch remembers own writes that differ in nothing but when they were sent, so
+// that one of them can be recognised when it turns up. It counts them all as
+// sent when the first was: a lease may only come out shorter.
+type batch struct {
+	first, last uint64 // counters
+	write
+	at    time.Time
+	times durations // what it promised to others
+}
+
+// write is what matters of a write when its outcome becomes known. It is fixed
+// when the write is sent.
+type write struct {
+	phase phase
+	cond  uint64    // the revision that it replaces, 0 for nothing
+	win   bool      // it replaces something that is not a record of its own
+	blind bool      // of a win: what it replaces was not read, see confirmed
+	ready time.Time // of a win: when the winner may be elected at the earliest; zero: at once
+}
+
+// remember keeps what was just sent.
+func (m *machine) remember(now time.Time, w write) {
+	if b := &m.sent[0]; b.last+1 == m.counter && b.write == w && b.times == m.times {
+		b.last = m.counter
+		return
+	}
+	copy(m.sent[1:], m.sent[:])
+	m.sent[0] = batch{first: m.counter, last: m.counter, write: w, at: now, times: m.times}
+}
+
+// recall finds the write with that counter, unless it is forgotten.
+func (m *machine) recall(counter uint64) (batch, bool) {
+	for _, b := range m.sent {
+		if b.first <= counter && counter <= b.last && counter != 0 {
+			return b, true
+		}
+	}
+	return batch{}, false
+}
+
+// least is the least token of the next term. It counts up from the record that stands,
+// also where only the feed has told of that, unless its token is junk.
+func (m *machine) least() uint64 {
+	return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1
+}
+
+// standingToken is the token of the record that the next write replaces. A pending one
+// of its own has none: each renewal of it would count up.
+func (m *machine) standingToken() uint64 {
+	if m.holds() && m.seen.rec.phase == phasePending {
+		return 0
+	}
+	return m.seen.rec.termToken(m.seen.revision)
+}
+
+// exhausted reports whether the record or a guard has a token that is not counted up
+// from.
+func (m *machine) exhausted() bool { return max(m.standingToken(), m.guards.over) > lastToken }
+
+// exhaust reports, once, that the next term would need a token and none is left. A
+// holder gives up the key then, and candidates leave it alone until its record, or the
+// guard, is replaced.
+func (m *machine) exhaust(now time.Time, fx *effects) {
+	was := m.spent
+	has := m.state == StateLeader || m.raising() || m.draining
+	if m.spent = !m.observe && !has && m.exhausted(); !m.spent {
+		return
+	}
+	if !was {
+		what := "the record of the key"
+		if m.guards.over > lastToken {
+			what = "a guard"
+		}
+		m.fault(fmt.Errorf("%w: %s has token %d; delete it", ErrTokensExhausted, what, max(m.standingToken(), m.guards.over)), fx)
+	}
+	if m.state != StateCandidate && m.leaving == staying {
+		m.leaving, m.leftAt, m.to = resigning, now, ""
+		m.becomeCandidate(fx)
+	}
+}
+
+// winnable is when the winner of the key as it is seen may lead at the
+// earliest; zero: at once. Four cases are sure, the fourth being its own record
+// after a fence; all else waits for an unknown lease.
+func (m *machine) winnable() time.Time {
+	var ready time.Time
+	switch m.seen.what {
+	case whatRecord: // released, or its lease ran out while it was watched
+	case whatForeign: // likewise
+		if m.kvElect {
+			// Who wrote it may find out as late as its own kind allows for, which tells
+			// nobody that it leads until long after the key was won.
+			ready = m.lapse().Add(m.unknownLease())
+		}
+	case whatNothing:
+		if !m.settings.PurgeProtected {
+			ready = m.seenAt.Add(m.unknownLease())
+		}
+	case whatMarker:
+		// A marker that carries a lease replaced the record of it, by compare-and-set.
+		// So that record was the last that its holder has written, before the marker was
+		// stored and so before it was received. All leases of others were over when it
+		// was elected; if it was pending, its lease covers them. So no lease is good when
+		// this one has passed since the marker was received, which tryAt waits for.
+		if m.seen.rec.lease == 0 {
+			ready = m.seenAt.Add(m.unknownLease())
+		}
+	case whatUnseen:
+		panic("leader: a write without a revision to base it on")
+	}
+	if !m.confirmed() { // what stands at that revision is not known
+		ready = later(later(ready, later(m.seenAt, m.lookedAt).Add(m.unknownLease())), m.lapse())
+	}
+	return later(ready, m.floor)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// compose makes the next write out of the state.
+func (m *machine) compose(now time.Time) (record, write) {
+	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, seats: m.seats, value: m.value}
+	w := write{cond: m.seen.revision}
+	elects := false
+	switch {
+	case m.leaving != staying && !m.draining:
+		w.phase = phaseReleased
+	case m.state == StateLeader || m.draining || m.raising():
+		w.phase = phaseLeading
+	case m.state == StatePending:
+		elects = !now.Before(m.ready)
+	case m.state == StateFenced:
+		elects = m.times.pendingPeriod == 0
+	default:
+		w.win, w.blind = true, !m.confirmed()
+		w.ready = m.winnable()
+		elects = m.times.pendingPeriod == 0 && !now.Before(w.ready)
+	}
+	switch {
+	case w.phase == phaseReleased:
+		rec.token = m.topToken
+		rec.to = m.to
+	case w.phase == phaseLeading:
+		rec.token, rec.since = m.token, m.since
+	case elects:
+		w.phase = phaseElect
+		rec.least = m.least()
+	default:
+		// Whoever replaces a pending record must wait as long as its writer.
+		w.phase = phasePending
+		rec.lease = m.unknownLease()
+		rec.least = m.least()
+	}
+	rec.phase = w.phase
+	if m.listed {
+		rec.next, rec.priority = m.line.without(m.session), m.priority
+	}
+	m.curtail(&rec)
+	return rec, w
+}
+
+// acknowledged: the write in flight was stored at revision. Its lease counts
+// from when it was sent.
+func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *effects) {
+	if revision <= max(req.revision, m.gone) {
+		m.regress(now, fx)
+		return
+	}
+	m.look = false
+	m.fails, m.stuck = 0, false
+	m.standsFrom = time.Time{}
+	m.soothe(now, true)
+	if revision < m.seen.revision {
+		return // replaced since; the feed was faster
+	}
+	w := req.write
+	if m.filledGap(w) {
+		w.ready = now.Add(m.unknownLease())
+	}
+	m.stored(now, sight{revision: revision, what: whatRecord, rec: req.rec}, w, m.opAt, fx)
+}
+
+// filledGap reports whether a write that was stored found no message, in a bucket where
+// that happens more than once, or what was never read: until it was stored others may
+// have come, led and been removed, or a holder may have renewed. So what was known when it
+// was sent does not count.
+func (m *machine) filledGap(w write) bool {
+	return w.win && (w.blind || w.cond == 0 && !m.settings.PurgeProtected)
+}
+
+// refused: the condition did not hold. It is not a loss yet: only another's
+// record, or none, is.
+func (m *machine) refused(now time.Time, req request, r RefusedError, dice uint32, fx *effects) {
+	m.standsFrom = time.Time{} // a refusal is the stream's, so the write was allowed
+	switch {
+	case r.Named && r.Actual < max(req.revision, m.gone) && (r.Actual > 0 || m.settings.PurgeProtected):
+		m.regress(now, fx)
+	case m.seen.revision > req.revision: // the feed has told already
+	case r.Named && r.Actual < req.revision:
+		m.learn(now, sight{what: whatNothing}, fx) // gone without a marker
+	default:
+		if m.holds() {
+			m.look, m.urgent, m.stuck = true, true, true
+			if m.fails++; m.fails > 1 { // the first look is at once
+				m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
+			}
+		} else {
+			// The winner's record is on its way; thousands need not ask for it.
+			m.beaten = m.beaten || !m.look
+			m.look = true
+			m.retryAt = now.Add(m.pause(1, dice))
+		}
+	}
+}
+
+// recognise takes a revision that was read and turns out to be an own write.
+func (m *machine) recognise(now time.Time, s sight, fx *effects) {
+	if s.rec.phase == phaseReleased {
+		m.acked = max(m.acked, s.rec.counter)
+		m.count(s, true)
+		m.lose(ErrDeleted, fx) // not by this term's release: that is sent after its end
+		m.seen, m.seenAt = s, now
+		return
+	}
+	b, known := m.recall(s.rec.counter)
+	w := b.write
+	switch {
+	case !known && m.state == StateLeader:
+		w = write{} // gives no lease; renew first
+	case !known:
+		w = write{win: true, ready: now.Add(m.unknownLease())}
+	case m.filledGap(w):
+		w.ready = now.Add(m.unknownLease())
+	}
+	if w.win {
+		m.lose(ErrDeleted, fx)
+	}
+	if known {
+		m.times = b.times
+	}
+	m.stored(now, s, w, b.at, fx)
+}
+
+// stored: an own write that holds the key was stored as s, having been sent at
+// sent.
+func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *effects) {
+	m.succeeded(now, s)
+	m.seen, m.seenAt = s, now
+	m.acked = max(m.acked, s.rec.counter)
+	if s.rec.phase != phasePending {
+		m.count(s, true)
+	}
+	if s.rec.phase == phaseReleased {
+		// The feed may have told of a successor before this reply came.
+		m.look, m.urgent = m.urgent && m.leaving != stopping, false
+		return
+	}
+	good := sent.Add(m.times.renewDeadline)
+	m.renewAt = sent.Add(m.times.renewInterval)
+	ready := later(w.ready, m.floor)
+	if p := m.times.pendingPeriod; p > 0 {
+		ready = later(ready, now.Add(p))
+	}
+	switch m.state {
+	case StateCandidate:
+		if !w.win && m.leaving != staying {
+			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
+		}
+		if m.barred && m.leaving == staying {
+			m.leaving, m.leftAt, m.to = resigning, now, "" // it came late: there may be another that is to be led instead
+		}
+		if m.leaving == resigning && now.Before(ready) && !m.barred {
+			m.leaving, m.to = staying, "" // it must not release this one: others would lead at once
+		}
+		if m.leaving != staying {
+			m.ready = ready
+			return
+		}
+		m.becomePending(now, ready, fx)
+	case StateFenced:
+		if m.draining || s.rec.phase == phaseLeading {
+			m.urgent = !m.draining // sent before the fence; one that is sent now elects
+			return
+		}
+		m.becomePending(now, ready, fx)
+	case StateLeader:
+		m.good = later(m.good, good)
+	case StatePending:
+		if m.raising() {
+			m.good = later(m.good, good)
+		}
+	}
+	if m.state == StatePending && s.rec.phase == phaseElect && !sent.Before(m.ready) && now.Before(good) {
+		m.claim(now, good)
+	}
+	m.begin(now, fx)
+}

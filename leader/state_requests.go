@@ -1,0 +1,280 @@
+package leader
+
+import "time"
+
+// requestKind is what to ask of the store.
+type requestKind uint8
+
+const (
+	reqNone     requestKind = iota
+	reqSettings             // what the bucket is set to
+	reqFeed                 // open a feed, in place of one that may be there
+	reqRead                 // read the key
+	reqWrite                // write the key
+)
+
+// request is the one thing asked of the store at a time.
+type request struct {
+	kind     requestKind
+	revision uint64 // the newest revision known when it was sent; the condition of a write
+	rec      record // reqWrite
+	write    write
+	marker   bool // reqWrite: as a delete marker, so that every KV client takes the key for deleted
+}
+
+const (
+	// A holder waits for an answer for a quarter of the renew interval, and not
+	// less than this unless the interval itself is shorter: the sooner it tries
+	// again, the longer an outage it survives.
+	leastWait = 250 * time.Millisecond
+	// A candidate has time.
+	longWait = 5 * time.Second
+	// And it is not late by much where nothing tells it that the store is back.
+	longPause = 5 * time.Second
+)
+
+// agenda finds the first of the requests that are due some time. Of those due
+// at the same time, the one added first counts.
+type agenda struct {
+	kind requestKind
+	at   time.Time
+}
+
+func (a *agenda) add(kind requestKind, at, notBefore time.Time) {
+	if at = later(at, notBefore); a.kind == reqNone || at.Before(a.at) {
+		a.kind, a.at = kind, at
+	}
+}
+
+// next is the request that is due next, and when.
+func (m *machine) next(now time.Time) agenda {
+	var a agenda
+	soonest := later(now, m.retryAt)
+	switch {
+	case m.op.kind != reqNone || m.done:
+	case m.leaving != staying && !m.draining:
+		if m.look {
+			a.add(reqRead, now, soonest)
+		} else if m.holds() {
+			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)
+		}
+	case m.holds():
+		if m.look {
+			a.add(reqRead, now, soonest)
+			return a
+		}
+		a.add(reqWrite, m.renewalDue(now), soonest)
+		m.upkeep(&a, soonest)
+	default:
+		if !m.settled {
+			a.add(reqSettings, now, soonest)
+			return a
+		}
+		m.upkeep(&a, soonest)
+		if m.look {
+			a.add(reqRead, now, soonest)
+			return a
+		}
+		if m.deferred {
+			a.add(reqRead, m.wary, soonest)
+		}
+		switch try := m.mayTry(); {
+		case try && !m.confirmed() && m.absent.IsZero():
+			a.add(reqRead, m.tryAt(), soonest)
+		case try && !m.barred:
+			a.add(reqWrite, m.tryAt(), soonest)
+		}
+		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.patience()), soonest)
+	}
+	return a
+}
+
+// upkeep adds what the candidate needs beside the key.
+func (m *machine) upkeep(a *agenda, soonest time.Time) {
+	if !m.settled {
+		a.add(reqSettings, soonest, soonest)
+	}
+	if !m.feedUp {
+		a.add(reqFeed, m.feedAt, soonest)
+	}
+}
+
+// renewalDue is when whoever holds the key writes it again.
+func (m *machine) renewalDue(now time.Time) time.Time {
+	switch {
+	case m.urgent:
+		return now
+	case m.state == StatePending && !m.raising() && m.ready.Before(m.renewAt):
+		return m.ready
+	default:
+		return m.renewAt
+	}
+}
+
+// tryAt is when a candidate may try to take the key as it is seen.
+func (m *machine) tryAt() time.Time {
+	at := m.seenAt
+	if m.keepsOut() {
+		at = m.lapse()
+		if !m.absent.IsZero() { // it does not stand any more: a write finds out
+			at = earlier(at, m.absent.Add(m.unknownLease()))
+		}
+	}
+	if m.named() {
+		return at // also where it has just resigned itself
+	}
+	return later(at.Add(m.turn()), m.away)
+}
+
+// mayTry reports whether the candidate may try for its key when its time has come.
+func (m *machine) mayTry() bool {
+	return !m.observe && (!m.guarded || m.guards.fit) && !m.exhausted()
+}
+
+// confirmed reports whether the candidate may write on what it knows of the key. A
+// release that it heard of is enough, so that one write takes a free key. All else
+// must have been read at that revision: a lease that runs out has been, since nothing
+// was heard for half of it. Where keys are emptied without a trace, only the refusal of
+// a write proves that this one was; see winnable for one that is not refused.
+func (m *machine) confirmed() bool {
+	return m.seen.what == whatRecord && m.seen.rec.phase == phaseReleased || m.told == m.seen.revision && m.absent.IsZero()
+}
+
+// patience is how long a candidate hears nothing before it looks for itself. It
+// is half of the lease seen: three times as long as renewals take by default. A
+// lease longer than any that is known to be possible, or one next to nothing, makes no
+// difference to how soon a record that is not renewed is looked at again.
+func (m *machine) patience() time.Duration {
+	if !m.feedUp || m.deaf >= mute {
+		return m.timing().renewInterval
+	}
+	half := m.unknownLease() / 2
+	if m.seen.held() {
+		half = min(half, m.seen.rec.lease/2)
+	}
+	return max(half, m.timing().renewInterval/4)
+}
+
+// plan ends what is finished, and sends the next request if it is due.
+func (m *machine) plan(now time.Time, fx *effects) {
+	if m.leaving != staying && !m.draining && !m.done {
+		m.leave(now, fx)
+	}
+	if a := m.next(now); a.kind != reqNone && !a.at.After(now) {
+		m.send(now, a.kind, fx)
+	}
+}
+
+// leave finds out whether the key is given up, or was never held.
+func (m *machine) leave(now time.Time, fx *effects) {
+	// A pending candidate releases nothing, so it need not find out whether its
+	// last write has arrived.
+	silent := (m.holds() || m.sent[0].phase == phasePending) && now.Before(later(m.ready, m.sent[0].ready))
+	over := !now.Before(m.futile())
+	given := !m.holds() && (over || m.op.kind == reqNone && !m.look)
+	switch {
+	case m.leaving == resigning && given:
+		m.leaving = staying
+		m.away = now.Add(m.sitsOut())
+		m.to = ""
+	case m.leaving == stopping && (given || silent || m.counter == 0 || over):
+		m.quit(now, fx)
+	}
+}
+
+// abandoned reports whether what a candidate that resigns wrote last keeps nobody out
+// any more, although it may not know what has become of it: it is cut off, say.
+func (m *machine) abandoned(now time.Time) bool {
+	return m.leaving == resigning && !m.draining && !now.Before(m.futile())
+}
+
+// futile is when a candidate that leaves has nothing to gain any more by looking
+// for its writes: whatever it wrote last no longer keeps anybody out.
+func (m *machine) futile() time.Time { return m.lastAt.Add(m.lastFor) }
+
+// send sends a request.
+func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
+	req := request{kind: kind, revision: m.seen.revision}
+	switch kind {
+	case reqRead:
+		if m.deferred && !m.look {
+			m.look, m.strange = true, true
+		}
+		m.deferred = false
+		m.silent = m.silent || !m.look
+		m.again = 0
+	case reqWrite:
+		req.rec, req.write = m.compose(now)
+		req.marker = m.kvElect && req.rec.phase == phaseReleased // they wait until the key is absent
+		m.counter++
+		m.remember(now, req.write)
+		if req.write.win {
+			m.ranks = false
+		}
+		m.urgent = false
+		m.lastAt, m.lastFor = now, req.rec.lease
+	case reqNone, reqSettings, reqFeed:
+	}
+	m.op, m.opAt, m.opBy = req, now, now.Add(m.wait())
+	fx.request = req
+}
+
+// wait is how long a request may take before it is given up.
+func (m *machine) wait() time.Duration {
+	t := m.timing()
+	if m.holds() {
+		w := min(t.renewInterval, max(t.renewInterval/4, leastWait))
+		return w << min(m.fails, 1)
+	}
+	return min(t.renewInterval<<min(m.fails, 8), max(t.lease, longWait))
+}
+
+// pace counts a failure and puts off the next request. The pause counts from
+// when the failed one was sent: who has waited for an answer has paused already.
+func (m *machine) pace(now time.Time, dice uint32) {
+	m.fails++
+	m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
+}
+
+// pause is how long to wait after so many failures in a row. It grows, and is
+// spread over a quarter to either side by the dice.
+func (m *machine) pause(fails int, dice uint32) time.Duration {
+	t := m.timing()
+	base, most := t.renewInterval/4, min(t.lease, longPause)
+	if m.holds() {
+		base, most = t.renewInterval/16, t.renewInterval/4
+	}
+	d := min(base<<min(fails-1, 8), most)
+	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
+}
+
+// timing is what the candidate times itself by, also before it knows the bucket.
+func (m *machine) timing() durations {
+	if m.times.lease == 0 {
+		return durations{lease: defaultLease, renewInterval: defaultLease / 6, turn: defaultTurn}
+	}
+	return m.times
+}
+
+// wakeAt is the first deadline after now, or zero.
+func (m *machine) wakeAt(now time.Time) time.Time {
+	var wake time.Time
+	at := func(t time.Time, relevant bool) {
+		if relevant && t.After(now) && (wake.IsZero() || t.Before(wake)) {
+			wake = t
+		}
+	}
+	a := m.next(now)
+	at(a.at, a.kind != reqNone)
+	if m.barred {
+		try := m.unbarred(now)
+		at(try.at, try.kind == reqWrite)
+	}
+	at(m.good, m.state == StateLeader)
+	at(m.drainBy, m.draining)
+	at(m.raiseBy, m.raising())
+	at(m.opBy, m.op.kind != reqNone && !m.opLate)
+	at(m.lapse(), m.shown.what != whatNothing && !m.holds() && m.seen.what != whatUnseen)
+	at(m.futile(), m.leaving != staying && !m.draining)
+	return wake
+}

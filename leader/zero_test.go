@@ -1,0 +1,269 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// zeros are the zero values of all exported types that have methods or could have some.
+var zeros = []any{
+	leader.Announcement{},
+	&leader.Bucket{}, &leader.BucketBatch{},
+	leader.BucketConfig{},
+	leader.BucketInfo{},
+	&leader.BucketWriter{}, &leader.Candidate{},
+	leader.Config{},
+	leader.Deposed{},
+	leader.Elected{},
+	leader.Entry{},
+	leader.Faulted{},
+	leader.FeedEvent{},
+	leader.Fenced{},
+	&leader.GuardedBucket{}, &leader.GuardedStream{},
+	leader.Holder{},
+	leader.Latencies{},
+	leader.Observed{},
+	leader.Pending{},
+	&leader.RefusedError{},
+	leader.Settings{},
+	leader.RosterEntry{},
+	leader.State(0),
+	leader.Stats{},
+	&leader.StreamBatch{}, &leader.StreamWriter{}, leader.Succession(0), &leader.Term{},
+	leader.Transition{},
+}
+
+// The table of zero values has every exported type but interfaces and functions.
+func TestZeroValues_TableIsComplete(t *testing.T) {
+	files, globErr := filepath.Glob("*.go")
+	if globErr != nil {
+		t.Fatal(globErr)
+	}
+	listed := make(map[string]bool)
+	for _, z := range zeros {
+		listed[reflect.Indirect(reflect.ValueOf(z)).Type().Name()] = true
+	}
+	missing := func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !spec.Name.IsExported() {
+			return true
+		}
+		switch spec.Type.(type) {
+		case *ast.InterfaceType, *ast.FuncType:
+		default:
+			if !listed[spec.Name.Name] {
+				t.Errorf("%s is missing", spec.Name.Name)
+			}
+		}
+		return true
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, missing)
+	}
+}
+
+// No method of a zero value panics, hangs, or starts a goroutine that does.
+func TestZeroValues_MethodsReturn(t *testing.T) {
+	for _, z := range zeros {
+		v := reflect.ValueOf(z)
+		for i := range v.NumMethod() {
+			name := reflect.Indirect(v).Type().Name() + "." + v.Type().Method(i).Name
+			t.Run(name, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				method, replied := v.Method(i), make(chan struct{}, 8)
+				replies := 0
+				var args []reflect.Value
+				for k := range method.Type().NumIn() {
+					in := method.Type().In(k)
+					switch {
+					case in == reflect.TypeFor[context.Context]():
+						args = append(args, reflect.ValueOf(ctx))
+					case in.Kind() == reflect.Func: // a reply, or deliver
+						if name := in.String(); !strings.Contains(name, "FeedEvent") && !strings.Contains(name, "Announcement") && !strings.Contains(name, "func([]uint8)") {
+							replies++
+						}
+						args = append(args, reflect.MakeFunc(in, func([]reflect.Value) []reflect.Value {
+							replied <- struct{}{}
+							return nil
+						}))
+					case in.Kind() == reflect.String: // good for a name and for a session
+						args = append(args, reflect.ValueOf("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+					default:
+						args = append(args, reflect.Zero(in))
+					}
+				}
+				returned := make(chan struct{})
+				go func() {
+					defer close(returned)
+					method.Call(args)
+				}()
+				for _, done := range append([]chan struct{}{returned}, make([]chan struct{}, replies)...) {
+					if done == nil {
+						done = replied
+					}
+					select {
+					case <-done:
+					case <-time.After(time.Minute):
+						t.Fatal("does not return or reply")
+					}
+				}
+			})
+		}
+	}
+}
+
+// A zero Candidate is one that has ended.
+func TestZeroCandidate_HasEnded(t *testing.T) {
+	var c leader.Candidate
+	ctx := t.Context() // without an end
+	if err := c.Stop(ctx); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	for name, err := range map[string]error{
+		"Resign": c.Resign(ctx), "Proclaim": c.Proclaim(ctx, nil), "Transfer": c.Transfer(ctx, "a"),
+	} {
+		if !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, open := <-c.Events(); open {
+		t.Error("the channel of events is open")
+	}
+	<-c.Done()
+	if s := c.State(); s != leader.StateCandidate || c.IsLeader() || c.Stats().State != s {
+		t.Errorf("state %v", s)
+	}
+}
+
+// A zero Term is one that is over.
+func TestZeroTerm_IsOver(t *testing.T) {
+	var term leader.Term
+	<-term.Context().Done()
+	if err := term.Err(); !errors.Is(err, leader.ErrStopped) || !errors.Is(context.Cause(term.Context()), err) {
+		t.Errorf("Err: %v, cause %v", err, context.Cause(term.Context()))
+	}
+	term.Release()
+	if _, ok := term.Fence(&leader.GuardedBucket{}); ok || term.Remaining() != 0 || term.Token() != 0 {
+		t.Errorf("it has a fence, or time left, or a token")
+	}
+}
+
+// What is nil, or was not made by the function that makes it, is refused.
+func TestZeroArguments_AreRefused(t *testing.T) {
+	ctx := t.Context()
+	js := jetstream.JetStream(nil)
+	calls := map[string]func() error{}
+	for name, store := range map[string]leader.Store{"nil": nil, "nil Bucket": (*leader.Bucket)(nil), "zero Bucket": &leader.Bucket{}} {
+		add := func(call string, f func() error) { calls[call+" with "+name] = f }
+		for seats := range 3 {
+			add([]string{"Campaign", "Campaign for a seat", "Campaign for two seats"}[seats], func() error {
+				_, err := leader.Campaign(ctx, store, "e", leader.Config{Seats: seats})
+				return err
+			})
+		}
+		add("Campaign with a roster", func() error {
+			_, err := leader.Campaign(ctx, store, "e", leader.Config{Roster: true})
+			return err
+		})
+		add("Observe", func() error { _, err := leader.Observe(ctx, store, "e"); return err })
+		add("Lookup", func() error { _, err := leader.Lookup(ctx, store, "e"); return err })
+		add("Roster", func() error { _, err := leader.Roster(ctx, store, "e"); return err })
+		add("ObserveRoster", func() error { _, err := leader.ObserveRoster(ctx, store, "e"); return err })
+		add("StepDown", func() error { _, err := leader.StepDown(ctx, store, "e", "me"); return err })
+		add("Transfer", func() error { _, err := leader.Transfer(ctx, store, "e", "a", "me"); return err })
+	}
+	bucket := openUnconnected(t)
+	for name, g := range map[string]leader.Guard{
+		"nil": nil, "nil GuardedBucket": (*leader.GuardedBucket)(nil), "zero GuardedBucket": &leader.GuardedBucket{},
+		"nil GuardedStream": (*leader.GuardedStream)(nil), "zero GuardedStream": &leader.GuardedStream{},
+	} {
+		calls["Campaign with a guard that is "+name] = func() error {
+			_, err := leader.Campaign(ctx, bucket, "e", leader.Config{Guards: []leader.Guard{g}})
+			return err
+		}
+	}
+	calls["OpenBucket"] = func() error { _, err := leader.OpenBucket(js, "E"); return err }
+	calls["OpenBucket with a nil option"] = func() error { _, err := leader.OpenBucket(unconnected(t), "E", nil); return err }
+	calls["CreateBucket"] = func() error {
+		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E"})
+		return err
+	}
+	calls["OpenGuardedBucket"] = func() error { _, err := leader.OpenGuardedBucket(js, "E"); return err }
+	calls["OpenGuardedBucket with a nil option"] = func() error {
+		_, err := leader.OpenGuardedBucket(unconnected(t), "E", nil)
+		return err
+	}
+	calls["OpenGuardedStream"] = func() error { _, err := leader.OpenGuardedStream(js, "S", "g"); return err }
+	calls["CreateGuardedBucket"] = func() error {
+		_, err := leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "E"})
+		return err
+	}
+	calls["CreateGuardedStream"] = func() error {
+		_, err := leader.CreateGuardedStream(ctx, js, jetstream.StreamConfig{Name: "S"}, "g")
+		return err
+	}
+	guarded, err := leader.OpenGuardedBucket(unconnected(t), "G")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := leader.OpenGuardedStream(unconnected(t), "S", "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls["GuardedBucket.Writer(nil).Put"] = func() error { _, err := guarded.Writer(nil).Put(ctx, "k", nil); return err }
+	calls["GuardedStream.Writer(nil).Publish"] = func() error { _, err := stream.Writer(nil).Publish(ctx, "s", nil); return err }
+	calls["StreamWriter.PublishMsg(nil)"] = func() error { _, err := stream.Writer(nil).PublishMsg(ctx, nil); return err }
+	calls["zero BucketWriter.Put"] = func() error { _, err := new(leader.BucketWriter).Put(ctx, "k", nil); return err }
+	calls["zero StreamWriter.Publish"] = func() error { _, err := new(leader.StreamWriter).Publish(ctx, "s", nil); return err }
+	calls["zero BucketBatch.Commit"] = func() error { _, err := new(leader.BucketBatch).Commit(ctx); return err }
+	calls["zero StreamBatch.Commit"] = func() error { _, err := new(leader.StreamBatch).Commit(ctx); return err }
+	calls["zero Bucket.Info"] = func() error { _, err := new(leader.Bucket).Info(ctx); return err }
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			if err := call(); !errors.Is(err, leader.ErrInvalidConfig) {
+				t.Errorf("returned %v", err)
+			}
+		})
+	}
+}
+
+// unconnected is a JetStream on a connection that was never made.
+func unconnected(t *testing.T) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(&nats.Conn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// openUnconnected is a bucket of a connection that is not made.
+func openUnconnected(t *testing.T) *leader.Bucket {
+	t.Helper()
+	bucket, err := leader.OpenBucket(unconnected(t), "E")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket
+}

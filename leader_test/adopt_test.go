@@ -1,0 +1,216 @@
+package leader_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A mistyped name must not cost an application its data.
+func TestCreateBucket_RefusesABucketOfAnApplication(t *testing.T) {
+	const record = `{"v":1,"state":"released","id":"a","session":"s","n":3,"lease":"15s","token":1}`
+	for _, k := range []struct {
+		name  string
+		cfg   jetstream.KeyValueConfig
+		fill  func(w *world, kv jetstream.KeyValue) error
+		text  string // of the error; empty: it is taken
+		adopt bool
+	}{
+		{name: "empty", cfg: jetstream.KeyValueConfig{History: 5}},
+		{
+			name: "records of elections",
+			fill: func(w *world, kv jetstream.KeyValue) error {
+				_, err := kv.Put(w.Context(), "e", []byte(record))
+				return err
+			},
+		},
+		{
+			name: "nothing but markers",
+			fill: func(w *world, kv jetstream.KeyValue) error { return kv.Delete(w.Context(), "e") },
+		},
+		{
+			name: "a history", cfg: jetstream.KeyValueConfig{History: 5},
+			fill: func(w *world, kv jetstream.KeyValue) error {
+				_, err := kv.Put(w.Context(), "e", []byte(record))
+				w.ok(err)
+				_, err = kv.Put(w.Context(), "e", []byte(record))
+				return err
+			},
+			text: "stream KV_E exists and holds 2 messages of 1 keys, and only the newest of each would be kept: take another name, or set Adopt",
+		},
+		{
+			name: "values",
+			fill: func(w *world, kv jetstream.KeyValue) error {
+				_, err := kv.Put(w.Context(), "a", []byte(record))
+				w.ok(err)
+				_, err = kv.Put(w.Context(), "price", []byte("17"))
+				return err
+			},
+			text: `stream KV_E exists and the key "price" holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt`,
+		},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				k.cfg.Bucket = "E"
+				kv, err := w.ops.js.CreateKeyValue(w.Context(), k.cfg)
+				w.ok(err)
+				if k.fill != nil {
+					w.ok(k.fill(w, kv))
+				}
+				before := w.settings("KV_E")
+				_, err = leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
+				if k.text == "" {
+					w.ok(err)
+					return
+				}
+				if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), k.text) {
+					t.Fatalf("got %v", err)
+				}
+				if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
+					t.Errorf("it was changed: %+v", after)
+				}
+				b, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true})
+				w.ok(err)
+				if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
+					t.Errorf("not adopted: %+v, %v", info, err)
+				}
+				w.create(leader.BucketConfig{}) // it is the library's own now
+			})
+		})
+	}
+}
+
+// A MaxLease below a lease that may be running would let another lead beside its holder.
+func TestCreateBucket_RefusesAMaxLeaseBelowARunningLease(t *testing.T) {
+	lower := func(w *world) error {
+		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: time.Second})
+		return err
+	}
+	refused := func(w *world, who string) {
+		w.Helper()
+		err := lower(w)
+		text := "MaxLease 1s is less than a lease of 6s that may be running in the election \"e\", " + who
+		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), text) {
+			w.Errorf("at %v: %v", w.now(), err)
+		}
+	}
+	for name, test := range map[string]func(w *world, a *candidate){
+		"held until its candidate stops": func(w *world, a *candidate) {
+			refused(w, "which \"a\" holds")
+			w.ok(a.Stop(w.Context()))
+		},
+		"held by a candidate that is gone": func(w *world, a *candidate) {
+			a.cut() // its last record is of 20 s
+			w.at(20*time.Second + lease + time.Minute)
+			refused(w, "which \"a\" holds")
+			w.at(w.now() + time.Nanosecond)
+		},
+		"deleted": func(w *world, a *candidate) {
+			a.cut()
+			w.ok(w.kv().Delete(w.Context(), "e"))
+			refused(w, "whose leader is not known")
+			w.at(w.now() + lease + time.Minute + time.Nanosecond)
+		},
+		"deleted with the record that was held": func(w *world, a *candidate) {
+			a.cut()
+			e, err := w.kv().Get(w.Context(), "e")
+			w.ok(err)
+			_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: e.Value()})
+			w.ok(err)
+			refused(w, "which \"a\" held when it was deleted")
+			w.at(w.now() + lease + time.Minute + time.Nanosecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.sealed()
+				a := w.stand("a")
+				w.at(20500 * time.Millisecond)
+				test(w, a)
+				if err := lower(w); err != nil {
+					t.Errorf("at %v: %v", w.now(), err)
+				}
+			})
+		})
+	}
+}
+
+func TestCreateBucket_RefusesAMaxLeaseThatCannotWork(t *testing.T) {
+	bubble(t, func(w *world) {
+		for d, text := range map[time.Duration]string{
+			time.Millisecond: "MaxLease 1ms is less than 100ms", 1000 * time.Hour: "MaxLease 1000h0m0s is more than 24h0m0s",
+		} {
+			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: d})
+			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.HasSuffix(err.Error(), text) {
+				t.Errorf("%v: %v", d, err)
+			}
+		}
+	})
+}
+
+// Revisions of a bucket that was made anew do not meet the old ones, however many were
+// written to either: the old leader finds out.
+func TestABucketMadeAnew_DoesNotMeetOldRevisions(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
+		b := w.ops.bucket(t)
+		apart := func(id string) *candidate { // two lead at a time here
+			c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
+			c.read = make(chan struct{})
+			w.stands = append(w.stands, c)
+			go c.record(w.T, w.zero, &jury{})
+			return c
+		}
+		old := apart("old")
+		w.at(2500 * time.Millisecond)
+		before := old.lastTerm(t)
+		held, err := leader.Lookup(w.Context(), b, "e")
+		w.ok(err)
+
+		old.detain(up) // it is cut off, and its renewals come late
+		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
+		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E_roster"))
+		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
+		for range held.Revision - before.Token() { // revisions that began at 1 would meet
+			_, err := w.kv().Put(w.Context(), "other", nil)
+			w.ok(err)
+		}
+		successor := apart("new")
+		w.at(3 * time.Second)
+		term := successor.lastTerm(t)
+		if before.Err() != nil {
+			t.Fatal("the old leader is fenced already, and this shows nothing")
+		}
+		if term.Token() <= before.Token() {
+			t.Errorf("token %d after %d", term.Token(), before.Token())
+		}
+		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" || now.Revision <= held.Revision {
+			t.Errorf("%+v after %+v, %v", now, held, err)
+		}
+		old.open()
+		w.at(4 * time.Second)
+		if before.Err() == nil {
+			t.Error("the old leader leads on")
+		}
+		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" {
+			t.Errorf("its record was overwritten: %+v, %v", now, err)
+		}
+		if got := strings.Join(old.news(), "|"); !strings.Contains(got, "regressed") && !strings.Contains(got, "overtaken") && !strings.Contains(got, "preempted") {
+			t.Errorf("old saw %s", got)
+		}
+		if _, err := w.ops.js.Stream(w.Context(), "KV_E_roster"); err != nil {
+			t.Error(err)
+		}
+		for _, name := range []string{"KV_E", "KV_E_roster"} {
+			if c := w.settings(name); c.FirstSeq < 900_000_000_000_000 {
+				t.Errorf("%s begins at %d", name, c.FirstSeq)
+			}
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package leader_test
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// logGuard makes the stream LOG, and a candidate that leads with its guard, and returns its writer.
+func (w *world) logGuard() *leader.StreamWriter {
+	w.Helper()
+	_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
+		Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true, AllowMsgTTL: true,
+	})
+	w.ok(err)
+	g, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+	w.ok(err)
+	a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
+	w.at(w.now() + time.Second)
+	return g.Writer(a.lastTerm(w.T))
+}
+
+// What a header of the caller's own could hide from some servers is refused, and so
+// is what removes the guard however it is written.
+func TestGuardHeaders_WhatHidesTheConditionIsRefused(t *testing.T) {
+	const text, on, id = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Msg-Id"
+	for _, k := range []struct {
+		header nats.Header
+		says   string
+	}{
+		{nats.Header{"X-" + text: {"1"}}, "the header X-" + text + ": nats-server may take its name for " + text},
+		{nats.Header{text + "X": {"1"}}, "nats-server may take its name for " + text},
+		{nats.Header{"X-" + on: {"1"}}, "nats-server may take its name for " + text},
+		{nats.Header{"X-Original-" + id: {"1"}}, "nats-server may take its name for " + id},
+		{nats.Header{"Nats-Batch-Ids": {"1"}}, "nats-server may take its name for Nats-Batch-"},
+		{nats.Header{"X": {text + ": 1"}}, `the header X: nats-server may take its value "` + text + `: 1" for ` + text},
+		{nats.Header{"X": {"fine", "see " + id + ":"}}, "nats-server may take its value"},
+		{nats.Header{id: {"Nats-Batch-Id: 1"}}, "nats-server may take its value"},
+		{nats.Header{text: {"1"}, on: {"log." + text + ":.x"}}, "nats-server may take its value"},
+		{nats.Header{on: {"log.x"}}, on + " goes with " + text},
+		{nats.Header{text: {"", "1"}}, "the header " + text + " has 2 values"},
+		{nats.Header{id: {"", "1"}}, "the header " + id + " has 2 values"},
+		{nats.Header{"Nats-Batch-Id": {""}}, "the header Nats-Batch-Id does not go with a guard"},
+		{nats.Header{"Nats-Expected-Last-Sequence": {"", "1"}}, "the header Nats-Expected-Last-Sequence does not go with a guard"},
+		{nats.Header{"Nats-Rollup": {"ALL"}}, "the header Nats-Rollup: ALL would remove the guard"},
+		{nats.Header{"Nats-Rollup": {" all\t"}}, "the header Nats-Rollup: all would remove the guard"},
+		{nats.Header{"Nats-Rollup": {"sub", "all"}}, "the header Nats-Rollup has 2 values"},
+	} {
+		bubble(t, func(w *world) {
+			w.sealed()
+			pub := w.logGuard()
+			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: k.header})
+			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.says) {
+				t.Errorf("%v: %v, want %q", k.header, err, k.says)
+			}
+			if _, err := pub.Publish(w.Context(), "log.x", nil); err != nil {
+				t.Errorf("%v: the term cannot write any more: %v", k.header, err)
+			}
+		})
+	}
+}
+
+func TestGuardHeaders_SubjectsThatHideTheConditionAreRefused(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		const subject = "log.Nats-Expected-Last-Subject-Sequence:.x"
+		if g, err := leader.OpenGuardedStream(w.ops.js, "LOG", subject); g != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+			t.Errorf("a guard: %v", err)
+		}
+		pub := w.logGuard()
+		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}}})
+		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), "nats-server may take the subject for the header") {
+			t.Errorf("a condition: %v", err)
+		}
+		_, err = pub.Publish(w.Context(), subject, nil) // is in no header
+		w.ok(err)
+	})
+}
+
+// What nats.go does not send is known not to be written.
+func TestGuardHeaders_ANameThatIsNoneIsNotAnUnknownOutcome(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		pub := w.logGuard()
+		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{"a:b": {"1"}}})
+		if !errors.Is(err, nats.ErrBadHeaderMsg) || errors.Is(err, leader.ErrUnknownOutcome) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// names are the names of the headers in a frame.
+func headerNames(f frame) (names []string) {
+	for line := range bytes.SplitSeq(f.body[:f.head], []byte("\r\n")) {
+		if name, _, ok := bytes.Cut(line, []byte(": ")); ok {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+// Some servers take a header's name for another that contains it. Of all names that
+// the library sends there is one such pair, which the least version of guards is
+// about.
+func TestGuardHeaders_NoNameIsWithinAnother(t *testing.T) {
+	bubble(t, func(w *world) {
+		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true})
+		w.ok(err)
+		w.createBucket(jetstream.KeyValueConfig{TTL: time.Hour})
+		cl := w.dial("a")
+		sent := make(map[string]bool)
+		cl.filter(func(f frame) verdict {
+			if f.dir == up && f.head > 0 {
+				for _, name := range headerNames(f) {
+					sent[name] = true
+				}
+			}
+			return pass
+		})
+		g := cl.openBucket(t)
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Roster: true, Guards: []leader.Guard{g}})
+		w.at(time.Minute)
+		ctx, put := w.Context(), g.Writer(a.lastTerm(t))
+		rev, err := put.Put(ctx, "k", nil)
+		w.ok(err)
+		_, err = put.Update(ctx, "k", nil, rev)
+		w.ok(err)
+		w.ok(put.Delete(ctx, "k"))
+		w.ok(put.Purge(ctx, "k"))
+		w.ok(a.Stop(ctx))
+		w.ok(checked(ctx, g))
+		names := slices.Sorted(maps.Keys(sent))
+		t.Logf("%q", names)
+		for _, want := range []string{
+			"KV-Operation", "Nats-Batch-Commit", "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Expected-Last-Subject-Sequence",
+			"Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Rollup", "Nats-TTL",
+		} {
+			if !sent[want] {
+				t.Errorf("%s was not sent", want)
+			}
+		}
+		names = append(names, jetstream.MsgIDHeader, jetstream.ExpectedStreamHeader) // on replicas, and of the caller's
+		for _, a := range names {
+			for _, b := range names {
+				known := a == "Nats-Expected-Last-Subject-Sequence" && b == a+"-Subject"
+				if a != b && strings.Contains(b, a) && !known {
+					t.Errorf("%s is within %s", a, b)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,319 @@
+package leader_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// Records, feed messages and guards that no candidate has written.
+
+// junkRecord is a record as any client may write it.
+func junkRecord(state, session, lease string, token, counter uint64) []byte {
+	return fmt.Appendf(nil, `{"v":1,"state":%q,"id":"junk","session":%q,"n":%d,"lease":%q,"token":%d}`, state, session, counter, lease, token)
+}
+
+// record fails the test unless the key holds a record that can be read and that
+// names the candidate as the leader.
+func (k kit) record(id string) leader.Holder {
+	k.Helper()
+	h := leader.HolderOf(k.store.Entry("e"))
+	if !h.Leads() || h.ID != id {
+		k.Fatalf("the key says that %v, want %s: %s", h, id, k.store.Entry("e").Value)
+	}
+	return h
+}
+
+// Issue 12, fault 3.
+func TestJunkLease_IsForgottenWithItsRecord(t *testing.T) {
+	k := newKit(t)
+	_, wa := k.stand("a", leader.Config{})
+	wa.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
+	k.clock.Advance(time.Second)
+	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
+	k.clock.Settle()
+	k.store.Delete("e")
+	k.clock.Advance(time.Second)
+	_, wb := k.stand("b", leader.Config{})
+	k.store.Link("a").Close() // the pending candidate dies, and b finds its record
+	k.clock.Advance(30 * time.Second)
+	if h := leader.HolderOf(k.store.Entry("e")); h.Lease > 15*time.Second {
+		t.Errorf("b writes a lease of %v", h.Lease)
+	}
+	wb.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
+	k.record("b")
+}
+
+// Issue 12, fault 3: a candidate keeps to a junk record as long as it stands, and finds
+// out by itself that it stands no more.
+func TestJunkLease_KeepsCandidatesOutWhileItsRecordStands(t *testing.T) {
+	k := newKit(t)
+	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
+	a, _ := k.stand("a", leader.Config{})
+	k.clock.Advance(100 * time.Hour)
+	if a.IsLeader() {
+		t.Fatal("a took the key of a record whose lease is good")
+	}
+	k.store.Link("a").LoseFeed(1)
+	k.store.Delete("e")
+	k.clock.Advance(7500*time.Millisecond + 15*time.Second + 1) // half a lease until it reads, and one to wait
+	if !a.IsLeader() {
+		t.Fatal("a does not lead")
+	}
+}
+
+// Issue 12, fault 3.
+func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
+	for name, e := range map[string]leader.Entry{
+		"an old revision":             {Revision: 1, Value: junkRecord("leading", "X", "8000h", 0, 1)},
+		"the next revision":           {Revision: 2, Value: junkRecord("leading", "X", "8000h", 0, 1)},
+		"the greatest revision":       {Revision: math.MaxUint64, Value: junkRecord("leading", "X", "15s", 0, 1)},
+		"the greatest token":          {Revision: 2, Value: junkRecord("leading", "X", "15s", 1<<62, 1)},
+		"a release":                   {Revision: 2, Value: junkRecord("released", "X", "15s", 0, 1)},
+		"a marker":                    {Revision: 2, Marker: true},
+		"a marker that carries":       {Revision: 2, Marker: true, Value: junkRecord("leading", "X", "8000h", 0, 1)},
+		"a record of the next format": {Revision: 2, Value: []byte(`{"v":2,"session":"X","lease":"8000h"}`)},
+		"megabytes":                   {Revision: 2, Value: bytes.Repeat([]byte("x"), 2<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			_, wa := k.stand("a", leader.Config{})
+			wa.Expect(leadertest.Elected())
+			b, wb := k.stand("b", leader.Config{})
+			k.clock.Advance(time.Second)
+			k.store.Forge("e", e)
+			k.clock.Advance(time.Second)
+			k.store.Link("a").Cut() // at 2s: it has renewed nothing, and others wait until 15s
+			k.clock.Advance(13*time.Second - 1)
+			if b.IsLeader() {
+				t.Error("b leads too early")
+			}
+			k.clock.Advance(16 * time.Second)
+			wb.Ignore(leadertest.Observed()).Expect(leadertest.Elected())
+			if token := wb.Term().Token(); token > 1000 {
+				t.Errorf("b's term has token %d", token)
+			}
+			for _, e := range wb.Events() {
+				if e, ok := e.(leader.Elected); ok && e.Term.Err() != nil {
+					t.Errorf("%v ended", e)
+				}
+			}
+		})
+	}
+}
+
+// A feed that tells nonsense without end keeps a candidate from nothing.
+func TestForgedFeedMessages_DoNotKeepACandidateBusy(t *testing.T) {
+	k := newKit(t)
+	_, wa := k.stand("a", leader.Config{})
+	wa.Expect(leadertest.Elected())
+	b, _ := k.stand("b", leader.Config{})
+	k.store.Link("a").Cut()
+	before := k.store.Requests()
+	for range 2000 {
+		k.store.Forge("e", leader.Entry{Revision: math.MaxUint64, Value: junkRecord("released", "X", "15s", 0, 1)})
+		k.clock.Advance(10 * time.Millisecond)
+	}
+	if !b.IsLeader() {
+		t.Error("b does not lead")
+	}
+	after := k.store.Requests()
+	if reads := after.Reads - before.Reads; reads > 100 {
+		t.Errorf("%d reads in 20 s", reads)
+	}
+	if writes := after.Writes - before.Writes; writes > 40 {
+		t.Errorf("%d writes in 20 s", writes)
+	}
+}
+
+// Issue 12, fault 4.
+func TestJunkToken(t *testing.T) {
+	const bound = 1 << 62
+	for _, c := range []struct {
+		token     uint64
+		exhausted bool
+	}{{math.MaxUint64, false}, {math.MaxInt64, false}, {bound + 1, false}, {bound, true}, {bound - 1, true}, {bound - 1<<33, false}, {1 << 61, false}} {
+		t.Run(fmt.Sprint(c.token), func(t *testing.T) {
+			k := newKit(t)
+			_, wa := k.stand("a", leader.Config{})
+			wa.Expect(leadertest.Elected())
+			k.clock.Advance(time.Second)
+			k.store.Put("e", junkRecord("leading", "X", "15s", c.token, 1))
+			_, wb := k.stand("b", leader.Config{})
+			k.clock.Advance(20 * time.Second)
+			if c.exhausted {
+				wb.Expect(leadertest.Faulted(leader.ErrTokensExhausted))
+				wb.Ignore(leadertest.Observed()).ExpectExactly()
+				k.store.Delete("e")
+				k.clock.Advance(16 * time.Second)
+			}
+			var elected []uint64
+			for _, w := range []*leadertest.Watcher{wa, wb} {
+				for _, e := range w.Events() {
+					if e, ok := e.(leader.Elected); ok {
+						elected = append(elected, e.Term.Token())
+					}
+					if e, ok := e.(leader.Faulted); ok && errors.Is(e.Err, leader.ErrRegressed) {
+						t.Errorf("%v", e)
+					}
+				}
+			}
+			h := leader.HolderOf(k.store.Entry("e"))
+			if !h.Leads() || h.Token > bound || len(elected) != 2 {
+				t.Fatalf("%v; elected with %d", h, elected)
+			}
+			if !c.exhausted && c.token < bound && h.Token <= c.token {
+				t.Errorf("token %d follows %d", h.Token, c.token)
+			}
+			// Its leader can still be asked to hand over, and survives a reconnection.
+			k.store.Link(h.ID).Reconnect()
+			k.clock.Advance(time.Second)
+			k.record(h.ID)
+			done := make(chan error, 1)
+			go func() { _, err := leader.StepDown(context.Background(), k.store.Link("op"), "e", "test"); done <- err }()
+			for range 100 {
+				k.clock.Advance(100 * time.Millisecond)
+			}
+			if err := <-done; err != nil {
+				t.Errorf("StepDown: %v", err)
+			}
+		})
+	}
+}
+
+// Issue 12, fault 4: through a guard.
+func TestJunkTokenOfAGuard(t *testing.T) {
+	for _, token := range []uint64{math.MaxUint64, 1<<62 + 1, 1 << 62, 1<<62 - 1, 1<<62 - 1<<33, 1 << 61} {
+		t.Run(fmt.Sprint(token), func(t *testing.T) {
+			k, stores := guardedKit(t, 0, 1)
+			guard := stores[0]
+			a, wa := k.stand("a", guarding("a", guard))
+			k.clock.Advance(time.Second)
+			wa.Expect(leadertest.Elected())
+			value := fmt.Appendf(nil, `{"v":1,"election":"e","token":%d,"id":"junk","session":"X"}`, token)
+			guard.Put(leader.DefaultGuardKey, value)
+			k.clock.Advance(20 * time.Second) // it looks once per lease
+			exhausted := token == 1<<62 || token == 1<<62-1
+			if exhausted {
+				wa.Expect(leadertest.Fenced(leader.ErrFenced), leadertest.Faulted(leader.ErrTokensExhausted))
+				k.clock.Advance(100 * time.Second)
+				for _, e := range wa.Events()[3:] {
+					if _, ok := e.(leader.Elected); ok {
+						t.Errorf("%v", e)
+					}
+				}
+				guard.Delete(leader.DefaultGuardKey)
+				k.clock.Advance(31 * time.Second) // one lease until it looks, one that it may sit out
+			}
+			if !a.IsLeader() {
+				t.Fatalf("a does not lead: %v", wa.Events())
+			}
+			h := k.record("a")
+			if exhausted && h.Token > 1000 {
+				t.Errorf("token %d: the junk is remembered", h.Token)
+			}
+			if !exhausted && token < 1<<62 && h.Token <= token {
+				t.Errorf("token %d follows %d", h.Token, token)
+			}
+			k.stands(guard, h.Token)
+		})
+	}
+}
+
+// Issue 12, fault 10.
+func TestProclaim_IsNotAnsweredByAForgedRecord(t *testing.T) {
+	for _, state := range []string{"leading", "released"} {
+		k := newKit(t)
+		a, wa := k.stand("a", leader.Config{})
+		wa.Expect(leadertest.Elected())
+		k.clock.Advance(time.Second)
+		session := field(k.store.Entry("e").Value, "session")
+		k.store.Link("a").LoseWrites(1)
+		k.store.Put("e", junkRecord(state, session, "15s", 1, math.MaxUint64))
+		done := make(chan error, 1)
+		go func() { done <- a.Proclaim(context.Background(), []byte("news")) }()
+		for range 50 {
+			k.clock.Advance(100 * time.Millisecond)
+		}
+		if err := <-done; err == nil && !strings.Contains(string(k.store.Entry("e").Value), "news") {
+			t.Errorf("%s: Proclaim returned nil, and the key holds %s", state, k.store.Entry("e").Value)
+		}
+		if state == "leading" {
+			wa.Expect(leadertest.Deposed(leader.ErrPreempted))
+		}
+		k.clock.Advance(20 * time.Second)
+		k.record("a")
+	}
+}
+
+// Issue 12, fault 13: a marker that carries the record which it replaced keeps a
+// candidate out for its lease, also one that knows a lesser bound.
+func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
+	k := newKit(t)
+	a, _ := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	k.store.Link("a").Cut()
+	k.store.Configure(leader.Settings{PurgeProtected: true, MaxLease: time.Second})
+	e := k.store.Entry("e")
+	k.store.Mark(t.Context(), "e", e.Value, e.Revision, func(_ uint64, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	b, wb := k.stand("b", leader.Config{})
+	holder, _ := b.Leader()
+	if holder.ID != "" {
+		t.Errorf("b believes that %v", holder)
+	}
+	k.clock.Advance(11 * time.Second)
+	if a.IsLeader() {
+		t.Error("a leads after its renew deadline")
+	}
+	k.clock.Advance(4*time.Second - 1)
+	wb.ExpectExactly()
+	k.clock.Advance(1)
+	wb.ExpectExactly(leadertest.Pending(), leadertest.Elected())
+	if wb.Term().Token() <= 1 {
+		t.Errorf("token %d", wb.Term().Token())
+	}
+}
+
+// A lease next to nothing does not make a candidate, nor an observer, read without end.
+func TestShortestLease_CostsNoMoreThanAnother(t *testing.T) {
+	k := newKit(t)
+	k.store.Put("e", junkRecord("leading", "X", "1ns", 0, 1))
+	holders, err := leader.Observe(t.Context(), k.store.Link("o"), "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range holders { // until the end
+		}
+	}()
+	k.clock.Advance(time.Second)
+	if n := k.store.Link("o").Requests().Reads; n > 10 {
+		t.Errorf("%d reads in a second", n)
+	}
+	t.Cleanup(k.store.Link("o").Close)
+}
+
+// What no candidate can have written is foreign: it is neither decoded nor counted with.
+func TestOversizedRecord_IsForeign(t *testing.T) {
+	for name, value := range map[string][]byte{
+		"value":   []byte(`{"v":1,"state":"leading","id":"x","session":"X","n":1,"lease":"15s","value":"` + strings.Repeat("x", 2<<20) + `"}`),
+		"session": []byte(`{"v":1,"state":"leading","id":"x","session":"` + strings.Repeat("X", 65) + `","n":1,"lease":"15s"}`),
+		"ID":      []byte(`{"v":1,"state":"leading","id":"` + strings.Repeat("X", 257) + `","session":"X","n":1,"lease":"15s"}`),
+	} {
+		if h := leader.HolderOf(leader.Entry{Revision: 1, Value: value}); !h.Foreign {
+			t.Errorf("%s: %v", name, h)
+		}
+	}
+}

@@ -1,0 +1,429 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The same scripts run on a bucket of an embedded server and on a leadertest.Store, and
+// what they write down has to be the same.
+
+// anyStore is what both kinds of stores are.
+type anyStore interface {
+	leader.Store
+	leader.Marker
+	leader.Registry
+	leader.Courier
+}
+
+// operator does what is done to a bucket behind the candidates' backs.
+type operator interface {
+	put(key, value string) uint64
+	del(key string)
+	purge(key string) error
+	wipe() error // purges the stream
+	drop()
+	recreate()
+	dropRoster()
+}
+
+// parity runs a script on one of the two.
+type parity struct {
+	*testing.T
+	operator
+	open func(name string) (store anyStore, cut, restore, close func())
+
+	mu    sync.Mutex
+	lines []string
+	zero  map[string]uint64 // of each sequence: the revision before the first
+}
+
+// bucketKind is a kind of bucket, as it is made on either side.
+type bucketKind struct {
+	name    string
+	real    func(w *world)
+	options []leadertest.Option
+}
+
+var (
+	bucketSealed = bucketKind{"sealed", func(w *world) {
+		w.create(leader.BucketConfig{Storage: jetstream.MemoryStorage, Roster: true})
+	}, nil}
+	bucketExpiring = bucketKind{"with a TTL", func(w *world) {
+		w.create(leader.BucketConfig{Storage: jetstream.MemoryStorage, Roster: true, TTL: 10 * time.Second})
+	}, []leadertest.Option{leadertest.WithTTL(10 * time.Second)}}
+	bucketOrdinary = bucketKind{"ordinary", func(w *world) {
+		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", Storage: jetstream.MemoryStorage})
+		w.ok(err)
+	}, []leadertest.Option{leadertest.WithoutPurgeProtection()}}
+	bucketSmall = bucketKind{"for small values", func(w *world) {
+		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", Storage: jetstream.MemoryStorage, MaxValueSize: 1000})
+		w.ok(err)
+	}, []leadertest.Option{leadertest.WithoutPurgeProtection(), leadertest.WithMaxValue(1000 - 71)}} // less the header
+)
+
+// inParity runs a script on both, for each kind of bucket.
+func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
+	t.Helper()
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			var real, kit []string
+			bubble(t, func(w *world) {
+				kind.real(w)
+				p := &parity{T: w.T, operator: &realOperator{w, kind}, zero: map[string]uint64{}, open: func(name string) (anyStore, func(), func(), func()) {
+					cl := w.dial(name)
+					return cl.bucket(w.T), cl.cut, cl.open, cl.nc.Close
+				}}
+				p.begin()
+				script(p)
+				real = p.written()
+			})
+			synctest.Test(t, func(t *testing.T) {
+				s := leadertest.NewStore(nil, kind.options...)
+				p := &parity{T: t, operator: kitOperator{s, leadertest.NewStore(nil, leadertest.WithoutPurgeProtection())}, zero: map[string]uint64{}, open: func(name string) (anyStore, func(), func(), func()) {
+					l := s.Link(name)
+					return l, l.Cut, l.Restore, l.Close
+				}}
+				p.begin()
+				script(p)
+				kit = p.written()
+			})
+			if !slices.Equal(real, kit) {
+				t.Errorf("what the server (-) and the kit (+) do:\n%s", differences(real, kit))
+			}
+		})
+	}
+}
+
+// differences are the lines of both in order, as by diff, without most of those that are
+// in both.
+func differences(a, b []string) string {
+	common := make([][]int, len(a)+1) // the most lines that a[i:] and b[j:] have in common
+	for i := range common {
+		common[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			common[i][j] = max(common[i+1][j], common[i][j+1])
+			if a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
+	}
+	var out strings.Builder
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			if i+1 < len(a) && j+1 < len(b) && a[i+1] != b[j+1] {
+				out.WriteString("  " + a[i] + "\n")
+			}
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			out.WriteString("- " + a[i] + "\n")
+			i++
+		default:
+			out.WriteString("+ " + b[j] + "\n")
+			j++
+		}
+	}
+	return out.String()
+}
+
+type realOperator struct {
+	*world
+	kind bucketKind
+}
+
+func (o *realOperator) put(key, value string) uint64 {
+	rev, err := o.kv().PutString(o.Context(), key, value)
+	o.ok(err)
+	return rev
+}
+
+func (o *realOperator) del(key string) { o.ok(o.kv().Delete(o.Context(), key)) }
+
+func (o *realOperator) purge(key string) error { return o.kv().Purge(o.Context(), key) }
+
+func (o *realOperator) wipe() error {
+	s, err := o.ops.js.Stream(o.Context(), "KV_E")
+	o.ok(err)
+	return s.Purge(o.Context())
+}
+
+func (o *realOperator) drop() { o.ok(o.ops.js.DeleteStream(o.Context(), "KV_E")) }
+
+func (o *realOperator) recreate() {
+	if err := o.ops.js.DeleteStream(o.Context(), "KV_E"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		o.ok(err)
+	}
+	o.kind.real(o.world)
+}
+
+func (o *realOperator) dropRoster() { o.ok(o.ops.js.DeleteStream(o.Context(), "KV_E_roster")) }
+
+type kitOperator struct {
+	s       *leadertest.Store
+	guarded *leadertest.Store
+}
+
+func (o kitOperator) put(key, value string) uint64 { return o.s.Put(key, []byte(value)) }
+func (o kitOperator) del(key string)               { o.s.Delete(key) }
+func (o kitOperator) purge(key string) error       { return o.s.Purge(key) }
+func (o kitOperator) wipe() error                  { return o.s.Wipe() }
+func (o kitOperator) drop()                        { o.s.Drop() }
+func (o kitOperator) recreate()                    { o.s.Recreate() }
+func (o kitOperator) dropRoster()                  { o.s.DropRoster() }
+
+// say writes a line down.
+func (p *parity) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lines = append(p.lines, fmt.Sprintf(format, args...))
+}
+
+// begin lets revisions count from those of the bucket as it is.
+func (p *parity) begin() {
+	s, _, _, done := p.open("begin")
+	defer done()
+	settings := await(p, func(ctx context.Context, reply func(leader.Settings, error)) { s.Settings(ctx, reply) })
+	p.zero["key"] = settings.value.LastRevision
+}
+
+// rev is a revision as it counts in the script. Those of the roster count from the
+// first that is seen.
+func (p *parity) rev(of string, revision uint64) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, begun := p.zero[of]; !begun && revision > 0 {
+		p.zero[of] = revision - 1
+	}
+	if revision <= p.zero[of] {
+		return 0
+	}
+	return revision - p.zero[of]
+}
+
+// answerOf is what a request was answered, and after which time.
+type answerOf[T any] struct {
+	value T
+	err   error
+	took  time.Duration
+}
+
+// await makes a request, for which there are three seconds.
+func await[T any](p *parity, ask func(ctx context.Context, reply func(T, error))) (a answerOf[T]) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), 3*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	began := time.Now()
+	ask(ctx, func(v T, err error) {
+		a.value, a.err = v, err
+		close(done)
+	})
+	<-done
+	a.took = time.Since(began)
+	synctest.Wait()
+	return a
+}
+
+// parityErrors are the errors that an application may tell apart.
+var parityErrors = []struct {
+	err  error
+	name string
+}{
+	{leader.ErrInvalidConfig, "invalid"},
+	{leader.ErrNotLeader, "not leader"},
+	{leader.ErrNoLeader, "no leader"},
+	{leader.ErrRequestRefused, "request refused"},
+	{leader.ErrNotStanding, "not standing"},
+	{leader.ErrNotSucceeded, "not taken"},
+	{leader.ErrValueTooLarge, "too large"},
+	{leader.ErrForeignRecord, "foreign"},
+	{leader.ErrUnreachable, "unreachable"},
+	{leader.ErrNoBucket, "no bucket"},
+	{leader.ErrNoRoster, "no roster"},
+	{leader.ErrIncompatibleBucket, "unfit"},
+	{leader.ErrPermission, "permission"},
+	{leader.ErrNoFeed, "no feed"},
+	{leader.ErrUnknownOutcome, "unknown outcome"},
+	{leader.ErrGuardTaken, "guard taken"},
+	{leader.ErrGuardDeleted, "guard deleted"},
+	{leader.ErrFenced, "fenced"},
+	{leader.ErrConnectionClosed, "closed"},
+	{leader.ErrStopped, "stopped"},
+	{leader.ErrResigned, "resigned"},
+	{leader.ErrPreempted, "preempted"},
+	{leader.ErrDeleted, "deleted"},
+	{leader.ErrLeaseExpired, "expired"},
+	{leader.ErrRegressed, "regressed"},
+	{jetstream.ErrKeyExists, "key exists"},
+	{jetstream.ErrKeyRevisionMismatch, "revision mismatch"},
+	{jetstream.ErrInvalidKey, "invalid key"},
+	{context.DeadlineExceeded, "deadline"},
+}
+
+// name is what an error matches.
+func (p *parity) name(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	var names []string
+	var refused *leader.RefusedError
+	if errors.As(err, &refused) {
+		names = append(names, fmt.Sprintf("refused at %d named=%v", p.rev("key", refused.Actual), refused.Named))
+	}
+	for _, n := range parityErrors {
+		if errors.Is(err, n.err) {
+			names = append(names, n.name)
+		}
+	}
+	if len(names) == 0 {
+		return "another error"
+	}
+	return strings.Join(names, ", ")
+}
+
+// took says how long something took, to the second.
+func took(d time.Duration) string { return d.Round(time.Second).String() }
+
+func (p *parity) settings(s leader.Store) leader.Settings {
+	a := await(p, s.Settings)
+	v := a.value
+	p.say("settings: sealed=%v maxlease=%v ttl=%v limited=%v last=%d, %s after %s",
+		v.PurgeProtected, v.MaxLease, v.TTL, v.MaxValue > 0, p.rev("key", v.LastRevision), p.name(a.err), took(a.took))
+	return v
+}
+
+func (p *parity) sealed() bool {
+	s, _, _, done := p.open("sealed")
+	defer done()
+	return await(p, s.Settings).value.PurgeProtected
+}
+
+func (p *parity) entry(e leader.Entry) string {
+	age := "never"
+	if !e.Created.IsZero() {
+		age = time.Since(e.Created).Round(time.Second).String()
+	}
+	return fmt.Sprintf("%d %.20q marker=%v %s ago", p.rev("key", e.Revision), e.Value, e.Marker, age)
+}
+
+func (p *parity) get(s leader.Store, key string) leader.Entry {
+	a := await(p, func(ctx context.Context, reply func(leader.Entry, error)) { s.Get(ctx, key, reply) })
+	p.say("get %.20q: %s, %s after %s", key, p.entry(a.value), p.name(a.err), took(a.took))
+	return a.value
+}
+
+func (p *parity) update(s leader.Store, key, value string, at uint64) uint64 {
+	a := await(p, func(ctx context.Context, reply func(uint64, error)) { s.Update(ctx, key, []byte(value), at, reply) })
+	p.say("update %.20q to %.20q at %d: %d, %s after %s", key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
+	return a.value
+}
+
+func (p *parity) mark(s leader.Marker, key, value string, at uint64) uint64 {
+	a := await(p, func(ctx context.Context, reply func(uint64, error)) { s.Mark(ctx, key, []byte(value), at, reply) })
+	p.say("mark %.20q with %.20q at %d: %d, %s after %s", key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
+	return a.value
+}
+
+// watch opens a feed, which writes down what it hears.
+func (p *parity) watch(s leader.Store, key, name string) (stop func()) {
+	a := await(p, func(ctx context.Context, reply func(leader.Feed, error)) {
+		s.Watch(ctx, key, nil, func(e leader.FeedEvent) {
+			switch {
+			case e.Err != nil:
+				p.say("  [%s] ends: %s", name, p.name(e.Err))
+			case e.Reconnected:
+				p.say("  [%s] reconnected", name)
+			default:
+				p.say("  [%s] hears %s", name, p.entry(e.Entry))
+			}
+		}, reply)
+	})
+	p.say("watch %.20q: %s after %s", key, p.name(a.err), took(a.took))
+	return func() {
+		if a.value != nil {
+			a.value.Stop()
+		}
+	}
+}
+
+func (p *parity) announce(s leader.Registry, election, session, entry string, life time.Duration) {
+	var data []byte
+	if entry != "" {
+		data = []byte(entry)
+	}
+	a := await(p, func(ctx context.Context, reply func(uint64, error)) {
+		s.Announce(ctx, election, session, data, life, reply)
+	})
+	p.say("announce %.20q %.3s %.20q: %d, %s after %s", election, session, entry, p.rev("roster", a.value), p.name(a.err), took(a.took))
+}
+
+// stands opens a view, which writes down what it is told.
+func (p *parity) stands(s leader.Registry, election, name string) (stop func()) {
+	a := await(p, func(ctx context.Context, reply func(leader.Feed, error)) {
+		s.Stands(ctx, election, func(a leader.Announcement) {
+			switch {
+			case a.Err != nil:
+				p.say("  [%s] ends: %s", name, p.name(a.Err))
+			case a.Complete:
+				p.say("  [%s] complete", name)
+			default:
+				p.say("  [%s] sees %.3s %q at %d", name, a.Session, a.Entry, p.rev("roster", a.Revision))
+			}
+		}, reply)
+	})
+	p.say("stands %.20q: %s after %s", election, p.name(a.err), took(a.took))
+	return func() {
+		if a.value != nil {
+			a.value.Stop()
+		}
+	}
+}
+
+// pass lets time pass.
+func (p *parity) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+	p.say("%v later", d)
+}
+
+// result writes down what a call returns.
+func (p *parity) result(what string, call func() error) {
+	began := time.Now()
+	err := call()
+	d := time.Since(began)
+	synctest.Wait()
+	p.say("%s: %s after %s", what, p.name(err), took(d))
+}
+
+// written is what was written down. What several feeds hear one after the other is in the
+// order of their names: which of them is first is left open.
+func (p *parity) written() []string {
+	feed := func(line string) string {
+		name, _, _ := strings.Cut(line, "] ")
+		return name
+	}
+	for from := 0; from < len(p.lines); from++ {
+		to := from
+		for to < len(p.lines) && strings.HasPrefix(p.lines[to], "  [") {
+			to++
+		}
+		slices.SortStableFunc(p.lines[from:to], func(a, b string) int { return strings.Compare(feed(a), feed(b)) })
+		from = to
+	}
+	return p.lines
+}

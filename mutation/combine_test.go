@@ -1,0 +1,281 @@
+package mutation_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// All mutants together are one test binary: to compile the package takes four
+// seconds, and to run a mutant often less than one. Each function that mutants change
+// begins with a switch over the number of the mutant, and each changed copy of it
+// stands at the end of its file under a name of its own. A mutant that changes more
+// than functions (a type, a constant) gets a binary of its own.
+
+// switchFile declares the number of the mutant that runs; 0 is none.
+const (
+	switchFile = "mutant_switch.go"
+	switchEnv  = "NATSLEADER_MUTANT"
+	switchText = `package leader
+
+import (
+	"os"
+	"strconv"
+)
+
+var runningMutant, _ = strconv.Atoi(os.Getenv("` + switchEnv + `"))
+`
+)
+
+// title stands above each changed copy, followed by the mutant's name.
+const title = "// Mutant: "
+
+// sources are the files of the package, by name, without tests.
+type sources map[string]string
+
+func readSources(t *testing.T, leader string) sources {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(leader, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sources{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s[filepath.Base(file)] = string(text)
+	}
+	return s
+}
+
+// mutated returns the files that the mutant changes.
+func (s sources) mutated(t *testing.T, m mutant) sources {
+	t.Helper()
+	changed := sources{}
+	for i := 0; i+1 < len(m.edits); i += 2 {
+		found := 0
+		for name, text := range s {
+			if done, ok := changed[name]; ok {
+				text = done
+			}
+			if n := strings.Count(text, m.edits[i]); n > 0 {
+				found += n
+				changed[name] = strings.Replace(text, m.edits[i], m.edits[i+1], 1)
+			}
+		}
+		if found != 1 {
+			t.Fatalf("%s: %q stands at %d places: the mutant is out of date", m.name, m.edits[i], found)
+		}
+	}
+	return changed
+}
+
+// parsed is a file in pieces: its functions, and what is around them.
+type parsed struct {
+	text   string
+	funcs  map[string]*ast.FuncDecl // by receiver and name
+	order  []string
+	around string
+	offset func(token.Pos) int
+}
+
+func parse(t *testing.T, name, text string) parsed {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsed{text: text, funcs: map[string]*ast.FuncDecl{}, offset: func(pos token.Pos) int { return fset.Position(pos).Offset }}
+	end := 0
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil || f.Name.Name == "init" || f.Name.Name == "_" {
+			continue
+		}
+		key := receiver(fset, f) + "." + f.Name.Name
+		p.funcs[key] = f
+		p.order = append(p.order, key)
+		p.around += text[end:p.offset(f.Pos())] + key + "\n"
+		end = p.offset(f.End())
+	}
+	p.around += text[end:]
+	return p
+}
+
+func receiver(fset *token.FileSet, f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	var out bytes.Buffer
+	_ = printer.Fprint(&out, fset, f.Recv.List[0].Type)
+	return out.String()
+}
+
+func (p parsed) textOf(key string) string {
+	f := p.funcs[key]
+	return p.text[p.offset(f.Pos()):p.offset(f.End())]
+}
+
+// variant is a changed copy of a function under a name of its own, and the case that
+// calls it.
+type variant struct {
+	key, text, call string
+}
+
+// variants returns the functions of a file that the mutant changes, or false if it
+// changes something else, too.
+func variants(from, to parsed, number int) ([]variant, bool) {
+	if from.around != to.around {
+		return nil, false
+	}
+	var all []variant
+	for _, key := range from.order {
+		if from.textOf(key) == to.textOf(key) {
+			continue
+		}
+		f, g := from.funcs[key], to.funcs[key]
+		name := fmt.Sprintf("%s_mutant%d", f.Name.Name, number)
+		call, ok := callOf(f, name)
+		if !ok || from.text[from.offset(f.Pos()):from.offset(f.Body.Lbrace)] != to.text[to.offset(g.Pos()):to.offset(g.Body.Lbrace)] {
+			return nil, false
+		}
+		text := to.text[to.offset(g.Pos()):to.offset(g.Name.Pos())] + name + to.text[to.offset(g.Name.End()):to.offset(g.End())]
+		all = append(all, variant{key: key, text: text, call: fmt.Sprintf("case %d: %s; ", number, call)})
+	}
+	return all, true
+}
+
+// callOf returns the statement that calls the function of that name with the
+// parameters of f in its place, or false if one of them has no name.
+func callOf(f *ast.FuncDecl, name string) (string, bool) {
+	var args []string
+	for _, p := range f.Type.Params.List {
+		if len(p.Names) == 0 {
+			return "", false
+		}
+		for _, n := range p.Names {
+			if n.Name == "_" {
+				return "", false
+			}
+			args = append(args, n.Name)
+		}
+		if _, ok := p.Type.(*ast.Ellipsis); ok {
+			args[len(args)-1] += "..."
+		}
+	}
+	if f.Recv != nil {
+		if len(f.Recv.List[0].Names) == 0 || f.Recv.List[0].Names[0].Name == "_" {
+			return "", false
+		}
+		name = f.Recv.List[0].Names[0].Name + "." + name
+	}
+	call := name + "(" + strings.Join(args, ", ") + ")"
+	if f.Type.Results == nil {
+		return call + "; return", true
+	}
+	return "return " + call, true
+}
+
+// combined returns the files that all mutants together change, and the numbers of
+// the mutants that are among them, by their index.
+func (s sources) combined(t *testing.T, all []mutant) (sources, map[int]bool) {
+	t.Helper()
+	before := map[string]parsed{}
+	for name, text := range s {
+		before[name] = parse(t, name, text)
+	}
+	within := map[int]bool{}
+	byFile := map[string][]variant{}
+	for i, m := range all {
+		of, fits := map[string][]variant{}, true
+		for name, text := range s.mutated(t, m) {
+			var ok bool
+			of[name], ok = variants(before[name], parse(t, name, text), i+1)
+			fits = fits && ok
+		}
+		if within[i] = fits; !fits {
+			continue
+		}
+		for name, v := range of {
+			for _, one := range v {
+				one.text = title + m.name + "\n" + one.text
+				byFile[name] = append(byFile[name], one)
+			}
+		}
+	}
+	changed := sources{switchFile: switchText}
+	for name, v := range byFile {
+		changed[name] = before[name].with(v)
+	}
+	return changed, within
+}
+
+// with returns the text of the file with variants of its functions.
+func (p parsed) with(all []variant) string {
+	text := p.text
+	for _, key := range slices.Backward(p.order) {
+		calls := ""
+		for _, v := range all {
+			if v.key == key {
+				calls += v.call
+			}
+		}
+		if calls != "" {
+			at := p.offset(p.funcs[key].Body.Lbrace) + 1
+			text = text[:at] + " switch runningMutant { " + calls + "};" + text[at:]
+		}
+	}
+	for _, v := range all {
+		text += "\n" + v.text + "\n"
+	}
+	return text
+}
+
+// overlay tells the go command to compile these files in place of the package's, and
+// none of its tests but those that catch mutants. It returns the description's name.
+func (s sources) overlay(t *testing.T, leader, dir string) string {
+	t.Helper()
+	replace := map[string]string{}
+	tests, err := filepath.Glob(filepath.Join(leader, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		if !copies.MatchString(filepath.Base(test)) {
+			replace[test] = ""
+		} else if _, err = os.ReadFile(test); err != nil { // tells the go command what the result depends on
+			t.Fatal(err)
+		}
+	}
+	for name, text := range s {
+		copied := filepath.Join(dir, name)
+		if err = os.WriteFile(copied, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(leader, name)] = copied
+	}
+	description, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err = os.WriteFile(overlay, description, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}

@@ -1,0 +1,174 @@
+package mutation_test
+
+// The mutants of what a candidate believes of records, feed messages and guards that
+// no candidate has written.
+var trustMutants = []mutant{
+	{
+		name:   "a lease that was read is remembered beyond the bucket's bound",
+		edits:  []string{"	if m.settings.MaxLease == 0 && m.settings.TTL == 0 {\n		d = max", "	if m.settings.MaxLease >= 0 {\n		d = max"},
+		caught: "junk",
+	},
+	{
+		name:   "the greatest bound that was known forgotten",
+		edits:  []string{"m.bound = min(max(m.bound, m.settings.MaxLease, m.settings.TTL), maxRecordLease)", "m.bound = 0"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a lease that was read is never forgotten",
+		edits:  []string{"	if over() {\n		m.longest, m.heardOf = 0, time.Time{}", "	if over() && m.done {\n		m.longest, m.heardOf = 0, time.Time{}"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the lease of a feed message remembered",
+		edits:  []string{"	m.deaf = 0\n	if mine {", "	m.deaf = 0\n	m.note(now, s)\n	if mine {"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a candidate sleeps on a lease for half of it, however long",
+		edits:  []string{"half = min(half, m.seen.rec.lease/2)", "half = m.seen.rec.lease / 2"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a candidate reads as often as a lease is short",
+		edits:  []string{"return max(half, m.timing().renewInterval/4)", "return half"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a lease is cut short to what the bucket allows",
+		edits:  []string{"	return m.seenAt.Add(m.seen.rec.lease)\n", "	return m.seenAt.Add(min(m.seen.rec.lease, m.unknownLease()))\n"},
+		caught: "held, lowered",
+	},
+	{
+		name:   "a record that was only heard of is replaced when its lease is over",
+		edits:  []string{"		case try && !m.confirmed() && m.absent.IsZero():\n			a.add(reqRead, m.tryAt(), soonest)\n", ""},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a message believed while a holder keeps others out",
+		edits:  []string{"return keeps || s.what", "return keeps && m.done || s.what"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a message believed before the first read",
+		edits:  []string{"	case m.seen.what == whatUnseen, s.revision", "	case s.revision"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the wait after a write over what was never read counted from before it",
+		edits:  []string{"(w.blind || w.cond == 0 && !m.settings.PurgeProtected)", "w.cond == 0 && !m.settings.PurgeProtected"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a revision that the store does not have is waited for, for ever",
+		edits:  []string{"		case m.disproved(now):\n", "		case m.disproved(now) && m.done:\n"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the first record of a bucket whose revisions begin high not believed",
+		edits:  []string{"max(m.seen.revision, m.settings.LastRevision)+leap", "m.seen.revision+leap"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the greatest revision believed",
+		edits:  []string{"s.revision > max(m.seen.revision, m.settings.LastRevision)+leap, ", ""},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the greatest token believed of the feed",
+		edits:  []string{", s.rec.termToken(s.revision) > max(m.least(), s.revision):\n		return true", ":\n		return true"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the longest lease believed of the feed",
+		edits:  []string{"case s.rec.lease > m.unknownLease() && (!known", "case m.done && (!known"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "strange messages keep a candidate busy",
+		edits:  []string{"	if m.strange && vain {\n", "	if m.strange && vain && m.done {\n"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a token remembered however great",
+		edits:  []string{"token := knownToken(s.rec.termToken(s.revision))", "token := s.rec.termToken(s.revision)"},
+		caught: "junk",
+	},
+	{
+		name:   "a guard's token remembered however great",
+		edits:  []string{"m.topToken = max(m.topToken, knownToken(r.over))", "m.topToken = max(m.topToken, r.over)"},
+		caught: "guard junk",
+	},
+	{
+		name:   "a token that was only heard of counted up from",
+		edits:  []string{"if read || token <= m.least() {", "if read || !m.done {"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a record that reads do not find any more is waited for",
+		edits:  []string{"at = earlier(at, m.absent.Add(m.unknownLease()))", "at = earlier(at, at)"},
+		caught: "junk, purged",
+	},
+	{
+		name:   "a token beyond the bound written",
+		edits:  []string{"return max(m.standingToken(), m.guards.over) > lastToken", "return m.done"},
+		caught: "junk",
+	},
+	{
+		name:   "a holder without a token keeps the key",
+		edits:  []string{"	if m.state != StateCandidate && m.leaving == staying {\n		m.leaving, m.leftAt, m.to = resigning", "	if m.state != StateCandidate && m.done {\n		m.leaving, m.leftAt, m.to = resigning"},
+		caught: "guard junk",
+	},
+	{
+		name:   "a guard without a greater token is not looked at again",
+		edits:  []string{"!r.taken() && r.over() <= lastToken:", "!r.taken():"},
+		caught: "guard junk",
+	},
+	{
+		name:   "a counter above its own believed",
+		edits:  []string{"s.rec.session == m.session && s.rec.counter > m.counter {", "s.rec.session == m.session && m.done {"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "the lease of a marker not waited for",
+		edits:  []string{"m.seen.what == whatMarker && m.seen.rec.lease > 0\n", "m.seen.what == whatMarker && m.done\n"},
+		caught: "forced",
+	},
+	{
+		name:   "a marker with a lease is waited for twice",
+		edits:  []string{"		if m.seen.rec.lease == 0 {\n", "		if m.seen.rec.lease >= 0 {\n"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a token that was only heard of is not counted up from, though its record stands",
+		edits:  []string{"return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.topToken, m.minToken) + 1"},
+		caught: "junk",
+	},
+	{
+		name: "a record without a greater token is replaced when a read does not find it",
+		edits: []string{
+			"return max(m.standingToken(), m.guards.over) > lastToken", "return m.absent.IsZero() && max(m.standingToken(), m.guards.over) > lastToken",
+			"case !m.absent.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.absent.IsZero() && m.done:",
+		},
+		caught: "transcript trust",
+	},
+	{
+		name:   "nobody finds out that a record without a greater token is gone",
+		edits:  []string{"case !m.absent.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.absent.IsZero() && m.done:"},
+		caught: "junk, purged",
+	},
+	{
+		name:   "a strange message within a moment of another is never read",
+		edits:  []string{"		if m.deferred {\n			a.add(", "		if m.deferred && m.done {\n			a.add("},
+		caught: "queue, drain",
+	},
+	{
+		name:   "reads that are behind count however they came about",
+		edits:  []string{"m.behind >= mute && ", ""},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a message that overtook the read of a leader forgotten",
+		edits:  []string{"			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n", ""},
+		caught: "transcript trust",
+	},
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"go.uber.org/goleak"
 )
 
@@ -208,7 +209,7 @@ func TestAWatchFeedEndsWithAReconnection(t *testing.T) {
 
 func TestNoGoroutineOutlivesTheLastStop(tt *testing.T) {
 	t := &lab{T: tt}
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
 	}

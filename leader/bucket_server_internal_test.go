@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/natsleader/natsleader/internal/testserver"
 )
 
 // lab is a test and its server.
@@ -28,7 +29,7 @@ func bubble(t *testing.T, opts server.Options, test func(t *lab)) {
 	t.Helper()
 	runtime.GC()
 	runtime.GC()
-	dir := t.TempDir()
+	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		opts := opts
 		opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, dir, true, true

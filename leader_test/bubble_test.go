@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -52,7 +53,7 @@ func emptyPools() {
 func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	emptyPools()
-	dir := t.TempDir()
+	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, dir: dir, juries: make(map[string]*jury)}
 		w.startServer()

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -84,7 +85,7 @@ func clusterStart(tb testing.TB) *cluster {
 			server_name: %s, host: 127.0.0.1, port: %d
 			jetstream { store_dir: %q }
 			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }`,
-			name, p, tb.TempDir(), ports[3+i], strings.Join(routes, ", "))}
+			name, p, testserver.StoreDir(tb), ports[3+i], strings.Join(routes, ", "))}
 	}
 	c.urls = strings.Join(urls, ",")
 	tb.Cleanup(func() {

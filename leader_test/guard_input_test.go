@@ -289,7 +289,7 @@ func TestGuardPermissionsAreEnough(t *testing.T) {
 	tcpTerm(a)
 	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
 	tcpOK(t, a.Stop(t.Context()))
-	permNoFaults(t, a)
+	tcpNoFaults(t, a)
 	permDenials(t, nc)
 	kv, err := admin.KeyValue(t.Context(), "orders")
 	tcpOK(t, err)

@@ -163,22 +163,12 @@ func permDenials(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// permNoFaults fails the test if the candidate was told of a fault.
-func permNoFaults(t *testing.T, c *tcpCandidate) {
-	t.Helper()
-	for _, e := range c.Watcher.Events() {
-		if e, ok := e.(leader.Faulted); ok {
-			t.Errorf("%s: %v", c.ID(), e)
-		}
-	}
-}
-
 // The documented permissions, and nothing else, are enough.
 func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		h := permServer(t, permList("a", "a", watch), permList("b", "a", watch), permObserver("o", watch))
-		admin := permBucket(t, h, watch, 3*time.Second)
+		admin := permBucket(t, h, watch, 6*time.Second)
 		el := tcpElectionOf(t, "a")
 		aConn, bConn, oConn := permDial(t, h, "a"), permDial(t, h, "b"), permDial(t, h, "o")
 		a := el.stand(tcpBucket(t, tcpJS(t, aConn)), leader.Config{ID: "a", Value: []byte("1")})
@@ -189,7 +179,7 @@ func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
 		holders, err := leader.Observe(t.Context(), looksOn, "a")
 		tcpOK(t, err)
 		tcpShows(t, holders, "a", "1")
-		tcpRenewed(t, tcpBucket(t, admin), "a", 8) // more than a lease
+		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
 		tcpOK(t, a.Proclaim(t.Context(), []byte("3")))
 		tcpShows(t, holders, "a", "3")
 		if term.Err() != nil {
@@ -206,7 +196,7 @@ func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
 		tcpOK(t, a.Stop(t.Context()))
 		tcpOK(t, b.Stop(t.Context()))
 		for _, c := range []*tcpCandidate{a, b} {
-			permNoFaults(t, c)
+			tcpNoFaults(t, c)
 		}
 		for _, nc := range []*nats.Conn{aConn, bConn, oConn} {
 			permDenials(t, nc)
@@ -250,9 +240,9 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 					less = permObserver("a", watch)
 				}
 				h := permServer(t, less, permList("b", "a", watch))
-				permBucket(t, h, watch, 1500*time.Millisecond)
+				permBucket(t, h, watch, 3*time.Second)
 				el := tcpElectionOf(t, "a")
-				a := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", LeaseDuration: 1500 * time.Millisecond})
+				a := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", LeaseDuration: 3 * time.Second})
 				denied := leadertest.Match("Faulted that names "+k.names, func(e leader.Event) bool {
 					f, ok := e.(leader.Faulted)
 					return ok && errors.Is(f.Err, leader.ErrPermission) && strings.Contains(f.Err.Error(), k.names) &&
@@ -299,7 +289,7 @@ func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{})
 	tcpTerm(a)
 	tcpOK(t, a.Stop(t.Context()))
-	permNoFaults(t, a)
+	tcpNoFaults(t, a)
 }
 
 // A permission that is taken from a leader fences it in time, and its place is
@@ -308,7 +298,7 @@ func TestPermissionsTakenFromALeader(t *testing.T) {
 	t.Parallel()
 	full := []permUser{permList("a", "a", false), permList("b", "a", false)}
 	h := permServer(t, full...)
-	permBucket(t, h, false, time.Second)
+	permBucket(t, h, false, 4*time.Second)
 	el := tcpElectionOf(t, "a")
 	a := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a"})
 	tcpTerm(a)

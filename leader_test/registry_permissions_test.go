@@ -72,14 +72,14 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 	h := permServer(t, u)
 	permRostered(t, h)
 	b := tcpBucket(t, permJS(t, h, "a"))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	denied := make(chan error)
 	b.Announce(ctx, "a", rosterA, []byte("1"), time.Minute, func(_ uint64, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$KV.E_roster.a.`+rosterA+`"`) {
 		t.Errorf("announced: %v", err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	b.Stands(ctx, "a", func(leader.Announcement) {}, func(_ leader.Feed, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`) {

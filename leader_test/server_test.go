@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net"
@@ -19,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/ports"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -43,7 +44,7 @@ func tcpOptions(tb testing.TB, config string) *server.Options {
 	}
 	opts.JetStream, opts.DisableJetStreamBanner = true, true
 	if opts.StoreDir == "" {
-		opts.StoreDir = tb.TempDir()
+		opts.StoreDir = testserver.StoreDir(tb)
 	}
 	return opts
 }
@@ -99,7 +100,7 @@ func tcpFreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
 	var free []int
 	for range n {
-		free = append(free, ports.Free(tb))
+		free = append(free, testserver.FreePort(tb))
 	}
 	return free
 }
@@ -326,4 +327,16 @@ func tcpRenewed(tb testing.TB, b *leader.Bucket, election string, n int) {
 		}
 		return n <= 0
 	})
+}
+
+// tcpNoFaults fails the test if the candidate reported a fault, but for an answer that
+// came late: the machine may be busy.
+func tcpNoFaults(t *testing.T, c *tcpCandidate) {
+	t.Helper()
+	for _, e := range c.Watcher.Events() {
+		e, ok := e.(leader.Faulted)
+		if late := ok && errors.Is(e.Err, leader.ErrUnreachable) && !errors.Is(e.Err, leader.ErrNoFeed); ok && !late {
+			t.Errorf("%s: %v", c.ID(), e)
+		}
+	}
 }

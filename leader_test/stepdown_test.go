@@ -299,7 +299,7 @@ func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
 	operator := permObserver("b", false)
 	operator.pub = append(operator.pub, "natsleader.ask.E.a")
 	h := permServer(t, permList("a", "a", false), operator)
-	permBucket(t, h, false, time.Second)
+	permBucket(t, h, false, tcpLong)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a"})
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
@@ -317,7 +317,7 @@ func TestStepDownWithoutPermission(t *testing.T) {
 	t.Parallel()
 	deaf := permList("a", "e", false).without("natsleader.ask")
 	h := permServer(t, deaf, permList("b", "e", false))
-	permBucket(t, h, false, time.Second)
+	permBucket(t, h, false, 6*time.Second)
 	var log bytes.Buffer
 	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	a.Expect(leadertest.Elected())
@@ -326,9 +326,9 @@ func TestStepDownWithoutPermission(t *testing.T) {
 	if !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"`+asks+`"`) {
 		t.Errorf("StepDown: %v", err)
 	}
-	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 8)
+	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
 	tcpOK(t, a.Stop(t.Context()))
-	permNoFaults(t, a)
+	tcpNoFaults(t, a)
 	if n := strings.Count(log.String(), "cannot be asked to hand over"); n != 1 {
 		t.Errorf("said %d times that it cannot be asked:\n%s", n, log.String())
 	}

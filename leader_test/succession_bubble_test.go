@@ -427,8 +427,8 @@ func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 	cancel()
 	for range all {
 	}
-	permNoFaults(t, first)
-	permNoFaults(t, second)
+	tcpNoFaults(t, first)
+	tcpNoFaults(t, second)
 	permDenials(t, nc)
 }
 

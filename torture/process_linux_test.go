@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/natsleader/natsleader/internal/ports"
+	"github.com/natsleader/natsleader/internal/testserver"
 )
 
 // The processes are this test binary, which starts itself again with one of these
@@ -91,7 +91,7 @@ func (p *process) alive() bool {
 // process that is to listen there is down.
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", ports.Free(tb))
+	return fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(tb))
 }
 
 // monotonic is the machine's clock that all processes share: Go's own, from the

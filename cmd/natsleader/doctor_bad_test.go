@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -250,13 +251,13 @@ func TestDoctorWithoutJetStream(t *testing.T) {
 
 func TestDoctorWithoutJetStreamInTheAccount(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q }
-		accounts { A { users: [ { user: a, password: x } ] }, B { jetstream: enabled } }`, t.TempDir()))
+		accounts { A { users: [ { user: a, password: x } ] }, B { jetstream: enabled } }`, testserver.StoreDir(t)))
 	diagnose(t, asUser(s, "a")).says(t, "server", "critical", "JetStream does not answer")
 }
 
 func TestDoctorOnAFullAccount(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q }
-		accounts { A { jetstream { max_store: 10000 }, users: [ { user: a, password: x } ] } }`, t.TempDir()))
+		accounts { A { jetstream { max_store: 10000 }, users: [ { user: a, password: x } ] } }`, testserver.StoreDir(t)))
 	newBucket(t, asUser(s, "a"), "elections", leader.BucketConfig{})
 	_, js := connectTo(t, asUser(s, "a"))
 	diagnose(t, asUser(s, "a")).says(t, "limits", "ok")
@@ -268,7 +269,7 @@ func TestDoctorOnAFullAccount(t *testing.T) {
 
 func TestDoctorOnUnsyncedDisks(t *testing.T) {
 	for config, severity := range map[string]string{"": "warning", "sync_interval: 10s": "warning", "sync_interval: always": "ok"} {
-		s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q, %s } %s`, t.TempDir(), config, permitted))
+		s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q, %s } %s`, testserver.StoreDir(t), config, permitted))
 		newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
 		words := map[string][]string{
 			"": {"2m0s, the default", "sync_interval: always"}, "sync_interval: 10s": {"every 10s"},
@@ -295,7 +296,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 			if accounts == permitted {
 				t.Fatal("nothing is missing")
 			}
-			s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, t.TempDir(), accounts))
+			s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 			newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
 			d := diagnose(t, asUser(s, "candidate"), "--timeout", "1s")
 			d.says(t, k.check, k.severity, k.words)
@@ -306,7 +307,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 // Where there is no feed, a candidate needs to make consumers.
 func TestDoctorOnMissingPermissionsForAWatch(t *testing.T) {
 	accounts := strings.Replace(permitted, `"$JS.API.CONSUMER.CREATE.KV_elections.*.$KV.elections.>", "$JS.API.CONSUMER.DELETE.KV_elections.*", `, "", 1)
-	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, t.TempDir(), accounts))
+	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 	_, js := connectTo(t, asUser(s, "admin"))
 	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "elections"}); err != nil {
 		t.Fatal(err)
@@ -321,14 +322,14 @@ func TestDoctorOnMissingPermissionsForAWatch(t *testing.T) {
 func TestDoctorWithPermissionsForOneElection(t *testing.T) {
 	accounts := strings.NewReplacer("$KV.elections.>", "$KV.elections.billing", "feed.elections.>", "feed.elections.billing",
 		"ask.elections.>", "ask.elections.billing").Replace(permitted)
-	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, t.TempDir(), accounts))
+	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
 	diagnose(t, asUser(s, "candidate")).says(t, "permissions", "critical", "--election")
 	diagnose(t, asUser(s, "candidate"), "--election", "billing").says(t, "permissions", "ok", "all that a candidate does")
 }
 
 func TestDoctorOnTooManyPermissions(t *testing.T) {
-	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, t.TempDir(), permitted))
+	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), permitted))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
 	d := diagnose(t, asUser(s, "admin"))
 	d.says(t, "feed-publish", "warning", "may publish to natsleader.feed.elections.>", "deny")

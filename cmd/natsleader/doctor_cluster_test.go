@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/ports"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -26,7 +26,7 @@ func serverCluster(t *testing.T) []*server.Server {
 	var free []int
 	var routes []string
 	for range 3 {
-		port := ports.Free(t)
+		port := testserver.FreePort(t)
 		free = append(free, port)
 		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, port))
 	}
@@ -36,7 +36,7 @@ func serverCluster(t *testing.T) []*server.Server {
 			server_name: s%d, host: 127.0.0.1, port: -1
 			jetstream { store_dir: %q, sync_interval: always }
 			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
-			%s`, i+1, t.TempDir(), port, strings.Join(routes, ", "), permitted)))
+			%s`, i+1, testserver.StoreDir(t), port, strings.Join(routes, ", "), permitted)))
 	}
 	_, js := connectTo(t, asUser(all[0], "admin"))
 	eventually(t, "the bucket can be made", func() bool {

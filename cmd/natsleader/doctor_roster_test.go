@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -71,12 +72,12 @@ func TestDoctorOnMissingPermissionsForARoster(t *testing.T) {
 		if k.missing != "" && accounts == all {
 			t.Fatalf("not missing: %s", k.missing)
 		}
-		s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, t.TempDir(), accounts))
+		s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 		newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{Roster: true})
 		diagnose(t, asUser(s, "candidate"), "--timeout", "1s", "--roster").says(t, "permissions", k.severity, k.words)
 	}
 	// Who has no roster needs none of it.
-	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, t.TempDir(), permitted))
+	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), permitted))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{Roster: true})
 	d := diagnose(t, asUser(s, "candidate"), "--timeout", "1s")
 	d.says(t, "permissions", "ok", "all that a candidate does")

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -104,7 +105,7 @@ func succeeds(tb testing.TB, args ...string) string {
 func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 	tb.Helper()
 	o := &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: tb.TempDir(),
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: testserver.StoreDir(tb),
 		DisableJetStreamBanner: true, NoLog: true, NoSigs: true,
 	}
 	for _, opt := range opts {

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/ports"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -207,7 +207,7 @@ func TestRosterWatchTellsEachChangeOnce(t *testing.T) {
 // What is told survives that the server goes away.
 func TestRosterWatchGoesOnWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
-	dir, port := t.TempDir(), ports.Free(t) // one that stays free while the server is down
+	dir, port := testserver.StoreDir(t), testserver.FreePort(t) // one that stays free while the server is down
 	listens := func(o *server.Options) { o.StoreDir, o.Port = dir, port }
 	s := startServer(t, listens)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Roster: true})

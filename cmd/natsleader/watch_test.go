@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/natsleader/natsleader/internal/ports"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -147,7 +147,7 @@ func TestWatchGoesOnAfterARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	var opts server.Options
 	s := startServer(t, func(o *server.Options) {
-		o.Port = ports.Free(t)
+		o.Port = testserver.FreePort(t)
 		opts = *o
 	})
 	url := s.ClientURL()

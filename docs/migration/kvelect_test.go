@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -58,7 +59,7 @@ func lastToken(ctx context.Context, js jetstream.JetStream, old *leader.Bucket, 
 func connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package ports finds TCP ports for the servers of tests.
-package ports
+// Package testserver finds TCP ports and directories for the servers of tests.
+package testserver
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 type TB interface {
 	Helper()
 	Fatal(args ...any)
+	Cleanup(f func())
+	TempDir() string
 }
 
 var (
@@ -20,10 +22,10 @@ var (
 	given = make(map[int]bool)
 )
 
-// Free returns a port of the loopback interface that nobody listens on, and that
+// FreePort returns a port of the loopback interface that nobody listens on, and that
 // stays free while the server that is to listen there is down: it is below those
-// from which clients dial (ip_local_port_range), and Free returns no port twice.
-func Free(tb TB) int {
+// from which clients dial (ip_local_port_range), and FreePort returns no port twice.
+func FreePort(tb TB) int {
 	tb.Helper()
 	mu.Lock()
 	defer mu.Unlock()

@@ -89,7 +89,7 @@ type Config struct {
 	// one candidate at a time. It needs the bucket of those processes, which has a
 	// TTL, a LeaseDuration of at most three quarters and a RenewDeadline of at most half of
 	// that, which is its default if it is less than 80% of the lease: their successor does
-	// not wait longer. Not with Seats. See Sharing a key in the package documentation.
+	// not wait longer. Not with Seats. docs/kvelect.md in the repository has the rest.
 	KVElect bool
 	// Clock is where time comes from. Default: [SystemClock], or the clock of
 	// the store if it has one.

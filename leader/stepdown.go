@@ -66,8 +66,8 @@ const (
 // With several seats it asks the leader of one: election is then what [SeatKey]
 // returns. The leader sits out one lease on all seats.
 //
-// Who may publish on the subject natsleader.ask.<bucket>.<election> can push the
-// leader out; see Permissions in the package documentation.
+// A client that may publish on the subject natsleader.ask.<bucket>.<election> can push
+// the leader out: see docs/permissions.md in the repository.
 //
 // Errors: [ErrNoLeader] if nobody leads, [ErrRequestRefused], [ErrUnreachable] if
 // within 5 s the leader neither answers nor hands over, those of [Lookup], and that of ctx, after

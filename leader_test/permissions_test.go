@@ -22,7 +22,7 @@ type permUser struct {
 	pub, sub []string
 }
 
-// permList is what the package documentation lists for a candidate in the
+// permList is what docs/permissions.md lists for a candidate in the
 // election of the bucket E, with its inboxes.
 func permList(name, election string, watch bool) permUser {
 	u := permUser{

@@ -15,7 +15,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// permAnnouncer is what the package documentation lists for who stands in a roster,
+// permAnnouncer is what docs/permissions.md lists for who stands in a roster,
 // beyond what a candidate may do anyway; permRoster for who looks at one.
 func permAnnouncer(u permUser, election string) permUser {
 	u.pub = append(slices.Clone(u.pub), "$JS.API.STREAM.INFO.KV_E_roster", "$KV.E_roster."+election+".*")

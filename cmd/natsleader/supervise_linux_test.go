@@ -318,9 +318,9 @@ forks & (forks) & forks
 }
 
 func TestTheDrainOfAStepDownMayOutlastTheLease(t *testing.T) {
-	s := newScene(t, time.Second)
+	s := newScene(t, 3*time.Second)
 	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
-trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 3; echo "finished" >>journal; exit 0' TERM
+trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 4; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))
@@ -329,7 +329,7 @@ while :; do sleep 0.05; done
 	b.says("waiting: a leads")
 	s.stepDown()
 	b.plays(1)
-	if s.count("finished") != 1 || s.count("over") != 1 { // the disk may take its time to say so
+	if s.count("over") != 1 || s.count("finished") != 1 {
 		t.Errorf("journal: %q", s.journal())
 	}
 	s.alone()

@@ -6,12 +6,12 @@ GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 # Servers of earlier versions, which the long proofs run.
 SERVERS := v2.10.29 v2.11.4 v2.11.8
 
-.PHONY: all help check test race prove busy vet lint format format-check deps-check bench demo tools servers clean
+.PHONY: all help check test race prove busy vet lint format format-check deps-check vulnerabilities compatibility bench demo tools servers clean
 
 all: test lint ## what to run before a commit
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 check: ## everything that CI runs
 	.ci/run
@@ -36,11 +36,11 @@ busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
 	trap 'kill $$pids' EXIT; go test -count=1 ./...
 
-# Elsewhere without the tests: to compile the server for four more systems takes minutes.
+# Elsewhere without the tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
 	go vet ./...
 	go vet -tags prove ./...
-	for os in darwin freebsd windows; do GOOS=$$os go build ./leader ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
+	for os in darwin windows; do GOOS=$$os go build ./leader ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
 	GOARCH=386 go build ./leader ./leadertest
 
 tools: $(GOLANGCI) ## build the linter into .tools
@@ -75,6 +75,12 @@ deps-check: ## fail if an importable package imports more than the standard libr
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \
 	if [ -n "$$extra" ]; then echo "unexpected dependencies:"; echo "$$extra"; exit 1; fi
+
+vulnerabilities: ## known vulnerabilities in what is used: needs vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+compatibility: ## exported names against those of the last release
+	scripts/compatibility
 
 bench: ## the benchmarks of the library
 	go test -run '^$$' -bench . ./leader_test

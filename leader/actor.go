@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // actor is the only goroutine that touches the machine: one select, one timer.
@@ -48,7 +50,7 @@ type actor struct {
 	seat int
 	odd  seatsSeen // what was reported last
 
-	feed       Feed
+	feed       backend.Feed
 	feedNumber uint64
 	ownSession []byte // how the own session looks in a record
 
@@ -192,7 +194,7 @@ func (a *actor) receive(m *mail) {
 
 // hears decodes what the feed told. Of an own record no more is needed than whose
 // it is, and every renewal comes back as one.
-func (a *actor) hears(e Entry, seen *sight) sight {
+func (a *actor) hears(e backend.Entry, seen *sight) sight {
 	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
 		if seen != nil {
 			return *seen
@@ -426,22 +428,22 @@ func (a *actor) ask(req request) {
 	c, box := a.c, &a.c.box
 	switch req.kind {
 	case reqSettings:
-		c.store.Settings(ctx, func(s Settings, err error) {
+		c.store.Settings(ctx, func(s backend.Settings, err error) {
 			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
 		})
 	case reqFeed:
 		a.feedNumber++
 		number, instead := a.feedNumber, a.feed
 		a.feed = nil
-		c.store.Watch(ctx, c.election, instead, func(e FeedEvent) {
+		c.store.Watch(ctx, c.election, instead, func(e backend.FeedEvent) {
 			box.put(feedMail(e, number))
-		}, func(f Feed, err error) {
+		}, func(f backend.Feed, err error) {
 			if !box.put(mail{in: input{kind: inFeed, err: err}, feed: f}) && f != nil {
 				f.Stop() // the candidate has ended without waiting any longer
 			}
 		})
 	case reqRead:
-		c.store.Get(ctx, c.election, func(e Entry, err error) {
+		c.store.Get(ctx, c.election, func(e backend.Entry, err error) {
 			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
 		})
 	case reqWrite:
@@ -452,8 +454,14 @@ func (a *actor) ask(req request) {
 	}
 }
 
-func feedMail(e FeedEvent, number uint64) mail {
-	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: e.seen, from: number}
+// decoded returns the entry as the feed has decoded it, or nil.
+func decoded(e backend.FeedEvent) *sight {
+	s, _ := e.Decoded.(*sight)
+	return s
+}
+
+func feedMail(e backend.FeedEvent, number uint64) mail {
+	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: decoded(e), from: number}
 	switch {
 	case errors.Is(e.Err, ErrConnectionClosed):
 		m.in.kind = inClosed

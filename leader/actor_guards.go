@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // sentry is one guard of a candidate: the raiser that says what to do, and the
@@ -14,6 +16,7 @@ type sentry struct {
 	raiser
 	number int
 	guard  Guard
+	asks   backend.Guard
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
 	// told is what was reported when a request of that kind failed, until one
@@ -71,12 +74,12 @@ func isNil(g Guard) bool {
 // post makes the sentries of a candidate.
 func (a *actor) post(guards []Guard) {
 	election := a.c.election
-	if b, ok := a.c.store.(*Bucket); ok {
+	if b, ok := a.c.store.(*bucketStore); ok {
 		election = b.name + "/" + election
 	}
 	for i, g := range guards {
 		a.guards = append(a.guards, sentry{
-			number: i, guard: g,
+			number: i, guard: g, asks: g.Backend(),
 			raiser: raiser{raiserParams: raiserParams{id: a.m.id, session: a.m.session, election: election}},
 		})
 	}
@@ -144,7 +147,7 @@ func (a *actor) checkAgain(s *sentry) {
 	ctx, cancel := within(a.values, defaultLimit)
 	s.recheck = cancel
 	box, number := &a.c.box, s.number
-	s.guard.Check(ctx, func(err error) {
+	s.asks.Check(ctx, func(err error) {
 		box.put(mail{guard: &guardMail{number: number, in: raiserInput{err: err}, rechecked: true}})
 	})
 }
@@ -213,13 +216,13 @@ func (a *actor) request(s *sentry, op guardOp) {
 	answer := func(in raiserInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
 	switch op.kind {
 	case guardCheck:
-		s.guard.Check(ctx, func(err error) { answer(raiserInput{kind: raiserChecked, err: err}) })
+		s.asks.Check(ctx, func(err error) { answer(raiserInput{kind: raiserChecked, err: err}) })
 	case guardRead:
-		s.guard.Get(ctx, func(e Entry, err error) {
+		s.asks.Get(ctx, func(e backend.Entry, err error) {
 			answer(raiserInput{kind: raiserRead, sight: seesGuard(e), err: err})
 		})
 	case guardRaise:
-		s.guard.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {
+		s.asks.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {
 			answer(raiserInput{kind: raiserRaised, revision: revision, err: err})
 		})
 	case guardNone:

@@ -3,19 +3,21 @@ package leader
 import (
 	"slices"
 	"sync"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // mail is one thing that reaches the actor.
 type mail struct {
 	in     input
-	entry  Entry       // inHeard, inRead: becomes the input's sight
-	seen   *sight      // inHeard: what the entry shows, if somebody has looked
-	feed   Feed        // inFeed: what was opened
-	guard  *guardMail  // of a guard, instead of in
-	door   *doorMail   // of a request to the holder, instead of in
-	herald *heraldMail // of the roster, instead of in
-	from   uint64      // inHeard and others of a feed: which feed tells
-	call   chan error  // of a call that waits for an answer
+	entry  backend.Entry // inHeard, inRead: becomes the input's sight
+	seen   *sight        // inHeard: what the entry shows, if somebody has looked
+	feed   backend.Feed  // inFeed: what was opened
+	guard  *guardMail    // of a guard, instead of in
+	door   *doorMail     // of a request to the holder, instead of in
+	herald *heraldMail   // of the roster, instead of in
+	from   uint64        // inHeard and others of a feed: which feed tells
+	call   chan error    // of a call that waits for an answer
 }
 
 // mailbox brings everything but ticks to the actor. Putting something in never

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // held is the mailbox of an actor that is held up.
@@ -14,7 +16,7 @@ func TestMailbox_IsBounded(t *testing.T) {
 	b := held()
 	for i := range uint64(1000) {
 		for _, from := range []uint64{1, 2} {
-			b.put(mail{in: input{kind: inHeard}, entry: Entry{Revision: i}, from: from})
+			b.put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: i}, from: from})
 		}
 		b.put(mail{in: input{kind: inReconnected}, from: 3})
 		b.put(mail{in: input{kind: inTick}})
@@ -50,9 +52,9 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	put(mail{herald: &heraldMail{what: announced}})
 	put(mail{herald: &heraldMail{what: viewClosed}})
 	put(mail{guard: &guardMail{in: raiserInput{kind: raiserChecked}}})
-	put(mail{in: input{kind: inHeard}, entry: Entry{Revision: 1}, from: 1})
+	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 1}, from: 1})
 	put(mail{in: input{kind: inReconnected}, from: 1})
-	put(mail{in: input{kind: inHeard}, entry: Entry{Revision: 2}, from: 1}) // after the reconnection
+	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 2}, from: 1}) // after the reconnection
 	put(mail{in: input{kind: inFeedLost}, from: 1})
 	put(mail{in: input{kind: inWritten, revision: 1}})
 	put(mail{in: input{kind: inWritten, revision: 1}})

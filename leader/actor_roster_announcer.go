@@ -3,11 +3,13 @@ package leader
 import (
 	"context"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // herald announces a candidate in the roster while it stands.
 type herald struct {
-	registry  Registry // nil: no roster
+	roster    backend.Roster // nil: the candidate does not announce itself
 	election  string
 	announces bool         // of several seats the first does, for all
 	entry     announcement // what is announced; without Since, of no stand
@@ -24,10 +26,10 @@ type herald struct {
 // heraldMail is what reaches the actor of the roster.
 type heraldMail struct {
 	what     heraldNews
-	revision uint64 // announced
-	err      error  // announced, viewOpened
-	feed     Feed   // viewOpened
-	view     *view  // viewOpened, viewChanged
+	revision uint64       // announced
+	err      error        // announced, viewOpened
+	feed     backend.Feed // viewOpened
+	view     *view        // viewOpened, viewChanged
 }
 
 type heraldNews uint8
@@ -79,7 +81,7 @@ func (a *actor) deniedUntil() time.Time {
 
 // rosterWake is when the roster is to be looked after.
 func (a *actor) rosterWake() time.Time {
-	if a.herald.registry == nil {
+	if a.herald.roster == nil {
 		return time.Time{}
 	}
 	return earlier(a.rosterLimit(), earlier(a.heraldWake(), a.lookoutWake()))
@@ -87,7 +89,7 @@ func (a *actor) rosterWake() time.Time {
 
 // lookAfterRoster does what is due of the roster after a step.
 func (a *actor) lookAfterRoster() {
-	if a.herald.registry == nil {
+	if a.herald.roster == nil {
 		return
 	}
 	now := a.now()
@@ -174,7 +176,7 @@ func (a *actor) send(entry []byte, life, limit time.Duration) {
 	var ctx context.Context
 	ctx, h.sending = context.WithCancel(a.values)
 	h.sendBy = a.now().Add(limit)
-	h.registry.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
+	h.roster.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
 		box.put(mail{herald: &heraldMail{what: announced, revision: revision, err: err}})
 	})
 }

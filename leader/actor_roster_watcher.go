@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // lookout reads the roster for the candidate that holds the key. Only the holder hears
@@ -15,7 +17,7 @@ type lookout struct {
 	anew    time.Time          // when to open it anew: what is purged or overdue leaves no trace
 	opening context.CancelFunc // it is being opened; nil if it is not
 	openBy  time.Time          // when that is given up
-	feed    Feed
+	feed    backend.Feed
 	closing int    // views that are being left
 	changes uint64 // of the other seats' holders, when it was last read
 	rivals  map[string]sighting
@@ -86,7 +88,7 @@ func (a *actor) openView(now time.Time) {
 	l.openBy = now.Add(a.rosterWait())
 	var v *view
 	v = newView(a.m.priority, func() { box.put(mail{herald: &heraldMail{what: viewChanged, view: v}}) })
-	a.herald.registry.Stands(ctx, a.herald.election, v.take, func(f Feed, err error) {
+	a.herald.roster.Stands(ctx, a.herald.election, v.take, func(f backend.Feed, err error) {
 		if !box.put(mail{herald: &heraldMail{what: viewOpened, view: v, feed: f, err: err}}) && f != nil {
 			f.Stop() // the candidate has ended without waiting any longer
 		}

@@ -6,18 +6,20 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // door is where a leader is asked to hand over. One that waits, or has never led,
 // has none open, and so costs nothing.
 type door struct {
-	courier Courier             // nil: the store carries no requests
-	close   func(closed func()) // nil: it is not open
-	cancel  context.CancelFunc  // of the opening that is going on; nil if there is none
-	closing bool
-	pause   time.Duration // from an election to the opening
-	at      time.Time     // when to open after an election; zero: with any step
-	denied  bool          // since the connection was last made
+	requests backend.Requests
+	close    func(closed func()) // nil: it is not open
+	cancel   context.CancelFunc  // of the opening that is going on; nil if there is none
+	closing  bool
+	pause    time.Duration // from an election to the opening
+	at       time.Time     // when to open after an election; zero: with any step
+	denied   bool          // since the connection was last made
 }
 
 // doorPause lets a candidate that was elected on a connection tell of it, and its
@@ -29,7 +31,7 @@ func (d *door) busy() bool { return d.cancel != nil || d.closing }
 
 // shut reports whether the door of a leader is to be opened.
 func (d *door) shut() bool {
-	return d.courier != nil && d.close == nil && !d.busy() && !d.denied
+	return d.close == nil && !d.busy() && !d.denied
 }
 
 // wake is when the door is to be opened; zero: with any step, or not at all.
@@ -60,7 +62,7 @@ func (a *actor) attend() {
 		d.at = time.Time{}
 	}
 	switch {
-	case d.courier == nil || d.closing:
+	case d.closing:
 	case d.cancel != nil:
 		if !leads {
 			d.cancel()
@@ -82,7 +84,7 @@ func (a *actor) openDoor() {
 	var ctx context.Context
 	ctx, a.door.cancel = within(a.values, defaultLimit)
 	box := &a.c.box
-	a.door.courier.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
+	a.door.requests.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
 		if !box.put(mail{door: &doorMail{asked: request, answer: answer}}) {
 			answer(nil)
 		}

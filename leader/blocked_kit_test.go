@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -23,15 +24,17 @@ const (
 
 // plainStore is a store in memory that lives in the time of a bubble and answers at once.
 type plainStore struct {
+	backend.Store // keeps no roster
+
 	mu       sync.Mutex
-	last     leader.Entry
-	feeds    map[*plainFeed]func(leader.FeedEvent)
+	last     backend.Entry
+	feeds    map[*plainFeed]func(backend.FeedEvent)
 	updates  int
-	delivers []func(leader.FeedEvent) // of all feeds, the ended ones too
+	delivers []func(backend.FeedEvent) // of all feeds, the ended ones too
 }
 
 func newPlainStore() *plainStore {
-	return &plainStore{feeds: make(map[*plainFeed]func(leader.FeedEvent))}
+	return &plainStore{feeds: make(map[*plainFeed]func(backend.FeedEvent))}
 }
 
 type plainFeed struct{ s *plainStore }
@@ -42,14 +45,25 @@ func (f *plainFeed) Stop() {
 	delete(f.s.feeds, f)
 }
 
-func (s *plainStore) Settings(_ context.Context, reply func(leader.Settings, error)) {
+// Backend returns s.
+func (s *plainStore) Backend() backend.Store { return s }
+
+// Known returns nothing.
+func (s *plainStore) Known() (backend.Settings, bool, error) { return backend.Settings{}, false, nil }
+
+// Listen hears no requests.
+func (s *plainStore) Listen(_ context.Context, _ string, _ func([]byte, func([]byte)), reply func(func(func()), error)) {
+	reply(func(closed func()) { closed() }, nil)
+}
+
+func (s *plainStore) Settings(_ context.Context, reply func(backend.Settings, error)) {
 	s.mu.Lock()
-	settings := leader.Settings{PurgeProtected: true, MaxLease: plainLease, LastRevision: s.last.Revision}
+	settings := backend.Settings{PurgeProtected: true, MaxLease: plainLease, LastRevision: s.last.Revision}
 	s.mu.Unlock()
 	reply(settings, nil)
 }
 
-func (s *plainStore) Get(_ context.Context, _ string, reply func(leader.Entry, error)) {
+func (s *plainStore) Get(_ context.Context, _ string, reply func(backend.Entry, error)) {
 	s.mu.Lock()
 	e := s.last
 	s.mu.Unlock()
@@ -62,7 +76,7 @@ func (s *plainStore) Update(_ context.Context, _ string, value []byte, revision 
 	if revision != s.last.Revision {
 		last := s.last.Revision
 		s.mu.Unlock()
-		reply(0, &leader.RefusedError{Actual: last, Named: true})
+		reply(0, &backend.RefusedError{Actual: last, Named: true})
 		return
 	}
 	s.mu.Unlock()
@@ -72,20 +86,20 @@ func (s *plainStore) Update(_ context.Context, _ string, value []byte, revision 
 // put writes what it is given.
 func (s *plainStore) put(value []byte) uint64 {
 	s.mu.Lock()
-	s.last = leader.Entry{Revision: s.last.Revision + 1, Value: value, Created: time.Now()}
+	s.last = backend.Entry{Revision: s.last.Revision + 1, Value: value, Created: time.Now()}
 	e := s.last
-	var all []func(leader.FeedEvent)
+	var all []func(backend.FeedEvent)
 	for _, deliver := range s.feeds {
 		all = append(all, deliver)
 	}
 	s.mu.Unlock()
 	for _, deliver := range all {
-		deliver(leader.FeedEvent{Entry: e})
+		deliver(backend.FeedEvent{Entry: e})
 	}
 	return e.Revision
 }
 
-func (s *plainStore) Watch(_ context.Context, _ string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+func (s *plainStore) Watch(_ context.Context, _ string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	if instead != nil {
 		instead.Stop()
 	}
@@ -144,13 +158,16 @@ func (g *gated) muted() bool {
 	return g.silent
 }
 
-func (g *gated) Settings(ctx context.Context, reply func(leader.Settings, error)) {
+// Backend returns g.
+func (g *gated) Backend() backend.Store { return g }
+
+func (g *gated) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	if g.pass("Settings"); !g.muted() {
 		g.plainStore.Settings(ctx, reply)
 	}
 }
 
-func (g *gated) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+func (g *gated) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	if g.pass("Get"); !g.muted() {
 		g.plainStore.Get(ctx, key, reply)
 	}
@@ -162,7 +179,7 @@ func (g *gated) Update(ctx context.Context, key string, value []byte, revision u
 	}
 }
 
-func (g *gated) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+func (g *gated) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	if g.pass("Watch"); !g.muted() {
 		g.plainStore.Watch(ctx, key, instead, deliver, reply)
 	}
@@ -171,20 +188,23 @@ func (g *gated) Watch(ctx context.Context, key string, instead leader.Feed, deli
 // gatedGuard is a guard that protects nothing.
 type gatedGuard struct {
 	*gated // of its calls
-	last   *leader.Entry
+	last   *backend.Entry
 }
 
 func (gatedGuard) String() string { return "guard" }
+
+// Backend returns g.
+func (g gatedGuard) Backend() backend.Guard { return g }
 
 func (g gatedGuard) Check(_ context.Context, reply func(error)) {
 	g.pass("Check")
 	reply(nil)
 }
 
-func (g gatedGuard) Get(_ context.Context, reply func(leader.Entry, error)) { reply(*g.last, nil) }
+func (g gatedGuard) Get(_ context.Context, reply func(backend.Entry, error)) { reply(*g.last, nil) }
 
 func (g gatedGuard) Update(_ context.Context, value []byte, _ uint64, reply func(uint64, error)) {
-	*g.last = leader.Entry{Revision: g.last.Revision + 1, Value: value}
+	*g.last = backend.Entry{Revision: g.last.Revision + 1, Value: value}
 	reply(g.last.Revision, nil)
 }
 

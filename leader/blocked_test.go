@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -162,13 +163,13 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &gated{plainStore: newPlainStore()}
-				b := lead(t, store, leader.Config{Clock: newGatedClock(store), Guards: []leader.Guard{&gatedGuard{store, new(leader.Entry)}}})
+				b := lead(t, store, leader.Config{Clock: newGatedClock(store), Guards: []leader.Guard{&gatedGuard{store, new(backend.Entry)}}})
 				term, _ := b.Term()
 				b.at(3500 * time.Millisecond) // it has renewed at 3s
 				unblock := store.block(call)
 				if call == "Check" {
 					for _, deliver := range store.delivers {
-						deliver(leader.FeedEvent{Reconnected: true})
+						deliver(backend.FeedEvent{Reconnected: true})
 					}
 				}
 				deadline := 3*time.Second + plainDeadline
@@ -259,7 +260,7 @@ func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 		"Stop":              func(b *bench) { _ = b.Stop(b.Context()) },
 		"lease expired":     func(b *bench) { b.store.mute(); b.at(90 * time.Second) },
 		"preempted":         func(b *bench) { b.store.put([]byte("junk")) },
-		"connection closed": func(b *bench) { b.store.delivers[0](leader.FeedEvent{Err: leader.ErrConnectionClosed}) },
+		"connection closed": func(b *bench) { b.store.delivers[0](backend.FeedEvent{Err: leader.ErrConnectionClosed}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

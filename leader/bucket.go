@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // BucketConfig is what [CreateBucket] sets a bucket to.
@@ -88,7 +90,7 @@ func FeedSubject(prefix string) BucketOption {
 		if err := checkSubject("FeedSubject", prefix); err != nil {
 			return err
 		}
-		b.feedPrefix = prefix
+		b.s.feedPrefix = prefix
 		return nil
 	}
 }
@@ -110,7 +112,13 @@ func FeedSubject(prefix string) BucketOption {
 // default. The methods of a Bucket do not wait for that. They answer with [ErrUnreachable]
 // soon after their contexts have ended, and leave a goroutine behind until nats.go goes on;
 // of 64 that are left, further requests fail at once.
-type Bucket struct {
+type Bucket struct{ s bucketStore }
+
+// Backend is for this module.
+func (b *Bucket) Backend() backend.Store { return &b.s }
+
+// bucketStore is the backend of a [Bucket].
+type bucketStore struct {
 	streamAPI
 	name   string
 	pre    string // of a key's subject in the stream
@@ -175,14 +183,14 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
-	err = b.establish(ctx, cfg.newStream, cfg.reshape, func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
-		return b.inspect(ctx, cfg.Adopt, info, conf)
+	err = b.s.establish(ctx, cfg.newStream, cfg.reshape, func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
+		return b.s.inspect(ctx, cfg.Adopt, info, conf)
 	})
 	if err == nil && cfg.Roster {
 		var conf jetstream.StreamConfig
-		if conf, err = b.config(ctx); err == nil {
+		if conf, err = b.s.config(ctx); err == nil {
 			like := rosterConfig{bucket: cfg.Name, like: conf}
-			err = b.roster.establish(ctx, like.newStream, like.reshape, nil)
+			err = b.s.roster.establish(ctx, like.newStream, like.reshape, nil)
 		}
 	}
 	if err != nil {
@@ -234,11 +242,8 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	if err := checkBucketName(name); err != nil {
 		return nil, err
 	}
-	b := &Bucket{name: name, pre: "$KV." + name + "."}
-	b.init(js, "KV_"+name)
-	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
-	b.put = b.putPrefix(b.pre)
-	b.roster.open(js, name)
+	b := &Bucket{s: bucketStore{name: name, pre: "$KV." + name + "."}}
+	b.s.open(js)
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("%w: an option is nil", ErrInvalidConfig)
@@ -254,7 +259,16 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 // does not exist, [ErrIncompatibleBucket] if no election can work with it, in which case the
 // BucketInfo is filled all the same, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed].
-func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
+func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) { return b.s.Info(ctx) }
+
+func (b *bucketStore) open(js jetstream.JetStream) {
+	b.init(js, "KV_"+b.name)
+	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
+	b.put = b.putPrefix(b.pre)
+	b.roster.open(js, b.name)
+}
+
+func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	info, err := b.streamInfo(ctx)

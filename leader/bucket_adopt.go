@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 const (
@@ -38,7 +40,7 @@ type inspection struct {
 // inspect refuses changes that would destroy an application's data, or let a lease that
 // may be running be longer than MaxLease. A bucket of CreateBucket whose MaxLease is not
 // lowered needs no look at its content.
-func (b *Bucket) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
+func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 	_, own := info.Config.Metadata[maxLeaseKey]
 	i := inspection{stream: b.stream, now: info.TimeStamp, strange: !own && !adopt}
 	i.was, _ = parseMaxLease(info.Config.Metadata) // what is not valid is not known
@@ -63,7 +65,7 @@ func (i inspection) unfit(format string, args ...any) error {
 }
 
 // look judges the newest message of one key.
-func (i inspection) look(key string, e Entry) error {
+func (i inspection) look(key string, e backend.Entry) error {
 	s := sees(e)
 	if i.strange && s.what == whatForeign {
 		return i.unfit("the key %.100q holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt", key)
@@ -91,7 +93,7 @@ func (i inspection) look(key string, e Entry) error {
 
 // lookThrough calls look with the newest message of each key, until it returns an error.
 // It may wait for the connection's lock.
-func (b *Bucket) lookThrough(ctx context.Context, look func(key string, e Entry) error) error {
+func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e backend.Entry) error) error {
 	var s subscription
 	consumer, last := "", uint64(0)
 	ended := make(chan error, 1)

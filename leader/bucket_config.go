@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 const (
@@ -202,8 +204,8 @@ func isPurgeProtected(c jetstream.StreamConfig) bool {
 
 // settings is what a candidate must know of the stream of a bucket, on a connection that
 // takes messages of up to payload bytes, 0 for unlimited. Error: [ErrIncompatibleBucket].
-func settings(c jetstream.StreamConfig, bucket string, payload int64) (Settings, error) {
-	s := Settings{PurgeProtected: isPurgeProtected(c), TTL: c.MaxAge}
+func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.Settings, error) {
+	s := backend.Settings{PurgeProtected: isPurgeProtected(c), TTL: c.MaxAge}
 	largest := int64(math.MaxInt64)
 	if c.MaxMsgSize > 0 {
 		largest = int64(c.MaxMsgSize)
@@ -255,7 +257,7 @@ func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok boo
 }
 
 // feedOf is the republished subject to listen to, if there is one.
-func (b *Bucket) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) {
+func (b *bucketStore) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) {
 	if b.feedPrefix != "" {
 		return b.feedPrefix, c.RePublish == nil || !c.RePublish.HeadersOnly
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Watch implements [Store]. Where the bucket republishes its messages, the feed
+// Watch implements [backend.Store]. Where the bucket republishes its messages, the feed
 // is one plain subscription, and costs no consumer on the server; otherwise it
 // is a consumer of the one key. All feeds of a key that are opened on one Bucket
 // share it, unless it was found deaf. Errors: those of Settings, and what the
@@ -16,7 +18,7 @@ import (
 // Messages that arrive faster than deliver takes them may be dropped by
 // nats.go; the feed goes on. Stop waits for a deliver that is running, and must
 // not be called from within it.
-func (b *Bucket) Watch(ctx context.Context, key string, instead Feed, deliver func(FeedEvent), reply func(Feed, error)) {
+func (b *bucketStore) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	go func() {
 		if old, ok := instead.(*feed); ok && old != nil {
 			b.hub.distrust(old.source)
@@ -32,7 +34,7 @@ func (b *Bucket) Watch(ctx context.Context, key string, instead Feed, deliver fu
 	}()
 }
 
-func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent)) (*feed, error) {
+func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backend.FeedEvent)) (*feed, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
@@ -69,14 +71,14 @@ func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent))
 // feed is one open feed: what one candidate hears of a source.
 type feed struct {
 	source  *source
-	deliver func(FeedEvent)
+	deliver func(backend.FeedEvent)
 	who     atomic.Pointer[hearer] // nil: not known
 	stop    sync.Once
 
 	mu    sync.Mutex // held during deliver: one call at a time, and none after Stop
 	begun bool
 	over  bool
-	early []FeedEvent // from before begin
+	early []backend.FeedEvent // from before begin
 }
 
 // hearer is the candidate whose feed it is.
@@ -87,7 +89,7 @@ type hearer struct{ id, session string }
 const earlyEvents = 16
 
 // tell delivers an event, unless the feed is over.
-func (f *feed) tell(ev FeedEvent) {
+func (f *feed) tell(ev backend.FeedEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -103,7 +105,7 @@ func (f *feed) tell(ev FeedEvent) {
 }
 
 // hand delivers. An error ends the feed.
-func (f *feed) hand(ev FeedEvent) {
+func (f *feed) hand(ev backend.FeedEvent) {
 	f.over = f.over || ev.Err != nil
 	f.deliver(ev)
 }
@@ -122,7 +124,7 @@ func (f *feed) begin() {
 	f.early = nil
 }
 
-// Stop implements [Feed]. It sends no request. The last feed of a source ends
+// Stop implements [backend.Feed]. It sends no request. The last feed of a source ends
 // the source and waits for its goroutines, but not for the connection's lock.
 func (f *feed) Stop() {
 	f.stop.Do(func() {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // consume opens a watch feed: an ephemeral push consumer of the one key, on
@@ -87,7 +89,7 @@ func (s *source) orphaned() {
 	s.mu.Unlock()
 	if watches {
 		s.bucket.hub.distrust(s)
-		s.tell(FeedEvent{Err: fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)})
+		s.tell(backend.FeedEvent{Err: fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)})
 	}
 }
 

@@ -10,12 +10,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"go.uber.org/goleak"
 )
 
 // ordinary makes a bucket that does not republish.
-func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *Bucket {
+func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *bucketStore {
 	t.Helper()
 	cfg.Bucket = "E"
 	if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
@@ -25,18 +26,18 @@ func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *Buc
 }
 
 func TestAFeedTellsPutsAndDeletesOfItsKey(t *testing.T) {
-	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
-		"republish": func(t *lab, js jetstream.JetStream) *Bucket { return mustCreate(t, js, BucketConfig{}) },
-		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
+	for name, create := range map[string]func(*lab, jetstream.JetStream) *bucketStore{
+		"republish": func(t *lab, js jetstream.JetStream) *bucketStore { return mustCreate(t, js, BucketConfig{}) },
+		"watch": func(t *lab, js jetstream.JetStream) *bucketStore {
 			return ordinary(t, js, jetstream.KeyValueConfig{History: 5})
 		},
-		"headers only": func(t *lab, js jetstream.JetStream) *Bucket {
+		"headers only": func(t *lab, js jetstream.JetStream) *bucketStore {
 			return ordinary(t, js, jetstream.KeyValueConfig{RePublish: &jetstream.RePublish{Source: ">", Destination: "x.>", HeadersOnly: true}})
 		},
-		"republish all": func(t *lab, js jetstream.JetStream) *Bucket {
+		"republish all": func(t *lab, js jetstream.JetStream) *bucketStore {
 			return ordinary(t, js, jetstream.KeyValueConfig{RePublish: &jetstream.RePublish{Source: ">", Destination: "x.>"}})
 		},
-		"given": func(t *lab, js jetstream.JetStream) *Bucket {
+		"given": func(t *lab, js jetstream.JetStream) *bucketStore {
 			mustCreate(t, js, BucketConfig{})
 			return mustOpen(t, js, FeedSubject("natsleader.feed.E"))
 		},
@@ -50,7 +51,7 @@ func TestAFeedTellsPutsAndDeletesOfItsKey(t *testing.T) {
 				w.nothing(t)
 				before := lastRevision(t, b)
 				_, _ = kv.Put(t.Context(), "b", []byte("other"))
-				for i, want := range []Entry{{Value: []byte("1")}, {Marker: true}, {}} {
+				for i, want := range []backend.Entry{{Value: []byte("1")}, {Marker: true}, {}} {
 					if want.Marker {
 						_ = kv.Delete(t.Context(), "a")
 					} else {
@@ -100,11 +101,11 @@ func TestAWatchFeedBeginsWithTheLastValue(t *testing.T) {
 // In memory: in a bubble a file store takes the time outside for the age of
 // messages (ats.AccessTime), and drops markers at once.
 func TestAFeedTellsOfExpiry(t *testing.T) {
-	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
-		"republish": func(t *lab, js jetstream.JetStream) *Bucket {
+	for name, create := range map[string]func(*lab, jetstream.JetStream) *bucketStore{
+		"republish": func(t *lab, js jetstream.JetStream) *bucketStore {
 			return mustCreate(t, js, BucketConfig{TTL: 2 * time.Second, Storage: jetstream.MemoryStorage})
 		},
-		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
+		"watch": func(t *lab, js jetstream.JetStream) *bucketStore {
 			return ordinary(t, js, jetstream.KeyValueConfig{
 				TTL: 2 * time.Second, LimitMarkerTTL: 2 * time.Second, Storage: jetstream.MemoryStorage,
 			})
@@ -224,7 +225,7 @@ func TestNoGoroutineOutlivesTheLastStop(tt *testing.T) {
 		t.Fatal(err)
 	}
 	before := goleak.IgnoreCurrent()
-	for _, b := range []*Bucket{republishing, b} {
+	for _, b := range []*bucketStore{republishing, b} {
 		var stops sync.WaitGroup
 		for range 20 {
 			w := watch(t, b, "a")
@@ -245,8 +246,8 @@ func TestNothingIsDeliveredAfterStop(t *testing.T) {
 		b := mustCreate(t, js, BucketConfig{})
 		var mu sync.Mutex
 		stopped, late := false, false
-		f, err := await(func(r func(Feed, error)) {
-			b.Watch(t.Context(), "a", nil, func(FeedEvent) {
+		f, err := await(func(r func(backend.Feed, error)) {
+			b.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {
 				mu.Lock()
 				defer mu.Unlock()
 				late = late || stopped
@@ -275,10 +276,10 @@ func TestNothingIsDeliveredAfterStop(t *testing.T) {
 }
 
 func TestWhatComesBeforeTheReplyIsKept(t *testing.T) {
-	var told []FeedEvent
-	f := &feed{deliver: func(e FeedEvent) { told = append(told, e) }}
+	var told []backend.FeedEvent
+	f := &feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
 	for i := range earlyEvents + 3 {
-		f.tell(FeedEvent{Entry: Entry{Revision: uint64(i)}})
+		f.tell(backend.FeedEvent{Entry: backend.Entry{Revision: uint64(i)}})
 	}
 	if len(told) != 0 {
 		t.Fatal("told before the reply")
@@ -308,7 +309,7 @@ func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
 			"get":      func(ctx context.Context) error { _, err := getFrom(ctx, b, "a"); return err },
 			"update":   func(ctx context.Context) error { _, err := update(ctx, b, "a", "x", 0); return err },
 			"watch": func(ctx context.Context) error {
-				_, err := await(func(r func(Feed, error)) { b.Watch(ctx, "a", nil, func(FeedEvent) {}, r) })
+				_, err := await(func(r func(backend.Feed, error)) { b.Watch(ctx, "a", nil, func(backend.FeedEvent) {}, r) })
 				return err
 			},
 		} {
@@ -378,9 +379,9 @@ func TestAMessageIsNotPassedOnToThousandsWhenANewerOneWaits(t *testing.T) {
 		told := 0
 		s := &source{feeds: make(map[*feed]struct{})}
 		for range 10 * crowd {
-			s.feeds[&feed{begun: true, deliver: func(FeedEvent) { told++ }}] = struct{}{}
+			s.feeds[&feed{begun: true, deliver: func(backend.FeedEvent) { told++ }}] = struct{}{}
 		}
-		s.tellUnless(FeedEvent{Entry: Entry{Revision: 1}}, func() bool { return newer })
+		s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1}}, func() bool { return newer })
 		want := 10 * crowd
 		if newer {
 			want = crowd - 1

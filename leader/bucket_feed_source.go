@@ -11,12 +11,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // source is what the feeds of one key have in common: a subscription, with a
 // goroutine of nats.go, and for a watch feed a consumer.
 type source struct {
-	bucket *Bucket
+	bucket *bucketStore
 	key    string
 
 	opened    chan struct{} // closed when it is known whether it works
@@ -50,18 +52,18 @@ func (s *source) open(ctx context.Context, conf jetstream.StreamConfig) {
 const crowd = 64
 
 // tell tells every feed of something that is no message.
-func (s *source) tell(ev FeedEvent) { s.tellUnless(ev, func() bool { return false }) }
+func (s *source) tell(ev backend.FeedEvent) { s.tellUnless(ev, func() bool { return false }) }
 
 // pass tells every feed of a message, or, if another comes in meanwhile, those
 // that are left of that one only.
-func (s *source) pass(e Entry, by *nats.Subscription) {
-	s.tellUnless(FeedEvent{Entry: e}, func() bool {
+func (s *source) pass(e backend.Entry, by *nats.Subscription) {
+	s.tellUnless(backend.FeedEvent{Entry: e}, func() bool {
 		waiting, _, err := by.Pending() // with the one being told
 		return err == nil && waiting > 1
 	})
 }
 
-func (s *source) tellUnless(ev FeedEvent, outdated func() bool) {
+func (s *source) tellUnless(ev backend.FeedEvent, outdated func() bool) {
 	s.mu.Lock()
 	first, follows := s.look(&ev)
 	follows = follows && len(s.feeds) > crowd
@@ -110,12 +112,12 @@ func (s *source) goesAhead(outdated func() bool) bool {
 // look looks at a message once for all feeds. Of a release it tells whether somebody
 // follows, and which feed is the one's, if it is here: among thousands it is to be the
 // first to hear. The lock is held.
-func (s *source) look(ev *FeedEvent) (first *feed, follows bool) {
+func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
 	if len(s.feeds) < 2 || ev.Err != nil || ev.Reconnected {
 		return nil, false
 	}
 	seen := sees(ev.Entry)
-	ev.seen = &seen
+	ev.Decoded = &seen
 	next := cmp.Or(seen.rec.to, seen.rec.next.first())
 	if seen.rec.phase != phaseReleased || next == "" {
 		return nil, false
@@ -147,7 +149,7 @@ func (s *source) subscribe(ctx context.Context, subject string) error {
 // before anything else is sent, so that whoever looks now misses nothing
 // afterwards.
 func (s *source) reconnected() {
-	s.tell(FeedEvent{Reconnected: true})
+	s.tell(backend.FeedEvent{Reconnected: true})
 	s.orphaned()
 }
 
@@ -173,7 +175,7 @@ type hub struct {
 // join makes f a feed of the key, and reports whether it is the first of its
 // source and has to open it. It may wait for the connection's lock, and holds none of
 // its own meanwhile.
-func (h *hub) join(b *Bucket, key string, f *feed) (first bool) {
+func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
 	var status chan nats.Status
 	h.mu.Lock()
 	for len(h.sources) == 0 && status == nil {
@@ -197,7 +199,7 @@ func (h *hub) join(b *Bucket, key string, f *feed) (first bool) {
 
 // enter is join while somebody listens for what becomes of the connection. The hub is
 // locked.
-func (h *hub) enter(b *Bucket, key string, f *feed) (first bool) {
+func (h *hub) enter(b *bucketStore, key string, f *feed) (first bool) {
 	s := h.trusted[key]
 	if first = s == nil; first {
 		s = &source{bucket: b, key: key, opened: make(chan struct{}), feeds: make(map[*feed]struct{})}
@@ -250,7 +252,7 @@ func (h *hub) leave(f *feed) {
 	}
 }
 
-func (h *hub) listen(b *Bucket, status <-chan nats.Status, ended chan<- struct{}) {
+func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- struct{}) {
 	defer close(ended)
 	for s := range status {
 		b.known.Store(nil) // the bucket may have been set otherwise meanwhile
@@ -259,7 +261,7 @@ func (h *hub) listen(b *Bucket, status <-chan nats.Status, ended chan<- struct{}
 		closed := s == nats.CLOSED || b.nc.IsClosed()
 		for _, src := range h.all() {
 			if closed {
-				src.tell(FeedEvent{Err: ErrConnectionClosed})
+				src.tell(backend.FeedEvent{Err: ErrConnectionClosed})
 			} else {
 				src.reconnected()
 			}

@@ -8,6 +8,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
@@ -27,7 +29,7 @@ func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
 			t.Fatalf("Info is %+v, want %+v", info, want)
 		}
 		got, err := settingsOf(t.Context(), b)
-		if err != nil || got != (Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, LastRevision: firstRevision() - 1}) {
+		if err != nil || got != (backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, LastRevision: firstRevision() - 1}) {
 			t.Fatalf("Settings is %+v, %v", got, err)
 		}
 		if _, err := update(t.Context(), b, "a", strings.Repeat("x", largest), 0); err != nil {
@@ -202,7 +204,7 @@ func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = settingsOf(ctx, b)
+			_, err = settingsOf(ctx, &b.s)
 			wantErr(t, err, ErrIncompatibleBucket)
 			info, err := b.Info(ctx)
 			wantErr(t, err, ErrIncompatibleBucket)

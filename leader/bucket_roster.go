@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 const (
@@ -123,9 +125,9 @@ func (r *rosterBucket) isMissing(ctx context.Context) bool {
 	return errors.Is(err, ErrNoBucket)
 }
 
-// Announce implements [Registry]. It is one request, and never sent twice; only if
+// Announce implements [backend.Roster]. It is one request, and never sent twice; only if
 // nobody answers is the server asked whether there is a roster.
-func (b *Bucket) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
+func (b *bucketStore) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	go func() { reply(b.roster.announce(ctx, election, session, entry, life)) }()
 }
 
@@ -169,10 +171,10 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// Stands implements [Registry]: a consumer of the election's keys, in memory, on the
+// Stands implements [backend.Roster]: a consumer of the election's keys, in memory, on the
 // server that the server chooses. The view ends when that is silent for some seconds.
 // Stop waits for a deliver that is running.
-func (b *Bucket) Stands(ctx context.Context, election string, deliver func(Announcement), reply func(Feed, error)) {
+func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
 		v := &rosterView{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
 		v.begin = sync.OnceFunc(func() { close(v.gate) })
@@ -198,7 +200,7 @@ func (b *Bucket) Stands(ctx context.Context, election string, deliver func(Annou
 // rosterView is an open view of a roster.
 type rosterView struct {
 	roster  *rosterBucket
-	deliver func(Announcement)
+	deliver func(backend.Announcement)
 	gate    chan struct{} // closed by begin: the one who views knows of it
 	begin   func()
 	stop    sync.Once
@@ -253,7 +255,7 @@ func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 	v.last++
 	if session, ok := strings.CutPrefix(m.Subject, own); ok && validSession(session) {
 		e := newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
-		a := Announcement{Session: session, Revision: e.Revision}
+		a := backend.Announcement{Session: session, Revision: e.Revision}
 		if !e.Marker {
 			a.Entry = append([]byte{}, e.Value...) // an empty one stands, too
 		}
@@ -277,14 +279,14 @@ func (v *rosterView) follows(last uint64) bool {
 	if last == v.last {
 		return true
 	}
-	v.tell(Announcement{Err: fmt.Errorf("%w: the view of the roster has missed something", ErrUnreachable)})
+	v.tell(backend.Announcement{Err: fmt.Errorf("%w: the view of the roster has missed something", ErrUnreachable)})
 	return false
 }
 
-func (v *rosterView) completed() { v.tell(Announcement{Complete: true}) }
+func (v *rosterView) completed() { v.tell(backend.Announcement{Complete: true}) }
 
 // tell delivers, unless the view is over. Complete is delivered once.
-func (v *rosterView) tell(a Announcement) {
+func (v *rosterView) tell(a backend.Announcement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.over || a.Complete && v.complete {
@@ -327,12 +329,12 @@ func (v *rosterView) wait() bool {
 	}
 	if err != nil {
 		<-v.gate
-		v.tell(Announcement{Err: err})
+		v.tell(backend.Announcement{Err: err})
 	}
 	return true
 }
 
-// Stop implements [Feed]. It waits neither for a reply nor for the connection's lock.
+// Stop implements [backend.Feed]. It waits neither for a reply nor for the connection's lock.
 func (v *rosterView) Stop() {
 	v.stop.Do(func() {
 		v.mu.Lock()

@@ -21,7 +21,7 @@ func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamCon
 }
 
 // hasRoster is what Info tells.
-func hasRoster(t *lab, b *Bucket) bool {
+func hasRoster(t *lab, b *bucketStore) bool {
 	t.Helper()
 	info, err := b.Info(t.Context())
 	if err != nil {

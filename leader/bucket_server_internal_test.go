@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
@@ -103,7 +104,7 @@ func dialJS(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) jetstream
 	return js
 }
 
-func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *Bucket {
+func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *bucketStore {
 	t.Helper()
 	if cfg.Name == "" {
 		cfg.Name = "E"
@@ -112,16 +113,16 @@ func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *Bucket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return &b.s
 }
 
-func mustOpen(t *lab, js jetstream.JetStream, opts ...BucketOption) *Bucket {
+func mustOpen(t *lab, js jetstream.JetStream, opts ...BucketOption) *bucketStore {
 	t.Helper()
 	b, err := OpenBucket(js, "E", opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return &b.s
 }
 
 func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
@@ -147,28 +148,30 @@ func await[T any](call func(func(T, error))) (T, error) {
 	return r.v, r.err
 }
 
-func settingsOf(ctx context.Context, b *Bucket) (Settings, error) {
-	return await(func(r func(Settings, error)) { b.Settings(ctx, r) })
+func settingsOf(ctx context.Context, b *bucketStore) (backend.Settings, error) {
+	return await(func(r func(backend.Settings, error)) { b.Settings(ctx, r) })
 }
 
-func getFrom(ctx context.Context, b *Bucket, key string) (Entry, error) {
-	return await(func(r func(Entry, error)) { b.Get(ctx, key, r) })
+func getFrom(ctx context.Context, b *bucketStore, key string) (backend.Entry, error) {
+	return await(func(r func(backend.Entry, error)) { b.Get(ctx, key, r) })
 }
 
-func update(ctx context.Context, b *Bucket, key, value string, revision uint64) (uint64, error) {
+func update(ctx context.Context, b *bucketStore, key, value string, revision uint64) (uint64, error) {
 	return await(func(r func(uint64, error)) { b.Update(ctx, key, []byte(value), revision, r) })
 }
 
 // watching is an open feed and what it told.
 type watching struct {
-	Feed
-	told chan FeedEvent
+	backend.Feed
+	told chan backend.FeedEvent
 }
 
-func watch(t *lab, b *Bucket, key string) watching {
+func watch(t *lab, b *bucketStore, key string) watching {
 	t.Helper()
-	w := watching{told: make(chan FeedEvent, 1000)}
-	f, err := await(func(r func(Feed, error)) { b.Watch(t.Context(), key, nil, func(e FeedEvent) { w.told <- e }, r) })
+	w := watching{told: make(chan backend.FeedEvent, 1000)}
+	f, err := await(func(r func(backend.Feed, error)) {
+		b.Watch(t.Context(), key, nil, func(e backend.FeedEvent) { w.told <- e }, r)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +181,7 @@ func watch(t *lab, b *Bucket, key string) watching {
 }
 
 // next is what the feed tells when everything has come to rest.
-func (w watching) next(t *lab) FeedEvent {
+func (w watching) next(t *lab) backend.FeedEvent {
 	t.Helper()
 	synctest.Wait()
 	select {
@@ -186,7 +189,7 @@ func (w watching) next(t *lab) FeedEvent {
 		return e
 	default:
 		t.Fatal("the feed tells nothing")
-		return FeedEvent{}
+		return backend.FeedEvent{}
 	}
 }
 
@@ -213,7 +216,7 @@ func wantErr(t *lab, err, want error, texts ...string) {
 }
 
 // lastRevision is that of the whole bucket. Of an empty one it is before the first.
-func lastRevision(t *lab, b *Bucket) uint64 {
+func lastRevision(t *lab, b *bucketStore) uint64 {
 	t.Helper()
 	s, err := settingsOf(t.Context(), b)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // bucket, a dot and that of the election follow.
 const askRoot = "natsleader.ask."
 
-// Listen implements [Courier]. It is one plain subscription.
-func (b *Bucket) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
+// Listen implements [backend.Requests]. It is one plain subscription.
+func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
 		s, err := inTime(ctx, &b.streamAPI, func(func() bool) (*subscription, error) { return b.listenAt(ctx, key, deliver) }, (*subscription).close)
 		if err != nil {
@@ -29,7 +29,7 @@ func (b *Bucket) Listen(ctx context.Context, key string, deliver func(request []
 	}()
 }
 
-func (b *Bucket) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*subscription, error) {
+func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*subscription, error) {
 	if err := b.opened(); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (b *Bucket) listenAt(ctx context.Context, key string, deliver func(request 
 
 // isInbox reports whether a reply may be sent there. Who asks chooses the subject, and
 // whoever answers publishes with permissions of its own: to a key, if it were told to.
-func (b *Bucket) isInbox(subject string) bool {
+func (b *bucketStore) isInbox(subject string) bool {
 	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
 		b.nc.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.nc.Opts.InboxPrefix+".")
 }
@@ -111,8 +111,8 @@ func askNoEcho(ctx context.Context, nc *nats.Conn, subject string, request []byt
 	return nil
 }
 
-// Ask implements [Courier].
-func (b *Bucket) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
+// Ask implements [backend.Requests].
+func (b *bucketStore) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
 	go func() {
 		if b.opened() == nil && b.nc.Opts.NoEcho {
 			if data := askNoEcho(ctx, b.nc, askRoot+b.name+"."+key, request); data != nil {

@@ -8,19 +8,31 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Settings implements [Store]. The stream's leader answers.
-func (b *Bucket) Settings(ctx context.Context, reply func(Settings, error)) {
+// Known implements [backend.Store].
+func (b *bucketStore) Known() (s backend.Settings, ok bool, err error) {
+	conf := b.known.Load()
+	if conf == nil {
+		return s, false, nil
+	}
+	s, err = settings(*conf, b.name, 0)
+	return s, true, err
+}
+
+// Settings implements [backend.Store]. The stream's leader answers.
+func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	go func() {
 		info, err := b.streamInfo(ctx)
 		if err != nil {
-			reply(Settings{}, err)
+			reply(backend.Settings{}, err)
 			return
 		}
 		payload, err := b.maxPayload(ctx)
 		if err != nil {
-			reply(Settings{}, err)
+			reply(backend.Settings{}, err)
 			return
 		}
 		s, err := settings(info.Config, b.name, payload)
@@ -29,24 +41,24 @@ func (b *Bucket) Settings(ctx context.Context, reply func(Settings, error)) {
 	}()
 }
 
-// Get implements [Store]. Where the stream allows direct gets the answer may
+// Get implements [backend.Store]. Where the stream allows direct gets the answer may
 // come from a replica.
-func (b *Bucket) Get(ctx context.Context, key string, reply func(Entry, error)) {
+func (b *bucketStore) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	go func() { reply(b.get(ctx, key)) }()
 }
 
-// Update implements [Store]. It is one request, and never sent twice.
-func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+// Update implements [backend.Store]. It is one request, and never sent twice.
+func (b *bucketStore) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	b.update(ctx, key, value, revision, nats.Header{}, reply)
 }
 
-// Mark implements [Marker]. It is one request, and never sent twice.
-func (b *Bucket) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+// Mark implements [backend.Store]. It is one request, and never sent twice.
+func (b *bucketStore) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	b.update(ctx, key, value, revision, nats.Header{kvOperation: {kvDelete}}, reply)
 }
 
 // update adds the condition to the headers.
-func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
+func (b *bucketStore) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
 	if err := checkKey(key); err != nil {
 		reply(0, err)
 		return
@@ -56,15 +68,15 @@ func (b *Bucket) update(ctx context.Context, key string, value []byte, revision 
 	begin(ctx, &b.streamAPI, b.sending(ctx, m), nil, func(resp *nats.Msg, err error) { reply(b.stored(m, resp, err)) })
 }
 
-func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
+func (b *bucketStore) get(ctx context.Context, key string) (backend.Entry, error) {
 	if err := checkKey(key); err != nil {
-		return Entry{}, err
+		return backend.Entry{}, err
 	}
 	conf, err := b.config(ctx)
 	if err != nil {
-		return Entry{}, err
+		return backend.Entry{}, err
 	}
-	var e Entry
+	var e backend.Entry
 	if conf.AllowDirect {
 		e, err = b.getDirect(ctx, key)
 	} else {
@@ -76,10 +88,10 @@ func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
 	return e, err
 }
 
-func (b *Bucket) getDirect(ctx context.Context, key string) (Entry, error) {
+func (b *bucketStore) getDirect(ctx context.Context, key string) (backend.Entry, error) {
 	resp, err := b.request(ctx, &nats.Msg{Subject: b.direct + key})
 	if err != nil {
-		return Entry{}, err
+		return backend.Entry{}, err
 	}
 	// A stored message first: a publisher may have sent a Status header of its own.
 	if e, ok := storedEntry(resp, b.stream, b.pre+key); ok {
@@ -87,26 +99,26 @@ func (b *Bucket) getDirect(ctx context.Context, key string) (Entry, error) {
 	}
 	status := resp.Header.Get("Status")
 	if status == "404" {
-		return Entry{}, nil
+		return backend.Entry{}, nil
 	}
-	return Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
+	return backend.Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
 }
 
 // storedEntry reads a message that the server has published with what it knows
 // of it in headers. The server appends them to those of the publisher
 // (nats-server, stream.go, genHeader), who may have sent the same: so the last
 // value of each counts. It returns false for a message of another origin.
-func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
+func storedEntry(m *nats.Msg, stream, subject string) (backend.Entry, bool) {
 	if lastValue(m.Header, jetstream.StreamHeader) != stream || lastValue(m.Header, jetstream.SubjectHeader) != subject {
-		return Entry{}, false
+		return backend.Entry{}, false
 	}
 	seq, err := strconv.ParseUint(lastValue(m.Header, jetstream.SequenceHeader), 10, 64)
 	if err != nil || seq == 0 {
-		return Entry{}, false
+		return backend.Entry{}, false
 	}
 	created, err := time.Parse(time.RFC3339Nano, lastValue(m.Header, jetstream.TimeStampHeaer))
 	if err != nil {
-		return Entry{}, false
+		return backend.Entry{}, false
 	}
 	return newEntry(seq, created, m.Header, m.Data), true
 }
@@ -114,8 +126,8 @@ func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
 // newEntry knows a marker by its headers, as jetstream/kv.go does (ADR-8 and
 // ADR-43); an empty value alone is none. Only a delete may carry a value, see
 // [Marker]: those of the server and purges have none that counts.
-func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) Entry {
-	e := Entry{Revision: revision, Value: value, Created: created}
+func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) backend.Entry {
+	e := backend.Entry{Revision: revision, Value: value, Created: created}
 	op := h[kvOperation]
 	switch {
 	case lastValue(h, jetstream.MarkerReasonHeader) != "", len(op) > 0 && op[0] == kvPurge:

@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
@@ -25,7 +27,7 @@ func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
 		wantErr(t, err, ErrNoBucket)
 		_, err = update(t.Context(), b, "a", "x", 0)
 		wantErr(t, err, ErrUnreachable) // nobody listens: that proves nothing
-		_, err = await(func(r func(Feed, error)) { b.Watch(t.Context(), "a", nil, func(FeedEvent) {}, r) })
+		_, err = await(func(r func(backend.Feed, error)) { b.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {}, r) })
 		wantErr(t, err, ErrNoBucket)
 	})
 }
@@ -124,8 +126,8 @@ func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
 			revision, actual uint64
 		}{{"a", 0, first + 1}, {"a", first, first + 1}, {"a", first + 2, first + 1}, {"b", first, 0}} {
 			_, err := update(ctx, b, c.key, "x", c.revision)
-			wantErr(t, err, ErrRefused)
-			if r := err.(*RefusedError); !r.Named || r.Actual != c.actual { //nolint:errorlint // the port says so
+			wantErr(t, err, backend.ErrRefused)
+			if r := err.(*backend.RefusedError); !r.Named || r.Actual != c.actual { //nolint:errorlint // the port says so
 				t.Fatalf("%+v: got %+v", c, r)
 			}
 		}
@@ -139,21 +141,21 @@ func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
 }
 
 func TestARefusalWithoutARevisionNamesNone(t *testing.T) {
-	b := &Bucket{}
+	b := &bucketStore{}
 	b.stream = "KV_E"
 	for _, c := range []struct {
 		code jetstream.ErrorCode
 		text string
-		want RefusedError
+		want backend.RefusedError
 	}{
-		{10164, "wrong last sequence", RefusedError{}},
-		{10071, "wrong last sequence: 7", RefusedError{Actual: 7, Named: true}},
-		{10071, "wrong last sequence: 0", RefusedError{Named: true}},
-		{10071, "wrong last sequence", RefusedError{}},
-		{10071, "wrong last sequence: many", RefusedError{}},
+		{10164, "wrong last sequence", backend.RefusedError{}},
+		{10071, "wrong last sequence: 7", backend.RefusedError{Actual: 7, Named: true}},
+		{10071, "wrong last sequence: 0", backend.RefusedError{Named: true}},
+		{10071, "wrong last sequence", backend.RefusedError{}},
+		{10071, "wrong last sequence: many", backend.RefusedError{}},
 	} {
 		err := b.refusal(&jetstream.APIError{ErrorCode: c.code, Description: c.text})
-		if r, ok := err.(*RefusedError); !ok || *r != c.want { //nolint:errorlint // the port says so
+		if r, ok := err.(*backend.RefusedError); !ok || *r != c.want { //nolint:errorlint // the port says so
 			t.Errorf("%d %q: got %#v", c.code, c.text, err)
 		}
 	}
@@ -206,7 +208,7 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 			t.Cleanup(cancel)
 			return ctx
 		}
-		as := func(name string) *Bucket { return mustOpen(t, dialJS(t, t.s, nats.UserInfo(name, "x"))) }
+		as := func(name string) *bucketStore { return mustOpen(t, dialJS(t, t.s, nats.UserInfo(name, "x"))) }
 
 		deaf := as("deaf")
 		for range 2 {
@@ -219,7 +221,7 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 			t.Fatalf("another key: %v", err)
 		}
 		start := time.Now()
-		_, err := await(func(r func(Feed, error)) { deaf.Watch(t.Context(), "a", nil, func(FeedEvent) {}, r) })
+		_, err := await(func(r func(backend.Feed, error)) { deaf.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {}, r) })
 		wantErr(t, err, ErrPermission, `"natsleader.feed.E.a"`)
 		if d := time.Since(start); d != 0 {
 			t.Fatalf("took %v to notice", d)
@@ -294,7 +296,7 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 	for _, republishes := range []bool{true, false} {
 		bubble(t, server.Options{}, func(t *lab) {
 			js := dialJS(t, t.s)
-			var b *Bucket
+			var b *bucketStore
 			if republishes {
 				b = mustCreate(t, js, BucketConfig{})
 			} else {
@@ -317,7 +319,7 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 				if s := sees(told); s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
 					t.Fatalf("told %+v", s)
 				}
-				if h := HolderOf(e); e.Marker != (what != whatForeign) || h.Released != (what == whatRecord) || h.Foreign != (what == whatForeign) {
+				if h := HolderOf(e.KeyValue("e")); e.Marker != (what != whatForeign) || h.Released != (what == whatRecord) || h.Foreign != (what == whatForeign) {
 					t.Fatalf("marker %v, holder %+v", e.Marker, h)
 				}
 			}
@@ -328,7 +330,7 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 				}
 				return await(func(r func(uint64, error)) { b.Mark(t.Context(), "a", value, revision, r) })
 			}
-			if _, err := mark(released.encode(), 1); !errors.Is(err, ErrRefused) {
+			if _, err := mark(released.encode(), 1); !errors.Is(err, backend.ErrRefused) {
 				t.Fatalf("its condition did not hold: %v", err)
 			}
 			if rev, err := mark(released.encode(), 0); err != nil || rev != before+1 {
@@ -369,7 +371,7 @@ func TestAForeignRecordIsShownIfItIsAName(t *testing.T) {
 		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
 		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
 	} {
-		h := HolderOf(Entry{Revision: 7, Value: []byte(value)})
+		h := HolderOf(backend.Entry{Revision: 7, Value: []byte(value)}.KeyValue("e"))
 		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
 			t.Errorf("%q: %+v", value, h)
 		}

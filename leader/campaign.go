@@ -13,6 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Candidate stands in one election. Its methods may be called from anywhere, at
@@ -21,7 +25,7 @@ import (
 type Candidate struct {
 	id       string
 	election string
-	store    Store
+	store    backend.Store
 	clock    Clock
 	log      *slog.Logger // with the election and the ID
 	logs     *logQueue    // behind log, shared by all seats; nil: nothing is logged
@@ -63,7 +67,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		return nil, err
 	}
 	if want.lease > 0 { // what is left open follows from it
-		if _, err := want.resolve(Settings{}, false); err != nil {
+		if _, err := want.resolve(backend.Settings{}, false); err != nil {
 			return nil, err
 		}
 	}
@@ -88,16 +92,17 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err := cfg.checkSuccession(); err != nil {
 		return nil, err
 	}
-	if _, ok := store.(Marker); cfg.KVElect && !ok && store != nil {
-		return nil, fmt.Errorf("%w: KVElect needs a store that is a Marker, and a %T is none", ErrInvalidConfig, store)
-	}
-	if err := admits(store, want, cfg.KVElect); err != nil {
+	b, err := backendOf(store)
+	if err != nil {
 		return nil, err
 	}
-	listed := cfg.Roster || cfg.Succession != SuccessionRace
-	if _, ok := store.(Registry); listed && !ok && store != nil {
-		return nil, fmt.Errorf("%w: Roster is set, or Succession is %v, and a %T keeps no roster", ErrInvalidConfig, cfg.Succession, store)
+	if err := admits(b, want, cfg.KVElect); err != nil {
+		return nil, err
 	}
+	if cfg.Clock == nil {
+		cfg.Clock = clockOf(store)
+	}
+	listed := cfg.Roster || cfg.Succession != SuccessionRace
 	if cfg.ID == "" {
 		cfg.ID = defaultID()
 	}
@@ -107,32 +112,16 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	}
 	if cfg.Seats > 1 {
 		p.seats = cfg.Seats
-		return standForSeats(ctx, store, election, cfg, p)
+		return standForSeats(ctx, b, election, cfg, p)
 	}
-	return stand(ctx, store, election, cfg, p)
+	return stand(ctx, b, election, cfg, p)
 }
 
 // admits refuses durations that the bucket is known to refuse. What is not known
 // yet is found out later, and is then a Faulted event.
-func admits(store Store, d durations, kvElect bool) error {
-	var s Settings
-	var err error
-	switch b := store.(type) {
-	case *Bucket:
-		if b == nil {
-			return nil
-		}
-		conf := b.known.Load()
-		if conf == nil {
-			return nil
-		}
-		s, err = settings(*conf, b.name, 0)
-	case interface{ KnownSettings() (Settings, bool) }:
-		var known bool
-		if s, known = b.KnownSettings(); !known {
-			return nil
-		}
-	default:
+func admits(store backend.Store, d durations, kvElect bool) error {
+	s, ok, err := store.Known()
+	if !ok {
 		return nil
 	}
 	if err == nil {
@@ -154,11 +143,8 @@ func defaultID() string {
 }
 
 // stand starts the goroutine of a candidate, or of somebody who only looks on.
-func stand(ctx context.Context, store Store, election string, cfg Config, p params) (*Candidate, error) {
+func stand(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
 	if err := checkKey(election); err != nil {
-		return nil, err
-	}
-	if err := checkStore(store); err != nil {
 		return nil, err
 	}
 	a := newActor(ctx, newCandidate(store, election, cfg, p), cfg, p)
@@ -167,7 +153,7 @@ func stand(ctx context.Context, store Store, election string, cfg Config, p para
 }
 
 // newCandidate makes a candidate without its goroutine.
-func newCandidate(store Store, election string, cfg Config, p params) *Candidate {
+func newCandidate(store backend.Store, election string, cfg Config, p params) *Candidate {
 	c := &Candidate{
 		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
 		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}),
@@ -178,9 +164,6 @@ func newCandidate(store Store, election string, cfg Config, p params) *Candidate
 		c.logs, c.log = newLogQueue(c.log)
 	}
 	c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
-	if c.clock == nil {
-		c.clock = clockOf(store)
-	}
 	c.start = c.clock.Now()
 	return c
 }
@@ -194,14 +177,14 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
 	}
 	a.base = a.start.Round(0).UTC()
-	a.door.courier, _ = c.store.(Courier)
-	if _, ok := c.store.(*Bucket); ok {
+	a.door.requests = c.store
+	if _, ok := c.store.(*bucketStore); ok {
 		a.door.pause = doorPause
 	}
 	if p.listed {
 		a.m.lot = a.rng.Uint32()
 		a.herald = herald{
-			registry: c.store.(Registry), election: c.election, announces: c.bench == nil || a.seat == 1,
+			roster: c.store, election: c.election, announces: c.bench == nil || a.seat == 1,
 			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
 		}
 		if c.bench != nil {
@@ -221,18 +204,10 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 
 // update is how the store takes a write.
 func (c *Candidate) update(req request) func(context.Context, string, []byte, uint64, func(uint64, error)) {
-	if s, ok := c.store.(Marker); ok && req.marker {
-		return s.Mark
+	if req.marker {
+		return c.store.Mark
 	}
 	return c.store.Update
-}
-
-// clockOf is the clock that the store lives by.
-func clockOf(store Store) Clock {
-	if s, ok := store.(interface{ Clock() Clock }); ok {
-		return s.Clock()
-	}
-	return SystemClock()
 }
 
 // seed spreads the pauses of candidates with different IDs, and repeats them in
@@ -241,17 +216,6 @@ func seed(id, election string) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q %q", id, election) // a hash never fails
 	return h.Sum64()
-}
-
-// checkStore refuses a store that is not there.
-func checkStore(store Store) error {
-	switch b, ok := store.(*Bucket); {
-	case store == nil, ok && b == nil:
-		return fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
-	case ok && b.nc == nil:
-		return fmt.Errorf("%w: the store is a Bucket that %w", ErrInvalidConfig, errNotOpened)
-	}
-	return nil
 }
 
 // errNotOpened tells of a zero value that only a function of the package can make usable.
@@ -383,7 +347,7 @@ func (c *Candidate) Stop(ctx context.Context) error {
 // of it runs any more.
 //
 // What may still run is code of the application's own that was called and has not returned:
-// a handler of the log that blocks for more than a second, or a method of a [Store] that
+// a handler of the log that blocks for more than a second, or a method of a [backend.Store] that
 // does not answer for as long although its context has ended. A method that does not even
 // return keeps the channel open until it does.
 func (c *Candidate) Done() <-chan struct{} {
@@ -452,9 +416,11 @@ func (h *Holder) date(s sight) {
 	}
 }
 
-// HolderOf tells what one revision of an election's key says about who holds it.
-// Whether the lease is still good cannot be known from it.
-func HolderOf(e Entry) Holder { return holderOf(sees(e), 1) }
+// HolderOf returns the holder that one revision of an election's key names. Whether its
+// lease is still valid cannot be known from it.
+func HolderOf(e jetstream.KeyValueEntry) Holder {
+	return holderOf(sees(backend.EntryOf(e)), seatOf(e.Key()))
+}
 
 // holderOf is what a revision says about who holds the key of that seat.
 func holderOf(s sight, seat int) Holder {

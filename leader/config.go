@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // defaultLease outlives the loss of the server that leads the stream, out of
@@ -132,7 +134,7 @@ type durations struct {
 }
 
 // resolve fills in what was left to the bucket, and checks the relations.
-func (d durations) resolve(s Settings, kvElect bool) (durations, error) {
+func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
 	if d.lease == 0 {
 		d.lease = s.MaxLease
 	}
@@ -204,7 +206,7 @@ const minDuration = time.Millisecond
 
 // fit reports whether the bucket allows the lease, beside processes of
 // nats-kv-leader-elect or without.
-func (d durations) fit(s Settings, kvElect bool) error {
+func (d durations) fit(s backend.Settings, kvElect bool) error {
 	switch {
 	case s.MaxLease > 0 && d.lease > s.MaxLease:
 		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrIncompatibleBucket, d.lease, s.MaxLease)

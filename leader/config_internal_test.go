@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // noStore is never asked for anything.
@@ -62,16 +64,16 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		want durations
-		set  Settings
+		set  backend.Settings
 		got  durations
 	}{
-		{durations{}, Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
-		{durations{}, Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
-		{durations{}, Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
-		{durations{}, Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s, turn: defaultTurn}},
-		{durations{}, Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
-		{durations{lease: 12 * s, renewDeadline: 2 * s}, Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: defaultTurn}},
-		{durations{}, Settings{TTL: 900 * time.Millisecond}, durations{lease: 600 * time.Millisecond, renewDeadline: 480 * time.Millisecond, renewInterval: 100 * time.Millisecond, turn: 25 * time.Millisecond}},
+		{durations{}, backend.Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
+		{durations{}, backend.Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
+		{durations{}, backend.Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
+		{durations{}, backend.Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s, turn: defaultTurn}},
+		{durations{}, backend.Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
+		{durations{lease: 12 * s, renewDeadline: 2 * s}, backend.Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: defaultTurn}},
+		{durations{}, backend.Settings{TTL: 900 * time.Millisecond}, durations{lease: 600 * time.Millisecond, renewDeadline: 480 * time.Millisecond, renewInterval: 100 * time.Millisecond, turn: 25 * time.Millisecond}},
 	} {
 		if got, err := c.want.resolve(c.set, false); err != nil || got != c.got {
 			t.Errorf("%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)
@@ -81,11 +83,11 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 
 // Found out only when the bucket is known.
 func TestARelationToADefaultIsNamedToo(t *testing.T) {
-	_, err := durations{renewDeadline: 20 * time.Second}.resolve(Settings{}, false)
+	_, err := durations{renewDeadline: 20 * time.Second}.resolve(backend.Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than LeaseDuration 15s") {
 		t.Error(err)
 	}
-	_, err = durations{renewInterval: 13 * time.Second}.resolve(Settings{}, false)
+	_, err = durations{renewInterval: 13 * time.Second}.resolve(backend.Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewInterval 13s is not less than RenewDeadline 12s") {
 		t.Error(err)
 	}
@@ -95,13 +97,13 @@ func TestARelationToADefaultIsNamedToo(t *testing.T) {
 func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
 	d := durations{lease: 15 * time.Second}
 	for _, c := range []struct {
-		set  Settings
+		set  backend.Settings
 		text string
 	}{
-		{Settings{}, ""},
-		{Settings{MaxLease: 15 * time.Second, TTL: 15 * time.Second}, ""},
-		{Settings{MaxLease: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's MaxLease 14s"},
-		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
+		{backend.Settings{}, ""},
+		{backend.Settings{MaxLease: 15 * time.Second, TTL: 15 * time.Second}, ""},
+		{backend.Settings{MaxLease: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's MaxLease 14s"},
+		{backend.Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
 		err := d.fit(c.set, false)
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
@@ -115,14 +117,14 @@ func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
 func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
 	d := durations{lease: 15 * time.Second}
 	for _, c := range []struct {
-		set  Settings
+		set  backend.Settings
 		text string
 	}{
-		{Settings{TTL: 20 * time.Second}, ""},
-		{Settings{TTL: 30 * time.Second, MaxLease: 15 * time.Second}, ""},
-		{Settings{TTL: 19 * time.Second}, "with KVElect LeaseDuration 15s is more than three quarters of the bucket's TTL 19s"},
-		{Settings{MaxLease: 15 * time.Second, PurgeProtected: true}, "KVElect needs a bucket with a TTL, and this has none"},
-		{Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
+		{backend.Settings{TTL: 20 * time.Second}, ""},
+		{backend.Settings{TTL: 30 * time.Second, MaxLease: 15 * time.Second}, ""},
+		{backend.Settings{TTL: 19 * time.Second}, "with KVElect LeaseDuration 15s is more than three quarters of the bucket's TTL 19s"},
+		{backend.Settings{MaxLease: 15 * time.Second, PurgeProtected: true}, "KVElect needs a bucket with a TTL, and this has none"},
+		{backend.Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
 		err := d.fit(c.set, true)
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
@@ -134,7 +136,7 @@ func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
 	}
 	// What the bucket leaves to the default always is short enough.
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
-		set := Settings{TTL: ttl}
+		set := backend.Settings{TTL: ttl}
 		if d, err := (durations{}).resolve(set, true); err != nil || d.fit(set, true) != nil {
 			t.Errorf("with a TTL of %v: %v, %v", ttl, err, d.fit(set, true))
 		}

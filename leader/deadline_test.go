@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -85,6 +86,9 @@ type deferred struct {
 	hold   bool
 	answer func()
 }
+
+// Backend returns d.
+func (d *deferred) Backend() backend.Store { return d }
 
 func (d *deferred) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	if !d.hold {
@@ -165,7 +169,7 @@ func TestDeadline_AppliedByWhateverComes(t *testing.T) {
 		"a Transfer that is refused":    func(c *leader.Candidate, _ *plainStore) { _ = c.Transfer(context.Background(), c.ID()) },
 		"a TransferAny that is refused": func(c *leader.Candidate, _ *plainStore) { _, _ = c.TransferAny(context.Background()) },
 		"a feed that was replaced": func(_ *leader.Candidate, store *plainStore) {
-			store.delivers[0](leader.FeedEvent{Reconnected: true})
+			store.delivers[0](backend.FeedEvent{Reconnected: true})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +180,7 @@ func TestDeadline_AppliedByWhateverComes(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				store.delivers[0](leader.FeedEvent{Err: leader.ErrUnreachable}) // another is opened
+				store.delivers[0](backend.FeedEvent{Err: leader.ErrUnreachable}) // another is opened
 				synctest.Wait()
 				if len(store.delivers) != 2 || !c.IsLeader() {
 					t.Fatalf("%d feeds, leads: %v", len(store.delivers), c.IsLeader())

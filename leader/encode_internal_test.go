@@ -45,7 +45,7 @@ func TestARecordThatNeedsNoEscapingIsEncodedAsJSONWould(t *testing.T) {
 }
 
 func TestAnOrdinaryAcknowledgementIsReadWithoutJSON(t *testing.T) {
-	b := &Bucket{}
+	b := &bucketStore{}
 	b.ack = []byte(`{"stream":"KV_E","seq":`)
 	for reply, want := range map[string]uint64{
 		`{"stream":"KV_E","seq":12}`:                   12,

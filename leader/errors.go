@@ -1,6 +1,6 @@
 package leader
 
-import "fmt"
+import ()
 
 // sentinel is a plain value, so that errors can stand in the state of the
 // machine: two machines with the same cause compare equal.
@@ -101,30 +101,4 @@ var (
 	// ErrSeats reports that another candidate of the election takes it to have
 	// another number of leaders. The text names it and both numbers.
 	ErrSeats error = sentinel("the candidates disagree on the number of seats")
-	// ErrRefused is returned by a [Store] for a compare-and-set whose
-	// condition did not hold. It never reaches an application. See
-	// [RefusedError].
-	ErrRefused error = sentinel("compare-and-set refused")
 )
-
-// RefusedError is what a [Store] answers to a compare-and-set that it refused.
-// It matches [ErrRefused].
-type RefusedError struct {
-	// Actual is the last revision of the key, 0 for none, if Named.
-	Actual uint64
-	// Named tells whether the store named the revision. Replicated streams
-	// often refuse with code 10164, which names none and does not prove that
-	// anybody else holds the key.
-	Named bool
-}
-
-// Error tells the actual revision, if it is known.
-func (e *RefusedError) Error() string {
-	if !e.Named {
-		return ErrRefused.Error()
-	}
-	return fmt.Sprintf("%v: the last revision is %d", ErrRefused, e.Actual)
-}
-
-// Is reports whether target is [ErrRefused].
-func (e *RefusedError) Is(target error) bool { return target == ErrRefused }

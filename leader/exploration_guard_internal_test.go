@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // The guard in the world of the exploration, and of each candidate the shipped
@@ -209,7 +211,7 @@ func (w *worldOf) guardDeliver(i int) {
 	q := &w.posts[i]
 	in := raiserInput{kind: raiserKinds[q.op.kind], sight: q.reply.sight, revision: q.reply.revision}
 	if q.reply.refused {
-		refused := &RefusedError{Named: q.reply.named}
+		refused := &backend.RefusedError{Named: q.reply.named}
 		if refused.Named {
 			refused.Actual = q.reply.revision
 		}
@@ -254,7 +256,7 @@ func (w *worldOf) guardHaunt(i int) {
 func (w *worldOf) guardWrite(i int) {
 	p, q := &w.parties[i], &w.posts[i]
 	at := w.guard.at
-	e := Entry{Revision: at.revision, Marker: at.what == whatMarker}
+	e := backend.Entry{Revision: at.revision, Marker: at.what == whatMarker}
 	if at.what == whatRecord {
 		e.Value = at.rec.encode()
 	}

@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Beside the candidates, on the same key, there may be processes that run another
@@ -399,9 +401,9 @@ func (w *worldOf) explainOld(a action) string {
 // shared is the bucket of a fleet that moves over. Its processes wait for three
 // ticks, three quarters of its TTL.
 var (
-	shared = Settings{TTL: 4 * tick}
+	shared = backend.Settings{TTL: 4 * tick}
 	// Where clocks deviate there must be a margin for it.
-	sharedWide = Settings{TTL: 5 * tick}
+	sharedWide = backend.Settings{TTL: 5 * tick}
 )
 
 // sharing are all kinds of faults, for a key that is shared.

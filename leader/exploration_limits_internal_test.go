@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 const (
@@ -22,7 +24,7 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 		{name: "the store goes back", settings: tight, times: equal, limits: upTo(1, rollBack), from: aLeads},
 		{
 			name: "a lease is longer than MaxLease", settings: tight, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
-			belief: [maxParties]Settings{roomy}, limits: upTo(1, remove, freeze),
+			belief: [maxParties]backend.Settings{roomy}, limits: upTo(1, remove, freeze),
 			from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze",
 		},
 		{name: "the key of a sealed bucket is purged", settings: tight, times: equal, limits: upTo(1, purge, freeze, crash, restart), from: aLeads},
@@ -41,7 +43,7 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 			times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 3, alone: true}, limits: upTo(1, freeze),
 		},
 		{
-			name: "a lease beside nats-kv-leader-elect outlives its interval", settings: shared, skew: -1, belief: [maxParties]Settings{{TTL: 8 * tick}},
+			name: "a lease beside nats-kv-leader-elect outlives its interval", settings: shared, skew: -1, belief: [maxParties]backend.Settings{{TTL: 8 * tick}},
 			times: []durations{ticks(5, 4, 0, 0)}, old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove, freeze),
 			from: "A.arrive A.deliver A.arrive A.deliver " + oldRefused + strings.Repeat(renewed+renewed+renewed+" "+oldRefused, 2) + renewed + renewed + renewed,
 		},

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // limited is what may happen only so often.
@@ -53,9 +55,9 @@ const unlimited = 255
 // scenario is what is explored.
 type scenario struct {
 	name       string
-	settings   Settings
-	belief     [maxParties]Settings // what a candidate takes the settings for, if not for these
-	times      []durations          // of each candidate
+	settings   backend.Settings
+	belief     [maxParties]backend.Settings // what a candidate takes the settings for, if not for these
+	times      []durations                  // of each candidate
 	minToken   uint64
 	limits     map[limited]uint8
 	total      uint8
@@ -103,9 +105,9 @@ var promised = []limited{
 }
 
 var (
-	tight    = Settings{PurgeProtected: true, MaxLease: 3 * tick}
-	roomy    = Settings{PurgeProtected: true, MaxLease: 5 * tick}
-	expiring = Settings{TTL: 4 * tick}
+	tight    = backend.Settings{PurgeProtected: true, MaxLease: 3 * tick}
+	roomy    = backend.Settings{PurgeProtected: true, MaxLease: 5 * tick}
+	expiring = backend.Settings{TTL: 4 * tick}
 	equal    = []durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
 	unequal  = []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}
 )
@@ -168,17 +170,17 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "forced", settings: roomy, times: unequal, limits: upTo(1, append(promised, force)...), total: 2},
 	// A leads with a lease that B's bucket does not allow any more.
 	{
-		name: "forced, lowered", settings: tight, belief: [maxParties]Settings{roomy}, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
+		name: "forced, lowered", settings: tight, belief: [maxParties]backend.Settings{roomy}, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
 		limits: upTo(1, force, freeze, cutOff, crash, restart, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver",
 	},
 	{
-		name: "held, lowered", settings: tight, belief: [maxParties]Settings{roomy}, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
+		name: "held, lowered", settings: tight, belief: [maxParties]backend.Settings{roomy}, times: []durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
 		limits: upTo(1, freeze, cutOff, crash, restart, loseFeed, forgeAny), total: 3, from: "tick.1 A.arrive A.deliver A.arrive A.deliver",
 	},
 	{name: "junk", void: true, settings: tight, times: equal, limits: upTo(1, junkRecord, remove, freeze, cutOff, loseFeed, crash, restart, resign, stop), total: 2},
 	{name: "junk, led", void: true, settings: tight, times: equal, limits: upTo(2, junkRecord, remove, loseFeed, late), total: 3, from: aLeads},
 	{name: "junk, purged", void: true, settings: expiring, times: equal, limits: upTo(1, junkRecord, purge, readPast, crash, restart), total: 3, from: aLeads},
-	{name: "junk, unbounded", void: true, settings: Settings{PurgeProtected: true}, times: equal, limits: upTo(1, junkRecord, remove, crash, restart), total: 2, from: aLeads},
+	{name: "junk, unbounded", void: true, settings: backend.Settings{PurgeProtected: true}, times: equal, limits: upTo(1, junkRecord, remove, crash, restart), total: 2, from: aLeads},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
 	// Who comes next.
 	{name: "queue", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, short, short, short), limits: upTo(unlimited, resign), from: aQueued},
@@ -195,7 +197,7 @@ var scenarios = slices.Concat([]*scenario{
 			" A.rank.1 A.arrive A.deliver C.hear B.hear tick tick B.wake B.arrive B.deliver" + strings.Repeat(" tick B.wake B.arrive B.deliver", 3),
 	},
 	// A is frozen while it leads with a lease that B has seen, or not, and the key is deleted.
-	{name: "deleted, lease seen", settings: Settings{PurgeProtected: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
+	{name: "deleted, lease seen", settings: backend.Settings{PurgeProtected: true}, times: unequal, limits: upTo(1, crash, restart, remove, freeze), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.crash B.boot B.arrive B.deliver remove A.freeze B.hear B.arrive B.deliver tick"},
 	{name: "deleted, lease unseen", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed), from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze B.hear"},
 	{
 		name: "deleted, then pending and gone", settings: roomy, times: unequal, limits: upTo(1, crash, restart, remove, freeze, loseFeed),
@@ -213,7 +215,7 @@ var scenarios = slices.Concat([]*scenario{
 	},
 	// A's renewal is stored, and found only after it was sent once more.
 	{
-		name: "retried", settings: Settings{PurgeProtected: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
+		name: "retried", settings: backend.Settings{PurgeProtected: true, MaxLease: 7 * tick}, times: []durations{ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)}, limits: upTo(1, freeze, cutOff, loseReply, late), total: 2,
 		from: aLeads + " tick A.wake A.arrive A.lose B.hear tick A.wake A.fail A.lose tick A.wake A.fail A.arrive A.deliver tick A.wake A.arrive A.deliver A.cut tick tick tick",
 	},
 	// A resigned, B leads, the key was purged, and A's very first write arrives.

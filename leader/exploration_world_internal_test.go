@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // The world of the exploration: candidates, each with its own clock, one key of
@@ -346,7 +348,7 @@ func (w *worldOf) deliver(i int) {
 	switch p.m.op.kind {
 	case reqSettings:
 		in = input{kind: inSettings, settings: w.settings}
-		if b := w.belief[i]; b != (Settings{}) {
+		if b := w.belief[i]; b != (backend.Settings{}) {
 			in.settings = b
 		}
 		in.settings.LastRevision = r.last
@@ -357,7 +359,7 @@ func (w *worldOf) deliver(i int) {
 	case reqWrite:
 		in = input{kind: inWritten, revision: r.revision}
 		if r.refused {
-			refused := &RefusedError{Named: r.named}
+			refused := &backend.RefusedError{Named: r.named}
 			if r.named {
 				refused.Actual = r.revision
 			}

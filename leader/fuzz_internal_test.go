@@ -3,6 +3,8 @@ package leader
 import (
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // FuzzWorld lets bytes choose what happens next in the world of the exploration,
@@ -50,7 +52,7 @@ func FuzzMachine(f *testing.F) {
 			return int(b)
 		}
 		first := next()
-		settings := []Settings{tight, roomy, expiring, {}}[first%4]
+		settings := []backend.Settings{tight, roomy, expiring, {}}[first%4]
 		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
 		told := promises{void: true}
 		now := epoch
@@ -69,7 +71,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-func fuzzInput(m *machine, settings Settings, next func() int) input {
+func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
 	in.sight = fuzzSight(next)
 	switch in.kind {
@@ -89,7 +91,7 @@ func fuzzInput(m *machine, settings Settings, next func() int) input {
 			in.kind = inFeed
 		}
 		if e := next(); e%3 == 0 {
-			in.err = []error{ErrUnreachable, ErrPermission, ErrNoBucket, ErrConnectionClosed, &RefusedError{}, &RefusedError{Named: true, Actual: uint64(next() % 12)}}[e/3%6]
+			in.err = []error{ErrUnreachable, ErrPermission, ErrNoBucket, ErrConnectionClosed, &backend.RefusedError{}, &backend.RefusedError{Named: true, Actual: uint64(next() % 12)}}[e/3%6]
 			if m.op.kind != reqWrite && e/3%6 > 3 {
 				in.err = ErrUnreachable // only a write is refused
 			}

@@ -1,41 +1,25 @@
 package leader
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Guard is what a candidate needs of a resource that only the leader may write:
-// one key, the guard, on whose revision the resource conditions every write of
-// the leader. [GuardedBucket] and [GuardedStream] are guards in NATS,
-// leadertest.Guard is one in memory.
+// Guard is a resource that only the leader may write: a [GuardedBucket] or a
+// [GuardedStream] in NATS, a leadertest.Guard in memory. One key of it is the guard, on
+// whose revision the resource conditions every write of the leader.
 //
-// Before a term begins the candidate has raised each of its guards: it has
-// written the term's token there, conditionally on what it found, so that it can
-// never replace a greater one. From then on the revision of that write stands for
-// the term. See [Term.Fence].
-//
-// Guards are compared with ==, so an implementation is a pointer, or comparable.
-// Every method returns at once, without waiting for the store, and answers
-// through reply, which it calls exactly once, from any goroutine, even before it
-// returns, and at the latest soon after ctx has ended.
+// Before a term begins the candidate has raised each of its guards: it has written the
+// term's token there, conditionally on what it found, so that it can never replace a
+// greater one. From then on the revision of that write stands for the term. Guards are
+// compared with ==.
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
-	// Check asks whether the guard protects the resource: whether it may be
-	// written, can be lost, and is heeded. The candidate asks when it starts,
-	// whenever the connection of its store was created again, and once a minute, then
-	// also while it asks something else. Errors: [ErrIncompatibleBucket], [ErrNoBucket],
-	// [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
-	Check(ctx context.Context, reply func(error))
-	// Get asks for the guard as it stands, preferably where writes are decided.
-	// The answer may be late. No message is an Entry with Revision 0.
-	Get(ctx context.Context, reply func(Entry, error))
-	// Update writes the guard if its last revision is revision, 0 for no
-	// message, and answers with the new revision. A refusal is a [RefusedError].
-	// After any other error the write may still be applied.
-	Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error))
+	// Backend is for this module.
+	Backend() backend.Guard
 }
 
 // guardRecord is the value of a guard.
@@ -66,7 +50,7 @@ type guardSight struct {
 	rec      guardRecord
 }
 
-func seesGuard(e Entry) guardSight {
+func seesGuard(e backend.Entry) guardSight {
 	s := guardSight{revision: e.Revision, what: whatForeign}
 	switch {
 	case e.Revision == 0:

@@ -11,18 +11,20 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // guardRoom is what a guard may need of a message: its headers, and a record with
 // the longest ID and the names of a bucket and an election.
 const guardRoom = 1536
 
-// Check implements [Guard]. It asks the stream's leader how the stream is set, and
+// Check implements [backend.Guard]. It asks the stream's leader how the stream is set, and
 // which servers keep it; all of them have to be of nats-server 2.11.8 or later, as
 // far as they tell their versions. It finds out whether the leading one heeds a
 // condition on another subject: it sends a write of the guard whose condition cannot
 // hold. A guard that was never written gets a delete marker first, once.
-func (s *guardedStream) Check(ctx context.Context, reply func(error)) {
+func (s guardBackend) Check(ctx context.Context, reply func(error)) {
 	go func() {
 		_, err := inTime(ctx, &s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, s.check(ctx) }, nil)
 		reply(err)
@@ -94,7 +96,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 			e.Revision, err = s.store(ctx, s.marked(nil, 0))
 		}
 		switch {
-		case errors.Is(err, ErrRefused): // somebody else has written it: look again
+		case errors.Is(err, backend.ErrRefused): // somebody else has written it: look again
 			continue
 		case err != nil:
 			return false, err
@@ -105,7 +107,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.guard+".probe")
 		m.Header.Add(jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader)
 		_, err = s.store(ctx, m)
-		var refused *RefusedError
+		var refused *backend.RefusedError
 		switch {
 		case err == nil:
 			return false, nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // raiser brings one guard to where the machine wishes it, and keeps it there. It
@@ -152,7 +154,7 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 	op := r.op
 	r.op, r.opLate = guardOp{}, false
 	fx.cancel = false
-	var refused *RefusedError
+	var refused *backend.RefusedError
 	switch {
 	case errors.As(in.err, &refused):
 		// A replicated stream also refuses what is only too early: the same

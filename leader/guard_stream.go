@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // DefaultGuardKey is the key of a guarded bucket that is its guard, unless
@@ -110,14 +112,20 @@ func OpenGuardedStream(js jetstream.JetStream, stream, guard string) (*GuardedSt
 	return s, nil
 }
 
+// Backend is for this module.
+func (s *guardedStream) Backend() backend.Guard { return guardBackend{s} }
+
+// guardBackend is the backend of a guarded bucket or stream.
+type guardBackend struct{ *guardedStream }
+
 // String names the bucket.
 func (b *GuardedBucket) String() string { return "bucket " + b.name }
 
 // String names the stream.
 func (s *GuardedStream) String() string { return "stream " + s.stream }
 
-// Get implements [Guard]. The stream's leader answers.
-func (s *guardedStream) Get(ctx context.Context, reply func(Entry, error)) {
+// Get implements [backend.Guard]. The stream's leader answers.
+func (s guardBackend) Get(ctx context.Context, reply func(backend.Entry, error)) {
 	go func() {
 		e, err := s.lastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
@@ -127,8 +135,8 @@ func (s *guardedStream) Get(ctx context.Context, reply func(Entry, error)) {
 	}()
 }
 
-// Update implements [Guard]. The message never expires.
-func (s *guardedStream) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
+// Update implements [backend.Guard]. The message never expires.
+func (s guardBackend) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
 	go func() { reply(s.store(ctx, s.guardMessage(value, revision))) }()
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
@@ -52,7 +54,7 @@ func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64
 }
 
 // exchange sends a message and sorts what may come of it: an acknowledgement, a
-// [RefusedError], errNotNow, [ErrUnknownOutcome], or another error if the server
+// [backend.RefusedError], errNotNow, [ErrUnknownOutcome], or another error if the server
 // refuses for good. Only after ErrUnknownOutcome may something be written.
 func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.PubAck, error) {
 	resp, err := s.request(ctx, m)
@@ -94,7 +96,7 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 		}
 		return ack, err
 	}
-	if errors.Is(err, ErrRefused) {
+	if errors.Is(err, backend.ErrRefused) {
 		return ack, err
 	}
 	return ack, unknown(err)

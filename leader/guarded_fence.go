@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // fence is a term's standing at one guard: what all its writers condition their
@@ -113,7 +115,7 @@ const (
 
 // judge compares the guard as the stream's leader told it with the term's own
 // revision, which it brings up to date.
-func (f *fence) judge(e Entry) standing {
+func (f *fence) judge(e backend.Entry) standing {
 	s := seesGuard(e)
 	own, _ := f.current()
 	switch {

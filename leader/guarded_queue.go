@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 const (
@@ -318,7 +320,7 @@ func (l *lane) insist(ctx context.Context, send func(revision uint64) error, con
 		}
 		revision, _ := l.f.current()
 		err := send(revision)
-		if errors.Is(err, ErrRefused) {
+		if errors.Is(err, backend.ErrRefused) {
 			err = l.explain(ctx, revision, contested)
 		} else if !errors.Is(err, errNotNow) {
 			return err

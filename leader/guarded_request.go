@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // parcel is what one request writes: one message, or an atomic batch.
@@ -35,7 +37,7 @@ type parcel struct {
 }
 
 // settle sends the parcel until its fate is known, or ctx has ended. It returns the
-// guard's new revision, or 0. A [RefusedError] is proven.
+// guard's new revision, or 0. A [backend.RefusedError] is proven.
 func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 	if p.replicated = p.s.replicated(); !p.replicated {
 		moved, err = p.send(ctx)
@@ -52,7 +54,7 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 	for doubt := false; ; {
 		p.try++
 		moved, err = p.send(ctx)
-		var refused *RefusedError
+		var refused *backend.RefusedError
 		switch {
 		case err == nil, errors.Is(err, ErrUnknownOutcome):
 			return moved, err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Error codes of the JetStream API that mean something here (nats-server,
@@ -134,16 +136,16 @@ func (a *streamAPI) acknowledged(reply []byte) (revision uint64) {
 }
 
 // lastOf asks the stream's leader for the newest message of a subject.
-func (a *streamAPI) lastOf(ctx context.Context, subject string) (Entry, error) {
+func (a *streamAPI) lastOf(ctx context.Context, subject string) (backend.Entry, error) {
 	e, _, err := a.lastWithHeader(ctx, subject)
 	return e, err
 }
 
 // lastWithHeader is lastOf with the header of the message.
-func (a *streamAPI) lastWithHeader(ctx context.Context, subject string) (Entry, nats.Header, error) {
+func (a *streamAPI) lastWithHeader(ctx context.Context, subject string) (backend.Entry, nats.Header, error) {
 	req, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
-		return Entry{}, nil, err
+		return backend.Entry{}, nil, err
 	}
 	var resp struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -157,13 +159,13 @@ func (a *streamAPI) lastWithHeader(ctx context.Context, subject string) (Entry, 
 	err = a.ask(ctx, "STREAM.MSG.GET."+a.stream, req, &resp)
 	switch {
 	case err != nil:
-		return Entry{}, nil, err
+		return backend.Entry{}, nil, err
 	case resp.Error != nil && resp.Error.ErrorCode == codeNoMessage:
-		return Entry{}, nil, nil
+		return backend.Entry{}, nil, nil
 	case resp.Error != nil:
-		return Entry{}, nil, a.refusal(resp.Error)
+		return backend.Entry{}, nil, a.refusal(resp.Error)
 	case resp.Message == nil:
-		return Entry{}, nil, fmt.Errorf("%w: get of %s: the reply has no message", ErrUnreachable, subject)
+		return backend.Entry{}, nil, fmt.Errorf("%w: get of %s: the reply has no message", ErrUnreachable, subject)
 	}
 	m := resp.Message
 	var header nats.Header
@@ -368,7 +370,7 @@ func (a *streamAPI) refusal(err *jetstream.APIError) error {
 	case codeWrongLastSequence:
 		return wrongSequence(err.Description)
 	case codeWrongLastConstant:
-		return &RefusedError{}
+		return &backend.RefusedError{}
 	case codeStreamNotFound:
 		return fmt.Errorf("%w: %w", ErrNoBucket, err)
 	case codeMessageTooLarge:
@@ -381,14 +383,14 @@ func (a *streamAPI) refusal(err *jetstream.APIError) error {
 }
 
 // wrongSequence reads "wrong last sequence: 12" (nats-server, errors.json).
-func wrongSequence(description string) *RefusedError {
+func wrongSequence(description string) *backend.RefusedError {
 	_, digits, ok := strings.Cut(description, ": ")
 	if !ok {
-		return &RefusedError{}
+		return &backend.RefusedError{}
 	}
 	actual, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
 	if err != nil {
-		return &RefusedError{}
+		return &backend.RefusedError{}
 	}
-	return &RefusedError{Actual: actual, Named: true}
+	return &backend.RefusedError{Actual: actual, Named: true}
 }

@@ -3,6 +3,8 @@ package leader
 import (
 	"context"
 	"fmt"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Observe tells who holds the key of an election: at once when it is known, nil
@@ -13,7 +15,11 @@ import (
 //
 // Whoever observes needs less permission than a candidate and never writes.
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
-	c, err := stand(ctx, store, election, Config{}, params{observe: true})
+	b, err := backendOf(store)
+	if err != nil {
+		return nil, err
+	}
+	c, err := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +55,11 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 // at most if ctx has no deadline; a permission that is missing is told when the
 // time is over.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
-	s, err := look(ctx, store, election)
+	b, err := backendOf(store)
+	if err != nil {
+		return Holder{}, err
+	}
+	s, err := look(ctx, b, election)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -57,21 +67,18 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 }
 
 // look reads the key once.
-func look(ctx context.Context, store Store, election string) (sight, error) {
+func look(ctx context.Context, store backend.Store, election string) (sight, error) {
 	if err := checkKey(election); err != nil {
-		return sight{}, err
-	}
-	if err := checkStore(store); err != nil {
 		return sight{}, err
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	type answer struct {
-		entry Entry
+		entry backend.Entry
 		err   error
 	}
 	answers := make(chan answer, 1)
-	store.Get(ctx, election, func(e Entry, err error) { answers <- answer{e, err} })
+	store.Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
 	got := <-answers // soon after ctx has ended, at the latest
 	if got.err != nil {
 		if ctx.Err() != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // promises is what the application of one candidate was told, as far as the next
@@ -116,7 +118,7 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 // toldOf reports whether the newest revision known is that of before, or in what
 // just came. So no write is ever conditioned on a guess.
 func toldOf(s sight, known uint64, in input) bool {
-	var refused *RefusedError
+	var refused *backend.RefusedError
 	switch {
 	case s.revision == known, s.what == whatUnseen:
 		return true

@@ -7,6 +7,8 @@ import (
 	"math"
 	"reflect"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Roster reads once who stands in an election, in the order in which they would
@@ -16,7 +18,11 @@ import (
 //
 // Errors are those of [Lookup], and [ErrNoRoster].
 func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, error) {
-	s, err := look(ctx, store, election)
+	b, err := backendOf(store)
+	if err != nil {
+		return nil, err
+	}
+	s, err := look(ctx, b, election)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +33,7 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 		holder = s.rec.session
 	}
 	r := reader{election: election}
-	if err := r.open(ctx, store); err != nil {
+	if err := r.open(ctx, b); err != nil {
 		return nil, err
 	}
 	defer r.feed.Stop()
@@ -48,19 +54,23 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 // A reader that is slow gets the newest. It fails as [Roster] does; when the roster
 // cannot be reached later, it tries again.
 func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []RosterEntry, error) {
+	b, err := backendOf(store)
+	if err != nil {
+		return nil, err
+	}
 	first, cancel := limit(ctx)
 	defer cancel()
 	r := reader{election: election}
-	if err := r.open(first, store); err != nil {
+	if err := r.open(first, b); err != nil {
 		return nil, err
 	}
-	holders, err := stand(ctx, store, election, Config{}, params{observe: true})
+	holders, err := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
 	if err != nil {
 		r.feed.Stop()
 		return nil, err
 	}
 	told := make(chan []RosterEntry)
-	go r.observe(ctx, store, holders, told)
+	go r.observe(ctx, b, holders, told)
 	return told, nil
 }
 
@@ -68,21 +78,14 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 type reader struct {
 	election string
 	view     *view
-	feed     Feed
+	feed     backend.Feed
 	bell     chan struct{}
 }
 
 // open opens a view, and waits until it is open.
-func (r *reader) open(ctx context.Context, store Store) error {
+func (r *reader) open(ctx context.Context, store backend.Roster) error {
 	if err := checkKey(r.election); err != nil {
 		return err
-	}
-	if err := checkStore(store); err != nil {
-		return err
-	}
-	registry, ok := store.(Registry)
-	if !ok {
-		return fmt.Errorf("%w: a %T keeps no roster", ErrInvalidConfig, store)
 	}
 	bell := make(chan struct{}, 1)
 	r.bell, r.view = bell, newView(math.MaxInt, func() {
@@ -92,11 +95,11 @@ func (r *reader) open(ctx context.Context, store Store) error {
 		}
 	})
 	type answer struct {
-		feed Feed
+		feed backend.Feed
 		err  error
 	}
 	answers := make(chan answer, 1)
-	registry.Stands(ctx, r.election, r.view.take, func(f Feed, err error) { answers <- answer{f, err} })
+	store.Stands(ctx, r.election, r.view.take, func(f backend.Feed, err error) { answers <- answer{f, err} })
 	got := <-answers // soon after ctx has ended, at the latest
 	r.feed = got.feed
 	return got.err
@@ -114,7 +117,7 @@ func (r *reader) read(holder string) (all []RosterEntry, told bool, err error) {
 // reopening is the pause before a view is opened again that has ended.
 const reopening = time.Second
 
-func (r *reader) observe(ctx context.Context, store Store, holders *Candidate, told chan<- []RosterEntry) {
+func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Candidate, told chan<- []RosterEntry) {
 	defer close(told)
 	defer func() {
 		for range holders.Events() { // until nothing is left of it
@@ -152,7 +155,7 @@ func (r *reader) observe(ctx context.Context, store Store, holders *Candidate, t
 }
 
 // reopen opens the view again, and reports false if that will never be.
-func (r *reader) reopen(ctx context.Context, store Store) bool {
+func (r *reader) reopen(ctx context.Context, store backend.Roster) bool {
 	r.feed.Stop()
 	for {
 		limited, cancel := within(ctx, defaultLimit)

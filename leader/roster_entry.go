@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // RosterEntry is a candidate that stands in an election without holding its key.
@@ -55,7 +57,7 @@ func (s *announcement) encode() []byte {
 }
 
 // decodeAnnouncement reads an announcement. What cannot be read stands for nobody.
-func decodeAnnouncement(a Announcement) (announcement, bool) {
+func decodeAnnouncement(a backend.Announcement) (announcement, bool) {
 	var s announcement
 	if a.Entry == nil || json.Unmarshal(a.Entry, &s) != nil || s.Format < announcementFormat || unfitForLine(a.Session) {
 		return announcement{}, false
@@ -102,7 +104,7 @@ func newView(priority int, changed func()) *view {
 }
 
 // take takes an announcement.
-func (v *view) take(a Announcement) {
+func (v *view) take(a backend.Announcement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	was, stood := v.stands[a.Session]

@@ -5,14 +5,13 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // standForSeats starts the goroutines of a candidate of an election with several
 // leaders: one for each seat, and one that hands out their events.
-func standForSeats(ctx context.Context, store Store, election string, cfg Config, p params) (*Candidate, error) {
-	if err := checkStore(store); err != nil {
-		return nil, err
-	}
+func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
 	front := newCandidate(store, election, cfg, p)
 	b := &bench{
 		election: election,

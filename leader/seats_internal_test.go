@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 func TestSeatNamesTheKeysOfSeats(t *testing.T) {
@@ -84,15 +86,20 @@ func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
 
 // quietStore answers nothing but the settings and reads, to every key what is set.
 type quietStore struct {
+	backend.Store
 	mu   sync.Mutex
-	keys map[string]Entry
+	keys map[string]backend.Entry
 }
 
-func (s *quietStore) Settings(_ context.Context, reply func(Settings, error)) {
-	reply(Settings{PurgeProtected: true, MaxLease: time.Hour, LastRevision: 9}, nil)
+func (s *quietStore) Backend() backend.Store { return s }
+
+func (s *quietStore) Known() (backend.Settings, bool, error) { return backend.Settings{}, false, nil }
+
+func (s *quietStore) Settings(_ context.Context, reply func(backend.Settings, error)) {
+	reply(backend.Settings{PurgeProtected: true, MaxLease: time.Hour, LastRevision: 9}, nil)
 }
 
-func (s *quietStore) Get(_ context.Context, key string, reply func(Entry, error)) {
+func (s *quietStore) Get(_ context.Context, key string, reply func(backend.Entry, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply(s.keys[key], nil)
@@ -102,7 +109,7 @@ func (s *quietStore) Update(ctx context.Context, _ string, _ []byte, _ uint64, r
 	context.AfterFunc(ctx, func() { reply(0, ErrUnreachable) })
 }
 
-func (s *quietStore) Watch(_ context.Context, _ string, _ Feed, _ func(FeedEvent), reply func(Feed, error)) {
+func (s *quietStore) Watch(_ context.Context, _ string, _ backend.Feed, _ func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	reply(quietFeed{}, nil)
 }
 
@@ -113,7 +120,7 @@ func (quietFeed) Stop() {}
 // The bench knows who holds the other seats, and at most one gate is open.
 func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 	other := record{phase: phaseLeading, id: "b", session: "other", counter: 1, lease: time.Hour, token: 3, seats: 2}
-	s := &quietStore{keys: map[string]Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
+	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
 	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
 	if err != nil {
 		t.Fatal(err)

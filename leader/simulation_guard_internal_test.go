@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
 
 // modelGuard is the guard of a simulated world.
 type modelGuard struct {
@@ -149,9 +153,9 @@ func (n *node) askGuard(op guardOp) {
 		case guardRaise:
 			switch {
 			case w.chance(w.faults.refused):
-				reply(raiserInput{err: &RefusedError{}})
+				reply(raiserInput{err: &backend.RefusedError{}})
 			case g.at.revision != op.revision:
-				reply(raiserInput{err: &RefusedError{Actual: g.at.revision, Named: w.rng.Uint32N(2) == 0}})
+				reply(raiserInput{err: &backend.RefusedError{Actual: g.at.revision, Named: w.rng.Uint32N(2) == 0}})
 			default:
 				if g.at.what == whatRecord && op.rec.Token <= g.at.rec.Token {
 					w.failf("%s raises the guard from %d to %d", op.rec.Session, g.at.rec.Token, op.rec.Token)

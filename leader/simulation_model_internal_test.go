@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // world is what the simulated candidates live in: one key of one bucket, a
@@ -90,7 +92,7 @@ func (w *world) failf(format string, args ...any) {
 
 // modelBucket is one key of a bucket.
 type modelBucket struct {
-	settings Settings
+	settings backend.Settings
 	current  sight
 	past     []sight // what was stored, nothing included
 }
@@ -158,9 +160,9 @@ func (w *world) compareAndSet(req request, by string) (uint64, error) {
 // the end.
 func (w *world) refusal() error {
 	if w.rng.Uint32N(2) == 0 {
-		return &RefusedError{}
+		return &backend.RefusedError{}
 	}
-	return &RefusedError{Actual: w.bucket.current.revision, Named: true}
+	return &backend.RefusedError{Actual: w.bucket.current.revision, Named: true}
 }
 
 // look is a read: of now, or of the past.

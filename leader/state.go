@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // machine is one candidate without goroutine, lock, context, logger, I/O or
@@ -29,7 +31,7 @@ type machine struct {
 
 	// The bucket.
 	settled   bool // settings are known since the connection was last made
-	settings  Settings
+	settings  backend.Settings
 	feedUp    bool
 	feedFails int
 	feedAt    time.Time // when to try to open a feed, while there is none

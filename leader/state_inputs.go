@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // inputKind is what happened.
@@ -34,18 +36,18 @@ const (
 // input is one thing that happened.
 type input struct {
 	kind     inputKind
-	sight    sight        // inHeard, inRead
-	revision uint64       // inWritten: acknowledged as
-	settings Settings     // inSettings
-	guards   guardsReport // inGuards
-	roster   rosterReport // inRoster
-	to       string       // inResign: in whose favour
-	next     bool         // inResign: in favour of the first in line
-	value    string       // inProclaim, inOpen
-	until    time.Time    // inOpen: takes no lease before then
-	term     uint64       // inDrained
-	err      error        // of a reply, or of the feed's end
-	dice     uint32       // randomness for the pauses between tries
+	sight    sight            // inHeard, inRead
+	revision uint64           // inWritten: acknowledged as
+	settings backend.Settings // inSettings
+	guards   guardsReport     // inGuards
+	roster   rosterReport     // inRoster
+	to       string           // inResign: in whose favour
+	next     bool             // inResign: in favour of the first in line
+	value    string           // inProclaim, inOpen
+	until    time.Time        // inOpen: takes no lease before then
+	term     uint64           // inDrained
+	err      error            // of a reply, or of the feed's end
+	dice     uint32           // randomness for the pauses between tries
 }
 
 // absorb takes in what happened.
@@ -98,7 +100,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 	m.op, m.opLate = request{}, false
 	fx.cancel = false // its time may have passed on the way in, but here is its reply
 	if in.err != nil {
-		var refused *RefusedError
+		var refused *backend.RefusedError
 		switch {
 		case errors.Is(in.err, ErrConnectionClosed):
 			m.closed(now, fx)

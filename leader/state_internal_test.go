@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
@@ -287,7 +289,7 @@ func (s *script) parse(line string, words []string) input {
 	case "ack":
 		return reply(inWritten, reqWrite, input{revision: s.number(rest[0])})
 	case "refused":
-		refused := &RefusedError{Named: len(rest) > 0}
+		refused := &backend.RefusedError{Named: len(rest) > 0}
 		if refused.Named {
 			refused.Actual = s.number(rest[0])
 		}
@@ -348,7 +350,7 @@ func (s *script) parseGuard(line string, words []string) raiserInput {
 	case "raised":
 		in.kind, of, in.revision = raiserRaised, guardRaise, s.number(words[1])
 	case "refused":
-		refused := &RefusedError{Named: len(words) > 1}
+		refused := &backend.RefusedError{Named: len(words) > 1}
 		if refused.Named {
 			refused.Actual = s.number(words[1])
 		}
@@ -458,9 +460,9 @@ func (s *script) roster(words []string) (r rosterReport) {
 	return r
 }
 
-func (s *script) settings(words []string) Settings {
+func (s *script) settings(words []string) backend.Settings {
 	s.t.Helper()
-	var set Settings
+	var set backend.Settings
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {

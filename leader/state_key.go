@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // what is found at a revision of the key.
@@ -25,7 +27,7 @@ type sight struct {
 }
 
 // sees decodes an entry.
-func sees(e Entry) sight {
+func sees(e backend.Entry) sight {
 	s := sight{revision: e.Revision, what: whatNothing}
 	if e.Revision == 0 {
 		return s

@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // batch remembers own writes that differ in nothing but when they were sent, so
@@ -201,7 +203,7 @@ func (m *machine) filledGap(w write) bool {
 
 // refused: the condition did not hold. It is not a loss yet: only another's
 // record, or none, is.
-func (m *machine) refused(now time.Time, req request, r RefusedError, dice uint32, fx *effects) {
+func (m *machine) refused(now time.Time, req request, r backend.RefusedError, dice uint32, fx *effects) {
 	m.standsFrom = time.Time{} // a refusal is the stream's, so the write was allowed
 	switch {
 	case r.Named && r.Actual < max(req.revision, m.gone) && (r.Actual > 0 || m.settings.PurgeProtected):

@@ -3,6 +3,8 @@ package leader
 import (
 	"errors"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Stats is what a candidate knows of itself at one instant, for metrics and
@@ -121,7 +123,7 @@ func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally
-	refused := errors.Is(in.err, ErrRefused)
+	refused := errors.Is(in.err, backend.ErrRefused)
 	switch answered := !errors.Is(in.err, ErrUnreachable) && !errors.Is(in.err, ErrConnectionClosed); {
 	case answered:
 		t.silent = false

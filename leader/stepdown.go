@@ -7,25 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// Courier is what a [Store] may also be: it carries requests to whoever holds a
-// key, past the bucket. [Bucket] does it on the subject natsleader.ask, the name
-// of the bucket and that of the election, leadertest.Store in memory. A candidate
-// whose store is none cannot be asked to hand over.
-//
-// Like those of Store its methods return at once, and call reply exactly once.
-type Courier interface {
-	// Listen calls deliver with every request to the holder of the key, from its
-	// reply on until the close that it replied with is called, which returns at
-	// once and calls closed when nothing is left. deliver never blocks. The answer
-	// must be called exactly once, and never blocks either; nil is silence. ctx is
-	// for the opening only.
-	Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error))
-	// Ask sends a request to the holder of the key, and gives its answer.
-	// Nobody answering is [ErrUnreachable].
-	Ask(ctx context.Context, key string, request []byte, reply func([]byte, error))
-}
+	"github.com/natsleader/natsleader/internal/backend"
+)
 
 // petition is a request to the holder of an election, in JSON. It is for one
 // term: late, sent twice, or heard in another bucket of the same name, it pushes
@@ -78,16 +62,16 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 
 // ask presents a petition to whoever leads, and waits for what it asks for.
 func ask(ctx context.Context, store Store, election string, p petition) (Holder, error) {
-	s, err := look(ctx, store, election)
+	b, err := backendOf(store)
+	if err != nil {
+		return Holder{}, err
+	}
+	s, err := look(ctx, b, election)
 	if err != nil {
 		return Holder{}, err
 	}
 	h := holderOf(s, seatOf(election))
-	courier, ok := store.(Courier)
-	switch {
-	case !ok:
-		return h, fmt.Errorf("%w: a %T carries no requests to the leader", ErrInvalidConfig, store)
-	case !h.Leads():
+	if !h.Leads() {
 		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
 	}
 	asking, cancel := context.WithCancel(ctx)
@@ -117,7 +101,7 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	}
 	go func() {
 		p.Format, p.Session, p.Token = petitionFormat, s.rec.session, h.Token
-		v, end := p.present(asking, courier, election)
+		v, end := p.present(asking, b, election)
 		answers <- answer{v, end}
 		close(answers)
 	}()
@@ -199,7 +183,7 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 const askAgain = 100 * time.Millisecond
 
 // present asks until there is an answer.
-func (p petition) present(ctx context.Context, courier Courier, election string) (verdict, error) {
+func (p petition) present(ctx context.Context, courier backend.Requests, election string) (verdict, error) {
 	request, err := json.Marshal(p)
 	if err != nil {
 		return verdict{}, err
@@ -217,7 +201,7 @@ func (p petition) present(ctx context.Context, courier Courier, election string)
 	}
 }
 
-func (p petition) ask(ctx context.Context, courier Courier, election string, request []byte) (verdict, error) {
+func (p petition) ask(ctx context.Context, courier backend.Requests, election string, request []byte) (verdict, error) {
 	ctx, cancel := within(ctx, time.Second) // one that was lost is asked again: it is the same
 	defer cancel()
 	type reply struct {

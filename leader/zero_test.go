@@ -15,12 +15,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // zeros are the zero values of all exported types that have methods or could have some.
 var zeros = []any{
-	leader.Announcement{},
+	backend.Announcement{},
 	&leader.Bucket{}, &leader.BucketBatch{},
 	leader.BucketConfig{},
 	leader.BucketInfo{},
@@ -28,17 +29,17 @@ var zeros = []any{
 	leader.Config{},
 	leader.Deposed{},
 	leader.Elected{},
-	leader.Entry{},
+	backend.Entry{},
 	leader.Faulted{},
-	leader.FeedEvent{},
+	backend.FeedEvent{},
 	leader.Fenced{},
 	&leader.GuardedBucket{}, &leader.GuardedStream{},
 	leader.Holder{},
 	leader.Latencies{},
 	leader.Observed{},
 	leader.Pending{},
-	&leader.RefusedError{},
-	leader.Settings{},
+	&backend.RefusedError{},
+	backend.Settings{},
 	leader.RosterEntry{},
 	leader.State(0),
 	leader.Stats{},

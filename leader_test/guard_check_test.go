@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -39,7 +40,7 @@ func checked(ctx context.Context, g leader.Guard) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	reply := make(chan error, 1)
-	g.Check(ctx, func(err error) { reply <- err })
+	g.Backend().Check(ctx, func(err error) { reply <- err })
 	return <-reply
 }
 
@@ -445,7 +446,7 @@ func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
 			err      error
 		}
 		reply := make(chan answer, 1)
-		g.Get(t.Context(), func(e leader.Entry, err error) { reply <- answer{e.Revision, err} })
+		g.Backend().Get(t.Context(), func(e backend.Entry, err error) { reply <- answer{e.Revision, err} })
 		marker := <-reply
 		for last := marker.revision; ; {
 			select {
@@ -453,7 +454,7 @@ func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
 				return
 			default:
 			}
-			g.Update(t.Context(), []byte("junk"), last, func(revision uint64, err error) { reply <- answer{revision, err} })
+			g.Backend().Update(t.Context(), []byte("junk"), last, func(revision uint64, err error) { reply <- answer{revision, err} })
 			if a := <-reply; a.err == nil {
 				moves.Add(1)
 				last = a.revision

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -25,7 +26,7 @@ func junkRecord(state, session, lease string, token, counter uint64) []byte {
 // names the candidate as the leader.
 func (k kit) record(id string) leader.Holder {
 	k.Helper()
-	h := leader.HolderOf(k.store.Entry("e"))
+	h := leader.HolderOf(k.store.Entry("e").KeyValue("e"))
 	if !h.Leads() || h.ID != id {
 		k.Fatalf("the key says that %v, want %s: %s", h, id, k.store.Entry("e").Value)
 	}
@@ -45,7 +46,7 @@ func TestJunkLease_IsForgottenWithItsRecord(t *testing.T) {
 	_, wb := k.stand("b", leader.Config{})
 	k.store.Link("a").Close() // the pending candidate dies, and b finds its record
 	k.clock.Advance(30 * time.Second)
-	if h := leader.HolderOf(k.store.Entry("e")); h.Lease > 15*time.Second {
+	if h := leader.HolderOf(k.store.Entry("e").KeyValue("e")); h.Lease > 15*time.Second {
 		t.Errorf("b writes a lease of %v", h.Lease)
 	}
 	wb.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
@@ -72,7 +73,7 @@ func TestJunkLease_KeepsCandidatesOutWhileItsRecordStands(t *testing.T) {
 
 // Issue 12, fault 3.
 func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
-	for name, e := range map[string]leader.Entry{
+	for name, e := range map[string]backend.Entry{
 		"an old revision":             {Revision: 1, Value: junkRecord("leading", "X", "8000h", 0, 1)},
 		"the next revision":           {Revision: 2, Value: junkRecord("leading", "X", "8000h", 0, 1)},
 		"the greatest revision":       {Revision: math.MaxUint64, Value: junkRecord("leading", "X", "15s", 0, 1)},
@@ -119,7 +120,7 @@ func TestForgedFeedMessages_DoNotKeepACandidateBusy(t *testing.T) {
 	k.store.Link("a").Cut()
 	before := k.store.Requests()
 	for range 2000 {
-		k.store.Forge("e", leader.Entry{Revision: math.MaxUint64, Value: junkRecord("released", "X", "15s", 0, 1)})
+		k.store.Forge("e", backend.Entry{Revision: math.MaxUint64, Value: junkRecord("released", "X", "15s", 0, 1)})
 		k.clock.Advance(10 * time.Millisecond)
 	}
 	if !b.IsLeader() {
@@ -166,7 +167,7 @@ func TestJunkToken(t *testing.T) {
 					}
 				}
 			}
-			h := leader.HolderOf(k.store.Entry("e"))
+			h := leader.HolderOf(k.store.Entry("e").KeyValue("e"))
 			if !h.Leads() || h.Token > bound || len(elected) != 2 {
 				t.Fatalf("%v; elected with %d", h, elected)
 			}
@@ -261,9 +262,9 @@ func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
 	a, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.store.Link("a").Cut()
-	k.store.Configure(leader.Settings{PurgeProtected: true, MaxLease: time.Second})
+	k.store.Configure(backend.Settings{PurgeProtected: true, MaxLease: time.Second})
 	e := k.store.Entry("e")
-	k.store.Mark(t.Context(), "e", e.Value, e.Revision, func(_ uint64, err error) {
+	k.store.Backend().Mark(t.Context(), "e", e.Value, e.Revision, func(_ uint64, err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -312,7 +313,7 @@ func TestOversizedRecord_IsForeign(t *testing.T) {
 		"session": []byte(`{"v":1,"state":"leading","id":"x","session":"` + strings.Repeat("X", 65) + `","n":1,"lease":"15s"}`),
 		"ID":      []byte(`{"v":1,"state":"leading","id":"` + strings.Repeat("X", 257) + `","session":"X","n":1,"lease":"15s"}`),
 	} {
-		if h := leader.HolderOf(leader.Entry{Revision: 1, Value: value}); !h.Foreign {
+		if h := leader.HolderOf(backend.Entry{Revision: 1, Value: value}.KeyValue("e")); !h.Foreign {
 			t.Errorf("%s: %v", name, h)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -48,7 +49,7 @@ func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
 	a, wa := k.stand("a", leader.Config{})
 	k.clock.Settle()
 	_, wb := k.stand("b", leader.Config{})
-	k.store.Configure(leader.Settings{PurgeProtected: true, MaxLease: time.Minute})
+	k.store.Configure(backend.Settings{PurgeProtected: true, MaxLease: time.Minute})
 	k.clock.Advance(time.Second)
 	k.store.Link("a").Reconnect()
 	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())

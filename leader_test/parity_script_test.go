@@ -225,12 +225,14 @@ func TestParity_Requests(t *testing.T) {
 	inParity(t, func(p *parity) {
 		s, _, _, _ := p.open("a")
 		ask := func(key, question string) {
-			a := await(p, func(ctx context.Context, reply func([]byte, error)) { s.Ask(ctx, key, []byte(question), reply) })
+			a := await(p, func(ctx context.Context, reply func([]byte, error)) {
+				s.Backend().Ask(ctx, key, []byte(question), reply)
+			})
 			p.say("ask %s: %q, %s after %s", key, a.value, p.name(a.err), took(a.took))
 		}
 		ask("e", "nobody")
 		listening := await(p, func(ctx context.Context, reply func(func(func()), error)) {
-			s.Listen(ctx, "e", func(request []byte, answer func([]byte)) {
+			s.Backend().Listen(ctx, "e", func(request []byte, answer func([]byte)) {
 				if string(request) == "silence" {
 					answer(nil)
 					return

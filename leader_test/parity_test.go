@@ -13,20 +13,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
 // The same scripts run on a bucket of an embedded server and on a leadertest.Store, and
 // what they write down has to be the same.
-
-// anyStore is what both kinds of stores are.
-type anyStore interface {
-	leader.Store
-	leader.Marker
-	leader.Registry
-	leader.Courier
-}
 
 // operator does what is done to a bucket behind the candidates' backs.
 type operator interface {
@@ -43,7 +36,7 @@ type operator interface {
 type parity struct {
 	*testing.T
 	operator
-	open func(name string) (store anyStore, cut, restore, close func())
+	open func(name string) (store leader.Store, cut, restore, close func())
 
 	mu    sync.Mutex
 	lines []string
@@ -82,7 +75,7 @@ func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
 			var real, kit []string
 			bubble(t, func(w *world) {
 				kind.real(w)
-				p := &parity{T: w.T, operator: &realOperator{w, kind}, zero: map[string]uint64{}, open: func(name string) (anyStore, func(), func(), func()) {
+				p := &parity{T: w.T, operator: &realOperator{w, kind}, zero: map[string]uint64{}, open: func(name string) (leader.Store, func(), func(), func()) {
 					cl := w.dial(name)
 					return cl.bucket(w.T), cl.cut, cl.open, cl.nc.Close
 				}}
@@ -92,7 +85,7 @@ func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				s := leadertest.NewStore(nil, kind.options...)
-				p := &parity{T: t, operator: kitOperator{s, leadertest.NewStore(nil, leadertest.WithoutPurgeProtection())}, zero: map[string]uint64{}, open: func(name string) (anyStore, func(), func(), func()) {
+				p := &parity{T: t, operator: kitOperator{s, leadertest.NewStore(nil, leadertest.WithoutPurgeProtection())}, zero: map[string]uint64{}, open: func(name string) (leader.Store, func(), func(), func()) {
 					l := s.Link(name)
 					return l, l.Cut, l.Restore, l.Close
 				}}
@@ -197,7 +190,7 @@ func (p *parity) say(format string, args ...any) {
 func (p *parity) begin() {
 	s, _, _, done := p.open("begin")
 	defer done()
-	settings := await(p, func(ctx context.Context, reply func(leader.Settings, error)) { s.Settings(ctx, reply) })
+	settings := await(p, func(ctx context.Context, reply func(backend.Settings, error)) { s.Backend().Settings(ctx, reply) })
 	p.zero["key"] = settings.value.LastRevision
 }
 
@@ -281,7 +274,7 @@ func (p *parity) name(err error) string {
 		return "ok"
 	}
 	var names []string
-	var refused *leader.RefusedError
+	var refused *backend.RefusedError
 	if errors.As(err, &refused) {
 		names = append(names, fmt.Sprintf("refused at %d named=%v", p.rev("key", refused.Actual), refused.Named))
 	}
@@ -299,8 +292,8 @@ func (p *parity) name(err error) string {
 // took says how long something took, to the second.
 func took(d time.Duration) string { return d.Round(time.Second).String() }
 
-func (p *parity) settings(s leader.Store) leader.Settings {
-	a := await(p, s.Settings)
+func (p *parity) settings(s leader.Store) backend.Settings {
+	a := await(p, s.Backend().Settings)
 	v := a.value
 	p.say("settings: sealed=%v maxlease=%v ttl=%v limited=%v last=%d, %s after %s",
 		v.PurgeProtected, v.MaxLease, v.TTL, v.MaxValue > 0, p.rev("key", v.LastRevision), p.name(a.err), took(a.took))
@@ -310,10 +303,10 @@ func (p *parity) settings(s leader.Store) leader.Settings {
 func (p *parity) sealed() bool {
 	s, _, _, done := p.open("sealed")
 	defer done()
-	return await(p, s.Settings).value.PurgeProtected
+	return await(p, s.Backend().Settings).value.PurgeProtected
 }
 
-func (p *parity) entry(e leader.Entry) string {
+func (p *parity) entry(e backend.Entry) string {
 	age := "never"
 	if !e.Created.IsZero() {
 		age = time.Since(e.Created).Round(time.Second).String()
@@ -321,28 +314,32 @@ func (p *parity) entry(e leader.Entry) string {
 	return fmt.Sprintf("%d %.20q marker=%v %s ago", p.rev("key", e.Revision), e.Value, e.Marker, age)
 }
 
-func (p *parity) get(s leader.Store, key string) leader.Entry {
-	a := await(p, func(ctx context.Context, reply func(leader.Entry, error)) { s.Get(ctx, key, reply) })
+func (p *parity) get(s leader.Store, key string) backend.Entry {
+	a := await(p, func(ctx context.Context, reply func(backend.Entry, error)) { s.Backend().Get(ctx, key, reply) })
 	p.say("get %.20q: %s, %s after %s", key, p.entry(a.value), p.name(a.err), took(a.took))
 	return a.value
 }
 
 func (p *parity) update(s leader.Store, key, value string, at uint64) uint64 {
-	a := await(p, func(ctx context.Context, reply func(uint64, error)) { s.Update(ctx, key, []byte(value), at, reply) })
+	a := await(p, func(ctx context.Context, reply func(uint64, error)) {
+		s.Backend().Update(ctx, key, []byte(value), at, reply)
+	})
 	p.say("update %.20q to %.20q at %d: %d, %s after %s", key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
 	return a.value
 }
 
-func (p *parity) mark(s leader.Marker, key, value string, at uint64) uint64 {
-	a := await(p, func(ctx context.Context, reply func(uint64, error)) { s.Mark(ctx, key, []byte(value), at, reply) })
+func (p *parity) mark(s leader.Store, key, value string, at uint64) uint64 {
+	a := await(p, func(ctx context.Context, reply func(uint64, error)) {
+		s.Backend().Mark(ctx, key, []byte(value), at, reply)
+	})
 	p.say("mark %.20q with %.20q at %d: %d, %s after %s", key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
 	return a.value
 }
 
 // watch opens a feed, which writes down what it hears.
 func (p *parity) watch(s leader.Store, key, name string) (stop func()) {
-	a := await(p, func(ctx context.Context, reply func(leader.Feed, error)) {
-		s.Watch(ctx, key, nil, func(e leader.FeedEvent) {
+	a := await(p, func(ctx context.Context, reply func(backend.Feed, error)) {
+		s.Backend().Watch(ctx, key, nil, func(e backend.FeedEvent) {
 			switch {
 			case e.Err != nil:
 				p.say("  [%s] ends: %s", name, p.name(e.Err))
@@ -361,21 +358,21 @@ func (p *parity) watch(s leader.Store, key, name string) (stop func()) {
 	}
 }
 
-func (p *parity) announce(s leader.Registry, election, session, entry string, life time.Duration) {
+func (p *parity) announce(s leader.Store, election, session, entry string, life time.Duration) {
 	var data []byte
 	if entry != "" {
 		data = []byte(entry)
 	}
 	a := await(p, func(ctx context.Context, reply func(uint64, error)) {
-		s.Announce(ctx, election, session, data, life, reply)
+		s.Backend().Announce(ctx, election, session, data, life, reply)
 	})
 	p.say("announce %.20q %.3s %.20q: %d, %s after %s", election, session, entry, p.rev("roster", a.value), p.name(a.err), took(a.took))
 }
 
 // stands opens a view, which writes down what it is told.
-func (p *parity) stands(s leader.Registry, election, name string) (stop func()) {
-	a := await(p, func(ctx context.Context, reply func(leader.Feed, error)) {
-		s.Stands(ctx, election, func(a leader.Announcement) {
+func (p *parity) stands(s leader.Store, election, name string) (stop func()) {
+	a := await(p, func(ctx context.Context, reply func(backend.Feed, error)) {
+		s.Backend().Stands(ctx, election, func(a backend.Announcement) {
 			switch {
 			case a.Err != nil:
 				p.say("  [%s] ends: %s", name, p.name(a.Err))

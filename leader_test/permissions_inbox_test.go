@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -37,7 +38,7 @@ func TestPermissions_ADeniedInboxOfTheApplicationTellsNothing(t *testing.T) {
 		b := tcpBucket(t, tcpJS(t, nc))
 
 		heard := make(chan error, 1)
-		b.Watch(t.Context(), "e", nil, func(leader.FeedEvent) {}, func(f leader.Feed, err error) {
+		b.Backend().Watch(t.Context(), "e", nil, func(backend.FeedEvent) {}, func(f backend.Feed, err error) {
 			if f != nil {
 				defer f.Stop()
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -75,13 +76,13 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	denied := make(chan error)
-	b.Announce(ctx, "a", rosterA, []byte("1"), time.Minute, func(_ uint64, err error) { denied <- err })
+	b.Backend().Announce(ctx, "a", rosterA, []byte("1"), time.Minute, func(_ uint64, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$KV.E_roster.a.`+rosterA+`"`) {
 		t.Errorf("announced: %v", err)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	b.Stands(ctx, "a", func(leader.Announcement) {}, func(_ leader.Feed, err error) { denied <- err })
+	b.Backend().Stands(ctx, "a", func(backend.Announcement) {}, func(_ backend.Feed, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`) {
 		t.Errorf("a view: %v", err)
 	}

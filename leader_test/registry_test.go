@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,7 +31,7 @@ func (w *world) rostered() {
 }
 
 // announce returns when it is answered, for which it has a second.
-func announce(tb testing.TB, r leader.Registry, election, session, entry string, life time.Duration) (revision uint64, err error) {
+func announce(tb testing.TB, r leader.Store, election, session, entry string, life time.Duration) (revision uint64, err error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
 	defer cancel()
@@ -39,7 +40,7 @@ func announce(tb testing.TB, r leader.Registry, election, session, entry string,
 		data = []byte(entry)
 	}
 	done := make(chan struct{})
-	r.Announce(ctx, election, session, data, life, func(rev uint64, e error) {
+	r.Backend().Announce(ctx, election, session, data, life, func(rev uint64, e error) {
 		revision, err = rev, e
 		close(done)
 	})
@@ -49,7 +50,7 @@ func announce(tb testing.TB, r leader.Registry, election, session, entry string,
 
 // rosterView writes down what a view tells.
 type rosterView struct {
-	leader.Feed
+	backend.Feed
 	mu   sync.Mutex
 	told []string
 	err  error
@@ -57,13 +58,13 @@ type rosterView struct {
 	done bool
 }
 
-func stands(tb testing.TB, r leader.Registry, election string) (*rosterView, error) {
+func stands(tb testing.TB, r leader.Store, election string) (*rosterView, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Second)
 	defer cancel()
 	v := new(rosterView)
 	opened := make(chan error)
-	r.Stands(ctx, election, v.hear, func(f leader.Feed, err error) {
+	r.Backend().Stands(ctx, election, v.hear, func(f backend.Feed, err error) {
 		v.Feed = f
 		opened <- err
 	})
@@ -74,7 +75,7 @@ func stands(tb testing.TB, r leader.Registry, election string) (*rosterView, err
 	return v, nil
 }
 
-func (v *rosterView) hear(a leader.Announcement) {
+func (v *rosterView) hear(a backend.Announcement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	line := fmt.Sprintf("%.1s=%s", a.Session, a.Entry)
@@ -108,14 +109,14 @@ func (v *rosterView) hears(w *world, want ...string) {
 	}
 }
 
-func (w *world) announces(r leader.Registry, election, session, entry string) uint64 {
+func (w *world) announces(r leader.Store, election, session, entry string) uint64 {
 	w.Helper()
 	revision, err := announce(w, r, election, session, entry, 3*lease)
 	w.ok(err)
 	return revision
 }
 
-func (w *world) view(r leader.Registry, election string) *rosterView {
+func (w *world) view(r leader.Store, election string) *rosterView {
 	w.Helper()
 	v, err := stands(w, r, election)
 	w.ok(err)
@@ -373,7 +374,7 @@ func TestARosterOfFiveThousand(t *testing.T) {
 		for at, rest := 0, i; rest > 0; at, rest = at+1, rest/26 {
 			session[at] = 'A' + byte(rest%26)
 		}
-		b.Announce(t.Context(), "e", string(session), fmt.Appendf(nil, `{"id":"%d"}`, i), 3*15*time.Second, func(_ uint64, err error) {
+		b.Backend().Announce(t.Context(), "e", string(session), fmt.Appendf(nil, `{"id":"%d"}`, i), 3*15*time.Second, func(_ uint64, err error) {
 			defer wg.Done()
 			if err != nil {
 				t.Error(err)

@@ -42,10 +42,12 @@ type late struct {
 
 func (l *late) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	if key != l.key || l.kept != nil {
-		l.Link.Update(ctx, key, value, revision, reply)
+		l.Link.Backend().Update(ctx, key, value, revision, reply)
 		return
 	}
-	l.kept = func() { l.Link.Update(context.WithoutCancel(ctx), key, value, revision, func(uint64, error) {}) }
+	l.kept = func() {
+		l.Link.Backend().Update(context.WithoutCancel(ctx), key, value, revision, func(uint64, error) {})
+	}
 	reply(0, leader.ErrUnreachable)
 }
 
@@ -81,10 +83,10 @@ func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
 	}
 	link.kept()
 	k.clock.Settle()
-	if h := leader.HolderOf(k.store.Entry("e")); h.ID != "a" {
+	if h := leader.HolderOf(k.store.Entry("e").KeyValue("e")); h.ID != "a" {
 		t.Fatalf("the late write was not stored: %v", h)
 	}
-	for !leader.HolderOf(k.store.Entry("e")).Released {
+	for !leader.HolderOf(k.store.Entry("e").KeyValue("e")).Released {
 		if k.clock.Advance(time.Second); !seat2() {
 			t.Fatal("it leads no more on seat 2")
 		}

@@ -246,7 +246,7 @@ func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
 		}
 	}
 	for n := range 3 {
-		if h := leader.HolderOf(b.store.Entry(leader.SeatKey("e", n+1))); !h.Released {
+		if h := leader.HolderOf(b.store.Entry(leader.SeatKey("e", n+1)).KeyValue("e")); !h.Released {
 			t.Errorf("seat %d: %v", n+1, h)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -14,7 +15,7 @@ import (
 type resource struct {
 	number   int
 	store    *leadertest.Store
-	settings leader.Settings
+	settings backend.Settings
 	delay    time.Duration // of a new link
 	past     []leadertest.Snapshot
 
@@ -39,16 +40,16 @@ func (m *memory) guard() {
 	s := m.s
 	for i := range 1 + s.rng.IntN(5)/4 {
 		r := &resource{
-			number: i, store: leadertest.NewStore(m.time), settings: leader.Settings{PurgeProtected: s.chance(2)},
+			number: i, store: leadertest.NewStore(m.time), settings: backend.Settings{PurgeProtected: s.chance(2)},
 			raisers: make(map[uint64]*life), stored: make(map[string]uint64),
 		}
 		r.store.Configure(r.settings)
 		if s.chance(2) {
 			r.delay = s.between(0, s.lease/50)
 		}
-		opened := func(leader.Feed, error) {}
-		r.store.Watch(s.Context(), leader.DefaultGuardKey, nil, func(e leader.FeedEvent) { s.guardStored(r, e.Entry) }, opened)
-		r.store.Watch(s.Context(), guarded, nil, func(e leader.FeedEvent) { s.guardedStored(r, e.Entry) }, opened)
+		opened := func(backend.Feed, error) {}
+		r.store.Backend().Watch(s.Context(), leader.DefaultGuardKey, nil, func(e backend.FeedEvent) { s.guardStored(r, e.Entry) }, opened)
+		r.store.Backend().Watch(s.Context(), guarded, nil, func(e backend.FeedEvent) { s.guardedStored(r, e.Entry) }, opened)
 		s.resources = append(s.resources, r)
 	}
 }

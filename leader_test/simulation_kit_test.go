@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -19,7 +20,7 @@ type memory struct {
 	time     *leadertest.Clock
 	begun    leader.Timer // its owner counts as busy from Wake to Stop
 	bucket   *leadertest.Store
-	settings leader.Settings
+	settings backend.Settings
 	past     []leadertest.Snapshot
 	latency  time.Duration
 }
@@ -35,7 +36,7 @@ func newMemory(s *simulation) *memory {
 		m.latency = min(m.latency, 50*time.Millisecond) // a round trip takes less than a turn, too
 	}
 	opts := []leadertest.Option{leadertest.WithLatency(m.latency), leadertest.WithMaxLease(s.lease)}
-	m.settings = leader.Settings{PurgeProtected: true, MaxLease: s.lease}
+	m.settings = backend.Settings{PurgeProtected: true, MaxLease: s.lease}
 	switch kind := s.rng.IntN(6); {
 	case kind < 2 || s.orderly: // sealed
 		if s.chance(4) && !s.amnesia {
@@ -59,7 +60,7 @@ func newMemory(s *simulation) *memory {
 	}
 	s.goroutines = runtime.NumGoroutine()
 	if !s.amnesia {
-		m.bucket.Watch(s.Context(), "e", nil, func(e leader.FeedEvent) { s.stored(e.Entry) }, func(leader.Feed, error) {})
+		m.bucket.Backend().Watch(s.Context(), "e", nil, func(e backend.FeedEvent) { s.stored(e.Entry) }, func(backend.Feed, error) {})
 		s.witnessed = true
 	}
 	return m
@@ -331,7 +332,7 @@ func (m *memory) operator() []plague {
 	if !s.amnesia {
 		all = append(all, plague{"Store.Forge", 1, false, func(*life) bool {
 			// Nothing of it is believed: neither a stranger's release nor these revisions.
-			e := leader.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
+			e := backend.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
 			if s.chance(2) {
 				e.Revision = []uint64{1, math.MaxUint64}[s.rng.IntN(2)]
 				e.Value = junkRecord("leading", "X", "1ns", s.rng.Uint64(), 1)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -81,17 +82,17 @@ func field(record []byte, name string) string {
 
 // tap is a line that is listened to. It lives by the clock of its process.
 type tap struct {
-	leader.Store
-	leader.Courier
-	leader.Registry
+	backend.Store
 	clock *skew
 	life  *life // nil: of one who only looks on
 }
 
 func tapped(l line, clock *skew, by *life) tap {
-	store := l.store()
-	return tap{store, store.(leader.Courier), store.(leader.Registry), clock, by}
+	return tap{l.store().Backend(), clock, by}
 }
+
+// Backend returns t.
+func (t tap) Backend() backend.Store { return t }
 
 // Clock returns the clock of the process.
 func (t tap) Clock() leader.Clock { return t.clock }
@@ -104,15 +105,15 @@ func (t tap) Update(ctx context.Context, key string, value []byte, revision uint
 }
 
 // Settings, Get and Watch may be held up.
-func (t tap) Settings(ctx context.Context, reply func(leader.Settings, error)) {
+func (t tap) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	t.life.holdUp(func() { t.Store.Settings(ctx, reply) })
 }
 
-func (t tap) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+func (t tap) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	t.life.holdUp(func() { t.Store.Get(ctx, key, reply) })
 }
 
-func (t tap) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+func (t tap) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	t.life.holdUp(func() { t.Store.Watch(ctx, key, instead, deliver, reply) })
 }
 

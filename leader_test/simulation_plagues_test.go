@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -91,8 +92,7 @@ func (l *life) anyTerm() (token uint64, session string, open bool) {
 
 // petitioner notes which leaders are asked to hand over.
 type petitioner struct {
-	leader.Store
-	leader.Courier
+	backend.Store
 	s *simulation
 }
 
@@ -100,9 +100,11 @@ type petitioner struct {
 func (p petitioner) Clock() leader.Clock { return p.s.clock() }
 
 func (s *simulation) petitioner() petitioner {
-	store := s.line("operator").store()
-	return petitioner{store, store.(leader.Courier), s}
+	return petitioner{s.line("operator").store().Backend(), s}
 }
+
+// Backend returns p.
+func (p petitioner) Backend() backend.Store { return p }
 
 func (p petitioner) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
 	var asked struct{ Token uint64 }
@@ -112,7 +114,7 @@ func (p petitioner) Ask(ctx context.Context, key string, request []byte, reply f
 	p.s.mu.Lock()
 	p.s.asked[asked.Token] = true
 	p.s.mu.Unlock()
-	p.Courier.Ask(ctx, key, request, reply)
+	p.Store.Ask(ctx, key, request, reply)
 }
 
 // ends are the ways in which an application turns away.

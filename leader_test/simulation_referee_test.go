@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -225,7 +226,7 @@ func (l *life) writes(value []byte, revision uint64) {
 }
 
 // stored: the store tells what it has stored, before it tells anybody else.
-func (s *simulation) stored(e leader.Entry) {
+func (s *simulation) stored(e backend.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.sessions[field(e.Value, "session")]

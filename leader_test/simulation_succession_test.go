@@ -68,7 +68,7 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 	ticket := l.ticket
 	s.mu.Unlock()
 	l.holdUp(func() {
-		t.Registry.Announce(ctx, election, session, entry, life, func(revision uint64, err error) {
+		t.Store.Announce(ctx, election, session, entry, life, func(revision uint64, err error) {
 			s.mu.Lock()
 			l.known = l.known || err == nil && ticket > 0 && ticket == l.ticket
 			s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -150,7 +151,7 @@ var writeErrors = []error{
 }
 
 // guardStored: something was stored at a guard.
-func (s *simulation) guardStored(r *resource, e leader.Entry) {
+func (s *simulation) guardStored(r *resource, e backend.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logf("guard %d: stored %d %s", r.number, e.Revision, e.Value)
@@ -179,7 +180,7 @@ func (s *simulation) guardStored(r *resource, e leader.Entry) {
 }
 
 // guardedStored: a write was accepted.
-func (s *simulation) guardedStored(r *resource, e leader.Entry) {
+func (s *simulation) guardedStored(r *resource, e backend.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	value := string(e.Value)

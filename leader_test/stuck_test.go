@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -147,7 +148,7 @@ func TestBlockedConnection_CallsEndWithTheirContexts(t *testing.T) {
 	})
 	add("Check", late, func(ctx context.Context) error {
 		checked := make(chan error, 1)
-		x.gb.Check(ctx, func(err error) { checked <- err })
+		x.gb.Backend().Check(ctx, func(err error) { checked <- err })
 		return <-checked
 	})
 	nothing := context.DeadlineExceeded
@@ -217,13 +218,13 @@ func TestBlockedConnection_StoreMethodsReturnAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		replies.Add(7)
-		x.b.Settings(ctx, func(leader.Settings, error) { replies.Done() })
-		x.b.Get(ctx, "k", func(leader.Entry, error) { replies.Done() })
-		x.b.Update(ctx, "k", nil, 0, func(uint64, error) { replies.Done() })
-		x.b.Mark(ctx, "k", nil, 0, func(uint64, error) { replies.Done() })
-		x.b.Watch(ctx, "k", nil, func(leader.FeedEvent) {}, func(leader.Feed, error) { replies.Done() })
-		x.b.Listen(ctx, "k", func([]byte, func([]byte)) {}, func(func(func()), error) { replies.Done() })
-		x.b.Ask(ctx, "k", nil, func([]byte, error) { replies.Done() })
+		x.b.Backend().Settings(ctx, func(backend.Settings, error) { replies.Done() })
+		x.b.Backend().Get(ctx, "k", func(backend.Entry, error) { replies.Done() })
+		x.b.Backend().Update(ctx, "k", nil, 0, func(uint64, error) { replies.Done() })
+		x.b.Backend().Mark(ctx, "k", nil, 0, func(uint64, error) { replies.Done() })
+		x.b.Backend().Watch(ctx, "k", nil, func(backend.FeedEvent) {}, func(backend.Feed, error) { replies.Done() })
+		x.b.Backend().Listen(ctx, "k", func([]byte, func([]byte)) {}, func(func(func()), error) { replies.Done() })
+		x.b.Backend().Ask(ctx, "k", nil, func([]byte, error) { replies.Done() })
 	}()
 	select {
 	case <-returned:

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -129,14 +130,14 @@ func (j *journal) want(t *testing.T, want ...string) {
 type client struct {
 	*actor
 	*journal
-	store leader.Store
+	store backend.Store
 	name  string
-	feed  leader.Feed
+	feed  backend.Feed
 }
 
 func newClient(t *testing.T, j *journal, store leader.Store, name string) *client {
 	t.Helper()
-	c := &client{journal: j, store: store, name: name}
+	c := &client{journal: j, store: store.Backend(), name: name}
 	c.actor = newActor(j.clock, func(*actor) {}, 0)
 	t.Cleanup(c.stop)
 	return c
@@ -160,7 +161,7 @@ func (c *client) update(ctx context.Context, value string, revision uint64) {
 
 func (c *client) get(ctx context.Context) {
 	c.do(func() {
-		c.store.Get(ctx, "k", func(e leader.Entry, err error) {
+		c.store.Get(ctx, "k", func(e backend.Entry, err error) {
 			c.send(func() { c.add("%s get: %d %q %t %v", c.name, e.Revision, e.Value, e.Marker, err) })
 		})
 	})
@@ -168,7 +169,7 @@ func (c *client) get(ctx context.Context) {
 
 func (c *client) settings(ctx context.Context) {
 	c.do(func() {
-		c.store.Settings(ctx, func(s leader.Settings, err error) {
+		c.store.Settings(ctx, func(s backend.Settings, err error) {
 			c.send(func() { c.add("%s settings: %t %v %d %v", c.name, s.PurgeProtected, s.MaxLease, s.LastRevision, err) })
 		})
 	})
@@ -176,12 +177,12 @@ func (c *client) settings(ctx context.Context) {
 
 func (c *client) watch(ctx context.Context) {
 	c.do(func() {
-		deliver := func(e leader.FeedEvent) {
+		deliver := func(e backend.FeedEvent) {
 			c.send(func() {
 				c.add("%s hears: %d %q %t %t %v", c.name, e.Entry.Revision, e.Entry.Value, e.Entry.Marker, e.Reconnected, e.Err)
 			})
 		}
-		c.store.Watch(ctx, "k", nil, deliver, func(f leader.Feed, err error) {
+		c.store.Watch(ctx, "k", nil, deliver, func(f backend.Feed, err error) {
 			c.send(func() { c.feed = f; c.add("%s watches: %v", c.name, err) })
 		})
 	})

@@ -20,9 +20,9 @@ type ear struct {
 var errNobodyListens = errors.New("nobody listens")
 
 // Listen opens an ear at once, unless the link is cut.
-func (l *Link) Listen(_ context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(shut func(closed func()), err error)) {
+func (l linkBackend) Listen(_ context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(shut func(closed func()), err error)) {
 	s := l.store
-	e := &ear{l, key, deliver}
+	e := &ear{l.Link, key, deliver}
 	if err := l.open(e); err != nil {
 		reply(nil, err)
 		return
@@ -50,12 +50,12 @@ func (l *Link) open(e *ear) error {
 }
 
 // Ask carries a request to whoever listens for the key, and the first answer back.
-func (l *Link) Ask(ctx context.Context, key string, question []byte, reply func([]byte, error)) {
+func (l linkBackend) Ask(ctx context.Context, key string, question []byte, reply func([]byte, error)) {
 	s := l.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fail := func(err error) { reply(nil, err) }
-	r := &request{link: l, ctx: ctx, fail: fail, lost: fail}
+	r := &request{link: l.Link, ctx: ctx, fail: fail, lost: fail}
 	s.await(r)
 	switch {
 	case ctx.Err() != nil: // never sent; poll answers
@@ -109,7 +109,7 @@ func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
 // does, without waiting for it. It returns [leader.ErrNoLeader] if nobody leads.
 func (s *Store) StepDown(election string) error {
 	entry := s.Entry(election)
-	h := leader.HolderOf(entry)
+	h := leader.HolderOf(entry.KeyValue(election))
 	if !h.Leads() {
 		return fmt.Errorf("%w: %s", leader.ErrNoLeader, h)
 	}
@@ -118,16 +118,6 @@ func (s *Store) StepDown(election string) error {
 		return err // a leader's record decodes
 	}
 	request := fmt.Appendf(nil, `{"v":1,"do":"step-down","session":%q,"token":%d,"by":"leadertest"}`, record.Session, h.Token)
-	s.Link("").Ask(context.Background(), election, request, func([]byte, error) {})
+	s.Link("").Backend().Ask(context.Background(), election, request, func([]byte, error) {})
 	return nil
-}
-
-// Listen is that of Link("").
-func (s *Store) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(shut func(closed func()), err error)) {
-	s.Link("").Listen(ctx, key, deliver, reply)
-}
-
-// Ask is that of Link("").
-func (s *Store) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
-	s.Link("").Ask(ctx, key, request, reply)
 }

@@ -3,6 +3,7 @@ package leadertest
 import (
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -191,7 +192,7 @@ func (l *Link) Thaw() {
 }
 
 // Restore ends [Link.Cut] and [Link.Freeze] with a new connection: what was
-// held up is lost, open feeds hear [leader.FeedEvent].Reconnected, and views of the
+// held up is lost, open feeds hear [backend.FeedEvent].Reconnected, and views of the
 // roster end with [leader.ErrUnreachable]. It does nothing to a link that works, or that was closed.
 func (l *Link) Restore() {
 	l.store.lock("Link.Restore")
@@ -248,7 +249,7 @@ func (l *Link) restore() {
 	l.breakOff()
 	for _, f := range l.store.feeds {
 		if f.link == l {
-			f.tell(leader.FeedEvent{Reconnected: true})
+			f.tell(backend.FeedEvent{Reconnected: true})
 		}
 	}
 	l.endViews(unreachable(errReconnected))
@@ -283,7 +284,7 @@ func (l *Link) endFeeds(err error) {
 		open, deliver := f.open, f.deliver
 		f.drop()
 		if open {
-			l.store.time.after(0, func() { deliver(leader.FeedEvent{Err: err}) })
+			l.store.time.after(0, func() { deliver(backend.FeedEvent{Err: err}) })
 		}
 	}
 }

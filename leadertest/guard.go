@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -25,10 +26,16 @@ func (l *Link) Guard() Guard { return Guard{l} }
 // String names the link.
 func (g Guard) String() string { return fmt.Sprintf("link %q", g.link.name) }
 
+// Backend is for this module.
+func (g Guard) Backend() backend.Guard { return guardBackend(g) }
+
+// guardBackend is the backend of a [Guard].
+type guardBackend Guard
+
 // Check asks for the bucket's settings, which [Link.FailSettings] may fail. A
 // bucket with a TTL is unfit, because the guard would expire.
-func (g Guard) Check(ctx context.Context, reply func(error)) {
-	g.link.Settings(ctx, func(s leader.Settings, err error) {
+func (g guardBackend) Check(ctx context.Context, reply func(error)) {
+	g.link.Backend().Settings(ctx, func(s backend.Settings, err error) {
 		if err == nil && s.TTL > 0 {
 			err = fmt.Errorf("%w: its messages expire after %v, and with them the guard", leader.ErrIncompatibleBucket, s.TTL)
 		}
@@ -37,19 +44,19 @@ func (g Guard) Check(ctx context.Context, reply func(error)) {
 }
 
 // Get asks for the guard.
-func (g Guard) Get(ctx context.Context, reply func(leader.Entry, error)) {
+func (g guardBackend) Get(ctx context.Context, reply func(backend.Entry, error)) {
 	g.link.get(ctx, leader.DefaultGuardKey, reply, func() error { return leader.ErrNoBucket })
 }
 
 // Update writes the guard if its last revision is revision.
-func (g Guard) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
+func (g guardBackend) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
 	g.link.store.mu.Lock()
 	if g.link.raises == nil {
 		g.link.raises = make(map[uint64]string)
 	}
 	g.link.raises[decode(value).Token] = string(value)
 	g.link.store.mu.Unlock()
-	g.link.Update(ctx, leader.DefaultGuardKey, value, revision, reply)
+	g.link.Backend().Update(ctx, leader.DefaultGuardKey, value, revision, reply)
 }
 
 // Writer returns a writer of the term, whose candidate must have been given the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -144,7 +145,7 @@ func TestWriter_HeedsConditionsOfItsCaller(t *testing.T) {
 
 func TestWriter_OfAPurgeProtectedBucketDoesNotPurge(t *testing.T) {
 	o := newOffice(t)
-	o.orders.Configure(leader.Settings{PurgeProtected: true})
+	o.orders.Configure(backend.Settings{PurgeProtected: true})
 	_, w := o.lead()
 	if err := w.Purge(t.Context(), "k"); !errors.Is(err, leadertest.ErrPurgeProtected) {
 		t.Fatal(err)
@@ -343,7 +344,7 @@ func TestGuard_OfABucketThatForgetsIsUnfit(t *testing.T) {
 	o := newOffice(t, leadertest.WithTTL(time.Minute))
 	w := o.stand("a")
 	w.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	o.orders.Configure(leader.Settings{})
+	o.orders.Configure(backend.Settings{})
 	o.clock.Advance(time.Minute)
 	w.Expect(leadertest.Elected())
 }

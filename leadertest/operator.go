@@ -4,15 +4,21 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // ErrPurgeProtected is returned for what a purge-protected bucket refuses: to purge, to erase
 // and to expire.
 var ErrPurgeProtected = errors.New("leadertest: the bucket is purge-protected")
 
+// Entry is one message of a key.
+type Entry = backend.Entry
+
+// Settings is what the bucket of a [Store] is set to.
+type Settings = backend.Settings
+
 // Entry returns the newest message of the key; without one, a zero Entry.
-func (s *Store) Entry(key string) leader.Entry {
+func (s *Store) Entry(key string) Entry {
 	s.lock("Store.Entry")
 	defer s.mu.Unlock()
 	return s.keys[key]
@@ -35,12 +41,12 @@ func (s *Store) Delete(key string) uint64 {
 
 // Forge delivers an entry to the open feeds of the key without storing it, as a
 // client does that may publish on the subject of a feed.
-func (s *Store) Forge(key string, e leader.Entry) {
+func (s *Store) Forge(key string, e Entry) {
 	s.lock("Store.Forge")
 	defer s.mu.Unlock()
 	for _, f := range s.feeds {
 		if f.key == key {
-			f.tell(leader.FeedEvent{Entry: e})
+			f.tell(backend.FeedEvent{Entry: e})
 		}
 	}
 }
@@ -121,7 +127,7 @@ func (s *Store) Rollback(to Snapshot) {
 
 // Configure changes what the bucket is set to. LastRevision is ignored. A new
 // TTL counts for what is written from now on.
-func (s *Store) Configure(settings leader.Settings) {
+func (s *Store) Configure(settings Settings) {
 	s.lock("Store.Configure")
 	defer s.mu.Unlock()
 	s.settings = settings

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -41,7 +42,7 @@ func checkStand(election, session string) error {
 }
 
 // Announce keeps entry for life, rounded up to whole seconds.
-func (l *Link) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
+func (l linkBackend) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	s := l.store
 	fail := func(err error) { reply(0, err) }
 	if err := checkStand(election, session); err != nil {
@@ -63,9 +64,9 @@ func (l *Link) Announce(ctx context.Context, election, session string, entry []b
 }
 
 // Stands opens a view. It ends when the link has a new connection.
-func (l *Link) Stands(ctx context.Context, election string, deliver func(leader.Announcement), reply func(leader.Feed, error)) {
+func (l linkBackend) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	s := l.store
-	v := &view{link: l, election: election, deliver: deliver}
+	v := &view{link: l.Link, election: election, deliver: deliver}
 	fail := func(err error) {
 		v.Stop() // the store may have opened it
 		reply(nil, err)
@@ -85,7 +86,7 @@ func (l *Link) Stands(ctx context.Context, election string, deliver func(leader.
 			err := v.opened()
 			reply(v, nil)
 			if err != nil {
-				s.time.after(0, func() { deliver(leader.Announcement{Err: err}) })
+				s.time.after(0, func() { deliver(backend.Announcement{Err: err}) })
 			}
 		}
 	})
@@ -95,7 +96,7 @@ func (l *Link) Stands(ctx context.Context, election string, deliver func(leader.
 type view struct {
 	link     *Link
 	election string
-	deliver  func(leader.Announcement)
+	deliver  func(backend.Announcement)
 	open     bool  // the reply to Stands has been given
 	err      error // it has ended before that
 	last     time.Time
@@ -129,7 +130,7 @@ func (v *view) tellAll() {
 		for _, a := range standing {
 			v.deliver(a)
 		}
-		v.deliver(leader.Announcement{Complete: true})
+		v.deliver(backend.Announcement{Complete: true})
 	})
 }
 
@@ -149,7 +150,7 @@ func (v *view) end(err error) {
 	v.err = err
 	v.drop()
 	if open {
-		v.link.store.time.after(0, func() { deliver(leader.Announcement{Err: err}) })
+		v.link.store.time.after(0, func() { deliver(backend.Announcement{Err: err}) })
 	}
 }
 
@@ -183,30 +184,20 @@ func (s *Store) tellViews(who stand, a announced) {
 }
 
 // of is what a view is told; the entry is its reader's own.
-func (a announced) of(session string) leader.Announcement {
-	return leader.Announcement{Session: session, Revision: a.revision, Entry: bytes.Clone(a.entry)}
+func (a announced) of(session string) backend.Announcement {
+	return backend.Announcement{Session: session, Revision: a.revision, Entry: bytes.Clone(a.entry)}
 }
 
 // standing is who stands, in the order of their last announcements.
-func (s *Store) standing(election string) []leader.Announcement {
-	var all []leader.Announcement
+func (s *Store) standing(election string) []backend.Announcement {
+	var all []backend.Announcement
 	for who, a := range s.roster {
 		if who.election == election {
 			all = append(all, a.of(who.session))
 		}
 	}
-	slices.SortFunc(all, func(a, b leader.Announcement) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortFunc(all, func(a, b backend.Announcement) int { return cmp.Compare(a.Revision, b.Revision) })
 	return all
-}
-
-// Announce is that of Link("").
-func (s *Store) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
-	s.Link("").Announce(ctx, election, session, entry, life, reply)
-}
-
-// Stands is that of Link("").
-func (s *Store) Stands(ctx context.Context, election string, deliver func(leader.Announcement), reply func(leader.Feed, error)) {
-	s.Link("").Stands(ctx, election, deliver, reply)
 }
 
 // DropRoster deletes the roster, which ends its views. Until [Store.RecreateRoster]

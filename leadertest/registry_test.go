@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -33,14 +34,14 @@ func newRosterKit(t *testing.T, opts ...leadertest.Option) *rosterKit {
 }
 
 // announce returns the revision, or the error, as soon as it is known.
-func (k *rosterKit) announce(r leader.Registry, election, who, entry string) (answer *string) {
+func (k *rosterKit) announce(r leader.Store, election, who, entry string) (answer *string) {
 	k.Helper()
 	answer = new(string)
 	var data []byte
 	if entry != "" {
 		data = []byte(entry)
 	}
-	r.Announce(k.Context(), election, session(who), data, life, func(revision uint64, err error) {
+	r.Backend().Announce(k.Context(), election, session(who), data, life, func(revision uint64, err error) {
 		*answer = fmt.Sprint(revision, err)
 	})
 	k.clock.Settle()
@@ -48,9 +49,9 @@ func (k *rosterKit) announce(r leader.Registry, election, who, entry string) (an
 }
 
 // view opens a view of the election e that writes down what it is told, and when.
-func (k *rosterKit) view(r leader.Registry) (view leader.Feed, err error) {
+func (k *rosterKit) view(r leader.Store) (view backend.Feed, err error) {
 	k.Helper()
-	r.Stands(k.Context(), "e", func(a leader.Announcement) {
+	r.Backend().Stands(k.Context(), "e", func(a backend.Announcement) {
 		who := strings.ToLower(a.Session[:min(len(a.Session), 1)])
 		line := fmt.Sprintf("%s=%s", who, a.Entry)
 		switch {
@@ -65,7 +66,7 @@ func (k *rosterKit) view(r leader.Registry) (view leader.Feed, err error) {
 			line = who + " stands no more"
 		}
 		k.told = append(k.told, fmt.Sprintf("%v %s", k.clock.Elapsed(), line))
-	}, func(f leader.Feed, e error) { view, err = f, e })
+	}, func(f backend.Feed, e error) { view, err = f, e })
 	k.clock.Settle()
 	return view, err
 }
@@ -156,7 +157,7 @@ func TestTheRosterBehindACutLink(t *testing.T) {
 	k.hears("0s complete")
 	link.Cut()
 	var cut error
-	link.Announce(t.Context(), "e", session("a"), []byte("1"), life, func(_ uint64, err error) { cut = err })
+	link.Backend().Announce(t.Context(), "e", session("a"), []byte("1"), life, func(_ uint64, err error) { cut = err })
 	k.clock.Settle()
 	if !errors.Is(cut, leader.ErrUnreachable) {
 		t.Errorf("announced over a cut link: %v", cut)
@@ -195,7 +196,7 @@ func TestFaultsOfTheRoster(t *testing.T) {
 	errs := make([]error, 4)
 	for i := range errs {
 		ctx, cancel := context.WithCancel(t.Context())
-		link.Announce(ctx, "e", session("a"), []byte{'0' + byte(i)}, life, func(_ uint64, err error) { errs[i] = err })
+		link.Backend().Announce(ctx, "e", session("a"), []byte{'0' + byte(i)}, life, func(_ uint64, err error) { errs[i] = err })
 		k.clock.Settle()
 		cancel()
 		k.clock.Settle()
@@ -224,7 +225,7 @@ func TestARosterMadeAnewIsEmpty(t *testing.T) {
 	k.store.DropRoster()
 	k.hears("0s over")
 	var gone error
-	k.store.Announce(t.Context(), "e", session("a"), []byte("1"), life, func(_ uint64, err error) { gone = err })
+	k.store.Backend().Announce(t.Context(), "e", session("a"), []byte("1"), life, func(_ uint64, err error) { gone = err })
 	if _, err := k.view(k.store); !errors.Is(err, leader.ErrNoRoster) || !errors.Is(gone, leader.ErrNoRoster) {
 		t.Errorf("without a roster: %v, %v", err, gone)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,14 +31,14 @@ type Store struct {
 	mu       sync.Mutex
 	time     schedule
 	clock    leader.Clock
-	settings leader.Settings // LastRevision is seq
+	settings backend.Settings // LastRevision is seq
 	latency  time.Duration
 	seq      uint64
 	gone     bool
-	keys     map[string]leader.Entry // the newest message
-	before   map[string]leader.Entry // the one that it replaced
-	writes   uint64                  // never goes back, unlike seq
-	written  map[string]uint64       // writes, when the key was last written
+	keys     map[string]backend.Entry // the newest message
+	before   map[string]backend.Entry // the one that it replaced
+	writes   uint64                   // never goes back, unlike seq
+	written  map[string]uint64        // writes, when the key was last written
 	links    map[string]*Link
 	feeds    []*feed
 	ears     []*ear
@@ -96,9 +97,9 @@ const defaultMaxValue = 1<<20 - 71
 // otherwise.
 func NewStore(clock *Clock, opts ...Option) *Store {
 	s := &Store{
-		settings: leader.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: defaultMaxValue},
-		keys:     make(map[string]leader.Entry),
-		before:   make(map[string]leader.Entry),
+		settings: backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: defaultMaxValue},
+		keys:     make(map[string]backend.Entry),
+		before:   make(map[string]backend.Entry),
 		written:  make(map[string]uint64),
 		links:    make(map[string]*Link),
 		roster:   make(map[stand]announced),
@@ -134,33 +135,8 @@ func (s *Store) link(name string) *Link {
 	return l
 }
 
-// KnownSettings is that of Link("").
-func (s *Store) KnownSettings() (leader.Settings, bool) { return s.Link("").KnownSettings() }
-
-// Settings is that of Link("").
-func (s *Store) Settings(ctx context.Context, reply func(leader.Settings, error)) {
-	s.Link("").Settings(ctx, reply)
-}
-
-// Get is that of Link("").
-func (s *Store) Get(ctx context.Context, key string, reply func(leader.Entry, error)) {
-	s.Link("").Get(ctx, key, reply)
-}
-
-// Update is that of Link("").
-func (s *Store) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
-	s.Link("").Update(ctx, key, value, revision, reply)
-}
-
-// Mark is that of Link("").
-func (s *Store) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
-	s.Link("").Mark(ctx, key, value, revision, reply)
-}
-
-// Watch is that of Link("").
-func (s *Store) Watch(ctx context.Context, key string, instead leader.Feed, deliver func(leader.FeedEvent), reply func(leader.Feed, error)) {
-	s.Link("").Watch(ctx, key, instead, deliver, reply)
-}
+// Backend is that of Link(""). It is for this module.
+func (s *Store) Backend() backend.Store { return s.Link("").Backend() }
 
 // Requests returns what was asked on all links together.
 func (s *Store) Requests() Requests {
@@ -186,15 +162,15 @@ func (s *Store) lock(who string) {
 
 // put stores a message and tells the feeds. The lock is held, as in everything
 // below.
-func (s *Store) put(key string, value []byte, marker bool) leader.Entry {
+func (s *Store) put(key string, value []byte, marker bool) backend.Entry {
 	s.seq++
-	e := leader.Entry{Revision: s.seq, Value: bytes.Clone(value), Marker: marker, Created: s.time.Now()}
+	e := backend.Entry{Revision: s.seq, Value: bytes.Clone(value), Marker: marker, Created: s.time.Now()}
 	s.before[key] = s.keys[key]
 	s.keys[key] = e
 	s.wrote(key, s.settings.TTL)
 	for _, f := range s.feeds {
 		if f.key == key {
-			f.tell(leader.FeedEvent{Entry: e})
+			f.tell(backend.FeedEvent{Entry: e})
 		}
 	}
 	return e
@@ -250,7 +226,7 @@ func (s *Store) poll() {
 // Snapshot is what a [Store] held at one moment.
 type Snapshot struct {
 	seq  uint64
-	keys map[string]leader.Entry
+	keys map[string]backend.Entry
 }
 
 // snapshot returns the state.
@@ -263,7 +239,7 @@ func (s *Store) restore(snap Snapshot) {
 	s.seq = snap.seq
 	s.keys = maps.Clone(snap.keys)
 	if s.keys == nil {
-		s.keys = make(map[string]leader.Entry)
+		s.keys = make(map[string]backend.Entry)
 	}
 	clear(s.before)
 	clear(s.written)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -292,7 +293,7 @@ func TestStore_DroppedBucketDoesNotExist(t *testing.T) {
 	a.get(ctx)
 	a.update(ctx, "x", 0)
 	s.Recreate()
-	s.Configure(leader.Settings{MaxLease: time.Minute})
+	s.Configure(backend.Settings{MaxLease: time.Minute})
 	a.settings(ctx)
 	const no = "leader: the bucket does not exist"
 	j.want(t, "0s a update long: 0 leader: value too large", "0s a settings: false 0s 0 "+no, "0s a watches: "+no,
@@ -332,7 +333,7 @@ func TestStore_WithoutAClockLivesInTheTimeOfTheBubble(t *testing.T) {
 		s := leadertest.NewStore(nil, leadertest.WithLatency(second))
 		begin := time.Now()
 		revision := make(chan uint64)
-		s.Update(t.Context(), "k", nil, 0, func(r uint64, _ error) { revision <- r })
+		s.Backend().Update(t.Context(), "k", nil, 0, func(r uint64, _ error) { revision <- r })
 		if got := <-revision; got != 1 || time.Since(begin) != 2*second {
 			t.Fatal(got, time.Since(begin))
 		}
@@ -341,7 +342,7 @@ func TestStore_WithoutAClockLivesInTheTimeOfTheBubble(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		failed := make(chan error)
-		link.Get(ctx, "k", func(_ leader.Entry, err error) { failed <- err })
+		link.Backend().Get(ctx, "k", func(_ backend.Entry, err error) { failed <- err })
 		if err := <-failed; !errors.Is(err, leader.ErrUnreachable) || time.Since(begin) != 3*second {
 			t.Fatal(err, time.Since(begin))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream" //nolint:depguard // the errors are those of a leader.BucketWriter
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -45,7 +46,7 @@ func (w *Writer) Put(ctx context.Context, key string, value []byte) (uint64, err
 // Create writes a key that does not exist, or is deleted, and returns its
 // revision.
 func (w *Writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return w.write(ctx, &writing{key: key, value: value, allow: func(last leader.Entry) error {
+	return w.write(ctx, &writing{key: key, value: value, allow: func(last backend.Entry) error {
 		if last.Revision != 0 && !last.Marker {
 			return jetstream.ErrKeyExists
 		}
@@ -55,7 +56,7 @@ func (w *Writer) Create(ctx context.Context, key string, value []byte) (uint64, 
 
 // Update writes a key whose last revision is last, and returns the new one.
 func (w *Writer) Update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
-	return w.write(ctx, &writing{key: key, value: value, allow: func(found leader.Entry) error {
+	return w.write(ctx, &writing{key: key, value: value, allow: func(found backend.Entry) error {
 		if found.Revision != last {
 			return jetstream.ErrKeyRevisionMismatch
 		}
@@ -71,7 +72,7 @@ func (w *Writer) Delete(ctx context.Context, key string) error {
 
 // Purge marks a key as deleted, too. A purge-protected bucket returns [ErrPurgeProtected].
 func (w *Writer) Purge(ctx context.Context, key string) error {
-	_, err := w.write(ctx, &writing{key: key, marker: true, allow: func(leader.Entry) error {
+	_, err := w.write(ctx, &writing{key: key, marker: true, allow: func(backend.Entry) error {
 		if w.guard.link.store.settings.PurgeProtected {
 			return ErrPurgeProtected
 		}
@@ -88,7 +89,7 @@ type writing struct {
 	key    string
 	value  []byte
 	marker bool
-	allow  func(last leader.Entry) error // the caller's own condition; nil: none
+	allow  func(last backend.Entry) error // the caller's own condition; nil: none
 
 	tries    int
 	later    error // why the last try came to nothing
@@ -167,7 +168,7 @@ func (p *writing) try() {
 
 // refused: the guard did not stand as the write had it, or the refusal was for no
 // reason.
-func (p *writing) refused(guard leader.Entry) {
+func (p *writing) refused(guard backend.Entry) {
 	l, token := p.guard.link, p.term.Token()
 	l.store.mu.Lock()
 	own := l.raises[token]
@@ -178,7 +179,7 @@ func (p *writing) refused(guard leader.Entry) {
 	l.store.mu.Unlock()
 	switch found := decode(guard.Value); {
 	case stands:
-		p.pause(leader.ErrRefused)
+		p.pause(backend.ErrRefused)
 	case found.Election != "" && found.Election != decode([]byte(own)).Election:
 		p.end(0, fmt.Errorf("leadertest: nothing was written: %w", leader.ErrGuardTaken))
 	case found.Token > token, p.term.Context().Err() != nil:
@@ -195,7 +196,7 @@ func (p *writing) failed(err error) {
 	switch {
 	case p.ctx.Err() != nil:
 		p.gaveUp(err)
-	case errors.Is(err, leader.ErrUnreachable), errors.Is(err, leader.ErrRefused):
+	case errors.Is(err, leader.ErrUnreachable), errors.Is(err, backend.ErrRefused):
 		p.pause(err)
 	default:
 		p.end(0, err)

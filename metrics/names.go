@@ -32,5 +32,4 @@ var names = map[error]string{
 	leader.ErrGuardDeleted:       "guard_deleted",
 	leader.ErrSeats:              "seats",
 	leader.ErrTokensExhausted:    "tokens_exhausted",
-	leader.ErrRefused:            "refused",
 }

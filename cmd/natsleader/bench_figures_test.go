@@ -67,7 +67,7 @@ func BenchmarkElectedToCommand(b *testing.B) {
 				if e == nil {
 					continue // there was none before
 				}
-				if h := leader.HolderOf(entryOf(e)); h.Leads() {
+				if h := leader.HolderOf(e); h.Leads() {
 					all = append(all, told(b, out).Sub(h.Since))
 					break
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -59,7 +60,7 @@ func checkElections(ctx context.Context, e *exam) []finding {
 // keptLease is the lease for which candidates wait: that of the record, or that which the
 // delete marker of step-down --force keeps.
 func keptLease(x standing) time.Duration {
-	return leader.HolderOf(leader.Entry{Value: x.entry.Value, Revision: x.entry.Revision}).Lease
+	return leader.HolderOf(backend.Entry{Value: x.entry.Value, Revision: x.entry.Revision}.KeyValue(x.election)).Lease
 }
 
 // some is a list that is not too long.

@@ -241,8 +241,8 @@ func TestARosterOfOthersReachesNoTerminalAsItIs(t *testing.T) {
 	}
 	stored := make(chan error, 2)
 	answer := func(_ uint64, err error) { stored <- err }
-	b.Update(t.Context(), "billing", fmt.Appendf(nil, `{"v":1,"state":"leading","id":%s,"session":"s","n":1,"lease":"15s","token":7,"value":%[1]s}`, id), 0, answer)
-	b.Announce(t.Context(), "billing", strings.Repeat("A", 26), fmt.Appendf(nil, `{"v":1,"id":%s,"since":"2026-11-21T18:00:00Z","value":%[1]s}`, id), time.Minute, answer)
+	b.Backend().Update(t.Context(), "billing", fmt.Appendf(nil, `{"v":1,"state":"leading","id":%s,"session":"s","n":1,"lease":"15s","token":7,"value":%[1]s}`, id), 0, answer)
+	b.Backend().Announce(t.Context(), "billing", strings.Repeat("A", 26), fmt.Appendf(nil, `{"v":1,"id":%s,"since":"2026-11-21T18:00:00Z","value":%[1]s}`, id), time.Minute, answer)
 	for range 2 {
 		if err := <-stored; err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 	"golang.org/x/term"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -160,7 +161,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) erro
 	}
 	var as standing
 	err := look.within(ctx, s.timeout, func(ctx context.Context) (err error) {
-		as, err = s.remove(ctx, look, look.bucket, x, st, info.MaxValue)
+		as, err = s.remove(ctx, look, look.bucket.Backend(), x, st, info.MaxValue)
 		return err
 	})
 	switch {
@@ -210,7 +211,7 @@ func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
 // remove deletes the key while it is as shown but for renewals: to answer a prompt
 // takes a while, and a leader elected by then was not meant. It returns what it
 // has deleted.
-func (s *stepDown) remove(ctx context.Context, look *survey, bucket leader.Marker, shown standing, as state, most int) (standing, error) {
+func (s *stepDown) remove(ctx context.Context, look *survey, bucket backend.Store, shown standing, as state, most int) (standing, error) {
 	for {
 		x, err := look.one(ctx, s.election)
 		if err != nil {
@@ -229,7 +230,7 @@ func (s *stepDown) remove(ctx context.Context, look *survey, bucket leader.Marke
 		switch err = <-marked; {
 		case errors.Is(err, leader.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 			return x, fmt.Errorf("it is not known whether the key was deleted: %w", err)
-		case !errors.Is(err, leader.ErrRefused):
+		case !errors.Is(err, backend.ErrRefused):
 			return x, err
 		}
 		const soon = 20 * time.Millisecond

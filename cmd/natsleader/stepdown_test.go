@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -106,7 +107,7 @@ func renewal(t *testing.T, js jetstream.JetStream, id string, lease time.Duratio
 // renewing is a bucket in which the leader renews its lease right before each of
 // the first deletions.
 type renewing struct {
-	leader.Marker
+	backend.Store
 	renew func()
 	times int
 }
@@ -116,7 +117,7 @@ func (r *renewing) Mark(ctx context.Context, key string, value []byte, revision 
 		r.times--
 		r.renew()
 	}
-	r.Marker.Mark(ctx, key, value, revision, reply)
+	r.Store.Mark(ctx, key, value, revision, reply)
 }
 
 func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
@@ -132,8 +133,8 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 	}
 	defer look.close()
 	look.clock.said = look.clock.said.Add(time.Second) // it never lags behind the server's
-	bucket := leader.Marker(look.bucket)
-	remove := func(election string, bucket leader.Marker, meanwhile string) (state, error) {
+	bucket := look.bucket.Backend()
+	remove := func(election string, bucket backend.Store, meanwhile string) (state, error) {
 		put(t, js, election, a)
 		shown, err := look.one(t.Context(), election)
 		if err != nil {
@@ -159,7 +160,7 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 	}
 	succeeded := &renewing{bucket, func() { put(t, js, "succeeded", b) }, 1}
 	for election, x := range map[string]struct {
-		bucket    leader.Marker
+		bucket    backend.Store
 		meanwhile string
 		says      string
 		is        state

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -31,12 +32,12 @@ const (
 // standing is the newest revision of an election's key.
 type standing struct {
 	election string
-	entry    leader.Entry
+	entry    backend.Entry
 	holder   leader.Holder
 }
 
-func newStanding(election string, e leader.Entry) standing {
-	return standing{election, e, leader.HolderOf(e)}
+func newStanding(election string, e backend.Entry) standing {
+	return standing{election, e, leader.HolderOf(e.KeyValue(election))}
 }
 
 // at tells how things stand at a moment of the server's time.
@@ -165,11 +166,11 @@ func (s *survey) ask(ctx context.Context) error {
 // one reads one election, with the permissions of an observer.
 func (s *survey) one(ctx context.Context, election string) (standing, error) {
 	type answer struct {
-		entry leader.Entry
+		entry backend.Entry
 		err   error
 	}
 	answers := make(chan answer, 1)
-	s.bucket.Get(ctx, election, func(e leader.Entry, err error) { answers <- answer{e, err} })
+	s.bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
 	got := <-answers
 	return newStanding(election, got.entry), got.err
 }
@@ -189,7 +190,7 @@ func (s *survey) all(ctx context.Context) ([]standing, error) {
 			case !ok:
 				return nil, fmt.Errorf("%w: the watch of the keys ended", leader.ErrUnreachable)
 			case e != nil:
-				all = append(all, newStanding(e.Key(), entryOf(e)))
+				all = append(all, newStanding(e.Key(), backend.EntryOf(e)))
 				continue
 			}
 			slices.SortStableFunc(all, func(a, b standing) int {
@@ -231,13 +232,6 @@ func (s *survey) open(ctx context.Context, limit time.Duration, election string)
 		end()
 	}
 	return w, end, err
-}
-
-func entryOf(e jetstream.KeyValueEntry) leader.Entry {
-	return leader.Entry{
-		Revision: e.Revision(), Value: e.Value(), Created: e.Created(),
-		Marker: e.Operation() != jetstream.KeyValuePut,
-	}
 }
 
 // checkElection applies the rules of KV keys, so that no wildcard and no empty

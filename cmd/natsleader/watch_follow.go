@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // follower keeps up with the elections of a bucket.
@@ -131,7 +133,7 @@ func (f *follower) heard(e jetstream.KeyValueEntry) error {
 	if e.Revision() <= x.now.entry.Revision && f.complete {
 		return nil
 	}
-	x.now = newStanding(e.Key(), entryOf(e))
+	x.now = newStanding(e.Key(), backend.EntryOf(e))
 	if !f.complete {
 		return nil
 	}

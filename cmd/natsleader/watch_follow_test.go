@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -24,7 +25,7 @@ func TestALeaseIsOverWhenItWasLookedAtAfterwards(t *testing.T) {
 	var o heard
 	f := newFollower(&survey{clock: serverClock{said: now, heard: now}}, time.Second, "", nil, &o)
 	f.complete, f.opened = true, now.Add(-time.Minute)
-	x := &followed{now: standing{election: "a", entry: leader.Entry{Revision: 1}, holder: leader.Holder{
+	x := &followed{now: standing{election: "a", entry: backend.Entry{Revision: 1}, holder: leader.Holder{
 		ID: "w", Token: 1, Lease: time.Second, Renewed: now.Add(-10 * time.Second), Since: now.Add(-time.Hour),
 	}}}
 	f.elections["a"] = x

@@ -7,15 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Watch implements [Store]. Where the bucket republishes its messages, the feed
-// is one plain subscription, and costs no consumer on the server; otherwise it
-// is a consumer of the one key. All feeds of a key that are opened on one Bucket
-// share it, unless it was found deaf. Errors: those of Settings, and what the
-// server answers to the creation of a consumer.
+// Watch implements [Store]. If the bucket republishes its messages, the feed is one plain
+// subscription and costs no consumer on the server. Otherwise it is a consumer of the one
+// key. All feeds of a key that are opened on one Bucket share it, unless it was found
+// deaf. Errors: those of Settings, and those of the server for the creation of a
+// consumer.
 //
-// Messages that arrive faster than deliver takes them may be dropped by
-// nats.go; the feed goes on. Stop waits for a deliver that is running, and must
-// not be called from within it.
+// nats.go may drop messages that arrive faster than deliver takes them; the feed goes on.
+// Stop waits for a running call of deliver, and must not be called from within deliver.
 func (b *Bucket) Watch(ctx context.Context, key string, instead Feed, deliver func(FeedEvent), reply func(Feed, error)) {
 	go func() {
 		if old, ok := instead.(*feed); ok && old != nil {
@@ -42,7 +41,7 @@ func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent))
 	}
 	for {
 		f := &feed{deliver: deliver}
-		// Before anything is subscribed to, so that no reconnection is missed.
+		// Join before any subscription is made, so that no reconnection is missed.
 		first := b.hub.join(b, key, f)
 		if first {
 			f.source.open(ctx, conf)
@@ -62,11 +61,11 @@ func (b *Bucket) watch(ctx context.Context, key string, deliver func(FeedEvent))
 		if first || ctx.Err() != nil || !f.source.abandoned {
 			return nil, err
 		}
-		// Who opened it gave up. That says nothing about this one.
+		// The feed that opened the source gave up. That says nothing about this one.
 	}
 }
 
-// feed is one open feed: what one candidate hears of a source.
+// feed is one open feed: the part of a source that belongs to one candidate.
 type feed struct {
 	source  *source
 	deliver func(FeedEvent)
@@ -76,14 +75,14 @@ type feed struct {
 	mu    sync.Mutex // held during deliver: one call at a time, and none after Stop
 	begun bool
 	over  bool
-	early []FeedEvent // from before begin
+	early []FeedEvent // events from before begin
 }
 
-// hearer is the candidate whose feed it is.
+// hearer identifies the candidate that a feed belongs to.
 type hearer struct{ id, session string }
 
-// earlyEvents is how many events are kept until the feed begins. Older ones
-// only say what a newer one says again.
+// earlyEvents is the number of events that are kept until the feed begins. Older events
+// contain nothing that a newer one does not.
 const earlyEvents = 16
 
 // tell delivers an event, unless the feed is over.
@@ -108,7 +107,7 @@ func (f *feed) hand(ev FeedEvent) {
 	f.deliver(ev)
 }
 
-// begin delivers what came before the one who watches knew of its feed.
+// begin delivers the events that came before the caller of Watch got its feed.
 func (f *feed) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -133,7 +133,7 @@ func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
 	return kv
 }
 
-// reply is what a method of Store answered.
+// reply is the answer of a method of Store.
 type reply[T any] struct {
 	v   T
 	err error
@@ -159,7 +159,7 @@ func update(ctx context.Context, b *Bucket, key, value string, revision uint64) 
 	return await(func(r func(uint64, error)) { b.Update(ctx, key, []byte(value), revision, r) })
 }
 
-// watching is an open feed and what it told.
+// watching is an open feed with the events that it delivered.
 type watching struct {
 	Feed
 	told chan FeedEvent
@@ -177,7 +177,7 @@ func watch(t *lab, b *Bucket, key string) watching {
 	return w
 }
 
-// next is what the feed tells when everything has come to rest.
+// next returns the next event of the feed when everything has come to rest.
 func (w watching) next(t *lab) FeedEvent {
 	t.Helper()
 	synctest.Wait()
@@ -212,7 +212,8 @@ func wantErr(t *lab, err, want error, texts ...string) {
 	}
 }
 
-// lastRevision is that of the whole bucket. Of an empty one it is before the first.
+// lastRevision returns the last revision of the whole bucket. That of an empty bucket is
+// before the first.
 func lastRevision(t *lab, b *Bucket) uint64 {
 	t.Helper()
 	s, err := settingsOf(t.Context(), b)

@@ -29,8 +29,8 @@ func (b *Bucket) Settings(ctx context.Context, reply func(Settings, error)) {
 	}()
 }
 
-// Get implements [Store]. Where the stream allows direct gets the answer may
-// come from a replica.
+// Get implements [Store]. If the stream allows direct gets, the answer may come from a
+// replica.
 func (b *Bucket) Get(ctx context.Context, key string, reply func(Entry, error)) {
 	go func() { reply(b.get(ctx, key)) }()
 }
@@ -45,7 +45,7 @@ func (b *Bucket) Mark(ctx context.Context, key string, value []byte, revision ui
 	b.update(ctx, key, value, revision, nats.Header{kvOperation: {kvDelete}}, reply)
 }
 
-// update adds the condition to the headers.
+// update adds the condition to the headers h and sends the write.
 func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
 	if err := checkKey(key); err != nil {
 		reply(0, err)
@@ -71,7 +71,7 @@ func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
 		e, err = b.lastOf(ctx, b.pre+key)
 	}
 	if err != nil {
-		b.known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: ask before the next try
+		b.known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: read the settings before the next try
 	}
 	return e, err
 }
@@ -81,7 +81,7 @@ func (b *Bucket) getDirect(ctx context.Context, key string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	// A stored message first: a publisher may have sent a Status header of its own.
+	// Check for a stored message first: its publisher may have sent a Status header.
 	if e, ok := storedEntry(resp, b.stream, b.pre+key); ok {
 		return e, nil
 	}
@@ -92,10 +92,10 @@ func (b *Bucket) getDirect(ctx context.Context, key string) (Entry, error) {
 	return Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
 }
 
-// storedEntry reads a message that the server has published with what it knows
-// of it in headers. The server appends them to those of the publisher
-// (nats-server, stream.go, genHeader), who may have sent the same: so the last
-// value of each counts. It returns false for a message of another origin.
+// storedEntry decodes a message that the server has published with metadata in its
+// headers. The server appends them to the headers of the publisher (nats-server,
+// stream.go, genHeader). The publisher may have sent the same headers, so the last value
+// of each counts. storedEntry returns false for a message of another origin.
 func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
 	if lastValue(m.Header, jetstream.StreamHeader) != stream || lastValue(m.Header, jetstream.SubjectHeader) != subject {
 		return Entry{}, false
@@ -111,9 +111,9 @@ func storedEntry(m *nats.Msg, stream, subject string) (Entry, bool) {
 	return newEntry(seq, created, m.Header, m.Data), true
 }
 
-// newEntry knows a marker by its headers, as jetstream/kv.go does (ADR-8 and
-// ADR-43); an empty value alone is none. Only a delete may carry a value, see
-// [Marker]: those of the server and purges have none that counts.
+// newEntry recognises a marker by its headers, as jetstream/kv.go does (ADR-8 and
+// ADR-43). An empty value alone is no marker. Only a delete marker may carry a value, see
+// [Marker]; the value of a server's marker or of a purge does not count.
 func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) Entry {
 	e := Entry{Revision: revision, Value: value, Created: created}
 	op := h[kvOperation]

@@ -6,42 +6,42 @@ import (
 	"fmt"
 )
 
-// Guard is what a candidate needs of a resource that only the leader may write:
-// one key, the guard, on whose revision the resource conditions every write of
-// the leader. [GuardedBucket] and [GuardedStream] are guards in NATS,
+// Guard is a candidate's access to a resource that only the leader may write. One key of
+// the resource is the guard. The resource conditions every write of the leader on the
+// guard's revision. [GuardedBucket] and [GuardedStream] are guards in NATS,
 // leadertest.Guard is one in memory.
 //
-// Before a term begins the candidate has raised each of its guards: it has
-// written the term's token there, conditionally on what it found, so that it can
-// never replace a greater one. From then on the revision of that write stands for
-// the term. See [Term.Fence].
+// Before a term begins the candidate has raised each of its guards: it has written the
+// term's token there, on the condition that the guard is as the candidate found it. So
+// the write can never replace a greater token. From then on the revision of that write
+// stands for the term. See [Term.Fence].
 //
-// Guards are compared with ==, so an implementation is a pointer, or comparable.
-// Every method returns at once, without waiting for the store, and answers
-// through reply, which it calls exactly once, from any goroutine, even before it
-// returns, and at the latest soon after ctx has ended.
+// Guards are compared with ==, so an implementation is a pointer, or comparable. Every
+// method returns at once, without waiting for the store, and answers through reply. It
+// calls reply exactly once, from any goroutine, even before it returns, and at the latest
+// soon after ctx has ended.
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
-	// Check asks whether the guard protects the resource: whether it may be
-	// written, can be lost, and is heeded. The candidate asks when it starts,
-	// whenever the connection of its store was created again, and once a minute, then
-	// also while it asks something else. Errors: [ErrIncompatibleBucket], [ErrNoBucket],
-	// [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
+	// Check finds out whether the guard protects the resource: whether the guard may be
+	// written, can be lost, and is heeded. The candidate calls Check when it starts,
+	// whenever the connection of its store was created again, and once a minute. The check
+	// of each minute may run beside another request. Errors: [ErrIncompatibleBucket],
+	// [ErrNoBucket], [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
 	Check(ctx context.Context, reply func(error))
-	// Get asks for the guard as it stands, preferably where writes are decided.
-	// The answer may be late. No message is an Entry with Revision 0.
+	// Get reads the guard, preferably where writes are decided. The answer may be late. No
+	// message is an Entry with Revision 0.
 	Get(ctx context.Context, reply func(Entry, error))
-	// Update writes the guard if its last revision is revision, 0 for no
-	// message, and answers with the new revision. A refusal is a [RefusedError].
-	// After any other error the write may still be applied.
+	// Update writes the guard if its last revision is revision, 0 for no message, and
+	// answers with the new revision. A rejection is a [RefusedError]. After any other error
+	// the write may still be applied.
 	Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error))
 }
 
 // guardRecord is the value of a guard.
 type guardRecord struct {
 	Format   int    `json:"v"`
-	Election string `json:"election"` // whose guard it is: bucket and election
+	Election string `json:"election"` // owner of the guard: bucket and election
 	Token    uint64 `json:"token"`    // of the term that raised it
 	ID       string `json:"id"`
 	Session  string `json:"session"`
@@ -56,7 +56,8 @@ func (r guardRecord) encode() []byte {
 	return b
 }
 
-// maxGuardSize is more than any guard of this package has: an ID, and names.
+// maxGuardSize is more than the size of any guard of this package, which has an ID and
+// names.
 const maxGuardSize = 64 << 10
 
 // guardSight is one revision of a guard, decoded.
@@ -83,7 +84,7 @@ func seesGuard(e Entry) guardSight {
 	return s
 }
 
-// raisedBy reports whether that term of that session raised what is seen.
+// raisedBy reports whether that term of that session wrote this revision of the guard.
 func (s guardSight) raisedBy(session string, token uint64) bool {
 	return s.what == whatRecord && s.rec.Session == session && s.rec.Token == token && token != 0
 }

@@ -4,20 +4,19 @@
 //	mux.Handle("/leader", health.Leader(candidate))
 //	mux.Handle("/alive", health.Alive(candidate))
 //
-// A load balancer whose traffic belongs to the leader checks [Leader] of every
-// replica: at any instant at most one answers 200, or as many as the election has
-// seats. It looks only now and then, so
-// for one interval of its checks it may still send requests to a leader that was
-// deposed: whoever serves them asks leader.Term.Err itself before each step that
-// matters.
+// A load balancer that sends traffic to the leader alone checks [Leader] of every replica.
+// At any instant at most one replica answers 200, or as many as the election has seats. The
+// load balancer checks only now and then. So for one interval of its checks it may still
+// send requests to a leader that was deposed, and the code that serves the requests has to
+// ask leader.Term.Err itself before each step that matters.
 //
-// In Kubernetes the liveness probe goes to [Alive]: a pod whose candidate has
-// ended, or has been cut off for longer than a lease, is started anew. It never goes
-// to [Leader], or every pod but one is killed again and again. The readiness probe
-// goes to [Alive] where all replicas serve, or is left out, and to [Leader] only if the
-// traffic of a Service shall reach the leader alone. A roll-out of a Deployment
-// then waits for pods that are not ready because they do not lead, unless
-// maxUnavailable is 100%.
+// In Kubernetes the liveness probe goes to [Alive]. Then a pod is started anew if its
+// candidate has ended, or has been cut off for longer than a lease. The liveness probe
+// never goes to [Leader], or every pod but one is killed again and again. The readiness
+// probe goes to [Alive] where all replicas serve, or is left out. It goes to [Leader] only
+// if the traffic of a Service shall reach the leader alone. A roll-out of a Deployment then
+// waits for pods that are not ready because they do not lead, unless maxUnavailable is
+// 100%.
 //
 // The body is one JSON object:
 //
@@ -27,16 +26,16 @@
 //	is_leader                whether it leads at this instant, by its clock
 //	token                    of the term that it leads
 //	lease_remaining_seconds  for how long that is certain without another renewal
-//	leader                   who leads instead, as far as is known; of several the one on the lowest seat:
+//	leader                   the other leader, if known; of several, the one on the lowest seat:
 //	  id, token, since       since is the server's time of the election
-//	  value                  what it has published, if that is UTF-8
+//	  value                  the value that it has published, if that is UTF-8
 //	  value64                in base64 otherwise
-//	alive                    what Alive found
+//	alive                    the result of Alive
 //	silent_seconds           for how long the store has not answered, if it should have
 //	error                    why the candidate has ended
 //
-// What is not known is left out. The body is as public as the handler's address: it
-// contains what the leader has published.
+// Unknown fields are left out. The body is as public as the handler's address, and it
+// contains the value that the leader has published.
 package health
 
 import (
@@ -48,9 +47,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Leader answers 200 while [leader.Term.Err] of the candidate's term is nil, and
-// 503 otherwise, naming who leads instead. It asks the clock, not a flag: a process
-// that was stopped for an hour answers 503 at once. A nil candidate is one that has ended.
+// Leader returns a handler that answers 200 while [leader.Term.Err] of the candidate's term
+// is nil. Otherwise it answers 503, and names the candidate that leads instead. It asks the
+// clock, not a flag, so a process that was stopped for an hour answers 503 at once. A nil
+// candidate is treated as one that has ended.
 func Leader(c *leader.Candidate) http.Handler {
 	c = some(c)
 	return handler(func() (report, bool) {
@@ -59,10 +59,10 @@ func Leader(c *leader.Candidate) http.Handler {
 	})
 }
 
-// Alive answers 200, and 503 once the candidate has ended, or while the store has
-// not answered for longer than the candidate's lease. That is not known before the
-// bucket's settings are; until then it counts as 15 s, the default of a bucket. A nil
-// candidate is one that has ended.
+// Alive returns a handler that answers 200, and 503 once the candidate has ended, or while
+// the store has not answered for longer than the candidate's lease. The lease is not known
+// before the bucket's settings are. Until then it counts as 15 s, the default of a bucket.
+// A nil candidate is treated as one that has ended.
 func Alive(c *leader.Candidate) http.Handler {
 	c = some(c)
 	return handler(func() (report, bool) {
@@ -86,7 +86,7 @@ func Alive(c *leader.Candidate) http.Handler {
 	})
 }
 
-// some is the candidate, or one that has ended if there is none.
+// some returns c, or a candidate that has ended if c is nil.
 func some(c *leader.Candidate) *leader.Candidate {
 	if c == nil {
 		return new(leader.Candidate)
@@ -121,7 +121,7 @@ type other struct {
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// look asks the clock once, so that no two parts of a report contradict each other.
+// look makes a report. It asks the clock once, so that no two parts contradict each other.
 func look(c *leader.Candidate) report {
 	r := report{Election: c.Election(), ID: c.ID(), State: c.State().String()}
 	if term, ok := c.Term(); ok {
@@ -133,8 +133,9 @@ func look(c *leader.Candidate) report {
 	if r.State == leader.StateLeader.String() { // the term has ended since
 		r.State = leader.StateFenced.String()
 	}
-	// A process that was paused still names itself. One that is a mere candidate, also
-	// after the look at who leads, names another that has been given the same ID.
+	// After a pause of the process, Leader still returns the candidate itself, which is not
+	// reported. If its state is candidate, also after the call of Leader, the leader is
+	// another candidate that has been given the same ID.
 	h, ok := c.Leader()
 	if ok && (h.ID != r.ID || r.State == candidate && c.State().String() == candidate) {
 		r.Leader = &other{ID: h.ID, Token: h.Token, Since: h.Since}
@@ -147,7 +148,7 @@ func look(c *leader.Candidate) report {
 	return r
 }
 
-// handler serves what look finds.
+// handler serves the report of look.
 func handler(look func() (body report, ok bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -164,6 +165,6 @@ func handler(look func() (body report, ok bool)) http.Handler {
 			status = http.StatusServiceUnavailable
 		}
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body) // whoever asked may be gone
+		_ = json.NewEncoder(w).Encode(body) // the client may be gone
 	})
 }

@@ -88,8 +88,8 @@ func TestLeaderAnswers200UntilTheInstantInWhichTheLeaseEnds(t *testing.T) {
 	k.get(h, 503, fields{"election": "billing", "id": "a", "state": "fenced", "is_leader": false})
 }
 
-// late is a clock that is ahead of its timers, as after a pause of the process,
-// and at every look a bit more.
+// late is a clock that is ahead of its timers, as after a pause of the process. With each
+// call of Now it is further ahead.
 type late struct {
 	leader.Clock
 	by, more time.Duration
@@ -274,7 +274,7 @@ func TestLeaderAnswers200ForEachSeat(t *testing.T) {
 	}
 }
 
-// A nil candidate is one that has ended.
+// A nil candidate is treated as one that has ended.
 func TestHandlers_NilCandidate(t *testing.T) {
 	k := newKit(t)
 	none := fields{"election": "", "id": "", "state": "candidate", "is_leader": false}

@@ -12,13 +12,13 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// actor is the only goroutine that touches the machine: one select, one timer.
-// It carries out what a step asks for and never waits for the store, for a
-// reader of events, for the handler of the log, or for a caller.
+// actor is the only goroutine that touches the machine. It has one select and one timer.
+// It carries out the effects of each step and never waits for the store, for a reader of
+// events, for the handler of the log, or for a caller.
 //
-// Code of the user that it calls all the same returns at once by contract: methods of Store,
-// Feed, Courier, Registry, Guard, Clock and Timer, and of the errors that they give. Should
-// one of them not return, the term's watchdog still ends the context in time.
+// It also calls code that returns at once by contract: methods of the backends, and of the
+// user's Clock and Timers. Should one of these calls not return, the term's watchdog still
+// ends the context in time.
 type actor struct {
 	c *Candidate
 	m machine
@@ -37,9 +37,9 @@ type actor struct {
 		cancel context.CancelFunc
 	}
 	term   *Term
-	faults map[string]inputKind // what was reported, and by which kind of reply
+	faults map[string]inputKind // the faults reported, and the kind of reply that reported each
 	outage bool                 // reported, and nothing has succeeded since
-	misfit string               // reported of the bucket's settings, which were answered
+	misfit string               // the fault of settings that were received, when it was reported
 
 	guards  []sentry
 	wish    guardsWish // as the guards know it
@@ -48,7 +48,7 @@ type actor struct {
 	lookout lookout
 
 	seat int
-	odd  seatsSeen // what was reported last
+	odd  seatsSeen // the last report
 
 	feed       backend.Feed
 	feedNumber uint64
@@ -64,8 +64,8 @@ func (a *actor) now() time.Time { return a.base.Add(a.c.clock.Now().Sub(a.start)
 // outside turns an instant of the machine into one of the clock.
 func (a *actor) outside(t time.Time) time.Time { return a.start.Add(t.Sub(a.base)) }
 
-// run is the candidate's goroutine. What it does stands in functions of its own,
-// so that thousands of candidates that wait do so on small stacks.
+// run is the candidate's goroutine. Its work is done in separate functions, so that
+// thousands of waiting candidates have small stacks.
 func (a *actor) run(ctx context.Context) {
 	stopped := context.AfterFunc(ctx, a.stop)
 	defer stopped()
@@ -83,8 +83,8 @@ func (a *actor) run(ctx context.Context) {
 	a.end()
 }
 
-// rush is how much mail is read between two ticks where it never ends. Each mail has the
-// machine's deadlines applied; the guards' are left to ticks.
+// rush is how many mails are read between two ticks where the mail never ends. Each mail
+// applies the machine's deadlines. Those of the guards are left to ticks.
 const rush = 64
 
 func (a *actor) stop() { a.c.box.put(mail{in: input{kind: inStop}}) }
@@ -121,7 +121,7 @@ func (a *actor) arm(wake time.Time) {
 	a.timer.Reset(max(0, wake.Sub(a.now())))
 }
 
-// earlier is the earlier of two instants, of which a zero one is none.
+// earlier returns the earlier of two instants. A zero instant does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -192,8 +192,8 @@ func (a *actor) receive(m *mail) {
 	}
 }
 
-// hears decodes what the feed told. Of an own record no more is needed than whose
-// it is, and every renewal comes back as one.
+// hears decodes a message of the feed. Of an own record only the session is needed, and
+// every renewal comes back as one.
 func (a *actor) hears(e backend.Entry, seen *sight) sight {
 	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
 		if seen != nil {
@@ -232,8 +232,9 @@ func (a *actor) replied(m *mail) {
 	}
 }
 
-// step steps the machine and does what it says: end the context, publish what
-// accessors read, offer the events, and only then ask the store for anything.
+// step steps the machine and carries out the effects: it ends the context, publishes the
+// state that accessors read, offers the events, and only then sends a request to the
+// store.
 func (a *actor) step(in input, call chan error) {
 	switch in.kind { //nolint:exhaustive // only what is answered is put off by chance
 	case inRead, inWritten, inSettings, inFeed:
@@ -267,8 +268,8 @@ func (a *actor) step(in input, call chan error) {
 	a.sit()
 }
 
-// advance steps the machine. Where there is a term, that and what follows for its lease
-// and its context are one for its watchdog.
+// advance steps the machine. If there is a term, its watchdog sees the step, and what
+// follows for the lease and the context, as one change.
 func (a *actor) advance(in input) effects {
 	now, t := a.now(), a.term
 	if t == nil {
@@ -277,7 +278,7 @@ func (a *actor) advance(in input) effects {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lapsed && a.m.state == StateLeader {
-		now = later(now, a.m.good) // the clock has shown that
+		now = later(now, a.m.good) // the watchdog has read that time from the clock
 	}
 	fx := a.m.step(now, in)
 	switch {
@@ -289,7 +290,7 @@ func (a *actor) advance(in input) effects {
 	return fx
 }
 
-// events makes events out of notes.
+// events turns notes into events.
 func (a *actor) events(in input, fx effects) []Event {
 	var events []Event
 	for _, n := range fx.notes {
@@ -324,7 +325,7 @@ func (a *actor) faulted(err error) Faulted {
 	return f
 }
 
-// fault reports a fault beside those of the machine.
+// fault reports a fault that does not come from the machine.
 func (a *actor) fault(err error) {
 	e := a.faulted(err)
 	a.c.transits(a.m.state, a.m.state, []Event{e})
@@ -375,7 +376,7 @@ func (a *actor) isNews(in input, err error) bool {
 	return true
 }
 
-// publish sets what the accessors read.
+// publish sets the state that the accessors read.
 func (a *actor) publish() {
 	c := a.c
 	c.mu.Lock()
@@ -399,7 +400,7 @@ func (a *actor) publish() {
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
 }
 
-// holder is who holds the key, as far as it is shown.
+// holder returns the holder of the key, as far as it is shown.
 func (a *actor) holder() Holder {
 	if a.m.shown.what == whatNothing || a.m.shown.what == whatUnseen {
 		return Holder{Seat: a.seat}
@@ -407,7 +408,7 @@ func (a *actor) holder() Holder {
 	return holderOf(a.m.seen, a.seat)
 }
 
-// cancellable is a context for a request, which a.cancel ends.
+// cancellable returns a context for a request. a.cancel ends it.
 func (a *actor) cancellable(kind requestKind) context.Context {
 	if kind != reqWrite {
 		ctx, cancel := context.WithCancel(a.values)
@@ -421,7 +422,7 @@ func (a *actor) cancellable(kind requestKind) context.Context {
 	return a.writes.ctx
 }
 
-// ask hands a request to the store, which answers into the mailbox.
+// ask hands a request to the store. The reply goes to the mailbox.
 func (a *actor) ask(req request) {
 	ctx := a.cancellable(req.kind)
 	a.asked = a.c.since()

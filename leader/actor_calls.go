@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// calls are those of an application that wait for what becomes of them.
+// calls are the calls of an application that wait for their outcome.
 type calls struct {
 	resigning  []chan error
 	handing    []handing
 	proclaimed []proclamation
 }
 
-// handing is a call of Transfer that waits to see who takes the key.
+// handing is a call of Transfer that waits until a candidate takes the key.
 type handing struct {
 	call chan error
 	to   string // an ID or a session
@@ -62,8 +62,8 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	}
 }
 
-// taken answers the calls of Transfer when it is seen who has taken the key, or that
-// nobody has for as long as the candidate sat out.
+// taken answers the calls of Transfer when another holder of the key is seen, or when
+// this candidate may take the key again and no other has taken it.
 func (a *actor) taken() {
 	s := a.m.seen
 	by := s.what == whatForeign || s.what == whatRecord && s.rec.session != a.m.session

@@ -1,6 +1,6 @@
 package leader
 
-// end gives back what the candidate holds. The machine asks for nothing more.
+// end releases the resources of the candidate. The machine sends no more requests.
 func (a *actor) end() {
 	for i := range a.guards {
 		a.guards[i].dismiss()
@@ -11,7 +11,7 @@ func (a *actor) end() {
 	a.attend()
 	a.dismissRoster()
 	limit := a.now().Add(lastMoment)
-	for a.awaitsReplies() && a.now().Before(limit) { // the store answers: the request was given up
+	for a.awaitsReplies() && a.now().Before(limit) { // requests given up are still answered
 		var m mail
 		if a.c.box.takeOr(&m, func() { a.arm(earlier(a.rosterLimit(), limit)) }) {
 			a.last(&m)
@@ -43,7 +43,7 @@ func (a *actor) end() {
 	a.c.finish(a.m.err)
 }
 
-// awaitsReplies reports whether something that was asked of the store is not answered.
+// awaitsReplies reports whether a request is not answered yet.
 func (a *actor) awaitsReplies() bool {
 	return a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.opening != nil || a.lookout.closing > 0
 }

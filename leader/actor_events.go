@@ -7,14 +7,14 @@ import "slices"
 // of the candidate.
 const outboxSize = 32
 
-// outbox hands events to a reader that nobody waits for.
+// outbox hands events to a reader. Nothing waits for that reader.
 type outbox struct {
 	ch      chan Event
 	backlog []Event
 }
 
-// add queues an event. Of the Observed events in the backlog only the last is of
-// use, and likewise of Faulted.
+// add queues an event. Of the Observed events in the backlog only the last is of use, and
+// of the Faulted events likewise.
 func (o *outbox) add(e Event) {
 	o.keep(e)
 	o.flush()
@@ -32,7 +32,7 @@ func (o *outbox) keep(e Event) {
 	o.backlog = append(o.backlog, e)
 }
 
-// flush moves what fits into the channel.
+// flush moves events into the channel until it is full.
 func (o *outbox) flush() {
 	for len(o.backlog) > 0 {
 		select {
@@ -58,10 +58,11 @@ func (o *outbox) sent() {
 	o.backlog = o.backlog[1:]
 }
 
-// close leaves what fits for a later reader and closes the channel. If there is
-// more, it leaves out Observed and Faulted, then whole terms, the oldest first:
-// there is still one Deposed for every Elected. So it takes back what is unread:
-// a term may have begun in the channel and ended in the backlog.
+// close leaves the events that fit for a later reader and closes the channel. If there
+// are more, it leaves out Observed and Faulted, then whole terms, the oldest first. So
+// there is still one Deposed for every Elected. For this, close takes unread events back
+// from the channel, because a term may have begun in the channel and ended in the
+// backlog.
 func (o *outbox) close() {
 	o.flush()
 	if len(o.backlog) > 0 {
@@ -81,9 +82,9 @@ func (o *outbox) close() {
 	close(o.ch)
 }
 
-// recall puts what nobody has read in front of the backlog again. A reader that
-// was more than a channel behind and wakes up at this very moment may get an
-// older event after a newer one.
+// recall puts unread events in front of the backlog again. A reader that was more than a
+// channel behind and wakes up at this very moment may get an older event after a newer
+// one.
 func (o *outbox) recall() {
 	var unread []Event
 	for {
@@ -97,8 +98,8 @@ func (o *outbox) recall() {
 	}
 }
 
-// dropOldest removes the oldest term of which nothing has been read, or a
-// Pending that came to nothing.
+// dropOldest removes the oldest term of which nothing has been read, or a Pending that no
+// term followed.
 func (o *outbox) dropOldest() bool {
 	from := slices.IndexFunc(o.backlog, func(b Event) bool {
 		switch b.(type) {

@@ -8,7 +8,7 @@ import (
 
 func newOutbox(size int) *outbox { return &outbox{ch: make(chan Event, size)} }
 
-// unread takes everything that is left in a closed outbox.
+// unread takes the events that are left in a closed outbox.
 func unread(o *outbox) []Event {
 	var events []Event
 	for e := range o.ch {
@@ -17,7 +17,7 @@ func unread(o *outbox) []Event {
 	return events
 }
 
-// addTerm adds all that is told of one term.
+// addTerm adds all events of one term.
 func addTerm(o *outbox, token uint64) {
 	term := &Term{token: token}
 	o.add(Pending{Token: token})
@@ -43,8 +43,8 @@ func TestEventsComeInTheOrderInWhichTheyWereAdded(t *testing.T) {
 	}
 }
 
-// "Transitions are never dropped. Observed and Faulted are coalesced while nobody
-// reads, so an unread channel cannot grow without bound".
+// Transitions are never dropped. Observed and Faulted are coalesced while there is no
+// reader, so an unread channel cannot grow without bound.
 func TestObservedAndFaultedAreCoalescedWhileNobodyReads(t *testing.T) {
 	o := newOutbox(2)
 	addTerm(o, 1)
@@ -124,7 +124,7 @@ func TestClosingWithMoreThanFitsKeepsPairs(t *testing.T) {
 	}
 }
 
-// The reader knows of the beginning of a term: it is told of the end.
+// A reader that knows of the beginning of a term also gets its end.
 func TestClosingKeepsTheEndOfATermWhoseBeginningWasRead(t *testing.T) {
 	o := newOutbox(4)
 	addTerm(o, 1)

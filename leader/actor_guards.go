@@ -10,8 +10,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// sentry is one guard of a candidate: the raiser that says what to do, and the
-// actor's means to do it.
+// sentry is one guard of a candidate. It has the raiser, which decides on the requests,
+// and the actor's means to send them.
 type sentry struct {
 	raiser
 	number int
@@ -19,27 +19,28 @@ type sentry struct {
 	asks   backend.Guard
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
-	// told is what was reported when a request of that kind failed, until one
-	// succeeds. What is wrong with the guard itself stands with raiserRaised.
+	// told has the fault that was reported when a request of that kind failed, until one
+	// succeeds. A fault of the guard itself stands with raiserRaised.
 	told [raiserRaised + 1]string
 
 	recheckAt time.Time          // zero: the guard has not been found fit
 	recheck   context.CancelFunc // of the check in flight that the raiser knows nothing of
 }
 
-// recheckEvery is how often a guard that was found fit is checked again. Another
-// server may lead its stream since, or the settings may have changed, neither of
-// which is told. A check that finds nothing wrong keeps no candidate from standing.
+// recheckEvery is how often a guard that was found fit is checked again. Meanwhile
+// another server may have come to lead its stream, or the settings may have changed.
+// Neither is reported to the client. A check that finds nothing wrong keeps no candidate
+// from standing.
 const recheckEvery = time.Minute
 
-// guardMail is what reaches the actor about a guard.
+// guardMail is mail about a guard.
 type guardMail struct {
 	number    int
 	in        raiserInput
 	rechecked bool // in.err is the answer to a recheck
 }
 
-// checkGuards refuses guards that are not there or named twice.
+// checkGuards rejects guards that are missing or listed twice.
 func checkGuards(guards []Guard) error {
 	for i, g := range guards {
 		if isNil(g) {
@@ -85,8 +86,8 @@ func (a *actor) post(guards []Guard) {
 	}
 }
 
-// tell makes the machine and the raisers agree after either has changed. The
-// machine's effects are carried out before.
+// tell makes the machine and the raisers agree after either has changed. The machine's
+// effects are carried out before.
 func (a *actor) tell() {
 	if w := a.m.wish(); w != a.wish {
 		a.wish = w
@@ -99,7 +100,7 @@ func (a *actor) tell() {
 	}
 }
 
-// wakeAt is when one of the raisers is to step again, or wake if that is earlier.
+// wakeAt returns when one of the raisers is to step again, or wake if that is earlier.
 func (a *actor) wakeAt(wake time.Time) time.Time {
 	for i := range a.guards {
 		wake = earlier(wake, a.guards[i].wakeAt)
@@ -110,7 +111,7 @@ func (a *actor) wakeAt(wake time.Time) time.Time {
 	return wake
 }
 
-// report takes together how the guards stand.
+// report returns the combined state of the guards.
 func (a *actor) report() guardsReport {
 	r := guardsReport{fit: true, stand: a.wish.token}
 	for i := range a.guards {
@@ -139,7 +140,7 @@ func (a *actor) guideAll(in raiserInput) {
 	a.tell()
 }
 
-// checkAgain checks a guard again if that is due.
+// checkAgain checks a guard again if a recheck is due.
 func (a *actor) checkAgain(s *sentry) {
 	if s.recheck != nil || s.recheckAt.IsZero() || a.now().Before(s.recheckAt) || a.m.done {
 		return
@@ -152,9 +153,9 @@ func (a *actor) checkAgain(s *sentry) {
 	})
 }
 
-// recheckedAs takes the answer to a recheck. What is not fit any more is left to the
-// raiser, which checks it for itself, and again until it is. A server that does not
-// answer has told nothing.
+// recheckedAs takes the reply to a recheck. A guard that is not fit any more is left to
+// the raiser, which checks it itself, again and again until it is fit. A server that does
+// not reply proves nothing.
 func (a *actor) recheckedAs(s *sentry, err error) {
 	s.recheckAt = a.now().Add(recheckEvery)
 	if err != nil && !errors.Is(err, ErrUnreachable) {
@@ -182,7 +183,7 @@ func (a *actor) reported(m *guardMail) {
 	a.tell()
 }
 
-// guide steps the raiser of a guard and does what it says.
+// guide steps the raiser of a guard and carries out the effects.
 func (a *actor) guide(s *sentry, in raiserInput) {
 	in.dice = a.rng.Uint32()
 	fx := s.step(a.now(), a.m.timing().lease, in)
@@ -208,7 +209,7 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 	}
 }
 
-// request asks the guard, which answers into the mailbox.
+// request sends a request to the guard. The reply goes to the mailbox.
 func (a *actor) request(s *sentry, op guardOp) {
 	ctx, cancel := context.WithCancel(a.values)
 	s.cancel = cancel
@@ -229,7 +230,7 @@ func (a *actor) request(s *sentry, op guardOp) {
 	}
 }
 
-// cleanUp gives back what a request held that is answered.
+// cleanUp releases the context of a request that is answered.
 func (s *sentry) cleanUp(m *guardMail) {
 	if m.rechecked {
 		s.recheck()
@@ -244,7 +245,7 @@ func (s *sentry) cleanUp(m *guardMail) {
 	}
 }
 
-// dismiss gives up what is in flight, which still has to be answered.
+// dismiss gives up the requests in flight, which still have to be answered.
 func (s *sentry) dismiss() {
 	if s.cancel != nil {
 		s.cancel()
@@ -264,7 +265,7 @@ func (a *actor) guarding() bool {
 	return false
 }
 
-// fence makes the standing of a term at the guard.
+// fence makes the fence of a term at the guard.
 func (s *sentry) fence(t *Term, box *mailbox) *fence {
 	f := &fence{
 		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.rec.encode(),

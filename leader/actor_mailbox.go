@@ -7,41 +7,41 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// mail is one thing that reaches the actor.
+// mail is one message to the actor.
 type mail struct {
 	in     input
 	entry  backend.Entry // inHeard, inRead: becomes the input's sight
-	seen   *sight        // inHeard: what the entry shows, if somebody has looked
-	feed   backend.Feed  // inFeed: what was opened
+	seen   *sight        // inHeard: the decoded entry, if it was decoded before
+	feed   backend.Feed  // inFeed: the feed that was opened
 	guard  *guardMail    // of a guard, instead of in
 	door   *doorMail     // of a request to the holder, instead of in
 	herald *heraldMail   // of the roster, instead of in
-	from   uint64        // inHeard and others of a feed: which feed tells
+	from   uint64        // inHeard and others of a feed: the number of the feed
 	call   chan error    // of a call that waits for an answer
 }
 
-// mailbox brings everything but ticks to the actor. Putting something in never
-// blocks. The actor arms its timer under the same lock under which it finds the
-// box empty, so that a fake clock sees it at rest only when it is.
+// mailbox brings everything but ticks to the actor. put never blocks. The actor arms its
+// timer under the same lock under which it finds the box empty, so that a fake clock sees
+// the actor at rest only when it is.
 //
-// What can come in while the actor is held up is bounded. There is one reply for each
-// request in flight. Of a feed's revisions only the newest waits, of equal notices only one,
-// of requests at the door only a few. Each call waits on behalf of a goroutine of the
-// application, and is taken back when that gives up.
+// The mail that can come in while the actor is held up is bounded. There is one reply for
+// each request in flight. Of a feed's revisions only the newest waits, of equal notices
+// only one, of requests at the door only a few. Each call waits on behalf of a goroutine
+// of the application, and is taken back when that goroutine gives up.
 type mailbox struct {
 	mu     sync.Mutex
 	mails  []mail // the first taken have been taken
 	taken  int
 	bell   chan struct{}
-	wake   func() // tells a fake clock that the actor has work; may be nil
+	wake   func() // notifies a fake clock that the actor has work; may be nil
 	closed bool
 }
 
-// maxRequests is how many requests at the door wait.
+// maxRequests is how many requests at the door may wait.
 const maxRequests = 16
 
-// put reports false if the actor has ended, or never was, or is not told of one more
-// request at its door.
+// put returns false if the actor has ended or never existed, or if the mail is a request
+// at its door and too many of those wait.
 func (b *mailbox) put(m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +61,8 @@ func (b *mailbox) put(m mail) bool {
 	return true
 }
 
-// merge reports whether what waits already tells what the mail tells, or does now.
+// merge reports whether a waiting mail says the same as this one. It may have to replace
+// the waiting mail for that.
 func (b *mailbox) merge(m *mail) bool {
 	for i := len(b.mails) - 1; i >= b.taken; i-- {
 		old := &b.mails[i]
@@ -83,7 +84,8 @@ func (b *mailbox) merge(m *mail) bool {
 	return false
 }
 
-// isNotice reports whether a mail says nothing that another of its kind and term does not.
+// isNotice reports whether a mail says nothing that another of its kind and term does
+// not.
 func (m *mail) isNotice() bool {
 	switch m.in.kind { //nolint:exhaustive // all others carry something
 	case inTick, inStop, inAbandon, inDrained:
@@ -92,13 +94,13 @@ func (m *mail) isNotice() bool {
 	return false
 }
 
-// isSuspicion reports whether a mail tells that a write has found a guard gone.
+// isSuspicion reports whether a mail says that a write has found a guard gone.
 func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.kind == raiserSuspect }
 
 // isRequest reports whether a mail is a request at the door.
 func (m *mail) isRequest() bool { return m.door != nil && m.door.answer != nil }
 
-// count is how many mails wait that are so.
+// count returns how many waiting mails satisfy is.
 func (b *mailbox) count(is func(*mail) bool) (n int) {
 	for i := b.taken; i < len(b.mails); i++ {
 		if is(&b.mails[i]) {
@@ -108,8 +110,8 @@ func (b *mailbox) count(is func(*mail) bool) (n int) {
 	return n
 }
 
-// withdraw is for a caller that gives up. Its call is taken back if it still waits, but for
-// the wish to resign, which stands: one of them is enough.
+// withdraw takes back the call of a caller that gives up, if the call still waits. A wish
+// to resign stays, but only one of them.
 func (b *mailbox) withdraw(call chan error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +135,7 @@ func (b *mailbox) takeOr(m *mail, rest func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-b.bell: // rung for what is taken now; it must not wake the actor again
+	case <-b.bell: // rung for mail that is taken now; it must not wake the actor again
 	default:
 	}
 	if b.taken == len(b.mails) {
@@ -148,7 +150,7 @@ func (b *mailbox) takeOr(m *mail, rest func()) bool {
 	return true
 }
 
-// close returns what is left; nothing comes in any more.
+// close returns the mail that is left. No more mail comes in.
 func (b *mailbox) close() []mail {
 	b.mu.Lock()
 	defer b.mu.Unlock()

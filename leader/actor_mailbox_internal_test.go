@@ -11,7 +11,8 @@ import (
 // held is the mailbox of an actor that is held up.
 func held() *mailbox { return &mailbox{bell: make(chan struct{}, 1)} }
 
-// What waits for an actor that is held up is bounded, whatever comes and however often.
+// The mail that waits for an actor that is held up is bounded, whatever comes and how
+// often.
 func TestMailbox_IsBounded(t *testing.T) {
 	b := held()
 	for i := range uint64(1000) {
@@ -37,7 +38,7 @@ func TestMailbox_IsBounded(t *testing.T) {
 	}
 }
 
-// A reply or a call does not pass for what is already there.
+// A reply or a call is not merged with mail that is already there.
 func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	b := held()
 	put := func(m mail) {
@@ -62,7 +63,7 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	put(mail{in: input{kind: inProclaim}, call: make(chan error, 1)})
 }
 
-// A call whose context has ended does not wait any longer. That the key is to be given up
+// A call does not wait any longer when its context has ended. The wish to give up the key
 // stays, once.
 func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	c := &Candidate{done: make(chan struct{})}

@@ -12,18 +12,18 @@ type herald struct {
 	roster    backend.Roster // nil: the candidate does not announce itself
 	election  string
 	announces bool         // of several seats the first does, for all
-	entry     announcement // what is announced; without Since, of no stand
+	entry     announcement // the announcement; without Since, of no stand
 
-	held    bool               // the key, or one of several, when it was last looked at
+	held    bool               // whether it held the key, or one of several, at the last look
 	due     time.Time          // the next announcement, or the withdrawal
-	until   time.Time          // what was announced lapses then; zero: withdrawn
-	sending context.CancelFunc // of what is in flight; nil if there is none
+	until   time.Time          // when the announcement lapses; zero: withdrawn
+	sending context.CancelFunc // of the request in flight; nil if there is none
 	sendBy  time.Time          // when that is given up
-	over    bool               // it is of a stand that is over
+	over    bool               // the request in flight is of a stand that is over
 	told    string             // the fault that was reported last
 }
 
-// heraldMail is what reaches the actor of the roster.
+// heraldMail is mail about the roster.
 type heraldMail struct {
 	what     heraldNews
 	revision uint64       // announced
@@ -42,13 +42,14 @@ const (
 )
 
 const (
-	// lives is for how many leases an announcement lasts. It is repeated after each,
-	// the first time at some point of the second: that spreads those who came together.
+	// lives is for how many leases an announcement lasts. It is repeated after each
+	// lease, the first time at some point of the second lease. That spreads candidates
+	// that came together.
 	lives = 3
-	// rosterPause lets a candidate that has won the key tell of it, and its work begin,
+	// rosterPause lets a candidate that has won the key report that, and its work begin,
 	// before anything is done about the roster, in which thousands may stand.
 	rosterPause = doorPause
-	// lastWord is how long one that ends waits for its withdrawal at most.
+	// lastWord is how long a candidate that ends waits for its withdrawal at most.
 	lastWord = 250 * time.Millisecond
 )
 
@@ -61,7 +62,7 @@ func (a *actor) holdsAny() bool {
 	return a.m.holds() || b != nil && b.holds(a.m.session)
 }
 
-// sitsOut is until when the candidate does not stand.
+// sitsOut returns the instant until which the candidate does not stand.
 func (a *actor) sitsOut() time.Time {
 	until := later(a.m.away, a.deniedUntil())
 	if b := a.c.bench; b != nil {
@@ -70,8 +71,8 @@ func (a *actor) sitsOut() time.Time {
 	return until
 }
 
-// deniedUntil is until when the candidate does not stand because it was not allowed to
-// write its key, or one of several.
+// deniedUntil returns the instant until which the candidate does not stand because it was
+// not allowed to write its key, or one of several.
 func (a *actor) deniedUntil() time.Time {
 	if b := a.c.bench; b != nil {
 		return later(a.m.standsFrom, a.inside(b.deniedUntil()))
@@ -79,7 +80,7 @@ func (a *actor) deniedUntil() time.Time {
 	return a.m.standsFrom
 }
 
-// rosterWake is when the roster is to be looked after.
+// rosterWake returns when lookAfterRoster is due.
 func (a *actor) rosterWake() time.Time {
 	if a.herald.roster == nil {
 		return time.Time{}
@@ -87,7 +88,7 @@ func (a *actor) rosterWake() time.Time {
 	return earlier(a.rosterLimit(), earlier(a.heraldWake(), a.lookoutWake()))
 }
 
-// lookAfterRoster does what is due of the roster after a step.
+// lookAfterRoster does the work on the roster that is due after a step.
 func (a *actor) lookAfterRoster() {
 	if a.herald.roster == nil {
 		return
@@ -100,7 +101,8 @@ func (a *actor) lookAfterRoster() {
 	a.lookAfterView(now)
 }
 
-// giveUpOnRoster gives up what has taken too long, and still has to be answered.
+// giveUpOnRoster gives up requests that have taken too long. They still have to be
+// answered.
 func (a *actor) giveUpOnRoster(now time.Time) {
 	if h := &a.herald; !h.sendBy.IsZero() && !now.Before(h.sendBy) {
 		h.sendBy = time.Time{}
@@ -112,7 +114,7 @@ func (a *actor) giveUpOnRoster(now time.Time) {
 	}
 }
 
-// rosterLimit is when that is to be done; zero: never.
+// rosterLimit returns when giveUpOnRoster is due; zero: never.
 func (a *actor) rosterLimit() time.Time { return earlier(a.herald.sendBy, a.lookout.openBy) }
 
 func (a *actor) heraldWake() time.Time {
@@ -133,7 +135,7 @@ func (a *actor) lookAfterStand(now time.Time) {
 	h := &a.herald
 	if held := a.holdsAny() && !a.m.done; h.held != held {
 		h.held = held
-		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // who has held the key goes to the end
+		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // a former holder goes last
 		if held {
 			h.due = now.Add(rosterPause)
 		}
@@ -152,12 +154,12 @@ func (a *actor) lookAfterStand(now time.Time) {
 		h.until = time.Time{}
 		a.send(nil, 0, min(lastWord, a.m.timing().turn))
 	case h.entry.Since.IsZero() && !now.Before(h.due):
-		h.until = time.Time{} // the stand that was announced is over: nobody is to wait for it
+		h.until = time.Time{} // the announced stand is over: no candidate is to wait for it
 		a.send(nil, 0, a.rosterWait())
 	}
 }
 
-// announce says that the candidate stands.
+// announce announces that the candidate stands.
 func (a *actor) announce(now time.Time) {
 	h := &a.herald
 	lease := a.m.times.lease
@@ -189,7 +191,7 @@ func (a *actor) sent(m *heraldMail) {
 	first := h.entry.Ticket == 0 && !h.entry.Since.IsZero()
 	switch {
 	case h.over:
-	case m.err != nil && first: // who is not known to stand is not waited for
+	case m.err != nil && first: // no candidate waits for one that is not known to stand
 		h.due = a.now().Add(a.m.timing().renewInterval)
 	case m.err == nil && (first || m.revision < h.entry.Ticket):
 		h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
@@ -198,7 +200,7 @@ func (a *actor) sent(m *heraldMail) {
 	a.rosterFault(m.err)
 }
 
-// heralded takes what has come of the roster.
+// heralded takes mail about the roster.
 func (a *actor) heralded(m *heraldMail) {
 	switch m.what {
 	case announced:
@@ -213,7 +215,7 @@ func (a *actor) heralded(m *heraldMail) {
 	a.lookAfterRoster()
 }
 
-// rosterFault reports what keeps the candidate from the roster, once.
+// rosterFault reports an error that keeps the candidate from the roster, once.
 func (a *actor) rosterFault(err error) {
 	h := &a.herald
 	switch {
@@ -226,8 +228,8 @@ func (a *actor) rosterFault(err error) {
 	}
 }
 
-// dismissRoster gives up what is in flight, which still has to be answered; but for the
-// withdrawal, unless nobody waits for that.
+// dismissRoster gives up the requests in flight, which still have to be answered. It
+// spares the withdrawal, unless the candidate ends without waiting.
 func (a *actor) dismissRoster() {
 	if a.lookout.opening != nil {
 		a.lookout.opening()
@@ -237,7 +239,7 @@ func (a *actor) dismissRoster() {
 	}
 }
 
-// leaveRoster takes what comes to a candidate that has ended.
+// leaveRoster takes mail for a candidate that has ended.
 func (a *actor) leaveRoster(m *heraldMail) {
 	if m.what != viewChanged {
 		a.heralded(m)

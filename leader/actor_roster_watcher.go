@@ -8,13 +8,13 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// lookout reads the roster for the candidate that holds the key. Only the holder hears
-// of everybody, and the others hear of their turn with its renewals.
+// lookout reads the roster for the candidate that holds the key. Only the holder hears of
+// all candidates. The others hear of their turn with the holder's renewals.
 type lookout struct {
 	view    *view              // nil: it is not open
-	held    bool               // the key, when it was last looked at
+	held    bool               // whether it held the key at the last look
 	at      time.Time          // when to open the view; or to close it, without the key
-	anew    time.Time          // when to open it anew: what is purged or overdue leaves no trace
+	anew    time.Time          // when to open it anew: purged or overdue entries leave no trace
 	opening context.CancelFunc // it is being opened; nil if it is not
 	openBy  time.Time          // when that is given up
 	feed    backend.Feed
@@ -33,11 +33,11 @@ type sighting struct {
 // viewLives is for how many leases a view is kept open.
 const viewLives = 10
 
-// shut reports whether there is no view, and none on its way.
+// shut reports whether there is no view, and none is being opened.
 func (l *lookout) shut() bool { return l.view == nil && l.opening == nil }
 
-// handedOver reports whether what is left of holding the key may be cleared away:
-// nobody's try for it is to wait for that.
+// handedOver reports whether the view that is left from holding the key may be closed. No
+// candidate's try for the key is to wait for that.
 func (a *actor) handedOver(now time.Time) bool {
 	return a.m.done || a.m.seen.held() || !now.Before(a.lookout.at)
 }
@@ -54,7 +54,7 @@ func (a *actor) lookoutWake() time.Time {
 	return time.Time{}
 }
 
-// lookAfterView opens the view of who holds the key, and closes that of everybody else.
+// lookAfterView opens the view of a holder, and closes that of any other candidate.
 func (a *actor) lookAfterView(now time.Time) {
 	l := &a.lookout
 	holds := a.m.holds() && !a.m.done
@@ -76,11 +76,11 @@ func (a *actor) lookAfterView(now time.Time) {
 		l.at = now
 		a.closeView()
 	case holds && (turned || a.c.bench != nil && l.changes != a.c.bench.changed()):
-		a.readView(l.view) // of the term before, a moment ago; or others hold other seats
+		a.readView(l.view) // view of the term before, a moment ago; or new holders of other seats
 	}
 }
 
-// openView begins to read who stands.
+// openView begins to read the roster.
 func (a *actor) openView(now time.Time) {
 	l, box := &a.lookout, &a.c.box
 	var ctx context.Context
@@ -95,7 +95,7 @@ func (a *actor) openView(now time.Time) {
 	})
 }
 
-// viewOpened takes what became of it.
+// viewOpened takes the outcome of openView.
 func (a *actor) viewOpened(m *heraldMail) {
 	l := &a.lookout
 	l.opening()
@@ -103,7 +103,7 @@ func (a *actor) viewOpened(m *heraldMail) {
 	a.rosterFault(m.err)
 	if m.err != nil {
 		l.at = a.now().Add(a.m.timing().lease)
-		a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // better is not known
+		a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // no better is known
 		return
 	}
 	l.view, l.feed = m.view, m.feed
@@ -111,8 +111,8 @@ func (a *actor) viewOpened(m *heraldMail) {
 	a.readView(m.view)
 }
 
-// closeView leaves the view. That of a Bucket may have to wait for the connection's
-// lock, for which the actor does not, before it ends.
+// closeView leaves the view. Before it ends, the view of a Bucket may have to wait for
+// the connection's lock. The actor does not wait for that.
 func (a *actor) closeView() {
 	l := &a.lookout
 	if v, ok := l.feed.(*rosterView); ok {
@@ -128,7 +128,7 @@ func (a *actor) closeView() {
 	l.view, l.feed = nil, nil
 }
 
-// readView tells the machine who stands.
+// readView passes the candidates that stand to the machine.
 func (a *actor) readView(v *view) {
 	l := &a.lookout
 	if v != l.view {
@@ -158,11 +158,11 @@ func (a *actor) holding(session string) bool {
 	return session == a.m.session || b != nil && b.holds(session)
 }
 
-// rival is the candidate with a higher priority that the leader is to hand over to: it
-// asks to lead, has stood for a lease, and has just announced itself again, so that a
+// rival returns the candidate with a higher priority that the leader is to hand over to.
+// It asks to lead, has stood for a lease, and has just announced itself again. So a
 // candidate that comes and goes pushes out no leader, nor hides one that stays. After
-// each handover in vain it is the next one in order: no rival that can take the key waits
-// behind one that cannot.
+// each handover in vain rival returns the next one in order. So no rival that can take
+// the key waits behind one that cannot.
 func (a *actor) rival(all []announcement) rival {
 	l, now := &a.lookout, a.now()
 	lease := a.m.times.lease

@@ -10,8 +10,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// door is where a leader is asked to hand over. One that waits, or has never led,
-// has none open, and so costs nothing.
+// door is the listener for requests to a leader to hand over. A candidate that waits, or
+// has never led, has no open door, so it costs nothing.
 type door struct {
 	requests backend.Requests
 	close    func(closed func()) // nil: it is not open
@@ -22,8 +22,8 @@ type door struct {
 	denied   bool          // since the connection was last made
 }
 
-// doorPause lets a candidate that was elected on a connection tell of it, and its
-// work begin, before anything else is done there: it may be asked for long.
+// doorPause lets a candidate that was elected on a connection report that, and its work
+// begin, before anything else is done there: it may be asked for long.
 const doorPause = 10 * time.Millisecond
 
 // busy reports whether an opening or a closing is going on.
@@ -42,8 +42,8 @@ func (d *door) wake() time.Time {
 	return d.at
 }
 
-// doorMail is what reaches the actor at its door: what became of the opening,
-// the end of the closing, or a request.
+// doorMail is mail about the door: the outcome of the opening, the end of the closing, or
+// a request.
 type doorMail struct {
 	close  func(closed func())
 	err    error
@@ -52,9 +52,9 @@ type doorMail struct {
 	answer func([]byte) // of a request only
 }
 
-// attend opens the door of a leader, again and again until it is open, and closes
-// that of everybody else, when another's term is well under way: a handover does
-// not wait for it.
+// attend opens the door of a leader, again and again until it is open. It closes the door
+// of any other candidate when another session's term is well under way, so that a
+// handover does not wait for the closing.
 func (a *actor) attend() {
 	d := &a.door
 	leads := a.m.state == StateLeader && !a.m.done
@@ -95,7 +95,7 @@ func (a *actor) openDoor() {
 	})
 }
 
-// atDoor takes what has come.
+// atDoor takes mail about the door.
 func (a *actor) atDoor(m *doorMail) {
 	switch {
 	case m.answer != nil:
@@ -108,14 +108,14 @@ func (a *actor) atDoor(m *doorMail) {
 	}
 }
 
-// opened takes what became of an opening.
+// opened takes the outcome of an opening.
 func (a *actor) opened(m *doorMail) {
 	d := &a.door
 	d.cancel()
 	d.cancel = nil
 	d.close = m.close
-	// What is denied is not tried again on the same connection: the server reports
-	// every try.
+	// A denied subscription is not tried again on the same connection, because the server
+	// reports every try.
 	d.denied = errors.Is(m.err, ErrPermission)
 	switch {
 	case d.denied:
@@ -127,8 +127,9 @@ func (a *actor) opened(m *doorMail) {
 	}
 }
 
-// petitioned answers a request. Only who leads at this instant answers, since the
-// step before has applied the deadlines, and who is draining because it was asked.
+// petitioned answers a request. A candidate answers only if it leads at this instant,
+// since the step before has applied the deadlines, or if it is draining because it was
+// asked.
 func (a *actor) petitioned(m *doorMail) {
 	var p petition
 	if err := json.Unmarshal(m.asked, &p); err != nil {
@@ -166,7 +167,7 @@ func (a *actor) petitioned(m *doorMail) {
 	m.answer(data)
 }
 
-// obey hands over as the petition asks, or tells why not.
+// obey hands over as the petition asks, or returns the reason why not.
 func (a *actor) obey(p petition) error {
 	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == doTransfer && p.To == ""}, call: make(chan error, 1)}
 	if p.Do == doTransfer && !a.mayHandOver(&m) {
@@ -181,7 +182,7 @@ func (a *actor) obey(p petition) error {
 	}
 }
 
-// leaveDoor takes what comes to a candidate that has ended.
+// leaveDoor takes mail for a candidate that has ended.
 func (a *actor) leaveDoor(m *doorMail) {
 	if m.answer != nil {
 		m.answer(nil)

@@ -119,7 +119,7 @@ func docsPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-// goFiles are the files of Go below a directory, but for tests.
+// goFiles returns the Go files below a directory, but for tests.
 func goFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	var files []string

@@ -83,7 +83,7 @@ func (s *plainStore) Update(_ context.Context, _ string, value []byte, revision 
 	reply(s.put(value), nil)
 }
 
-// put writes what it is given.
+// put stores a value.
 func (s *plainStore) put(value []byte) uint64 {
 	s.mu.Lock()
 	s.last = backend.Entry{Revision: s.last.Revision + 1, Value: value, Created: time.Now()}
@@ -111,7 +111,7 @@ func (s *plainStore) Watch(_ context.Context, _ string, instead backend.Feed, de
 	reply(f, nil)
 }
 
-// gated is a store each call of which passes a gate, and may not get through it.
+// gated is a store with a gate before each call. The gate may block the call.
 type gated struct {
 	*plainStore
 	mu      sync.Mutex
@@ -248,7 +248,7 @@ func (c *gatedClock) set(a *alarm, armed bool) {
 	}
 }
 
-// watchdogs is how many run, and how often one was set.
+// watchdogs returns how many run, and how often one was set.
 func (c *gatedClock) watchdogs() (n, sets int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -279,7 +279,7 @@ func (a *alarm) Stop() bool {
 	return a.Timer.Stop()
 }
 
-// bench is a candidate in a bubble, and what it tells.
+// bench is a candidate in a bubble, with the events that it reported.
 type bench struct {
 	*testing.T
 	*leader.Candidate
@@ -329,7 +329,7 @@ func (b *bench) at(d time.Duration) {
 	synctest.Wait()
 }
 
-// told expects these events, of those that tell of a term.
+// told expects these events, of those that concern a term.
 func (b *bench) told(want ...string) {
 	b.Helper()
 	synctest.Wait()
@@ -343,7 +343,7 @@ func (b *bench) told(want ...string) {
 	}
 }
 
-// scribbler is a handler that may block, and keeps what it has written.
+// scribbler is a handler that may block, and keeps the lines that it has written.
 type scribbler struct {
 	blocked func(message string) // called first
 	mu      *sync.Mutex

@@ -37,7 +37,7 @@ func TestLogHandler_BlockedHoldsUpNothing(t *testing.T) {
 		}
 		at := time.Now()
 		<-b.Done()
-		if d := time.Since(at); d > time.Second { // for what the store does not answer
+		if d := time.Since(at); d > time.Second { // for the request that is not answered
 			t.Errorf("Done after %v", d)
 		}
 		close(release)
@@ -149,8 +149,9 @@ func TestLogHandler_QueueIsBounded(t *testing.T) {
 	})
 }
 
-// The context ends at its deadline whatever of the user's code holds up the candidate's
-// goroutine, and the accessors agree with it. When that returns the candidate goes on.
+// The context ends at its deadline, whichever call of the user's code holds up the
+// candidate's goroutine, and the accessors agree with it. When the call returns, the
+// candidate goes on.
 func TestWatchdog_EndsTheContext(t *testing.T) {
 	for call, then := range map[string]struct {
 		at    time.Duration
@@ -201,7 +202,7 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 	}
 }
 
-// A store call that does not return: Stop ends with its context all the same, and Done is
+// If a store call does not return, Stop ends with its context all the same. Done is
 // closed when the call has returned.
 func TestStop_StoreCallDoesNotReturn(t *testing.T) {
 	inBubble(t, leader.Config{}, func(b *bench) {
@@ -229,8 +230,9 @@ func TestStop_StoreCallDoesNotReturn(t *testing.T) {
 	})
 }
 
-// A store that does not answer, although the context of the call has ended, is not waited
-// for at the end: not after Stop, and not after a Stop that was given up.
+// At its end a candidate does not wait for a store that does not answer although the
+// context of the call has ended. That holds after Stop, and after a Stop that was given
+// up.
 func TestStop_StoreNeverAnswers(t *testing.T) {
 	for _, hasty := range []bool{false, true} {
 		inBubble(t, leader.Config{}, func(b *bench) {

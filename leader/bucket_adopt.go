@@ -16,34 +16,34 @@ const (
 	// leastMaxLease leaves 16 ms from one renewal to the next, and a margin of 20 ms for
 	// round trips, timers and clocks.
 	leastMaxLease = 100 * time.Millisecond
-	// mostMaxLease: after a crash of its leader an election has none for a whole lease, and
-	// after the delete of its key for a whole MaxLease.
+	// mostMaxLease bounds MaxLease: after a crash of its leader an election has none for a
+	// whole lease, and after the deletion of its key for a whole MaxLease.
 	mostMaxLease = 24 * time.Hour
 
-	// clockMargin is by how much the clocks of two servers that lead a stream one after
-	// the other may differ.
+	// clockMargin is the greatest difference to expect between the clocks of two servers
+	// that lead a stream one after the other.
 	clockMargin = time.Minute
-	// mostKeys is how many keys of an existing bucket are looked at.
+	// mostKeys is the greatest number of keys of an existing bucket that inspect reads.
 	mostKeys = 100_000
 )
 
-// inspection is what must hold of the content of an existing bucket before it is
-// brought to a configuration.
+// inspection holds the conditions on the content of an existing bucket before the bucket
+// is brought to a configuration.
 type inspection struct {
 	stream   string
-	now      time.Time     // of the server
+	now      time.Time     // by the server's clock
 	strange  bool          // the bucket is not known to be one for elections
-	maxLease time.Duration // to be
-	was      time.Duration // so far; 0: unlimited, or not known
+	maxLease time.Duration // in the new configuration
+	was      time.Duration // in the old configuration; 0: unlimited, or not known
 }
 
-// inspect refuses changes that would destroy an application's data, or let a lease that
-// may be running be longer than MaxLease. A bucket of CreateBucket whose MaxLease is not
-// lowered needs no look at its content.
+// inspect rejects changes that would destroy an application's data, or would let a lease
+// that may be running be longer than MaxLease. It does not read the content of a bucket
+// of CreateBucket if MaxLease is not lowered.
 func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 	_, own := info.Config.Metadata[maxLeaseKey]
 	i := inspection{stream: b.stream, now: info.TimeStamp, strange: !own && !adopt}
-	i.was, _ = parseMaxLease(info.Config.Metadata) // what is not valid is not known
+	i.was, _ = parseMaxLease(info.Config.Metadata) // a value that is not valid counts as not known
 	var err error
 	if i.maxLease, err = parseMaxLease(conf.Metadata); err != nil {
 		return err
@@ -64,14 +64,14 @@ func (i inspection) unfit(format string, args ...any) error {
 	return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, i.stream, fmt.Sprintf(format, args...))
 }
 
-// look judges the newest message of one key.
+// look checks the newest message of one key.
 func (i inspection) look(key string, e backend.Entry) error {
 	s := sees(e)
 	if i.strange && s.what == whatForeign {
 		return i.unfit("the key %.100q holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt", key)
 	}
 	lease, holder := i.was, "whose leader is not known"
-	if s.what != whatRecord && e.Marker { // step-down --force leaves the record that was held
+	if s.what != whatRecord && e.Marker { // step-down --force leaves the held record in the marker
 		s.rec, _ = decodeRecord(e.Value)
 	}
 	switch s.rec.phase {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// maxLeaseKey is where the stream's metadata keep MaxLease, as text that
+	// maxLeaseKey is the key of MaxLease in the stream's metadata. Its value is text that
 	// time.ParseDuration reads.
 	maxLeaseKey = "natsleader.max_lease"
-	// feedRoot is what the republished subjects of CreateBucket begin with.
+	// feedRoot is the prefix of the subjects to which a bucket of CreateBucket republishes.
 	feedRoot = "natsleader.feed."
 
 	defaultMaxLease = 15 * time.Second
@@ -28,11 +28,11 @@ const (
 	duplicateWindow = 2 * time.Minute
 )
 
-// headroom is what the header of a write takes of a message's size.
+// headroom is the share of a message's size that the header of a write takes.
 const headroom = len("NATS/1.0\r\n"+jetstream.ExpectedLastSubjSeqHeader+": \r\n\r\n") + len("18446744073709551615")
 
-// check reports the first setting that cannot work, and the relation that does
-// not hold.
+// check returns an error for the first setting that cannot work. The error names the
+// relation that does not hold.
 func (c BucketConfig) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInvalidConfig}, args...)...)
@@ -60,7 +60,7 @@ func (c BucketConfig) check() error {
 	return nil
 }
 
-// maxLease is MaxLease or its default for a stream with that metadata.
+// maxLease returns MaxLease, or its default for a stream with that metadata.
 func (c BucketConfig) maxLease(metadata map[string]string) time.Duration {
 	if c.MaxLease > 0 {
 		return c.MaxLease
@@ -87,7 +87,7 @@ func parseMaxLease(metadata map[string]string) (time.Duration, error) {
 	return d, nil
 }
 
-// newStream is the configuration of a bucket that does not exist.
+// newStream returns the configuration of a bucket that does not exist yet.
 func (c BucketConfig) newStream() jetstream.StreamConfig {
 	conf := jetstream.StreamConfig{
 		Name: "KV_" + c.Name, Subjects: []string{"$KV." + c.Name + ".>"},
@@ -98,7 +98,7 @@ func (c BucketConfig) newStream() jetstream.StreamConfig {
 	return conf
 }
 
-// apply sets what the bucket's promises rest on, and leaves the rest.
+// apply sets the settings that the bucket's promises rest on, and keeps all others.
 func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
 	ttl := c.TTL > 0
 	conf.MaxMsgsPerSubject = 1
@@ -138,16 +138,15 @@ func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
 	}
 }
 
-// reshape brings the configuration of an existing stream to these settings, and
-// tells whether that changes anything.
+// reshape returns the configuration of an existing stream with these settings, and
+// reports whether anything changes.
 func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
 	conf = old
 	c.apply(&conf)
 	unfit := func(reason string) error {
 		return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, old.Name, reason)
 	}
-	// What the server does not let go of again: nats-server, stream.go,
-	// jsConfigUpdateCheck.
+	// Some settings cannot be taken back: nats-server, stream.go, jsConfigUpdateCheck.
 	switch reason := misfit(conf, c.Name); {
 	case reason != "":
 		return conf, false, unfit(reason)
@@ -170,7 +169,7 @@ func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	return conf, !reflect.DeepEqual(conf, old), nil
 }
 
-// misfit tells why no election can work with a stream, or nothing.
+// misfit returns the reason why no election can work with a stream, or an empty string.
 func misfit(c jetstream.StreamConfig, bucket string) string {
 	switch {
 	case c.Mirror != nil:
@@ -194,7 +193,7 @@ func misfit(c jetstream.StreamConfig, bucket string) string {
 	}
 }
 
-// isPurgeProtected reports whether nothing but a delete marker can remove a message.
+// isPurgeProtected reports whether only a delete marker can remove a message.
 func isPurgeProtected(c jetstream.StreamConfig) bool {
 	unlimited := c.MaxMsgs <= 0 && c.MaxBytes <= 0
 	return c.DenyDelete && c.DenyPurge && !c.AllowRollup && !c.AllowMsgTTL && c.MaxAge == 0 &&
@@ -202,8 +201,9 @@ func isPurgeProtected(c jetstream.StreamConfig) bool {
 		c.Retention == jetstream.LimitsPolicy && c.Mirror == nil && len(c.Sources) == 0
 }
 
-// settings is what a candidate must know of the stream of a bucket, on a connection that
-// takes messages of up to payload bytes, 0 for unlimited. Error: [ErrIncompatibleBucket].
+// settings returns the settings of a bucket's stream that a candidate needs, for a
+// connection that takes messages of up to payload bytes, 0 for unlimited. Error:
+// [ErrIncompatibleBucket].
 func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.Settings, error) {
 	s := backend.Settings{PurgeProtected: isPurgeProtected(c), TTL: c.MaxAge}
 	largest := int64(math.MaxInt64)
@@ -227,8 +227,9 @@ func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.S
 	return s, err
 }
 
-// republished is what the feed subjects of a stream's keys begin with, if it
-// republishes all of them whole to subjects that end like theirs.
+// republished returns the prefix of the feed subjects of a stream's keys. It returns
+// false unless the stream republishes all keys, whole, to subjects that end like those of
+// the keys.
 func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok bool) {
 	r := c.RePublish
 	if r == nil || r.HeadersOnly {
@@ -241,7 +242,7 @@ func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok boo
 	if !covers(source, "$KV."+bucket+".>") {
 		return "", false
 	}
-	// Both end in a full wildcard and have no other: so that is what maps.
+	// Source and destination end in a full wildcard and have no other, so that one maps.
 	rest := strings.TrimPrefix("$KV."+bucket, strings.TrimSuffix(source, ">"))
 	if source == "$KV."+bucket+".>" {
 		rest = ""
@@ -256,7 +257,8 @@ func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok boo
 	return dest, checkSubject("the destination", dest) == nil
 }
 
-// feedOf is the republished subject to listen to, if there is one.
+// feedOf returns the prefix of the feed subjects to subscribe to, or false if there are
+// none.
 func (b *bucketStore) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) {
 	if b.feedPrefix != "" {
 		return b.feedPrefix, c.RePublish == nil || !c.RePublish.HeadersOnly

@@ -9,15 +9,14 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Watch implements [backend.Store]. Where the bucket republishes its messages, the feed
-// is one plain subscription, and costs no consumer on the server; otherwise it
-// is a consumer of the one key. All feeds of a key that are opened on one Bucket
-// share it, unless it was found deaf. Errors: those of Settings, and what the
-// server answers to the creation of a consumer.
+// Watch implements [backend.Store]. If the bucket republishes its messages, the feed is one plain
+// subscription and costs no consumer on the server. Otherwise it is a consumer of the one
+// key. All feeds of a key that are opened on one Bucket share it, unless it was found
+// deaf. Errors: those of Settings, and those of the server for the creation of a
+// consumer.
 //
-// Messages that arrive faster than deliver takes them may be dropped by
-// nats.go; the feed goes on. Stop waits for a deliver that is running, and must
-// not be called from within it.
+// nats.go may drop messages that arrive faster than deliver takes them; the feed goes on.
+// Stop waits for a running call of deliver, and must not be called from within deliver.
 func (b *bucketStore) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	go func() {
 		if old, ok := instead.(*feed); ok && old != nil {
@@ -44,7 +43,7 @@ func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backen
 	}
 	for {
 		f := &feed{deliver: deliver}
-		// Before anything is subscribed to, so that no reconnection is missed.
+		// Join before any subscription is made, so that no reconnection is missed.
 		first := b.hub.join(b, key, f)
 		if first {
 			f.source.open(ctx, conf)
@@ -64,11 +63,11 @@ func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backen
 		if first || ctx.Err() != nil || !f.source.abandoned {
 			return nil, err
 		}
-		// Who opened it gave up. That says nothing about this one.
+		// The feed that opened the source gave up. That says nothing about this one.
 	}
 }
 
-// feed is one open feed: what one candidate hears of a source.
+// feed is one open feed: the part of a source that belongs to one candidate.
 type feed struct {
 	source  *source
 	deliver func(backend.FeedEvent)
@@ -78,14 +77,14 @@ type feed struct {
 	mu    sync.Mutex // held during deliver: one call at a time, and none after Stop
 	begun bool
 	over  bool
-	early []backend.FeedEvent // from before begin
+	early []backend.FeedEvent // events from before begin
 }
 
-// hearer is the candidate whose feed it is.
+// hearer identifies the candidate that a feed belongs to.
 type hearer struct{ id, session string }
 
-// earlyEvents is how many events are kept until the feed begins. Older ones
-// only say what a newer one says again.
+// earlyEvents is the number of events that are kept until the feed begins. Older events
+// contain nothing that a newer one does not.
 const earlyEvents = 16
 
 // tell delivers an event, unless the feed is over.
@@ -110,7 +109,7 @@ func (f *feed) hand(ev backend.FeedEvent) {
 	f.deliver(ev)
 }
 
-// begin delivers what came before the one who watches knew of its feed.
+// begin delivers the events that came before the caller of Watch got its feed.
 func (f *feed) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

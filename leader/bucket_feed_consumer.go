@@ -12,14 +12,14 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// consume opens a watch feed: an ephemeral push consumer of the one key, on
-// the server that the server chooses, in memory.
+// consume opens a watch feed: an ephemeral push consumer of the one key, in memory, on a
+// server that NATS chooses.
 //
-// It is not the ordered consumer of jetstream.KeyValue's Watch. That one heals
-// itself, but only when heartbeats have been missing for 13 to 20s, costs five
-// goroutines, and stops with a request that waits for its reply. A candidate
-// notices a deaf feed sooner and opens another, so that no heartbeat, and no
-// permission for flow control, is needed.
+// It is not the ordered consumer of jetstream.KeyValue's Watch. An ordered consumer heals
+// itself, but only when heartbeats have been missing for 13 to 20s. It costs five
+// goroutines, and stops with a request that waits for its reply. A candidate notices a
+// deaf feed sooner and opens another, so it needs no heartbeat and no permission for flow
+// control.
 func (s *source) consume(ctx context.Context) error {
 	b, stored := s.bucket, s.bucket.pre+s.key
 	_, err := b.follow(ctx, &s.subscription, jetstream.ConsumerConfig{FilterSubject: stored}, s.setConsumer, func(m *nats.Msg, meta *nats.MsgMetadata) {
@@ -30,10 +30,10 @@ func (s *source) consume(ctx context.Context) error {
 	return err
 }
 
-// follow subscribes to an ephemeral push consumer of what the filter of conf
-// matches, the newest of each subject first. named is told what has to be deleted
-// in the end: its name, or nothing if there is none. meta is nil for what the
-// consumer says besides messages.
+// follow subscribes to an ephemeral push consumer of the subjects that the filter of conf
+// matches. The consumer delivers the newest message of each subject first. follow calls
+// named with the name of the consumer that has to be deleted in the end, or with an empty
+// name if there is none. For messages of the consumer itself, handle gets a nil meta.
 func (a *streamAPI) follow(ctx context.Context, s *subscription, conf jetstream.ConsumerConfig, named func(string), handle func(m *nats.Msg, meta *nats.MsgMetadata)) (*jetstream.ConsumerInfo, error) {
 	inbox := a.nc.NewInbox()
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:]
@@ -48,7 +48,7 @@ func (a *streamAPI) follow(ctx context.Context, s *subscription, conf jetstream.
 	if err != nil {
 		return nil, err
 	}
-	named(name) // from here on it may exist, whatever the reply
+	named(name) // from here on the consumer may exist, whatever the reply
 	conf.Name, conf.Description, conf.DeliverSubject = name, "natsleader", inbox
 	conf.DeliverPolicy, conf.AckPolicy = jetstream.DeliverLastPerSubjectPolicy, jetstream.AckNonePolicy
 	conf.Replicas, conf.MemoryStorage = 1, true
@@ -61,8 +61,8 @@ func (a *streamAPI) follow(ctx context.Context, s *subscription, conf jetstream.
 		named("")
 		return nil, a.refusal(api)
 	}
-	// The name is another with every try; what is told must not be, or it would
-	// be told every time.
+	// The consumer has another name with every try. The error must not differ with it, or it
+	// would be reported with every try.
 	subject := a.api + "CONSUMER.CREATE." + a.stream + "."
 	err = a.failure(subject+name+"."+conf.FilterSubject, before, err)
 	switch every := subject + "*." + conf.FilterSubject; {
@@ -80,9 +80,8 @@ func (s *source) setConsumer(name string) {
 	s.consumer = name
 }
 
-// orphaned ends a watch feed after the connection was away: the server deletes
-// a consumer that nobody has listened to for 5s, or has lost it with its own
-// memory.
+// orphaned ends a watch feed after the connection was lost. The server deletes a consumer
+// that has had no subscriber for 5s, or it has lost the consumer with its own memory.
 func (s *source) orphaned() {
 	s.mu.Lock()
 	watches := s.consumer != ""
@@ -93,8 +92,8 @@ func (s *source) orphaned() {
 	}
 }
 
-// deleteConsumer asks the server to, and does not wait for its answer: a
-// consumer to which nobody listens goes away by itself.
+// deleteConsumer asks the server to delete a consumer, and does not wait for the reply. A
+// consumer without a subscriber goes away by itself.
 func (a *streamAPI) deleteConsumer(name string) {
 	if name != "" && a.connected() == nil {
 		_ = a.nc.Publish(a.api+"CONSUMER.DELETE."+a.stream+"."+name, nil)

@@ -15,15 +15,15 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// source is what the feeds of one key have in common: a subscription, with a
-// goroutine of nats.go, and for a watch feed a consumer.
+// source is the part that all feeds of one key share: a subscription with a goroutine of
+// nats.go, and for a watch feed a consumer.
 type source struct {
 	bucket *bucketStore
 	key    string
 
-	opened    chan struct{} // closed when it is known whether it works
+	opened    chan struct{} // closed when it is known whether the source works
 	err       error         // set before opened is closed, as is abandoned
-	abandoned bool          // it does not work because its opener gave up
+	abandoned bool          // the source does not work because its opener gave up
 
 	subscription
 
@@ -32,7 +32,7 @@ type source struct {
 	consumer string // on the server; empty: none
 }
 
-// open opens the source for everybody who has joined.
+// open opens the source for all feeds that have joined.
 func (s *source) open(ctx context.Context, conf jetstream.StreamConfig) {
 	if prefix, ok := s.bucket.feedOf(conf); ok {
 		s.err = s.subscribe(ctx, prefix+"."+s.key)
@@ -46,19 +46,20 @@ func (s *source) open(ctx context.Context, conf jetstream.StreamConfig) {
 	close(s.opened)
 }
 
-// crowd is how many feeds are told before those that wait for a processor get a
-// chance. When a key is released to thousands, the first of them have it before
-// the last have heard, who then need not try.
+// crowd is the number of feeds that get an event before goroutines that wait for a
+// processor get a chance to run. When a key is released to thousands of candidates, the
+// first of them take it before the last have received the release. The last need not try
+// then.
 const crowd = 64
 
-// tell tells every feed of something that is no message.
+// tell delivers an event that is not a message to every feed.
 func (s *source) tell(ev backend.FeedEvent) { s.tellUnless(ev, func() bool { return false }) }
 
-// pass tells every feed of a message, or, if another comes in meanwhile, those
-// that are left of that one only.
+// pass delivers a message to every feed. If another message arrives meanwhile, the feeds
+// that are left get only that one.
 func (s *source) pass(e backend.Entry, by *nats.Subscription) {
 	s.tellUnless(backend.FeedEvent{Entry: e}, func() bool {
-		waiting, _, err := by.Pending() // with the one being told
+		waiting, _, err := by.Pending() // includes the message being delivered
 		return err == nil && waiting > 1
 	})
 }
@@ -67,7 +68,7 @@ func (s *source) tellUnless(ev backend.FeedEvent, outdated func() bool) {
 	s.mu.Lock()
 	first, follows := s.look(&ev)
 	follows = follows && len(s.feeds) > crowd
-	s.mu.Unlock() // whoever leaves meanwhile does not wait for the head start
+	s.mu.Unlock() // a feed that leaves meanwhile does not wait for the head start
 	if first != nil {
 		first.tell(ev)
 		runtime.Gosched()
@@ -92,26 +93,26 @@ func (s *source) tellUnless(ev backend.FeedEvent, outdated func() bool) {
 	}
 }
 
-// headStart is how long thousands are left in peace while the one who follows takes a
-// free key. They would wait for a turn of it anyway, and all of their work at that
-// moment would come before its own.
+// headStart is how long the other feeds, possibly thousands, get no event while the
+// successor takes a free key. Their candidates would wait for its turn anyway, and all of
+// their work at that moment would come before the successor's.
 const headStart = 5 * time.Millisecond
 
-// goesAhead gives the one who follows a head start, here or on another connection, and
-// reports whether the others need not be told any more.
+// goesAhead gives the successor a head start, here or on another connection, and reports
+// whether the others need not get the event any more.
 func (s *source) goesAhead(outdated func() bool) bool {
 	for range 10 {
 		if outdated() {
 			return true
 		}
-		_ = idle(context.Background(), headStart/10) // without an end
+		_ = idle(context.Background(), headStart/10) // its context never ends
 	}
 	return outdated()
 }
 
-// look looks at a message once for all feeds. Of a release it tells whether somebody
-// follows, and which feed is the one's, if it is here: among thousands it is to be the
-// first to hear. The lock is held.
+// look decodes a message once for all feeds. For a release it reports whether the record
+// names a successor, and returns the successor's feed if it is here: among thousands of
+// feeds, that one gets the release first. The lock is held.
 func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
 	if len(s.feeds) < 2 || ev.Err != nil || ev.Reconnected {
 		return nil, false
@@ -134,8 +135,8 @@ func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
 func (s *source) subscribe(ctx context.Context, subject string) error {
 	stream, stored := s.bucket.stream, s.bucket.pre+s.key
 	return s.listenAllowed(ctx, &s.bucket.streamAPI, subject, func(m *nats.Msg) {
-		// What comes by way of a consumer keeps the subject that it was stored
-		// under, whatever it is delivered to, and the headers of its publisher.
+		// A message that comes through a consumer keeps the subject under which it was stored,
+		// whatever subject it is delivered to, and the headers of its publisher.
 		if m.Subject != subject {
 			return
 		}
@@ -145,9 +146,9 @@ func (s *source) subscribe(ctx context.Context, subject string) error {
 	})
 }
 
-// reconnected tells that the connection is back. nats.go subscribes anew
-// before anything else is sent, so that whoever looks now misses nothing
-// afterwards.
+// reconnected reports to all feeds that the connection is back. nats.go subscribes again
+// before it sends anything else, so a candidate that reads the key now misses no later
+// message.
 func (s *source) reconnected() {
 	s.tell(backend.FeedEvent{Reconnected: true})
 	s.orphaned()
@@ -162,8 +163,8 @@ func (s *source) close() {
 	s.bucket.deleteConsumer(name)
 }
 
-// hub keeps the sources of a bucket, and hears for all of them what becomes of
-// the connection, in one goroutine that runs while there is a feed.
+// hub keeps the sources of a bucket. In one goroutine, which runs while there is a feed,
+// it watches the status of the connection for all of them.
 type hub struct {
 	mu      sync.Mutex
 	sources map[*source]struct{}
@@ -172,9 +173,9 @@ type hub struct {
 	ended   chan struct{}
 }
 
-// join makes f a feed of the key, and reports whether it is the first of its
-// source and has to open it. It may wait for the connection's lock, and holds none of
-// its own meanwhile.
+// join makes f a feed of the key, and reports whether it is the first of its source and
+// has to open it. It may wait for the connection's lock, and holds no lock of its own
+// meanwhile.
 func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
 	var status chan nats.Status
 	h.mu.Lock()
@@ -191,14 +192,13 @@ func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
 	}
 	first = h.enter(b, key, f)
 	h.mu.Unlock()
-	if status != nil { // another was faster
+	if status != nil { // another call was faster
 		b.nc.RemoveStatusListener(status)
 	}
 	return first
 }
 
-// enter is join while somebody listens for what becomes of the connection. The hub is
-// locked.
+// enter is join while the hub listens to the status of the connection. The hub is locked.
 func (h *hub) enter(b *bucketStore, key string, f *feed) (first bool) {
 	s := h.trusted[key]
 	if first = s == nil; first {
@@ -222,7 +222,7 @@ func (h *hub) distrust(s *source) {
 	}
 }
 
-// leave takes f away from its source, and ends the source with its last feed.
+// leave removes f from its source, and closes the source with its last feed.
 func (h *hub) leave(f *feed) {
 	s := f.source
 	h.mu.Lock()
@@ -243,7 +243,7 @@ func (h *hub) leave(f *feed) {
 	}
 	h.mu.Unlock()
 	if empty {
-		<-s.opened // by a feed that has joined, and leaves after it
+		<-s.opened // the feed that opens the source leaves only after that
 		s.close()
 	}
 	if status != nil {
@@ -255,9 +255,8 @@ func (h *hub) leave(f *feed) {
 func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- struct{}) {
 	defer close(ended)
 	for s := range status {
-		b.known.Store(nil) // the bucket may have been set otherwise meanwhile
-		// nats.go drops what a full channel does not take, and CLOSED is the
-		// last status there is.
+		b.known.Store(nil) // the settings may have changed meanwhile
+		// nats.go drops a status that a full channel does not take, and CLOSED is the last one.
 		closed := s == nats.CLOSED || b.nc.IsClosed()
 		for _, src := range h.all() {
 			if closed {

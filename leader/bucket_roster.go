@@ -20,33 +20,34 @@ import (
 )
 
 const (
-	// rosterSuffix makes the name of a bucket that of its roster.
+	// rosterSuffix turns the name of a bucket into the name of its roster.
 	rosterSuffix = "_roster"
-	// rosterKey is where the stream's metadata keep the name of its roster, and
-	// rosterOfKey is where those of the roster's keep whose it is.
+	// rosterKey is the key in the stream's metadata for the name of its roster. rosterOfKey
+	// is the key in the metadata of the roster's stream for the name of its bucket.
 	rosterKey   = "natsleader.roster"
 	rosterOfKey = "natsleader.roster_of"
-	// rosterMarkerTTL is how long markers stay, which only those who are there
-	// hear of: the least that the server takes.
+	// rosterMarkerTTL is how long markers stay: the least that the server takes. Only views
+	// that are open at that time receive them.
 	rosterMarkerTTL = time.Second
-	// viewHeartbeat is after how much silence the server says that a view lives.
-	// The server that has its consumer may go away without the connection.
+	// viewHeartbeat is the silence after which the server sends a view a heartbeat. The
+	// server that has the view's consumer may go away while the connection stays.
 	viewHeartbeat = 2 * time.Second
-	// lastConsumerHeader is in a heartbeat: the last delivery (nats.go, js.go).
+	// lastConsumerHeader is the header of a heartbeat that has the number of the last
+	// delivery (nats.go, js.go).
 	lastConsumerHeader = "Nats-Last-Consumer"
-	// sessionLength is that of crypto/rand.Text.
+	// sessionLength is the length of the result of crypto/rand.Text.
 	sessionLength = 26
 )
 
-// rosterBucket is the bucket in which those who stand announce themselves.
+// rosterBucket is the bucket in which candidates announce themselves.
 type rosterBucket struct {
 	streamAPI
-	pre string // of a key's subject in the stream
-	put string // of the subject that a key is written to
+	pre string // prefix of a key's subject in the stream
+	put string // prefix of the subject to which a key is written
 }
 
-// rosterName is the bucket of the roster. A name that leaves no room for the suffix
-// is cut, and told apart by a hash.
+// rosterName returns the name of the roster's bucket. A name that leaves no room for the
+// suffix is cut, and made unique by a hash.
 func rosterName(bucket string) string {
 	if len(bucket)+len(rosterSuffix) > maxBucketName {
 		sum := sha256.Sum256([]byte(bucket))
@@ -63,18 +64,19 @@ func (r *rosterBucket) open(js jetstream.JetStream, bucket string) {
 	r.put = r.putPrefix(r.pre)
 }
 
-// validSession tells sessions from the keys of others: an election may have the name
-// of another, a dot, and anything.
+// validSession reports whether s has the form of a session. That distinguishes sessions
+// from the keys of another election, which may have the name of this one, a dot and
+// anything.
 func validSession(s string) bool {
 	return len(s) == sessionLength && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'A' || r > 'Z') && (r < '2' || r > '7')
 	}) < 0
 }
 
-// rosterConfig makes the roster of a bucket.
+// rosterConfig configures the roster of a bucket.
 type rosterConfig struct {
 	bucket string
-	like   jetstream.StreamConfig // the bucket's own
+	like   jetstream.StreamConfig // configuration of the bucket itself
 }
 
 func (c rosterConfig) newStream() jetstream.StreamConfig {
@@ -89,13 +91,13 @@ func (c rosterConfig) newStream() jetstream.StreamConfig {
 	return conf
 }
 
-// apply sets what the roster rests on, and leaves the rest.
+// apply sets the settings that the roster rests on, and keeps all others.
 func (c rosterConfig) apply(conf *jetstream.StreamConfig) {
 	conf.MaxMsgsPerSubject = 1
 	conf.AllowDirect = true
 	conf.DenyDelete, conf.DenyPurge = true, false
-	conf.AllowMsgTTL, conf.AllowRollup = true, true // the server wants roll-ups for markers
-	conf.SubjectDeleteMarkerTTL = rosterMarkerTTL   // who views hears of a lapse
+	conf.AllowMsgTTL, conf.AllowRollup = true, true // the server requires roll-ups for markers
+	conf.SubjectDeleteMarkerTTL = rosterMarkerTTL   // views receive a marker for a lapse
 	conf.Replicas, conf.Placement = c.like.Replicas, c.like.Placement
 }
 
@@ -116,8 +118,8 @@ func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	return conf, !reflect.DeepEqual(conf, old), nil
 }
 
-// isMissing asks whether the roster, which was made once, is gone. Who may not ask
-// does not know.
+// isMissing asks the server whether the roster, which was made once, is gone. Without the
+// permission to ask, it returns false.
 func (r *rosterBucket) isMissing(ctx context.Context) bool {
 	ctx, cancel := within(ctx, time.Second)
 	defer cancel()
@@ -125,8 +127,8 @@ func (r *rosterBucket) isMissing(ctx context.Context) bool {
 	return errors.Is(err, ErrNoBucket)
 }
 
-// Announce implements [backend.Roster]. It is one request, and never sent twice; only if
-// nobody answers is the server asked whether there is a roster.
+// Announce implements [backend.Roster]. It is one request, and never sent twice. Only if it has
+// no responders, the server is asked whether there is a roster.
 func (b *bucketStore) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	go func() { reply(b.roster.announce(ctx, election, session, entry, life)) }()
 }
@@ -158,7 +160,7 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 	return revision, r.named(err)
 }
 
-// named tells the roster that does not exist from the bucket.
+// named replaces ErrNoBucket, which is about the roster here, by ErrNoRoster.
 func (r *rosterBucket) named(err error) error {
 	if errors.Is(err, ErrNoBucket) {
 		return fmt.Errorf("%w: there is no stream %s", ErrNoRoster, r.stream)
@@ -166,14 +168,14 @@ func (r *rosterBucket) named(err error) error {
 	return err
 }
 
-// wholeSeconds is d rounded up.
+// wholeSeconds rounds d up.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// Stands implements [backend.Roster]: a consumer of the election's keys, in memory, on the
-// server that the server chooses. The view ends when that is silent for some seconds.
-// Stop waits for a deliver that is running.
+// Stands implements [backend.Roster] with a consumer of the election's keys, in memory, on a
+// server that NATS chooses. The view ends when the consumer is silent for some seconds.
+// Stop waits for a running call of deliver.
 func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
 		v := &rosterView{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
@@ -201,24 +203,24 @@ func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(
 type rosterView struct {
 	roster  *rosterBucket
 	deliver func(backend.Announcement)
-	gate    chan struct{} // closed by begin: the one who views knows of it
+	gate    chan struct{} // closed by begin, when the caller of Stands has the view
 	begin   func()
 	stop    sync.Once
 
 	subscription
 	consumer string
 	status   chan nats.Status
-	ended    chan struct{} // closed when the goroutine that looks after it has ended
-	heard    atomic.Bool   // something, lately
+	ended    chan struct{} // closed when the goroutine of guard has ended
+	heard    atomic.Bool   // the consumer has sent something lately
 
-	last uint64 // of the consumer's deliveries; used by the subscription's goroutine only
+	last uint64 // number of the last delivery; used by the subscription's goroutine only
 
 	mu       sync.Mutex // held during deliver: one call at a time, and none after Stop
 	complete bool
 	over     bool
 }
 
-// open reports whether nobody stands.
+// open reports whether the roster has no entry for the election.
 func (v *rosterView) open(ctx context.Context, election string) (empty bool, err error) {
 	if err = checkKey(election); err != nil {
 		return false, err
@@ -227,7 +229,7 @@ func (v *rosterView) open(ctx context.Context, election string) (empty bool, err
 	if err = r.opened(); err != nil {
 		return false, err
 	}
-	// Before anything is subscribed to, so that no reconnection is missed.
+	// Listen before any subscription is made, so that no reconnection is missed.
 	v.status, v.ended = r.nc.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
 	v.heard.Store(true)
 	go v.guard()
@@ -241,7 +243,7 @@ func (v *rosterView) open(ctx context.Context, election string) (empty bool, err
 	return info.NumPending == 0 && info.Delivered.Consumer == 0, nil
 }
 
-// hear takes what the consumer delivers.
+// hear handles a message from the consumer.
 func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 	<-v.gate
 	v.heard.Store(true)
@@ -257,7 +259,7 @@ func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 		e := newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
 		a := backend.Announcement{Session: session, Revision: e.Revision}
 		if !e.Marker {
-			a.Entry = append([]byte{}, e.Value...) // an empty one stands, too
+			a.Entry = append([]byte{}, e.Value...) // an empty entry is one, too
 		}
 		v.tell(a)
 	}
@@ -266,15 +268,15 @@ func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 	}
 }
 
-// beat takes a heartbeat, which is sent when there is nothing to deliver.
+// beat handles a heartbeat, which is sent when there is nothing to deliver.
 func (v *rosterView) beat(m *nats.Msg) {
 	last, err := strconv.ParseUint(m.Header.Get(lastConsumerHeader), 10, 64)
 	if err == nil && v.follows(last) {
-		v.completed() // the last of those to be told of may have lapsed before
+		v.completed() // the last entry that was to be delivered may have lapsed before
 	}
 }
 
-// follows ends the view unless the last delivery was that one.
+// follows reports whether the last delivery has that number, and ends the view if not.
 func (v *rosterView) follows(last uint64) bool {
 	if last == v.last {
 		return true
@@ -285,7 +287,7 @@ func (v *rosterView) follows(last uint64) bool {
 
 func (v *rosterView) completed() { v.tell(backend.Announcement{Complete: true}) }
 
-// tell delivers, unless the view is over. Complete is delivered once.
+// tell delivers an announcement, unless the view is over. It delivers Complete once.
 func (v *rosterView) tell(a backend.Announcement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -296,15 +298,15 @@ func (v *rosterView) tell(a backend.Announcement) {
 	v.deliver(a)
 }
 
-// guard ends the view when the connection was lost, and perhaps the consumer with
-// it, or when the consumer is silent.
+// guard ends the view when the consumer is silent, or when the connection was lost and
+// perhaps the consumer with it.
 func (v *rosterView) guard() {
 	defer close(v.ended)
 	for v.wait() {
 	}
 }
 
-// wait waits until there is something to look at, and reports whether that may happen
+// wait waits until there is something to check, checks it, and reports whether to call it
 // again.
 func (v *rosterView) wait() bool {
 	patience, cancel := within(context.Background(), 3*viewHeartbeat)
@@ -314,7 +316,7 @@ func (v *rosterView) wait() bool {
 	case s, ok := <-v.status:
 		switch {
 		case s == nats.CLOSED || v.roster.nc.IsClosed():
-			// nats.go drops what a full channel does not take.
+			// nats.go drops a status that a full channel does not take.
 			err = ErrConnectionClosed
 		case ok:
 			err = fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)
@@ -345,7 +347,7 @@ func (v *rosterView) Stop() {
 	})
 }
 
-// end gives back what the view holds.
+// end releases the resources of the view.
 func (v *rosterView) end() {
 	v.close()
 	v.roster.deleteConsumer(v.consumer)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// configOf is how a stream is set.
+// configOf returns the settings of a stream.
 func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamConfig {
 	t.Helper()
 	s, err := js.Stream(t.Context(), stream)
@@ -20,7 +20,7 @@ func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamCon
 	return s.CachedInfo().Config
 }
 
-// hasRoster is what Info tells.
+// hasRoster reports whether Info shows a roster.
 func hasRoster(t *lab, b *bucketStore) bool {
 	t.Helper()
 	info, err := b.Info(t.Context())
@@ -59,7 +59,8 @@ func TestABucketHasARosterIfItIsToldTo(t *testing.T) {
 			t.Errorf("the bucket would be changed to %+v, %v", conf, err)
 		}
 
-		// What somebody has set otherwise is mended, if one is told to.
+		// Settings that were changed are mended, but only by a call that asks for the
+		// roster.
 		c.MaxMsgsPerSubject = 5
 		if _, err := js.UpdateStream(t.Context(), c); err != nil {
 			t.Fatal(err)

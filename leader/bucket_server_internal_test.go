@@ -134,7 +134,7 @@ func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
 	return kv
 }
 
-// reply is what a method of Store answered.
+// reply is the answer of a method of Store.
 type reply[T any] struct {
 	v   T
 	err error
@@ -160,7 +160,7 @@ func update(ctx context.Context, b *bucketStore, key, value string, revision uin
 	return await(func(r func(uint64, error)) { b.Update(ctx, key, []byte(value), revision, r) })
 }
 
-// watching is an open feed and what it told.
+// watching is an open feed with the events that it delivered.
 type watching struct {
 	backend.Feed
 	told chan backend.FeedEvent
@@ -180,7 +180,7 @@ func watch(t *lab, b *bucketStore, key string) watching {
 	return w
 }
 
-// next is what the feed tells when everything has come to rest.
+// next returns the next event of the feed when everything has come to rest.
 func (w watching) next(t *lab) backend.FeedEvent {
 	t.Helper()
 	synctest.Wait()
@@ -215,7 +215,8 @@ func wantErr(t *lab, err, want error, texts ...string) {
 	}
 }
 
-// lastRevision is that of the whole bucket. Of an empty one it is before the first.
+// lastRevision returns the last revision of the whole bucket. That of an empty bucket is
+// before the first.
 func lastRevision(t *lab, b *bucketStore) uint64 {
 	t.Helper()
 	s, err := settingsOf(t.Context(), b)

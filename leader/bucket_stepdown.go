@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// askRoot is what the subject of requests to a holder begins with; the name of the
-// bucket, a dot and that of the election follow.
+// askRoot is the prefix of the subject of requests to a holder. The name of the bucket, a
+// dot and the name of the election follow.
 const askRoot = "natsleader.ask."
 
 // Listen implements [backend.Requests]. It is one plain subscription.
@@ -38,10 +38,10 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 		s.leave = listenNoEcho(b.nc, subject, deliver)
 	}
 	err := s.listenAllowed(ctx, &b.streamAPI, subject, func(m *nats.Msg) {
-		answers := make(chan []byte, 1) // waited for here, because to answer may take the connection's lock
+		answers := make(chan []byte, 1) // received here, because sending the response may wait for the connection's lock
 		deliver(m.Data, func(data []byte) { answers <- data })
 		if data := <-answers; data != nil && b.isInbox(m.Reply) {
-			_ = m.Respond(data) // a requester that hears nothing asks again
+			_ = m.Respond(data) // best effort: the requester retries
 		}
 	})
 	if err != nil {
@@ -50,15 +50,16 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 	return s, err
 }
 
-// isInbox reports whether a reply may be sent there. Who asks chooses the subject, and
-// whoever answers publishes with permissions of its own: to a key, if it were told to.
+// isInbox reports whether a reply may be sent to a subject. The requester chooses the
+// subject, and the holder publishes with its own permissions. Without this check a
+// requester could make it write to a key.
 func (b *bucketStore) isInbox(subject string) bool {
 	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
 		b.nc.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.nc.Opts.InboxPrefix+".")
 }
 
-// noEcho has the listeners on connections with nats.NoEcho. The server does not deliver to
-// them what the same connection publishes, and reports nothing to the requester.
+// noEcho holds the listeners on connections with nats.NoEcho. The server does not deliver
+// them a request of the same connection, and reports nothing to the requester.
 var noEcho struct {
 	mu        sync.Mutex
 	listeners map[*noEchoListener]struct{}
@@ -85,8 +86,8 @@ func listenNoEcho(nc *nats.Conn, subject string, deliver func([]byte, func([]byt
 	}
 }
 
-// askNoEcho asks the listeners on the same connection, and returns the first answer, or
-// nil if there is none before ctx has ended.
+// askNoEcho passes the request to the listeners on the same connection. It returns the
+// first answer, or nil if there is none before ctx has ended.
 func askNoEcho(ctx context.Context, nc *nats.Conn, subject string, request []byte) []byte {
 	var all []*noEchoListener
 	noEcho.mu.Lock()

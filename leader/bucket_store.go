@@ -41,8 +41,8 @@ func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings,
 	}()
 }
 
-// Get implements [backend.Store]. Where the stream allows direct gets the answer may
-// come from a replica.
+// Get implements [backend.Store]. If the stream allows direct gets, the answer may come from a
+// replica.
 func (b *bucketStore) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	go func() { reply(b.get(ctx, key)) }()
 }
@@ -57,7 +57,7 @@ func (b *bucketStore) Mark(ctx context.Context, key string, value []byte, revisi
 	b.update(ctx, key, value, revision, nats.Header{kvOperation: {kvDelete}}, reply)
 }
 
-// update adds the condition to the headers.
+// update adds the condition to the headers h and sends the write.
 func (b *bucketStore) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
 	if err := checkKey(key); err != nil {
 		reply(0, err)
@@ -83,7 +83,7 @@ func (b *bucketStore) get(ctx context.Context, key string) (backend.Entry, error
 		e, err = b.lastOf(ctx, b.pre+key)
 	}
 	if err != nil {
-		b.known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: ask before the next try
+		b.known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: read the settings before the next try
 	}
 	return e, err
 }
@@ -93,7 +93,7 @@ func (b *bucketStore) getDirect(ctx context.Context, key string) (backend.Entry,
 	if err != nil {
 		return backend.Entry{}, err
 	}
-	// A stored message first: a publisher may have sent a Status header of its own.
+	// Check for a stored message first: its publisher may have sent a Status header.
 	if e, ok := storedEntry(resp, b.stream, b.pre+key); ok {
 		return e, nil
 	}
@@ -104,10 +104,10 @@ func (b *bucketStore) getDirect(ctx context.Context, key string) (backend.Entry,
 	return backend.Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
 }
 
-// storedEntry reads a message that the server has published with what it knows
-// of it in headers. The server appends them to those of the publisher
-// (nats-server, stream.go, genHeader), who may have sent the same: so the last
-// value of each counts. It returns false for a message of another origin.
+// storedEntry decodes a message that the server has published with metadata in its
+// headers. The server appends them to the headers of the publisher (nats-server,
+// stream.go, genHeader). The publisher may have sent the same headers, so the last value
+// of each counts. storedEntry returns false for a message of another origin.
 func storedEntry(m *nats.Msg, stream, subject string) (backend.Entry, bool) {
 	if lastValue(m.Header, jetstream.StreamHeader) != stream || lastValue(m.Header, jetstream.SubjectHeader) != subject {
 		return backend.Entry{}, false
@@ -123,9 +123,9 @@ func storedEntry(m *nats.Msg, stream, subject string) (backend.Entry, bool) {
 	return newEntry(seq, created, m.Header, m.Data), true
 }
 
-// newEntry knows a marker by its headers, as jetstream/kv.go does (ADR-8 and
-// ADR-43); an empty value alone is none. Only a delete may carry a value, see
-// [Marker]: those of the server and purges have none that counts.
+// newEntry recognises a marker by its headers, as jetstream/kv.go does (ADR-8 and
+// ADR-43). An empty value alone is no marker. Only a delete marker may carry a value, see
+// [backend.Store].Mark; the value of a server's marker or of a purge does not count.
 func newEntry(revision uint64, created time.Time, h nats.Header, value []byte) backend.Entry {
 	e := backend.Entry{Revision: revision, Value: value, Created: created}
 	op := h[kvOperation]

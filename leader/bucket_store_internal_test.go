@@ -26,7 +26,7 @@ func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
 		_, err = getFrom(t.Context(), b, "a")
 		wantErr(t, err, ErrNoBucket)
 		_, err = update(t.Context(), b, "a", "x", 0)
-		wantErr(t, err, ErrUnreachable) // nobody listens: that proves nothing
+		wantErr(t, err, ErrUnreachable) // there are no responders, which proves nothing
 		_, err = await(func(r func(backend.Feed, error)) { b.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {}, r) })
 		wantErr(t, err, ErrNoBucket)
 	})
@@ -290,8 +290,8 @@ func TestADomainIsFollowedAsKVDoes(t *testing.T) {
 	})
 }
 
-// A release beside nats-kv-leader-elect: deleted for every KV client, and read as
-// what it is by candidates, whatever the kind of the feed.
+// A release beside nats-kv-leader-elect: every KV client sees a deleted key. Candidates
+// read a release, whatever the kind of the feed.
 func TestAMarkerMayCarryARelease(t *testing.T) {
 	for _, republishes := range []bool{true, false} {
 		bubble(t, server.Options{}, func(t *lab) {
@@ -340,7 +340,7 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 			if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 				t.Fatalf("a KV client finds it: %v", err)
 			}
-			// Nobody holds a key by a marker, nor releases it by anything else.
+			// A marker with anything else in it neither holds a key nor releases it.
 			if _, err := mark(someRecord().encode(), 1); err != nil {
 				t.Fatal(err)
 			}

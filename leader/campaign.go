@@ -19,9 +19,9 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Candidate stands in one election. Its methods may be called from anywhere, at
-// any time, and as often as one likes. [Campaign] makes it. The zero value is one that
-// has ended.
+// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be
+// called from any goroutine, at any time and any number of times. The zero value is a
+// candidate that has ended.
 type Candidate struct {
 	id       string
 	election string
@@ -29,9 +29,9 @@ type Candidate struct {
 	clock    Clock
 	log      *slog.Logger // with the election and the ID
 	logs     *logQueue    // behind log, shared by all seats; nil: nothing is logged
-	refuses  bool         // requests to hand over
-	seats    []*Candidate // one for each, if there are several: this one only stands before them
-	bench    *bench       // of the candidate and of each of its seats, if there are several
+	refuses  bool         // refuses requests to hand over
+	seats    []*Candidate // one for each seat, if there are several; this candidate only represents them
+	bench    *bench       // shared by the candidate and all of its seats, if there are several
 
 	box  mailbox
 	out  outbox
@@ -42,31 +42,31 @@ type Candidate struct {
 
 	start time.Time // when it began, by the clock
 
-	mu     sync.Mutex // for moments only
+	mu     sync.Mutex // held for moments only
 	tally  tally
 	shown  shown
 	holder Holder
-	holds  bool   // the holder is the candidate itself, without leading
-	taker  string // the ID of who took the key after the last Transfer
+	holds  bool   // the holder is this candidate, which does not lead
+	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
 }
 
-// Campaign makes a candidate that stands in the election, named by the rules of
-// KV keys, until ctx ends or [Candidate.Stop] is called. The end of ctx is a
-// graceful stop: the term ends, work is drained, the key is released. The name has at
-// most 512 bytes, with Seats the suffix of the last seat included, and is not the key
-// of a seat (see [SeatKey]) of another election.
+// Campaign makes a candidate and starts it. The candidate campaigns in the election until
+// ctx ends or [Candidate.Stop] is called. The end of ctx is a graceful stop: the term
+// ends, work is drained, the key is released. The name of the election follows the rules
+// of KV keys. It has at most 512 bytes, including the suffix of the last seat with Seats,
+// and is not the key of a seat (see [SeatKey]) of another election.
 //
-// It fails only for settings that cannot work, with [ErrInvalidConfig],
+// Campaign fails only for settings that cannot work, with [ErrInvalidConfig],
 // [ErrValueTooLarge] or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket
-// that does not exist yet, a permission that is missing are [Faulted] events,
-// and the candidate tries again, however long it takes.
+// that does not exist yet and a missing permission are [Faulted] events, and the
+// candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
 	if err := want.check(); err != nil {
 		return nil, err
 	}
-	if want.lease > 0 { // what is left open follows from it
+	if want.lease > 0 { // the other durations follow from it
 		if _, err := want.resolve(backend.Settings{}, false); err != nil {
 			return nil, err
 		}
@@ -117,8 +117,8 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	return stand(ctx, b, election, cfg, p)
 }
 
-// admits refuses durations that the bucket is known to refuse. What is not known
-// yet is found out later, and is then a Faulted event.
+// admits rejects durations that the bucket is known to reject. If the bucket's settings
+// are not known yet, the candidate finds out later and emits a Faulted event.
 func admits(store backend.Store, d durations, kvElect bool) error {
 	s, ok, err := store.Known()
 	if !ok {
@@ -133,7 +133,7 @@ func admits(store backend.Store, d durations, kvElect bool) error {
 	return err
 }
 
-// defaultID names the process for people who read the record.
+// defaultID returns an ID that names the process to readers of the record.
 func defaultID() string {
 	host, err := os.Hostname()
 	if err != nil || len(host) > maxIDLength/2 || checkID("host", host) != nil {
@@ -142,7 +142,7 @@ func defaultID() string {
 	return fmt.Sprintf("%s_%d_%s", host, os.Getpid(), strings.ToLower(crand.Text()[:6]))
 }
 
-// stand starts the goroutine of a candidate, or of somebody who only looks on.
+// stand starts the goroutine of a candidate or an observer.
 func stand(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
 	if err := checkKey(election); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func newCandidate(store backend.Store, election string, cfg Config, p params) *C
 	return c
 }
 
-// newActor makes the actor of a candidate, which is to be run.
+// newActor makes the actor of a candidate. The caller runs it.
 func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	a := &actor{
 		c: c, start: c.start, timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
@@ -202,7 +202,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	return a
 }
 
-// update is how the store takes a write.
+// update returns the method of the store that makes the write.
 func (c *Candidate) update(req request) func(context.Context, string, []byte, uint64, func(uint64, error)) {
 	if req.marker {
 		return c.store.Mark
@@ -210,22 +210,22 @@ func (c *Candidate) update(req request) func(context.Context, string, []byte, ui
 	return c.store.Update
 }
 
-// seed spreads the pauses of candidates with different IDs, and repeats them in
-// tests that set the ID.
+// seed returns a seed that spreads the pauses of candidates with different IDs, and
+// repeats them in tests that set the ID.
 func seed(id, election string) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q %q", id, election) // a hash never fails
 	return h.Sum64()
 }
 
-// errNotOpened tells of a zero value that only a function of the package can make usable.
+// errNotOpened reports a zero value that only a function of the package can make usable.
 var errNotOpened = errors.New("was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions")
 
-// Events returns the channel of events, in order. The candidate never waits for
-// a reader. Transitions are never dropped while it lives; Observed and Faulted
-// are coalesced when more than 32 events are unread. The channel is closed when
-// the candidate has stopped; what was unread can still be read, up to 32 events,
-// of which whole terms are left out, the oldest first, if there were more.
+// Events returns the channel of events, in order. The candidate never waits for a reader.
+// Transitions are never dropped while it lives; Observed and Faulted are coalesced when
+// more than 32 events are unread. The channel is closed when the candidate has stopped.
+// Up to 32 unread events can still be read then. If there were more, the events of whole
+// terms are left out, the oldest first.
 func (c *Candidate) Events() <-chan Event {
 	if c.out.ch == nil {
 		return noEvents
@@ -233,14 +233,15 @@ func (c *Candidate) Events() <-chan Event {
 	return c.out.ch
 }
 
-// ID returns what others see of the candidate: Config.ID or its default.
+// ID returns the ID under which others see the candidate: Config.ID or its default.
 func (c *Candidate) ID() string { return c.id }
 
 // Election returns the name of the election.
 func (c *Candidate) Election() string { return c.election }
 
-// State returns the state. It never blocks. It asks the clock, as [Candidate.IsLeader]
-// does: a leader whose lease is over is fenced, also before it has found that out.
+// State returns the state. It never blocks. It reads the clock, as [Candidate.IsLeader]
+// does: a leader is fenced as soon as its lease is over, even before the candidate has
+// noticed.
 func (c *Candidate) State() State {
 	c = c.engaged()
 	for {
@@ -258,7 +259,7 @@ func (c *Candidate) State() State {
 	}
 }
 
-// Term returns the term being led now, or false. It asks the clock.
+// Term returns the term that the candidate leads now, or false. It reads the clock.
 func (c *Candidate) Term() (*Term, bool) {
 	if t := c.engaged().leading.Load(); t != nil && t.Err() == nil {
 		return t, true
@@ -266,17 +267,16 @@ func (c *Candidate) Term() (*Term, bool) {
 	return nil, false
 }
 
-// IsLeader reports whether the candidate leads now. It asks the clock, not a
-// flag.
+// IsLeader reports whether the candidate leads now. It reads the clock, not a flag.
 func (c *Candidate) IsLeader() bool {
 	_, ok := c.Term()
 	return ok
 }
 
-// Leader returns who is believed to lead, possibly the candidate itself, and
-// whether anybody does. The Holder of a key that is held by somebody who does
-// not lead (yet), or by the candidate itself while it is fenced, comes with
-// false. Of several seats it is the lowest that somebody leads; see
+// Leader returns the holder that is believed to lead, possibly the candidate itself, and
+// true. It returns false if no holder is believed to lead. That includes a Holder that
+// holds the key and does not lead (yet), and the candidate itself while it is fenced.
+// With several seats Leader returns the leader of the lowest seat that has one; see
 // [Candidate.Leaders].
 func (c *Candidate) Leader() (Holder, bool) {
 	for _, seat := range c.seats {
@@ -294,20 +294,20 @@ func (c *Candidate) Leader() (Holder, bool) {
 	return c.holder, c.holder.Leads() && !c.holds && !over
 }
 
-// Proclaim changes the value that is published with the lease. It returns when
-// a record with the value is stored, with [ErrNotLeader] if the candidate does
-// not lead or its term ends first, [ErrValueTooLarge] if the value cannot be
-// stored, or the error of ctx, after which it may still be published. Later
-// terms of the candidate publish it, too.
+// Proclaim changes the value that is published with the lease. It returns nil when a
+// record with the value is stored, [ErrNotLeader] if the candidate does not lead or its
+// term ends first, [ErrValueTooLarge] if the value cannot be stored, or the error of ctx.
+// After the error of ctx the value may still be published. Later terms of the candidate
+// publish it, too.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	return c.call(ctx, input{kind: inProclaim, value: string(value)})
 }
 
-// Resign hands over and stays a candidate, which sits out one lease. It returns
-// nil when the release is acknowledged, the key is known to be another's or
-// nobody is kept out by it any more, [ErrNotLeader] if the candidate does not
-// lead, or the error of ctx; the key is given up all the same. With several seats it
-// sits out on all of them.
+// Resign hands over and stays a candidate, which waits one lease before it campaigns
+// again. It returns nil when the release is acknowledged, when the key is known to be
+// another's, or when the candidate's last record keeps no other candidate out any more.
+// It returns [ErrNotLeader] if the candidate does not lead, or the error of ctx; the key
+// is given up all the same. With several seats the candidate waits on all of them.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, input{kind: inResign})
 }
@@ -327,10 +327,10 @@ func (c *Candidate) call(ctx context.Context, in input) error {
 	}
 }
 
-// Stop hands over and ends the candidate. It returns nil when the candidate has
-// ended: the key is released, or known to be another's, or nobody is kept out
-// by it any more. If ctx ends first, the candidate ends at once without waiting
-// for work or for the store, and Stop returns the error of ctx.
+// Stop hands over and ends the candidate. It returns nil when the candidate has ended:
+// the key is released, or is known to be another's, or the candidate's last record keeps
+// no other candidate out any more. If ctx ends first, the candidate ends at once without
+// waiting for work or for the store, and Stop returns the error of ctx.
 func (c *Candidate) Stop(ctx context.Context) error {
 	c.toAll(inStop)
 	select {
@@ -343,13 +343,13 @@ func (c *Candidate) Stop(ctx context.Context) error {
 	}
 }
 
-// Done returns a channel that is closed when the candidate has ended and nothing
-// of it runs any more.
+// Done returns a channel that is closed when the candidate has ended and none of its
+// goroutines runs any more.
 //
-// What may still run is code of the application's own that was called and has not returned:
-// a handler of the log that blocks for more than a second, or a method of a [backend.Store] that
-// does not answer for as long although its context has ended. A method that does not even
-// return keeps the channel open until it does.
+// The only code that may still run is the application's own, if it was called and has not
+// returned: a handler of the log that blocks for more than a second, or a method of a
+// [Store] that does not reply for more than a second although its context has ended. A
+// method that does not even return keeps the channel open until it does.
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended
@@ -357,7 +357,7 @@ func (c *Candidate) Done() <-chan struct{} {
 	return c.done
 }
 
-// What a zero Candidate answers with.
+// The results of a zero Candidate's methods.
 var (
 	ended    = make(chan struct{})
 	noEvents = make(chan Event)
@@ -368,16 +368,16 @@ func init() {
 	close(noEvents)
 }
 
-// Err returns why the candidate ended: nil while it runs, after Stop and after
-// the end of the context given to Campaign, [ErrConnectionClosed] if the
-// application closed the connection.
+// Err returns the reason why the candidate ended. It is nil while the candidate runs,
+// after Stop and after the end of the context given to Campaign, and
+// [ErrConnectionClosed] if the application closed the connection.
 func (c *Candidate) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// since is the time since the candidate began.
+// since returns the time since the candidate began.
 func (c *Candidate) since() time.Duration {
 	if c.clock == nil {
 		return 0
@@ -385,11 +385,11 @@ func (c *Candidate) since() time.Duration {
 	return c.clock.Now().Sub(c.start)
 }
 
-// finish publishes the end.
+// finish makes the end of the candidate known.
 func (c *Candidate) finish(err error) {
 	c.mu.Lock()
 	c.err = err
-	c.tally.seesLeader(true, c.since) // what comes is not seen here any more
+	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent = false, false
 	c.mu.Unlock()
 	if c.bench != nil {
@@ -402,10 +402,10 @@ func (c *Candidate) finish(err error) {
 	close(c.done)
 }
 
-// date takes what changes with every renewal.
+// date updates the fields that change with every renewal.
 func (h *Holder) date(s sight) {
 	h.Revision = s.revision
-	h.Token = s.rec.termToken(s.revision) // of a pending holder it grows
+	h.Token = s.rec.termToken(s.revision) // grows while the holder is pending
 	h.Lease = s.rec.lease
 	h.Renewed = serverTime(s.created)
 	switch {
@@ -422,7 +422,7 @@ func HolderOf(e jetstream.KeyValueEntry) Holder {
 	return holderOf(sees(backend.EntryOf(e)), seatOf(e.Key()))
 }
 
-// holderOf is what a revision says about who holds the key of that seat.
+// holderOf returns the holder that a revision of the key of that seat shows.
 func holderOf(s sight, seat int) Holder {
 	switch {
 	case s.what == whatForeign:
@@ -440,7 +440,7 @@ func holderOf(s sight, seat int) Holder {
 	return h
 }
 
-// publishedValue is nil where nothing is published.
+// publishedValue returns nil if no value is published.
 func publishedValue(value string) []byte {
 	if value == "" {
 		return nil

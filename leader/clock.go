@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Clock is the one door through which time comes into the package. The fake is
-// leadertest.Clock. Its methods and those of its timers must return at once, and Now must
-// never return less to one goroutine than it has returned to another before.
+// Clock is the only source of time of the package. The fake is leadertest.Clock. The
+// methods of a Clock and of its timers must return at once, and Now must never return
+// less to one goroutine than it has returned to another before.
 //
 // A Clock may also have a method AfterFunc(time.Duration, func()) Timer that calls the
 // function in a goroutine of its own after that time, as [time.AfterFunc] does. With it a
-// term's context ends in time even if the candidate's goroutine is held up, by a [Store]
-// that does not return, say. SystemClock has it.
+// term's context ends in time even if the candidate's goroutine is held up, for example
+// by a [Store] that does not return. SystemClock has it.
 type Clock interface {
-	// Now returns the time. Only differences between its answers matter.
+	// Now returns the time. Only differences between its results matter.
 	Now() time.Time
-	// NewTimer returns a timer that is not armed before its first Reset if d
-	// is negative, and that fires after d otherwise. A candidate owns exactly
-	// one such, or one for each of its seats; and with a Logger one more if they have a
-	// method Wake, to tell while records are being written.
+	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed
+	// before its first Reset. A candidate owns exactly one such timer, or one for each of
+	// its seats. With a Logger it owns one more if the timers have a method Wake, to show
+	// that records are being written.
 	NewTimer(d time.Duration) Timer
 }
 
 // Timer has the semantics of [time.Timer] since Go 1.23: after Reset or Stop
 // has returned, no tick of an earlier setting arrives.
 //
-// A candidate calls Reset or Stop as the last thing before it waits, so that a
-// fake clock knows when it has come to rest. A fake whose timers also have a
-// method Wake() is told by that when a waiting candidate is handed work.
+// A candidate calls Reset or Stop as the last thing before it waits, so that a fake clock
+// knows when the candidate has come to rest. If the timers of a fake also have a method
+// Wake(), it is called when a waiting candidate is handed work.
 type Timer interface {
 	// C is the channel on which the tick arrives.
 	C() <-chan time.Time
@@ -39,15 +39,15 @@ type Timer interface {
 	Stop() bool
 }
 
-// alarmClock is what a Clock may also be.
+// alarmClock is the optional interface of a Clock.
 type alarmClock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// SystemClock returns the clock of the operating system. On Linux it also
-// counts the time during which the host was suspended, so that a lease does
-// not survive a night in which the laptop slept. Go's own monotonic clock
-// stands still meanwhile (golang.org/issue/24595).
+// SystemClock returns the clock of the operating system. On Linux it also counts the time
+// during which the host was suspended, so that a lease does not survive a night in which
+// the laptop slept. Go's own monotonic clock stands still during that time
+// (golang.org/issue/24595).
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}
 	c.slept0 = sleptNow()
@@ -65,15 +65,15 @@ type systemClock struct {
 	slept  atomic.Int64  // time asleep since base
 }
 
-// Now costs little more than time.Now: the time asleep is read again only when
-// the wall clock has moved against the monotonic one, as it does on waking up.
+// Now costs little more than time.Now. It reads the time asleep again only when the wall
+// clock has moved against the monotonic one, as it does when the host wakes up.
 func (c *systemClock) Now() time.Time {
 	t := time.Now()
 	drift := int64(t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base))
 	if seen := c.drift.Load(); drift-seen > int64(divergence) || seen-drift > int64(divergence) {
 		slept := int64(sleptNow() - c.slept0)
 		for old := c.slept.Load(); slept > old && !c.slept.CompareAndSwap(old, slept); old = c.slept.Load() {
-		} // never back: another goroutine may have read a later one
+		} // never back: another goroutine may have stored a later one
 		c.drift.Store(drift)
 	}
 	return t.Add(time.Duration(c.slept.Load()))
@@ -97,16 +97,16 @@ type systemTimer struct{ *time.Timer }
 
 func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
 
-// defaultLimit is how long a call that asks the store once takes at most if its
-// context has no deadline, and one try of a guarded write in any case; package
-// jetstream has the same.
+// defaultLimit bounds a call that makes one request to the store, if its context has no
+// deadline. It also bounds one try of a guarded write, in any case. Package jetstream has
+// the same limit.
 const defaultLimit = 5 * time.Second
 
-// lastMoment is how long a candidate that ends waits for code of the user, or of the
-// store, that has not returned or answered, although it was told to.
+// lastMoment is how long a candidate that ends waits for code of the application, or of
+// the store, that should have returned or replied and has not.
 const lastMoment = time.Second
 
-// limit is ctx, with the default limit if it has no deadline.
+// limit returns ctx, with the default limit if it has no deadline.
 func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -114,7 +114,7 @@ func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, defaultLimit)
 }
 
-// within is ctx, ended after d at the latest.
+// within returns ctx with an end after d at the latest.
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d)
 }

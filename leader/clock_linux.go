@@ -12,10 +12,9 @@ const (
 	clockBoottime  = 7
 )
 
-// sleptNow returns how long the host has been suspended since it was booted:
-// what CLOCK_BOOTTIME has gained on CLOCK_MONOTONIC (clock_gettime(2)). Only
-// this difference is used, because inside a testing/synctest bubble the clocks
-// themselves are real.
+// sleptNow returns how long the host has been suspended since it was booted: the lead of
+// CLOCK_BOOTTIME over CLOCK_MONOTONIC (clock_gettime(2)). Only this difference is used,
+// because inside a testing/synctest bubble the clocks themselves are real.
 func sleptNow() time.Duration {
 	monotonic := clockGettime(clockMonotonic) // first: a delay between the two may only add
 	return clockGettime(clockBoottime) - monotonic

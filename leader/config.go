@@ -8,112 +8,118 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// defaultLease outlives the loss of the server that leads the stream, out of
-// three: writes resume 5 to 8 s after it.
+// defaultLease outlives the loss of the server that leads the stream, out of three
+// servers: writes resume 5 to 8 s after the loss.
 const defaultLease = 15 * time.Second
 
-// Config is what a candidate may be told. The zero value works.
+// Config configures a candidate. The zero value works.
 //
 // A lease of less than 12 s cannot promise to outlive the loss of one NATS
 // server out of three, which stops all writes for 5 to 8 s.
 type Config struct {
-	// ID is what others see of the candidate: at most 256 bytes of UTF-8 without control
-	// characters. Default: host, process ID and six random characters. Two candidates
-	// with the same ID are safe.
+	// ID names the candidate to others: at most 256 bytes of UTF-8 without control
+	// characters. Default: host, process ID and six random characters. Two candidates with
+	// the same ID are safe.
 	ID string
-	// Value is published with the lease, an address for instance; at most
-	// [MaxValueSize] bytes. [Candidate.Proclaim] changes it.
+	// Value is published with the lease, for example an address; at most [MaxValueSize]
+	// bytes. [Candidate.Proclaim] changes it.
 	Value []byte
-	// LeaseDuration is how long others wait after the last renewal before they
-	// take over. Default: the bucket's MaxLease; in a bucket without one 15 s,
-	// or two thirds of its TTL if that is shorter. It must not be longer than
-	// the bucket's MaxLease or TTL. In a bucket without MaxLease all candidates
-	// of an election must use the same.
+	// LeaseDuration is how long other candidates wait after the last renewal before they
+	// take over. Default: the bucket's MaxLease; in a bucket without one 15 s, or two thirds
+	// of its TTL if that is shorter. It must not be longer than the bucket's MaxLease or
+	// TTL. In a bucket without MaxLease all candidates of an election must use the same
+	// LeaseDuration.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long after sending its last confirmed renewal a
-	// leader is fenced. What is left of the lease is the margin for clocks that
-	// run at different rates and for work to stop. Default: 80% of the lease.
+	// RenewDeadline is the time from sending the last acknowledged renewal until the leader
+	// is fenced. The rest of the lease is the margin for clocks that run at different rates
+	// and for work to stop. Default: 80% of the lease.
 	RenewDeadline time.Duration
-	// RenewInterval is the time from one renewal to the next. Default: a sixth
-	// of the lease. With more than half of the lease, every waiting candidate
-	// reads the key once for each renewal.
+	// RenewInterval is the time from one renewal to the next. Default: a sixth of the lease.
+	// If it is more than half of the lease, every waiting candidate reads the key once for
+	// each renewal.
 	RenewInterval time.Duration
-	// MinToken is a bound: tokens are greater. Give it what a protected
-	// resource has already accepted, when the bucket may be newer. At most 1<<61.
+	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a
+	// protected resource, set it to the token that the resource has already accepted. At
+	// most 1<<61.
 	MinToken uint64
 	// PendingPeriod is the least time from winning the key to leading. Default: 0.
 	PendingPeriod time.Duration
 	// DrainTimeout is how long a leader that steps down keeps the lease while
 	// it waits for [Term.Release]. Default: 0, not at all.
 	DrainTimeout time.Duration
-	// Guards are the resources that only the leader may write: before a term
-	// begins, the candidate has raised each of them to the term's token, so that
-	// no write of an earlier term is accepted any more. All candidates of an
-	// election should name the same. A candidate does not try for the lease until
-	// [Guard].Check has found all fit; if it cannot raise them within one lease
-	// after it was won, it hands over and sits out another. Default: none.
+	// Guards are the resources that only the leader may write. Before a term begins, the
+	// candidate has raised each of them to the term's token, so that no write of an earlier
+	// term is accepted any more. All candidates of an election should name the same guards.
+	// A candidate does not try for the lease until it has found all of them fit.
+	// If it cannot raise them within one lease after it has won the lease, it hands over and
+	// waits one lease before it campaigns again. Default: none.
 	Guards []Guard
 	// Roster makes the candidate announce itself in the bucket's roster (see
-	// [BucketConfig].Roster) while it stands: one small write for each lease. While
-	// it leads, it publishes with its lease who follows. SuccessionQueue and
-	// SuccessionPriority imply it. Where the bucket keeps no roster, that is a Faulted
-	// event with [ErrNoRoster], and nobody has to wait for a turn.
+	// [BucketConfig].Roster) while it waits for the key: one small write for each lease.
+	// While it leads, it publishes the order of its successors with its lease.
+	// SuccessionQueue and SuccessionPriority imply Roster. If the bucket keeps no roster,
+	// that is a Faulted event with [ErrNoRoster], and no candidate has to wait for a turn.
 	Roster bool
-	// Succession is when the candidate tries to take a free key. Default:
-	// [SuccessionRace]. It is about order, not safety: a candidate that does not keep
-	// to it is no danger.
+	// Succession determines when the candidate tries to take a free key. Default:
+	// [SuccessionRace]. It is about order, not safety: a candidate that ignores the order
+	// cannot cause two leaders.
 	Succession Succession
-	// Priority is for SuccessionPriority: candidates of a higher one go first.
+	// Priority is for SuccessionPriority: candidates of a higher priority go first.
 	Priority int
-	// Preempt makes a leader of lower priority hand over to this candidate, as by
-	// [Candidate.Transfer]: in order, one to two leases after this one has begun to stand,
-	// and not before that one has led for one. After a handover in vain the leaders wait for
-	// 2, 4, 8 and so on, at most 256 leases before the next. It needs SuccessionPriority, and
-	// a leader that has a roster and no RefuseRequests.
+	// Preempt makes a leader of lower priority hand over to this candidate in an orderly
+	// way, as by [Candidate.Transfer]. The leader does so one to two leases after this
+	// candidate has begun to wait, and not before it has led for one lease. After a handover
+	// in vain the leaders wait for 2, 4, 8 and so on, at most 256 leases before the next.
+	// Preempt needs SuccessionPriority, and a leader that has a roster and no
+	// RefuseRequests.
 	Preempt bool
-	// TurnTimeout is how long the candidate waits for each of those before it in the
-	// order to take a free key, before it tries itself, and for the one that a leader
-	// has named as its successor. It should be several round trips. Default: 250 ms, or
-	// a quarter of RenewInterval if that is shorter.
+	// TurnTimeout is how long the candidate waits for each candidate before it in the order
+	// to take a free key, before it tries itself. It waits as long for the successor that a
+	// leader has named. TurnTimeout should be several round trips. Default: 250 ms, or a
+	// quarter of RenewInterval if that is shorter.
 	TurnTimeout time.Duration
-	// Seats is how many leaders the election has at once, at most 1000; 0 and 1: one.
-	// All candidates of an election should give the same number; one that finds that
-	// another does not reports [ErrSeats]. It cannot be combined with Guards, which
-	// protect what one leader writes. See Several leaders in the package documentation.
+	// Seats is the number of leaders that the election has at once, at most 1000; 0 and 1:
+	// one. All candidates of an election should set the same number; a candidate that finds
+	// another number reports [ErrSeats]. Seats cannot be combined with Guards, which protect
+	// the writes of one leader. See Several leaders in the package documentation.
 	Seats int
-	// RefuseRequests makes a leader refuse to hand over when it is asked to by
-	// [StepDown] or [Transfer], or by a candidate with Preempt. Each request is logged, refused or not, with who asked.
+	// RefuseRequests makes a leader refuse to hand over when [StepDown] or [Transfer], or a
+	// candidate with Preempt, asks it to. Each request is logged, refused or not, with the
+	// name of the requester.
 	RefuseRequests bool
 	// KVElect lets the candidate share its key with processes that still run
-	// nats-kv-leader-elect, or choria's election: there is one leader among them all
-	// while a fleet moves over, one process at a time. All candidates of the election
-	// must set it, until the last of those processes is gone; it can then be dropped,
-	// one candidate at a time. It needs the bucket of those processes, which has a
-	// TTL, a LeaseDuration of at most three quarters and a RenewDeadline of at most half of
-	// that, which is its default if it is less than 80% of the lease: their successor does
-	// not wait longer. Not with Seats. docs/kvelect.md in the repository has the rest.
-	KVElect bool
-	// Clock is where time comes from. Default: [SystemClock], or the clock of
-	// the store if it has one.
-	Clock Clock
-	// Logger gets a record for every event: Faulted as a warning, the others as
-	// information; details of what goes wrong for debugging; and nothing while all
-	// is well. The message is the event's name, the keys are election, id, seat if there
-	// are several, and as far as they apply token, until, cause, holder, pending, foreign, err and
-	// remaining; token, by and answer where it was asked to hand over; to and priority
-	// where it does so for Preempt; and request in the details. Default: none.
+	// nats-kv-leader-elect, or choria's election. There is one leader among all of them
+	// while a fleet moves over, one process at a time. All candidates of the election must
+	// set KVElect until the last of those processes is gone. It can then be dropped, one
+	// candidate at a time.
 	//
-	// The handler, its method Enabled included, is called by a goroutine that exists only
-	// while there is something to write, in the order of the records, which may be after an
-	// event has been received. A handler that blocks holds up nothing else, and may call any
-	// method of the candidate. While it blocks, 64 records wait, and those for debugging only
-	// while fewer than 32 do; further ones are dropped and counted in [Stats].LogDropped, and the
-	// next record that is written says how many in its attribute dropped. A handler
-	// that panics ends the process.
+	// KVElect needs the bucket of those processes, which has a TTL. LeaseDuration must be at
+	// most three quarters of that TTL. RenewDeadline must be at most half of it, because a
+	// successor among those processes does not wait longer. Half of the TTL is the default
+	// of RenewDeadline if it is less than 80% of the lease. KVElect cannot be combined with
+	// Seats. docs/kvelect.md in the repository has the rest.
+	KVElect bool
+	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it
+	// has one.
+	Clock Clock
+	// Logger gets a record for every event: Faulted as a warning, the others as information.
+	// It gets details of failures for debugging, and nothing while all is well. The message
+	// is the event's name. The keys are election, id, seat if there are several, and as far
+	// as they apply token, until, cause, holder, pending, foreign, err and remaining. A
+	// request to hand over adds token, by and answer. A handover for Preempt adds to and
+	// priority. Details add request. Default: none.
+	//
+	// The handler, including its method Enabled, is called by a goroutine that exists only
+	// while there is something to write. It is called in the order of the records, which may
+	// be after an event has been received. A handler that blocks delays nothing else, and
+	// may call any method of the candidate. While it blocks, 64 records wait; those for
+	// debugging wait only while fewer than 32 do. Further records are dropped and counted in
+	// [Stats].LogDropped. The next record that is written has their number in its attribute
+	// dropped. A handler that panics ends the process.
 	Logger *slog.Logger
 }
 
-// checkSuccession refuses settings that contradict each other.
+// checkSuccession returns an error for settings that contradict each other.
 func (c *Config) checkSuccession() error {
 	switch {
 	case c.Succession > SuccessionPriority:
@@ -126,14 +132,14 @@ func (c *Config) checkSuccession() error {
 	return nil
 }
 
-// durations are the times of a candidate, by the names of [Config].
+// durations are the times of a candidate, named as in [Config].
 type durations struct {
 	lease, renewDeadline, renewInterval time.Duration
 	pendingPeriod, drainTimeout         time.Duration
 	turn                                time.Duration
 }
 
-// resolve fills in what was left to the bucket, and checks the relations.
+// resolve sets the durations that were left to the bucket, and checks the relations.
 func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
 	if d.lease == 0 {
 		d.lease = s.MaxLease
@@ -159,8 +165,8 @@ func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) 
 	return d, d.check()
 }
 
-// check returns an error that names the first relation which does not hold.
-// Durations of 0 are left to be resolved.
+// check returns an error that names the first relation that does not hold. Durations of 0
+// remain to be resolved.
 func (d durations) check() error {
 	for _, x := range []struct {
 		name string
@@ -198,14 +204,14 @@ func (d durations) check() error {
 	return nil
 }
 
-// defaultTurn is several round trips, where servers are far apart.
+// defaultTurn is several round trips between servers that are far apart.
 const defaultTurn = 250 * time.Millisecond
 
-// minDuration keeps every time that is derived from another positive.
+// minDuration keeps every duration that is derived from another positive.
 const minDuration = time.Millisecond
 
-// fit reports whether the bucket allows the lease, beside processes of
-// nats-kv-leader-elect or without.
+// fit returns an error if the bucket does not allow the durations. With kvElect, the
+// bucket is shared with processes of nats-kv-leader-elect.
 func (d durations) fit(s backend.Settings, kvElect bool) error {
 	switch {
 	case s.MaxLease > 0 && d.lease > s.MaxLease:

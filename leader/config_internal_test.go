@@ -81,7 +81,7 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 	}
 }
 
-// Found out only when the bucket is known.
+// This is found out only when the bucket is known.
 func TestARelationToADefaultIsNamedToo(t *testing.T) {
 	_, err := durations{renewDeadline: 20 * time.Second}.resolve(backend.Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than LeaseDuration 15s") {
@@ -134,7 +134,7 @@ func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
 			t.Errorf("without the setting, in %+v: %s", c.set, text)
 		}
 	}
-	// What the bucket leaves to the default always is short enough.
+	// A default lease that follows from the bucket is always short enough.
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		set := backend.Settings{TTL: ttl}
 		if d, err := (durations{}).resolve(set, true); err != nil || d.fit(set, true) != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// handClock is moved by hand, and so are its timers: a process whose timers are late, as
-// one that is starved or was stopped. It needs a bubble.
+// handClock is moved by hand, and so are its timers. It is the clock of a process with
+// late timers, such as one that is starved or was stopped. It needs a bubble.
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -67,7 +67,7 @@ func (c *handClock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// at has the hook called at the nth look at the clock from now on.
+// at makes the nth look at the clock from now on call the hook.
 func (c *handClock) at(n int, hook func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (d *deferred) Update(ctx context.Context, key string, value []byte, revisio
 }
 
 // The watchdog may end the context at any moment of a step that prolongs the lease, just
-// before the deadline. The candidate then never leads on: what it tells agrees with the
-// context.
+// before the deadline. The candidate then never goes on as leader: its events agree with
+// the context.
 func TestWatchdog_AgreesWithTheCandidate(t *testing.T) {
 	lapsed := 0
 	for n := 1; n <= 12; n++ {
@@ -162,8 +162,8 @@ func TestWatchdog_AgreesWithTheCandidate(t *testing.T) {
 	}
 }
 
-// A call that is refused at once, and a feed that was replaced, have the deadlines applied
-// as all else, although the timer is late.
+// A call that is rejected at once, and a feed that was replaced, apply the deadlines like
+// all other input, although the timer is late.
 func TestDeadline_AppliedByWhateverComes(t *testing.T) {
 	for name, come := range map[string]func(c *leader.Candidate, store *plainStore){
 		"a Transfer that is refused":    func(c *leader.Candidate, _ *plainStore) { _ = c.Transfer(context.Background(), c.ID()) },

@@ -2,40 +2,39 @@ package leader
 
 import ()
 
-// sentinel is a plain value, so that errors can stand in the state of the
-// machine: two machines with the same cause compare equal.
+// sentinel is a plain value, so that errors can be part of the machine's state: two
+// machines with the same cause compare equal.
 type sentinel string
 
 // Error returns the text, which begins with "leader: ".
 func (s sentinel) Error() string { return "leader: " + string(s) }
 
-// Causes of an ended term. One of them, possibly wrapped, is
-// [context.Cause] of the term's context, the Cause of its [Deposed] event, and
-// what [Term.Err] returns.
+// Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
+// term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
 var (
 	// ErrResigned ends a term that was given up with [Candidate.Resign].
 	ErrResigned error = sentinel("resigned")
-	// ErrStopped ends a term whose candidate was stopped, by
-	// [Candidate.Stop] or by the end of the context given to [Campaign].
+	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
+	// end of the context given to [Campaign].
 	ErrStopped error = sentinel("stopped")
-	// ErrLeaseExpired ends a term whose lease was not confirmed before its
-	// renew deadline.
+	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
+	// deadline.
 	ErrLeaseExpired error = sentinel("lease not confirmed before the renew deadline")
-	// ErrPreempted ends a term whose key was found to hold another's record.
+	// ErrPreempted ends a term when its key was found to hold another's record.
 	ErrPreempted error = sentinel("another candidate holds the key")
-	// ErrDeleted ends a term whose key was found deleted, purged, expired or
-	// gone with its bucket.
+	// ErrDeleted ends a term when its key was found deleted, purged, expired or gone with
+	// its bucket.
 	ErrDeleted error = sentinel("the key was deleted")
-	// ErrRegressed ends a term during which the store was found to have
-	// forgotten what it had acknowledged (a restored backup, a bucket deleted
-	// and created again). It is also the Err of a [Faulted] event. A server that led
-	// the stream and is cut off from the others may answer from the past for some
-	// 10 s, which looks the same: that costs a wait, never safety.
+	// ErrRegressed ends a term during which the store was found to have forgotten
+	// acknowledged writes (a restored backup, a bucket deleted and created again). It is
+	// also the Err of a [Faulted] event. A server that led the stream and is cut off from
+	// the others may answer from the past for some 10 s, which looks the same. That costs a
+	// wait, never safety.
 	ErrRegressed error = sentinel("the store has lost acknowledged writes")
-	// ErrFenced ends a term one of whose guards was found raised by a later
-	// term. Of the writers of a [GuardedBucket] and a [GuardedStream] it is the
-	// answer to a write of a term whose guard does not stand any more: the server
-	// has refused it, and nothing was written.
+	// ErrFenced ends a term when a later term was found to have raised one of its guards.
+	// The writers of a [GuardedBucket] and a [GuardedStream] return it for a write of a term
+	// if its guard does not stand any more: the server has rejected the write, and nothing
+	// was written.
 	ErrFenced error = sentinel("fenced: the guard of the term does not stand any more")
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
@@ -50,55 +49,53 @@ var (
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead.
 	ErrNotLeader error = sentinel("not the leader")
-	// ErrNoLeader is returned by [StepDown] and [Transfer] when nobody leads.
+	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
 	ErrNoLeader error = sentinel("nobody leads")
 	// ErrRequestRefused is returned by [StepDown] and [Transfer] when the leader is set to
-	// refuse requests, or does not know this one.
+	// refuse requests, or does not know this request.
 	ErrRequestRefused error = sentinel("the leader refuses the request")
-	// ErrNotStanding is returned by [Candidate.Transfer] and [Candidate.TransferAny]
-	// when nobody of that ID, or nobody else at all, stands in the election.
+	// ErrNotStanding is returned by [Candidate.Transfer] and [Candidate.TransferAny] when no
+	// candidate with that ID, or no other candidate at all, waits in the election.
 	ErrNotStanding error = sentinel("not standing in the election")
-	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader
-	// has handed over and the one that it named has not taken the key.
+	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader has
+	// handed over and the candidate that it named has not taken the key.
 	ErrNotSucceeded error = sentinel("the named successor has not taken over")
-	// ErrValueTooLarge is returned for a value that does not fit into a
-	// record of [MaxValueSize] or of the bucket.
+	// ErrValueTooLarge is returned for a value that exceeds [MaxValueSize], or does not fit
+	// into a record of the bucket.
 	ErrValueTooLarge error = sentinel("value too large")
-	// ErrForeignRecord reports that the key holds something which is not a
-	// record of this package.
+	// ErrForeignRecord reports that the key holds a value that is not a record of this
+	// package.
 	ErrForeignRecord error = sentinel("the key holds a foreign record")
-	// ErrUnreachable reports that the store did not answer: the connection is
-	// down, the request timed out, or nobody serves it.
+	// ErrUnreachable reports that the store did not answer: the connection is down, the
+	// request timed out, or there are no responders.
 	ErrUnreachable error = sentinel("the store did not answer")
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = sentinel("the bucket does not exist")
 	// ErrNoRoster reports that the bucket keeps no roster. See [BucketConfig].Roster.
 	ErrNoRoster error = sentinel("the bucket keeps no roster")
-	// ErrIncompatibleBucket reports that the bucket is set in a way that an election, or
-	// this candidate's settings, cannot work with; or that a guarded bucket or
-	// stream does not protect its guard. The text names the setting.
+	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
+	// work with the settings of the bucket, or that a guarded bucket or stream does not
+	// protect its guard. The text names the setting.
 	ErrIncompatibleBucket error = sentinel("the bucket is not fit for this election")
-	// ErrPermission reports a subject that the connection may not use. The
-	// text names it.
+	// ErrPermission reports a subject that the connection may not use. The text names it.
 	ErrPermission error = sentinel("permission denied")
-	// ErrNoFeed reports that the candidate hears of no changes and polls
-	// instead, until a feed works.
+	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
+	// feed works.
 	ErrNoFeed error = sentinel("no feed, polling instead")
-	// ErrUnknownOutcome is returned for a guarded write that was sent and not
-	// answered: it may have been written, or may yet be as long as the guard of
-	// its term stands.
+	// ErrUnknownOutcome is returned for a guarded write that was sent and not answered. It
+	// may have been written, or may yet be written as long as the guard of its term stands.
 	ErrUnknownOutcome error = sentinel("the outcome of the write is not known")
-	// ErrGuardTaken reports a guard that stands for another election. It is left
-	// alone until somebody deletes it. What is no guard at all is overwritten.
+	// ErrGuardTaken reports a guard that stands for another election. It is left alone until
+	// it is deleted. A value that is no guard at all is overwritten.
 	ErrGuardTaken error = sentinel("the guard is another election's")
 	// ErrGuardDeleted reports that the guard of the term was deleted or
 	// overwritten behind the leader's back. The leader raises it again.
 	ErrGuardDeleted error = sentinel("the guard was deleted")
-	// ErrTokensExhausted reports that the record of the key, or a guard, has a token
-	// so great that no term can have counted up to it: it is junk. Nobody is elected
+	// ErrTokensExhausted reports that the record of the key, or a guard, has a token so
+	// great that no term can have counted up to it: it is junk. No candidate is elected
 	// until it has been deleted. The text names the token.
 	ErrTokensExhausted error = sentinel("a token is too great to be followed")
-	// ErrSeats reports that another candidate of the election takes it to have
-	// another number of leaders. The text names it and both numbers.
+	// ErrSeats reports that another candidate of the election is set to another number of
+	// leaders. The text names that candidate and both numbers.
 	ErrSeats error = sentinel("the candidates disagree on the number of seats")
 )

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// State is the state of a candidate. Its zero value is none of them.
+// State is the state of a candidate. Its zero value is none of the states.
 type State uint8
 
 // The states of a candidate.
 const (
 	// StateCandidate waits for the key, tries to take it, or has just given it up.
 	StateCandidate State = iota + 1
-	// StatePending holds the key, but an earlier lease may still be good.
+	// StatePending holds the key, but an earlier lease may still be valid.
 	StatePending
 	// StateLeader leads: the term's context is alive.
 	StateLeader
-	// StateFenced led: the term's context has ended, and the key may still be its own.
+	// StateFenced has led: the term's context has ended, and the candidate may still hold
+	// the key.
 	StateFenced
 )
 
@@ -36,7 +37,7 @@ func (s State) String() string {
 	}
 }
 
-// Event is what a candidate tells on the channel of [Candidate.Events]: one of
+// Event is emitted by a candidate on the channel of [Candidate.Events]. It is one of
 // [Pending], [Elected], [Fenced], [Deposed], [Observed] and [Faulted].
 //
 //sumtype:decl
@@ -45,45 +46,44 @@ type Event interface {
 	event()
 }
 
-// Pending tells that the key was won. Every Elected follows a Pending, at once
-// where no other lease can be good.
+// Pending reports that the key was won. Every Elected follows a Pending, at once if no
+// other lease can be valid.
 type Pending struct {
 	Token uint64    // the least token that the term may get
 	Until time.Time // when the candidate may be elected at the earliest, by its clock
-	Seat  int       // whose key it is; see [Term.Seat]
+	Seat  int       // seat of the key; see [Term.Seat]
 }
 
-// Elected tells that a term has begun.
+// Elected reports that a term has begun.
 type Elected struct {
 	Term *Term
 }
 
-// Fenced tells that the term's context has ended while the key may still be
-// held: the lease was not confirmed in time, or the leader is stepping down and
-// waits for [Term.Release].
+// Fenced reports that the term's context has ended while the candidate may still hold the
+// key: the lease was not confirmed in time, or the leader is stepping down and waits for
+// [Term.Release].
 type Fenced struct {
 	Term  *Term
 	Cause error // as context.Cause of the term's context
 }
 
-// Deposed tells that a term is over for good. There is exactly one for every
-// Elected.
+// Deposed reports that a term is over for good. There is exactly one for every Elected.
 type Deposed struct {
 	Term  *Term
 	Cause error // as context.Cause of the term's context
 }
 
-// Observed tells that another holder, or none, was seen.
+// Observed reports that the candidate has seen another holder, or none.
 type Observed struct {
 	Holder Holder
 }
 
-// Faulted tells that the store misbehaved. The candidate goes on.
+// Faulted reports that the store misbehaved. The candidate goes on.
 type Faulted struct {
 	Err error
-	// Remaining is for how long the lease was still good when the event was made, if
-	// the candidate leads; 0 if it does not. A leader whose renewals fail so knows
-	// how much time its work has. [Term.Remaining] tells what is left now.
+	// Remaining is how long the lease was still valid when the event was made, if the
+	// candidate leads; 0 if it does not. From it, a leader with failing renewals knows how
+	// much time its work has. [Term.Remaining] returns the present value.
 	Remaining time.Duration
 }
 
@@ -125,38 +125,39 @@ func (e Faulted) String() string {
 	return fmt.Sprintf("faulted: %v", e.Err)
 }
 
-// Holder is who holds the key of an election, or of one of its seats. Its zero
-// value, and every other with an empty ID that is not Foreign, means that nobody
-// leads there.
+// Holder is the holder of the key of an election, or of one of its seats. Its zero value,
+// and every other value with an empty ID that is not Foreign, means that the key has no
+// leader.
 type Holder struct {
 	ID    string    // of the candidate
-	Value []byte    // published with the lease; not to be changed. Of a foreign record, its text if that is short
+	Value []byte    // published with the lease; not to be changed. For a foreign record, its text if that is short
 	Token uint64    // of the term; while Pending, the least that it will have
 	Since time.Time // the server's time of the write that began the term; zero while Pending or not known
-	// Pending: holds the key but does not lead yet.
+	// Pending reports that the holder does not lead yet.
 	Pending bool
-	// Foreign: the key holds something that is not a record of this package.
-	// It counts as held, by nobody who can be named: ID is empty. Beside processes of
-	// nats-kv-leader-elect, Value has the name of the one that wrote it, which may lead.
+	// Foreign reports that the key holds a value that is not a record of this package. The
+	// key counts as held, by a holder that cannot be named: ID is empty. Beside processes of
+	// nats-kv-leader-elect, Value has the name of the process that wrote it, which may lead.
 	Foreign bool
-	// Released: the key holds a record that was given up, by a term whose Token may be
-	// in it, or an earlier one. Only [HolderOf] and [Lookup] tell it apart from a key that
-	// holds none.
+	// Released reports that the key holds a record that was given up. Token may then be that
+	// of the term that gave it up, or of an earlier one. Only [HolderOf] and [Lookup]
+	// distinguish such a key from a key without a record.
 	Released bool
-	// Lease is how long others wait after the last renewal.
+	// Lease is how long other candidates wait after the last renewal.
 	Lease time.Duration
 	// Renewed is the server's time of the last renewal that was seen when the
 	// Holder was made.
 	Renewed time.Time
 	// Revision is the revision of the record that was seen.
 	Revision uint64
-	// Seat is the number of the seat that is held, or free: 1 for the election's own
-	// key, n for the key that [SeatKey] names; 1 of [HolderOf], which is not told the key.
+	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n
+	// for the key that [SeatKey] names. It is 1 in the result of [HolderOf], which does not
+	// know the key.
 	Seat int
 }
 
-// Leads reports whether the holder leads: there is one, it can be named, and
-// it is not merely pending.
+// Leads reports whether the holder leads: there is a holder, it has a name, and it is not
+// merely pending.
 func (h Holder) Leads() bool { return h.ID != "" && !h.Pending && !h.Foreign }
 
 // String returns a line for a log.
@@ -176,7 +177,7 @@ func (h Holder) String() string {
 	}
 }
 
-// onSeat names a seat, but for the first: most elections have no other.
+// onSeat names a seat, except for the first, because most elections have no other.
 func onSeat(n int) string {
 	if n <= 1 {
 		return ""

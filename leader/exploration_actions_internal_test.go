@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// actions adds all that may happen next.
+// actions adds all actions that may happen next.
 func (w *worldOf) actions(all []action) []action {
 	add := func(do verb, party, arg int) { all = append(all, action{do, uint8(party), uint8(arg)}) }
 	overdue := false
@@ -67,8 +67,8 @@ func (w *worldOf) actions(all []action) []action {
 	return all
 }
 
-// troubleActions befall a process whether or not it stands still. What it sent
-// before goes its way.
+// troubleActions adds the faults of a process, whether or not it stands still. A request
+// that it sent before goes its way.
 func (w *worldOf) troubleActions(i int, add func(do verb, party, arg int)) {
 	p := &w.parties[i]
 	if p.frozen {
@@ -191,7 +191,7 @@ func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
 	}
 }
 
-// apply lets it happen.
+// apply applies an action.
 func (w *worldOf) apply(a action) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -341,7 +341,7 @@ func (w *worldOf) pass(which uint8) {
 	}
 }
 
-// giveUp answers the request in flight without having heard of its outcome.
+// giveUp answers the request in flight with an unknown outcome.
 func (w *worldOf) giveUp(i int, haunts bool) {
 	p := &w.parties[i]
 	if !p.m.opLate {
@@ -367,7 +367,7 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 	w.step(i, in)
 }
 
-// explain tells what an action is, in words.
+// explain describes an action in words.
 func (w *worldOf) explain(a action) string {
 	p := &w.parties[a.party]
 	who := p.m.session

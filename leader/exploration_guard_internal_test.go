@@ -8,16 +8,16 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// The guard in the world of the exploration, and of each candidate the shipped
-// raiser that stands before it, with the glue of actor_guards.go: what the machine
-// wishes is told to the raiser, how the guard stands to the machine.
+// The guard in the world of the exploration. Each candidate has the shipped raiser, and
+// is connected to it as in actor_guards.go. The raiser is given the wish of the machine,
+// and the machine is given the state of the guard.
 //
-// The writes of terms are no actions. Whoever leads or has led may write at any
-// time, in a process that stands still or ignores its context, as long as the
-// guard is at a revision that its term has raised. So who could write now is read
-// off the guard, in every situation.
+// The writes of terms are no actions. A candidate that leads or has led may write at any
+// time, in a process that stands still or ignores its context, as long as the guard is at
+// a revision that its term has raised. So the term that could write now is read off the
+// guard, in every situation.
 
-// post is a candidate's part of what concerns the guard.
+// post is the part of a candidate that concerns the guard.
 type post struct {
 	raiser
 	wake   time.Time
@@ -27,7 +27,7 @@ type post struct {
 	stand  footing // of the term that is open
 }
 
-// guardReply is what the guard has answered to the request in flight.
+// guardReply is the guard's reply to the request in flight.
 type guardReply struct {
 	sight    guardSight
 	revision uint64
@@ -35,7 +35,7 @@ type guardReply struct {
 	named    bool
 }
 
-// footing is a term's standing: what its writers condition their writes on.
+// footing is the condition on which the writers of a term write.
 type footing struct {
 	token, revision uint64
 }
@@ -44,20 +44,20 @@ type footing struct {
 type guardKey struct {
 	at     guardSight
 	ruled  bool          // the term that raised it was elected: it may write now
-	past   [2]guardSight // what was stored before, newest first
+	past   [2]guardSight // the entries that were stored before, newest first
 	last   uint64        // revision of its stream
 	bared  bool          // it was deleted, or written over
 	ghosts [2]raiseGhost
 }
 
-// raiseGhost is a raise on its way whose sender has given it up.
+// raiseGhost is a raise that is on its way after its sender has given it up.
 type raiseGhost struct {
 	cond  uint64
 	rec   guardRecord
 	ruled bool
 }
 
-// report is what the actor tells the machine of one guard.
+// report returns the state of one guard, as the actor passes it to the machine.
 func (q *post) report() guardsReport {
 	r := guardsReport{fit: q.ready(), over: q.over()}
 	if q.stands {
@@ -90,13 +90,13 @@ func (w *worldOf) guideAlone(i int, in raiserInput) {
 	}
 }
 
-// guardMail reaches a candidate: deadlines that have passed come first.
+// guardMail delivers mail about the guard. Deadlines that have passed come first.
 func (w *worldOf) guardMail(i int, in raiserInput) {
 	w.step(i, input{kind: inTick})
 	w.guideAlone(i, in)
 }
 
-// guide steps a raiser, and does what the actor would.
+// guide steps a raiser, and does the work of the actor.
 func (w *worldOf) guide(i int, in raiserInput) {
 	p, q := &w.parties[i], &w.posts[i]
 	asked := q.op
@@ -137,7 +137,7 @@ func (w *worldOf) guide(i int, in raiserInput) {
 	}
 }
 
-// stood is told of every election: the guard stands for the term.
+// stood is called for every election. It checks that the guard stands for the term.
 func (w *worldOf) stood(i int, token uint64) {
 	p, q := &w.parties[i], &w.posts[i]
 	if !q.seen.raisedBy(p.m.session, token) {
@@ -156,7 +156,7 @@ func (w *worldOf) stood(i int, token uint64) {
 	w.fenced()
 }
 
-// fenced: only the newest term may write, or nobody.
+// fenced checks that only the newest term may write, or none.
 func (w *worldOf) fenced() {
 	if g := &w.guard; g.ruled && g.at.rec.Token < w.top {
 		w.fail("the term with token %d may write, although that with %d has begun", g.at.rec.Token, w.top)
@@ -180,7 +180,7 @@ func (w *worldOf) guardArrive(i int, unnamed bool) {
 	}
 }
 
-// raise is the one thing that decides.
+// raise stores a raise if its condition holds. Nothing else decides.
 func (w *worldOf) raise(g raiseGhost) (uint64, bool) {
 	at := w.guard.at
 	if at.revision != g.cond {
@@ -223,7 +223,7 @@ func (w *worldOf) guardDeliver(i int) {
 
 var raiserKinds = map[guardOpKind]raiserInputKind{guardCheck: raiserChecked, guardRead: raiserRead, guardRaise: raiserRaised}
 
-// guardFail answers the request in flight without having heard of its outcome.
+// guardFail answers the request in flight with an unknown outcome.
 func (w *worldOf) guardFail(i int, haunts bool) {
 	q := &w.posts[i]
 	if !q.opLate {
@@ -252,7 +252,7 @@ func (w *worldOf) guardHaunt(i int) {
 	}
 }
 
-// guardWrite: the term's write was refused, and its writer looks why.
+// guardWrite rejects a write of the term. The writer then reads the guard to see why.
 func (w *worldOf) guardWrite(i int) {
 	p, q := &w.parties[i], &w.posts[i]
 	at := w.guard.at
@@ -271,7 +271,7 @@ func (w *worldOf) guardWrite(i int) {
 	}
 }
 
-// guardRequestActions befall the request at the guard.
+// guardRequestActions adds the actions on the request at the guard.
 func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) {
 	p, q := &w.parties[i], &w.posts[i]
 	switch {
@@ -320,10 +320,10 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 	}
 }
 
-// guardTokens are what somebody may write to the guard.
+// guardTokens are the tokens that the adversary may write to the guard.
 var guardTokens = [...]uint64{maxMinToken, someToken, maxToken}
 
-// guardActions befall the guard.
+// guardActions adds the actions on the guard.
 func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 	g := &w.guard
 	for n := range g.ghosts {
@@ -347,7 +347,7 @@ func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 	}
 }
 
-// applyGuard lets something happen that concerns the guard.
+// applyGuard applies an action that concerns the guard.
 func (w *worldOf) applyGuard(a action) {
 	i := int(a.party)
 	q := &w.posts[i]
@@ -433,7 +433,7 @@ func describeRaiserEffects(fx raiserEffects) string {
 	return text
 }
 
-// raiserEffectLines tells what a step of a raiser asks for.
+// raiserEffectLines describes the effects of a step of a raiser.
 func raiserEffectLines(fx raiserEffects) []string {
 	var lines []string
 	if fx.fault != nil {
@@ -454,7 +454,7 @@ func raiserEffectLines(fx raiserEffects) []string {
 	return lines
 }
 
-// explainGuard tells what an action is, in words.
+// explainGuard describes an action in words.
 func (w *worldOf) explainGuard(a action) string {
 	q, who := &w.posts[a.party], w.parties[a.party].m.session
 	what := map[guardOpKind]string{guardCheck: "check", guardRead: "reading", guardRaise: "raising"}[q.op.kind] + " of the guard by " + who

@@ -2,10 +2,10 @@ package leader
 
 import "time"
 
-// What the renumbering of the exploration does with the guard and the raisers,
-// and why nobody can tell.
+// The part of the renumbering of the exploration that concerns the guard and the raisers,
+// with the reasons why no machine can notice it.
 
-// forgetRaises: a raise whose condition can never hold again is gone.
+// forgetRaises drops raises with conditions that can never hold again.
 func (w *worldOf) forgetRaises() {
 	g := &w.guard
 	for n := range g.ghosts {
@@ -19,31 +19,31 @@ func (w *worldOf) forgetRaises() {
 		g.ghosts[0], g.ghosts[1] = g.ghosts[1], raiseGhost{}
 	}
 	if w.left[readPast] == 0 {
-		g.past = [2]guardSight{} // only this looks at it
+		g.past = [2]guardSight{} // only such reads look at it
 	}
 }
 
-// forget drops what no raiser looks at.
+// forget drops the state that no raiser looks at.
 func (q *post) forget(p *party) {
 	if !p.up {
 		*q = post{}
 		return
 	}
 	if q.op.kind == guardNone {
-		q.opAt, q.opBy, q.opLate = time.Time{}, time.Time{}, false // with the next request
+		q.opAt, q.opBy, q.opLate = time.Time{}, time.Time{}, false // set with the next request
 	}
 	if q.look {
-		q.readAt = time.Time{} // with the read
+		q.readAt = time.Time{} // set with the read
 	}
 	if !p.promises.open {
-		q.stand = footing{} // with the next term
+		q.stand = footing{} // set with the next term
 	}
-	// The counts are capped where they are used; how long a raise is refused until
-	// there is a pause is out of reach.
+	// The counts are capped where they are used. The exploration does not reach the
+	// number of rejections of a raise after which there is a pause.
 	q.fails, q.losses = min(q.fails, 8), q.losses%4
 }
 
-// shift lets what a raiser remembers of its clock be told from the epoch.
+// shift makes the instants that a raiser remembers relative to the epoch.
 func (q *post) shift(now time.Time, horizon time.Duration) {
 	by := epoch.Sub(now)
 	// These are only compared with now, and a clock shows whole ticks.
@@ -64,7 +64,7 @@ func (q *post) shift(now time.Time, horizon time.Duration) {
 	}
 }
 
-// eachRaise visits every record of the guard there is.
+// eachRaise visits every guard record in the world.
 func (w *worldOf) eachRaise(visit func(r *guardRecord)) {
 	g := &w.guard
 	visit(&g.at.rec)
@@ -80,8 +80,8 @@ func (w *worldOf) eachRaise(visit func(r *guardRecord)) {
 	}
 }
 
-// stranger is any session that is over: only whether a record of the guard is
-// one's own matters, and its token.
+// stranger is any session that is over. Of a record of the guard only two things matter:
+// whether it is the candidate's own, and its token.
 const stranger = "-"
 
 func (w *worldOf) estrangeRaises() {
@@ -95,7 +95,7 @@ func (w *worldOf) estrangeRaises() {
 	})
 }
 
-// eachKeptToken visits those that are compared with one another although there are
+// eachKeptToken visits the tokens that are compared with one another although there are
 // revisions beyond them.
 func (w *worldOf) eachKeptToken(visit func(v *uint64)) {
 	visit(&w.top)
@@ -115,8 +115,8 @@ func (w *worldOf) eachKeptToken(visit func(v *uint64)) {
 	}
 }
 
-// renumberGuard: the guard's revisions are compared with one another, by their
-// order alone.
+// renumberGuard renumbers the revisions of the guard. They are compared with one another,
+// by their order alone.
 func (w *worldOf) renumberGuard() {
 	var r ranks
 	each := func(visit func(v *uint64)) {

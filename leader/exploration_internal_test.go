@@ -28,7 +28,7 @@ type packed struct {
 	rest    uint32
 }
 
-// table numbers values that are equal to none before.
+// table gives each distinct value a number.
 type table[T comparable] struct {
 	seed   maphash.Seed
 	index  map[uint64]uint32
@@ -74,7 +74,7 @@ type exploration struct {
 	full    bool // nothing was left out
 	broken  string
 	trace   []action
-	recover map[packed]uint8 // ticks until somebody leads, once all is well
+	recover map[packed]uint8 // ticks until there is a leader, once all is well
 	worst   uint8
 }
 
@@ -166,7 +166,7 @@ func (e *exploration) add(w *worldOf, parent int, via action) {
 	e.via = append(e.via, via)
 }
 
-// way is how a state was reached.
+// way returns the actions that lead to a state.
 func (e *exploration) way(i int) []action {
 	var trace []action
 	for ; i != 0; i = int(e.parent[i]) {
@@ -176,8 +176,8 @@ func (e *exploration) way(i int) []action {
 	return trace
 }
 
-// recovers reports whether somebody leads within a bounded time if nothing goes
-// wrong any more from here on.
+// recovers reports whether there is a leader within a bounded time if nothing goes wrong
+// any more from here on.
 func (e *exploration) recovers(w *worldOf, at int) bool {
 	done := []action{{do: doCalm}}
 	if w.apply(done[0]); w.broken != "" {
@@ -223,9 +223,9 @@ func (e *exploration) recovers(w *worldOf, at int) bool {
 	return true
 }
 
-// bound is how long an election may take after the last fault: a marker, a pending
-// candidate that is gone, and pauses. Junk that is gone counts only where nothing
-// bounds a lease: until it would have run out.
+// bound returns how long an election may take after the last fault. It allows for a
+// marker, a pending candidate that is gone, and pauses. Junk that is gone counts only
+// where nothing bounds a lease, and then until its lease would have run out.
 func (sc *scenario) bound() time.Duration {
 	h := sc.ordinaryHorizon()
 	if sc.settings.MaxLease == 0 && sc.settings.TTL == 0 {
@@ -234,7 +234,7 @@ func (sc *scenario) bound() time.Duration {
 	return 2*h + 2*tick
 }
 
-// calm ends all faults. Who was down stays down, unless nobody is left.
+// calm ends all faults. A process that was down stays down, unless no process is left.
 func (w *worldOf) calm() {
 	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]sight{}
 	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]guardSight{}
@@ -258,13 +258,13 @@ func (w *worldOf) calm() {
 	}
 	if !up && !w.oldIs(func(o *oldProcess) bool { return o.up }) {
 		w.down(0, false)
-		w.renumberSessions() // or what it wrote would seem to be the new one's
+		w.renumberSessions() // or its writes would seem to be those of the new process
 		w.boot(0)
 	}
 }
 
-// settle lets everything happen that is due, adds it to done, and reports whether
-// somebody leads.
+// settle lets all actions happen that are due, adds them to done, and reports whether
+// there is a leader.
 func (w *worldOf) settle(done []action) ([]action, bool) {
 	for begin := len(done); len(done) < begin+100; {
 		before := len(done)
@@ -318,7 +318,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 	return done, false
 }
 
-// led reports whether somebody leads, and may write.
+// led reports whether there is a leader that may write.
 func (w *worldOf) led() bool {
 	for i := range w.times {
 		if w.parties[i].leads() && (!w.guarded || w.guard.ruled && w.guard.at.revision == w.posts[i].stand.revision) {
@@ -328,7 +328,7 @@ func (w *worldOf) led() bool {
 	return w.oldIs((*oldProcess).leads)
 }
 
-// retell applies a trace and tells it in words.
+// retell applies a trace and describes it in words.
 func (sc *scenario) retell(trace []action, say func(format string, args ...any)) *worldOf {
 	w := sc.start(say)
 	for _, a := range trace {
@@ -350,8 +350,8 @@ func (e *exploration) String() string {
 		len(e.order), e.edges, what, e.depth, len(e.parties.values), e.worst)
 }
 
-// Whatever happens in these scenarios, every promise is kept, and afterwards
-// somebody leads. For every state once: that is what no random test can say.
+// In these scenarios every promise is kept, whatever happens, and afterwards a candidate
+// leads. Every state is checked once, which no random test can claim.
 func TestExploration(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
@@ -391,7 +391,7 @@ func TestExploration(t *testing.T) {
 	}
 }
 
-// replay tells what happens in a trace, and fails if it breaks a promise.
+// replay describes what happens in a trace, and fails if it breaks a promise.
 func (sc *scenario) replay(t *testing.T, text string) {
 	t.Helper()
 	trace, err := parseTrace(text)

@@ -11,15 +11,15 @@ import (
 const (
 	// longJunk is a lease longer than any that the buckets of the exploration allow.
 	longJunk = 9 * tick
-	// shortJunk is over before anybody could renew it.
+	// shortJunk is over before its holder could renew it.
 	shortJunk = time.Nanosecond
-	// someToken is as great as one may be that is counted up from, and leaves room for
-	// as many terms as there are in a trace.
+	// someToken is about as great as a token that is counted up from may be. It leaves
+	// room for as many terms as there are in a trace.
 	someToken = lastToken - 1<<20
 )
 
-// junk are records that no candidate of this world has written, the extremes of what
-// can be read included. Those in A's name carry the session of the A that lives.
+// junk returns records that no candidate of this world has written, including the
+// extremes of what can be read. Those in A's name carry the session of the A that lives.
 func (w *worldOf) junk() []sight {
 	a := &w.parties[0].m
 	stranger := func(r record) sight {
@@ -44,13 +44,14 @@ func (w *worldOf) junk() []sight {
 	}
 }
 
-// sightOfMarker is what sees makes of a marker that carries a held record.
+// sightOfMarker returns what sees makes of a marker that carries a held record.
 func sightOfMarker(r record) sight {
 	return sight{what: whatMarker, rec: record{lease: r.lease, token: knownToken(max(r.token, r.least))}}
 }
 
-// forgeries are what nobody stored: of a session that never was, at the revision that
-// comes next, unless they say otherwise. The first is a release.
+// forgeries returns messages that were never stored. They are of a session that never
+// was, at the revision that comes next, unless they say otherwise. The first is a
+// release.
 func (w *worldOf) forgeries() []sight {
 	held := func(lease time.Duration) sight {
 		return sight{what: whatRecord, rec: record{phase: phaseLeading, id: "A", session: "A8", counter: 1, lease: lease}}
@@ -78,7 +79,7 @@ func (w *worldOf) forgeries() []sight {
 // forced is the marker that `step-down --force` puts in place of what is held.
 func (w *worldOf) forced() sight { return sightOfMarker(w.current.rec) }
 
-// junkActions are what the adversary may do to the key.
+// junkActions adds what the adversary may do to the key.
 func (w *worldOf) junkActions(add func(do verb, party, arg int)) {
 	if w.may(force) && w.current.held() {
 		add(doForce, 0, 0)
@@ -90,7 +91,7 @@ func (w *worldOf) junkActions(add func(do verb, party, arg int)) {
 	}
 }
 
-// forgeActions are what may be told to a candidate.
+// forgeActions adds the forged messages that a candidate may hear.
 func (w *worldOf) forgeActions(i int, add func(do verb, party, arg int)) {
 	if !w.parties[i].listening {
 		return
@@ -112,8 +113,8 @@ func (w *worldOf) putJunk(n int) {
 	w.junked = true
 }
 
-// chained: tokens never fall along the records that stand. Only junk in the name of
-// the one that replaces it is no term of anybody's.
+// chained checks that tokens never fall along the records that stand. The exception is
+// junk in the name of the candidate that replaces it, because it belongs to no term.
 func (w *worldOf) chained(rec record) {
 	c := w.current
 	if rec.phase == phaseElect && c.what == whatRecord && c.rec.session != rec.session && rec.least <= c.rec.termToken(c.revision) {

@@ -8,20 +8,20 @@ import (
 )
 
 // Beside the candidates, on the same key, there may be processes that run another
-// algorithm: that of nats-kv-leader-elect, and of choria's election. A process
-// creates the key when it is absent (which it also is where its last message is a
-// delete marker), with its bare name as the value; updates it after each interval,
+// algorithm: that of nats-kv-leader-elect, and of choria's election. A process creates
+// the key when it is absent, with its bare name as the value. The key is also absent if
+// its last message is a delete marker. The process updates the key after each interval,
 // three quarters of the bucket's TTL, on the condition of the sequence that its last
-// write had; takes any update that fails for a loss; and announces that it leads one
+// write had. It takes any update that fails for a loss. It announces that it leads one
 // interval after it has created the key, if it has been able to update it. It hears
 // nothing and remembers nothing.
 //
-// Their bucket drops messages after its TTL, without a marker.
+// The bucket of these processes drops messages after its TTL, without a marker.
 
 const maxOld = 2
 
-// oldProcess is such a process. Its clock runs as those of the second candidate and
-// the others, unless the scenario says otherwise.
+// oldProcess is such a process. Its clock runs like those of the second candidate and the
+// others, unless the scenario says otherwise.
 type oldProcess struct {
 	up   bool
 	role oldRole
@@ -41,11 +41,11 @@ type oldRole uint8
 
 const (
 	oldCandidate oldRole = iota
-	oldWinner            // has created the key, and tells nobody yet
+	oldWinner            // has created the key, and has not announced itself yet
 	oldLeader
 )
 
-// oldOp is its request in flight. To create is up to three of them.
+// oldOp is its request in flight. Creating the key takes up to three of them.
 type oldOp uint8
 
 const (
@@ -61,7 +61,7 @@ type oldReply struct {
 	revision uint64
 }
 
-// oldWorld is how such processes are in a scenario.
+// oldWorld describes the old processes of a scenario.
 type oldWorld struct {
 	processes int
 	interval  int8 // in ticks
@@ -89,7 +89,7 @@ func (w *worldOf) oldBusy() bool {
 	return false
 }
 
-// passOld lets a tick pass for those whose clock goes on with which.
+// passOld lets a tick pass for the processes on clocks that go on with which.
 func (w *worldOf) passOld(which uint8) {
 	if w.old.processes == 0 {
 		return
@@ -109,7 +109,7 @@ func (w *worldOf) passOld(which uint8) {
 	}
 }
 
-// lasts is for how many ticks the bucket keeps a message.
+// lasts returns for how many ticks the bucket keeps a message.
 func (w *worldOf) lasts() int8 { return int8(w.settings.TTL / tick) }
 
 // expires reports whether the bucket may drop its message.
@@ -265,7 +265,7 @@ func (w *worldOf) oldArrive(o *oldProcess) {
 	}
 }
 
-// oldAnswered hands the answer to a process, or none.
+// oldAnswered hands the reply to a process, or an empty one.
 func (w *worldOf) oldAnswered(k int, said oldReply) {
 	o := &w.olds[k]
 	op := o.op
@@ -290,9 +290,9 @@ func (w *worldOf) oldAnswered(k int, said oldReply) {
 	w.besideOld()
 }
 
-// besideOld: none of the candidates leads while such a process does. What these are
-// to one another is no matter of ours: after a delete a successor announces itself at
-// the same moment at which its predecessor finds out.
+// besideOld checks that no candidate leads while such a process does. It does not check
+// such processes against each other: after a delete, a successor announces itself at the
+// same moment at which its predecessor finds out.
 func (w *worldOf) besideOld() {
 	for k := range w.old.processes {
 		for i := range w.times {
@@ -305,7 +305,7 @@ func (w *worldOf) besideOld() {
 
 func (o *oldProcess) leads() bool { return o.up && o.role == oldLeader }
 
-// settleOld is what happens to such processes when all is well.
+// settleOld returns the next action of such processes when all is well.
 func (w *worldOf) settleOld() (a action, ok bool) {
 	if w.expires() {
 		return action{do: doOldExpire}, true
@@ -332,7 +332,7 @@ func (w *worldOf) settleOld() (a action, ok bool) {
 	return action{}, false
 }
 
-// oldIs reports whether one of the processes is so.
+// oldIs reports whether so holds for one of the processes.
 func (w *worldOf) oldIs(so func(o *oldProcess) bool) bool {
 	for k := range w.old.processes {
 		if so(&w.olds[k]) {
@@ -342,8 +342,8 @@ func (w *worldOf) oldIs(so func(o *oldProcess) bool) bool {
 	return false
 }
 
-// forgetOld drops writes of theirs whose condition can never hold again. A key may
-// always come to be empty.
+// forgetOld drops writes of the processes with conditions that can never hold again. A
+// key may always come to be empty.
 func (w *worldOf) forgetOld() {
 	for k := range w.old.processes {
 		if o := &w.olds[k]; o.haunts && o.hauntCond != 0 && o.hauntCond != w.current.revision {
@@ -422,7 +422,7 @@ var kvElectScenarios = []*scenario{
 	{name: "kvelect, clocks", settings: sharedWide, times: equal[:1], old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, sharing...), total: 1},
 	{name: "kvelect, fast clocks", settings: sharedWide, times: equal, old: oldWorld{processes: 1, interval: 3, fast: true}, limits: upTo(1, sharing...), total: 1},
 	// Unless the key is emptied before its time, the processes may find out as late as
-	// their own kind allows for: an interval after they have asked.
+	// their own algorithm allows for: an interval after their request.
 	{
 		name: "kvelect, slow", settings: shared, skew: -1, times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 3},
 		limits: upTo(1, loseRequest, loseReply, applyLate, crash, restart, freeze, resign), total: 2,

@@ -14,9 +14,8 @@ const (
 	renewed    = " tick A.wake A.arrive A.deliver"
 )
 
-// Beyond what is assumed, the exploration finds two leaders, or a deposed one that
-// may write: each assumption is
-// needed, and the exploration can find what it looks for.
+// Without one of the assumptions, the exploration finds two leaders, or a deposed one
+// that may write. So each assumption is needed, and the exploration can find such errors.
 func TestTheAssumptionsAreNeeded(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []*scenario{
@@ -67,8 +66,8 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 	}
 }
 
-// What the exploration has found: the promises hold on the way, and afterwards
-// somebody leads.
+// The errors that the exploration has found are mended. The promises hold on the way, and
+// afterwards a candidate leads.
 func TestWhatTheExplorationFoundIsMended(t *testing.T) {
 	for _, found := range []struct{ what, scenario, trace string }{
 		{

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Two situations that differ in nothing a machine could tell are the same. So,
-// after every action, instants are told from each clock's now, numbers by their
-// order, sessions by their candidate; and what no machine looks at any more is
-// forgotten. What is forgotten, and why nobody can tell, is said at each place:
-// the exploration is only as good as these reasons.
+// Two situations are the same if no machine could notice the difference. So after every
+// action instants are made relative to each clock's now, numbers are replaced by their
+// order, and sessions are named after their candidates. State that no machine looks at
+// any more is dropped. Each place says what it drops, and why no machine can notice. The
+// exploration is only as good as these reasons.
 
-// renumber brings the situation into its one form.
+// renumber brings the situation into its normal form.
 func (w *worldOf) renumber() {
 	if w.budget == 0 {
-		w.left = [maxKinds]uint8{} // it does not matter what has happened
+		w.left = [maxKinds]uint8{} // it does not matter which faults have happened
 	}
 	w.forgetGhosts()
 	w.forgetOld()
@@ -42,9 +42,10 @@ func (w *worldOf) renumber() {
 	}
 }
 
-// horizon is longer than whatever is added to an instant. One that is farther
-// back, plus anything, is in the past. Of two that are farther back it does not
-// matter which was first: a write that was sent so long ago gives no lease.
+// horizon returns a duration that is longer than all that are added to an instant. An
+// instant that is farther back, plus any of them, is in the past. Of two instants that
+// are farther back it does not matter which was first, because a write that was sent so
+// long ago gives no lease.
 func (sc *scenario) horizon() time.Duration {
 	h := sc.ordinaryHorizon()
 	if sc.limits[junkRecord] > 0 || sc.limits[forgeAny] > 0 {
@@ -60,7 +61,7 @@ func (sc *scenario) ordinaryHorizon() time.Duration {
 		turns = max(turns, sc.times[i].turn)
 	}
 	if sc.listed {
-		h += (maxParties + 2) * turns // for everybody in line, for one who is named, and one more
+		h += (maxParties + 2) * turns // for all in line, for one that is named, and one more
 	}
 	if sc.old.processes > 0 {
 		h += max(h, sc.belief[0].TTL) // two unknown leases are added to when their record was seen
@@ -68,7 +69,7 @@ func (sc *scenario) ordinaryHorizon() time.Duration {
 	return h + tick
 }
 
-// forgetGhosts: a write whose condition can never hold again is gone.
+// forgetGhosts drops writes with conditions that can never hold again.
 func (w *worldOf) forgetGhosts() {
 	for g := range w.ghosts {
 		cond := w.ghosts[g].cond
@@ -82,19 +83,20 @@ func (w *worldOf) forgetGhosts() {
 		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
 	}
 	if w.left[readPast] == 0 && w.left[rollBack] == 0 {
-		w.past = [2]sight{} // only these look at it
+		w.past = [2]sight{} // only reads of the past and roll-backs look at it
 	}
 }
 
-// forget drops what no machine looks at.
+// forget drops the state that no machine looks at.
 func (p *party) forget(w *worldOf) {
 	if !p.up {
 		*p = party{now: p.now, m: machine{params: p.m.params}}
 		return
 	}
 	m := &p.m
-	// Dates, the term's number and the newest stored write are only for showing. The bucket's
-	// last revision bounds how far the next may be, and here none is far but the greatest.
+	// Dates, the term's number and the newest stored write are only shown. The bucket's
+	// last revision bounds how far away the next one may be, and in this world only the
+	// greatest one is far away.
 	m.echo, m.elected, m.since, m.acked, m.settings.LastRevision = echo{}, 0, 0, 0, 0
 	m.shown = shown{what: m.shown.what}
 	m.term = 1
@@ -107,10 +109,10 @@ func (p *party) forget(w *worldOf) {
 		m.longest, m.heardOf = 0, time.Time{} // there is a longer one to wait for
 	}
 	if !w.void && w.limits[forgeAny] == 0 {
-		m.hearsay = 0 // when the store forgets
+		m.hearsay = 0 // used when the store forgets
 	}
 	if m.told != m.seen.revision || m.holds() {
-		m.told = 0 // only whether it is that one is asked, of another's record
+		m.told = 0 // only whether they are equal matters, for another's record
 	}
 	if !m.wary.After(p.now) {
 		m.wary = time.Time{}
@@ -131,40 +133,40 @@ func (p *party) forget(w *worldOf) {
 func (p *party) forgetInstants() {
 	m := &p.m
 	if m.op.kind == reqNone {
-		m.opAt, m.opBy, m.opLate = time.Time{}, time.Time{}, false // with the next request
+		m.opAt, m.opBy, m.opLate = time.Time{}, time.Time{}, false // set with the next request
 	}
 	if m.op.kind != reqRead {
-		m.again = 0 // with the next read
+		m.again = 0 // set with the next read
 	}
 	if m.raising() {
 		m.ready = time.Time{} // it was reached
 	} else if m.state != StateLeader {
-		m.good = time.Time{} // with the next term
+		m.good = time.Time{} // set with the next term
 	}
 	if m.holds() {
-		m.seenAt, m.lookedAt = time.Time{}, time.Time{} // when the key is another's
+		m.seenAt, m.lookedAt = time.Time{}, time.Time{} // set when the key is another's
 	} else {
-		m.renewAt = time.Time{} // with the next win
+		m.renewAt = time.Time{} // set with the next win
 	}
 	if !m.lookedAt.After(m.seenAt) {
 		m.lookedAt = time.Time{} // only the later of the two counts
 	}
 	if m.feedUp {
-		m.feedAt = time.Time{} // when the feed ends
+		m.feedAt = time.Time{} // set when the feed ends
 	}
 	if !m.lastAt.Add(max(m.lastFor, m.times.renewInterval)).After(p.now) {
-		m.lastAt = time.Time{} // nobody waits for that write any more
+		m.lastAt = time.Time{} // no candidate waits for that write any more
 	}
 }
 
-// forgetBatches: own writes that nobody can show to their sender any more need
-// not be recognised, and of those that can only whether they replaced anything
-// matters. The newest is special: the next may be put with it, and a candidate
-// that stops asks what it was.
+// forgetBatches drops own writes that can no longer be shown to their sender, because
+// they need not be recognised. Of the writes that can be shown, it matters only whether
+// they replaced anything. The newest is special: the next write may be put with it, and a
+// candidate that stops asks for its phase.
 func (w *worldOf) forgetBatches(m *machine) {
 	known := max(m.seen.revision, m.gone)
 	if w.void || w.limits[forgeAny] > 0 {
-		known = 0 // it may forget what it knew
+		known = 0 // the machine may forget what it knew
 	}
 	alive := func(b batch) bool {
 		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
@@ -197,7 +199,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 // gone stands for a revision that nothing is compared with any more.
 const gone = math.MaxUint64
 
-// eachShown visits everything that a candidate may still be shown.
+// eachShown visits every sight that a candidate may still be shown.
 func (w *worldOf) eachShown(visit func(s *sight)) {
 	visit(&w.current)
 	for n := range w.past {
@@ -208,7 +210,7 @@ func (w *worldOf) eachShown(visit func(s *sight)) {
 	}
 }
 
-// eachRecord visits every record there is.
+// eachRecord visits every record in the world.
 func (w *worldOf) eachRecord(visit func(r *record)) {
 	w.eachShown(func(s *sight) { visit(&s.rec) })
 	for n := range w.ghosts {
@@ -238,22 +240,22 @@ func (p *party) shift(horizon time.Duration) {
 		}
 	}
 	m := &p.m
-	// These are only compared with now. (To yieldsFrom 256 leases are added, to forget
-	// handovers in vain: so they are never forgotten here, and the wait that follows one
-	// is longer.)
+	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
+	// handovers in vain are forgotten. So they are never forgotten here, and the wait
+	// that follows one is longer.)
 	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good, &m.raiseBy, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
 		move(t, epoch)
 	}
-	// A clock shows whole ticks: within one, these do not matter.
+	// A clock shows whole ticks, so differences within one do not matter for these.
 	for _, t := range []*time.Time{&p.wake, &m.opBy} {
 		if !t.IsZero() {
 			*t = t.Add(tick - 1).Truncate(tick)
 		}
 	}
-	// To these something may be added. (Of a key that was seen that long ago, the time
-	// when its winner may lead comes out later than it is, so that the next write is
-	// not put with those before it: writes that count as sent earlier than they were
-	// are left out there. They give less time, not more.)
+	// To these something may be added. (If the key was seen that long ago, the computed
+	// time when its winner may lead is later than the real one. So the next write is not
+	// put with those before it. Then writes that count as sent earlier than they were are
+	// left out of the exploration. They give less time, not more.)
 	far := epoch.Add(-horizon)
 	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.heardOf, &m.absent, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
 		move(t, far)
@@ -264,8 +266,8 @@ func (p *party) shift(horizon time.Duration) {
 	}
 }
 
-// renumberSessions names them after their candidates: A+ is that of now, A1 and so
-// on are those before, in the order in which they are met.
+// renumberSessions names sessions after their candidates. A+ is the current one of A. A1
+// and so on are the earlier ones, in the order in which they are met.
 func (w *worldOf) renumberSessions() {
 	w.estrangeRaises()
 	var names [2 * len(olderNames[0])]struct{ was, is string }
@@ -297,12 +299,12 @@ var olderNames = func() (names [maxParties][8]string) {
 	return names
 }()
 
-// above is where tokens begin that no revision ever reaches: where there is a
-// MinToken, it is greater. Of these it also matters which follows which at once.
+// above is where tokens begin that no revision ever reaches. Where there is a MinToken,
+// it is greater. For these tokens it also matters which one follows which at once.
 const above = 1 << 40
 
-// extreme is where numbers begin that stay what they are: machines compare them with
-// bounds.
+// extreme is where numbers begin that are not renumbered, because machines compare them
+// with bounds.
 const extreme = 1 << 60
 
 // ranks maps numbers to their ranks. 0 stays 0.
@@ -347,8 +349,9 @@ func (r *ranks) of(v uint64) uint64 {
 	return r.is[i]
 }
 
-// renumberCounters: a machine compares the counters of its own writes with those
-// of its batches; and those of any two writes at one revision with each other.
+// renumberCounters renumbers the counters of writes. A machine compares the counters of
+// its own writes with those of its batches, and those of any two writes at one revision
+// with each other.
 func (w *worldOf) renumberCounters() {
 	for i := range w.times {
 		s := &w.parties[i].m.seen
@@ -397,12 +400,12 @@ func (w *worldOf) rankCounters(session string, m *machine) bool {
 	return r.n > 0
 }
 
-// renumberRevisions: revisions and tokens are compared with one another, by their
-// order alone.
+// renumberRevisions renumbers revisions and tokens. They are compared with one another,
+// by their order alone.
 func (w *worldOf) renumberRevisions() {
 	if !w.void {
-		// The next revision is greater than all, and so is the token that comes with
-		// it: only tokens beyond the revisions are remembered for anything.
+		// The next revision is greater than all, and so is the token that comes with it.
+		// So only tokens beyond the revisions have an effect.
 		w.eachToken(func(v *uint64) {
 			if *v <= w.last {
 				*v = 0

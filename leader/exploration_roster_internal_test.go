@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// The roster of the exploration: who has announced itself, in order. What a holder is
-// told of it may be of the past, as everything else.
+// The roster of the exploration: the candidates that have announced themselves, in order.
+// A holder's view of it may be of the past, like everything else.
 
-// roster is who stands.
+// roster has the candidates that stand.
 type roster struct {
-	stands    [maxParties + 1]string // sessions in order; nobody's are those of the dead
+	stands    [maxParties + 1]string // sessions in order, with nobody in place of each dead one
 	behind    [maxParties]bool       // has not announced this stand yet
 	overtaken [maxParties]uint8      // how often, since it began to wait
 }
 
-// nobody is a session that is nobody's any more.
+// nobody stands for each session of a process that has ended.
 const nobody = "-"
 
 func (r *roster) drop(session string) {
@@ -43,7 +43,8 @@ func (w *worldOf) announce(i int) {
 	r.stands[at] = session
 }
 
-// priorityOf: the dead had the highest, so that they are in everybody's way.
+// priorityOf returns the priority of a session. The dead have the highest, so that they
+// are in the way of all.
 func (w *worldOf) priorityOf(session string) int {
 	for i := range w.times {
 		if w.parties[i].m.session == session {
@@ -53,7 +54,7 @@ func (w *worldOf) priorityOf(session string) int {
 	return 1 << 10
 }
 
-// toldTo is what the roster tells a holder now.
+// toldTo returns the report of the roster to a holder.
 func (w *worldOf) toldTo(i int) rosterReport {
 	var stands []string
 	for _, s := range w.roster.stands {
@@ -64,7 +65,7 @@ func (w *worldOf) toldTo(i int) rosterReport {
 	return rosterReport{line: lineOf(stands)}
 }
 
-// rivalOf is the candidate that may push a leader out: that of the highest priority.
+// rivalOf returns the candidate that may push a leader out: that of the highest priority.
 func (w *worldOf) rivalOf(i int) (session string) {
 	least := w.priorities[i]
 	for j := range w.times {
@@ -76,13 +77,14 @@ func (w *worldOf) rivalOf(i int) (session string) {
 	return session
 }
 
-// toAnnounce and toRank report what the herald of a candidate is about to do.
+// toAnnounce and toRank report whether a candidate is about to use the roster.
 func (w *worldOf) toAnnounce(i int) bool {
 	p := &w.parties[i]
 	return p.up && !p.frozen && !p.cut && p.m.stands(p.now) && w.roster.behind[i]
 }
 
-// toWithdraw: who has held the key and sits out is not to be waited for.
+// toWithdraw reports whether a candidate is about to withdraw its announcement. No
+// candidate is to wait for one that has held the key and may not take a lease yet.
 func (w *worldOf) toWithdraw(i int) bool {
 	p := &w.parties[i]
 	return p.up && !p.frozen && !p.cut && !p.m.holds() && !p.m.stands(p.now) && w.roster.behind[i] && slices.Contains(w.roster.stands[:], p.m.session)
@@ -121,7 +123,8 @@ func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
 	}
 }
 
-// lapseActions: who is dead, or holds the key, is forgotten at any time.
+// lapseActions adds that the roster forgets a candidate that is dead, or holds the key.
+// This may happen at any time.
 func (w *worldOf) lapseActions(add func(do verb, party, arg int)) {
 	for n, s := range w.roster.stands {
 		for i := range w.times {
@@ -177,7 +180,7 @@ func (w *worldOf) explainRoster(a action) string {
 	return a.String()
 }
 
-// bury: the session of a process that has ended is nobody's.
+// bury replaces the session of a process that has ended by nobody.
 func (w *worldOf) bury(i int) {
 	was := w.parties[i].m.session
 	for n, s := range w.roster.stands {
@@ -206,8 +209,8 @@ func (w *worldOf) eachLine(visit func(l *line)) {
 	}
 }
 
-// queues keeps the roster after a step of a candidate, and holds the line to its
-// promise: in the absence of faults nobody who stays is overtaken twice.
+// queues updates the roster after a step of a candidate, and checks the promise of the
+// line: in the absence of faults no candidate that stays is overtaken twice.
 func (w *worldOf) queues(i int, held, led bool) {
 	p, r := &w.parties[i], &w.roster
 	if held && !p.m.holds() {
@@ -219,7 +222,7 @@ func (w *worldOf) queues(i int, held, led bool) {
 	r.overtaken[i] = 0
 	for _, s := range r.stands {
 		if s == p.m.session {
-			return // who comes after it has not waited as long
+			return // candidates after it have not waited as long
 		}
 		j := slices.IndexFunc(w.parties[:], func(o party) bool { return o.up && o.m.session == s })
 		if j < 0 {
@@ -233,8 +236,8 @@ func (w *worldOf) queues(i int, held, led bool) {
 	}
 }
 
-// yields holds a leader to its patience: after it has seen a handover in vain it gives way
-// to no rival for two leases.
+// yields checks the patience of a leader: after it has seen a handover in vain it gives
+// way to no rival for two leases.
 func (w *worldOf) yields(i int, was sight, in input, fx effects) {
 	p := &w.parties[i]
 	if in.kind == inRoster && errors.Is(fx.end, ErrResigned) && p.now.Before(p.patient) {
@@ -246,9 +249,9 @@ func (w *worldOf) yields(i int, was sight, in input, fx effects) {
 	}
 }
 
-// forgetOrder drops what no machine looks at.
+// forgetOrder drops the state that no machine looks at.
 func (m *machine) forgetOrder() {
-	m.seen.rec.next = "" // only that of what is on its way
+	m.seen.rec.next = "" // only the line of a record on its way matters
 	if !m.listed && !m.orders {
 		m.line = ""
 	}
@@ -256,7 +259,7 @@ func (m *machine) forgetOrder() {
 		m.ranks = false
 	}
 	if m.state != StateLeader || !m.listed {
-		m.ledAt = time.Time{} // with the next term
+		m.ledAt = time.Time{} // set with the next term
 	}
 	if m.leaving == staying {
 		m.leftAt = time.Time{}

@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// limited is what may happen only so often.
+// limited is a kind of action that may happen only so often.
 type limited uint8
 
 const (
@@ -25,8 +25,8 @@ const (
 	late     // a tick although something is due or on its way
 	freeze   // a process stands still for any time
 	cutOff   // a process is cut off for any time
-	forge    // the feed tells of a stranger's release
-	forgeAny // or of anything else that nobody stored
+	forge    // the feed delivers a stranger's release
+	forgeAny // or anything else that was never stored
 	crash
 	restart
 	remove // the operator deletes, or a record expires early
@@ -34,7 +34,7 @@ const (
 	overwrite
 	rollBack
 	force      // the operator replaces the record by a marker that carries it
-	junkRecord // somebody writes any record
+	junkRecord // the adversary writes any record
 	resign
 	stop
 	closeConnection
@@ -42,36 +42,36 @@ const (
 	transfer
 	guardRemove // the operator deletes the guard
 	guardOverwrite
-	guardJunk  // somebody writes any token to the guard
+	guardJunk  // the adversary writes any token to the guard
 	guardPurge // without a marker
 	guardUnfit // a check finds the guard not fit
 	double     // a write arrives twice
 	maxKinds
 )
 
-// unlimited is a limit.
+// unlimited is the limit of an action that may happen any number of times.
 const unlimited = 255
 
-// scenario is what is explored.
+// scenario is one world to explore.
 type scenario struct {
 	name       string
 	settings   backend.Settings
-	belief     [maxParties]backend.Settings // what a candidate takes the settings for, if not for these
+	belief     [maxParties]backend.Settings // the settings that a candidate is given, if not these
 	times      []durations                  // of each candidate
 	minToken   uint64
 	limits     map[limited]uint8
 	total      uint8
 	from       string // the actions before the exploration begins
 	skew       int8   // by how many ticks more than one the clocks may deviate over any time
-	void       bool   // the store may forget: nothing is promised but that somebody leads in the end
+	void       bool   // the store may forget: nothing is promised but a leader in the end
 	tidy       bool   // nothing keeps a candidate from releasing what it holds
-	drains     bool   // nothing goes wrong, so nobody may lead while another drains
+	drains     bool   // nothing goes wrong, so no candidate may lead while another drains
 	whole      bool   // it is explored to the end in every run
 	guarded    bool   // there is a guard
 	raised     uint64 // the token at which the guard stands at the start
 	listed     bool   // there is a roster
-	fair       bool   // and nothing goes wrong, so that nobody is overtaken twice
-	preempt    bool   // who has a higher priority wants to lead
+	fair       bool   // and nothing goes wrong, so that no candidate is overtaken twice
+	preempt    bool   // a candidate of a higher priority wants to lead
 	orders     [maxParties]order
 	priorities [maxParties]int
 	named      bool // refusals always name the revision: the bucket has one replica
@@ -79,8 +79,8 @@ type scenario struct {
 	old        oldWorld
 }
 
-// ticks are the times of a candidate, in ticks. The margin between the renew
-// deadline and the lease is what clocks may deviate by: one tick.
+// ticks returns the times of a candidate, in ticks. Clocks may deviate by the margin
+// between the renew deadline and the lease, which is one tick.
 func ticks(lease, renewDeadline, pendingPeriod, drainTimeout time.Duration) durations {
 	return durations{
 		lease: lease * tick, renewDeadline: renewDeadline * tick, renewInterval: tick,
@@ -115,7 +115,7 @@ var (
 // aLeads begins where A leads and B knows it.
 const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
 
-// inTurn are the times of candidates whose turns last so many ticks.
+// inTurn returns the times of candidates with turns of so many ticks.
 func inTurn(turn time.Duration, times ...durations) []durations {
 	for i := range times {
 		times[i].turn = turn * tick
@@ -133,18 +133,18 @@ var (
 	short  = ticks(3, 2, 0, 0)
 )
 
-// stored are those of them that are no forgery of the feed: of a session that junk has
-// made a holder it would be believed.
+// stored has the kinds of promised, except forgeries of the feed. A forgery of a session
+// that junk has made a holder would be believed.
 var stored = slices.DeleteFunc(slices.Clone(promised), func(k limited) bool { return k == forge })
 
-// troubled are those of a candidate with a guard.
+// troubled has the kinds for a candidate with a guard.
 var troubled = append(promised[:len(promised):len(promised)], guardRemove, guardOverwrite)
 
 // aRaised begins where A leads, having raised the guard.
 const aRaised = "tick.1 A.arrive A.deliver A.guard-arrive A.guard-deliver A.arrive A.deliver A.guard-arrive A.guard-deliver B.arrive B.deliver"
 
-// The promises hold in these, whatever happens. Every run explores the first to the
-// end, and the others to a bound; those with one fault have an end as well.
+// The promises hold in these scenarios, whatever happens. Every run explores the first to
+// the end, and the others to a bound. Those with one fault have an end as well.
 var scenarios = slices.Concat([]*scenario{
 	{
 		name: "core", settings: tight, times: equal, total: 1, whole: true,
@@ -182,7 +182,7 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "junk, purged", void: true, settings: expiring, times: equal, limits: upTo(1, junkRecord, purge, readPast, crash, restart), total: 3, from: aLeads},
 	{name: "junk, unbounded", void: true, settings: backend.Settings{PurgeProtected: true}, times: equal, limits: upTo(1, junkRecord, remove, crash, restart), total: 2, from: aLeads},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
-	// Who comes next.
+	// Succession.
 	{name: "queue", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, short, short, short), limits: upTo(unlimited, resign), from: aQueued},
 	{name: "queue, drain", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, ticks(3, 2, 0, 2), short, short), limits: upTo(4, resign, release, stop, restart)},
 	{name: "queue, troubled", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short), limits: upTo(1, append(promised, transfer)...), total: 1},
@@ -252,8 +252,8 @@ var scenarios = slices.Concat([]*scenario{
 	},
 }, kvElectScenarios)
 
-// endless are worlds in which everything is promised, with faults without end: for
-// random walks and the fuzzer.
+// endless has worlds in which everything is promised, and in which faults never end. They
+// are for random walks and the fuzzer.
 var endless = slices.Concat([]*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(unlimited, promised...)},
 	{name: "leases", settings: roomy, times: unequal, limits: upTo(unlimited, promised...)},

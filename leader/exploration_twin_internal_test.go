@@ -11,10 +11,10 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// The exploration is as good as its renumbering: situations that it takes for one
-// must be one for the machines. So the same things happen to a world that is
-// renumbered after each action and to a twin that keeps its numbers and instants,
-// and both must do the same.
+// The exploration is as good as its renumbering: situations that it takes for one must be
+// one for the machines. So the same actions are applied to a world that is renumbered
+// after each action and to a twin that keeps its numbers and instants. Both must do the
+// same.
 func TestNobodyCanTellThatAWorldWasRenumbered(t *testing.T) {
 	t.Parallel()
 	for _, base := range slices.Concat(scenarios, endless) {
@@ -64,14 +64,14 @@ func TestNobodyCanTellThatAWorldWasRenumbered(t *testing.T) {
 	}
 }
 
-// inTicks tells what a step asks for, without the numbers and with the times that
-// a clock of whole ticks can show.
+// inTicks describes the effects of a step, without the numbers and with the times that a
+// clock of whole ticks can show.
 func inTicks(now time.Time, fx effects) string {
 	after := func(at time.Time) time.Duration { return max(0, at.Sub(now)+tick-1).Truncate(tick) }
 	var b strings.Builder
 	_, _ = fmt.Fprint(&b, fx.end, fx.cancel, fx.request.kind, fx.request.rec.phase, fx.request.rec.lease, fx.denied, fx.done, fx.wake.IsZero(), after(fx.wake))
 	for _, n := range fx.notes {
-		if n.event != noteObserved { // who is shown is not part of the exploration
+		if n.event != noteObserved { // the holder that is shown is not part of the exploration
 			_, _ = fmt.Fprint(&b, n.event, n.err != nil, after(n.until))
 		}
 	}
@@ -83,8 +83,8 @@ func raiseInTicks(now time.Time, fx raiserEffects) string {
 	return fmt.Sprint(fx.op.kind, fx.cancel, fx.fault != nil, fx.wake.IsZero(), max(0, fx.wake.Sub(now)+tick-1).Truncate(tick))
 }
 
-// forgetLike drops the messages and old writes that renumbering drops from the
-// other world, so that the same may happen next; and names sessions alike.
+// forgetLike drops the messages and old writes that renumbering drops from the other
+// world, so that the same may happen next. It also names sessions alike.
 func (w *worldOf) forgetLike(other *worldOf) {
 	thinned := *other
 	thinned.forgetGhosts()

@@ -30,7 +30,7 @@ const (
 	doReconnect
 	doFreeze // arg 1: it goes on
 	doCut    // arg 1: it is connected again
-	doForge  // arg: what
+	doForge  // arg: which message
 	doCrash  // arg 1: its write is still on its way
 	doBoot
 	doResign
@@ -39,7 +39,7 @@ const (
 	doRelease
 	doAnnounce
 	doRank     // arg 1: its rival is alive
-	doHandOver // arg: to whom
+	doHandOver // arg: the successor
 	doBar
 	doOpen
 	doGuardArrive // arg 1: refusals name nothing
@@ -59,7 +59,7 @@ const (
 	doJunk       // arg: which
 	doGuardGhost // arg: which
 	doGuardRemove
-	doGuardOverwrite // arg: with what
+	doGuardOverwrite // arg: which entry
 	doGuardPurge
 	doLapse // arg: which announcement
 	doCalm  // all faults end, and no other begins
@@ -74,7 +74,7 @@ const (
 	doOldDeliver
 	doOldFail
 	doOldGhost
-	doDouble // a candidate's write arrives, and will once more; arg: whose
+	doDouble // a candidate's write arrives, and will once more; arg: which candidate
 )
 
 var verbNames = []string{
@@ -85,7 +85,7 @@ var verbNames = []string{
 	"old-expire", "old-boot", "old-campaign", "old-crash", "old-arrive", "old-refuse", "old-lose", "old-deliver", "old-fail", "old-ghost", "double",
 }
 
-// String is the action as a trace names it: A.arrive, tick.1.
+// String returns the action as a trace names it: A.arrive, tick.1.
 func (a action) String() string {
 	text := verbNames[a.do]
 	if a.do != doTick && a.do < doGhost {

@@ -13,7 +13,7 @@ var (
 	walk  = flag.Uint64("walk", 0, "take this walk alone, and tell what happens")
 )
 
-// goesOn reports whether an action is what happens without any trouble.
+// goesOn reports whether an action happens without any trouble.
 func (a action) goesOn() bool {
 	switch a.do {
 	case doTick, doWake, doArrive, doDeliver, doHear, doBoot, doOpen, doGuardArrive, doGuardDeliver, doGuardWrite,
@@ -31,7 +31,7 @@ func (a action) goesOn() bool {
 	return false
 }
 
-// The exploration sees everything, but not far; these go on for long, with trouble
+// The exploration sees everything, but not far. These walks go on for long, with trouble
 // without end.
 func TestRandomWalksKeepThePromises(t *testing.T) {
 	t.Parallel()

@@ -9,20 +9,20 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// The world of the exploration: candidates, each with its own clock, one key of
-// one bucket, and a network between them that may do to every message what it
-// likes. All of it is one plain value, so that two of them can be compared. Time
-// goes by ticks; all else happens between two ticks, in any order.
+// The world of the exploration: candidates, each with its own clock, one key of one
+// bucket, and a network between them that may do anything to a message. The world is one
+// plain value, so that two of them can be compared. Time goes by ticks. All else happens
+// between two ticks, in any order.
 
 const (
 	tick       = time.Second
 	maxParties = 3
 )
 
-// epoch is what every clock shows after renumbering.
+// epoch is the time that every clock shows after renumbering.
 var epoch = time.Unix(1<<30, 0).UTC()
 
-// situation is everything there is at one instant.
+// situation is the whole world at one instant.
 type situation struct {
 	parties [maxParties]party
 	posts   [maxParties]post
@@ -30,22 +30,22 @@ type situation struct {
 	surroundings
 }
 
-// surroundings are what is not a candidate's own.
+// surroundings are the parts of a situation that belong to no candidate.
 type surroundings struct {
 	current sight    // of the key
-	past    [2]sight // what was stored before, newest first
+	past    [2]sight // the entries that were stored before, newest first
 	last    uint64   // revision of the bucket
 	ghosts  [2]ghost // writes whose senders have given up, and that may still arrive
 	top     uint64   // the greatest token so far
 	ahead   int8     // by how many ticks the first clock has run ahead of the others, since the start
 	roster  roster
 	left    [maxKinds]uint8
-	budget  uint8 // what may still happen of all kinds together
+	budget  uint8 // how many faults may still happen, of all kinds together
 	olds    [maxOld]oldProcess
 	vacant  bool // every KV client takes the key for absent
 	age     int8 // of the newest message, in ticks
-	junked  bool // the key holds what the adversary wrote
-	bogus   bool // so does the guard
+	junked  bool // the entry of the key is the adversary's
+	bogus   bool // and so is that of the guard
 }
 
 // party is a candidate with its clock, its connection and its feed.
@@ -58,10 +58,10 @@ type party struct {
 	way       way
 	reply     response
 	listening bool      // a feed is open
-	told      [2]sight  // by the feed, oldest first, and not heard yet
+	told      [2]sight  // by the feed: its messages, oldest first, that were not heard yet
 	frozen    bool      // the process stands still
 	cut       bool      // nothing reaches the store, nor comes from it
-	robbed    bool      // somebody else has written over a record of this session
+	robbed    bool      // another writer has replaced a record of this session
 	patient   time.Time // it has seen a handover in vain, and gives way to no rival before then
 }
 
@@ -75,7 +75,7 @@ const (
 	lost
 )
 
-// response is what the store has answered to the request in flight.
+// response is the store's reply to the request in flight.
 type response struct {
 	sight    sight
 	revision uint64
@@ -102,20 +102,20 @@ func (w *worldOf) due(i int) bool {
 	return p.up && (passed(p.wake) || passed(w.posts[i].wake))
 }
 
-// waits reports whether something is due or on its way that only chance holds up.
+// waits reports whether something is due or on its way, and only chance holds it up.
 func (w *worldOf) waits(i int) bool {
 	p := &w.parties[i]
 	under := func(way way) bool { return !p.cut && (way == going || way == answered) }
 	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen || w.listed && (w.toAnnounce(i) || w.toWithdraw(i) || w.toRank(i)))
 }
 
-// worldOf is a situation with the rules that hold in it, and with what was found.
+// worldOf is a situation with the rules that hold in it, and with the findings.
 type worldOf struct {
 	*scenario
 	situation
 	broken string // the promise that was broken
 	say    func(format string, args ...any)
-	// These are told what every step asks for.
+	// These are called with the effects of every step.
 	did      func(now time.Time, fx effects)
 	didRaise func(now time.Time, fx raiserEffects)
 }
@@ -132,11 +132,11 @@ func (w *worldOf) tell(format string, args ...any) {
 	}
 }
 
-// may reports whether it may happen once more.
+// may reports whether such an action may happen once more.
 func (w *worldOf) may(k limited) bool { return w.left[k] > 0 && w.budget > 0 }
 
-// spend counts it. What happens in one action counts once: a write that is given
-// up, and still on its way.
+// spend counts such an action. Several kinds in one action count once: a write that is
+// given up, and is still on its way.
 func (w *worldOf) spend(k limited) {
 	if w.left[k] == unlimited {
 		return
@@ -189,8 +189,8 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	return w
 }
 
-// boot starts a process. Its first questions, for the settings and for a feed and
-// of its guard, are answered at once: a reconnection asks them again.
+// boot starts a process. Its first requests, for the settings, for a feed and to its
+// guard, are answered at once. A reconnection repeats them.
 func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
@@ -221,12 +221,12 @@ func (w *worldOf) boot(i int) {
 
 var partyNames = [maxParties]string{"A", "B", "C"}
 
-// forgets reports whether the store may lose what a sealed one must not.
+// forgets reports whether the store may lose entries that a sealed one must not lose.
 func (sc *scenario) forgets() bool {
 	return sc.limits[rollBack] > 0 || sc.settings.PurgeProtected && sc.limits[purge] > 0
 }
 
-// step steps a machine and does what the actor would.
+// step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
 	known, before, held, was := p.m.seen.revision, p.m.state, p.m.holds(), p.m.seen
@@ -290,7 +290,7 @@ func (w *worldOf) step(i int, in input) {
 	}
 }
 
-// down ends a process. What it wrote last may still arrive.
+// down ends a process. Its last write may still arrive.
 func (w *worldOf) down(i int, haunts bool) {
 	p := &w.parties[i]
 	if haunts && w.may(applyLate) {
@@ -371,7 +371,7 @@ func (w *worldOf) deliver(i int) {
 	w.step(i, in)
 }
 
-// compareAndSet is the one thing that decides.
+// compareAndSet stores a write if its condition holds. Nothing else decides.
 func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, bool) {
 	if w.current.revision != cond {
 		return 0, false
@@ -385,8 +385,8 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 	case phaseNone:
 		w.fail("%s wrote a record without a phase", rec.session)
 	}
-	// Who is not engaged has no write under way that may still be stored, unless a
-	// forged revision made it believe that.
+	// A candidate that is not engaged has no write under way that may still be stored,
+	// unless a forged revision made it believe that.
 	for i := range w.times {
 		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.engaged() && w.settings.PurgeProtected && !w.void && w.limits[forgeAny] == 0 {
 			w.fail("%s is not engaged, and its %s was stored", rec.session, describeRecord(rec))
@@ -398,9 +398,9 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 	if marker && rec.phase != phaseReleased {
 		w.fail("%s wrote %s, and the key counts as absent", rec.session, phaseNames[rec.phase])
 	}
-	// A leader holds the key, or its lease is still good for it: nobody writes
-	// what elects, or leads, while another leads. Where the key is emptied without
-	// a trace, an old write may; whoever sent it waits when it learns.
+	// A leader holds the key, or its lease is still valid. So no write that elects, or
+	// renews a leader, is stored while another candidate leads. Where the key is emptied
+	// without a trace, an old write may be stored. Its sender waits when it learns that.
 	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.PurgeProtected) && !w.void {
 		for j := range w.parties {
 			if p := &w.parties[j]; p.leads() && p.m.session != rec.session {
@@ -413,7 +413,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 	return w.last, true
 }
 
-// put stores a message, or takes the last one away, and tells the feeds.
+// put stores a message, or takes the last one away, and passes it to the feeds.
 func (w *worldOf) put(s sight) {
 	if s.what != whatNothing {
 		w.last++

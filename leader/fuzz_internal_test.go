@@ -7,8 +7,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// FuzzWorld lets bytes choose what happens next in the world of the exploration,
-// with as many faults as there are bytes: as deep as the exploration cannot go.
+// FuzzWorld lets bytes choose the next actions in the world of the exploration, with as
+// many faults as there are bytes. It goes deeper than the exploration can.
 func FuzzWorld(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{1, 9, 4, 2, 250, 17, 3, 3, 3, 12, 40, 8, 99, 1, 0, 5})
@@ -36,7 +36,7 @@ func FuzzWorld(f *testing.F) {
 	})
 }
 
-// FuzzMachine feeds one machine what no world would: any reply, any revision, at
+// FuzzMachine feeds one machine inputs that no world would: any reply, any revision, at
 // any time. It must not panic, and keeps its promises to the application.
 func FuzzMachine(f *testing.F) {
 	f.Add([]byte{0, 0, 9, 0, 0, 10, 0, 0, 6, 1, 3, 7, 1, 1})
@@ -76,7 +76,7 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 	in.sight = fuzzSight(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
-		// A reply comes to what was asked, whatever it says.
+		// A reply is of the kind that was requested, with any content.
 		switch m.op.kind {
 		case reqNone:
 			return input{kind: inTick}

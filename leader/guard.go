@@ -7,14 +7,17 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Guard is a resource that only the leader may write: a [GuardedBucket] or a
-// [GuardedStream] in NATS, a leadertest.Guard in memory. One key of it is the guard, on
-// whose revision the resource conditions every write of the leader.
+// Guard is a candidate's access to a resource that only the leader may write. One key of
+// the resource is the guard. The resource conditions every write of the leader on the
+// guard's revision. [GuardedBucket] and [GuardedStream] are guards in NATS,
+// leadertest.Guard is one in memory.
 //
 // Before a term begins the candidate has raised each of its guards: it has written the
-// term's token there, conditionally on what it found, so that it can never replace a
-// greater one. From then on the revision of that write stands for the term. Guards are
-// compared with ==.
+// term's token there, on the condition that the guard is as the candidate found it. So
+// the write can never replace a greater token. From then on the revision of that write
+// stands for the term. See [Term.Fence].
+//
+// Guards are compared with ==.
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
@@ -25,7 +28,7 @@ type Guard interface {
 // guardRecord is the value of a guard.
 type guardRecord struct {
 	Format   int    `json:"v"`
-	Election string `json:"election"` // whose guard it is: bucket and election
+	Election string `json:"election"` // owner of the guard: bucket and election
 	Token    uint64 `json:"token"`    // of the term that raised it
 	ID       string `json:"id"`
 	Session  string `json:"session"`
@@ -40,7 +43,8 @@ func (r guardRecord) encode() []byte {
 	return b
 }
 
-// maxGuardSize is more than any guard of this package has: an ID, and names.
+// maxGuardSize is more than the size of any guard of this package, which has an ID and
+// names.
 const maxGuardSize = 64 << 10
 
 // guardSight is one revision of a guard, decoded.
@@ -67,7 +71,7 @@ func seesGuard(e backend.Entry) guardSight {
 	return s
 }
 
-// raisedBy reports whether that term of that session raised what is seen.
+// raisedBy reports whether that term of that session wrote this revision of the guard.
 func (s guardSight) raisedBy(session string, token uint64) bool {
 	return s.what == whatRecord && s.rec.Session == session && s.rec.Token == token && token != 0
 }

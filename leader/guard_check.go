@@ -15,15 +15,15 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// guardRoom is what a guard may need of a message: its headers, and a record with
-// the longest ID and the names of a bucket and an election.
+// guardRoom is the size that a message of a guard may need: its headers, and a record
+// with the longest ID and the names of a bucket and an election.
 const guardRoom = 1536
 
-// Check implements [backend.Guard]. It asks the stream's leader how the stream is set, and
-// which servers keep it; all of them have to be of nats-server 2.11.8 or later, as
-// far as they tell their versions. It finds out whether the leading one heeds a
-// condition on another subject: it sends a write of the guard whose condition cannot
-// hold. A guard that was never written gets a delete marker first, once.
+// Check implements [backend.Guard]. It asks the stream's leader for the stream's settings, and
+// for the servers that keep it. All of them have to be of nats-server 2.11.8 or later, as
+// far as they report their versions. Check finds out whether the leading server heeds a
+// condition on another subject: it sends a write of the guard with a condition that
+// cannot hold. A guard that was never written gets a delete marker first, once.
 func (s guardBackend) Check(ctx context.Context, reply func(error)) {
 	go func() {
 		_, err := inTime(ctx, &s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, s.check(ctx) }, nil)
@@ -58,7 +58,7 @@ func (s *guardedStream) check(ctx context.Context) error {
 	return err
 }
 
-// settings asks for the stream's settings and keeps what writes go by.
+// settings reads the stream's settings and keeps those that writes depend on.
 func (s *guardedStream) settings(ctx context.Context) (jetstream.StreamConfig, error) {
 	info, err := s.inspect(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *guardedStream) settings(ctx context.Context) (jetstream.StreamConfig, e
 	return info.Config, nil
 }
 
-// inspect is settings with what else is told of the stream.
+// inspect is settings, but returns all that the server reports of the stream.
 func (s *guardedStream) inspect(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := s.streamInfo(ctx)
 	if err == nil {
@@ -78,30 +78,30 @@ func (s *guardedStream) inspect(ctx context.Context) (*jetstream.StreamInfo, err
 
 // probe reports whether the server heeds a condition on another subject.
 //
-// It sends a write of the guard on the condition that another subject, which has
-// no messages, has reached a sequence that nothing ever reaches. The refusal names
-// the sequence that it was compared with: 0, or, of a server that knows only the
-// message's own subject, that of the guard. So there has to be something at the
-// guard. Should the write be accepted after all, it changes nothing.
+// It sends a write of the guard on the condition that another subject, which has no
+// messages, has reached a sequence that nothing ever reaches. The rejection names the
+// sequence that the server compared with the condition. That is 0, or the sequence of the
+// guard if the server knows only the message's own subject. So the guard has to have a
+// message. Should the write be accepted after all, it changes nothing.
 //
-// The condition is given a second value, which does not count: the name of the other
-// header. To a server that looks for names anywhere (see leastGuardServer), the
-// header that comes second is hidden by the one that comes first, whichever that is:
-// so it shows in either order, in which nats.go has no say.
+// The header of the condition gets a second value, which does not count: the name of the
+// other header. On a server that finds names anywhere (see leastGuardServer), the header
+// that comes first hides the one that comes second, whichever that is. So the fault shows
+// in either order. nats.go does not control the order.
 func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
-	var before uint64 // where the guard stood when the last answer told nothing
+	var before uint64 // the guard's revision when the last answer proved nothing
 	for tries := 1; ; tries++ {
 		e, err := s.lastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
 			e.Revision, err = s.store(ctx, s.marked(nil, 0))
 		}
 		switch {
-		case errors.Is(err, backend.ErrRefused): // somebody else has written it: look again
+		case errors.Is(err, backend.ErrRefused): // another client has written it: read again
 			continue
 		case err != nil:
 			return false, err
 		case e.Revision == before:
-			return true, nil // it has not moved: what was named was not the guard's
+			return true, nil // the guard has not moved: the sequence that was named was not the guard's
 		}
 		m := s.marked(e.Value, math.MaxInt64)
 		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.guard+".probe")
@@ -126,7 +126,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 	}
 }
 
-// marked is a write of the guard that is a delete marker if there is no value.
+// marked returns a write of the guard, which is a delete marker if there is no value.
 func (s *guardedStream) marked(value []byte, revision uint64) *nats.Msg {
 	m := s.guardMessage(value, revision)
 	if len(value) == 0 {
@@ -135,9 +135,9 @@ func (s *guardedStream) marked(value []byte, revision uint64) *nats.Msg {
 	return m
 }
 
-// hazard tells why a stream with these settings does not keep its guard, cannot
-// raise it or cannot heed it, or nothing. What is not looked at is harmless:
-// nothing evicts the newest message of a subject because of it.
+// hazard returns the reason why a stream with these settings does not keep its guard,
+// cannot raise it or cannot heed it, or an empty string. Settings that hazard does not
+// check are harmless: they evict no message that is the newest of its subject.
 func (s *guardedStream) hazard(c jetstream.StreamConfig) string {
 	if reason := s.closed(c); reason != "" {
 		return reason
@@ -166,7 +166,8 @@ func (s *guardedStream) hazard(c jetstream.StreamConfig) string {
 	return ""
 }
 
-// closed tells why a stream takes no writes of its guard, or nothing.
+// closed returns the reason why a stream takes no writes of its guard, or an empty
+// string.
 func (s *guardedStream) closed(c jetstream.StreamConfig) string {
 	switch {
 	case c.Mirror != nil:
@@ -188,8 +189,8 @@ func (s *guardedStream) closed(c jetstream.StreamConfig) string {
 	}
 }
 
-// diverted reports whether a transform may store the guard elsewhere, or something
-// else at the guard.
+// diverted reports whether a transform may store the guard elsewhere, or another message
+// at the guard.
 func (s *guardedStream) diverted(t jetstream.SubjectTransformConfig) bool {
 	return t.Source == "" || covers(t.Source, s.guard) || mayYield(t.Destination, s.guard)
 }
@@ -208,15 +209,14 @@ func (s *guardedStream) overwrittenBy(src *jetstream.StreamSource) bool {
 	})
 }
 
-// mayYield reports whether the destination of a transform may come out as that
-// subject.
+// mayYield reports whether the destination of a transform may result in that subject.
 func mayYield(destination, subject string) bool {
 	want := strings.Split(subject, ".")
 	got := strings.Split(destination, ".")
 	for i, tok := range got {
 		numbered := len(tok) > 1 && tok[0] == '$' && '0' <= tok[1] && tok[1] <= '9'
 		switch {
-		case numbered, strings.ContainsAny(tok, "*>{"): // the rest depends on what is transformed
+		case numbered, strings.ContainsAny(tok, "*>{"): // the rest depends on the transformed subject
 			return true
 		case i >= len(want) || tok != want[i]:
 			return false

@@ -11,30 +11,30 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// CreateGuardedBucket creates the bucket, or updates it if it exists, so that it
-// keeps its guard and takes atomic batches, and returns it as [OpenGuardedBucket]
-// does. A new bucket is what js.CreateKeyValue makes of cfg, with
-// AllowAtomicPublish, with AllowMsgTTL where it has a TTL, so that the guard never
-// expires, and with revisions that begin at the time of day in microseconds, so that
-// they never come again when it is deleted and created again.
+// CreateGuardedBucket creates the bucket, or updates it if it exists, so that it keeps
+// its guard and takes atomic batches, and returns it as [OpenGuardedBucket] does. A new
+// bucket is the result of js.CreateKeyValue for cfg, with three differences. It has
+// AllowAtomicPublish. With a TTL it has AllowMsgTTL, so that the guard never expires. Its
+// revisions begin at the time of day in microseconds, so that no revision is used twice
+// when the bucket is deleted and created again.
 //
-// Of an existing bucket only what cfg sets is changed: the zero value of a field
-// leaves what is there, Metadata are added. Only the Storage must be the same,
-// which cannot be changed. Where nothing is to be changed, nothing is written.
+// Of an existing bucket only the settings in cfg are changed. The zero value of a field
+// keeps the existing setting, and Metadata are added. Only the Storage must be the same,
+// because it cannot be changed. If nothing needs to change, nothing is written.
 //
-// Later updates with js.CreateOrUpdateKeyValue switch AllowAtomicPublish off again,
-// and with a TTL but without LimitMarkerTTL they are refused; updates with this
-// function do not. Without it writers go on, as far as a single message can carry
-// what they ask for, and more slowly on several replicas.
+// Later updates with js.CreateOrUpdateKeyValue switch AllowAtomicPublish off again. With
+// a TTL but without LimitMarkerTTL, they are rejected. Updates with this function have
+// neither effect. Without AllowAtomicPublish, writers go on with the writes that a single
+// message can carry, and more slowly on several replicas.
 //
-// Whoever may write a key of the bucket can wipe all others, and the guard, with
-// the header Nats-Rollup, and whoever may purge the stream can do so with that. The
-// leader raises a guard again that was wiped.
+// A client that may write a key of the bucket can wipe all other keys, and the guard,
+// with the header Nats-Rollup. A client that may purge the stream can wipe them with a
+// purge. The leader raises a guard again that was wiped.
 //
 // Errors: [ErrInvalidConfig] for settings with which the guard is not safe,
-// [ErrIncompatibleBucket] for an existing bucket that cannot be brought to them, or if the
-// server refuses them, [ErrPermission], [ErrUnreachable], [ErrConnectionClosed],
-// and what the server answers as a *jetstream.APIError.
+// [ErrIncompatibleBucket] for an existing bucket that cannot be brought to them, or if
+// the server rejects them, [ErrPermission], [ErrUnreachable], [ErrConnectionClosed], and
+// other errors of the server as a *jetstream.APIError.
 func CreateGuardedBucket(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig, opts ...GuardOption) (*GuardedBucket, error) {
 	b, err := OpenGuardedBucket(js, cfg.Bucket, opts...)
 	if err != nil {
@@ -64,22 +64,22 @@ func CreateGuardedBucket(ctx context.Context, js jetstream.JetStream, cfg jetstr
 	return b, nil
 }
 
-// CreateGuardedStream creates the stream, or updates it if it exists, so that it
-// contains the subject guard, keeps it and takes atomic batches, and returns it as
-// [OpenGuardedStream] does. AllowAtomicPublish is switched on, AllowMsgTTL too where
-// the stream has a MaxAge, so that the guard never expires, and the guard's subject
-// is added to Subjects unless they cover it. A new stream without FirstSeq begins at
-// the time of day in microseconds.
+// CreateGuardedStream creates the stream, or updates it if it exists, so that it contains
+// the subject guard, keeps it and takes atomic batches, and returns it as
+// [OpenGuardedStream] does. It switches AllowAtomicPublish on. If the stream has a
+// MaxAge, it also switches AllowMsgTTL on, so that the guard never expires. It adds the
+// guard's subject to Subjects unless they cover it. A new stream without FirstSeq begins
+// at the time of day in microseconds.
 //
-// Of an existing stream only what cfg sets is changed: the zero value of a field
-// leaves what is there, Subjects and Metadata are added. Only the Storage must be
-// the same, which cannot be changed. Where nothing is to be changed, nothing is
+// Of an existing stream only the settings in cfg are changed. The zero value of a field
+// keeps the existing setting, and Subjects and Metadata are added. Only the Storage must
+// be the same, because it cannot be changed. If nothing needs to change, nothing is
 // written.
 //
-// Limits are not made safe by themselves, as that changes what a stream is: with
-// MaxMsgs or MaxBytes, Discard must be jetstream.DiscardNew, and the stream then
-// refuses messages when it is full, also those that raise the guard. MaxMsgsPerSubject
-// and MaxAge keep the guard and may be used freely.
+// CreateGuardedStream does not make limits safe, because that would change the nature of
+// a stream. With MaxMsgs or MaxBytes, Discard must be jetstream.DiscardNew. The stream
+// then rejects messages when it is full, including those that raise the guard.
+// MaxMsgsPerSubject and MaxAge keep the guard and may be used freely.
 //
 // Errors: as of [CreateGuardedBucket].
 func CreateGuardedStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, guard string) (*GuardedStream, error) {
@@ -89,7 +89,7 @@ func CreateGuardedStream(ctx context.Context, js jetstream.JetStream, cfg jetstr
 	}
 	var fresh jetstream.StreamConfig
 	if len(cfg.Subjects) == 0 {
-		fresh.Subjects = []string{cfg.Name} // the server's default, which it does not add to the guard's
+		fresh.Subjects = []string{cfg.Name} // the server's default, which the server does not add to the guard's subject
 	}
 	if err := s.create(ctx, fresh, cfg); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func CreateGuardedStream(ctx context.Context, js jetstream.JetStream, cfg jetstr
 	return s, nil
 }
 
-// create brings the stream to what is wished, starting from fresh if it does not
+// create brings the stream to the wished settings, starting from fresh if it does not
 // exist.
 func (s *guardedStream) create(ctx context.Context, fresh, wish jetstream.StreamConfig) error {
 	fresh = s.shape(fresh, wish)
@@ -111,8 +111,8 @@ func (s *guardedStream) create(ctx context.Context, fresh, wish jetstream.Stream
 		if err == nil {
 			return nil
 		}
-		// Somebody else created it between our look and our request, or
-		// deleted it: look again, once.
+		// Another client created or deleted the stream between the read and the request. Read
+		// again, once.
 		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
 		if again || !raced {
 			return fmt.Errorf("create %s: %w", s.title, err)
@@ -120,7 +120,7 @@ func (s *guardedStream) create(ctx context.Context, fresh, wish jetstream.Stream
 	}
 }
 
-// establish looks at the stream, and creates or updates it.
+// establish reads the settings of the stream, and creates or updates it.
 func (s *guardedStream) establish(ctx context.Context, fresh, wish jetstream.StreamConfig) error {
 	old, err := s.settings(ctx)
 	switch {
@@ -144,15 +144,16 @@ func (s *guardedStream) establish(ctx context.Context, fresh, wish jetstream.Str
 	return s.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return s.js.UpdateStream(ctx, conf) })
 }
 
-// firstRevision is where the revisions of a new stream begin: the time of day in
-// microseconds. They are beyond those of a stream that had its name before, as long as that
-// took less than a million messages a second and the clocks of those who made the two
-// agree. Otherwise a write of an earlier term, conditioned on a revision that comes again,
-// would be accepted, and tokens would begin anew. JSON numbers hold them until 2255.
+// firstRevision returns the first revision of a new stream: the time of day in
+// microseconds. It is beyond the revisions of an earlier stream with the same name, as
+// long as that stream took less than a million messages a second and the clocks of the
+// two creators agree. If a revision were used twice, a write of an earlier term that is
+// conditioned on it would be accepted, and tokens would begin anew. JSON numbers hold
+// such revisions until 2255.
 func firstRevision() uint64 { return uint64(max(1, SystemClock().Now().UnixMicro())) }
 
-// shape sets what is wished and what the guard needs, and leaves the rest. The zero
-// value of a setting wishes for nothing.
+// shape sets the wished settings and those that the guard needs, and keeps all others.
+// The zero value of a setting is no wish.
 func (s *guardedStream) shape(old, wish jetstream.StreamConfig) jetstream.StreamConfig {
 	conf := old
 	to, from := reflect.ValueOf(&conf).Elem(), reflect.ValueOf(wish)
@@ -179,8 +180,8 @@ func (s *guardedStream) shape(old, wish jetstream.StreamConfig) jetstream.Stream
 	return conf
 }
 
-// addSubjects is subjects and more, without those that another covers: those of a
-// stream must not overlap.
+// addSubjects returns subjects and more, without those that another covers, because the
+// subjects of a stream must not overlap.
 func addSubjects(subjects, more []string) []string {
 	all := slices.Clone(subjects)
 	for _, sub := range more {

@@ -8,15 +8,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What a guarded write depends on: its condition, its batch, and that it is stored
-// once. Servers before 2.11.11, and 2.12.0 and 2.12.1, look for a header's name, up to
-// the colon, anywhere among the headers, and where they find it within another name or
-// within a value first, they see no such header (nats-server, client.go, sliceHeader).
-// The order of headers is that of a Go map. So these may occur nowhere else.
+// The names of the headers that a guarded write depends on: those of its condition and
+// its batch, and the one that has it stored once. Servers before 2.11.11, and 2.12.0 and
+// 2.12.1, look for a header's name, up to the colon, anywhere among the headers. If they
+// find it within another name or within a value first, they see no such header
+// (nats-server, client.go, sliceHeader). The order of headers is that of a Go map. So
+// these names may occur nowhere else.
 var dependedOn = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.MsgIDHeader, "Nats-Batch-"}
 
-// hides returns which of the names that a guarded write depends on a text contains,
-// or nothing.
+// hides returns the name that a guarded write depends on and that the text contains, or
+// an empty string.
 func hides(text string) string {
 	for _, name := range dependedOn {
 		if strings.Contains(text, name) {
@@ -26,8 +27,8 @@ func hides(text string) string {
 	return ""
 }
 
-// checkHeader refuses headers of the caller's own that contradict the guard, or could
-// hide what the writer adds.
+// checkHeader rejects headers of the caller that contradict the guard, or could hide the
+// headers that the writer adds.
 func checkHeader(h nats.Header) error {
 	for name, values := range h {
 		switch name {
@@ -51,7 +52,7 @@ func checkHeader(h nats.Header) error {
 			}
 		}
 	}
-	// Servers read it in any case, without the space around it.
+	// Servers read the value in upper or lower case, without the space around it.
 	if roll := strings.TrimSpace(h.Get(jetstream.MsgRollup)); roll != "" && !strings.EqualFold(roll, jetstream.MsgRollupSubject) {
 		return fmt.Errorf("%w: the header %s: %s would remove the guard", ErrInvalidConfig, jetstream.MsgRollup, roll)
 	}

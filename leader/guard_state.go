@@ -8,13 +8,13 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// raiser brings one guard to where the machine wishes it, and keeps it there. It
-// is as plain a value as the machine, and steps like it.
+// raiser brings one guard to the state that the machine wishes, and keeps it there. It is
+// as plain a value as the machine, and steps like it.
 //
-// Every write of it is conditioned on the revision last seen, so it cannot
-// replace what it has not looked at; and what it looked at had a lesser token
-// than its own. So a guard only rises, whoever writes it and however late, unless
-// somebody deletes it.
+// Every write of a raiser is conditioned on the revision last seen, so it cannot replace
+// a revision that the raiser has not read. The raiser writes only if that revision has a
+// lesser token than its own. So the token of a guard only rises, whichever candidate
+// writes it and however late, unless the guard is deleted.
 type raiser struct {
 	raiserParams
 
@@ -22,28 +22,28 @@ type raiser struct {
 	known  bool // and read since then
 	wish   guardsWish
 	seen   guardSight // the newest revision known
-	readAt time.Time  // when it was last confirmed
+	readAt time.Time  // when seen was last confirmed
 	look   bool       // a read is needed before anything is concluded
-	past   int        // reads in a row that told of older revisions
-	stands bool       // it was raised for the wish, and has not been seen gone
+	past   int        // reads in a row that returned older revisions
+	stands bool       // the guard was raised for the wish, and has not been seen gone
 
 	op      guardOp
 	opAt    time.Time
-	opBy    time.Time // when it is given up
+	opBy    time.Time // when the request is given up
 	opLate  bool
 	fails   int  // requests in a row that were not answered
-	stuck   bool // the last raise was not answered; looks that are do not end the row
-	losses  int  // refusals in a row
+	stuck   bool // the last raise was not answered; reads that are do not end the row
+	losses  int  // rejections in a row
 	retryAt time.Time
 }
 
-// raiserParams is what a raiser is given. It never changes.
+// raiserParams holds the parameters of a raiser. They never change.
 type raiserParams struct {
 	id, session string
-	election    string // whose guard it is to be
+	election    string // the owner that the guard is to have
 }
 
-// guardOpKind is what to ask of a guard.
+// guardOpKind is the kind of a request to a guard.
 type guardOpKind uint8
 
 const (
@@ -53,19 +53,19 @@ const (
 	guardRaise
 )
 
-// guardOp is the one thing asked of the guard at a time.
+// guardOp is a request to the guard. There is one at a time.
 type guardOp struct {
 	kind     guardOpKind
 	revision uint64      // the condition of a raise
 	rec      guardRecord // guardRaise
 }
 
-// raiserInput is one thing that happened.
+// raiserInput is one event for the raiser.
 type raiserInput struct {
 	kind     raiserInputKind
 	wish     guardsWish // raiserWish
 	sight    guardSight // raiserRead
-	revision uint64     // raiserRaised: acknowledged as
+	revision uint64     // raiserRaised: the revision that was acknowledged
 	err      error      // of a reply
 	dice     uint32
 }
@@ -77,13 +77,13 @@ const (
 	raiserWish
 	raiserReconnected
 	raiserUnfit   // a check beside the request in flight found the guard not fit
-	raiserSuspect // a write of the term was refused, and the guard found gone
+	raiserSuspect // a write of the term was rejected, and the guard found gone
 	raiserChecked // replies to the request in flight
 	raiserRead
 	raiserRaised // the last, see sentry.told
 )
 
-// raiserEffects is what to do after a step.
+// raiserEffects holds the actions to take after a step.
 type raiserEffects struct {
 	fault  error
 	cancel bool // give up the request in flight; it still has to be answered
@@ -91,9 +91,9 @@ type raiserEffects struct {
 	wake   time.Time
 }
 
-// The pace of a raiser. Zombies that write flat out make a replicated stream
-// refuse a raise now and then without a reason of its own: so it is tried again
-// at once, many times, before it pauses.
+// The pace of a raiser. Writers of earlier terms that write without a pause make a
+// replicated stream reject a raise now and then although its own condition holds. So the
+// raiser tries again at once, many times, before it pauses.
 const (
 	raisePause  = 50 * time.Millisecond
 	raisePauses = 5 * time.Second // at most
@@ -101,8 +101,8 @@ const (
 	raiseRush   = 64
 )
 
-// step tells the raiser what happened and returns what to do. lease is how often
-// it looks after a guard that stands.
+// step handles one event and returns the actions to take. lease is the interval at which
+// the raiser reads a guard that stands.
 func (r *raiser) step(now time.Time, lease time.Duration, in raiserInput) raiserEffects {
 	var fx raiserEffects
 	switch in.kind {
@@ -149,7 +149,7 @@ func (r *raiser) giveUp(fx *raiserEffects) {
 	}
 }
 
-// answered takes the reply to the request in flight.
+// answered handles the reply to the request in flight.
 func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 	op := r.op
 	r.op, r.opLate = guardOp{}, false
@@ -157,8 +157,9 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 	var refused *backend.RefusedError
 	switch {
 	case errors.As(in.err, &refused):
-		// A replicated stream also refuses what is only too early: the same
-		// again, at once, is as good as a look. What is known to be gone is not.
+		// A replicated stream also rejects a write that is only too early. Sending the same
+		// write again at once is then as good as a read. It is not if the revision is known to
+		// be gone.
 		r.losses++
 		r.fails, r.stuck = 0, false
 		r.look = refused.Named || r.losses%4 == 0
@@ -189,23 +190,23 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 	}
 }
 
-// stalest is how many reads in a row may tell of an older revision until the
-// guard is taken to have been made anew. Whatever is true, a write decides.
+// stalest is the number of reads in a row that may return an older revision before the
+// guard counts as made anew. Whether it was or not, a write decides.
 const stalest = 3
 
-// read takes the guard as it was read.
+// read handles the result of a read.
 func (r *raiser) read(now time.Time, s guardSight, dice uint32) {
 	if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {
 		r.past++
 		r.retryAt = now.Add(pauseAfter(1, dice))
-		return // and look again
+		return // and read again
 	}
 	r.past = 0
 	r.look, r.known = false, true
 	r.seen, r.readAt = s, now
 }
 
-// judge compares what is seen with what is wished.
+// judge compares the guard as last seen with the wish.
 func (r *raiser) judge(fx *raiserEffects) {
 	stood := r.stands
 	r.stands = r.wish.token != 0 && r.seen.raisedBy(r.session, r.wish.token)
@@ -217,7 +218,7 @@ func (r *raiser) judge(fx *raiserEffects) {
 	}
 }
 
-// over is the token at which the guard stands, if not for the wish; or 0.
+// over returns the token at which the guard stands, if not for the wish; or 0.
 func (r *raiser) over() uint64 {
 	if r.seen.what != whatRecord || r.stands || r.taken() {
 		return 0
@@ -225,7 +226,7 @@ func (r *raiser) over() uint64 {
 	return r.seen.rec.Token
 }
 
-// taken reports whether the guard is another election's.
+// taken reports whether the guard belongs to another election.
 func (r *raiser) taken() bool {
 	return r.seen.what == whatRecord && r.seen.rec.Election != r.election
 }
@@ -233,7 +234,7 @@ func (r *raiser) taken() bool {
 // ready reports whether the guard can be raised, as far as is known.
 func (r *raiser) ready() bool { return r.fit && r.known && !r.taken() }
 
-// next is the request that is due next, and when.
+// next returns the next request to send, and when.
 func (r *raiser) next(now time.Time, lease time.Duration) (guardOpKind, time.Time) {
 	soonest := later(now, r.retryAt)
 	switch {
@@ -263,8 +264,8 @@ func (r *raiser) send(now time.Time, kind guardOpKind, fx *raiserEffects) {
 	fx.op = op
 }
 
-// pauseAfter is how long to wait after so many tries in a row, spread over a
-// quarter to either side by the dice.
+// pauseAfter returns the pause after that many tries in a row, spread over a quarter to
+// either side by the dice.
 func pauseAfter(tries int, dice uint32) time.Duration {
 	d := min(raisePause<<min(tries-1, 8), raisePauses)
 	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)

@@ -17,30 +17,30 @@ import (
 // [GuardKey] names another.
 const DefaultGuardKey = "natsleader.guard"
 
-// guardedStream is a stream some messages of which only the leader may write.
+// guardedStream is a stream that has messages which only the leader may write.
 type guardedStream struct {
 	streamAPI
 	title string // for people: "bucket orders"
 	guard string // the subject of the guard, in the stream
-	whole string // what the stream's subjects have to cover
-	to    string // what subjects that are written to begin with, in front of the stream's
+	whole string // the subject that the stream's subjects have to cover
+	to    string // prefix of the subjects that are written to, in front of the stream's own
 
 	keeps atomic.Bool // the stream takes a message TTL, and so also "never"
 	muted atomic.Bool // the connection may not ask servers for their versions
 }
 
-// GuardedBucket is a key-value bucket that only the leader may write. It is a
-// [Guard], to be given to [Campaign], and makes writers for the term. It is used by
-// any number of candidates at once, and needs no closing.
+// GuardedBucket is a key-value bucket that only the leader may write. It is a [Guard], to
+// be given to [Campaign], and makes writers for the term. Any number of candidates may
+// use it at once. It needs no closing.
 type GuardedBucket struct {
 	guardedStream
 	name string
 	pre  string // of a key's subject
 }
 
-// GuardedStream is a stream that only the leader may write. It is a [Guard], to be
-// given to [Campaign], and makes writers for the term. It is used by any number of
-// candidates at once, and needs no closing.
+// GuardedStream is a stream that only the leader may write. It is a [Guard], to be given
+// to [Campaign], and makes writers for the term. Any number of candidates may use it at
+// once. It needs no closing.
 type GuardedStream struct {
 	guardedStream
 }
@@ -48,9 +48,9 @@ type GuardedStream struct {
 // GuardOption is an option of a [GuardedBucket].
 type GuardOption func(*GuardedBucket) error
 
-// GuardKey names the key that is the guard, of at most 1024 bytes, in place of [DefaultGuardKey]: several
-// elections may guard one bucket, each the keys that it writes. What else is found
-// at the key is overwritten.
+// GuardKey sets the key that is the guard, of at most 1024 bytes, in place of
+// [DefaultGuardKey]. With it several elections may guard one bucket, each the keys that
+// it writes. A value at the key that is no guard is overwritten.
 func GuardKey(key string) GuardOption {
 	return func(b *GuardedBucket) error {
 		if err := checkLength("GuardKey", key, maxSubject); err != nil {
@@ -64,8 +64,8 @@ func GuardKey(key string) GuardOption {
 	}
 }
 
-// OpenGuardedBucket returns a bucket that exists, or will. It asks nothing of the
-// server: a candidate finds out by itself, see [GuardedBucket.Check]. Errors:
+// OpenGuardedBucket returns a bucket that exists, or is created later. It sends no
+// request; a candidate checks the bucket by itself, see [GuardedBucket.Check]. Errors:
 // [ErrInvalidConfig].
 func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption) (*GuardedBucket, error) {
 	if err := checkJetStream(js); err != nil {
@@ -91,8 +91,9 @@ func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption)
 	return b, nil
 }
 
-// OpenGuardedStream returns a stream that exists, or will, with the subject of it
-// that is its guard. It asks nothing of the server. Errors: [ErrInvalidConfig].
+// OpenGuardedStream returns a stream that exists, or is created later. guard is the
+// subject of the stream that is its guard. OpenGuardedStream sends no request. Errors:
+// [ErrInvalidConfig].
 func OpenGuardedStream(js jetstream.JetStream, stream, guard string) (*GuardedStream, error) {
 	if err := checkJetStream(js); err != nil {
 		return nil, err
@@ -140,8 +141,8 @@ func (s guardBackend) Update(ctx context.Context, value []byte, revision uint64,
 	go func() { reply(s.store(ctx, s.guardMessage(value, revision))) }()
 }
 
-// guardMessage is a write of the guard, on the condition that its last revision is
-// that.
+// guardMessage returns a write of the guard, on the condition that the guard's last
+// revision is revision.
 func (s *guardedStream) guardMessage(value []byte, revision uint64) *nats.Msg {
 	m := &nats.Msg{
 		Subject: s.to + s.guard,

@@ -15,26 +15,27 @@ import (
 
 // leastGuardServer is the least version of nats-server that guards trust.
 //
-// 2.10 knows no condition on another subject. 2.11.0 to 2.11.6 find a header by the
-// first place at which its name occurs, and see no condition where
+// 2.10 supports no condition on another subject. 2.11.0 to 2.11.6 find a header by the
+// first place at which its name occurs. They see no condition if
 // Nats-Expected-Last-Subject-Sequence-Subject comes before
-// Nats-Expected-Last-Subject-Sequence. nats.go writes headers in the order of a Go
-// map, so that they store about one message in eight whatever its condition.
+// Nats-Expected-Last-Subject-Sequence. nats.go writes headers in the order of a Go map,
+// so these servers store about one message in eight whatever its condition.
 const leastGuardServer = "2.11.8"
 
-// versionWait is how long a check waits for servers that do not lead the stream to
-// tell their versions.
+// versionWait is how long a check waits for the versions of servers that do not lead the
+// stream.
 const versionWait = 500 * time.Millisecond
 
-// versionSubject asks all servers, as every account may that has not been denied it
-// (nats-server, events.go, registerSystemImports).
+// versionSubject is the subject of a request to all servers. Every account may send it
+// that has not been denied it (nats-server, events.go, registerSystemImports).
 const versionSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
 
-// versionKey is where the server that leads a stream tells its version, since 2.11
-// (nats-server, jetstream_versioning.go, setDynamicStreamMetadata).
+// versionKey is the key in the stream's metadata under which the server that leads the
+// stream reports its version, since 2.11 (nats-server, jetstream_versioning.go,
+// setDynamicStreamMetadata).
 const versionKey = "_nats.ver"
 
-// outdatedLeader names the server that leads the stream if it is older than guards
+// outdatedLeader describes the server that leads the stream if it is older than guards
 // need.
 func outdatedLeader(info *jetstream.StreamInfo) string {
 	switch v := info.Config.Metadata[versionKey]; {
@@ -54,8 +55,8 @@ func leads(info *jetstream.StreamInfo) string {
 	return info.Cluster.Leader
 }
 
-// outdatedReplica names a server that may come to lead the stream and is older than
-// guards need, of those that tell their versions in time.
+// outdatedReplica describes a server that may come to lead the stream and is older than
+// guards need, among those that report their versions in time.
 func (s *guardedStream) outdatedReplica(ctx context.Context, info *jetstream.StreamInfo) string {
 	if info.Cluster == nil {
 		return ""
@@ -72,9 +73,9 @@ func (s *guardedStream) outdatedReplica(ctx context.Context, info *jetstream.Str
 	return ""
 }
 
-// serverVersions asks servers of a cluster for their versions, all at once. The
-// version of a server that has not answered in time is empty. A connection that may
-// not ask does so once: each denial is reported to the application.
+// serverVersions asks servers of a cluster for their versions, all at once. The version
+// of a server that has not answered in time is empty. A connection that may not ask does
+// so only once, because each denial is reported to the application.
 func (s *guardedStream) serverVersions(ctx context.Context, cluster string, names []string) []string {
 	ctx, cancel := within(ctx, versionWait)
 	defer cancel()
@@ -122,8 +123,8 @@ func (s *guardedStream) serverVersion(ctx context.Context, cluster, name string)
 	return status.Server.Version, nil
 }
 
-// olderThan reports whether a version is less than another. What is no version is
-// not: the probe decides.
+// olderThan reports whether a version is less than another. A text that is no version is
+// not: the probe decides then.
 func olderThan(version, least string) bool {
 	var v, l [3]int
 	_, _ = fmt.Sscanf(least, "%d.%d.%d", &l[0], &l[1], &l[2])

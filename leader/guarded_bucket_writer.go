@@ -9,32 +9,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BucketWriter writes to a guarded bucket as the leader of one term. The server
-// accepts its writes as long as the term's guard stands, whatever the process
-// believes, and however late a write arrives. It may be used by many goroutines
-// at once, and after the term.
+// BucketWriter writes to a guarded bucket as the leader of one term. The server accepts
+// its writes as long as the term's guard stands, whatever the process believes, and
+// however late a write arrives. It may be used by many goroutines at once, and after the
+// term.
 //
 // A write returns
 //
-//   - [ErrFenced] if a later term has raised the guard, or this term is over and
-//     its guard gone: nothing was written, and nothing ever will be;
-//   - [ErrUnknownOutcome] if it was sent and not answered, for 5 seconds or until
-//     ctx has ended: it may have been written, or may yet be, but not any more once
-//     a later write of the same term has been acknowledged;
+//   - [ErrFenced] if a later term has raised the guard, or if this term is over and its
+//     guard is gone. Nothing was written, and nothing ever will be.
+//   - [ErrUnknownOutcome] if it was sent and not answered, for 5 seconds or until ctx has
+//     ended. It may have been written, or may yet be, but not any more once a later write
+//     of the same term has been acknowledged.
 //   - any other error if nothing was written: [jetstream.ErrKeyExists],
-//     [jetstream.ErrKeyRevisionMismatch] for a condition of the caller's own, what
-//     the server refuses as a *jetstream.APIError, or the error of ctx.
+//     [jetstream.ErrKeyRevisionMismatch] for a condition of the caller's own, a rejection
+//     by the server as a *jetstream.APIError, or the error of ctx.
 //
-// What the server refuses only for the moment is tried again until ctx ends;
-// without a deadline, for 5 seconds. Keys, and the subjects of a [StreamWriter], have
-// at most 1024 bytes.
+// A write that the server rejects only for the moment is tried again until ctx ends;
+// without a deadline, for 5 seconds. Keys, and the subjects of a [StreamWriter], have at
+// most 1024 bytes.
 type BucketWriter struct {
 	b *GuardedBucket
 	l *lane
 }
 
-// Writer returns the writer of a term, whose candidate must have been given the
-// bucket as one of its Guards.
+// Writer returns the writer of a term. The candidate of that term must have been given
+// the bucket as one of its Guards.
 func (b *GuardedBucket) Writer(t *Term) *BucketWriter {
 	w := &BucketWriter{b: b}
 	if f := t.fence(b); f != nil {
@@ -54,8 +54,8 @@ func (w *BucketWriter) Create(ctx context.Context, key string, value []byte) (re
 	return w.one(ctx, func(b *BucketBatch) { b.Create(key, value) })
 }
 
-// Update writes a key whose last revision is that, and returns the new one.
-// Otherwise it returns [jetstream.ErrKeyRevisionMismatch].
+// Update writes a key if its last revision is last, and returns the new one. Otherwise it
+// returns [jetstream.ErrKeyRevisionMismatch].
 func (w *BucketWriter) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
 	return w.one(ctx, func(b *BucketBatch) { b.Update(key, value, last) })
 }
@@ -82,11 +82,11 @@ func (w *BucketWriter) one(ctx context.Context, add func(*BucketBatch)) (uint64,
 	return c.ack.Sequence, nil
 }
 
-// BucketBatch is several writes that are all made, or none of them. It is not for
-// use by several goroutines. It may be committed again, as after an unknown outcome.
+// BucketBatch is several writes that are all made, or none of them. It is not for use by
+// several goroutines. It may be committed again, as after an unknown outcome.
 //
-// On one replica the server stores a batch message by message: where it runs out of
-// storage in the middle, the outcome is unknown, and a part may have been written.
+// On one replica the server stores a batch message by message. If it runs out of storage
+// in the middle, the outcome is unknown, and a part may have been written.
 type BucketBatch struct {
 	w        *BucketWriter
 	messages []message
@@ -106,8 +106,8 @@ func (b *BucketBatch) Create(key string, value []byte) {
 	b.add(key, message{data: value, conditioned: true, create: true})
 }
 
-// Update adds a write of a key on the condition that its last revision before the
-// batch is that.
+// Update adds a write of a key on the condition that its last revision before the batch
+// is last.
 func (b *BucketBatch) Update(key string, value []byte, last uint64) {
 	b.add(key, message{data: value, conditioned: true, expected: last})
 }
@@ -127,7 +127,7 @@ const (
 	kvOperation = "KV-Operation"
 	kvDelete    = "DEL"
 	kvPurge     = "PURGE"
-	// markRoom is what the header of a marker takes of a message's size.
+	// markRoom is the share of a message's size that the header of a marker takes.
 	markRoom = len(kvOperation + ": " + kvDelete + "\r\n")
 )
 
@@ -154,7 +154,7 @@ func (b *BucketBatch) Commit(ctx context.Context) (revisions []uint64, err error
 	return revisions, nil
 }
 
-// made reports whether the writer was made by a bucket.
+// made reports whether the batch's writer was made by a bucket.
 func (b *BucketBatch) made() bool { return b.w != nil && b.w.b != nil }
 
 func (b *BucketBatch) commit(ctx context.Context) (*change, error) {

@@ -12,25 +12,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// errApart: nothing was written, and the reason is one of several changes.
+// errApart means that nothing was written, and that one of several changes is the reason.
 var errApart = errors.New("to be written one by one")
 
-// change is what one call asks to be written: messages that are all written, or
-// none of them.
+// change is the write set of one call: messages that are all written, or none of them.
 type change struct {
 	messages []message
 	single   bool // has a Nats-Msg-Id of its own, and must not share a batch with others
 
-	turn chan struct{}    // closed when a change that goes by itself may go
+	turn chan struct{}    // closed when a change that is sent by itself may be sent
 	done chan struct{}    // closed when the outcome is known
 	ack  jetstream.PubAck // of its last message
 	err  error
 
-	older int   // looks in a row that told of older revisions than it knows
-	why   error // it was not written the last time that it was sent
+	older int   // reads in a row that returned older revisions than it knows
+	why   error // why the last try has not written it
 
 	// Under the lane's lock.
-	sent bool // on its way at this moment, or its outcome known
+	sent bool // in flight at this moment, or its outcome known
 	left bool // its caller does not wait any more
 }
 
@@ -40,14 +39,14 @@ type message struct {
 	header  nats.Header
 	data    []byte
 
-	conditioned bool   // written only if
-	on          string // the last message of this subject
-	expected    uint64 // has this sequence; 0: there is none
+	conditioned bool   // written only under a condition
+	on          string // the subject of the condition
+	expected    uint64 // the sequence of its last message; 0: there is none
 	create      bool   // a delete marker is as good as none
 	key         string // of a bucket, for errors
 }
 
-// detach copies what belongs to the caller, who may leave and use it again while
+// detach copies the caller's data, because the caller may return and use it again while
 // the change is being sent.
 func (c *change) detach() {
 	for i := range c.messages {
@@ -65,8 +64,8 @@ func (c *change) conditioned() bool {
 	return false
 }
 
-// commit checks a change and writes it. A lane of nil is that of a term that does
-// not know the guard.
+// commit checks a change and writes it. A nil lane belongs to a term that does not know
+// the guard.
 func (l *lane) commit(ctx context.Context, g Guard, c *change) (*change, error) {
 	if l == nil {
 		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", ErrInvalidConfig, g)
@@ -77,7 +76,7 @@ func (l *lane) commit(ctx context.Context, g Guard, c *change) (*change, error) 
 	return c, l.submit(ctx, c)
 }
 
-// check refuses what the server would, and what it must not be asked for.
+// check rejects a change that the server would reject, or that must not be sent to it.
 func (c *change) check(s *guardedStream) error {
 	if n := len(c.messages); n == 0 || n > maxBatchMessages {
 		return fmt.Errorf("%w: a batch of %d messages is not one of 1 to %d", ErrInvalidConfig, n, maxBatchMessages)
@@ -109,7 +108,7 @@ func (c *change) check(s *guardedStream) error {
 	return nil
 }
 
-// checkSubjects refuses a message for a stream whose subjects cannot be used.
+// checkSubjects rejects a message for a stream if one of its subjects cannot be used.
 func (m *message) checkSubjects() error {
 	if err := checkSubject("subject", m.subject); err != nil || !m.conditioned {
 		return err
@@ -117,9 +116,9 @@ func (m *message) checkSubjects() error {
 	return checkSubject("the subject of a condition", m.on)
 }
 
-// conflict names a subject that one of the messages has a condition on, or rolls up,
-// although a message before it in the batch writes it; the server refuses that. It
-// adds what the change writes.
+// conflict returns a subject that one of the messages has a condition on, or rolls up,
+// although a message before it in the batch writes it; the server rejects that. conflict
+// adds the subjects that the change writes to written.
 func (c *change) conflict(written map[string]bool) string {
 	for i := range c.messages {
 		m := &c.messages[i]
@@ -134,7 +133,7 @@ func (c *change) conflict(written map[string]bool) string {
 	return ""
 }
 
-// mismatch is what nats.go returns for a condition that does not hold.
+// mismatch returns the error that nats.go returns for a condition that does not hold.
 func (m *message) mismatch(actual uint64) error {
 	switch {
 	case m.create:

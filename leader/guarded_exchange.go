@@ -20,14 +20,15 @@ const (
 	batchCommitHeader   = "Nats-Batch-Commit"
 )
 
-// errNotNow: nothing was written, and the same may be written a moment later.
+// errNotNow means that nothing was written, and that the same write may succeed a moment
+// later.
 var errNotNow = errors.New("the stream takes no writes now")
 
-// errIncomplete: the server has thrown a message of the batch away, without a word
-// since nobody asked for one.
+// errIncomplete means that the server has thrown a message of the batch away. It did so
+// without a reply, because none was requested.
 var errIncomplete = fmt.Errorf("%w: a message of the batch is missing", errNotNow)
 
-// replicated reports whether conditions on the guard refuse one another.
+// replicated reports whether concurrent conditions on the guard reject one another.
 func (s *guardedStream) replicated() bool {
 	c := s.known.Load()
 	return c == nil || c.Replicas > 1
@@ -39,7 +40,7 @@ func (s *guardedStream) batches() bool {
 	return c != nil && c.AllowAtomicPublish
 }
 
-// window is for how long the stream knows a Nats-Msg-Id.
+// window returns how long the stream remembers a Nats-Msg-Id.
 func (s *guardedStream) window() time.Duration {
 	if c := s.known.Load(); c != nil && c.Duplicates > 0 {
 		return c.Duplicates
@@ -47,15 +48,17 @@ func (s *guardedStream) window() time.Duration {
 	return duplicateWindow
 }
 
-// moveGuard raises the guard to where it stands, and returns its new revision.
+// moveGuard writes the guard again with the token that it has, and returns its new
+// revision.
 func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64) (uint64, error) {
 	ack, err := s.exchange(ctx, s.guardMessage(f.value, revision))
 	return ack.Sequence, err
 }
 
-// exchange sends a message and sorts what may come of it: an acknowledgement, a
-// [backend.RefusedError], errNotNow, [ErrUnknownOutcome], or another error if the server
-// refuses for good. Only after ErrUnknownOutcome may something be written.
+// exchange sends a message and classifies the outcome: an acknowledgement, a
+// [backend.RefusedError], errNotNow, [ErrUnknownOutcome], or another error if the server rejects
+// the message for good. Of the errors, only ErrUnknownOutcome leaves open whether the
+// message is written.
 func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.PubAck, error) {
 	resp, err := s.request(ctx, m)
 	switch {
@@ -72,7 +75,7 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 	return s.sort(ctx, m, resp.Data)
 }
 
-// sort sorts what the server has answered.
+// sort classifies the server's reply.
 func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jetstream.PubAck, error) {
 	if seq := s.acknowledged(data); seq != 0 {
 		return jetstream.PubAck{Stream: s.stream, Sequence: seq}, nil
@@ -92,7 +95,7 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 		case codeBatchDisabled:
 			s.known.Store(nil)
 			_, _ = s.streamInfo(ctx)
-			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrIncompatibleBucket, err) // one by one it may go
+			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrIncompatibleBucket, err) // single messages may be accepted
 		}
 		return ack, err
 	}
@@ -102,8 +105,8 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 	return ack, unknown(err)
 }
 
-// compare finds out from the stream's leader which condition of a change's own did
-// not hold. It returns nil if all do, so that the change may be tried again.
+// compare finds out from the stream's leader which condition of a change's own did not
+// hold. It returns nil if all of them hold, so that the change may be tried again.
 func (s *guardedStream) compare(c *change) error {
 	ctx, cancel := limit(context.Background())
 	defer cancel()

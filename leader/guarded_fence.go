@@ -8,8 +8,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// fence is a term's standing at one guard: what all its writers condition their
-// writes on, and how they find out what a refusal means.
+// fence is the status of a term at one guard. It has the revision that all of the term's
+// writers condition their writes on, and finds out the meaning of a rejection.
 type fence struct {
 	guard    Guard
 	election string
@@ -17,7 +17,7 @@ type fence struct {
 	token    uint64
 	value    []byte          // of the guard, as the term raised it
 	over     <-chan struct{} // closed when the term's context has ended
-	suspect  func()          // tells the candidate that the guard was found gone
+	suspect  func()          // reports to the candidate that the guard was found gone
 
 	mu       sync.Mutex
 	revision uint64        // of the guard, as the term raised it
@@ -26,7 +26,7 @@ type fence struct {
 	way      *lane
 }
 
-// fence returns the term's standing at a guard, or nil.
+// fence returns the term's fence at a guard, or nil.
 func (t *Term) fence(g Guard) *fence {
 	if t == nil {
 		return nil
@@ -47,9 +47,9 @@ func (f *fence) current() (uint64, <-chan struct{}) {
 	return f.revision, f.moved
 }
 
-// move takes a revision at which the guard was seen standing for the term. It is
-// less than what is known where the answer was late, or the stream was made anew
-// and the guard raised again there.
+// move records a revision at which the guard was seen standing for the term. That
+// revision is less than the one known if the answer was late, or if the stream was made
+// anew and the guard raised again there.
 func (f *fence) move(revision uint64, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,15 +60,15 @@ func (f *fence) move(revision uint64, anew bool) {
 	}
 }
 
-// passed reports whether a later term was found to have raised the guard, which
-// nobody lowers again.
+// passed reports whether a later term was found to have raised the guard. No candidate
+// lowers it again.
 func (f *fence) passed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.later
 }
 
-// lane returns the way of the term's writes, which all its writers share.
+// lane returns the write queue of the term, which all its writers share.
 func (f *fence) lane(s *guardedStream) *lane {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,9 +78,9 @@ func (f *fence) lane(s *guardedStream) *lane {
 	return f.way
 }
 
-// raisedAgain waits until the candidate has raised a guard again that is not what
-// it was at revision. It returns [ErrFenced] if nobody will, because the term is
-// over.
+// raisedAgain waits until the candidate has raised the guard again, after the guard was
+// found changed since revision. It returns [ErrFenced] if that will not happen, because
+// the term is over.
 func (f *fence) raisedAgain(ctx context.Context, revision uint64) error {
 	now, moved := f.current()
 	if now != revision {
@@ -98,22 +98,22 @@ func (f *fence) raisedAgain(ctx context.Context, revision uint64) error {
 	return nil
 }
 
-// lookAgain is how long a write waits for the guard to be raised again until it
-// looks for itself.
+// lookAgain is how long a write waits for the guard to be raised again before it reads
+// the guard.
 const lookAgain = time.Second
 
-// standing is what a look at the guard tells of a term.
+// standing is the result of a read of the guard, for a term.
 type standing uint8
 
 const (
-	standsStill standing = iota // raised by this term; what is current may have changed
-	standsOlder                 // the answer is older than what is known
-	standsNot                   // deleted, or overwritten by somebody who is no later term
+	standsStill standing = iota // raised by this term; the current revision may have changed
+	standsOlder                 // the answer is older than the revision known
+	standsNot                   // deleted, or overwritten, but not by a later term
 	standsLater                 // a later term has raised it
 	standsTaken                 // it is another election's
 )
 
-// judge compares the guard as the stream's leader told it with the term's own
+// judge compares the guard, as the stream's leader returned it, with the term's own
 // revision, which it brings up to date.
 func (f *fence) judge(e backend.Entry) standing {
 	s := seesGuard(e)

@@ -17,37 +17,37 @@ const (
 	// streamMaxAtomicBatchSize). One is left for the guard.
 	maxBatchMessages = 999
 	maxBatchBytes    = 4 << 20
-	// The server finds the guard's last message by a walk through the block of its
-	// store that it is in. So the guard is raised again, to where it stands, before
-	// it is too far behind the newest message.
+	// The server finds the guard's last message by a walk through the block of its store
+	// that has the message. So the guard is written again, with the token that it has,
+	// before it is too far behind the newest message.
 	guardLag      = 4096
 	guardLagBytes = 1 << 20
 )
 
-// lane is the way of one term's writes to one guarded stream.
+// lane is the write queue of one term for one guarded stream.
 //
-// Where the stream has one replica, single messages go side by side. Where it has
-// more, two conditions on one subject refuse one another while the first is being
-// agreed on: so one request is on its way at a time, an atomic batch of all that
-// has come up meanwhile. What needs a batch of its own, or moves the guard, waits
-// until nothing else is on its way, on any stream.
+// If the stream has one replica, single messages are sent side by side. If it has more,
+// two conditions on one subject reject one another while the first is being agreed on. So
+// one request is in flight at a time: an atomic batch of all changes that have come up
+// meanwhile. On any stream, a change that needs a batch of its own, or moves the guard,
+// waits until nothing else is in flight.
 type lane struct {
 	s *guardedStream
 	f *fence
 
 	mu     sync.Mutex
 	queue  []*change
-	busy   bool          // a goroutine looks after the queue
-	flying int           // changes that go by themselves
-	landed chan struct{} // made by who waits for flying to be 0
-	doubt  bool          // the outcome of a write is not known: the guard has to move
+	busy   bool          // a goroutine drains the queue
+	flying int           // number of changes that are being sent by themselves
+	landed chan struct{} // closed when flying is 0; nil: nothing waits for that
+	doubt  bool          // the outcome of a write is unknown: the guard has to move
 	head   uint64        // the greatest sequence acknowledged
 	bytes  int           // written since the guard moved
 }
 
 // submit writes the change and returns when its outcome is known.
 func (l *lane) submit(ctx context.Context, c *change) error {
-	_, patient := ctx.Deadline() // as long as the caller likes
+	_, patient := ctx.Deadline() // the caller has set how long
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
@@ -91,7 +91,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	return unwritten(errors.Join(ctx.Err(), c.why))
 }
 
-// free reports whether the change may go beside others.
+// free reports whether the change may be sent beside others.
 func (l *lane) free(c *change) bool {
 	return !l.s.replicated() && len(c.messages) == 1 && !c.messages[0].conditioned && !l.overdue()
 }
@@ -102,11 +102,11 @@ func (l *lane) overdue() bool {
 	return l.doubt || l.head > revision+guardLag || l.bytes > guardLagBytes
 }
 
-// fly writes a change that goes by itself.
+// fly sends a change by itself.
 func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
 	err := l.insist(ctx, func(revision uint64) error {
 		try := ctx
-		if patient { // but others wait for this one to come to an end
+		if patient { // but others wait for this change to end
 			var cancel context.CancelFunc
 			try, cancel = within(ctx, defaultLimit)
 			defer cancel()
@@ -127,7 +127,7 @@ func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
 	return err
 }
 
-// land ends what began with flying. The lane is locked.
+// land removes a change from flying. The lane is locked.
 func (l *lane) land() {
 	l.flying--
 	if l.flying == 0 && l.landed != nil {
@@ -136,7 +136,7 @@ func (l *lane) land() {
 	}
 }
 
-// note remembers what a write has done to the stream. The lane is locked.
+// note records the effect of a write on the stream. The lane is locked.
 func (l *lane) note(c *change, err error) {
 	if err == nil {
 		l.head = max(l.head, c.ack.Sequence)
@@ -147,7 +147,7 @@ func (l *lane) note(c *change, err error) {
 	l.doubt = l.doubt || errors.Is(err, ErrUnknownOutcome)
 }
 
-// drain writes what is in the queue, and ends when it is empty.
+// drain sends the changes in the queue, and ends when it is empty.
 func (l *lane) drain() {
 	for {
 		l.mu.Lock()
@@ -170,8 +170,8 @@ func (l *lane) drain() {
 	}
 }
 
-// take takes from the front of the queue what is written next in one request,
-// and sends on their way those that need not wait for it. The lane is locked.
+// take takes from the front of the queue the changes to write next in one request.
+// Changes that need not wait for that request are sent at once. The lane is locked.
 func (l *lane) take() []*change {
 	var group []*change
 	messages, bytes := 0, 0
@@ -203,8 +203,8 @@ func (l *lane) take() []*change {
 	return group
 }
 
-// deliver writes a group in one request, and the guard with it if that has to
-// move. Nobody else writes meanwhile.
+// deliver writes a group in one request, and the guard with it if the guard has to move.
+// Nothing else is written meanwhile.
 func (l *lane) deliver(group []*change) {
 	live := group
 	err := l.insist(context.Background(), func(revision uint64) error {
@@ -223,9 +223,9 @@ func (l *lane) deliver(group []*change) {
 		return l.s.compare(live[0])
 	})
 	switch {
-	case err == nil || errors.Is(err, ErrUnknownOutcome): // they know
+	case err == nil || errors.Is(err, ErrUnknownOutcome): // the callers have the outcome
 	case len(live) > 1 && !errors.Is(err, ErrFenced):
-		for _, c := range live { // one of them is the reason; each by itself finds out which
+		for _, c := range live { // one of them is the reason; sending each by itself shows which
 			l.deliver([]*change{c})
 		}
 	default:
@@ -236,8 +236,8 @@ func (l *lane) deliver(group []*change) {
 	}
 }
 
-// board returns those of a group whose callers still wait. From now on nobody
-// leaves without knowing that it may be written.
+// board returns those changes of a group that still have a waiting caller. From now on a
+// caller that leaves learns that its change may be written.
 func (l *lane) board(group []*change) []*change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,8 +251,8 @@ func (l *lane) board(group []*change) []*change {
 	return live
 }
 
-// unboard ends what began with board, and tells the callers unless nothing was
-// written.
+// unboard ends the try that board began, and gives the callers the outcome unless nothing
+// was written.
 func (l *lane) unboard(live []*change, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,8 +266,8 @@ func (l *lane) unboard(live []*change, err error) {
 	}
 }
 
-// post writes the changes with one request, and moves the guard with it, or before
-// it, if that is due.
+// post writes the changes with one request. It moves the guard with that request, or
+// before it, if the guard has to move.
 func (l *lane) post(ctx context.Context, live []*change, revision uint64) error {
 	l.mu.Lock()
 	move := l.overdue()
@@ -301,8 +301,8 @@ func (l *lane) post(ctx context.Context, live []*change, revision uint64) error 
 	return err
 }
 
-// moved takes the guard's new revision. From now on no write that is still
-// unanswered can be accepted.
+// moved records the guard's new revision. From now on no write that is still unanswered
+// can be accepted.
 func (l *lane) moved(revision uint64) {
 	l.f.move(revision, false)
 	l.mu.Lock()
@@ -310,9 +310,9 @@ func (l *lane) moved(revision uint64) {
 	l.doubt, l.head, l.bytes = false, revision, 0
 }
 
-// insist sends until the outcome is known, or ctx has ended. contested tells what
-// refused a write although the guard stands as it stood when the write was sent,
-// or nil if it may be sent again.
+// insist sends until the outcome is known, or ctx has ended. contested returns the reason
+// why a write was rejected although the guard stands as it stood when the write was sent,
+// or nil if the write may be sent again.
 func (l *lane) insist(ctx context.Context, send func(revision uint64) error, contested func() error) error {
 	for tries := 1; ; tries++ {
 		if l.f.passed() {
@@ -334,7 +334,7 @@ func (l *lane) insist(ctx context.Context, send func(revision uint64) error, con
 	}
 }
 
-// explain finds out from the stream's leader why a write was refused.
+// explain finds out from the stream's leader why a write was rejected.
 func (l *lane) explain(ctx context.Context, revision uint64, contested func() error) error {
 	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
@@ -347,7 +347,7 @@ func (l *lane) explain(ctx context.Context, revision uint64, contested func() er
 	}
 	switch l.f.judge(e) {
 	case standsLater:
-		l.f.suspect() // a leader that lives on should know
+		l.f.suspect() // a candidate that goes on leading should know
 		return ErrFenced
 	case standsNot:
 		return l.f.raisedAgain(ctx, revision)
@@ -363,7 +363,7 @@ func (l *lane) explain(ctx context.Context, revision uint64, contested func() er
 	return contested()
 }
 
-// pause waits before another try: hardly at first, since most refusals are
+// pause waits before another try. It hardly waits at first, since most rejections are
 // over in a round trip.
 func pause(ctx context.Context, tries int) error {
 	if tries <= 4 {
@@ -372,8 +372,8 @@ func pause(ctx context.Context, tries int) error {
 	return idle(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
 }
 
-// unwritten is why nothing was written.
+// unwritten wraps the reason why nothing was written.
 func unwritten(err error) error { return fmt.Errorf("leader: nothing was written: %w", err) }
 
-// unknown is why nobody knows whether it was.
+// unknown wraps the reason why the outcome of a write is unknown.
 func unknown(err error) error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, err) }

@@ -15,14 +15,14 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// parcel is what one request writes: one message, or an atomic batch.
+// parcel is the content of one request: one message, or an atomic batch.
 //
-// A refusal by a stream with one replica is final. Of several replicas two may
-// believe that they lead: one that was cut off is heard again before it knows that
-// it was deposed, and then both get the request, and both answer. The old one
-// refuses what the new one stores. So a refusal proves something only if it shows
-// that a condition cannot have held since; until then the same is sent again, with
-// the same Nats-Msg-Id, which is written once.
+// A rejection by a stream with one replica is final. With several replicas, two of them
+// may believe that they lead. A leader that was cut off can be reached again before it
+// knows that it was deposed. Then both leaders get the request, and both answer: the old
+// one rejects the message that the new one stores. So a rejection proves something only
+// if it shows that a condition cannot have held since. Until then the same message is
+// sent again with the same Nats-Msg-Id, under which it is written once.
 type parcel struct {
 	s        *guardedStream
 	f        *fence
@@ -36,19 +36,19 @@ type parcel struct {
 	careful    bool // a message of the last try was missing
 }
 
-// settle sends the parcel until its fate is known, or ctx has ended. It returns the
+// settle sends the parcel until its outcome is known, or ctx has ended. It returns the
 // guard's new revision, or 0. A [backend.RefusedError] is proven.
 func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 	if p.replicated = p.s.replicated(); !p.replicated {
 		moved, err = p.send(ctx)
 		if errors.Is(err, errIncomplete) {
 			p.careful = true
-			p.try++ // another batch: what comes late of this one must not be taken for a part
+			p.try++ // another batch: late messages of this one must not be taken for a part of it
 			moved, err = p.send(ctx)
 		}
 		return moved, err
 	}
-	// Half of the time for which the stream knows an ID is left to the last try.
+	// Half of the time for which the stream remembers an ID is left to the last try.
 	window, cancel := within(ctx, p.s.window()/2)
 	defer cancel()
 	for doubt := false; ; {
@@ -59,7 +59,7 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 		case err == nil, errors.Is(err, ErrUnknownOutcome):
 			return moved, err
 		case errors.As(err, &refused) && refused.Named && refused.Actual > p.highest():
-			return 0, err // whoever has got that far would have known the ID
+			return 0, err // a server that has got that far would have known the ID
 		case errors.Is(err, errStored) && p.named() && !doubt:
 			return 0, err // the IDs are the caller's: something was stored before
 		case errors.As(err, &refused), errors.Is(err, errStored):
@@ -82,18 +82,19 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 	}
 }
 
-// answered reports whether a server has answered that it takes no writes now. The
-// other one may.
+// answered reports whether a server has answered that it takes no writes now. The other
+// one may take them.
 func (p *parcel) answered(err error) bool {
 	_, ok := errors.AsType[*jetstream.APIError](err)
 	return ok
 }
 
-// errStage: the batch cannot be written as it is: one of its messages, or no batch at
-// all. So it could not have been before.
+// errStage means that the batch cannot be written as it is, because of one of its
+// messages, or because the stream takes no batch at all. So no earlier try can have
+// written it.
 var errStage = errors.New("leader: nothing was written")
 
-// errStored: the server knows the ID.
+// errStored means that the server knows the ID.
 var errStored = errors.New("leader: a message with this Nats-Msg-Id was stored before")
 
 // named reports whether the caller has given an ID to a message.
@@ -119,16 +120,16 @@ func (p *parcel) highest() uint64 {
 	return h
 }
 
-// find looks for what proves that the parcel was stored, or that it cannot have
-// been: its last message is the newest of its subject, or there is one newer than a
-// condition allows. What is read may be old, but was true once, and sequences only
-// rise.
+// find looks for proof that the parcel was stored, or that it cannot have been. It was
+// stored if its last message is the newest of its subject. It cannot have been stored if
+// a subject has a message newer than a condition allows. The message that is read may be
+// old, but the answer was true once, and sequences only rise.
 func (p *parcel) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
 	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
 	guard, h, err := p.s.lastWithHeader(limited, p.s.guard)
 	if err == nil && p.f.judge(guard) == standsNot {
-		p.f.suspect() // only when it is raised again, or by another, is there proof
+		p.f.suspect() // there is proof only when it is raised again, or by another term
 	}
 	last := guard
 	if !p.move {
@@ -155,12 +156,12 @@ func (p *parcel) find(ctx context.Context, refused error) (moved uint64, known b
 	return 0, false, nil
 }
 
-// wrote reports whether a message with that header is of this parcel.
+// wrote reports whether a message with that header belongs to this parcel.
 func (p *parcel) wrote(h nats.Header) bool {
 	return lastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(lastValue(h, batchIDHeader), p.id+".")
 }
 
-// size is how many messages it has.
+// size returns the number of messages.
 func (p *parcel) size() int {
 	n := 0
 	for _, c := range p.changes {
@@ -176,7 +177,7 @@ func (p *parcel) size() int {
 func (p *parcel) send(ctx context.Context) (moved uint64, err error) {
 	messages := p.pack()
 	last := len(messages) - 1
-	// Without its commit a batch is nothing.
+	// Without its commit a batch has no effect.
 	switch err = p.stage(ctx, messages[:last]); {
 	case errors.Is(err, errNotNow), errors.Is(err, ErrConnectionClosed):
 		return 0, err
@@ -196,8 +197,8 @@ func (p *parcel) send(ctx context.Context) (moved uint64, err error) {
 	return p.stored(ack), nil
 }
 
-// stage hands over the messages of a batch but for the last. Once one was missing, the
-// server is asked to say why.
+// stage sends the messages of a batch except the last. After a message was missing, it
+// requests a reply to each, which gives the reason.
 func (p *parcel) stage(ctx context.Context, messages []*nats.Msg) error {
 	if len(messages) == 0 {
 		return nil
@@ -233,7 +234,7 @@ func (p *parcel) publish(messages []*nats.Msg) error {
 	return nil
 }
 
-// stageOne stages a message and waits for what the server says of it.
+// stageOne sends one message of a batch and waits for the server's reply.
 func (p *parcel) stageOne(ctx context.Context, m *nats.Msg) error {
 	limited, cancel := within(ctx, time.Second)
 	defer cancel()
@@ -248,7 +249,7 @@ func (p *parcel) stageOne(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-// stored tells the changes where they were stored, and returns the guard's new
+// stored records in the changes where they were stored, and returns the guard's new
 // revision, or 0. The messages of a batch are stored one after the other.
 func (p *parcel) stored(ack jetstream.PubAck) (moved uint64) {
 	seq := ack.Sequence - uint64(p.size())
@@ -256,7 +257,7 @@ func (p *parcel) stored(ack jetstream.PubAck) (moved uint64) {
 		seq += uint64(len(c.messages))
 		c.ack = ack
 		c.ack.Sequence = seq
-		c.ack.Duplicate = ack.Duplicate && c.single // or else of an earlier try
+		c.ack.Duplicate = ack.Duplicate && c.single // otherwise it is a duplicate of an earlier try
 	}
 	if p.move {
 		return ack.Sequence
@@ -264,10 +265,11 @@ func (p *parcel) stored(ack jetstream.PubAck) (moved uint64) {
 	return 0
 }
 
-// pack makes the messages. One alone carries the condition on the guard. Of a batch
-// the server compares at the commit, in its order, and refuses a condition on a
-// subject that the batch has written before: so the guard, if it moves, is the last,
-// and others may carry conditions of their own, of which each message has but one.
+// pack makes the messages. A single message carries the condition on the guard. The
+// server checks the conditions of a batch at the commit, in the order of the batch, and
+// rejects a condition on a subject that the batch has written before. So the guard, if it
+// moves, is the last message, and others may carry conditions of their own. Each message
+// has only one condition.
 func (p *parcel) pack() []*nats.Msg {
 	var messages []*nats.Msg
 	for _, c := range p.changes {

@@ -11,17 +11,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamWriter publishes to a guarded stream as the leader of one term. What
-// [BucketWriter] says of writes and their errors holds for it, too; a condition of
-// the caller's own that does not hold is a *jetstream.APIError with the code
+// StreamWriter publishes to a guarded stream as the leader of one term. The rules of
+// [BucketWriter] for writes and their errors apply to it, too. If a condition of the
+// caller's own does not hold, the error is a *jetstream.APIError with the code
 // [jetstream.JSErrCodeStreamWrongLastSequence].
 type StreamWriter struct {
 	s *GuardedStream
 	l *lane
 }
 
-// Writer returns the writer of a term, whose candidate must have been given the
-// stream as one of its Guards.
+// Writer returns the writer of a term. The candidate of that term must have been given
+// the stream as one of its Guards.
 func (s *GuardedStream) Writer(t *Term) *StreamWriter {
 	w := &StreamWriter{s: s}
 	if f := t.fence(s); f != nil {
@@ -36,13 +36,13 @@ func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte)
 }
 
 // PublishMsg writes a message to a subject of the stream. Its header may carry
-// Nats-Msg-Id, Nats-TTL, Nats-Rollup for its subject, Nats-Expected-Stream, and as
-// a condition of its own Nats-Expected-Last-Subject-Sequence, also with
+// Nats-Msg-Id, Nats-TTL, Nats-Rollup for its subject, Nats-Expected-Stream, and as a
+// condition of its own Nats-Expected-Last-Subject-Sequence, also with
 // Nats-Expected-Last-Subject-Sequence-Subject. No other header may have one of these
-// names, or Nats-Batch-, within its name or value. A message with a Nats-Msg-Id that
-// the server knows was written before, perhaps by an earlier term, and is
-// acknowledged as a duplicate; in a batch, and together with a condition of its own,
-// it is refused instead.
+// names, or Nats-Batch-, within its name or value. If the server knows the Nats-Msg-Id of
+// a message, the message was written before, perhaps by an earlier term, and is
+// acknowledged as a duplicate. In a batch, and together with a condition of its own, it
+// is rejected instead.
 func (w *StreamWriter) PublishMsg(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
 	b := w.Batch()
 	b.PublishMsg(m)
@@ -66,8 +66,8 @@ func (b *StreamBatch) Publish(subject string, data []byte) {
 	b.PublishMsg(&nats.Msg{Subject: subject, Data: data})
 }
 
-// PublishMsg adds a message, which is not changed. See [StreamWriter.PublishMsg];
-// its condition is about what was stored before the batch.
+// PublishMsg adds a message, which is not changed. See [StreamWriter.PublishMsg]; its
+// condition is about the messages that were stored before the batch.
 func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 	if m == nil {
 		b.err = cmp.Or(b.err, fmt.Errorf("%w: the message is nil", ErrInvalidConfig))
@@ -91,8 +91,8 @@ func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 	b.named = b.named || m.Header.Get(jetstream.MsgIDHeader) != ""
 }
 
-// Commit writes the messages and returns the acknowledgement of the last; the
-// sequences of those before it are one less each.
+// Commit writes the messages and returns the acknowledgement of the last. The sequences
+// of the messages before it are one less each.
 func (b *StreamBatch) Commit(ctx context.Context) (*jetstream.PubAck, error) {
 	switch {
 	case b.err != nil:

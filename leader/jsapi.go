@@ -17,8 +17,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Error codes of the JetStream API that mean something here (nats-server,
-// server/errors.json).
+// Error codes of the JetStream API that matter here (nats-server, server/errors.json).
 const (
 	codeResourcesExceeded   = 10002
 	codeClusterNotAvailable = 10008
@@ -43,17 +42,17 @@ const (
 	codeBatchesInflight     = 10210 // too many
 )
 
-// streamAPI is one stream as its server knows it: requests to the JetStream API,
-// and what their failures mean.
+// streamAPI is one stream as its server knows it: requests to the JetStream API, and the
+// meaning of their failures.
 type streamAPI struct {
 	js     jetstream.JetStream
 	nc     *nats.Conn
 	stream string // its name
 	api    string // prefix of the JetStream API, with the dot
-	ack    []byte // what an acknowledgement begins with
+	ack    []byte // prefix of an acknowledgement
 
-	known atomic.Pointer[jetstream.StreamConfig] // as last told, nil: to be asked for
-	left  atomic.Int32                           // calls of nats.go that nobody waits for any more; see inTime
+	known atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
+	left  atomic.Int32                           // calls of nats.go that were left behind; see inTime
 }
 
 func (a *streamAPI) init(js jetstream.JetStream, stream string) {
@@ -61,7 +60,7 @@ func (a *streamAPI) init(js jetstream.JetStream, stream string) {
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
 }
 
-// apiPrefix is the prefix that nats.go uses and does not tell
+// apiPrefix returns the prefix that nats.go uses and does not export
 // (jetstream/jetstream.go, NewWithAPIPrefix and NewWithDomain).
 func apiPrefix(o jetstream.JetStreamOptions) string {
 	switch {
@@ -74,7 +73,8 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 	}
 }
 
-// putPrefix is what a key of a bucket is written to, for what it is stored under.
+// putPrefix returns the prefix of the subjects to which a bucket's keys are written. pre
+// is the prefix of the subjects under which they are stored.
 func (a *streamAPI) putPrefix(pre string) string {
 	if a.api != jetstream.DefaultAPIPrefix {
 		return a.api + pre // as nats.go does: jetstream/kv.go, useJSPfx
@@ -89,7 +89,7 @@ func (a *streamAPI) store(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return a.stored(m, resp, err)
 }
 
-// stored reads what came of a message that was to be stored.
+// stored decodes the reply to a message that was to be stored.
 func (a *streamAPI) stored(m, resp *nats.Msg, err error) (uint64, error) {
 	if err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (a *streamAPI) stored(m, resp *nats.Msg, err error) (uint64, error) {
 	return ack.Sequence, err
 }
 
-// decodeAck reads an acknowledgement, or tells what the refusal means.
+// decodeAck decodes an acknowledgement, or returns the meaning of the rejection.
 func (a *streamAPI) decodeAck(subject string, data []byte) (jetstream.PubAck, error) {
 	var ack struct {
 		jetstream.PubAck
@@ -118,9 +118,8 @@ func (a *streamAPI) decodeAck(subject string, data []byte) (jetstream.PubAck, er
 	return ack.PubAck, nil
 }
 
-// acknowledged reads {"stream":"KV_E","seq":12}, which is what the server writes
-// where nothing is out of the ordinary (nats-server, stream.go, pubAck), or
-// returns 0.
+// acknowledged decodes {"stream":"KV_E","seq":12}, which the server writes if nothing is
+// out of the ordinary (nats-server, stream.go, pubAck). It returns 0 for any other reply.
 func (a *streamAPI) acknowledged(reply []byte) (revision uint64) {
 	rest, ok := bytes.CutPrefix(reply, a.ack)
 	if !ok || len(rest) < 2 || len(rest) > len("9999999999999999999}") || rest[len(rest)-1] != '}' {
@@ -135,7 +134,7 @@ func (a *streamAPI) acknowledged(reply []byte) (revision uint64) {
 	return revision
 }
 
-// lastOf asks the stream's leader for the newest message of a subject.
+// lastOf reads the newest message of a subject from the stream's leader.
 func (a *streamAPI) lastOf(ctx context.Context, subject string) (backend.Entry, error) {
 	e, _, err := a.lastWithHeader(ctx, subject)
 	return e, err
@@ -170,13 +169,13 @@ func (a *streamAPI) lastWithHeader(ctx context.Context, subject string) (backend
 	m := resp.Message
 	var header nats.Header
 	if len(m.Header) > 0 {
-		// What does not parse is no marker; the value decides.
+		// A header that does not parse is no marker; the value decides.
 		header, _ = nats.DecodeHeadersMsg(m.Header)
 	}
 	return newEntry(m.Sequence, m.Time, header, m.Data), header, nil
 }
 
-// streamInfo asks for the stream's settings and remembers them.
+// streamInfo reads the stream's settings and remembers them.
 func (a *streamAPI) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	var resp struct {
 		Error *jetstream.APIError `json:"error"`
@@ -198,7 +197,7 @@ func (a *streamAPI) streamInfo(ctx context.Context) (*jetstream.StreamInfo, erro
 	return &resp.StreamInfo, nil
 }
 
-// config returns the settings that are remembered, or asks.
+// config returns the settings that are remembered, or reads them.
 func (a *streamAPI) config(ctx context.Context) (jetstream.StreamConfig, error) {
 	if c := a.known.Load(); c != nil {
 		return *c, nil
@@ -210,7 +209,8 @@ func (a *streamAPI) config(ctx context.Context) (jetstream.StreamConfig, error) 
 	return info.Config, nil
 }
 
-// submit sends a configuration to the server, and tells what is wrong with it.
+// submit sends a configuration to the server, and classifies the error if the server
+// rejects it.
 func (a *streamAPI) submit(ctx context.Context, verb string, send func() (jetstream.Stream, error)) error {
 	_, err := inTime(ctx, a, func(maySend func() bool) (struct{}, error) {
 		if err := a.connected(); err != nil || !maySend() {
@@ -252,15 +252,15 @@ func (a *streamAPI) ask(ctx context.Context, subject string, data []byte, into a
 	return nil
 }
 
-// request sends one request and waits for one reply or the end of ctx. The
-// functions of package jetstream are not used for that: they wait 5s where ctx
-// has no deadline, and try again by themselves. The message is the caller's again
-// when request has returned, but for its header.
+// request sends one request and waits for one reply or the end of ctx. It does not use
+// the functions of package jetstream, because they wait 5s if ctx has no deadline, and
+// try again by themselves. The message is the caller's again when request has returned,
+// except for its header.
 func (a *streamAPI) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return inTime(ctx, a, a.sending(ctx, m), nil)
 }
 
-// sending is a request as a call that may wait for the connection's lock.
+// sending returns a request as a call that may wait for the connection's lock.
 func (a *streamAPI) sending(ctx context.Context, m *nats.Msg) func(maySend func() bool) (*nats.Msg, error) {
 	own := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: bytes.Clone(m.Data)}
 	return func(maySend func() bool) (*nats.Msg, error) {
@@ -279,12 +279,12 @@ func (a *streamAPI) sending(ctx context.Context, m *nats.Msg) func(maySend func(
 	}
 }
 
-// maxPayload is the size of the largest message that the connection takes.
+// maxPayload returns the size of the largest message that the connection takes.
 func (a *streamAPI) maxPayload(ctx context.Context) (int64, error) {
 	return inTime(ctx, a, func(func() bool) (int64, error) { return a.nc.MaxPayload(), nil }, nil)
 }
 
-// opened refuses a zero value.
+// opened returns an error for a zero value.
 func (a *streamAPI) opened() error {
 	if a.nc == nil {
 		return fmt.Errorf("%w: the bucket or stream %w", ErrInvalidConfig, errNotOpened)
@@ -292,7 +292,7 @@ func (a *streamAPI) opened() error {
 	return nil
 }
 
-// connected returns nil if there is a connection to hand something to.
+// connected returns nil if the connection takes messages now.
 func (a *streamAPI) connected() error {
 	if err := a.opened(); err != nil {
 		return err
@@ -309,8 +309,8 @@ func (a *streamAPI) connected() error {
 	}
 }
 
-// failure tells why a request was not answered. before is the connection's last
-// error from before it was sent.
+// failure returns the reason why a request was not answered. before is the connection's
+// last error from before the request was sent.
 func (a *streamAPI) failure(subject string, before, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed):
@@ -319,7 +319,7 @@ func (a *streamAPI) failure(subject string, before, err error) error {
 		if denied := a.denied(subject, before); denied != nil {
 			return denied
 		}
-		if errors.Is(err, context.Canceled) { // the candidate gave it up; that text would mislead
+		if errors.Is(err, context.Canceled) { // the candidate gave the request up; the text of err would mislead
 			return fmt.Errorf("%w: no reply on %s in time", ErrUnreachable, subject)
 		}
 		return fmt.Errorf("%w: no reply on %s: %w", ErrUnreachable, subject, err)
@@ -331,8 +331,8 @@ func (a *streamAPI) failure(subject string, before, err error) error {
 }
 
 // denied returns an error if the last error of the connection is about the subject, or
-// about the replies to requests. The error is in one slot that keeps its value: what was
-// there before the request is not about it.
+// about the replies to requests. The error is in one slot that keeps its value: an error
+// that was there before the request is not about it.
 func (a *streamAPI) denied(subject string, before error) error {
 	last := a.nc.LastError()
 	if !errors.Is(last, nats.ErrPermissionViolation) {
@@ -346,12 +346,14 @@ func (a *streamAPI) denied(subject string, before error) error {
 }
 
 // deniesReplies reports whether the text is that of a denied subscription to the replies
-// to requests. The application may subscribe to inboxes of its own, which tell nothing.
+// to requests. The application may subscribe to inboxes of its own; a denial of those
+// proves nothing.
 //
 // nats.go makes one subscription for the replies to all requests of a connection
-// (createNewRequestAndSend), under a name that it has chosen for the connection. Its
-// denial holds, fresh or not, until the connection is re-established, which clears the slot.
-// With nats.UseOldRequestStyle each request subscribes to an inbox of its own.
+// (createNewRequestAndSend), under a name that it has chosen for the connection. The
+// denial of that subscription holds, fresh or not, until the connection is
+// re-established, which clears the slot. With nats.UseOldRequestStyle each request
+// subscribes to an inbox of its own.
 func (a *streamAPI) deniesReplies(text string, fresh bool) bool {
 	_, subject, _ := strings.Cut(text, `Subscription to "`)
 	subject, _, _ = strings.Cut(subject, `"`)
@@ -364,7 +366,7 @@ func (a *streamAPI) deniesReplies(text string, fresh bool) bool {
 	return subject == inbox[:strings.LastIndexByte(inbox, '.')+1]+"*"
 }
 
-// refusal is what an error of the JetStream API means.
+// refusal returns the meaning of an error of the JetStream API.
 func (a *streamAPI) refusal(err *jetstream.APIError) error {
 	switch int(err.ErrorCode) {
 	case codeWrongLastSequence:
@@ -382,7 +384,7 @@ func (a *streamAPI) refusal(err *jetstream.APIError) error {
 	}
 }
 
-// wrongSequence reads "wrong last sequence: 12" (nats-server, errors.json).
+// wrongSequence decodes "wrong last sequence: 12" (nats-server, errors.json).
 func wrongSequence(description string) *backend.RefusedError {
 	_, digits, ok := strings.Cut(description, ": ")
 	if !ok {

@@ -10,19 +10,19 @@ import (
 
 // nats.go holds the connection's lock while it writes to the socket and while it dials.
 // When the network swallows packets and the socket's buffer is full, a write lasts for
-// nats.FlusherTimeout, a minute by default, and every function of nats.go that takes the
-// lock waits as long, whatever its context says. So such functions run on goroutines of
-// their own, which are left behind when they are late.
+// nats.FlusherTimeout, a minute by default. Every function of nats.go that takes the lock
+// waits as long, whatever its context says. So such functions run on goroutines of their
+// own, which are left behind when they are late.
 
 const (
 	// maxLeft bounds the goroutines of one stream that are left behind at a time.
 	maxLeft = 64
-	// patience is for how long a call of nats.go may go on after its context has ended.
-	// A call that does not wait for the lock returns at once then, and knows more.
+	// patience is how long a call of nats.go may go on after its context has ended. A call
+	// that does not wait for the lock returns at once then, and with a more precise error.
 	patience = 100 * time.Millisecond
 )
 
-// unsent is an error after which nothing was sent, nor will be.
+// unsent is an error which means that nothing was sent, nor will be.
 type unsent struct{ error }
 
 // Unwrap returns the error.
@@ -51,12 +51,13 @@ type call[T any] struct {
 	reply func(T, error)
 }
 
-// begin calls f on a goroutine of its own, and replies with what it returns; or, if f has
-// not returned soon after ctx has ended, with ErrUnreachable.
+// begin calls f on a goroutine of its own, and replies with the result of f. If f has not
+// returned soon after ctx has ended, the reply is ErrUnreachable.
 //
-// f asks its parameter before it sends what must not be sent after the reply; the error
-// is unsent if f has not asked, or the answer was false. late gives back what f returns
-// without an error too late; nil: there is nothing to give back.
+// f calls maySend before it sends a message that must not be sent after the reply. The
+// error is unsent if f has not called maySend, or if maySend returned false. late
+// releases a value that f returns too late and without an error; nil: there is nothing to
+// release.
 func begin[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool) (T, error), late func(T), reply func(T, error)) {
 	if n := a.left.Load(); n >= maxLeft {
 		var none T
@@ -97,7 +98,7 @@ func (c *call[T]) leave() {
 	c.reply(none, err)
 }
 
-// inTime is begin for those who wait for the reply.
+// inTime is begin for callers that wait for the reply.
 func inTime[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool) (T, error), late func(T)) (T, error) {
 	type result struct {
 		value T
@@ -109,8 +110,8 @@ func inTime[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool
 	return r.value, r.err
 }
 
-// soon calls a function that may wait for the connection's lock, and waits for it for a
-// moment only.
+// soon calls a function that may wait for the connection's lock, and waits for the
+// function for a moment only.
 func soon(end func()) {
 	ended := make(chan struct{})
 	go func() {

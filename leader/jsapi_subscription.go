@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// subscription is one of nats.go, whose goroutine has ended when close returns.
+// subscription is a subscription of nats.go. Its goroutine has ended when close returns.
 type subscription struct {
 	sub    *nats.Subscription
 	exited chan struct{} // closed when the subscription's goroutine is about to end; nil: there is none
@@ -29,15 +29,15 @@ func (s *subscription) listen(a *streamAPI, subject string, handle nats.MsgHandl
 	exited := make(chan struct{})
 	s.sub.SetClosedHandler(func(string) { close(exited) })
 	if !s.sub.IsValid() {
-		// Closed before the handler was there: it may never be called.
+		// It was closed before the handler was set, so the handler may never be called.
 		return before, fmt.Errorf("%w: the connection was lost while subscribing to %s", ErrUnreachable, subject)
 	}
 	s.exited = exited
 	return before, nil
 }
 
-// listenAllowed is listen for a subject that may be denied. A denied subscription
-// looks alive; the server has answered it before it answers the ping.
+// listenAllowed is listen for a subject that may be denied. A denied subscription looks
+// alive. The server has reported the denial before it answers the ping.
 func (s *subscription) listenAllowed(ctx context.Context, a *streamAPI, subject string, handle nats.MsgHandler) error {
 	before, err := s.listen(a, subject, handle)
 	if err != nil {
@@ -62,9 +62,9 @@ func (s *subscription) close() {
 	}
 }
 
-// undated is a context whose end is not a matter of a deadline. nats.go asks
-// for one where it has another way to bound a request (FlushWithContext), or
-// sets one of its own by the system clock (jetstream).
+// undated is a context that does not end by its deadline. nats.go requires a deadline
+// where it has another way to bound a request (FlushWithContext), or sets one of its own
+// by the system clock (jetstream).
 type undated struct {
 	context.Context //nolint:containedctx // it is a context
 }

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 )
 
-// log writes the line of an event. Elections, seats and IDs are attributes of the
+// log writes the record of an event. Elections, seats and IDs are attributes of the
 // logger.
 func (a *actor) log(e Event) {
 	level, msg, attrs := slog.LevelInfo, "", make([]slog.Attr, 0, 4)
@@ -31,11 +31,10 @@ func (a *actor) log(e Event) {
 	a.c.log.LogAttrs(a.values, level, msg, attrs...)
 }
 
-// detail writes what helps to find out what goes wrong. While all is well there
-// is none.
+// detail writes a detail of a failure, for debugging. While all is well there is none.
 func (a *actor) detail(msg string, attrs ...slog.Attr) {
 	a.c.log.LogAttrs(a.values, slog.LevelDebug, msg, attrs...)
 }
 
-// requestNames are the requests by what answers them.
+// requestNames are the names of the requests, by the inputs that answer them.
 var requestNames = map[inputKind]string{inRead: "read", inWritten: "write", inSettings: "settings", inFeed: "feed"}

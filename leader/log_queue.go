@@ -10,17 +10,17 @@ import (
 // maxLogLines is how many log records of a candidate wait for the handler.
 const maxLogLines = 64
 
-// logQueue takes log records off the candidate's goroutine: the application's handler may
-// block, for ever or until the candidate has ended. Its goroutine exists only while
-// there is something to write.
+// logQueue takes log records off the candidate's goroutine, because the application's
+// handler may block, for ever or until the candidate has ended. Its goroutine exists only
+// while there is something to write.
 type logQueue struct {
-	mu      sync.Mutex // for moments only
+	mu      sync.Mutex // held for moments only
 	lines   []logLine
 	writes  bool          // the goroutine runs
-	hasty   bool          // nobody waits for the handler any more
-	empty   chan struct{} // closed when all is written; nil: nobody waits
+	hasty   bool          // flush does not wait for the handler any more
+	empty   chan struct{} // closed when all is written; nil: no caller waits
 	dropped uint64
-	untold  uint64 // of those, how many no line has told of
+	untold  uint64 // the part of dropped that no line has reported
 
 	// A fake clock must see that there is something to write.
 	wake func() // called for each line, before the handler gets it; may be nil
@@ -39,8 +39,8 @@ func newLogQueue(l *slog.Logger) (*logQueue, *slog.Logger) {
 	return q, slog.New(queuedHandler{q, l.Handler()})
 }
 
-// follow makes a fake clock wait until all is written. What else takes part in its rest
-// is a timer, so the queue has one, which is never armed.
+// follow makes a fake clock wait until all is written. Such a clock waits for its timers,
+// so the queue has one, which is never armed.
 func (q *logQueue) follow(clock Clock) {
 	if q == nil {
 		return
@@ -57,8 +57,9 @@ func (q *logQueue) follow(clock Clock) {
 	}
 }
 
-// add queues a line, or drops it. The first lines of a trouble are those of use. Lines for
-// debugging leave room for the others: whether the handler wants them is not known here.
+// add queues a line, or drops it. The first lines of a trouble are the useful ones. Lines
+// for debugging leave room for the others, because it is not known here whether the
+// handler wants them.
 func (q *logQueue) add(l logLine) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +117,7 @@ func (q *logQueue) next() (l logLine, ok bool) {
 	return l, true
 }
 
-// tell returns how many lines were dropped since it was asked last.
+// tell returns how many lines were dropped since its last call.
 func (q *logQueue) tell() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +168,7 @@ func (q *logQueue) abandon() {
 	q.release()
 }
 
-// lost is how many lines were dropped in all.
+// lost returns how many lines were dropped in all.
 func (q *logQueue) lost() uint64 {
 	if q == nil {
 		return 0
@@ -177,8 +178,8 @@ func (q *logQueue) lost() uint64 {
 	return q.dropped
 }
 
-// queuedHandler puts records into the queue, in front of the application's handler. Even
-// Enabled of that one is asked by the queue's goroutine.
+// queuedHandler puts records into the queue, in front of the application's handler. The
+// queue's goroutine also calls the Enabled of that handler.
 type queuedHandler struct {
 	q  *logQueue
 	to slog.Handler

@@ -9,8 +9,8 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// main runs the tests with the server's access time service, which must be
-// started outside any bubble.
+// mainTests runs the tests with the server's access time service, which must be started
+// outside any bubble.
 type mainTests struct{ *testing.M }
 
 func (m mainTests) Run() int {

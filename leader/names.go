@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Limits of what callers name, in bytes.
+// Limits of the names that callers choose, in bytes.
 //
 // A server accepts 4,096 bytes (max_control_line) for the subject, the reply subject
 // and the sizes of one PUB or HPUB, and for the subject of one SUB. It closes the
@@ -33,7 +33,7 @@ const (
 	maxIDLength = 256
 )
 
-// checkLength refuses a name that is too long.
+// checkLength rejects a name that is too long.
 func checkLength(what, name string, limit int) error {
 	if len(name) > limit {
 		return fmt.Errorf("%w: %s of %d bytes is more than %d", ErrInvalidConfig, what, len(name), limit)
@@ -41,8 +41,8 @@ func checkLength(what, name string, limit int) error {
 	return nil
 }
 
-// checkKey refuses what is no key of an election or of one of its seats. It applies
-// the rules of KV keys (nats-architecture-and-design, ADR-8).
+// checkKey rejects a name that is not the key of an election or of one of its seats. It
+// applies the rules of KV keys (nats-architecture-and-design, ADR-8).
 func checkKey(election string) error {
 	if err := checkLength("election", election, maxElection); err != nil {
 		return err
@@ -53,9 +53,9 @@ func checkKey(election string) error {
 	return nil
 }
 
-// checkElection refuses a name under which a candidate with that many seats cannot
-// campaign. The key of a seat is no such name: the election would share that key
-// with the seat.
+// checkElection rejects a name under which a candidate with that many seats cannot
+// campaign. The key of a seat is rejected, because the election would share that key with
+// the seat.
 func checkElection(name string, seats int) error {
 	if err := checkKey(name); err != nil {
 		return err
@@ -66,8 +66,8 @@ func checkElection(name string, seats int) error {
 	return checkLength("the last seat of the election", SeatKey(name, seats), maxElection)
 }
 
-// checkID refuses an ID that a record or a request to the leader cannot carry
-// unchanged, or that cannot be shown in one line.
+// checkID rejects an ID that a record or a request to the leader cannot carry unchanged,
+// or that cannot be shown in one line.
 func checkID(what, id string) error {
 	if err := checkLength(what, id, maxIDLength); err != nil {
 		return err
@@ -81,8 +81,8 @@ func checkID(what, id string) error {
 	return nil
 }
 
-// checkJetStream refuses a connection through which names at their limits would
-// exceed a control line.
+// checkJetStream rejects a connection through which names at their limits would exceed a
+// control line.
 func checkJetStream(js jetstream.JetStream) error {
 	if js == nil || js.Conn() == nil {
 		return fmt.Errorf("%w: js is nil or has no connection", ErrInvalidConfig)
@@ -93,7 +93,7 @@ func checkJetStream(js jetstream.JetStream) error {
 	return checkLength("the prefix of inboxes", js.Conn().Opts.InboxPrefix, maxSubject)
 }
 
-// checkBucketName refuses what is no name of a bucket.
+// checkBucketName rejects a text that is not the name of a bucket.
 func checkBucketName(name string) error {
 	if err := checkLength("the name of the bucket", name, maxBucketName); err != nil {
 		return err
@@ -104,7 +104,7 @@ func checkBucketName(name string) error {
 	return nil
 }
 
-// checkSubject refuses what is no subject, or is too long.
+// checkSubject rejects a text that is not a subject, or is too long.
 func checkSubject(what, subject string) error {
 	if err := checkLength(what, subject, maxSubject); err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Observe tells who holds the key of an election: at once when it is known, nil
-// holder included, and again whenever it changes, until ctx ends and the channel
-// is closed. A reader that is slow gets the newest. It fails only for a name
-// that is no election's, with [ErrInvalidConfig]; while the store cannot be
+// Observe reports the holder of the key of an election on a channel: at once when it is
+// known, even if there is none, and again whenever it changes, until ctx ends and the
+// channel is closed. A slow reader gets the newest holder. Observe fails only for a name
+// that is not the name of an election, with [ErrInvalidConfig]; while the store cannot be
 // reached it tries again.
 //
-// Whoever observes needs less permission than a candidate and never writes.
+// An observer needs less permission than a candidate and never writes.
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
 	b, err := backendOf(store)
 	if err != nil {
@@ -27,7 +27,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	go func() {
 		defer close(holders)
 		var newest Holder
-		var out chan<- Holder // nil while there is nothing to tell
+		var out chan<- Holder // nil while there is nothing to send
 		for {
 			select {
 			case e, ok := <-c.Events():
@@ -45,15 +45,14 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	return holders, nil
 }
 
-// Lookup reads once who holds the key of an election. A Holder with an empty ID
-// means that nobody does. Whether the lease is still good cannot be known from
-// one look: compare Renewed and Lease, or use [Observe]. On a replicated bucket
-// the answer may come from a replica that lags.
+// Lookup reads the holder of the key of an election once. A Holder with an empty ID means
+// that there is none. One read cannot show whether the lease is still valid: compare
+// Renewed and Lease, or use [Observe]. On a replicated bucket the answer may come from a
+// replica that lags.
 //
-// Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission],
-// [ErrUnreachable], [ErrConnectionClosed] and that of ctx. It waits for 5 s
-// at most if ctx has no deadline; a permission that is missing is told when the
-// time is over.
+// Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission], [ErrUnreachable],
+// [ErrConnectionClosed] and that of ctx. Lookup waits for 5 s at most if ctx has no
+// deadline. A missing permission is reported when that time is over.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	b, err := backendOf(store)
 	if err != nil {

@@ -8,22 +8,22 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// promises is what the application of one candidate was told, as far as the next
-// step has to fit it. The simulation and the exploration hold every step of every
-// machine to it.
+// promises is the history of one candidate as its application has heard it, as far as the
+// next step has to fit it. The simulation and the exploration check every step of every
+// machine against it.
 type promises struct {
-	pending bool // told of Pending since the last term
+	pending bool // Pending was reported since the last term
 	open    bool // a term is not deposed
 	alive   bool // its context lives
-	stopped bool // told to stop
-	// An election may come then at the earliest: when a PendingPeriod is over, or when
-	// nothing that the store forgot can be running any more.
+	stopped bool // it is to stop
+	// An election may come then at the earliest: when a PendingPeriod is over, or when no
+	// lease that the store forgot can be running any more.
 	notBefore time.Time
-	void      bool // the store may have forgotten what it told before
+	void      bool // the store may have forgotten what it showed before
 }
 
-// keep returns what a step broke, or nothing. known is the revision that the
-// candidate knew before.
+// keep returns the promise that a step broke, or an empty string. known is the revision
+// that the candidate knew before.
 func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx effects) string {
 	if in.kind == inStop || in.kind == inAbandon {
 		p.stopped = true
@@ -63,8 +63,8 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 	return ""
 }
 
-// keepEvents: one Elected for each term, one Deposed for each Elected, and the
-// context has ended first.
+// keepEvents checks that there is one Elected for each term and one Deposed for each
+// Elected, and that the context has ended first.
 func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 	ended := fx.end != nil
 	if ended {
@@ -115,8 +115,8 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 	return ""
 }
 
-// toldOf reports whether the newest revision known is that of before, or in what
-// just came. So no write is ever conditioned on a guess.
+// toldOf reports whether the newest revision known is the one from before, or is in the
+// input. So no write is ever conditioned on a guess.
 func toldOf(s sight, known uint64, in input) bool {
 	var refused *backend.RefusedError
 	switch {

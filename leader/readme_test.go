@@ -38,7 +38,7 @@ func TestTheQuickStartInTheReadmeIsTheExampleThatCompiles(t *testing.T) {
 	}
 }
 
-// A promise without its test is none: the names in docs/verification.md are checked. A
+// A promise without its test is none, so the names in docs/verification.md are checked. A
 // name that ends in "..." stands for all that begin like it.
 func TestVerification_NamesTestsThatExist(t *testing.T) {
 	checkNamedTests(t, "../docs/verification.md", 50)

@@ -18,24 +18,24 @@ const MaxValueSize = 64 << 10
 
 const (
 	recordFormat = 1
-	// maxToken is the greatest token that a record or a guard may have. No candidate
-	// writes a greater one, so a greater one is no candidate's.
+	// maxToken is the greatest token that a record or a guard may have. No candidate writes
+	// a greater one, so a record with a greater one is not a candidate's.
 	maxToken = 1 << 62
 	// maxMinToken is the bound of Config.MinToken. It leaves room for more terms than
 	// there will be.
 	maxMinToken = 1 << 61
-	// lastToken is the greatest token that is counted up from. No term comes near it,
-	// so a greater one is junk. A candidate that followed it would leave a record of its
-	// own that nobody can follow, and deleting the junk would mend nothing.
+	// lastToken is the greatest token that candidates count up from. No term comes near it,
+	// so a greater one is junk. A candidate that followed it would leave a record of its own
+	// that no candidate can follow, and deleting the junk would mend nothing.
 	lastToken = maxToken - 1<<32
-	// maxRecordLease bounds what a damaged record can make others wait for.
+	// maxRecordLease bounds how long a damaged record can make candidates wait.
 	maxRecordLease = 366 * 24 * time.Hour
-	// maxRecordSize is more than any record of this package has: JSON makes six bytes
-	// of one at most, and the value is much of the record.
+	// maxRecordSize is more than the size of any record of this package: JSON turns one byte
+	// into six at most, and the value is much of the record.
 	maxRecordSize = 8 * MaxValueSize
 )
 
-// phase is how far the writer of a record was when it sent it.
+// phase is the stage that the writer of a record had reached when it sent the record.
 type phase uint8
 
 const (
@@ -57,15 +57,15 @@ type record struct {
 	token    uint64        // of the term; 0 until the term has begun
 	least    uint64        // least token of the term to come; 0 once it has begun
 	since    int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
-	seats    int           // how many leaders its writer takes the election to have; 0: one
+	seats    int           // number of leaders that its writer is set to; 0: one
 	value    string
 	priority int    // of its writer
-	next     line   // who follows, in this order
-	to       string // phaseReleased: in whose favour, an ID or a session
+	next     line   // the successors, in this order
+	to       string // phaseReleased: the named successor, an ID or a session
 }
 
-// knownToken is what is remembered of a token when its record is gone: the token, or 0
-// if it is junk.
+// knownToken returns the token to remember when its record is gone: the token itself, or
+// 0 if it is junk.
 func knownToken(token uint64) uint64 {
 	if token > lastToken {
 		return 0
@@ -73,10 +73,9 @@ func knownToken(token uint64) uint64 {
 	return token
 }
 
-// termToken is the token of the term that the record belongs to, if it was
-// stored at revision: a term's token is its least token or the revision of the
-// write that elected, whichever is greater. For a pending record it is a lower
-// bound.
+// termToken returns the token of the term that the record belongs to, if the record was
+// stored at revision. A term's token is its least token or the revision of the write that
+// elected, whichever is greater. For a pending record the result is a lower bound.
 func (r record) termToken(revision uint64) uint64 {
 	switch r.phase {
 	case phaseElect, phasePending:
@@ -138,8 +137,8 @@ func (r record) encode() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// encodePlain returns what encode returns, for strings that need no escaping: it
-// is a tenth of what a renewal costs.
+// encodePlain returns what encode returns, for strings that need no escaping. It takes a
+// tenth of the cost of a renewal.
 func (r record) encodePlain() []byte {
 	b := make([]byte, 0, 320+len(r.id)+len(r.session)+len(r.value)+len(r.next)+2*maxLine+len(r.to))
 	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
@@ -188,9 +187,9 @@ func plain(s string) bool {
 	return true
 }
 
-// decodeRecord reads a record. A record of a later format decodes as long as
-// it has a session and a lease; if its state is not known here, it counts as
-// held. Any other error means that the record is foreign.
+// decodeRecord decodes a record. A record of a later format decodes as long as it has a
+// session and a lease. If its state is not known here, it counts as held. Any other error
+// means that the record is foreign.
 func decodeRecord(data []byte) (record, error) {
 	if len(data) > maxRecordSize {
 		return record{}, fmt.Errorf("%w: %d bytes", ErrForeignRecord, len(data))
@@ -254,7 +253,7 @@ func decodeRecord(data []byte) (record, error) {
 	}
 	switch {
 	case r.phase == phaseNone && w.Format > recordFormat:
-		r.phase = phaseLeading // the careful reading: somebody holds the key for that lease
+		r.phase = phaseLeading // the careful reading: the key is held for that lease
 	case r.phase == phaseNone:
 		return record{}, fmt.Errorf("%w: state %q", ErrForeignRecord, w.State)
 	}

@@ -107,8 +107,8 @@ func TestTheTokenOfATermIsTheLeastOrTheRevisionWhicheverIsGreater(t *testing.T) 
 	}
 }
 
-// Whatever is stored under the key, reading it neither panics nor yields what
-// the machine cannot count with; and what it yields survives being written.
+// Whatever is stored under the key, reading it neither panics nor yields a record that
+// the machine cannot count with. A record that it yields survives being written.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(someRecord().encode())
 	f.Add([]byte(`{"v":2,"session":"S","lease":"15s"}`))
@@ -133,7 +133,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// What cannot be a line is none, and the record is read all the same.
+// A value that cannot be a line is none, and the record is read all the same.
 func TestALineOfNonsenseIsNone(t *testing.T) {
 	for next, want := range map[string]line{
 		`["A","B"]`:                             "A B",

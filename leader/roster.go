@@ -11,10 +11,10 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Roster reads once who stands in an election, in the order in which they would
-// follow. Whoever holds the key is not among them, nor is a candidate without
-// [Config].Roster. A candidate that died stands until its announcement lapses, three
-// leases after the last one.
+// Roster reads once which candidates wait in an election, in the order in which they
+// would follow. The holder of the key is not among them, nor is a candidate without
+// [Config].Roster. A candidate that died stays in the roster until its announcement
+// lapses, three leases after the last one.
 //
 // Errors are those of [Lookup], and [ErrNoRoster].
 func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, error) {
@@ -49,10 +49,10 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 	}
 }
 
-// ObserveRoster tells who stands in an election, in the order in which they would
-// follow: at once, and whenever it changes, until ctx ends and the channel is closed.
-// A reader that is slow gets the newest. It fails as [Roster] does; when the roster
-// cannot be reached later, it tries again.
+// ObserveRoster reports on a channel which candidates wait in an election, in the order
+// in which they would follow: at once, and whenever that changes, until ctx ends and the
+// channel is closed. A slow reader gets the newest list. ObserveRoster fails as [Roster]
+// does; when the roster cannot be reached later, it tries again.
 func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []RosterEntry, error) {
 	b, err := backendOf(store)
 	if err != nil {
@@ -74,7 +74,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	return told, nil
 }
 
-// reader reads a roster for somebody who only looks on.
+// reader reads a roster for an observer.
 type reader struct {
 	election string
 	view     *view
@@ -91,7 +91,7 @@ func (r *reader) open(ctx context.Context, store backend.Roster) error {
 	r.bell, r.view = bell, newView(math.MaxInt, func() {
 		select {
 		case bell <- struct{}{}:
-		default: // rung for a view that has been read since, which is read again
+		default: // the pending ring leads to another read
 		}
 	})
 	type answer struct {
@@ -105,7 +105,7 @@ func (r *reader) open(ctx context.Context, store backend.Roster) error {
 	return got.err
 }
 
-// read is who stands beside the holder.
+// read returns the waiting candidates, without the holder.
 func (r *reader) read(holder string) (all []RosterEntry, told bool, err error) {
 	stands, told, err := r.view.order(func(session string) bool { return session == holder })
 	for _, s := range stands {
@@ -114,13 +114,13 @@ func (r *reader) read(holder string) (all []RosterEntry, told bool, err error) {
 	return all, told, err
 }
 
-// reopening is the pause before a view is opened again that has ended.
+// reopening is the pause before a view that has ended is opened again.
 const reopening = time.Second
 
 func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Candidate, told chan<- []RosterEntry) {
 	defer close(told)
 	defer func() {
-		for range holders.Events() { // until nothing is left of it
+		for range holders.Events() { // until the observer has ended
 		}
 	}()
 	defer func() {
@@ -129,7 +129,7 @@ func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Can
 		}
 	}()
 	var newest []RosterEntry
-	var out chan<- []RosterEntry // nil while there is nothing to tell
+	var out chan<- []RosterEntry // nil while there is nothing to send
 	first := true
 	for {
 		select {
@@ -154,7 +154,7 @@ func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Can
 	}
 }
 
-// reopen opens the view again, and reports false if that will never be.
+// reopen opens the view again, and returns false if that can never succeed.
 func (r *reader) reopen(ctx context.Context, store backend.Roster) bool {
 	r.feed.Stop()
 	for {
@@ -167,11 +167,11 @@ func (r *reader) reopen(ctx context.Context, store backend.Roster) bool {
 		case ctx.Err() != nil || errors.Is(err, ErrConnectionClosed):
 			return false
 		}
-		_ = idle(ctx, reopening) // its end is seen above
+		_ = idle(ctx, reopening) // the end of ctx is seen above
 	}
 }
 
-// shownSession is the session of whoever holds the key, as far as is known.
+// shownSession returns the session of the key's holder, as far as is known.
 func (c *Candidate) shownSession() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// RosterEntry is a candidate that stands in an election without holding its key.
+// RosterEntry is a candidate that waits in an election without holding its key.
 type RosterEntry struct {
 	ID       string
-	Value    []byte // what it publishes with the lease when it leads; not to be changed
+	Value    []byte // the value that it publishes with the lease when it leads; not to be changed
 	Priority int
 	Preempt  bool      // asks a leader of lower priority to hand over
 	Since    time.Time // when it began to wait, by its own clock
@@ -56,7 +56,7 @@ func (s *announcement) encode() []byte {
 	return data
 }
 
-// decodeAnnouncement reads an announcement. What cannot be read stands for nobody.
+// decodeAnnouncement decodes an announcement. One that cannot be decoded counts as none.
 func decodeAnnouncement(a backend.Announcement) (announcement, bool) {
 	var s announcement
 	if a.Entry == nil || json.Unmarshal(a.Entry, &s) != nil || s.Format < announcementFormat || unfitForLine(a.Session) {
@@ -69,27 +69,27 @@ func decodeAnnouncement(a backend.Announcement) (announcement, bool) {
 	return s, true
 }
 
-// before is the order of succession: the highest priority first, the longest waiting
-// among equals.
+// before compares in the order of succession: the highest priority first, the longest
+// waiting among equals.
 func (s *announcement) before(o *announcement) int {
 	return cmp.Or(cmp.Compare(o.Priority, s.Priority), cmp.Compare(s.Ticket, o.Ticket), cmp.Compare(s.session, o.session))
 }
 
-// show is the standing as an application sees it.
+// show returns the entry as an application sees it.
 func (s *announcement) show() RosterEntry {
 	shown := RosterEntry{ID: s.ID, Priority: s.Priority, Preempt: s.Preempt, Since: s.Since}
 	switch {
 	case s.Binary != "":
-		shown.Value, _ = base64.StdEncoding.DecodeString(s.Binary) // who cannot write it has none
+		shown.Value, _ = base64.StdEncoding.DecodeString(s.Binary) // a value that cannot be decoded is left out
 	case s.Value != "":
 		shown.Value = []byte(s.Value)
 	}
 	return shown
 }
 
-// view is a roster as it is told, for whoever reads it.
+// view collects the announcements of a roster for its reader.
 type view struct {
-	priority int    // of who reads it: those above may push it out, and prove that they live
+	priority int    // of the reader: candidates above it may preempt it, and their announcements prove that they live
 	changed  func() // called once after a change, until the view is read; never blocks
 
 	mu       sync.Mutex
@@ -103,7 +103,7 @@ func newView(priority int, changed func()) *view {
 	return &view{priority: priority, changed: changed, stands: make(map[string]announcement)}
 }
 
-// take takes an announcement.
+// take handles an announcement.
 func (v *view) take(a backend.Announcement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -128,8 +128,8 @@ func (v *view) take(a backend.Announcement) {
 	}
 }
 
-// order is who stands, in order, without those that hold a key, if it has been told
-// yet; or why the view has ended.
+// order returns the waiting candidates in order, without those that hold a key, and
+// whether the view is complete; or the reason why the view has ended.
 func (v *view) order(holds func(session string) bool) (all []announcement, told bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

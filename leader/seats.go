@@ -11,10 +11,10 @@ import (
 
 const maxSeats = 1000
 
-// SeatKey returns the key of a seat of an election with several leaders: for seat 1,
-// and anything less, the election's own, so that an election with one leader can
-// come to have more. It is a name for [Observe], [Lookup] and [StepDown]; [Campaign]
-// refuses it.
+// SeatKey returns the key of a seat of an election with several leaders. For seat 1, and
+// anything less, that is the election's own key, so that an election with one leader can
+// come to have more. The key of a seat is a name for [Observe], [Lookup] and [StepDown];
+// [Campaign] rejects it.
 func SeatKey(election string, n int) string {
 	if n <= 1 {
 		return election
@@ -24,7 +24,7 @@ func SeatKey(election string, n int) string {
 
 const seatInfix = ".seat."
 
-// seatOf is the number of the seat whose key it is.
+// seatOf returns the number of the seat that the key belongs to.
 func seatOf(key string) int {
 	if i := strings.LastIndex(key, seatInfix); i >= 0 {
 		if n, err := strconv.Atoi(key[i+len(seatInfix):]); err == nil && SeatKey(key[:i], n) == key {
@@ -48,32 +48,35 @@ func checkSeats(cfg Config) error {
 	return nil
 }
 
-// bench is what the seats of one candidate share. On each seat it stands with a
-// machine of its own, all with the same session, and the bench sees to it that it
-// never leads on two: the one permit that it has to give is needed to take a seat.
+// bench is the state that the seats of one candidate share. The candidate has a machine
+// of its own for each seat, all with the same session. The bench ensures that the
+// candidate never leads on two seats: it has one permit to give, and a machine needs the
+// permit to take a seat.
 //
-//   - A machine is barred from the start. Its actor opens the gate after it has got
-//     the permit, and gives the permit back after it has closed the gate. So at any
-//     instant all machines are barred but at most one.
-//   - Who is barred is neither pending, nor leads, nor is fenced, whatever is lost or
-//     late, and a gate does not close on who does (state_gate.go; the exploration holds
-//     every step of the machine to it). So no two lead, or are about to.
+//   - A machine is barred from the start. Its actor opens the gate after it has got the
+//     permit, and gives the permit back after it has closed the gate. So at any instant
+//     all machines are barred but at most one.
+//   - A barred machine is neither pending, nor leading, nor fenced, whatever is lost or
+//     late. A gate does not close on a machine in one of these states (state_gate.go; the
+//     exploration holds every step of the machine to this). So no two machines lead, or
+//     are about to.
 //   - A gate is closed only when the machine is not engaged. In a purge-protected bucket
-//     nothing that it has sent can be stored any more then: it was conditioned on a
-//     revision that is not the last, and never will be again. So the candidate does
-//     not even hold two seats. In a bucket that is emptied without a trace an old
-//     write may yet win one: whoever finds it there waits as for any other holder,
-//     until the barred machine has released it, or its lease is over.
+//     no write that the machine has sent can be stored any more then: each was
+//     conditioned on a revision that is not the last, and never will be again. So the
+//     candidate does not even hold two seats. In a bucket that is emptied without a
+//     trace, an old write may yet win a seat. A candidate that finds that write there
+//     waits as for any other holder, until the barred machine has released the seat, or
+//     its lease is over.
 type bench struct {
 	election string
 
-	mu      sync.Mutex  // for moments only
-	taker   int         // the seat whose machine has the permit; 0: none
-	waiting []*mailbox  // of those that wait for the permit, by seat
+	mu      sync.Mutex  // held for moments only
+	taker   int         // the seat of the machine that has the permit; 0: none
+	waiting []*mailbox  // of the machines that wait for the permit, by seat
 	holders []holding   // of each seat, as it is seen there
-	denied  []time.Time // of each seat: until then the candidate does not stand, by the clock
+	denied  []time.Time // of each seat: until then the candidate keeps out of the roster, by the clock
 	until   time.Time   // no seat is taken before then, by the clock
-	value   string      // what is published on the next seat
+	value   string      // the value that is published on the next seat
 	there   int         // seats that have not ended
 	herald  *mailbox    // of the first seat, which announces the candidate
 	changes uint64      // of the holders
@@ -81,8 +84,9 @@ type bench struct {
 	events  funnel
 }
 
-// take gives the permit to a seat, with the time before which it may not use it and
-// what it publishes; or remembers that it waits.
+// take gives the permit to a seat, with the time before which the seat may not use it and
+// the value to publish. If another seat has the permit, take remembers that this one
+// waits.
 func (b *bench) take(seat int, box *mailbox) (until time.Time, value string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,21 +98,21 @@ func (b *bench) take(seat int, box *mailbox) (until time.Time, value string, ok 
 	return b.until, b.value, true
 }
 
-// sitOut keeps the candidate from all seats.
+// sitOut keeps the candidate from all seats until then.
 func (b *bench) sitOut(until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = later(b.until, until)
 }
 
-// giveBack takes the permit back from a seat whose gate is closed, with what it has
-// published last.
+// giveBack takes the permit back from a seat with a closed gate, with the value that the
+// seat has published last.
 func (b *bench) giveBack(value string) {
 	b.mu.Lock()
 	b.taker, b.value = 0, value
 	waiting := slices.Clone(b.waiting)
 	clear(b.waiting)
-	b.mu.Unlock() // an actor looks at the bench under the lock of its box
+	b.mu.Unlock() // an actor uses the bench under the lock of its box
 	for _, box := range waiting {
 		if box != nil {
 			box.put(mail{in: input{kind: inTick}})
@@ -116,14 +120,15 @@ func (b *bench) giveBack(value string) {
 	}
 }
 
-// holding is who holds a seat: a session, or nobody.
+// holding is the holder of a seat: a session, or none.
 type holding struct {
 	session  string
 	priority int
 }
 
 // givesWay reports whether the holder of that seat is the one to hand over to a higher
-// priority: of those with the lowest, the one on the last seat. All see the same.
+// priority. Among the holders with the lowest priority, that is the one on the last seat.
+// All candidates come to the same result.
 func (b *bench) givesWay(seat int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +154,7 @@ func (b *bench) holds(session string) bool {
 	return false
 }
 
-// isNews reports whether a number of seats has not been reported yet.
+// isNews reports whether another candidate's number of seats has not been reported yet.
 func (b *bench) isNews(seen seatsSeen) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,11 +168,11 @@ func (b *bench) isNews(seen seatsSeen) bool {
 	return true
 }
 
-// maxOdd bounds what is remembered while candidates come and go.
+// maxOdd bounds the numbers of seats that are remembered while candidates come and go.
 const maxOdd = 64
 
-// sit makes the machine and the bench agree after either has changed. Who ends
-// keeps the permit: its candidate ends on all seats.
+// sit makes the machine and the bench agree after either has changed. A seat that ends
+// keeps the permit, because its candidate ends on all seats.
 func (a *actor) sit() {
 	b := a.c.bench
 	if b == nil || a.m.done {
@@ -180,14 +185,14 @@ func (a *actor) sit() {
 			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
 		}
 	case !a.m.barred && !a.m.engaged():
-		b.sitOut(a.outside(a.m.away)) // before anybody is told that the seat is free
+		b.sitOut(a.outside(a.m.away)) // before it becomes known that the seat is free
 		if a.step(input{kind: inBar}, nil); a.m.barred {
 			b.giveBack(a.m.value)
 		}
 	}
 }
 
-// showHolder tells the bench who holds the seat.
+// showHolder reports the holder of the seat to the bench.
 func (a *actor) showHolder() {
 	var holder holding
 	if r := a.m.seen.rec; a.m.seen.held() {
@@ -198,7 +203,8 @@ func (a *actor) showHolder() {
 	}
 }
 
-// seated notes who holds a seat, and returns the mailbox of who is to look at that.
+// seated records the holder of a seat. It returns the mailbox of the actor that has to
+// react to the change, or nil.
 func (b *bench) seated(a *actor, holder holding) *mailbox {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,8 +227,8 @@ func (b *bench) seated(a *actor, holder holding) *mailbox {
 	return nil
 }
 
-// deniedUntil is until when the candidate does not stand, by the clock, because the key of
-// a seat was not its to write.
+// deniedUntil returns the time, by the clock, until which the candidate keeps out of the
+// roster because it was not allowed to write the key of a seat.
 func (b *bench) deniedUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -233,14 +239,14 @@ func (b *bench) deniedUntil() time.Time {
 	return until
 }
 
-// sitsOut is until when the candidate takes no seat, by the clock.
+// sitsOut returns the time, by the clock, until which the candidate takes no seat.
 func (b *bench) sitsOut() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.until
 }
 
-// changed is how often a seat was seen to change hands.
+// changed returns how often a seat was seen to change hands.
 func (b *bench) changed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -250,14 +256,15 @@ func (b *bench) changed() uint64 {
 // inside turns an instant of the clock into one of the machine.
 func (a *actor) inside(t time.Time) time.Time { return a.base.Add(t.Sub(a.start)) }
 
-// seatsSeen is a number of seats that is not one's own, and whose it is.
+// seatsSeen is a number of seats that differs from the candidate's own, and the session
+// of the candidate that has it.
 type seatsSeen struct {
 	session string
 	seats   int
 }
 
-// disagree adds the event that another candidate takes the election to have another
-// number of seats: once, not with every renewal.
+// disagree adds the event that another candidate is set to another number of seats. It
+// does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
 	rec, own := &a.m.seen.rec, max(a.m.seats, 1)
 	seen := seatsSeen{rec.session, max(rec.seats, 1)}
@@ -266,7 +273,7 @@ func (a *actor) disagree(events []Event) []Event {
 	}
 	a.odd = seen
 	if a.c.bench != nil && !a.c.bench.isNews(seen) {
-		return events // it was on another seat before
+		return events // it was reported on another seat before
 	}
 	return append(events, a.faulted(fmt.Errorf("%w: %s is set to %d, %s to %d", ErrSeats, a.c.id, own, rec.id, seen.seats)))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// standForSeats starts the goroutines of a candidate of an election with several
-// leaders: one for each seat, and one that hands out their events.
+// standForSeats starts the goroutines of a candidate of an election with several leaders:
+// one for each seat, and one that passes on their events.
 func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
 	front := newCandidate(store, election, cfg, p)
 	b := &bench{
@@ -33,8 +33,8 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 	return front, nil
 }
 
-// engaged is the candidate of the seat that is held, or may be; the first, if there
-// is none; or the candidate itself, in an election with one leader.
+// engaged returns the candidate of the seat that is held, or may be, or that of the first
+// seat if there is none. In an election with one leader it returns the candidate itself.
 func (c *Candidate) engaged() *Candidate {
 	if c.seats == nil {
 		return c
@@ -44,7 +44,7 @@ func (c *Candidate) engaged() *Candidate {
 	return c.seats[max(c.bench.taker, 1)-1]
 }
 
-// toAll tells the candidate on all seats.
+// toAll sends an input to the candidate on all seats.
 func (c *Candidate) toAll(kind inputKind) {
 	if c.seats == nil {
 		c.box.put(mail{in: input{kind: kind}})
@@ -54,9 +54,9 @@ func (c *Candidate) toAll(kind inputKind) {
 	}
 }
 
-// Leaders returns who is believed to lead, possibly the candidate itself, in the
-// order of their seats; seats that nobody leads are left out. In an election with
-// one leader it is that of [Candidate.Leader].
+// Leaders returns the holders that are believed to lead, possibly with the candidate
+// itself, in the order of their seats. Seats without a leader are left out. In an
+// election with one leader it is the result of [Candidate.Leader].
 func (c *Candidate) Leaders() []Holder {
 	seats := c.seats
 	if seats == nil {
@@ -71,7 +71,7 @@ func (c *Candidate) Leaders() []Holder {
 	return holders
 }
 
-// allStats is Stats of a candidate with several seats.
+// allStats returns the Stats of a candidate with several seats.
 func (c *Candidate) allStats() Stats {
 	engaged := c.engaged()
 	all := engaged.Stats() // LogDropped is that of the queue, which they share
@@ -99,7 +99,7 @@ func (c *Candidate) allStats() Stats {
 	return all
 }
 
-// offer gives an event to whoever reads.
+// offer passes an event on to the reader.
 func (c *Candidate) offer(e Event) {
 	if c.bench != nil {
 		c.bench.events.add(e)
@@ -108,7 +108,7 @@ func (c *Candidate) offer(e Event) {
 	c.out.add(e)
 }
 
-// leave notes that a seat has ended.
+// leave records that a seat has ended.
 func (b *bench) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,8 +117,8 @@ func (b *bench) leave() {
 	}
 }
 
-// runEvents hands out the events of all seats until they have ended, and ends the
-// candidate.
+// runEvents passes on the events of all seats until the seats have ended, and then ends
+// the candidate.
 func (c *Candidate) runEvents() {
 	c.bench.events.run()
 	for _, seat := range c.seats {
@@ -132,17 +132,17 @@ func (c *Candidate) runEvents() {
 	close(c.done)
 }
 
-// funnel brings the events of several seats into one channel, in the order in which
-// they came: what ends one seat's term is told before what begins another's.
+// funnel brings the events of several seats into one channel, in the order in which they
+// came: the event that ends one seat's term comes before the one that begins another's.
 type funnel struct {
-	mu   sync.Mutex // for moments only
+	mu   sync.Mutex // held for moments only
 	out  *outbox
 	held bool // run holds an event, which nothing may overtake
 	bell chan struct{}
 	end  chan struct{} // closed when no more is added
 }
 
-// add never blocks. What fits is in the channel when it returns.
+// add never blocks. The events that fit are in the channel when it returns.
 func (f *funnel) add(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +158,8 @@ func (f *funnel) add(e Event) {
 	}
 }
 
-// run waits for the reader with what did not fit, and closes the channel in the end.
+// run waits for the reader with the events that did not fit, and closes the channel in
+// the end.
 func (f *funnel) run() {
 	for {
 		e := f.next()
@@ -192,7 +193,7 @@ func (f *funnel) next() Event {
 	return e
 }
 
-// close puts back what was held and closes the channel.
+// close puts back the event that was held, and closes the channel.
 func (f *funnel) close(held Event) {
 	if held != nil {
 		f.out.backlog = append([]Event{held}, f.out.backlog...)

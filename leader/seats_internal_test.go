@@ -84,7 +84,7 @@ func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
 	}
 }
 
-// quietStore answers nothing but the settings and reads, to every key what is set.
+// quietStore answers only settings and reads. A read of a key returns its entry in keys.
 type quietStore struct {
 	backend.Store
 	mu   sync.Mutex
@@ -117,7 +117,7 @@ type quietFeed struct{}
 
 func (quietFeed) Stop() {}
 
-// The bench knows who holds the other seats, and at most one gate is open.
+// The bench knows the holders of the other seats, and at most one gate is open.
 func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 	other := record{phase: phaseLeading, id: "b", session: "other", counter: 1, lease: time.Hour, token: 3, seats: 2}
 	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
@@ -145,7 +145,7 @@ func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 	<-c.Done()
 }
 
-// What does not fit waits for the reader; what comes later does not overtake it.
+// An event that does not fit waits for the reader. Later events do not overtake it.
 func TestTheFunnelKeepsTheOrder(t *testing.T) {
 	out := &outbox{ch: make(chan Event, 2)}
 	f := &funnel{out: out, bell: make(chan struct{}, 1), end: make(chan struct{})}
@@ -168,7 +168,7 @@ func TestTheFunnelKeepsTheOrder(t *testing.T) {
 	for i := range uint64(5) {
 		f.add(Pending{Token: i})
 	}
-	close(f.end) // nobody reads
+	close(f.end) // there is no reader
 	<-done
 	var left []uint64
 	for e := range out.ch {

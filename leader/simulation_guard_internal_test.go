@@ -9,7 +9,7 @@ import (
 // modelGuard is the guard of a simulated world.
 type modelGuard struct {
 	at   guardSight
-	past []guardSight // what was stored, nothing included
+	past []guardSight // all entries that were stored, nothing included
 	last uint64
 	term map[guardTerm]bool // the terms that were elected
 }
@@ -30,7 +30,7 @@ func (w *world) putGuard(s guardSight, by string) {
 	w.fenced()
 }
 
-// fenced: only the newest term may write, or nobody.
+// fenced checks that only the newest term may write, or none.
 func (w *world) fenced() {
 	r := w.guard.at.rec
 	if w.guard.term[guardTerm{r.Session, r.Token}] && r.Token < w.last {
@@ -38,7 +38,7 @@ func (w *world) fenced() {
 	}
 }
 
-// stood is told of every election of a candidate with a guard.
+// stood is called for every election of a candidate with a guard.
 func (n *node) stood(token uint64) {
 	if !n.post.seen.raisedBy(n.config.session, token) {
 		n.w.failf("%s is elected with token %d and has not raised the guard", n.config.session, token)
@@ -86,7 +86,7 @@ func (n *node) handGuard(life int, in raiserInput) {
 	}
 }
 
-// guide steps the raiser, and does what the actor does.
+// guide steps the raiser, and does the work of the actor.
 func (n *node) guide(in raiserInput) {
 	w, q := n.w, &n.post
 	in.dice = w.rng.Uint32()

@@ -17,8 +17,8 @@ var (
 	simSeed  = flag.Uint64("seed", 0, "simulate this seed alone, and print what happens")
 )
 
-// node is one simulated process: a machine, its clock, and what is known about
-// its terms from the outside.
+// node is one simulated process: a machine, its clock, and the knowledge about its terms
+// that an outside observer has.
 type node struct {
 	w      *world
 	name   string
@@ -33,11 +33,11 @@ type node struct {
 	wakes  uint64
 	gone   bool           // crashed
 	asleep time.Duration  // paused until
-	mail   []func()       // what came meanwhile
+	mail   []func()       // mail that came meanwhile
 	cut    time.Duration  // no connection until
 	feed   int            // number of the feed that is open, 0 for none
 	feeds  int            // counts feeds
-	deaf   bool           // the feed tells nothing
+	deaf   bool           // the feed delivers nothing
 	answer func(in input) // answers the request in flight, once
 	asked  bool           // a request is in flight
 	told   promises
@@ -51,7 +51,7 @@ func (n *node) clock() time.Time {
 	return time.Unix(0, 0).UTC().Add(n.offset + n.w.now*n.rate/1000)
 }
 
-// until is how long true time takes to get there.
+// until returns how long it takes in true time until the node's clock shows t.
 func (n *node) until(t time.Time) time.Duration {
 	local := min(t.Sub(time.Unix(0, 0).UTC())-n.offset, 2000*time.Hour) // a lease of a year would overflow
 	return max(0, (local*1000+n.rate-1)/n.rate-n.w.now)
@@ -110,7 +110,7 @@ func (n *node) pause(d time.Duration) {
 	})
 }
 
-// step does what the actor does.
+// step does the work of the actor.
 func (n *node) step(in input) {
 	w := n.w
 	in.dice = w.rng.Uint32()
@@ -148,7 +148,7 @@ func (n *node) step(in input) {
 	n.agree()
 }
 
-// check holds the promises after every step of every machine.
+// check checks the promises after every step of every machine.
 func (n *node) check(known uint64, in input, fx effects) {
 	w := n.w
 	if broken := n.told.keep(&n.m, known, n.clock(), in, fx); broken != "" {
@@ -177,7 +177,7 @@ func (n *node) check(known uint64, in input, fx effects) {
 	}
 }
 
-// leads is what Term.Err would say, also in a process that is paused.
+// leads reports whether Term.Err would return nil, also in a process that is paused.
 func (n *node) leads() bool {
 	return !n.gone && !n.m.done && n.m.state == StateLeader && n.clock().Before(n.m.good)
 }
@@ -246,7 +246,7 @@ func (n *node) ask(req request) {
 	})
 }
 
-// trouble is what befalls a process within one second.
+// trouble applies the faults of one second to a process.
 func (n *node) trouble() {
 	w := n.w
 	life := n.life
@@ -310,8 +310,8 @@ func (n *node) trouble() {
 	}
 }
 
-// anyOrder is what a roster tells, or what somebody wishes of it. Nothing rests on its
-// truth: so it need not be true here.
+// anyOrder returns a report of a roster, or a call that depends on one. Nothing rests on
+// its truth, so it need not be true here.
 func (n *node) anyOrder() input {
 	r := n.w.rng
 	var sessions []string
@@ -335,7 +335,7 @@ func (n *node) anyOrder() input {
 	return in
 }
 
-// newWorld draws a bucket, candidates, and what will go wrong.
+// newWorld draws a bucket, candidates, and the faults to come.
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1))}
 	r := w.rng
@@ -365,7 +365,8 @@ func newWorld(seed uint64) *world {
 		operator: some(400), pauses: some(80), crashes: some(60), calls: some(100), cuts: some(60),
 	}
 	if !s.PurgeProtected && r.Uint32N(2) == 0 {
-		// Where an old write may find the key empty again, after somebody has led.
+		// Here an old write may find the key empty again, after another candidate has
+		// led.
 		w.purges = true
 		w.faults.late, w.faults.slow, w.faults.operator, w.faults.pauses, w.faults.crashes = 50, 200, 50, 20, 5
 	}

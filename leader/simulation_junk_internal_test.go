@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// The adversary of the simulation: in every fifth seed it forges messages of the feed,
-// and all promises hold; in every sixteenth it also writes the key, and what holds is
-// that no machine panics, breaks a promise to its own application, or is stopped by
-// what has been deleted.
+// The adversary of the simulation. In every fifth seed it forges messages of the feed,
+// and all promises hold. In every sixteenth it also writes the key. Then no machine
+// panics, breaks a promise to its own application, or is stopped by junk that has been
+// deleted.
 
-// anyJunk is a record of a session that never was.
+// anyJunk returns a record of a session that never was.
 func (w *world) anyJunk() record {
 	w.order++
 	session := fmt.Sprintf("X%d", w.order)
@@ -28,7 +28,7 @@ func (w *world) anyJunk() record {
 	return r
 }
 
-// forge tells a candidate what nobody stored.
+// forge delivers a message that was never stored to a candidate.
 func (n *node) forge() {
 	w := n.w
 	last := w.bucket.settings.LastRevision

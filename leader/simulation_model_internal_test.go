@@ -10,10 +10,9 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// world is what the simulated candidates live in: one key of one bucket, a
-// network that loses, delays and repeats nothing but time, an operator, and a
-// true time that nobody can read. It is a queue of things to come; nothing runs
-// beside it.
+// world is the surroundings of the simulated candidates: one key of one bucket, a network
+// that loses, delays and repeats nothing but time, an operator, and a true time that no
+// candidate can read. It is a queue of things to come. Nothing runs beside it.
 type world struct {
 	rng   *rand.Rand
 	now   time.Duration // the true time
@@ -94,7 +93,7 @@ func (w *world) failf(format string, args ...any) {
 type modelBucket struct {
 	settings backend.Settings
 	current  sight
-	past     []sight // what was stored, nothing included
+	past     []sight // all entries that were stored, nothing included
 }
 
 // put stores a message of any kind, or takes all of them away.
@@ -137,7 +136,7 @@ func (w *world) expire() {
 	}
 }
 
-// compareAndSet is the one thing that decides.
+// compareAndSet stores a write if its condition holds. Nothing else decides.
 func (w *world) compareAndSet(req request, by string) (uint64, error) {
 	c := w.bucket.current
 	if c.revision != req.revision {
@@ -156,8 +155,8 @@ func (w *world) compareAndSet(req request, by string) (uint64, error) {
 	return w.bucket.current.revision, nil
 }
 
-// refusal is with code 10164 or 10071. A key at rest is refused with 10071 in
-// the end.
+// refusal returns a rejection with code 10164 or 10071. Writes of a key at rest are
+// rejected with 10071 in the end.
 func (w *world) refusal() error {
 	if w.rng.Uint32N(2) == 0 {
 		return &backend.RefusedError{}
@@ -165,7 +164,7 @@ func (w *world) refusal() error {
 	return &backend.RefusedError{Actual: w.bucket.current.revision, Named: true}
 }
 
-// look is a read: of now, or of the past.
+// look returns the reply to a read: of now, or of the past.
 func (w *world) look() sight {
 	past := w.bucket.past
 	if w.chance(w.faults.stale) {
@@ -174,7 +173,7 @@ func (w *world) look() sight {
 	return w.bucket.current
 }
 
-// delay is how long one way takes.
+// delay returns how long one way takes.
 func (w *world) delay() time.Duration {
 	switch {
 	case w.chance(w.faults.late):
@@ -289,7 +288,7 @@ func describeGuards(r guardsReport) string {
 	return text
 }
 
-// describeEffects tells what a step asks for on one line.
+// describeEffects describes the effects of a step on one line.
 func describeEffects(origin time.Time, fx effects) string {
 	text := ""
 	for _, line := range effectLines(origin, fx) {
@@ -298,7 +297,7 @@ func describeEffects(origin time.Time, fx effects) string {
 	return text
 }
 
-// effectLines tells what a step asks for, times from an origin on.
+// effectLines describes the effects of a step, with times from an origin on.
 func effectLines(origin time.Time, fx effects) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

@@ -7,27 +7,28 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// machine is one candidate without goroutine, lock, context, logger, I/O or
-// clock: step takes what happened and tells what to do next. It is a plain
-// value: to copy it is to copy the candidate, and equal machines compare equal.
-// Revisions, tokens, counters and instants are only compared and subtracted.
+// machine is the state machine of one candidate. It has no goroutine, lock, context,
+// logger, I/O or clock. step takes one input and returns the effects to carry out. A
+// machine is a plain value: a copy of it is a copy of the candidate, and equal machines
+// compare equal. Revisions, tokens, counters and instants are only compared and
+// subtracted.
 //
-// The rules are those of the package documentation. Where they live:
+// The rules are those of the package documentation. They are in these files:
 //
 //	state.go             the states, their transitions, and step
 //	state_inputs.go      the meaning of each input
-//	state_key.go         what is known of the key, and what follows from learning more
+//	state_key.go         the knowledge of the key, and the consequences of learning more
 //	state_lease.go       own writes: what each replaces, when its winner may lead, its outcome
 //	state_requests.go    which request is due, and when
-//	state_guards.go      what a candidate with guards waits for
+//	state_guards.go      the conditions for which a candidate with guards waits
 //	state_succession.go  the order of candidates, and the successor of a leader that resigns
-//	state_gate.go        what keeps a candidate from taking its key
+//	state_gate.go        the gate that keeps a candidate from taking its key
 type machine struct {
 	params
 	times durations // resolved when the bucket's settings are known
 
 	state State
-	value string // what is published with the lease
+	value string // published with the lease
 
 	// The bucket.
 	settled   bool // settings are known since the connection was last made
@@ -40,27 +41,27 @@ type machine struct {
 	seen     sight         // the newest revision known
 	seenAt   time.Time     // when it was received
 	gone     uint64        // revisions up to this one were removed without a marker
-	told     uint64        // the newest revision that the store itself has told, not the feed
-	absent   time.Time     // since when reads find no message, which may have come too late; zero: they do not
-	behind   int           // reads in a row that told of less than the feed had told before
-	lookedAt time.Time     // when a read last came back
+	told     uint64        // the newest revision that a read has shown, not only the feed
+	absent   time.Time     // since when reads, which may lag, find nothing; zero: they find one
+	behind   int           // reads in a row that returned less than the feed had delivered before
+	lookedAt time.Time     // when the last reply to a read arrived
 	look     bool          // a read is needed before anything is concluded
-	again    uint64        // and once more, if the one in flight tells of less than this
-	beaten   bool          // that read is only to see who was faster; the feed may tell
+	again    uint64        // another read is needed if the one in flight returns less than this
+	beaten   bool          // that read is only to find the winner; the feed may be faster
 	silent   bool          // the read that is due is made because the feed is silent
 	deaf     int           // how often in a row the feed was found deaf
 	strange  bool          // the read or renewal that is due follows a strange message of the feed
-	wary     time.Time     // strange messages are no reason to read before
-	deferred bool          // there was one, so that a read is due then
+	wary     time.Time     // before this, strange messages are no reason to read
+	deferred bool          // there was one before wary, so a read is due at wary
 	bound    time.Duration // the greatest MaxLease or TTL that was ever known
 	longest  time.Duration // the longest lease of others that was read
-	heardOf  time.Time     // when that was last seen
+	heardOf  time.Time     // when that lease was last seen
 	topToken uint64        // the greatest token remembered
-	hearsay  uint64        // the greatest that only the feed told of, beyond the next
-	spent    bool          // that no greater token is left was told
-	floor    time.Time     // the store went backwards: nobody leads before
-	shown    shown         // what was last told of who holds the key
-	echo     echo          // an own write as the feed told of it
+	hearsay  uint64        // the greatest token of the feed alone, beyond that of the next term
+	spent    bool          // it was reported that no greater token is left
+	floor    time.Time     // the store went backwards: no term begins before
+	shown    shown         // the holder that was last reported
+	echo     echo          // an own write as the feed delivered it
 
 	// Own writes.
 	counter uint64        // of the last write sent
@@ -80,8 +81,8 @@ type machine struct {
 	// The term.
 	term     uint64       // counts the terms of this machine
 	token    uint64       // of the term, also while its guards are still to be raised; 0: none
-	good     time.Time    // the lease is good until then
-	raiseBy  time.Time    // when a candidate whose guards are not raised gives up the key
+	good     time.Time    // the lease is valid until then
+	raiseBy  time.Time    // when a candidate gives up the key if its guards are not raised
 	guards   guardsReport // how the guards stand
 	cause    error        // of its end; a sentinel, so a plain value
 	elected  uint64       // revision of the write that began it
@@ -90,9 +91,9 @@ type machine struct {
 	draining bool
 	drainBy  time.Time
 
-	// Who comes next.
-	line  line      // as the last holder published it, or as the own roster tells
-	ranks bool      // the own roster has told since the key was tried for
+	// Succession.
+	line  line      // as the last holder published it, or as the own view of the roster shows it
+	ranks bool      // the own view of the roster has reported since the last try for the key
 	ledAt time.Time // when the term began
 	// Handovers in vain: the key was released in favour of a candidate, and another took it.
 	vain       uint32    // in a row
@@ -102,10 +103,10 @@ type machine struct {
 	// Leaving.
 	leaving leaving
 	leftAt  time.Time // since when
-	to      string    // in whose favour: an ID or a session
+	to      string    // the intended successor: an ID or a session
 	away    time.Time // takes no lease before then
 
-	// The request in flight, and how those before it fared.
+	// The request in flight, and the outcome of those before it.
 	op      request
 	opAt    time.Time // when it was sent
 	opBy    time.Time // when it is given up
@@ -118,20 +119,20 @@ type machine struct {
 	err  error // why it ended by itself
 }
 
-// params is what a candidate is given. It never changes.
+// params is the configuration of a candidate. It never changes.
 type params struct {
 	id       string
 	session  string
 	want     durations // as configured; zero where the bucket decides
 	minToken uint64
-	seats    int  // for all candidates of the election to see; 0: one
+	seats    int  // published for all candidates of the election; 0: one
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
 	kvElect  bool // shares the key with processes of nats-kv-leader-elect
 	order
 }
 
-// leaving tells whether the candidate is giving up the key, and what follows.
+// leaving states whether the candidate is giving up the key, and how it goes on.
 type leaving uint8
 
 const (
@@ -140,7 +141,7 @@ const (
 	stopping          // hand over and end
 )
 
-// effects is what to do after a step, in the order of the fields.
+// effects lists the actions after a step, in the order of the fields.
 type effects struct {
 	end     error  // end the term's context with this cause
 	notes   []note // then offer these events
@@ -156,7 +157,7 @@ type note struct {
 	event noteKind
 	term  uint64
 	token uint64
-	until time.Time // Pending: when it may lead; Elected: until when the lease is good
+	until time.Time // Pending: when it may lead; Elected: until when the lease is valid
 	err   error
 }
 
@@ -171,9 +172,9 @@ const (
 	noteFaulted
 )
 
-// step tells the machine what happened and returns what to do. Deadlines that
-// have passed are applied before the input is looked at: a candidate that was
-// paused is fenced before it reads its mail.
+// step takes one input and returns the effects to carry out. It applies the deadlines
+// that have passed before it looks at the input. So a candidate that was paused is fenced
+// before it reads its mail.
 func (m *machine) step(now time.Time, in input) effects {
 	var fx effects
 	if m.done {
@@ -212,8 +213,8 @@ func (m *machine) expire(now time.Time, fx *effects) {
 	m.forget(now)
 }
 
-// giveUp stops waiting for the request in flight. Its reply follows soon, and
-// may still be a success.
+// giveUp stops waiting for the request in flight. Its reply follows soon, and may still
+// report success.
 func (m *machine) giveUp(fx *effects) {
 	if m.op.kind != reqNone && !m.opLate {
 		m.opLate = true
@@ -221,10 +222,11 @@ func (m *machine) giveUp(fx *effects) {
 	}
 }
 
-// The transitions. They alone write the state, and each sets or clears all that
-// belongs to what it enters or leaves.
+// The transitions. Only they write the state. Each sets or clears all fields that belong
+// to the state that it enters or leaves.
 
-// becomePending: the key was won, and may be led from ready on.
+// becomePending enters StatePending: the key was won, and the candidate may lead from
+// ready on.
 func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	m.edge(StatePending, StateCandidate, StateFenced)
 	if m.state == StateFenced {
@@ -237,8 +239,8 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	fx.notes = append(fx.notes, note{event: notePending, token: m.seen.rec.termToken(m.seen.revision), until: later(ready, now)})
 }
 
-// claim: the write that is seen, whose lease is good until then, elects. The term
-// begins as soon as its guards stand.
+// claim records that the write that is seen elects, with a lease that is valid until
+// good. The term begins as soon as its guards stand.
 func (m *machine) claim(now, good time.Time) {
 	m.token = m.seen.rec.termToken(m.seen.revision)
 	m.good = good
@@ -250,7 +252,7 @@ func (m *machine) claim(now, good time.Time) {
 	m.raiseBy = now.Add(m.times.lease)
 }
 
-// becomeLeader: the term that was claimed begins.
+// becomeLeader begins the term that was claimed.
 func (m *machine) becomeLeader(now time.Time, fx *effects) {
 	m.edge(StateLeader, StatePending)
 	m.state = StateLeader
@@ -260,7 +262,7 @@ func (m *machine) becomeLeader(now time.Time, fx *effects) {
 	fx.notes = append(fx.notes, note{event: noteElected, term: m.term, token: m.token, until: m.good})
 }
 
-// becomeFenced: the term's context ends while the key may still be held.
+// becomeFenced ends the term's context while the candidate may still hold the key.
 func (m *machine) becomeFenced(now time.Time, cause error, fx *effects) {
 	m.edge(StateFenced, StateLeader)
 	m.state = StateFenced
@@ -271,7 +273,8 @@ func (m *machine) becomeFenced(now time.Time, cause error, fx *effects) {
 	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term, token: m.token, err: cause})
 }
 
-// becomeCandidate: the key is another's, nobody's, or about to be given up.
+// becomeCandidate enters StateCandidate: another candidate has the key, no candidate has
+// it, or this one is about to give it up.
 func (m *machine) becomeCandidate(fx *effects) {
 	m.edge(StateCandidate, StatePending, StateFenced)
 	if m.state == StateFenced {
@@ -281,13 +284,13 @@ func (m *machine) becomeCandidate(fx *effects) {
 	m.state = StateCandidate
 }
 
-// unclaim forgets a claim that no term has come of.
+// unclaim forgets a claim that did not become a term.
 func (m *machine) unclaim() {
 	m.token, m.elected, m.since = 0, 0, 0
 	m.good, m.raiseBy = time.Time{}, time.Time{}
 }
 
-// depose is becomeCandidate for a leader, whose term ends with the cause.
+// depose is becomeCandidate for a leader. The term ends with the cause.
 func (m *machine) depose(cause error, fx *effects) {
 	m.edge(StateCandidate, StateLeader)
 	m.endTerm(cause, fx)
@@ -304,7 +307,7 @@ func (m *machine) edge(to State, from ...State) {
 	panic(fmt.Sprintf("leader: no transition from %v to %v", m.state, to))
 }
 
-// endTerm clears what belongs to a term. A cause of nil means that its context
+// endTerm clears the fields that belong to a term. A cause of nil means that its context
 // has ended before.
 func (m *machine) endTerm(cause error, fx *effects) {
 	if cause != nil {
@@ -318,8 +321,8 @@ func (m *machine) endTerm(cause error, fx *effects) {
 	m.cause = nil
 }
 
-// lose leaves whatever state holds the key, because the key is not its own any
-// more, or was never.
+// lose leaves each state that holds the key, because the key is no longer the candidate's
+// own or never was.
 func (m *machine) lose(cause error, fx *effects) {
 	switch m.state {
 	case StateLeader:

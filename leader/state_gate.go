@@ -2,41 +2,43 @@ package leader
 
 import "time"
 
-// A candidate can be barred. It then hears and reads all that another does, so
-// that it can take its key with one write as soon as the gate is opened, and never
-// writes to take it. An earlier write of its own may still be stored: what it wins
-// so is released as soon as it may be, never led. So who is barred is neither
-// pending, nor leads, nor is fenced.
+// A candidate can be barred. A barred candidate hears and reads as much as any other, so
+// that it can take its key with one write as soon as the gate is opened. It never writes
+// to take its key. An earlier write of its own may still be stored. The candidate
+// releases a key that it wins by such a write as soon as it may, and never leads with it.
+// So a barred candidate is never Pending, Leader or Fenced.
 
-// bar closes the gate of a candidate. Who holds the key, or is about to give it up
-// after a term, goes on.
+// bar closes the gate of a candidate. A machine that holds the key, or is about to give
+// it up after a term, goes on.
 func (m *machine) bar() { m.barred = m.barred || m.state == StateCandidate }
 
-// open opens the gate. Until then it takes no lease, and later publishes the value.
+// open opens the gate. The candidate takes no lease before until, and later publishes the
+// value.
 func (m *machine) open(until time.Time, value string) {
 	m.barred = false
 	m.away = later(m.away, until)
 	m.value = value
 }
 
-// unbarred is the request that would be due next if the gate were open.
+// unbarred returns the request that would be due next if the gate were open.
 func (m *machine) unbarred(now time.Time) agenda {
 	open := *m
 	open.barred = false
 	return open.next(now)
 }
 
-// eager reports whether all that keeps it from writing to take its key now is that
-// it is barred.
+// eager reports whether the closed gate is all that keeps the candidate from writing to
+// take its key now.
 func (m *machine) eager(now time.Time) bool {
 	a := m.unbarred(now)
 	return m.barred && m.leaving == staying && a.kind == reqWrite && !a.at.After(now)
 }
 
-// engaged reports whether the key is its own, or may turn out to be by a write that
-// was sent: until another revision is known than that which the newest write was
-// to replace. Those before it were to replace that one or an older. Where keys are
-// emptied without a trace, one that found nothing may still be stored afterwards.
+// engaged reports whether the candidate holds the key, or may turn out to hold it by a
+// write that it has sent. Such a write may win until the candidate knows another revision
+// than the one that its newest write was to replace. The writes before the newest were to
+// replace that revision or an older one. In a bucket where keys are emptied without a
+// trace, a write that was to replace no message may still be stored afterwards.
 func (m *machine) engaged() bool {
 	return m.state != StateCandidate || m.holds() || m.leaving != staying || m.op.kind == reqWrite ||
 		m.counter > 0 && m.sent[0].cond == m.seen.revision

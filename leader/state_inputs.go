@@ -9,12 +9,12 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// inputKind is what happened.
+// inputKind is the kind of an input.
 type inputKind uint8
 
 const (
 	inTick        inputKind = iota // nothing but time
-	inHeard                        // the feed told of a revision
+	inHeard                        // the feed delivered a revision
 	inReconnected                  // the connection was lost and is back
 	inFeedLost                     // the feed has ended
 	inClosed                       // the connection is closed for good
@@ -22,8 +22,8 @@ const (
 	inWritten
 	inSettings
 	inFeed
-	inGuards // the guards stand otherwise than they did
-	inRoster // others stand than before
+	inGuards // the state of the guards has changed
+	inRoster // other candidates stand than before
 	inResign // calls
 	inStop
 	inAbandon // stop without waiting for anything
@@ -33,7 +33,7 @@ const (
 	inOpen
 )
 
-// input is one thing that happened.
+// input is one input of the machine.
 type input struct {
 	kind     inputKind
 	sight    sight            // inHeard, inRead
@@ -41,7 +41,7 @@ type input struct {
 	settings backend.Settings // inSettings
 	guards   guardsReport     // inGuards
 	roster   rosterReport     // inRoster
-	to       string           // inResign: in whose favour
+	to       string           // inResign: the intended successor
 	next     bool             // inResign: in favour of the first in line
 	value    string           // inProclaim, inOpen
 	until    time.Time        // inOpen: takes no lease before then
@@ -50,7 +50,7 @@ type input struct {
 	dice     uint32           // randomness for the pauses between tries
 }
 
-// absorb takes in what happened.
+// absorb handles one input.
 func (m *machine) absorb(now time.Time, in input, fx *effects) {
 	switch in.kind {
 	case inTick:
@@ -61,7 +61,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		m.look = true
 		m.standsFrom = time.Time{}
 		m.fails, m.retryAt = 0, now
-		m.giveUp(fx) // what was in flight went down with the old connection
+		m.giveUp(fx) // the request in flight was lost with the old connection
 	case inFeedLost:
 		m.feedUp, m.feedAt = false, now
 		m.fault(fmt.Errorf("%w: %w", ErrNoFeed, in.err), fx)
@@ -98,7 +98,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 func (m *machine) answered(now time.Time, in input, fx *effects) {
 	req := m.op
 	m.op, m.opLate = request{}, false
-	fx.cancel = false // its time may have passed on the way in, but here is its reply
+	fx.cancel = false // its deadline may have passed in this step, but its reply is here
 	if in.err != nil {
 		var refused *backend.RefusedError
 		switch {
@@ -126,21 +126,22 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 	}
 }
 
-// failed: the outcome of the request is not known. A write may still be applied.
+// failed handles a request of unknown outcome. A write may still be applied.
 func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 	err := in.err
 	switch req.kind {
 	case reqWrite:
 		if errors.Is(err, ErrPermission) {
-			// Only a reconnection or a write tells that the permission was granted. The
-			// candidate tries for a free key as before, and stands again after a while.
+			// Only a reconnection or a write can show that the permission was granted.
+			// The candidate tries for a free key as before, and stands again after a
+			// while.
 			m.standsFrom = now.Add(m.longestPatience())
 		}
 		m.look, m.beaten, m.stuck = true, false, true
 		m.urgent = m.holds()
 	case reqRead:
-		// Reads may fail where writes work: a replica that hangs answers none. A
-		// holder in good standing asks the stream's leader, by its next renewal.
+		// Reads may fail where writes work, because a replica that hangs answers no read.
+		// A holder in good standing asks the stream's leader by its next renewal.
 		m.look = m.state != StateLeader && m.state != StatePending
 		m.urgent = m.holds()
 	case reqFeed:
@@ -152,19 +153,19 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 	case reqNone, reqSettings:
 	}
 	if !m.feedUp && !m.holds() && errors.Is(err, ErrUnreachable) {
-		m.settled = false // no feed will tell of a reconnection
+		m.settled = false // no feed will report a reconnection
 	}
 	m.fault(err, fx)
 	m.pace(now, in.dice)
 }
 
-// settle takes the settings of the bucket. They do not end a row of failures:
-// they may be asked for because of it, and a read that takes longer than a
-// candidate waits at first would never get the longer wait.
+// settle takes the settings of the bucket. They do not end a row of failures, because
+// they may have been requested as a consequence of it. Otherwise a read that takes longer
+// than a candidate waits at first would never get the longer wait.
 func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 	m.settings = in.settings
 	m.settled = true
-	// A holder keeps to what it has promised when the bucket was set otherwise.
+	// A holder keeps to the lease that it promised while the bucket had other settings.
 	m.bound = min(max(m.bound, m.settings.MaxLease, m.settings.TTL), maxRecordLease)
 	err := m.fit(m.value)
 	if !m.holds() { // a holder keeps to what it promised to others
@@ -175,7 +176,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 		}
 	}
 	if err != nil && !m.observe {
-		m.settled = m.holds() // it goes on with what it has; a candidate asks again
+		m.settled = m.holds() // a holder keeps its durations; a candidate asks again
 		m.fault(err, fx)
 		m.pace(now, in.dice)
 	}
@@ -184,7 +185,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 	}
 }
 
-// fit reports what keeps the candidate from using the bucket with a value.
+// fit returns the error that keeps the candidate from using the bucket with a value.
 func (m *machine) fit(value string) error {
 	if len(value) > MaxValueSize {
 		return fmt.Errorf("%w: %d bytes are more than MaxValueSize %d", ErrValueTooLarge, len(value), MaxValueSize)
@@ -206,7 +207,7 @@ func (m *machine) fit(value string) error {
 	return m.times.fit(m.settings, m.kvElect)
 }
 
-// resign hands over, perhaps to somebody, and stays a candidate.
+// resign hands over, perhaps to a given candidate, and stays a candidate.
 func (m *machine) resign(now time.Time, in input, fx *effects) {
 	plain := in.to == "" && !in.next
 	underWay := m.leaving == resigning || m.leaving == stopping && (m.draining || m.holds())
@@ -241,7 +242,7 @@ func (m *machine) stop(now time.Time, cause error, fx *effects) {
 	}
 }
 
-// stepDown ends the context of a leader, who then drains or gives up the key.
+// stepDown ends the context of a leader. The leader then drains or gives up the key.
 func (m *machine) stepDown(now time.Time, cause error, fx *effects) {
 	if m.times.drainTimeout == 0 || m.drained {
 		m.depose(cause, fx)
@@ -253,7 +254,8 @@ func (m *machine) stepDown(now time.Time, cause error, fx *effects) {
 	m.renewAt = m.lastAt.Add(m.times.renewInterval) // the lease is kept as before
 }
 
-// closed: nothing can be asked any more, so nothing can be kept.
+// closed handles a closed connection. No request is possible any more, so the candidate
+// can keep nothing.
 func (m *machine) closed(now time.Time, fx *effects) {
 	if m.leaving != stopping {
 		m.err = ErrConnectionClosed

@@ -16,31 +16,31 @@ import (
 
 var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// TestTheTranscriptsOfTheMachineStillHold runs the scripts in testdata/machine.
-// A script is what happens to one candidate, a line for each input; below it,
-// indented, is what the machine did. -update writes that anew: the difference
-// is the review. A comment says which sentence of the protocol a passage holds.
+// TestTheTranscriptsOfTheMachineStillHold runs the scripts in testdata/machine. A script
+// has a line for each input of one candidate. Below it, indented, is the reaction of the
+// machine. -update writes the reactions anew, and the difference is the review. A comment
+// names the sentence of the protocol that a passage checks.
 //
 //	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe] [kvelect]
-//	                          a new candidate A at 0s, whose bucket has told its settings and opened a feed
+//	                          a new candidate A at 0s, with its settings known and a feed open
 //	1.5s tick                 nothing but time, at 1.5s
 //	1.5s ack 12               its write is stored at revision 12
 //	1.5s refused [15]         with code 10164 or, naming the revision, 10071
-//	1.5s unknown|denied       no answer to what it asked, or a permission violation
+//	1.5s unknown|denied       no reply to its request, or a permission violation
 //	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker [B/4 leading lease=15s], 12 foreign [NAME], 12 own/3, 12 B/4 leading lease=15s token=9
 //	1.5s settings last=12 ... its settings, as for begin
 //	1.5s feed ok|lost
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
 //
-// A candidate is in a roster after begin ... listed or queued, with turn=1s, and without
-// being in line waits for lot=0.5 of all lots:
+// A candidate is in a roster after begin ... listed or queued, with turn=1s. If it is not
+// in line, it waits for lot=0.5 of all lots:
 //
 //	1.5s roster [B,C] [rival=B/1s] these stand, and B, which was seen at 1s and is alive, is to lead
 //	1.5s resign to=B|next          in favour of B, or of the first in line
 //	1.5s heard|read 12 B/4 released next=C,A to=A
 //
-// After begin ... guarded the candidate has one guard, which has been checked, and
-// whose raiser is part of the script:
+// After begin ... guarded the candidate has one guard, which has been checked. The
+// guard's raiser is part of the script:
 //
 //	1.5s guard checked        the guard was checked, and is fit
 //	1.5s guard raised 12      it was raised, at revision 12
@@ -92,7 +92,7 @@ type script struct {
 
 var scriptOrigin = time.Unix(0, 0).UTC()
 
-// runTranscript returns the script with what the machine does now.
+// runTranscript returns the script with the present reactions of the machine.
 func runTranscript(t *testing.T, text string) string {
 	t.Helper()
 	var out strings.Builder
@@ -100,7 +100,7 @@ func runTranscript(t *testing.T, text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "  ") {
-			continue // what it did before
+			continue // an earlier reaction
 		}
 		out.WriteString(line + "\n")
 		words := strings.Fields(line)
@@ -185,8 +185,8 @@ func (s *script) begin(words []string) []string {
 	return lines
 }
 
-// happen is one line of a script: something happens to the candidate, or to its
-// guard, and both agree on it.
+// happen runs one line of a script: an input of the candidate, or of its guard.
+// Afterwards both agree on it.
 func (s *script) happen(in input, guard raiserInput) []string {
 	s.t.Helper()
 	lines := s.step(in)
@@ -337,7 +337,7 @@ func (s *script) parse(line string, words []string) input {
 	return input{}
 }
 
-// parseGuard reads what happened to the guard.
+// parseGuard reads an input of the guard.
 func (s *script) parseGuard(line string, words []string) raiserInput {
 	s.t.Helper()
 	asked := s.post.op
@@ -368,7 +368,7 @@ func (s *script) parseGuard(line string, words []string) raiserInput {
 	return in
 }
 
-// guardSight reads what was found at the guard.
+// guardSight reads an entry of the guard.
 func (s *script) guardSight(words []string) guardSight {
 	s.t.Helper()
 	if words[0] == "none" {
@@ -394,7 +394,7 @@ func (s *script) guardSight(words []string) guardSight {
 	return found
 }
 
-// sight reads what was found at a revision.
+// sight reads an entry of the key.
 func (s *script) sight(words []string) sight {
 	s.t.Helper()
 	if words[0] == "none" {
@@ -446,7 +446,7 @@ func (s *script) sight(words []string) sight {
 	return found
 }
 
-// roster reads who stands.
+// roster reads a report of the roster.
 func (s *script) roster(words []string) (r rosterReport) {
 	s.t.Helper()
 	for _, word := range words {

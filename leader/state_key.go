@@ -7,7 +7,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// what is found at a revision of the key.
+// what is the kind of an entry at a revision of the key.
 type what uint8
 
 const (
@@ -38,12 +38,13 @@ func sees(e backend.Entry) sight {
 	rec, err := decodeRecord(e.Value)
 	switch {
 	case err == nil && e.Marker && rec.phase != phaseReleased:
-		// The key was deleted in place of the holder, who may not have heard of it. Its
-		// lease is kept: see winnable.
+		// The key was deleted in place of the holder, and the holder may not have heard
+		// of it. The holder's lease is kept: see winnable.
 		s.what, s.rec = whatMarker, record{lease: rec.lease, token: knownToken(max(rec.token, rec.least))}
 	case err == nil:
-		// A release is one whether or not the key also counts as deleted: nobody
-		// has had the key since, or the condition of the next write finds out.
+		// A release counts as a release whether or not the key also counts as deleted.
+		// Either no candidate has had the key since, or the condition of the next write
+		// does not hold.
 		s.what, s.rec = whatRecord, rec
 	case e.Marker:
 		s.what = whatMarker
@@ -53,7 +54,7 @@ func sees(e backend.Entry) sight {
 	return s
 }
 
-// foreignName is what can be shown of a foreign value. Processes of
+// foreignName returns the part of a foreign value that can be shown. Processes of
 // nats-kv-leader-elect store their bare name.
 func foreignName(value []byte) string {
 	if name := string(value); len(name) <= maxForeignName && plain(name) {
@@ -69,19 +70,19 @@ func (s sight) same(o sight) bool {
 	return s.what == o.what && s.rec.session == o.rec.session && s.rec.counter == o.rec.counter
 }
 
-// held reports whether somebody holds the key for a time that is known.
+// held reports whether a candidate holds the key for a time that is known.
 func (s sight) held() bool { return s.what == whatRecord && s.rec.phase != phaseReleased }
 
-// echo is what the feed told of an own write. It only dates the term.
+// echo is an own write as the feed delivered it. It only dates the term.
 type echo struct {
 	revision uint64
 	created  int64
 }
 
-// shown is what was told of who holds the key: what of a sight makes a
+// shown is the holder as it was last reported. It has the parts of a sight that make a
 // difference to an application.
 type shown struct {
-	what    what // whatRecord: held; whatNothing: by nobody; whatForeign
+	what    what // whatRecord: held; whatNothing: not held; whatForeign
 	id      string
 	session string
 	token   uint64
@@ -89,10 +90,10 @@ type shown struct {
 	value   string // published; of a foreign record its name
 }
 
-// heard takes a revision from the feed. A feed is a hint. A holder takes a strange
-// revision as a reason to ask the store by renewing at once, and no more; so nobody
-// is deposed, and no lease is good, because of the feed. A candidate takes what is
-// strange as a reason to read, and remembers none of it.
+// heard takes a revision from the feed. A feed is a hint. For a holder, a strange
+// revision is a reason to ask the store by renewing at once, and no more. So the feed
+// deposes no holder, and makes no lease valid. For a candidate, a strange message is a
+// reason to read, and the candidate remembers nothing of it.
 func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	mine := s.what == whatRecord && s.rec.session == m.session
 	ignored := now.Before(m.wary) && m.leaving == staying // a candidate reads when that is over
@@ -111,7 +112,8 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 			m.overtaken(s) // the answer may cost it the key, and not show the record that followed
 		}
 	case mine && !ignored:
-		// A win that was applied late, or whose reply is still to come.
+		// A winning write that was applied late, or one with a reply that is still to
+		// come.
 		if m.op.kind != reqWrite {
 			m.look, m.strange = true, true
 		}
@@ -126,7 +128,7 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 			m.overtaken(s)
 		}
 	default:
-		if m.beaten { // this is who won; nothing else was to be waited for
+		if m.beaten { // the winner's record was all that the read was for
 			m.look = false
 			if m.fails == 0 {
 				m.retryAt = now
@@ -136,25 +138,30 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 	}
 }
 
-// overtaken remembers that the feed told of a revision while a read was in flight,
-// whose answer may be older.
+// overtaken remembers that the feed delivered a revision while a read was in flight. The
+// reply to that read may be older.
 func (m *machine) overtaken(s sight) {
 	if m.op.kind == reqRead {
 		m.again = max(m.again, s.revision)
 	}
 }
 
-// leap is by how much a revision may exceed that of the message before it, or the last
-// of the bucket where that was asked for, and be believed: no bucket takes so much between
-// two renewals. The first revision of a bucket may be great.
+// leap is the greatest believed distance of a revision from that of the message before
+// it, or from the last revision of the bucket where that was asked for. No bucket takes
+// so many messages between two renewals. The first revision of a bucket may be great.
 const leap = 1 << 32
 
-// dubious reports whether the feed tells of what does not follow from what is known:
-// another's record, or none, while that of a holder keeps others out; a release by a
-// session that was not seen to hold the key; or a lease, a token or a revision out of
-// proportion; and anything at all before the first read. Messages were lost, or this one is forged; the store knows. A forged
-// revision may be that of the holder's next renewal, so that the condition of a write
-// would not find out.
+// dubious reports whether a message of the feed does not follow from the known state of
+// the key. These messages do not follow:
+//
+//   - any message before the first read
+//   - another session's record, or none, while the record of a holder keeps others out
+//   - a release by a session that was not seen to hold the key
+//   - a lease, a token or a revision out of proportion
+//
+// Either messages were lost, or this one is forged. The store knows which. A forged
+// revision may be that of the holder's next renewal. Then the condition of a write on it
+// holds, so the write itself would not reveal the forgery.
 func (m *machine) dubious(now time.Time, s sight) bool {
 	known := s.what == whatRecord && m.seen.held() && s.rec.session == m.seen.rec.session
 	switch {
@@ -170,8 +177,8 @@ func (m *machine) dubious(now time.Time, s sight) bool {
 	}
 }
 
-// note remembers the lease and the token of another's record that was read, however
-// old, and of one that was deleted.
+// note remembers the lease and the token of another session's record that was read,
+// however old the record is, and of one that was deleted.
 func (m *machine) note(now time.Time, s sight) {
 	if s.what == whatRecord && s.rec.session == m.session {
 		return
@@ -182,9 +189,10 @@ func (m *machine) note(now time.Time, s sight) {
 	m.count(s, true)
 }
 
-// count remembers the token of a record. Of one that was only heard of, it is no
-// greater than that of the next term, or of its revision; in the end that of the next
-// write is greater, unless the store forgets.
+// count remembers the token of a record. If the record was only heard of, its token is no
+// greater than that of the next term, or than its own revision (see dubious). In the
+// second case the next write has a greater revision and so a greater token, unless the
+// store forgets.
 func (m *machine) count(s sight, read bool) {
 	token := knownToken(s.rec.termToken(s.revision))
 	if read || token <= m.least() {
@@ -195,9 +203,10 @@ func (m *machine) count(s sight, read bool) {
 }
 
 // forget drops the remembered lease when it has run out and was not seen again. The
-// record that stands is seen as long as it is renewed, if only by the feed, which
-// prolongs what is remembered and adds nothing. A pending candidate has promised to
-// others to wait for what it remembered.
+// record that stands counts as seen as long as it is renewed, even if only the feed
+// delivers the renewals. Such a renewal prolongs the memory of a lease and adds nothing
+// to it. A pending candidate forgets nothing, because it has promised other candidates to
+// wait for the lease that it remembered.
 func (m *machine) forget(now time.Time) {
 	over := func() bool { return m.longest > 0 && !now.Before(m.heardOf.Add(m.longest)) }
 	if m.state == StatePending {
@@ -215,7 +224,7 @@ func (m *machine) forget(now time.Time) {
 func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	s := in.sight
 	if s.what == whatRecord && s.rec.session == m.session && s.rec.counter > m.counter {
-		// It has not sent so many: somebody else has written in its name.
+		// It has not sent so many, so another client has written in its name.
 		s.what, s.rec = whatForeign, record{}
 	}
 	m.note(now, s)
@@ -233,16 +242,16 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		m.fails = 0
 		m.find(now, s, fx)
 	case !m.absent.IsZero() && !m.holds() && m.standingToken() > lastToken:
-		// No write replaces such a record, so none would find out that it is gone. A write
-		// that creates the key does. The read may be from the past, so the record may
-		// be found again.
+		// No write replaces such a record, so no write would reveal that it is gone. A
+		// write that creates the key does. The read may be from the past, so the record
+		// may be found again.
 		gone := m.gone
 		m.learn(now, s, fx)
 		m.gone = gone
 	case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:
-		// Late, or from a replica that lags. Whoever holds the key asks the
-		// stream's leader by renewing; a candidate whose write was refused
-		// without a revision asks it for the settings.
+		// The reply is late, or from a replica that lags. A holder asks the stream's
+		// leader by renewing. After a write that was rejected without a revision, a
+		// candidate asks it for the settings.
 		m.look = m.look || m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
 		m.urgent = m.urgent || m.holds()
 		m.settled = m.settled && m.fails == 0
@@ -279,9 +288,9 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	}
 }
 
-// deafened: the feed should have told of what a read found. It is rebuilt; if
-// that does not help, the candidate polls and says so, and tries again now and
-// then.
+// deafened handles a feed that should have delivered a revision that a read found. The
+// feed is opened anew. If that does not help, the candidate polls, reports a fault, and
+// opens the feed again now and then.
 func (m *machine) deafened(now time.Time, fx *effects) {
 	m.deaf++
 	if m.deaf == mute {
@@ -292,18 +301,20 @@ func (m *machine) deafened(now time.Time, fx *effects) {
 	}
 }
 
-// mute is how often in a row a feed is found deaf until it is not relied on.
+// mute is how often in a row a feed is found deaf before the candidate stops relying on
+// it.
 const mute = 3
 
-// disproved reports whether the store steadily tells of less than the feed alone has told,
-// although its last revision, which was asked for meanwhile, is not less. So the message was
-// forged, or the store has lost it while the revisions of other keys went on. No read
-// will ever confirm it, and without that nothing is written.
+// disproved reports whether the store steadily returns a lower revision than the one that
+// only the feed has delivered, although the bucket's last revision, which was asked for
+// meanwhile, is not lower. So either the message was forged, or the store has lost it
+// while the revisions of other keys went on. No read will ever confirm that revision, and
+// the candidate writes nothing without a confirmation.
 func (m *machine) disproved(now time.Time) bool {
 	return m.behind >= mute && !m.holds() && !m.confirmed() && m.absent.IsZero() && !now.Before(m.lapse())
 }
 
-// find takes a newer revision that was read: its own write, or another's.
+// find takes a newer revision that was read: an own write, or another session's.
 func (m *machine) find(now time.Time, s sight, fx *effects) {
 	m.told = s.revision
 	if s.what == whatRecord && s.rec.session == m.session {
@@ -313,9 +324,9 @@ func (m *machine) find(now time.Time, s sight, fx *effects) {
 	m.learn(now, s, fx)
 }
 
-// soothe ends a look that a strange message of the feed was the reason for. If it
-// was for nothing, the next such message is a reason to read only after a moment: forged
-// ones must not keep a candidate busy, and a true one must not go unread.
+// soothe ends a look that was caused by a strange message of the feed. If the look was in
+// vain, the next strange message is a reason to read only after a moment. Forged messages
+// must not keep a candidate busy, and a true one must not go unread.
 func (m *machine) soothe(now time.Time, vain bool) {
 	if m.strange && vain {
 		m.wary = now.Add(m.timing().renewInterval / 4)
@@ -323,17 +334,17 @@ func (m *machine) soothe(now time.Time, vain bool) {
 	m.strange = false
 }
 
-// learn takes a revision that is not an own write. Whoever held the key does so
-// no more.
+// learn takes a revision that is not an own write. If the candidate held the key, it no
+// longer does.
 func (m *machine) learn(now time.Time, s sight, fx *effects) {
 	if s.what == whatRecord && s.rec.since == 0 && m.seen.what == whatRecord && m.seen.rec.session == s.rec.session {
-		s.rec.since = m.seen.began(s) // seen when it began; the holder itself did not hear of it
+		s.rec.since = m.seen.began(s) // this candidate saw it begin; the holder itself did not
 	}
 	held := m.holds()
 	m.count(s, m.told == s.revision)
 	if s.what == whatNothing {
 		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing
-		m.told = 0                            // only the store tells of it
+		m.told = 0                            // only the store shows that
 	}
 	if !s.held() {
 		m.heardOf = now // a lease may have been renewed until a moment ago
@@ -349,19 +360,19 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 	if !held {
 		return
 	}
-	// Nobody takes the key of a leader whose lease is good. If another is pending
-	// there, the key was deleted first.
+	// No candidate takes the key of a leader with a valid lease. If another one is
+	// pending there, the key was deleted first.
 	deleted := m.state == StateLeader && s.what == whatRecord && s.rec.phase == phasePending
 	if (s.what == whatRecord || s.what == whatForeign) && !deleted {
 		m.lose(ErrPreempted, fx)
 		return
 	}
 	m.lose(ErrDeleted, fx)
-	m.away = now.Add(m.times.renewInterval) // whoever deleted the key wants another leader
+	m.away = now.Add(m.times.renewInterval) // the operator that deleted it wants another leader
 }
 
-// began is the server's time of the write that began the term which later is
-// also a record of, or 0.
+// began returns the server's time of the write that began the term, if later is a record
+// of the same term, and 0 otherwise.
 func (s sight) began(later sight) int64 {
 	switch {
 	case s.rec.termToken(s.revision) != later.rec.termToken(later.revision):
@@ -373,8 +384,8 @@ func (s sight) began(later sight) int64 {
 	}
 }
 
-// regress: the store has lost what it had acknowledged. Whatever is known of
-// the key is void, and anybody may hold a lease that nobody remembers.
+// regress handles a store that has lost acknowledged writes. All knowledge of the key is
+// void, and any session may hold a lease of which no record remains.
 func (m *machine) regress(now time.Time, fx *effects) {
 	m.fault(ErrRegressed, fx)
 	m.floor = now.Add(m.unknownLease())
@@ -384,9 +395,10 @@ func (m *machine) regress(now time.Time, fx *effects) {
 	m.look = true
 }
 
-// unknownLease is the longest lease that could be running without being known. Where
-// the bucket bounds leases, no record can make it longer than the greatest bound that
-// was known: a holder that has heard of no other may still keep to that.
+// unknownLease returns the longest lease that could be running without being known. Where
+// the bucket bounds leases, no record can make it longer than the greatest bound that was
+// ever known. The greatest bound counts, because a holder that has heard of no other
+// bound may still keep to it.
 func (m *machine) unknownLease() time.Duration {
 	d := max(m.bound, m.times.lease)
 	if m.settings.MaxLease == 0 && m.settings.TTL == 0 {
@@ -395,14 +407,14 @@ func (m *machine) unknownLease() time.Duration {
 	return d
 }
 
-// keepsOut reports whether what is seen keeps others out until it lapses.
+// keepsOut reports whether the entry seen keeps others out until it lapses.
 func (m *machine) keepsOut() bool {
 	return m.seen.held() || m.seen.what == whatForeign || m.seen.what == whatMarker && m.seen.rec.lease > 0
 }
 
-// lapse is when what is seen stops keeping others out, if it does. A record is
-// believed as long as it stands, however long its lease: it may be that of a living
-// leader whose bucket has been set to less since.
+// lapse returns when the entry seen stops keeping others out, if it does. A record is
+// believed as long as it stands, however long its lease is. It may be the record of a
+// living leader from before the bucket was set to a shorter lease.
 func (m *machine) lapse() time.Time {
 	if m.seen.what == whatForeign {
 		return m.seenAt.Add(m.unknownLease())
@@ -410,7 +422,7 @@ func (m *machine) lapse() time.Time {
 	return m.seenAt.Add(m.seen.rec.lease)
 }
 
-// showing is what there is to tell of who holds the key.
+// showing returns the holder of the key to report.
 func (m *machine) showing(now time.Time) shown {
 	switch {
 	case m.seen.what == whatUnseen && m.shown.what == whatUnseen:
@@ -431,8 +443,8 @@ func (m *machine) showing(now time.Time) shown {
 	}
 }
 
-// show tells of another holder, or none, unless it was told before. An
-// application that does not look on is not told that nobody leads at first.
+// show reports another holder, or none, unless that was reported before. At first, only
+// an observer is notified that there is no leader.
 func (m *machine) show(now time.Time, fx *effects) {
 	s := m.showing(now)
 	if s == m.shown {

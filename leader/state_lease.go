@@ -7,27 +7,27 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// batch remembers own writes that differ in nothing but when they were sent, so
-// that one of them can be recognised when it turns up. It counts them all as
-// sent when the first was: a lease may only come out shorter.
+// batch remembers own writes that differ only in when they were sent, so that one of them
+// can be recognised when it turns up. All of them count as sent when the first was sent.
+// That can only make a lease shorter.
 type batch struct {
 	first, last uint64 // counters
 	write
 	at    time.Time
-	times durations // what it promised to others
+	times durations // the durations promised to others
 }
 
-// write is what matters of a write when its outcome becomes known. It is fixed
+// write is the part of a write that matters when its outcome becomes known. It is fixed
 // when the write is sent.
 type write struct {
 	phase phase
 	cond  uint64    // the revision that it replaces, 0 for nothing
 	win   bool      // it replaces something that is not a record of its own
-	blind bool      // of a win: what it replaces was not read, see confirmed
+	blind bool      // of a win: the entry that it replaces was not read, see confirmed
 	ready time.Time // of a win: when the winner may be elected at the earliest; zero: at once
 }
 
-// remember keeps what was just sent.
+// remember keeps the write that was just sent.
 func (m *machine) remember(now time.Time, w write) {
 	if b := &m.sent[0]; b.last+1 == m.counter && b.write == w && b.times == m.times {
 		b.last = m.counter
@@ -47,14 +47,14 @@ func (m *machine) recall(counter uint64) (batch, bool) {
 	return batch{}, false
 }
 
-// least is the least token of the next term. It counts up from the record that stands,
-// also where only the feed has told of that, unless its token is junk.
+// least returns the least token of the next term. It counts up from the record that
+// stands, even if only the feed has delivered that record, unless its token is junk.
 func (m *machine) least() uint64 {
 	return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1
 }
 
-// standingToken is the token of the record that the next write replaces. A pending one
-// of its own has none: each renewal of it would count up.
+// standingToken returns the token of the record that the next write replaces. A pending
+// record of its own has none, because each renewal of it would count up.
 func (m *machine) standingToken() uint64 {
 	if m.holds() && m.seen.rec.phase == phasePending {
 		return 0
@@ -62,13 +62,13 @@ func (m *machine) standingToken() uint64 {
 	return m.seen.rec.termToken(m.seen.revision)
 }
 
-// exhausted reports whether the record or a guard has a token that is not counted up
-// from.
+// exhausted reports whether the record or a guard has a token that candidates do not
+// count up from.
 func (m *machine) exhausted() bool { return max(m.standingToken(), m.guards.over) > lastToken }
 
-// exhaust reports, once, that the next term would need a token and none is left. A
-// holder gives up the key then, and candidates leave it alone until its record, or the
-// guard, is replaced.
+// exhaust reports, once, that the next term would need a token and none is left. A holder
+// gives up the key then. Candidates leave the key alone until its record, or the guard,
+// is replaced.
 func (m *machine) exhaust(now time.Time, fx *effects) {
 	was := m.spent
 	has := m.state == StateLeader || m.raising() || m.draining
@@ -88,17 +88,19 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 	}
 }
 
-// winnable is when the winner of the key as it is seen may lead at the
-// earliest; zero: at once. Four cases are sure, the fourth being its own record
-// after a fence; all else waits for an unknown lease.
+// winnable returns when the winner of the key, as it is seen, may lead at the earliest.
+// Zero means at once. In four cases no earlier lease can be valid. The fourth is the
+// candidate's own record after a fence. In all other cases the winner waits for an
+// unknown lease.
 func (m *machine) winnable() time.Time {
 	var ready time.Time
 	switch m.seen.what {
 	case whatRecord: // released, or its lease ran out while it was watched
 	case whatForeign: // likewise
 		if m.kvElect {
-			// Who wrote it may find out as late as its own kind allows for, which tells
-			// nobody that it leads until long after the key was won.
+			// The process that wrote it may find out about the loss as late as its own
+			// algorithm allows for: that algorithm reports a leader only long after the
+			// key was won.
 			ready = m.lapse().Add(m.unknownLease())
 		}
 	case whatNothing:
@@ -106,18 +108,20 @@ func (m *machine) winnable() time.Time {
 			ready = m.seenAt.Add(m.unknownLease())
 		}
 	case whatMarker:
-		// A marker that carries a lease replaced the record of it, by compare-and-set.
-		// So that record was the last that its holder has written, before the marker was
-		// stored and so before it was received. All leases of others were over when it
-		// was elected; if it was pending, its lease covers them. So no lease is good when
-		// this one has passed since the marker was received, which tryAt waits for.
+		// A marker that carries a lease replaced the record with that lease, by
+		// compare-and-set. So that record was the last one that its holder wrote. The
+		// holder wrote it before the marker was stored, and so before this candidate
+		// received the marker. All leases of other sessions were over when the holder was
+		// elected. If the holder was pending, the lease in its record covers them. So no
+		// lease is valid when the lease in the marker has passed since the marker was
+		// received. tryAt waits for that.
 		if m.seen.rec.lease == 0 {
 			ready = m.seenAt.Add(m.unknownLease())
 		}
 	case whatUnseen:
 		panic("leader: a write without a revision to base it on")
 	}
-	if !m.confirmed() { // what stands at that revision is not known
+	if !m.confirmed() { // the entry at that revision is not known
 		ready = later(later(ready, later(m.seenAt, m.lookedAt).Add(m.unknownLease())), m.lapse())
 	}
 	return later(ready, m.floor)
@@ -130,7 +134,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// compose makes the next write out of the state.
+// compose makes the next write from the state.
 func (m *machine) compose(now time.Time) (record, write) {
 	rec := record{id: m.id, session: m.session, counter: m.counter + 1, lease: m.times.lease, seats: m.seats, value: m.value}
 	w := write{cond: m.seen.revision}
@@ -159,7 +163,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 		w.phase = phaseElect
 		rec.least = m.least()
 	default:
-		// Whoever replaces a pending record must wait as long as its writer.
+		// A candidate that replaces a pending record must wait as long as its writer.
 		w.phase = phasePending
 		rec.lease = m.unknownLease()
 		rec.least = m.least()
@@ -172,8 +176,8 @@ func (m *machine) compose(now time.Time) (record, write) {
 	return rec, w
 }
 
-// acknowledged: the write in flight was stored at revision. Its lease counts
-// from when it was sent.
+// acknowledged handles the acknowledgement of the write in flight, which was stored at
+// revision. Its lease counts from when it was sent.
 func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *effects) {
 	if revision <= max(req.revision, m.gone) {
 		m.regress(now, fx)
@@ -193,22 +197,22 @@ func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *
 	m.stored(now, sight{revision: revision, what: whatRecord, rec: req.rec}, w, m.opAt, fx)
 }
 
-// filledGap reports whether a write that was stored found no message, in a bucket where
-// that happens more than once, or what was never read: until it was stored others may
-// have come, led and been removed, or a holder may have renewed. So what was known when it
-// was sent does not count.
+// filledGap reports whether a write that was stored replaced no message, in a bucket
+// where a key can be empty more than once, or replaced an entry that was never read.
+// Until the write was stored, other candidates may have come, led and been removed, or a
+// holder may have renewed. So the knowledge from when the write was sent does not count.
 func (m *machine) filledGap(w write) bool {
 	return w.win && (w.blind || w.cond == 0 && !m.settings.PurgeProtected)
 }
 
-// refused: the condition did not hold. It is not a loss yet: only another's
-// record, or none, is.
+// refused handles a write that was rejected because its condition did not hold. That is
+// not a loss yet. Only another session's record, or none, is a loss.
 func (m *machine) refused(now time.Time, req request, r backend.RefusedError, dice uint32, fx *effects) {
 	m.standsFrom = time.Time{} // a refusal is the stream's, so the write was allowed
 	switch {
 	case r.Named && r.Actual < max(req.revision, m.gone) && (r.Actual > 0 || m.settings.PurgeProtected):
 		m.regress(now, fx)
-	case m.seen.revision > req.revision: // the feed has told already
+	case m.seen.revision > req.revision: // the feed has delivered the newer revision already
 	case r.Named && r.Actual < req.revision:
 		m.learn(now, sight{what: whatNothing}, fx) // gone without a marker
 	default:
@@ -218,7 +222,8 @@ func (m *machine) refused(now time.Time, req request, r backend.RefusedError, di
 				m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
 			}
 		} else {
-			// The winner's record is on its way; thousands need not ask for it.
+			// The winner's record is on its way, so thousands of candidates need not ask
+			// for it.
 			m.beaten = m.beaten || !m.look
 			m.look = true
 			m.retryAt = now.Add(m.pause(1, dice))
@@ -254,8 +259,7 @@ func (m *machine) recognise(now time.Time, s sight, fx *effects) {
 	m.stored(now, s, w, b.at, fx)
 }
 
-// stored: an own write that holds the key was stored as s, having been sent at
-// sent.
+// stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *effects) {
 	m.succeeded(now, s)
 	m.seen, m.seenAt = s, now
@@ -264,7 +268,7 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		m.count(s, true)
 	}
 	if s.rec.phase == phaseReleased {
-		// The feed may have told of a successor before this reply came.
+		// The feed may have delivered a successor's record before this reply came.
 		m.look, m.urgent = m.urgent && m.leaving != stopping, false
 		return
 	}

@@ -2,18 +2,18 @@ package leader
 
 import "time"
 
-// requestKind is what to ask of the store.
+// requestKind is the kind of a request to the store.
 type requestKind uint8
 
 const (
 	reqNone     requestKind = iota
-	reqSettings             // what the bucket is set to
+	reqSettings             // ask for the settings of the bucket
 	reqFeed                 // open a feed, in place of one that may be there
 	reqRead                 // read the key
 	reqWrite                // write the key
 )
 
-// request is the one thing asked of the store at a time.
+// request is the one request to the store at a time.
 type request struct {
 	kind     requestKind
 	revision uint64 // the newest revision known when it was sent; the condition of a write
@@ -23,18 +23,19 @@ type request struct {
 }
 
 const (
-	// A holder waits for an answer for a quarter of the renew interval, and not
-	// less than this unless the interval itself is shorter: the sooner it tries
-	// again, the longer an outage it survives.
+	// A holder waits for a reply for a quarter of the renew interval, and not less than
+	// this unless the interval itself is shorter. The sooner it tries again, the longer
+	// the outage that it survives.
 	leastWait = 250 * time.Millisecond
-	// A candidate has time.
+	// A candidate has more time.
 	longWait = 5 * time.Second
-	// And it is not late by much where nothing tells it that the store is back.
+	// A pause is no longer than this, so a candidate that is not notified when the store
+	// is back is not late by much.
 	longPause = 5 * time.Second
 )
 
-// agenda finds the first of the requests that are due some time. Of those due
-// at the same time, the one added first counts.
+// agenda finds the first of the requests that are due some time. Of those due at the same
+// time, the one added first counts.
 type agenda struct {
 	kind requestKind
 	at   time.Time
@@ -46,7 +47,7 @@ func (a *agenda) add(kind requestKind, at, notBefore time.Time) {
 	}
 }
 
-// next is the request that is due next, and when.
+// next returns the request that is due next, and when.
 func (m *machine) next(now time.Time) agenda {
 	var a agenda
 	soonest := later(now, m.retryAt)
@@ -89,7 +90,7 @@ func (m *machine) next(now time.Time) agenda {
 	return a
 }
 
-// upkeep adds what the candidate needs beside the key.
+// upkeep adds the requests that the candidate needs beside those for the key.
 func (m *machine) upkeep(a *agenda, soonest time.Time) {
 	if !m.settled {
 		a.add(reqSettings, soonest, soonest)
@@ -99,7 +100,7 @@ func (m *machine) upkeep(a *agenda, soonest time.Time) {
 	}
 }
 
-// renewalDue is when whoever holds the key writes it again.
+// renewalDue returns when a holder writes the key again.
 func (m *machine) renewalDue(now time.Time) time.Time {
 	switch {
 	case m.urgent:
@@ -111,12 +112,12 @@ func (m *machine) renewalDue(now time.Time) time.Time {
 	}
 }
 
-// tryAt is when a candidate may try to take the key as it is seen.
+// tryAt returns when a candidate may try to take the key as it is seen.
 func (m *machine) tryAt() time.Time {
 	at := m.seenAt
 	if m.keepsOut() {
 		at = m.lapse()
-		if !m.absent.IsZero() { // it does not stand any more: a write finds out
+		if !m.absent.IsZero() { // the record may be gone: a write finds out
 			at = earlier(at, m.absent.Add(m.unknownLease()))
 		}
 	}
@@ -131,19 +132,20 @@ func (m *machine) mayTry() bool {
 	return !m.observe && (!m.guarded || m.guards.fit) && !m.exhausted()
 }
 
-// confirmed reports whether the candidate may write on what it knows of the key. A
-// release that it heard of is enough, so that one write takes a free key. All else
-// must have been read at that revision: a lease that runs out has been, since nothing
-// was heard for half of it. Where keys are emptied without a trace, only the refusal of
-// a write proves that this one was; see winnable for one that is not refused.
+// confirmed reports whether the candidate may write on its knowledge of the key. A
+// release that the feed delivered is enough, so that one write takes a free key. Any
+// other entry must have been read at that revision. A lease that runs out has been read,
+// because the candidate reads when it has heard nothing for half of it. In a bucket where
+// keys are emptied without a trace, only a rejected write proves that this key was
+// emptied. See winnable for a write that is not rejected.
 func (m *machine) confirmed() bool {
 	return m.seen.what == whatRecord && m.seen.rec.phase == phaseReleased || m.told == m.seen.revision && m.absent.IsZero()
 }
 
-// patience is how long a candidate hears nothing before it looks for itself. It
-// is half of the lease seen: three times as long as renewals take by default. A
-// lease longer than any that is known to be possible, or one next to nothing, makes no
-// difference to how soon a record that is not renewed is looked at again.
+// patience returns how long a candidate hears nothing before it reads the key itself. It
+// is half of the lease seen, which is three times the default renew interval. A lease
+// that is longer than any known to be possible, or next to nothing, does not change how
+// soon a record that is not renewed is read again.
 func (m *machine) patience() time.Duration {
 	if !m.feedUp || m.deaf >= mute {
 		return m.timing().renewInterval
@@ -155,7 +157,8 @@ func (m *machine) patience() time.Duration {
 	return max(half, m.timing().renewInterval/4)
 }
 
-// plan ends what is finished, and sends the next request if it is due.
+// plan ends a resignation or stop that is finished, and sends the next request if it is
+// due.
 func (m *machine) plan(now time.Time, fx *effects) {
 	if m.leaving != staying && !m.draining && !m.done {
 		m.leave(now, fx)
@@ -165,7 +168,7 @@ func (m *machine) plan(now time.Time, fx *effects) {
 	}
 }
 
-// leave finds out whether the key is given up, or was never held.
+// leave checks whether the key is given up, or was never held.
 func (m *machine) leave(now time.Time, fx *effects) {
 	// A pending candidate releases nothing, so it need not find out whether its
 	// last write has arrived.
@@ -182,14 +185,15 @@ func (m *machine) leave(now time.Time, fx *effects) {
 	}
 }
 
-// abandoned reports whether what a candidate that resigns wrote last keeps nobody out
-// any more, although it may not know what has become of it: it is cut off, say.
+// abandoned reports whether the last write of a candidate that resigns no longer keeps
+// others out, although the candidate may not know the outcome of that write. For example,
+// it may be cut off.
 func (m *machine) abandoned(now time.Time) bool {
 	return m.leaving == resigning && !m.draining && !now.Before(m.futile())
 }
 
-// futile is when a candidate that leaves has nothing to gain any more by looking
-// for its writes: whatever it wrote last no longer keeps anybody out.
+// futile returns when a candidate that leaves gains nothing any more by looking for its
+// writes. From then on, its last write no longer keeps others out.
 func (m *machine) futile() time.Time { return m.lastAt.Add(m.lastFor) }
 
 // send sends a request.
@@ -219,7 +223,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 	fx.request = req
 }
 
-// wait is how long a request may take before it is given up.
+// wait returns how long a request may take before it is given up.
 func (m *machine) wait() time.Duration {
 	t := m.timing()
 	if m.holds() {
@@ -229,15 +233,15 @@ func (m *machine) wait() time.Duration {
 	return min(t.renewInterval<<min(m.fails, 8), max(t.lease, longWait))
 }
 
-// pace counts a failure and puts off the next request. The pause counts from
-// when the failed one was sent: who has waited for an answer has paused already.
+// pace counts a failure and delays the next request. The pause counts from when the
+// failed request was sent, so time spent waiting for its reply counts.
 func (m *machine) pace(now time.Time, dice uint32) {
 	m.fails++
 	m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
 }
 
-// pause is how long to wait after so many failures in a row. It grows, and is
-// spread over a quarter to either side by the dice.
+// pause returns how long to wait after so many failures in a row. It grows, and the dice
+// spread it over a quarter to either side.
 func (m *machine) pause(fails int, dice uint32) time.Duration {
 	t := m.timing()
 	base, most := t.renewInterval/4, min(t.lease, longPause)
@@ -248,7 +252,7 @@ func (m *machine) pause(fails int, dice uint32) time.Duration {
 	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
 }
 
-// timing is what the candidate times itself by, also before it knows the bucket.
+// timing returns the durations of the candidate, also before it knows the bucket.
 func (m *machine) timing() durations {
 	if m.times.lease == 0 {
 		return durations{lease: defaultLease, renewInterval: defaultLease / 6, turn: defaultTurn}
@@ -256,7 +260,7 @@ func (m *machine) timing() durations {
 	return m.times
 }
 
-// wakeAt is the first deadline after now, or zero.
+// wakeAt returns the first deadline after now, or zero.
 func (m *machine) wakeAt(now time.Time) time.Time {
 	var wake time.Time
 	at := func(t time.Time, relevant bool) {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Succession tells when a candidate tries to take a key that is free. It is about
-// order alone: whoever tries, the compare-and-set decides, and candidates of
-// different kinds are safe together.
+// Succession selects when a candidate tries to take a free key. It concerns the order
+// alone. The compare-and-set decides which try succeeds, so candidates of different kinds
+// are safe together.
 type Succession uint8
 
 // The kinds of succession.
 const (
-	// SuccessionRace tries at once, as everybody else does.
+	// SuccessionRace makes a candidate try at once, like all others.
 	SuccessionRace Succession = iota
-	// SuccessionQueue lets those go first who have waited longer, each for
+	// SuccessionQueue lets candidates that have waited longer go first, each for
 	// [Config].TurnTimeout. The order is that of the roster, as the last leader has
-	// published it with its lease: one write takes a free key, however many wait.
+	// published it with its lease. So one write takes a free key, however many wait.
 	SuccessionQueue
 	// SuccessionPriority is SuccessionQueue among candidates of the same
-	// [Config].Priority; those of a higher one go first.
+	// [Config].Priority. Candidates of a higher priority go first.
 	SuccessionPriority
 )
 
@@ -41,35 +41,35 @@ func (s Succession) String() string {
 type order struct {
 	listed bool // announces itself in the roster, and publishes the line while it holds the key
 	orders bool // waits for its turn
-	// priority is published with the lease: of the leaders of several seats the one of
-	// the lowest gives way.
+	// priority is published with the lease. Of the leaders of several seats, the one with
+	// the lowest priority gives way.
 	priority int
-	lot      uint32 // of all lots the part that it waits longer, among those who are not in line
+	lot      uint32 // the share of all lots that it waits longer, if it is not in line
 }
 
-// line is the head of the order in which others follow: sessions, separated by
-// blanks, so that it is a plain value. It is a hint, and may be of the past.
+// line is the head of the order in which other candidates follow. It is a plain value:
+// the sessions, separated by blanks. It is a hint, and may be of the past.
 type line string
 
-// share is the lot's part of a duration.
+// share returns the lot's part of a duration.
 func share(d time.Duration, lot uint32) time.Duration {
 	return time.Duration(float64(d) * float64(lot) / (1 << 32))
 }
 
-// maxLine is how many are in line. Every renewal carries their sessions; who is
-// not among them follows after them.
+// maxLine is the greatest number of sessions in a line. Every renewal carries them. The
+// candidates that are not among them follow after them.
 const maxLine = 8
 
-// crowding is for how many turns those spread their tries who are not in line:
-// there may be thousands.
+// crowding is the number of turns over which candidates that are not in line spread their
+// tries. There may be thousands of them.
 const crowding = 4
 
-// lineOf is the line of the first of these sessions.
+// lineOf returns the line of the first of these sessions.
 func lineOf(sessions []string) line {
 	return line(strings.Join(sessions[:min(len(sessions), maxLine)], " "))
 }
 
-// lineOfAll is the line of those who stand in this order.
+// lineOfAll returns the line of the candidates that stand in this order.
 func lineOfAll(all []announcement) line {
 	sessions := make([]string, 0, maxLine)
 	for _, s := range all[:min(len(all), maxLine)] {
@@ -78,8 +78,8 @@ func lineOfAll(all []announcement) line {
 	return lineOf(sessions)
 }
 
-// unfitForLine: a session that would be taken for none, or for two, or fill the records
-// of all who follow.
+// unfitForLine reports whether a session would be taken for none, or for two, or would
+// fill the records of all holders that follow.
 func unfitForLine(session string) bool {
 	return session == "" || len(session) > maxSession || strings.Contains(session, " ") || !plain(session)
 }
@@ -93,13 +93,13 @@ func (l line) sessions() []string {
 	return strings.Split(string(l), " ")
 }
 
-// first is who follows next; empty: nobody.
+// first returns the session that follows next, or an empty string.
 func (l line) first() string {
 	first, _, _ := strings.Cut(string(l), " ")
 	return first
 }
 
-// place is how many come before the session, and whether it is in line itself.
+// place returns the number of sessions before this one, and whether it is in line itself.
 func (l line) place(session string) (ahead int, in bool) {
 	rest := string(l)
 	for rest != "" {
@@ -113,7 +113,7 @@ func (l line) place(session string) (ahead int, in bool) {
 	return ahead, false
 }
 
-// without is the line after the session has left it.
+// without returns the line after the session has left it.
 func (l line) without(session string) line {
 	if _, in := l.place(session); !in {
 		return l
@@ -128,26 +128,27 @@ func (l line) without(session string) line {
 }
 
 // stands reports whether the candidate waits for the key, and could take it. A candidate
-// that sits out, or may not write the key, does not stand: others would wait for its turn.
+// that may not take a lease yet, or that may not write the key, does not stand. Otherwise
+// the others would wait for its turn.
 func (m *machine) stands(now time.Time) bool {
 	return m.listed && m.settled && m.leaving == staying && m.seen.what != whatUnseen && !m.holds() &&
 		(!m.guarded || m.guards.fit) && !now.Before(later(m.away, m.standsFrom))
 }
 
-// rival is who is to lead instead of the leader: it has a higher priority, says so, and
-// is alive.
+// rival is the candidate that is to lead instead of the leader: it has a higher priority,
+// asks to lead, and is alive.
 type rival struct {
 	session string
 	since   time.Time // when it was first seen to stand
 }
 
-// rosterReport is what the holder's roster tells it.
+// rosterReport is the content of the roster for the holder.
 type rosterReport struct {
 	line  line
 	rival rival
 }
 
-// ranked takes what the roster tells the holder of the key.
+// ranked takes a report of the roster for the holder of the key.
 func (m *machine) ranked(now time.Time, r rosterReport, fx *effects) {
 	if !m.holds() {
 		return
@@ -165,15 +166,16 @@ func (m *machine) ranked(now time.Time, r rosterReport, fx *effects) {
 // with two leases.
 const patienceDoubles = 8
 
-// longestPatience is the wait between two handovers in vain in the limit: about an hour
-// with the default lease.
+// longestPatience returns the limit of the wait between two handovers in vain. It is
+// about an hour with the default lease.
 func (m *machine) longestPatience() time.Duration { return m.timing().lease << patienceDoubles }
 
 // succeeded counts a handover in vain: the record seen was released in favour of one
 // candidate, and another candidate holds the next one. All candidates see the same
-// records, so they agree on the count, whichever of them leads next, and a crowd of
-// sessions takes no more memory than one. A handover that succeeds does not begin the
-// count anew: a candidate that can write would else make way for those that cannot.
+// records, so they agree on the count, whichever of them leads next. The count takes no
+// more memory for a crowd of sessions than for one. A handover that succeeds does not
+// reset the count. Otherwise a candidate that can write would make way for those that
+// cannot.
 func (m *machine) succeeded(now time.Time, next sight) {
 	if !m.given() || !next.held() || m.seen.rec.names(next.rec.id, next.rec.session) {
 		return
@@ -185,7 +187,8 @@ func (m *machine) succeeded(now time.Time, next sight) {
 	m.yieldsFrom = now.Add(m.timing().lease << min(m.vain, patienceDoubles))
 }
 
-// handOver is to resign in somebody's favour: an ID or a session; empty: nobody's.
+// handOver resigns in favour of a candidate, given by its ID or session. If to is empty,
+// it resigns in favour of none.
 func (m *machine) handOver(now time.Time, to string, fx *effects) {
 	m.leaving, m.leftAt = resigning, now
 	m.to = to
@@ -201,12 +204,12 @@ func (m *machine) named() bool {
 // names reports whether the record is in favour of that candidate.
 func (r *record) names(id, session string) bool { return r.to == session || r.to == id }
 
-// given reports whether the key was released in somebody's favour.
+// given reports whether the key was released in favour of a candidate.
 func (m *machine) given() bool {
 	return m.seen.what == whatRecord && m.seen.rec.phase == phaseReleased && m.seen.rec.to != ""
 }
 
-// turn is how long after the key is free the candidate tries to take it.
+// turn returns how long after the key is free the candidate tries to take it.
 func (m *machine) turn() time.Duration {
 	turns := 0
 	if m.given() {
@@ -223,14 +226,13 @@ func (m *machine) turn() time.Duration {
 	return d
 }
 
-// curtail leaves out of a record what is only a hint, where the bucket does not take so
-// much.
+// curtail leaves hints out of a record that the bucket would not take otherwise.
 func (m *machine) curtail(rec *record) {
 	room := m.settings.MaxValue
 	if m.kvElect {
 		room -= markRoom
 	}
-	// What JSON makes of a byte is six at most; most buckets take far more.
+	// JSON makes six bytes of one at most. Most buckets take far more.
 	most := 512 + 6*(len(rec.id)+len(rec.session)+len(rec.value)+len(rec.to)) + len(rec.next) + 2*maxLine
 	if m.settings.MaxValue == 0 || most <= room {
 		return
@@ -243,9 +245,9 @@ func (m *machine) curtail(rec *record) {
 	}
 }
 
-// releaseDue is when the key is given up at the earliest. Who has just won it, and
-// follows the last in line, first looks who stands: or those who have waited
-// longest would be overtaken.
+// releaseDue returns when the key is given up at the earliest. A candidate that has just
+// won the key, and has no other in line after it, reads the roster first. Otherwise it
+// would pass over the candidates that have waited longest.
 func (m *machine) releaseDue() time.Time {
 	if !m.listed || m.ranks || m.line != "" || m.to != "" {
 		return time.Time{}
@@ -253,9 +255,9 @@ func (m *machine) releaseDue() time.Time {
 	return m.leftAt.Add(m.times.turn)
 }
 
-// sitsOut is for how long the candidate takes no lease after it has resigned. In
-// somebody's favour it stands behind all others, so that nobody leads no longer
-// than that if all of them are gone.
+// sitsOut returns how long the candidate takes no lease after it has resigned. If it
+// resigned in favour of a candidate, it stands behind all others. So if all of them are
+// gone, the election is without a leader for that long at most.
 func (m *machine) sitsOut() time.Duration {
 	if m.to == "" {
 		return m.times.lease

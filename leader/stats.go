@@ -7,58 +7,59 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Stats is what a candidate knows of itself at one instant, for metrics and
-// health checks. Totals are since [Campaign].
+// Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
+// [Campaign].
 type Stats struct {
 	State State
 	// Token of the term that is led now; 0 if none.
 	Token uint64
-	// Remaining is for how long the lease is good, as [Term.Remaining] says; 0
-	// if the candidate does not lead.
+	// Remaining is how long the lease is valid, as [Term.Remaining] returns it; 0 if the
+	// candidate does not lead.
 	Remaining time.Duration
-	// SinceRenewal is the time since the newest acknowledged write by which the
-	// candidate keeps the key was sent; 0 unless it holds the key, and while only a
+	// SinceRenewal is the time since the newest acknowledged write by which the candidate
+	// keeps the key was sent. It is 0 unless the candidate holds the key, and while only a
 	// read has shown that it does.
 	SinceRenewal time.Duration
 	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
 	// known.
 	LeaseDuration time.Duration
-	// Silent is the time since the first of the requests was sent that nobody has
-	// answered in a row; 0 if the last one was answered, by whatever error, or a feed
-	// has told something since.
+	// Silent is the time since the first request of the current row of unanswered requests
+	// was sent. It is 0 if the last request was answered, even by an error, or if a feed has
+	// delivered something since.
 	Silent time.Duration
-	// Leaderless is the total time during which no leader was known here.
+	// Leaderless is the total time during which no leader was known to the candidate.
 	Leaderless time.Duration
-	// Writes counts the acknowledged writes of the record, those that take and release
-	// the key included, by how long the acknowledgement took.
+	// Writes counts the acknowledged writes of the record, including those that take and
+	// release the key, by the time until the acknowledgement.
 	Writes Latencies
-	// Refused counts the writes of the record whose condition did not hold.
+	// Refused counts the writes of the record that were rejected because their condition did
+	// not hold.
 	Refused uint64
-	// Unknown counts those that were not answered in time or at all.
+	// Unknown counts the writes that were not answered in time or at all.
 	Unknown uint64
-	// FeedRebuilds counts the feeds that were opened, but for the first.
+	// FeedRebuilds counts the feeds that were opened, except for the first.
 	FeedRebuilds uint64
 	// LogDropped counts the log records that were dropped because [Config].Logger blocked.
 	LogDropped uint64
 	// Transitions counts the changes of the state.
 	Transitions map[Transition]uint64
-	// Faults counts the Faulted events by the error, one of the package, that
-	// Err is; by nil if it is none of them.
+	// Faults counts the Faulted events by the error of the package that Err matches; by nil
+	// if it matches none.
 	Faults map[error]uint64
 }
 
 // Transition is a change of a candidate's state.
 type Transition struct {
 	To State
-	// Cause is that of [Fenced] for StateFenced, that of [Deposed] for
-	// StateCandidate, also where Pending follows at once, and nil otherwise.
+	// Cause is the Cause of [Fenced] for StateFenced, and that of [Deposed] for
+	// StateCandidate, even if Pending follows at once. It is nil otherwise.
 	Cause error
 }
 
 // Latencies counts durations.
 type Latencies struct {
-	// Counts holds how many were not longer than each of [LatencyBounds] and
-	// longer than the one before, and last, how many were longer than all.
+	// Counts holds the number of durations that were not longer than each of [LatencyBounds]
+	// and longer than the one before. The last is the number that were longer than all.
 	Counts [len(latencyBounds) + 1]uint64
 	Sum    time.Duration
 }
@@ -82,8 +83,8 @@ func (l *Latencies) add(d time.Duration) {
 	l.Sum += d
 }
 
-// tally is what a candidate counts. Instants are by the actor's clock, since it
-// began. Whoever waits and never leads needs little of it.
+// tally holds the counters of a candidate. Instants are by the actor's clock, since it
+// began. A candidate that waits and never leads needs little of it.
 type tally struct {
 	writes      *Latencies
 	transitions map[Transition]uint64
@@ -100,12 +101,12 @@ type tally struct {
 	silent bool
 	since  time.Duration // silent: when the first request that failed was sent
 
-	led        bool          // somebody leads, as far as is known here
+	led        bool          // a leader is known here
 	leaderless time.Duration // up to when that last changed
 	ledAt      time.Duration // when that last changed
 }
 
-// seesLeader notes whether anybody is known to lead from now on.
+// seesLeader records whether a leader is known from now on.
 func (t *tally) seesLeader(led bool, now func() time.Duration) {
 	if led == t.led {
 		return
@@ -117,8 +118,8 @@ func (t *tally) seesLeader(led bool, now func() time.Duration) {
 	t.led, t.ledAt = led, at
 }
 
-// settle counts how a request fared that was sent at asked, for a record of that
-// phase if it was a write.
+// settle counts the outcome of a request that was sent at asked. p is the phase of the
+// record if the request was a write.
 func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +140,7 @@ func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 	case in.err != nil:
 		t.unknown++
 	default:
-		if t.writes == nil { // of those that wait for thousands, few ever write
+		if t.writes == nil { // candidates wait by the thousand, and few ever write
 			t.writes = new(Latencies)
 		}
 		t.writes.add(c.since() - asked)
@@ -149,7 +150,7 @@ func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 	}
 }
 
-// hears notes that the feed has told something. Only the candidate's goroutine
+// hears records that the feed has delivered something. Only the candidate's goroutine
 // writes the tally, so it need not lock to read.
 func (c *Candidate) hears() {
 	if !c.tally.silent {
@@ -160,7 +161,7 @@ func (c *Candidate) hears() {
 	c.tally.silent = false
 }
 
-// transits counts what a step has changed.
+// transits counts the changes of one step.
 func (c *Candidate) transits(before, after State, events []Event) {
 	if before == after && len(events) == 0 {
 		return
@@ -184,12 +185,12 @@ func (c *Candidate) transits(before, after State, events []Event) {
 		case Observed:
 		}
 	}
-	if before != after && after == StateCandidate && !deposed { // from Pending, of which no event tells
+	if before != after && after == StateCandidate && !deposed { // from Pending, which no event reports
 		count(&t.transitions, Transition{To: StateCandidate})
 	}
 }
 
-// kinds are the errors of a Faulted event, the most telling first.
+// kinds are the errors of a Faulted event, the most specific first.
 var kinds = [...]error{
 	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrNoRoster, ErrIncompatibleBucket,
 	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable, ErrSeats, ErrTokensExhausted,
@@ -204,9 +205,9 @@ func kindOf(err error) error {
 	return nil
 }
 
-// Stats returns a snapshot. It never blocks. With several seats what concerns the
-// lease is of the seat that the candidate is on, or tries to take; totals are those
-// of all seats together, Leaderless included, and Silent is the longest.
+// Stats returns a snapshot. It never blocks. With several seats, the fields about the
+// lease are those of the seat that the candidate is on, or tries to take. Totals are
+// those of all seats together, Leaderless included, and Silent is the longest.
 func (c *Candidate) Stats() Stats {
 	if c.seats != nil {
 		return c.allStats()
@@ -237,7 +238,7 @@ func (c *Candidate) Stats() Stats {
 	return s
 }
 
-// copied is a copy that is not nil.
+// copied returns a copy that is not nil.
 func copied[K comparable](counts map[K]uint64) map[K]uint64 {
 	m := make(map[K]uint64, len(counts))
 	for k, n := range counts {

@@ -11,16 +11,16 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// petition is a request to the holder of an election, in JSON. It is for one
-// term: late, sent twice, or heard in another bucket of the same name, it pushes
-// out nobody else.
+// petition is a request to the holder of an election, in JSON. It is for one term: if it
+// is late, sent twice, or received in another bucket of the same name, it ends no other
+// term.
 type petition struct {
 	Format  int    `json:"v"`
 	Do      string `json:"do"`
 	Session string `json:"session"`      // of the record
 	Token   uint64 `json:"token"`        // of the term
 	To      string `json:"to,omitempty"` // doTransfer: an ID; empty: the next of the roster
-	By      string `json:"by,omitempty"` // who asks, by its own account
+	By      string `json:"by,omitempty"` // name of the requester, by its own account
 }
 
 // verdict is the leader's answer to a petition.
@@ -39,28 +39,29 @@ const (
 
 	answerAccepted = "accepted"
 	answerRefused  = "refused"
-	answerOver     = "over" // the term that was meant: a later one leads
+	answerOver     = "over" // the term of the request has ended: a later one leads
 )
 
-// StepDown asks the leader of the election to hand over in order, as by
-// [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and
-// it sits out one lease. StepDown waits until the key is released or another's,
-// and returns the Holder that was asked. by says in the leader's log who asks.
+// StepDown asks the leader of the election to hand over in an orderly way, as by
+// [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and it waits
+// one lease before it campaigns again. StepDown waits until the key is released or
+// another's, and returns the Holder that was asked. by names the requester in the
+// leader's log.
 //
-// With several seats it asks the leader of one: election is then what [SeatKey]
-// returns. The leader sits out one lease on all seats.
+// With several seats StepDown asks the leader of one: election is then the result of
+// [SeatKey]. That leader waits one lease on all seats.
 //
-// A client that may publish on the subject natsleader.ask.<bucket>.<election> can push
-// the leader out: see docs/permissions.md in the repository.
+// A client that may publish on the subject natsleader.ask.<bucket>.<election> can make
+// the leader hand over: see docs/permissions.md in the repository.
 //
-// Errors: [ErrNoLeader] if nobody leads, [ErrRequestRefused], [ErrUnreachable] if
-// within 5 s the leader neither answers nor hands over, those of [Lookup], and that of ctx, after
-// which the leader may still hand over.
+// Errors: [ErrNoLeader] if there is no leader, [ErrRequestRefused], [ErrUnreachable] if
+// the leader neither answers nor hands over within 5 s, those of [Lookup], and that of
+// ctx, after which the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
 	return ask(ctx, store, election, petition{Do: doStepDown, By: by})
 }
 
-// ask presents a petition to whoever leads, and waits for what it asks for.
+// ask sends a petition to the leader, and waits for its effect.
 func ask(ctx context.Context, store Store, election string, p petition) (Holder, error) {
 	b, err := backendOf(store)
 	if err != nil {
@@ -75,7 +76,7 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
 	}
 	asking, cancel := context.WithCancel(ctx)
-	holders, err := Observe(asking, store, election) // from before it is asked, so that nothing is missed
+	holders, err := Observe(asking, store, election) // from before the request, so that no change is missed
 	if err != nil {
 		cancel()
 		return h, err
@@ -83,7 +84,7 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	answers := make(chan answer, 1)
 	defer func() {
 		cancel()
-		for range holders { // until nothing is left of either
+		for range holders { // until both goroutines have ended
 		}
 		for range answers {
 		}
@@ -92,7 +93,7 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	first, enough := within(ctx, time.Second)
 	defer enough()
 	select {
-	case now, ok := <-holders: // in most cases, that it leads
+	case now, ok := <-holders: // in most cases, the leader itself
 		if done, end := over.told(ctx, now, ok); done {
 			close(answers)
 			return h, end
@@ -108,26 +109,26 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	return h, over.wait(ctx, holders, answers)
 }
 
-// answer is what became of a petition.
+// answer is the outcome of a petition.
 type answer struct {
 	verdict
 	err error
 }
 
-// handover is the end of a holder's term, as somebody sees it who looks on. It
-// counts also where the leader's answer is lost, or it may not answer. What is told may
-// at first be of the past: a lagging replica of a time before the term.
+// handover follows the end of a holder's term from outside. It works even if the leader's
+// answer is lost, or if the leader may not answer. The first observations may be from the
+// past: a lagging replica may show a time before the term.
 type handover struct {
 	of     Holder
 	led    bool // it was seen to lead, or has answered
-	vacant bool // nobody leads, as was told last
+	vacant bool // the last observation had no leader
 
-	succeeded bool   // it is over when somebody leads after it
-	to        string // who is to; empty: anybody
+	succeeded bool   // the handover is over when there is a later leader
+	to        string // ID of the candidate that is to lead then; empty: any
 }
 
-// told takes what is told next, or the end of the telling, and reports whether that
-// is all.
+// told takes the next observation, or the end of the observations, and reports whether
+// the wait is over.
 func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, err error) {
 	if !ok {
 		return true, cmp.Or(ctx.Err(), ErrConnectionClosed)
@@ -143,12 +144,12 @@ func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, er
 	return o.vacates(), nil
 }
 
-// vacates reports whether it is enough that nobody leads.
+// vacates reports whether the absence of a leader is enough.
 func (o *handover) vacates() bool { return o.led && o.vacant && !o.succeeded }
 
-// wait returns when it is over, or will not come.
+// wait returns when the handover is over, or will not come.
 func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-chan answer) error {
-	var late <-chan struct{} // nobody has taken the key for a lease
+	var late <-chan struct{} // closed when no candidate has taken the key for a lease
 	for {
 		select {
 		case now, ok := <-holders:
@@ -178,11 +179,11 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 	}
 }
 
-// askAgain is the pause between two tries: a leader that was elected, or has
-// reconnected, a moment ago may not listen yet.
+// askAgain is the pause between two tries: a leader that was elected, or has reconnected,
+// a moment ago may not listen yet.
 const askAgain = 100 * time.Millisecond
 
-// present asks until there is an answer.
+// present sends the request until there is an answer.
 func (p petition) present(ctx context.Context, courier backend.Requests, election string) (verdict, error) {
 	request, err := json.Marshal(p)
 	if err != nil {
@@ -202,7 +203,7 @@ func (p petition) present(ctx context.Context, courier backend.Requests, electio
 }
 
 func (p petition) ask(ctx context.Context, courier backend.Requests, election string, request []byte) (verdict, error) {
-	ctx, cancel := within(ctx, time.Second) // one that was lost is asked again: it is the same
+	ctx, cancel := within(ctx, time.Second) // a lost request is sent again unchanged
 	defer cancel()
 	type reply struct {
 		data []byte

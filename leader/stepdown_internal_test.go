@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What the observer and the leader tell, in this order, and what StepDown makes of
-// it. "a" was asked, and led with token 5.
+// The reports of the observer and the leader, in this order, and the result of StepDown.
+// "a" was asked, and led with token 5.
 func TestHandover(t *testing.T) {
 	var (
 		a       = Holder{ID: "a", Token: 5}
@@ -66,7 +66,7 @@ func TestHandover(t *testing.T) {
 				case Holder:
 					select {
 					case holders <- x:
-					case err := <-got: // it has heard enough
+					case err := <-got: // StepDown has heard enough
 						got <- err
 					}
 				case answer:
@@ -84,7 +84,7 @@ func TestHandover(t *testing.T) {
 				select {
 				case err := <-got:
 					t.Fatalf("it has returned %v", err)
-				case holders <- a: // who still reads goes on
+				case holders <- a: // StepDown still reads, so it goes on
 				}
 				cancel(goesOn)
 				close(holders)

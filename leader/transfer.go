@@ -6,17 +6,18 @@ import (
 	"slices"
 )
 
-// Transfer hands over to the candidate with that ID, as by [Candidate.Resign], and
-// stays a candidate. The release names it: it takes the key as soon as it hears of
-// it, while all others wait for one [Config].TurnTimeout, and follow then in their
-// own way. A roster is not needed; with one, an ID that does not stand is refused, as
-// soon as the leader has read it, some milliseconds after its election.
+// Transfer hands over to the candidate with that ID, as by [Candidate.Resign], and stays
+// a candidate. The released record names the successor. The successor takes the key as
+// soon as it receives the release. All other candidates wait for one
+// [Config].TurnTimeout, and then follow in their own way. A roster is not needed. With a
+// roster, an ID that is not in it is rejected as soon as the leader has read the roster,
+// some milliseconds after its election.
 //
-// It returns nil when the one that was named holds the key, [ErrNotSucceeded] when
-// another does, or nobody has taken it while the candidate sat out, a few turns and
-// at most one lease, [ErrStopped] when the candidate has ended before that is known.
-// [ErrNotStanding] and [ErrNotLeader] change nothing. After the error of ctx the key is
-// given up all the same.
+// Transfer returns nil when the successor holds the key. It returns [ErrNotSucceeded]
+// when another candidate holds it, or when none has taken it while this candidate waited,
+// for a few turns and at most one lease. It returns [ErrStopped] when this candidate has
+// ended before the outcome is known. [ErrNotStanding] and [ErrNotLeader] change nothing.
+// After the error of ctx the key is given up all the same.
 func (c *Candidate) Transfer(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
@@ -24,9 +25,9 @@ func (c *Candidate) Transfer(ctx context.Context, id string) error {
 	return c.call(ctx, input{kind: inResign, to: id})
 }
 
-// TransferAny is Transfer to the next of the roster, whose ID it returns. Further
-// errors: [ErrNotStanding] if nobody else stands, [ErrNoRoster] if the candidate has
-// no roster, or has not read it yet.
+// TransferAny is Transfer to the next candidate of the roster. It returns that
+// candidate's ID. Further errors: [ErrNotStanding] if no other candidate is in the
+// roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
 func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
 	seat := c.engaged()
 	if err := seat.call(ctx, input{kind: inResign, next: true}); err != nil {
@@ -44,7 +45,7 @@ func checkSuccessor(id string) error {
 	return checkID("the ID of the successor", id)
 }
 
-// mayHandOver reports whether there is somebody to hand over to, as far as is known,
+// mayHandOver reports whether there is a candidate to hand over to, as far as is known,
 // and answers the call if not.
 func (a *actor) mayHandOver(m *mail) bool {
 	var all []announcement
@@ -69,14 +70,14 @@ func (a *actor) mayHandOver(m *mail) bool {
 	return err == nil
 }
 
-// Transfer asks the leader of the election to hand over to the candidate with that
-// ID, as by [Candidate.Transfer], or to the next of the roster if id is empty. It
-// waits until somebody leads after it, and returns the Holder that was asked. by says
-// in the leader's log who asks.
+// Transfer asks the leader of the election to hand over to the candidate with that ID, as
+// by [Candidate.Transfer], or to the next candidate of the roster if id is empty. It
+// waits for the next leader, and returns the Holder that was asked. by names the
+// requester in the leader's log.
 //
-// Errors: those of [StepDown], which also tells what permission is needed;
-// [ErrRequestRefused] also if nobody of that ID stands; and [ErrNotSucceeded] if another
-// leads then, or nobody within one lease.
+// Errors: those of [StepDown], which also documents the permission that is needed;
+// [ErrRequestRefused] also if no candidate with that ID waits; and [ErrNotSucceeded] if
+// another candidate leads then, or none within one lease.
 func Transfer(ctx context.Context, store Store, election, id, by string) (Holder, error) {
 	if id != "" {
 		if err := checkSuccessor(id); err != nil {

@@ -170,7 +170,7 @@ func TestZeroTerm_IsOver(t *testing.T) {
 	}
 }
 
-// What is nil, or was not made by the function that makes it, is refused.
+// An argument that is nil, or that its function did not make, is rejected.
 func TestZeroArguments_AreRefused(t *testing.T) {
 	ctx := t.Context()
 	js := jetstream.JetStream(nil)

@@ -86,7 +86,8 @@ func TestCreateBucket_RefusesABucketOfAnApplication(t *testing.T) {
 	}
 }
 
-// A MaxLease below a lease that may be running would let another lead beside its holder.
+// A MaxLease below a lease that may be running would let another candidate lead beside
+// its holder.
 func TestCreateBucket_RefusesAMaxLeaseBelowARunningLease(t *testing.T) {
 	lower := func(w *world) error {
 		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: time.Second})
@@ -154,13 +155,13 @@ func TestCreateBucket_RefusesAMaxLeaseThatCannotWork(t *testing.T) {
 	})
 }
 
-// Revisions of a bucket that was made anew do not meet the old ones, however many were
-// written to either: the old leader finds out.
+// The revisions of a bucket that was made anew do not meet the old ones, however many
+// were written to either bucket. So the old leader notices.
 func TestABucketMadeAnew_DoesNotMeetOldRevisions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 		b := w.ops.bucket(t)
-		apart := func(id string) *candidate { // two lead at a time here
+		apart := func(id string) *candidate { // two lead at the same time here
 			c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
 			c.read = make(chan struct{})
 			w.stands = append(w.stands, c)

@@ -17,13 +17,13 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The figures that the library is to reach, each beside the bare NATS operation
-// that it is measured by, in the same run and turn by turn.
+// The target figures of the library, each beside the bare NATS operation that it is
+// compared with, in the same run and turn by turn.
 
-// benchSamples are durations of the same thing.
+// benchSamples are durations of one operation.
 type benchSamples []time.Duration
 
-// at is the sample below which the share p of them lies.
+// at returns the sample below which the share p of them lies.
 func (s benchSamples) at(p float64) time.Duration {
 	slices.Sort(s)
 	return s[min(len(s)-1, int(float64(len(s))*p))]
@@ -34,7 +34,7 @@ func benchMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e
 // benchBoth reports the medians of ours and bare, and their ratio.
 func benchBoth(b *testing.B, ours, bare benchSamples) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // that of the loop says nothing
+	b.ReportMetric(0, "ns/op") // the figure of the loop is of no use
 	b.ReportMetric(benchMicros(ours.at(0.5)), "µs-ours")
 	b.ReportMetric(benchMicros(bare.at(0.5)), "µs-bare")
 	b.ReportMetric(benchMicros(ours.at(0.99)), "µs-ours-p99")
@@ -56,7 +56,7 @@ func benchPlaces(b *testing.B, bench func(b *testing.B, dial func() *nats.Conn))
 	})
 }
 
-// benchServer is a server with the bucket E in memory.
+// benchServer returns a server with the bucket E in memory.
 func benchServer(b *testing.B) *server.Server {
 	b.Helper()
 	s := tcpServe(b, tcpOptions(b, ""))
@@ -71,7 +71,8 @@ func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
 	return kv
 }
 
-// benchCampaign is a candidate whose elections are told on the channel.
+// benchCampaign returns a candidate, and sends the times of its elections on the
+// channel.
 func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader.Config, elected chan<- time.Time) *leader.Candidate {
 	b.Helper()
 	c, err := leader.Campaign(b.Context(), store, election, cfg)
@@ -91,10 +92,10 @@ func benchStop(b *testing.B, c *leader.Candidate) {
 	tcpOK(b, c.Stop(context.Background()))
 }
 
-// BenchmarkHandover: from Resign to the other's Elected, against an update, its
-// delivery to a plain subscription, and an update by who heard it. Both begin
-// after the same idle moment, as handovers do, or while all threads are busy,
-// where every goroutine in between counts more.
+// BenchmarkHandover measures from Resign to the other's Elected, against an update, its
+// delivery to a plain subscription, and an update by the receiver. Both begin after the
+// same idle moment, as handovers do, or while all threads are busy, where every
+// goroutine in between counts more.
 func BenchmarkHandover(b *testing.B) {
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
 		b.Helper()
@@ -105,7 +106,8 @@ func BenchmarkHandover(b *testing.B) {
 	})
 }
 
-// benchWarmth is how a handover begins: after an idle moment, and so many round trips.
+// benchWarmth is the preparation of a handover: an idle moment, and a number of round
+// trips.
 type benchWarmth struct {
 	idle  time.Duration
 	trips int
@@ -169,8 +171,8 @@ func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg
 	benchBoth(b, ours, bare)
 }
 
-// BenchmarkRenewal: a renewal, brought about by Proclaim, against an update of
-// as many bytes.
+// BenchmarkRenewal measures a renewal, caused by Proclaim, against an update of as many
+// bytes.
 func BenchmarkRenewal(b *testing.B) {
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
 		b.Helper()
@@ -199,13 +201,13 @@ func BenchmarkRenewal(b *testing.B) {
 			bare = append(bare, time.Since(began))
 		}
 		benchBoth(b, ours, bare)
-		// Those of an embedded server count on both sides.
+		// The allocations of an embedded server count on both sides.
 		b.ReportMetric(testing.AllocsPerRun(500, proclaim)-testing.AllocsPerRun(500, update), "allocs-more")
 		b.ReportMetric(testing.AllocsPerRun(500, update), "allocs-bare")
 	})
 }
 
-// BenchmarkCrash: from the moment at which a leader is gone, with nothing
+// BenchmarkCrash measures from the moment at which a leader is gone, with nothing
 // released, to the other's Elected. Fifty leaders crash in each turn.
 func BenchmarkCrash(b *testing.B) {
 	const (
@@ -227,11 +229,11 @@ func BenchmarkCrash(b *testing.B) {
 			<-first
 			c := benchCampaign(b, store, election, cfg, second)
 			all.Go(func() {
-				// Each at another moment between two renewals.
+				// Each at a different moment between two renewals.
 				<-time.After(lease + time.Duration(i)*lease/leaders/3)
 				nc.Close()
 				began := time.Now()
-				<-time.After(lease / 10) // what it stored last may still be on its way
+				<-time.After(lease / 10) // its last write may still be on its way
 				h, _ := c.Leader()
 				at := <-second
 				mu.Lock()
@@ -251,7 +253,8 @@ func BenchmarkCrash(b *testing.B) {
 	b.ReportMetric(float64(len(crash)), "crashes")
 }
 
-// BenchmarkWaiting: what the server hears of waiting candidates in ten leases.
+// BenchmarkWaiting counts the messages that waiting candidates send to the server in
+// ten leases.
 func BenchmarkWaiting(b *testing.B) {
 	const (
 		waiting = 10
@@ -297,7 +300,7 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 }
 
-// BenchmarkCrowd: 5,000 candidates for one key on one connection.
+// BenchmarkCrowd runs 5,000 candidates for one key on one connection.
 func BenchmarkCrowd(b *testing.B) {
 	b.Run("race", func(b *testing.B) { benchCrowd(b, 1, leader.Config{}) })
 	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Roster: true}) })
@@ -313,7 +316,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{
 		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Roster || cfg.Succession != leader.SuccessionRace,
 	})
-	// A plain subscription hears of all that is written, also of what is refused.
+	// A plain subscription receives all writes, including rejected ones.
 	var writes atomic.Int64
 	_, err := ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) })
 	tcpOK(b, err)
@@ -335,7 +338,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		c, cerr := leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg)
 		tcpOK(b, cerr)
 		all = append(all, c)
-		// In waves, as processes come. Were it all at once, Go would keep the
+		// In waves, as processes start. If all started at once, Go would keep the
 		// descriptors of 5,000 goroutines that have long ended.
 		if len(all)%50 == 0 {
 			tcpEventually(b, "the last one knows the leader", func() bool { _, ok := c.Leader(); return ok })
@@ -363,7 +366,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		}()
 	}
 	holder := <-elected
-	// settled waits until all know the leader and nothing is written any more.
+	// settled waits until all know the leader and there are no more writes.
 	settled := func() int64 {
 		last, since := int64(-1), time.Now()
 		tcpEventually(b, "all know the leader", func() bool {
@@ -384,7 +387,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		tcpOK(b, holder.Resign(b.Context()))
 		holder = <-elected
 		took = append(took, time.Since(began))
-		most = max(most, settled()-before-1) // but for the release
+		most = max(most, settled()-before-1) // without the release
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric((bytes1-bytes0)/crowd, "B/candidate")
@@ -400,7 +403,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	stops.Wait()
 }
 
-// BenchmarkTermErr and BenchmarkIsLeader ask the clock.
+// BenchmarkTermErr and BenchmarkIsLeader read the clock.
 func BenchmarkTermErr(b *testing.B) {
 	c := benchLeader(b)
 	term, ok := c.Term()

@@ -15,8 +15,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The figures of guarded writes, each beside the bare operation on the same
-// bucket and the same connection, turn by turn.
+// The figures of guarded writes, each beside the bare operation on the same bucket and
+// the same connection, turn by turn.
 
 // guardPlaces runs a benchmark on one replica in memory and on file, and on three
 // on file.
@@ -38,7 +38,7 @@ func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jets
 
 var guardBuckets atomic.Int64
 
-// guardWriter is the writer of a term that has begun, and the bare bucket.
+// guardWriter returns the writer of a term that has begun, and the bare bucket.
 func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*leader.BucketWriter, jetstream.KeyValue) {
 	tb.Helper()
 	js := tcpJS(tb, nc)
@@ -65,7 +65,7 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 	return nil, nil
 }
 
-// BenchmarkGuardedPut: one write after the other.
+// BenchmarkGuardedPut makes one write after the other.
 func BenchmarkGuardedPut(b *testing.B) {
 	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
 		b.Helper()
@@ -89,7 +89,7 @@ func BenchmarkGuardedPut(b *testing.B) {
 	})
 }
 
-// BenchmarkGuardedThroughput: 64 goroutines write at once, in turns of a second.
+// BenchmarkGuardedThroughput writes from 64 goroutines at once, in turns of a second.
 func BenchmarkGuardedThroughput(b *testing.B) {
 	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
 		b.Helper()
@@ -130,7 +130,7 @@ func guardThroughput(b *testing.B, w *leader.BucketWriter, kv jetstream.KeyValue
 	b.ReportMetric(o/r, "ratio")
 }
 
-// guardFlood writes with 64 goroutines so many times, or for so long.
+// guardFlood writes from 64 goroutines, a number of times or for a duration.
 func guardFlood(b *testing.B, put func(key string, v []byte) error, times int64, d time.Duration) int64 {
 	b.Helper()
 	var n atomic.Int64
@@ -155,9 +155,9 @@ func guardFlood(b *testing.B, put func(key string, v []byte) error, times int64,
 	return n.Load()
 }
 
-// BenchmarkGuardRaise: a handover with guards, beside one without, all from an idle
-// moment; and while the old term goes on writing with all its might. (That one guard
-// or several add one round trip is asserted in guard_raise_test.go.)
+// BenchmarkGuardRaise measures a handover with guards, beside one without, all from an
+// idle moment, and while the old term goes on writing as fast as it can.
+// (guard_raise_test.go asserts that one guard or several add one round trip.)
 func BenchmarkGuardRaise(b *testing.B) {
 	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
 		b.Helper()
@@ -210,7 +210,7 @@ func BenchmarkGuardRaise(b *testing.B) {
 	})
 }
 
-// guardZombie writes with all its might, whatever is refused.
+// guardZombie writes as fast as it can, even if its writes are rejected.
 func guardZombie(g leader.Guard, n int, write func(w *leader.BucketWriter, key string, last uint64) (uint64, error)) func(*leader.Term, <-chan struct{}) {
 	return func(t *leader.Term, stop <-chan struct{}) {
 		bucket, ok := g.(*leader.GuardedBucket)
@@ -237,7 +237,7 @@ func guardZombie(g leader.Guard, n int, write func(w *leader.BucketWriter, key s
 	}
 }
 
-// guardHandover is the time from Resign to the other's Elected. The worker of the
+// guardHandover returns the time from Resign to the other's Elected. The worker of the
 // first term goes on until then.
 func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie func(t *leader.Term, stop <-chan struct{})) time.Duration {
 	b.Helper()
@@ -247,7 +247,7 @@ func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie fu
 	<-first
 	c := benchCampaign(b, store, "e", leader.Config{ID: "b", Guards: guards}, second)
 	tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
-	<-time.After(50 * time.Millisecond) // in which both have looked at their guards
+	<-time.After(50 * time.Millisecond) // in which both look at their guards
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -16,8 +16,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// BenchmarkTransfer is BenchmarkHandover by Transfer to the other, which then has no
-// turn to wait for.
+// BenchmarkTransfer is BenchmarkHandover by Transfer to the other candidate, which then
+// has no turn to wait for.
 func BenchmarkTransfer(b *testing.B) {
 	transfer := func(a *leader.Candidate, ctx context.Context) error { return a.Transfer(ctx, "b") }
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
@@ -47,8 +47,8 @@ func benchRoster(b *testing.B, js jetstream.JetStream) {
 	tcpCreate(b, js, leader.BucketConfig{Storage: conf.Storage, Replicas: conf.Replicas, Roster: true})
 }
 
-// benchLine is how many stand in line as the key's record tells, which the leader is
-// to write anew.
+// benchLine returns how many candidates are in line according to the key's record,
+// which the leader writes anew first.
 func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
 	b.Helper()
 	tcpOK(b, c.Proclaim(b.Context(), nil))
@@ -61,8 +61,8 @@ func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
 	return len(record.Next)
 }
 
-// BenchmarkTheDeadInAQueue: a leader resigns whose first five followers are gone, of
-// ten: how many turns pass until the next leads.
+// BenchmarkTheDeadInAQueue: a leader resigns, and the first five of its ten followers
+// are gone. It counts the turns that pass until the next candidate leads.
 func BenchmarkTheDeadInAQueue(b *testing.B) {
 	const (
 		queue = 11 // with the leader
@@ -104,8 +104,8 @@ func BenchmarkTheDeadInAQueue(b *testing.B) {
 	b.ReportMetric(benchMicros(took.at(0.5)-dead*turn)/1e3, "ms-beyond-five-turns")
 }
 
-// BenchmarkRoster: how many announcements 5,000 candidates that were started together
-// make, and how evenly, in a lease.
+// BenchmarkRoster measures how many announcements 5,000 candidates that were started
+// together make in a lease, and how evenly.
 func BenchmarkRoster(b *testing.B) {
 	const (
 		crowd = 5000
@@ -125,8 +125,9 @@ func BenchmarkRoster(b *testing.B) {
 		perKey[m.Subject[strings.LastIndexByte(m.Subject, '.'):]]++
 	})
 	tcpOK(b, err)
-	// lapse lets so many leases pass, and tells of each: how many announced themselves,
-	// how often the one that did most, and the busiest tenth, of which the mean is 1.
+	// lapse lets a number of leases pass. It returns the announcements per lease, the
+	// most announcements of one candidate, and the busiest tenth of a lease, of which
+	// the mean is 1.
 	lapse := func(leases int) (all, most, busiest float64) {
 		mu.Lock()
 		began, tenths = time.Now(), [10]int{}

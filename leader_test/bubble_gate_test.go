@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// direction of a frame on the link between a client and the server.
+// direction is the direction of a frame on the link between a client and the server.
 type direction int
 
 const (
@@ -31,7 +31,7 @@ type frame struct {
 	raw     []byte
 }
 
-// verdict is what a gate does with a frame.
+// verdict is the treatment of a frame by a gate.
 type verdict int
 
 const (
@@ -40,8 +40,8 @@ const (
 	hold         // keep it until the gate is opened
 )
 
-// gate is one client's way to the server. It can be cut, and it can swallow or
-// hold back what passes, frame by frame.
+// gate is the connection of one client to the server. It can be cut, and it can swallow
+// or hold back messages, frame by frame.
 type gate struct {
 	w *world
 
@@ -85,7 +85,7 @@ func (g *gate) InProcessConn() (net.Conn, error) {
 	return client, nil
 }
 
-// receive takes frames off one end of a link. It never waits for the other end.
+// receive reads frames from one end of a link. It never waits for the other end.
 func (g *gate) receive(dir direction, from net.Conn, l *link) {
 	q := l.queues[dir]
 	defer q.close()
@@ -140,7 +140,7 @@ func readFrame(r *bufio.Reader, dir direction) (frame, error) {
 	return f, nil
 }
 
-// address takes the fields of a PUB subject [reply] size, and of what is like it.
+// address parses the fields of a PUB subject [reply] size, and of similar operations.
 func (f *frame) address(fields [][]byte) {
 	f.subject = string(fields[1])
 	rest := fields[2 : len(fields)-1]
@@ -156,7 +156,7 @@ func (f *frame) address(fields [][]byte) {
 	}
 }
 
-// header are the headers of a message.
+// header returns the headers of a message.
 func (f frame) header() nats.Header {
 	if f.head == 0 {
 		return nil
@@ -168,11 +168,10 @@ func (f frame) header() nats.Header {
 	return h
 }
 
-// data is the payload of a message.
+// data returns the payload of a message.
 func (f frame) data() []byte { return f.body[f.head : len(f.body)-2] }
 
-// cut closes the connections of the client, without a farewell, and lets it make
-// no others.
+// cut closes the connections of the client, without notice, and prevents others.
 func (g *gate) cut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,18 +182,17 @@ func (g *gate) cut() {
 	}
 }
 
-// filter has every frame judged from now on.
+// filter applies a rule to every frame from now on.
 func (g *gate) filter(rule func(frame) verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rule = rule
 }
 
-// blackhole swallows all that goes in these directions, while the connection
-// stays.
+// blackhole swallows all frames in these directions, while the connection stays.
 func (g *gate) blackhole(dirs ...direction) { g.filter(all(drop, dirs)) }
 
-// detain keeps all that goes in these directions until the gate is opened.
+// detain keeps all frames in these directions until the gate is opened.
 func (g *gate) detain(dirs ...direction) { g.filter(all(hold, dirs)) }
 
 func all(v verdict, dirs []direction) func(frame) verdict {
@@ -208,7 +206,7 @@ func all(v verdict, dirs []direction) func(frame) verdict {
 	}
 }
 
-// open delivers what was held and lets everything pass again.
+// open delivers the held frames and lets all frames pass again.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,7 +245,7 @@ func (q *queue) close() {
 	q.some.Signal()
 }
 
-// send writes what is queued, and closes the connection after the last.
+// send writes the queued frames, and closes the connection after the last.
 func (q *queue) send(to net.Conn) {
 	defer func() { _ = to.Close() }()
 	for {

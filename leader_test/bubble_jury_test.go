@@ -14,18 +14,18 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// candidate is a candidate and what it told so far.
+// candidate is a candidate and its events so far.
 type candidate struct {
 	*leader.Candidate
 	*client
 
 	mu    sync.Mutex
-	told  []string // not asked for yet, each with the time since the world's zero
+	told  []string // the events not taken yet, each with the time since the world's zero
 	terms []*leader.Term
 	read  chan struct{} // closed when the channel of events was closed and read to its end
 }
 
-// record reads the events to the end and judges each.
+// record reads the events to the end and checks each.
 func (c *candidate) record(t *testing.T, zero time.Time, j *jury) {
 	defer close(c.read)
 	o := order{who: c.ID()}
@@ -48,8 +48,8 @@ func (c *candidate) record(t *testing.T, zero time.Time, j *jury) {
 	}
 }
 
-// saw fails the test unless these events, and no others, came since it was last
-// called. It waits for what happens at this instant.
+// saw fails the test unless exactly these events have come since it was last called. It
+// waits for everything that happens at this instant.
 func (c *candidate) saw(t *testing.T, want ...string) {
 	t.Helper()
 	if got := c.news(); !slices.Equal(got, want) {
@@ -57,7 +57,7 @@ func (c *candidate) saw(t *testing.T, want ...string) {
 	}
 }
 
-// news takes what was told since it was last called.
+// news returns the events since it was last called.
 func (c *candidate) news() []string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -67,7 +67,7 @@ func (c *candidate) news() []string {
 	return told
 }
 
-// lastTerm is the newest term of the candidate.
+// lastTerm returns the newest term of the candidate.
 func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	t.Helper()
 	synctest.Wait()
@@ -79,9 +79,9 @@ func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	return c.terms[len(c.terms)-1]
 }
 
-// order checks the order of one candidate's events: exactly one Pending before
-// each Elected, exactly one Deposed for it, Fenced between, and a context that
-// has ended, with the same cause, before either is told.
+// order checks the order of one candidate's events. There is exactly one Pending before
+// each Elected, exactly one Deposed for it, and Fenced between. The context has ended,
+// with the same cause, before either of the two is emitted.
 type order struct {
 	who     string
 	pending bool
@@ -138,7 +138,7 @@ func (o *order) next(t *testing.T, at time.Duration, e leader.Event) {
 	}
 }
 
-// jury knows the terms of one election, whoever had them.
+// jury knows all terms of one election, of all candidates.
 type jury struct {
 	mu    sync.Mutex
 	terms []*leader.Term
@@ -146,8 +146,8 @@ type jury struct {
 	last  uint64 // the greatest token of all
 }
 
-// enter takes a new term. If it is alive, all others must be over, and their
-// tokens smaller.
+// enter adds a new term. If it is alive, all others must be over, and their tokens
+// smaller.
 func (j *jury) enter(t *testing.T, at time.Duration, who string, term *leader.Term) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -176,8 +176,8 @@ func (j *jury) enter(t *testing.T, at time.Duration, who string, term *leader.Te
 	}
 }
 
-// check fails the test if two terms are alive at the same moment: the first one
-// before and after the second was.
+// check fails the test if two terms are alive at the same moment. It finds the first
+// one alive before and after it finds the second one alive.
 func (j *jury) check(t *testing.T, at time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -193,8 +193,8 @@ func (j *jury) check(t *testing.T, at time.Duration) {
 	}
 }
 
-// describe is an event in the words that the tests use: without tokens, which
-// the jury judges.
+// describe returns an event in the words that the tests use, without tokens, which the
+// jury checks.
 func describe(e leader.Event) string {
 	switch e := e.(type) {
 	case leader.Pending:
@@ -230,7 +230,7 @@ func holderName(h leader.Holder) string {
 	}
 }
 
-// causeName names the first of these that the error is.
+// causeName returns the name of the first of these that the error is.
 func causeName(err error) string {
 	for _, s := range []struct {
 		err  error
@@ -262,14 +262,14 @@ func causeName(err error) string {
 	return fmt.Sprint(err)
 }
 
-// without are the news that contain none of these.
+// without returns the news that contain none of these words.
 func (c *candidate) without(words ...string) []string {
 	return slices.DeleteFunc(c.news(), func(s string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(s, word) })
 	})
 }
 
-// sawBut is saw without regard to one event, which may be there or not.
+// sawBut is saw, except that one event may be there or not.
 func (c *candidate) sawBut(t *testing.T, may string, want ...string) {
 	t.Helper()
 	if got := c.without(may); !slices.Equal(got, want) {

@@ -18,7 +18,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The durations of most tests: a lease of 6 s and what the library makes of it.
+// The durations of most tests: a lease of 6 s and the library's settings for it.
 const (
 	lease    = 6 * time.Second
 	deadline = 4800 * time.Millisecond
@@ -27,7 +27,7 @@ const (
 	redial = 100 * time.Millisecond
 )
 
-// world is a server and all who talk to it, in one bubble.
+// world is a server and all its clients, in one bubble.
 type world struct {
 	*testing.T
 	dir  string
@@ -40,16 +40,16 @@ type world struct {
 	ops    *client // of the operator
 }
 
-// emptyPools empties nats.go's pool of timers: one that was made in a bubble is
-// fatal outside of it, and the other way round. A sync.Pool survives one
-// collection. So every test, in a bubble or not, calls it before it connects.
+// emptyPools empties nats.go's pool of timers. A timer that was made in a bubble is
+// fatal outside of it, and the other way round. A sync.Pool survives one collection. So
+// every test, in a bubble or not, calls emptyPools before it connects.
 func emptyPools() {
 	runtime.GC()
 	runtime.GC()
 }
 
-// bubble runs a test with an embedded server in a synctest bubble. Nothing may
-// be left of it in the end: a goroutine that does not end fails the test.
+// bubble runs a test with an embedded server in a synctest bubble. A goroutine that
+// does not end in the bubble fails the test.
 func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	emptyPools()
@@ -64,13 +64,13 @@ func bubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// end stops everybody and sees that everything was told.
+// end stops all candidates and checks that all events were delivered.
 func (w *world) end() {
 	if w.current() == nil {
 		w.startServer()
 	}
 	for _, c := range w.stands {
-		if err := c.Stop(context.Background()); err != nil { // that of the test has ended
+		if err := c.Stop(context.Background()); err != nil { // the context of the test has ended
 			w.Errorf("%s: Stop: %v", c.ID(), err)
 		}
 		<-c.Done()
@@ -114,17 +114,17 @@ func (w *world) stopServer() {
 	s.WaitForShutdown()
 }
 
-// current is the server that runs, or nil.
+// current returns the running server, or nil.
 func (w *world) current() *server.Server {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.srv
 }
 
-// now is the time since the test began.
+// now returns the time since the test began.
 func (w *world) now() time.Duration { return time.Since(w.zero) }
 
-// at lets time pass until then and everything happen that is due.
+// at lets time pass until d, and waits for everything that is due by then.
 func (w *world) at(d time.Duration) {
 	w.Helper()
 	if d < w.now() {
@@ -134,7 +134,7 @@ func (w *world) at(d time.Duration) {
 	synctest.Wait()
 }
 
-// isAt fails the test unless that is the time.
+// isAt fails the test unless want is the time.
 func (w *world) isAt(want time.Duration, what string) {
 	w.Helper()
 	if got := w.now(); got != want {
@@ -158,7 +158,7 @@ type call struct {
 	err  error
 }
 
-// begin makes a call and goes on.
+// begin starts a call and returns.
 func (w *world) begin(f func() error) *call {
 	c := &call{w: w, done: make(chan struct{})}
 	go func() {
@@ -194,7 +194,7 @@ func (c *call) pending() {
 	}
 }
 
-// client is somebody with a connection of their own.
+// client is a client with a connection of its own.
 type client struct {
 	*gate
 	nc *nats.Conn
@@ -217,7 +217,7 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 	return cl
 }
 
-// bucket is the bucket E as this client sees it.
+// bucket returns the bucket E as this client sees it.
 func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	t.Helper()
 	b, err := leader.OpenBucket(cl.js, "E")
@@ -235,16 +235,16 @@ func (w *world) sealed() {
 	w.create(leader.BucketConfig{MaxLease: lease})
 }
 
-// expiring makes a bucket that drops records after one and a half leases. It is
-// in memory: the server's file store counts ages by a clock outside the bubble
+// expiring makes a bucket that drops records after one and a half leases. It is in
+// memory, because the server's file store counts ages by a clock outside the bubble
 // (nats-server, filestore.go, expireMsgs, and package ats).
 func (w *world) expiring() {
 	w.Helper()
 	w.create(leader.BucketConfig{MaxLease: lease, TTL: lease * 3 / 2, Storage: jetstream.MemoryStorage})
 }
 
-// ordinary makes a bucket as NATS does by default: no metadata, not sealed, and
-// nothing republished.
+// ordinary makes a bucket with the defaults of NATS: no metadata, not purge-protected,
+// and nothing republished.
 func (w *world) ordinary() {
 	w.Helper()
 	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E"})
@@ -259,7 +259,7 @@ func (w *world) create(cfg leader.BucketConfig) {
 		if err == nil || !strings.Contains(err.Error(), "creating store for stream") {
 			break
 		}
-		time.Sleep(time.Microsecond) // the server still removes the files of a stream of that name
+		time.Sleep(time.Microsecond) // the server is still removing the files of a stream of that name
 		_, err = leader.CreateBucket(w.Context(), w.ops.js, cfg)
 	}
 	w.ok(err)
@@ -271,8 +271,8 @@ func kinds(t *testing.T, test func(w *world)) {
 	forEachKind(t, func(w *world, _ time.Duration) { test(w) })
 }
 
-// forEachKind runs a test with each kind of bucket, and tells it the unknown
-// lease there.
+// forEachKind runs a test with each kind of bucket, and passes it the unknown lease
+// there.
 func forEachKind(t *testing.T, test func(w *world, unknown time.Duration)) {
 	t.Helper()
 	for _, k := range []struct {
@@ -304,7 +304,7 @@ func (w *world) standAs(cfg leader.Config) *candidate {
 	return w.campaign(w.Context(), w.dial(cfg.ID), "e", cfg)
 }
 
-// campaign makes a candidate whose events are recorded.
+// campaign makes a candidate and records its events.
 func (w *world) campaign(ctx context.Context, cl *client, election string, cfg leader.Config) *candidate {
 	w.Helper()
 	c := w.mute(ctx, cl, election, cfg)
@@ -315,8 +315,8 @@ func (w *world) campaign(ctx context.Context, cl *client, election string, cfg l
 	return c
 }
 
-// mute makes a candidate whose events nobody reads. It is not stopped at the end
-// of the test.
+// mute makes a candidate and does not read its events. The candidate is not stopped at
+// the end of the test.
 func (w *world) mute(ctx context.Context, cl *client, election string, cfg leader.Config) *candidate {
 	w.Helper()
 	if cfg.LeaseDuration == 0 {

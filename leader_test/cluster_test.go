@@ -22,8 +22,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// The servers of a cluster are processes of their own, so that they can be
-// killed and paused: the test binary starts itself again with this variable.
+// The servers of a cluster are processes of their own, so that they can be killed and
+// paused. The test binary starts itself again with this variable.
 const clusterEnv = "NATSLEADER_TEST_CLUSTER_SERVER"
 
 func init() {
@@ -32,8 +32,8 @@ func init() {
 	}
 }
 
-// clusterServe is a server. It shuts down when its standard input is closed, so
-// that it does not outlive the test.
+// clusterServe runs a server. It shuts down when its standard input is closed, so that
+// it does not outlive the test.
 func clusterServe(config string) int {
 	opts := &server.Options{}
 	if err := opts.ProcessConfigString(config); err != nil {
@@ -152,7 +152,7 @@ func (c *cluster) dial() *nats.Conn {
 	return tcpDial(c.tb, c.urls)
 }
 
-// dialTo connects to that server first, and to another when it goes away.
+// dialTo connects to that server first, and to another when it is lost.
 func (c *cluster) dialTo(n *clusterNode) *nats.Conn {
 	c.tb.Helper()
 	for range 100 {
@@ -166,7 +166,7 @@ func (c *cluster) dialTo(n *clusterNode) *nats.Conn {
 	return nil
 }
 
-// info is what the cluster knows of the stream, nil while nobody tells.
+// info returns the cluster's information on the stream, nil if there is no answer.
 func (c *cluster) info() *jetstream.StreamInfo {
 	ctx, cancel := context.WithTimeout(c.tb.Context(), time.Second)
 	defer cancel()
@@ -199,7 +199,7 @@ func (c *cluster) heal() {
 	})
 }
 
-// leads is the server that leads the stream.
+// leads returns the server that leads the stream.
 func (c *cluster) leads() *clusterNode {
 	c.tb.Helper()
 	var n *clusterNode
@@ -212,15 +212,15 @@ func (c *cluster) leads() *clusterNode {
 	return n
 }
 
-// Fault 15 of docs/faults.md. At default settings none of this costs the leadership:
-// not for a moment, or there would be a new term.
+// Fault 15 of docs/faults.md. At default settings none of these losses costs the
+// leadership, not even for a moment, because there would be a new term.
 func TestClusterFault15TheLeadershipStays(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	c := clusterStart(t)
 	el := tcpElectionOf(t, "e")
 	first := c.leads()
-	// Both on the server that leads the stream, and goes first.
+	// Both are on the server that leads the stream, which is lost first.
 	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "a"})
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "b"})

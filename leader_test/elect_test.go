@@ -54,7 +54,7 @@ func TestTenCandidatesHaveOneLeader(t *testing.T) {
 	})
 }
 
-// leads fails the test unless exactly one of them leads and all say so.
+// leads fails the test unless exactly one of them leads and all report that.
 func (w *world) leads(all ...*candidate) *candidate {
 	w.Helper()
 	var first *candidate

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// requests is how many messages the client has published, as the server counts.
+// requests returns how many messages the client has published, by the server's count.
 func (w *world) requests(cl *client) int64 {
 	w.Helper()
 	synctest.Wait()
@@ -51,8 +51,8 @@ func TestALeaderSendsOneRequestPerInterval(t *testing.T) {
 	})
 }
 
-// deafen loses what comes in for the subscriptions that get the next message of
-// the feed from now on. A subscription made later hears.
+// deafen loses all messages for the subscriptions that get the next message of the feed
+// from now on. A subscription that is made later receives its messages.
 func (g *gate) deafen() {
 	deaf := ""
 	g.filter(func(f frame) verdict {
@@ -75,7 +75,7 @@ func TestADeafFeedIsNoticedWithinHalfALeaseAndRebuilt(t *testing.T) {
 		a, b := w.veterans()
 		before := w.requests(b.client)
 		b.deafen()
-		w.at(23 * time.Second) // half a lease after it heard of the renewal of 20s
+		w.at(23 * time.Second) // half a lease after the renewal of 20s, the last that it received
 		noticed := w.requests(b.client) - before
 		if noticed == 0 {
 			w.Error("b has not looked")
@@ -121,7 +121,7 @@ func TestAFeedThatStaysDeafIsReportedOnceAndDisturbsNobody(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(w.T)
 		b.saw(w.T, "29s faulted no feed") // found deaf at 23s, 26s and 29s
-		a.cut()                           // it renewed at 60s, of which b may not have read yet
+		a.cut()                           // it renewed at 60s, and b may not have read that yet
 		w.at(2 * time.Minute)
 		if got := b.transitions(); len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
 			w.Errorf("b saw %q", got)
@@ -201,7 +201,7 @@ func TestAWrongFeedSubjectFallsBackToLooking(t *testing.T) {
 	})
 }
 
-// forgery is a released record on the feed, with all the headers of the server.
+// forgery returns a released record on the feed, with all the headers of the server.
 func forgery(revision int) *nats.Msg {
 	return &nats.Msg{
 		Subject: "natsleader.feed.E.e",
@@ -228,7 +228,7 @@ func TestALeaderIsNotMovedByAForgedFeedMessage(t *testing.T) {
 			if got := b.transitions(); len(got) != 0 {
 				t.Errorf("b saw %q", got)
 			}
-			w.leads(a, b) // b knows better again
+			w.leads(a, b) // b has the correct holder again
 			a.cut()
 			w.at(2 * time.Minute)
 			if got := b.transitions(); len(got) != 2 {
@@ -242,7 +242,7 @@ func TestForgedHeadersOfAKeyWriterAreNotBelieved(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		m := forgery(1 << 40)
-		m.Subject = "$KV.E.other" // whose writer may not write e
+		m.Subject = "$KV.E.other" // a writer of that key may not write e
 		_, err := w.ops.js.PublishMsg(w.Context(), m)
 		w.ok(err)
 		w.at(40 * time.Second)
@@ -250,11 +250,12 @@ func TestForgedHeadersOfAKeyWriterAreNotBelieved(t *testing.T) {
 		b.saw(w.T)
 		w.leads(a, b)
 		w.ok(b.Stop(w.Context()))
-		m.Subject = "$KV.E.e" // whose writer may, but does not number the revisions
+		m.Subject = "$KV.E.e" // a writer of this key may, but does not number the revisions
 		_, err = w.ops.js.PublishMsg(w.Context(), m)
 		w.ok(err)
 		w.at(time.Minute)
-		// What it says is that the key is released, so others may have it at once.
+		// The record says that the key is released, so other candidates may take it at
+		// once.
 		if got := a.transitions(); strings.Join(got, "|") != "40s deposed preempted|40s pending|40s elected" {
 			w.Errorf("a saw %q", got)
 		}

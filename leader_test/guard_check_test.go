@@ -15,7 +15,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// openBucket is the guarded bucket "orders" as this client sees it.
+// openBucket returns the guarded bucket "orders" as this client sees it.
 func (cl *client) openBucket(t *testing.T, opts ...leader.GuardOption) *leader.GuardedBucket {
 	t.Helper()
 	b, err := leader.OpenGuardedBucket(cl.js, "orders", opts...)
@@ -25,7 +25,7 @@ func (cl *client) openBucket(t *testing.T, opts ...leader.GuardOption) *leader.G
 	return b
 }
 
-// openStream is the guarded stream ORDERS with the guard orders.guard.
+// openStream returns the guarded stream ORDERS with the guard orders.guard.
 func (cl *client) openStream(t *testing.T) *leader.GuardedStream {
 	t.Helper()
 	s, err := leader.OpenGuardedStream(cl.js, "ORDERS", "orders.guard")
@@ -35,7 +35,7 @@ func (cl *client) openStream(t *testing.T) *leader.GuardedStream {
 	return s
 }
 
-// checked is what the check of a guard answers.
+// checked returns the result of a guard's check.
 func checked(ctx context.Context, g leader.Guard) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -52,13 +52,14 @@ func (w *world) stream(c jetstream.StreamConfig) {
 	w.ok(err)
 }
 
-// guarding makes the candidate a of the election e that guards these.
+// guarding makes the candidate a of the election e with these guards.
 func (w *world) guarding(cl *client, guards ...leader.Guard) *candidate {
 	w.Helper()
 	return w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Guards: guards})
 }
 
-// messages is how many messages the stream ORDERS has ever taken, and has.
+// messages returns how many messages the stream ORDERS has ever taken, and how many it
+// has.
 func (w *world) messages() (last, has uint64) {
 	w.Helper()
 	s, err := w.ops.js.Stream(w.Context(), "ORDERS")
@@ -208,8 +209,8 @@ func TestGuardCheckOfABucketNamesTheBucket(t *testing.T) {
 	})
 }
 
-// What keeps the guard is fit, and the first check leaves one message behind, the
-// following ones none.
+// A stream that keeps the guard is fit. The first check leaves one message behind, and
+// later checks none.
 func TestGuardCheckAcceptsWhatKeepsTheGuard(t *testing.T) {
 	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
@@ -262,7 +263,8 @@ func TestGuardCheckAcceptsWhatKeepsTheGuard(t *testing.T) {
 	}
 }
 
-// Who looks at a guarded bucket before its first term finds the guard deleted.
+// A client that looks at a guarded bucket before its first term finds the guard
+// deleted.
 func TestGuardCheckLeavesADeleteMarker(t *testing.T) {
 	bubble(t, func(w *world) {
 		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
@@ -282,7 +284,7 @@ func TestGuardCheckLeavesADeleteMarker(t *testing.T) {
 	})
 }
 
-// renames is a rule for a gate that renames a header, so that the server does not
+// renames returns a rule for a gate that renames a header, so that the server does not
 // know it.
 func renames(header string) func(frame) verdict {
 	line := []byte("\r\n" + header + ":")
@@ -318,7 +320,7 @@ func TestGuardCheckFindsAServerThatIgnoresTheCondition(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("got\n %v\nwant\n %s", err, want)
 		}
-		// With a server that heeds it, the same candidate gets there.
+		// With a server that applies it, the same candidate is elected.
 		cl.cut()
 		cl.open()
 		w.at(2 * time.Minute)
@@ -336,7 +338,7 @@ func TestGuardCheckFindsAServerThatIgnoresTheCondition(t *testing.T) {
 	})
 }
 
-// A server that heeds no condition at all rewrites the guard as it was.
+// A server that applies no condition at all rewrites the guard as it was.
 func TestGuardCheckChangesNothingWhereNoConditionIsHeeded(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -372,7 +374,7 @@ func TestGuardCheckChangesNothingWhereNoConditionIsHeeded(t *testing.T) {
 	})
 }
 
-// A candidate looks again whenever its connection was made anew.
+// A candidate checks again after each reconnection.
 func TestGuardCheckIsDoneAgainAfterAReconnection(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -410,7 +412,7 @@ func TestGuardCheckIsDoneAgainAfterAReconnection(t *testing.T) {
 	})
 }
 
-// Another server may lead the stream at any time, and settings change.
+// Another server may become the leader of the stream at any time, and settings change.
 func TestGuardCheckIsDoneAgainEveryMinute(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

@@ -9,8 +9,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// On three replicas conditions on one subject refuse one another in flight. None
-// of that reaches who writes.
+// On three replicas, conditions on one subject reject one another in flight. The
+// callers do not notice any of that.
 func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// settings are those of a stream, without what the server says of itself.
+// settings returns the settings of a stream, without the server's own metadata.
 func (w *world) settings(stream string) jetstream.StreamConfig {
 	w.Helper()
 	s, err := w.ops.js.Stream(w.Context(), stream)
@@ -46,7 +46,7 @@ func (w *world) createStream(cfg jetstream.StreamConfig) *leader.GuardedStream {
 	return s
 }
 
-// sends counts what the operator asks the API to create and update from now on.
+// sends records the operator's requests to create and update streams from now on.
 func (w *world) sends() *[]string {
 	var seen []string
 	w.ops.filter(func(f frame) verdict {
@@ -58,7 +58,8 @@ func (w *world) sends() *[]string {
 	return &seen
 }
 
-// A new guarded bucket is what nats.go makes, with what the guard needs.
+// A new guarded bucket is the bucket that nats.go makes, with the settings that the
+// guard needs.
 func TestCreateGuardedBucketMakesTheBucketOfNATS(t *testing.T) {
 	for name, cfg := range map[string]jetstream.KeyValueConfig{
 		"nothing set": {},
@@ -92,8 +93,8 @@ func TestCreateGuardedBucketMakesTheBucketOfNATS(t *testing.T) {
 	}
 }
 
-// What is there already is kept, what is asked for is added, and where that is
-// nothing, nothing is sent.
+// Existing settings are kept, requested ones are added, and if there is nothing to add,
+// no request is sent.
 func TestCreateGuardedBucketKeepsWhatIsThere(t *testing.T) {
 	const memory = jetstream.MemoryStorage // see expiring
 	bubble(t, func(w *world) {
@@ -169,7 +170,7 @@ func TestCreateGuardedStreamAddsWhatTheGuardNeeds(t *testing.T) {
 	}
 }
 
-// What was written before does not come true again: revisions go on rising.
+// Writes of the old bucket do not become valid again, because revisions go on rising.
 func TestGuardedBucketsMadeAnewRefuseTheWritersOfTheOld(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -222,8 +223,8 @@ func TestCreateGuardedStreamKeepsWhatIsThere(t *testing.T) {
 	})
 }
 
-// What cannot work is refused before anything is asked of the server, and what an
-// existing stream cannot be brought to is named.
+// Settings that cannot work are refused before any request to the server. Settings that
+// an existing stream cannot be given are named.
 func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
 	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
@@ -340,8 +341,8 @@ func TestCreateGuardedBucketNamesWhatCannotBe(t *testing.T) {
 	})
 }
 
-// An ordinary update of the bucket switches batches off, which the next
-// CreateGuardedBucket mends. The leader leads on.
+// An ordinary update of the bucket disables batches, and the next CreateGuardedBucket
+// enables them again. The leader leads on.
 func TestGuardedBucketThatIsUpdatedAsAnOrdinaryOne(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -367,8 +368,8 @@ func TestGuardedBucketThatIsUpdatedAsAnOrdinaryOne(t *testing.T) {
 	})
 }
 
-// A TTL of the bucket's own needs the message TTLs that keep the guard: the server
-// does not let go of them.
+// A TTL of the bucket's own needs the message TTLs that keep the guard, and the server
+// does not disable them.
 func TestGuardedBucketWithATTLRefusesAnOrdinaryUpdate(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := w.createBucket(jetstream.KeyValueConfig{TTL: time.Minute})
@@ -380,11 +381,11 @@ func TestGuardedBucketWithATTLRefusesAnOrdinaryUpdate(t *testing.T) {
 	})
 }
 
-// Two who create the same at the same time both get it.
+// If two clients create the same bucket at the same time, both get it.
 func TestCreateGuardedBucketTwiceAtATime(t *testing.T) {
 	bubble(t, func(w *world) {
 		cl := w.dial("b")
-		w.ops.detain(down) // the look of the first is answered after the second has created it
+		w.ops.detain(down) // the first client is answered after the second has created it
 		first := w.begin(func() error {
 			_, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", Description: "x"})
 			return err

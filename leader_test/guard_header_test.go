@@ -29,8 +29,8 @@ func (w *world) logGuard() *leader.StreamWriter {
 	return g.Writer(a.lastTerm(w.T))
 }
 
-// What a header of the caller's own could hide from some servers is refused, and so
-// is what removes the guard however it is written.
+// A header of the caller that could hide the condition from some servers is refused. So
+// is a header that removes the guard, however it is written.
 func TestGuardHeaders_WhatHidesTheConditionIsRefused(t *testing.T) {
 	const text, on, id = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Msg-Id"
 	for _, k := range []struct {
@@ -81,12 +81,12 @@ func TestGuardHeaders_SubjectsThatHideTheConditionAreRefused(t *testing.T) {
 		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), "nats-server may take the subject for the header") {
 			t.Errorf("a condition: %v", err)
 		}
-		_, err = pub.Publish(w.Context(), subject, nil) // is in no header
+		_, err = pub.Publish(w.Context(), subject, nil) // this name is in no header
 		w.ok(err)
 	})
 }
 
-// What nats.go does not send is known not to be written.
+// A message that nats.go does not send is known not to be written.
 func TestGuardHeaders_ANameThatIsNoneIsNotAnUnknownOutcome(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -98,7 +98,7 @@ func TestGuardHeaders_ANameThatIsNoneIsNotAnUnknownOutcome(t *testing.T) {
 	})
 }
 
-// names are the names of the headers in a frame.
+// headerNames returns the names of the headers in a frame.
 func headerNames(f frame) (names []string) {
 	for line := range bytes.SplitSeq(f.body[:f.head], []byte("\r\n")) {
 		if name, _, ok := bytes.Cut(line, []byte(": ")); ok {
@@ -108,9 +108,9 @@ func headerNames(f frame) (names []string) {
 	return names
 }
 
-// Some servers take a header's name for another that contains it. Of all names that
-// the library sends there is one such pair, which the least version of guards is
-// about.
+// Some servers take the name of a header for another name that contains it. Among all
+// names that the library sends there is one such pair, which is the reason for the
+// least version of guards.
 func TestGuardHeaders_NoNameIsWithinAnother(t *testing.T) {
 	bubble(t, func(w *world) {
 		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true})

@@ -15,8 +15,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// Guards that cannot be raised, or not for long, and what a candidate tells of
-// them.
+// Guards that cannot be raised, or not for long, and the events of their candidates.
 
 func TestGuardOfABucketThatAppearsLater(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -37,7 +36,7 @@ func TestGuardOfABucketThatAppearsLater(t *testing.T) {
 	})
 }
 
-// A guard that stands for another election is left alone.
+// A guard for another election is left alone.
 func TestGuardOfAnotherElection(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -57,7 +56,7 @@ func TestGuardOfAnotherElection(t *testing.T) {
 		if term.Err() != nil {
 			t.Errorf("the term of a ended: %v", term.Err())
 		}
-		// When an operator has deleted it, b gets there by itself.
+		// When an operator has deleted it, b is elected without help.
 		w.ok(a.Stop(w.Context()))
 		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
 		w.ok(err)
@@ -96,7 +95,7 @@ func TestGuardKeysLetTwoElectionsShareABucket(t *testing.T) {
 	})
 }
 
-// Messages expire, the guard does not, nor its delete marker before.
+// Messages expire. The guard does not, nor does its delete marker before it.
 func TestGuardOutlivesTheMaximumAge(t *testing.T) {
 	for name, c := range map[string]jetstream.StreamConfig{
 		"without markers": {MaxAge: time.Minute},
@@ -134,7 +133,7 @@ func TestGuardOutlivesTheMaximumAge(t *testing.T) {
 	}
 }
 
-// A stream that is given a maximum age under a leader drops the guard once; it is
+// A stream that is given a maximum age under a leader drops the guard once. It is
 // raised again for good.
 func TestGuardOfAStreamThatIsGivenAMaximumAge(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -158,7 +157,7 @@ func TestGuardOfAStreamThatIsGivenAMaximumAge(t *testing.T) {
 	})
 }
 
-// A stream that refuses what does not fit refuses to raise the guard, and says so.
+// A full stream that rejects new messages rejects the guard, and the error says so.
 func TestGuardOfAFullStream(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -239,15 +238,16 @@ func TestGuardsThatCannotBeAreRefused(t *testing.T) {
 	})
 }
 
-// permGuard is what a candidate needs for the guard of the bucket "orders".
+// permGuard returns the permissions that a candidate needs for the guard of the bucket
+// "orders".
 func permGuard(name string) permUser {
 	u := permList(name, "e", false)
 	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+leader.DefaultGuardKey)
 	return u
 }
 
-// Each permission that a guard needs is told by its subject where it is missing,
-// before the key is won, and when it is granted the candidate gets there by itself.
+// Each permission for a guard that is missing is named by its subject, before the key
+// is won. When it is granted, the candidate is elected without help.
 func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + leader.DefaultGuardKey} {
@@ -275,7 +275,7 @@ func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
 	}
 }
 
-// Nothing else is needed.
+// A candidate needs no other permission.
 func TestGuardPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permGuard("a"))

@@ -10,7 +10,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// guardedKit is a kit with buckets that only the leader may write.
+// guardedKit returns a kit with buckets that only the leader may write.
 func guardedKit(t *testing.T, latency time.Duration, guards int) (kit, []*leadertest.Store) {
 	k := newKit(t, leadertest.WithLatency(latency))
 	var stores []*leadertest.Store
@@ -20,7 +20,7 @@ func guardedKit(t *testing.T, latency time.Duration, guards int) (kit, []*leader
 	return k, stores
 }
 
-// guarding makes a candidate's settings.
+// guarding returns the settings of a candidate.
 func guarding(id string, stores ...*leadertest.Store) (cfg leader.Config) {
 	for _, s := range stores {
 		cfg.Guards = append(cfg.Guards, s.Link(id).Guard())
@@ -36,7 +36,7 @@ func (k kit) stands(s *leadertest.Store, token uint64) {
 	}
 }
 
-// fence is the revision that the writes of a's term are conditioned on.
+// fence returns the revision that the writes of a's term are conditioned on.
 func fence(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
 	t.Helper()
 	revision, ok := w.Term().Fence(s.Link("a").Guard())
@@ -111,17 +111,17 @@ func TestWhoStopsBeforeItsGuardStandsReleasesTheKey(t *testing.T) {
 	a, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Second)
 	_, wb := k.stand("b", guarding("b", orders...))
-	if err := a.Stop(t.Context()); err != nil { // without the clock moving
+	if err := a.Stop(t.Context()); err != nil { // without moving the clock
 		t.Fatal(err)
 	}
 	wb.Expect(leadertest.Elected())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrUnreachable))
 }
 
-// The guard stands, and the lease has run out meanwhile.
+// The guard is raised, and the lease has run out meanwhile.
 func TestAGuardThatWasRaisedTooLateDoesNotMakeALeader(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	orders[0].Link("a").ApplyLate(1, time.Hour) // and what comes after it waits
+	orders[0].Link("a").ApplyLate(1, time.Hour) // and later requests wait
 	a, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Settle()
 	orders[0].Link("a").Freeze()
@@ -155,7 +155,7 @@ func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
 			wa.Expect(leadertest.Elected())
 			before := fence(t, wa, orders[0])
 			harm(orders[0])
-			k.clock.Advance(15 * time.Second) // it looks once in a lease
+			k.clock.Advance(15 * time.Second) // it looks once per lease
 			wa.ExpectExactly(leadertest.Faulted(leader.ErrGuardDeleted))
 			k.stands(orders[0], wa.Term().Token())
 			after := fence(t, wa, orders[0])
@@ -166,7 +166,7 @@ func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
 	}
 }
 
-// The stream was deleted and made anew, where revisions are lower.
+// The stream was deleted and made anew, and revisions are lower in it.
 func TestTheFenceFollowsAGuardThatIsRaisedInABucketMadeAnew(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	for range 100 {
@@ -218,7 +218,7 @@ func TestALeaderOvertakenAtItsGuardBeginsAGreaterTerm(t *testing.T) {
 	}
 }
 
-// A bucket made anew does not remember the tokens, and the guard does.
+// A bucket made anew does not remember the tokens, but the guard does.
 func TestAGuardRemembersTokensThatTheBucketHasForgotten(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
@@ -272,8 +272,8 @@ func TestAGuardIsCheckedAgainAfterAReconnection(t *testing.T) {
 	wa.ExpectExactly()
 }
 
-// Nobody tells that another server leads a guard's stream, or that its settings have
-// changed.
+// No event reports that another server leads a guard's stream, or that its settings
+// have changed.
 func TestGuardRecheck_EveryMinuteWhoeverStands(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	a, wa := k.stand("a", guarding("a", orders...))
@@ -294,8 +294,8 @@ func TestGuardRecheck_EveryMinuteWhoeverStands(t *testing.T) {
 	}
 	wa.ExpectExactly()
 	wb.ExpectExactly()
-	// One that is not fit any more: the leader tells and leads on, the other does not
-	// try for the key.
+	// If the stream is not fit any more, the leader reports it and leads on, and the
+	// other candidate does not try for the key.
 	for _, id := range []string{"a", "b"} {
 		orders[0].Link(id).FailSettings(-1, leader.ErrIncompatibleBucket)
 	}
@@ -315,8 +315,8 @@ func TestGuardRecheck_EveryMinuteWhoeverStands(t *testing.T) {
 	wb.Expect(leadertest.Elected())
 }
 
-// Who stands is not kept from trying while a check that nobody answers is under way,
-// and a candidate that stops does not wait for it.
+// A check without an answer does not keep a candidate from trying, and a candidate that
+// stops does not wait for the check.
 func TestGuardRecheck_WithoutAnAnswerNothingChanges(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
@@ -348,7 +348,7 @@ func TestARaiseThatArrivesLateLowersNothing(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Link("a").ApplyLate(1, time.Minute)
 	_, wa := k.stand("a", guarding("a", orders...))
-	k.clock.Advance(2 * time.Second) // the raise is given up after one, and tried again
+	k.clock.Advance(2 * time.Second) // the raise is given up after 1 s, and tried again
 	wa.Expect(leadertest.Elected())
 	_, wb := k.stand("b", guarding("b", orders...))
 	k.store.Link("a").Cut()
@@ -373,7 +373,8 @@ func TestATermKnowsOnlyItsOwnGuards(t *testing.T) {
 	}
 }
 
-// A leader asks for its guard once in a lease, checks it once a minute, and tells of an outage once.
+// A leader reads its guard once in a lease, checks it once a minute, and reports an
+// outage once.
 func TestALeaderIsFrugalWithItsGuards(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))

@@ -13,8 +13,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Who writes what cannot be written is told so, at once and with the reason, and
-// nobody else notices.
+// If a write cannot be made, its caller gets the reason at once, and no other caller
+// notices.
 
 func TestAWriteThatCannotBeMadeFailsAloneAndWithItsReason(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -117,11 +117,11 @@ func TestBatchesAreTakenAsSoonAsTheStreamTakesThem(t *testing.T) {
 		w.ok(err)
 		_, err = a.writer(t).Create(w.Context(), "k", nil)
 		w.ok(err)
-		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders")) // and may be gone
+		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders")) // and it may be gone
 	})
 }
 
-// The subject of the probe belongs to the stream, and somebody writes it.
+// The subject of the probe belongs to the stream, and another client writes it.
 func TestACheckIsNotMisledByTheSubjectOfItsProbe(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -140,7 +140,7 @@ func TestACheckIsNotMisledByTheSubjectOfItsProbe(t *testing.T) {
 	})
 }
 
-// With the ID of its own a message is written once, whoever asks again.
+// A message with an ID of its own is written once, even if the caller sends it again.
 func TestMessagesWithAnIDAreWrittenOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()

@@ -13,10 +13,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Guards as candidates raise them: before a term begins, again when they are
-// gone, and never below what stands there.
+// Candidates raise guards before a term begins, again when a guard is gone, and never
+// below its token.
 
-// orders makes a bucket that is guarded.
+// orders makes the bucket "orders", which is guarded.
 func (w *world) orders() jetstream.KeyValue {
 	w.Helper()
 	kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
@@ -30,7 +30,7 @@ func (w *world) orders() jetstream.KeyValue {
 	return kv
 }
 
-// guardian is a candidate that guards buckets, through its own connection.
+// guardian is a candidate that guards buckets through its own connection.
 type guardian struct {
 	*candidate
 	guards []*leader.GuardedBucket
@@ -51,13 +51,13 @@ func (w *world) guard(id string, buckets ...string) *guardian {
 	return g
 }
 
-// writer is that of the newest term.
+// writer returns the writer of the newest term.
 func (g *guardian) writer(t *testing.T) *leader.BucketWriter {
 	t.Helper()
 	return g.guards[0].Writer(g.lastTerm(t))
 }
 
-// standing is the token at which the guard of a bucket stands, and its revision.
+// standing returns the token at which the guard of a bucket stands, and its revision.
 func (w *world) standing(kv jetstream.KeyValue) (token, revision uint64) {
 	w.Helper()
 	e, err := kv.Get(w.Context(), leader.DefaultGuardKey)
@@ -97,7 +97,7 @@ func TestAGuardStandsBeforeTheTermBegins(t *testing.T) {
 		w.ok(err)
 		b := w.guard("b", "orders")
 		w.at(25 * time.Second)
-		w.guarded(kv, a) // who waits touches nothing
+		w.guarded(kv, a) // a waiting candidate changes nothing
 		w.ok(a.Resign(w.Context()))
 		w.at(26 * time.Second)
 		w.leads(a.candidate, b.candidate)
@@ -105,8 +105,8 @@ func TestAGuardStandsBeforeTheTermBegins(t *testing.T) {
 	})
 }
 
-// A worker that is held up between its check and its write, and one that never
-// looks at its context.
+// A worker that is delayed between its check and its write, and one that never looks at
+// its context.
 func TestAWriteOfAnEarlierTermIsRefusedAnHourLater(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -146,8 +146,8 @@ func TestAWriteOfAnEarlierTermIsRefusedAnHourLater(t *testing.T) {
 	})
 }
 
-// While its guards cannot be raised, a candidate renews, does not lead, and after
-// one lease lets another try.
+// A candidate that cannot raise its guards renews and does not lead. After one lease it
+// lets another candidate try.
 func TestWhoCannotRaiseItsGuardsWithinOneLeaseHandsOver(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -207,13 +207,13 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 			t.Error(err)
 		}
 		w.at(time.Minute)
-		// The writer has told it.
+		// It learned this from the writer.
 		a.saw(t, "500ms fenced overtaken", "500ms deposed overtaken", "500ms pending", "500ms elected")
 		w.guarded(kv, a)
 		_, err = kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000000000000000,"id":"x","session":"other"}`))
 		w.ok(err)
 		w.at(2 * time.Minute)
-		// And without a write it looks after its guards once per lease.
+		// Without a write, it looks after its guards once per lease.
 		a.saw(t, "1m0.5s fenced overtaken", "1m0.5s deposed overtaken", "1m0.5s pending", "1m0.5s elected")
 		w.guarded(kv, a)
 		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
@@ -248,7 +248,7 @@ func TestAGuardThatIsGoneIsRaisedAgain(t *testing.T) {
 				a := w.guard("a", "orders")
 				w.at(500 * time.Millisecond)
 				a.news()
-				for i := range 5 { // so that revisions go back where the stream is made anew
+				for i := range 5 { // so that revisions go back if the stream is made anew
 					_, err := a.writer(t).Put(w.Context(), fmt.Sprint("k", i), nil)
 					w.ok(err)
 				}
@@ -260,14 +260,14 @@ func TestAGuardThatIsGoneIsRaisedAgain(t *testing.T) {
 				lose(w, kv)
 				writer := a.writer(t)
 				call := w.begin(func() error { _, err := writer.Put(w.Context(), "k", []byte("x")); return err })
-				call.returned(7*time.Second, nil) // a write that finds it gone does not wait for that
+				call.returned(7*time.Second, nil) // a write that finds it gone does not wait for a look
 				w.guarded(kv, a)
 				a.saw(t, "7s faulted guard deleted")
 
 				w.ok(a.Resign(w.Context()))
 				lose(w, kv)
 				call = w.begin(func() error { _, err := writer.Put(w.Context(), "k", []byte("late")); return err })
-				call.returned(7*time.Second, leader.ErrFenced) // nobody raises it for a term that is over
+				call.returned(7*time.Second, leader.ErrFenced) // it is not raised for a term that is over
 			})
 		})
 	}
@@ -282,8 +282,8 @@ func TestEachGuardTakesTwoRequests(t *testing.T) {
 		a := w.guard("a", "orders", "stock")
 		w.at(time.Second)
 		w.ok(a.Resign(w.Context()))
-		// What goes to and fro from the winning write on, each in the order in which
-		// the connection carries it.
+		// The messages in both directions from the winning write on, each in the order
+		// in which the connection carries it.
 		var log []string
 		a.filter(func(f frame) verdict {
 			switch {
@@ -300,7 +300,7 @@ func TestEachGuardTakesTwoRequests(t *testing.T) {
 		})
 		w.at(7500 * time.Millisecond)
 		a.sawBut(t, "observed", "0s pending", "0s elected", "1s deposed resigned", "7s pending", "7s elected")
-		// When each is sent is up to the scheduler; guard_kit_test.go asserts the time.
+		// The scheduler decides when each is sent; guard_kit_test.go asserts the time.
 		if got := strings.Join(log, " "); strings.Count(got, "look") != 2 || strings.Count(got, "raise") != 2 || strings.Count(got, "lease") != 1 {
 			t.Error(got)
 		}

@@ -17,11 +17,11 @@ import (
 )
 
 // Guards on servers that are too old for them. The tests of oldserver_prove_test.go
-// show the same with real ones.
+// show the same with real servers.
 
 // findsNamesAnywhere is a rule for a gate that hides from the server the headers that
-// nats-server 2.11.0 to 2.11.6 do not find: they look only at the first place at
-// which a name occurs. Without the sequence they do not ask for the subject.
+// nats-server 2.11.0 to 2.11.6 do not find. These servers look only at the first place
+// at which a name occurs. Without the sequence they do not look for the subject.
 func findsNamesAnywhere(f frame) verdict {
 	if f.dir != up || f.head == 0 {
 		return pass
@@ -40,7 +40,7 @@ func findsNamesAnywhere(f frame) verdict {
 	return pass
 }
 
-// The header that hides the other comes first by chance: every check must find out.
+// The header that hides the other comes first by chance. Every check must detect that.
 func TestGuardVersion_TheProbeFindsAServerThatLooksForNamesAnywhere(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -60,8 +60,8 @@ func TestGuardVersion_TheProbeFindsAServerThatLooksForNamesAnywhere(t *testing.T
 	})
 }
 
-// saysVersion is a rule for a gate by which the server tells another version of
-// itself, of the same length.
+// saysVersion returns a rule for a gate with which the server reports another version
+// of itself, of the same length.
 func saysVersion(is, says string) func(frame) verdict {
 	return func(f frame) verdict {
 		if i := bytes.Index(f.raw, []byte(`"_nats.ver":"`+is+`"`)); i >= 0 && f.dir == down {
@@ -102,14 +102,14 @@ func TestGuardVersion_ACandidateDoesNotStandWhereTheStreamsServerIsTooOld(t *tes
 	})
 }
 
-// guardAPI plays the servers of a stream on which every guard is heeded, behind the
-// API prefix FAKE.
+// guardAPI acts as the servers of a stream on which every guard works, behind the API
+// prefix FAKE.
 type guardAPI struct {
 	mu       sync.Mutex
-	tells    string            // version of the one that leads
+	tells    string            // version of the leader
 	versions map[string]string // of the others that answer
 	replicas []string
-	asked    []string // names that were asked for their version
+	asked    []string // names in requests for a version
 }
 
 func (f *guardAPI) info() any {
@@ -129,7 +129,7 @@ func (f *guardAPI) info() any {
 	}
 }
 
-// version answers as a server of that name, if there is one.
+// version answers as the server of that name, if there is one.
 func (f *guardAPI) version(req []byte) any {
 	var q struct {
 		Name    string `json:"server_name"`
@@ -170,7 +170,7 @@ func (f *guardAPI) serve(t *testing.T, nc *nats.Conn) {
 	tcpOK(t, nc.Flush())
 }
 
-// Each server that keeps a stream may come to lead it, so each is asked.
+// Each server that keeps a stream may become its leader, so each is asked.
 func TestGuardVersion_EveryServerThatKeepsTheStreamIsLookedAt(t *testing.T) {
 	t.Parallel()
 	opts := tcpOptions(t, "server_name: me, cluster { name: C, host: 127.0.0.1, port: -1 }")

@@ -16,12 +16,12 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Writes through a guard: what they write, what readers and watchers see of them,
-// and which error says what.
+// Writes through a guard: their results, their effects on readers and watchers, and
+// their errors.
 
 func isFenced(err error) bool { return errors.Is(err, leader.ErrFenced) }
 
-// history is what was stored for a key, oldest first.
+// history returns the values stored for a key, oldest first.
 func (w *world) history(kv jetstream.KeyValue, key string) string {
 	w.Helper()
 	all, err := kv.History(w.Context(), key)
@@ -41,8 +41,8 @@ func (w *world) history(kv jetstream.KeyValue, key string) string {
 	return strings.Join(s, " ")
 }
 
-// refused fails the test unless the error says that nothing was written because of
-// a condition of the caller's own.
+// refused fails the test unless the error says that nothing was written because of a
+// condition of the caller's own.
 func (w *world) refused(err, want error) {
 	w.Helper()
 	if !errors.Is(err, want) || errors.Is(err, leader.ErrFenced) || errors.Is(err, leader.ErrUnknownOutcome) {
@@ -224,7 +224,7 @@ func TestAStreamWriterPublishes(t *testing.T) {
 			t.Errorf("%v, %v", m, err)
 		}
 		w.ok(a.Resign(ctx))
-		w.at(10 * time.Second) // and leads again
+		w.at(10 * time.Second) // and it leads again
 		if _, err = pub.Publish(ctx, "log.a", nil); !isFenced(err) {
 			t.Error(err)
 		}
@@ -234,7 +234,7 @@ func TestAStreamWriterPublishes(t *testing.T) {
 	})
 }
 
-// Without atomic batches single writes go on, and nothing else does.
+// Without atomic batches, single writes still work, and no others do.
 func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -251,9 +251,9 @@ func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
 	})
 }
 
-// The reply is lost; the request is lost; the request arrives when other writes
-// have been made. In each case the outcome is unknown, and what was not written by
-// the time of the next acknowledgement never will be.
+// The reply is lost, the request is lost, or the request arrives after other writes. In
+// each case the outcome is unknown. A write that is not stored by the time of the next
+// acknowledgement never will be.
 func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 	for name, k := range map[string]struct {
 		dir  direction
@@ -299,8 +299,8 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 						b.Put("k", []byte("unknown"))
 						_, err = b.Commit(ctx)
 					}
-					// An update is a batch whose last message is the guard.
-					// Where its first is missing, nothing is written, but a try may be on
+					// An update is a batch with the guard as its last message. If its
+					// first message is missing, nothing is written, but a try may be on
 					// its way at the end.
 					told := k.dir == down && kind == "update"
 					incomplete := k.dir == up && kind == "update"
@@ -312,8 +312,8 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 					w.ok(err)
 					a.open()
 					w.at(20 * time.Second)
-					// An incomplete batch is sent again, until its caller has left: the last
-					// try may be on its way when the link is whole again.
+					// An incomplete batch is sent again until its caller has left. The
+					// last try may be on its way when the link is whole again.
 					late := kind == "update" && k.dir == up
 					if got := w.history(kv, "k"); got != k.want && (!late || got != "unknown next") {
 						t.Errorf("%q, want %q", got, k.want)
@@ -325,7 +325,8 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 	}
 }
 
-// Whose context ends before its turn has written nothing, and is told so.
+// If the context of a call ends before its turn, the call has written nothing, and its
+// error says so.
 func TestAWriteThatWasNotSentIsNotUnknown(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -358,9 +359,9 @@ func TestAWriteThatWasNotSentIsNotUnknown(t *testing.T) {
 	})
 }
 
-// Many goroutines write single keys, batches and under conditions, on one replica;
-// see guard_cluster_test.go for three. Each write is there once, at the revision
-// that it was told, while the guard moves and is deleted.
+// Many goroutines write single keys, batches and under conditions, on one replica; see
+// guard_cluster_test.go for three. Each write is there once, at the revision that it
+// returned, while the guard moves and is deleted.
 func TestManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -377,7 +378,8 @@ func TestManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 	})
 }
 
-// guardRush lets goroutines write, each its own keys, and checks every revision.
+// guardRush writes from several goroutines, each its own keys, and checks every
+// revision.
 func guardRush(t *testing.T, put *leader.BucketWriter, kv jetstream.KeyValue, goroutines, times int, meanwhile func(i int)) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -17,13 +17,13 @@ import (
 
 // Records, feed messages and guards that no candidate has written.
 
-// junkRecord is a record as any client may write it.
+// junkRecord returns a record as any client may write it.
 func junkRecord(state, session, lease string, token, counter uint64) []byte {
 	return fmt.Appendf(nil, `{"v":1,"state":%q,"id":"junk","session":%q,"n":%d,"lease":%q,"token":%d}`, state, session, counter, lease, token)
 }
 
-// record fails the test unless the key holds a record that can be read and that
-// names the candidate as the leader.
+// record fails the test unless the key holds a readable record that names the candidate
+// as the leader.
 func (k kit) record(id string) leader.Holder {
 	k.Helper()
 	h := leader.HolderOf(k.store.Entry("e").KeyValue("e"))
@@ -53,8 +53,8 @@ func TestJunkLease_IsForgottenWithItsRecord(t *testing.T) {
 	k.record("b")
 }
 
-// Issue 12, fault 3: a candidate keeps to a junk record as long as it stands, and finds
-// out by itself that it stands no more.
+// Issue 12, fault 3: a candidate respects a junk record as long as it stands, and
+// notices by itself that the record does not stand any more.
 func TestJunkLease_KeepsCandidatesOutWhileItsRecordStands(t *testing.T) {
 	k := newKit(t)
 	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
@@ -92,7 +92,7 @@ func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
 			k.clock.Advance(time.Second)
 			k.store.Forge("e", e)
 			k.clock.Advance(time.Second)
-			k.store.Link("a").Cut() // at 2s: it has renewed nothing, and others wait until 15s
+			k.store.Link("a").Cut() // at 2s: it has not renewed, so b waits until 15s
 			k.clock.Advance(13*time.Second - 1)
 			if b.IsLeader() {
 				t.Error("b leads too early")
@@ -111,7 +111,7 @@ func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
 	}
 }
 
-// A feed that tells nonsense without end keeps a candidate from nothing.
+// Any number of junk messages on the feed does not keep a candidate from its work.
 func TestForgedFeedMessages_DoNotKeepACandidateBusy(t *testing.T) {
 	k := newKit(t)
 	_, wa := k.stand("a", leader.Config{})
@@ -212,7 +212,7 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 					}
 				}
 				guard.Delete(leader.DefaultGuardKey)
-				k.clock.Advance(31 * time.Second) // one lease until it looks, one that it may sit out
+				k.clock.Advance(31 * time.Second) // one lease until it looks, one that it may have to wait
 			}
 			if !a.IsLeader() {
 				t.Fatalf("a does not lead: %v", wa.Events())
@@ -256,7 +256,8 @@ func TestProclaim_IsNotAnsweredByAForgedRecord(t *testing.T) {
 }
 
 // Issue 12, fault 13: a marker that carries the record which it replaced keeps a
-// candidate out for its lease, also one that knows a lesser bound.
+// candidate out for the record's lease. That includes a candidate that knows a lesser
+// bound.
 func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
 	k := newKit(t)
 	a, _ := k.stand("a", leader.Config{})
@@ -287,7 +288,7 @@ func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
 	}
 }
 
-// A lease next to nothing does not make a candidate, nor an observer, read without end.
+// An extremely short lease does not make a candidate or an observer read without end.
 func TestShortestLease_CostsNoMoreThanAnother(t *testing.T) {
 	k := newKit(t)
 	k.store.Put("e", junkRecord("leading", "X", "1ns", 0, 1))
@@ -306,7 +307,8 @@ func TestShortestLease_CostsNoMoreThanAnother(t *testing.T) {
 	t.Cleanup(k.store.Link("o").Close)
 }
 
-// What no candidate can have written is foreign: it is neither decoded nor counted with.
+// A record that no candidate can have written is foreign: it is neither decoded nor
+// counted.
 func TestOversizedRecord_IsForeign(t *testing.T) {
 	for name, value := range map[string][]byte{
 		"value":   []byte(`{"v":1,"state":"leading","id":"x","session":"X","n":1,"lease":"15s","value":"` + strings.Repeat("x", 2<<20) + `"}`),

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// Faults that only a store in memory can be made to have.
+// Faults that only a store in memory can have.
 
 type kit struct {
 	*testing.T
@@ -41,8 +41,8 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	return c, leadertest.Watch(k, k.clock, c)
 }
 
-// A win whose reply was lost counts with the deadline that it was sent with:
-// others wait for the lease in its record, whatever the bucket allows by now.
+// A win with a lost reply counts with the deadline that it was sent with. Other
+// candidates wait for the lease in its record, whatever the bucket allows by now.
 func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxLease(10*time.Second))
 	k.store.Link("a").LoseReplies(1)
@@ -94,7 +94,7 @@ func TestAValueThatDoesNotFitIsRefusedAndTheLeaderLeadsOn(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxValue(1024))
 	c, w := k.stand("a", leader.Config{})
 	w.Expect(leadertest.Elected())
-	// Each of these takes six bytes in a record.
+	// Each of these bytes takes six bytes in a record.
 	if err := c.Proclaim(t.Context(), bytes.Repeat([]byte{1}, 300)); !errors.Is(err, leader.ErrValueTooLarge) {
 		t.Fatalf("Proclaim: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestAFeedThatStaysDeafIsReportedAndTheCandidatePolls(t *testing.T) {
 	wb.Expect(leadertest.Faulted(leader.ErrNoFeed))
 	before := link.Requests().Reads
 	k.clock.Advance(time.Minute)
-	if reads := link.Requests().Reads - before; reads < 24 { // one each 2.5 s
+	if reads := link.Requests().Reads - before; reads < 24 { // one every 2.5 s
 		t.Errorf("%d reads in a minute", reads)
 	}
 }
@@ -162,13 +162,13 @@ func TestStopDoesNotWaitForAPendingWriteThatNobodyMayLeadBy(t *testing.T) {
 	c, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	link.Cut()
-	if err := c.Stop(t.Context()); err != nil { // without the clock moving
+	if err := c.Stop(t.Context()); err != nil { // without moving the clock
 		t.Fatal(err)
 	}
 }
 
-// The read after a release that did not get through is answered with nothing,
-// which may be the past; the next try of the release finds out.
+// The read after a lost release finds no record, and that answer may be from the past.
+// The next try of the release settles it.
 func TestWhoResignsCutOffFromABucketMadeAnewGetsAnAnswerAndStandsAgain(t *testing.T) {
 	const (
 		pause = 2500 * time.Millisecond / 16 // between tries, a quarter more or less
@@ -216,8 +216,8 @@ func TestWhoResignsCutOffFromABucketMadeAnewGetsAnAnswerAndStandsAgain(t *testin
 	})
 }
 
-// What a round trip takes is waited for in the end, also by who waits for one
-// interval at first.
+// A candidate waits for as long as a round trip takes in the end, even if it waits for
+// one interval at first.
 func TestAWaiterFurtherAwayThanOneIntervalLearnsAndTakesOver(t *testing.T) {
 	cfg := leader.Config{LeaseDuration: 600 * time.Millisecond, RenewInterval: 100 * time.Millisecond}
 	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
@@ -228,7 +228,7 @@ func TestAWaiterFurtherAwayThanOneIntervalLearnsAndTakesOver(t *testing.T) {
 			link := k.store.Link("b")
 			link.Delay(trip / 2)
 			b, wb := k.stand("b", cfg)
-			k.clock.Advance(2 * time.Second) // nothing that the feed tells is believed before a read is answered
+			k.clock.Advance(2 * time.Second) // the feed is not believed before a read is answered
 			wb.Expect(leadertest.Observed("a"))
 			before := link.Requests()
 			k.clock.Advance(8 * time.Second)
@@ -236,7 +236,8 @@ func TestAWaiterFurtherAwayThanOneIntervalLearnsAndTakesOver(t *testing.T) {
 				t.Errorf("it waited with %+v, after %+v", after, before)
 			}
 			k.store.Link("a").Close() // after the renewal of 10s
-			// Half a trip until b has heard that; then its write is given up, and read.
+			// Half a trip until b has received that. Then its write is given up, and it
+			// reads.
 			k.clock.Advance(trip/2 + cfg.LeaseDuration + cfg.RenewInterval + trip - 1)
 			if b.IsLeader() {
 				t.Error("it leads too early")

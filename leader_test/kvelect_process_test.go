@@ -16,11 +16,11 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// kvProcess runs the algorithm of nats-kv-leader-elect, written from its
-// description, over the API of nats.go that it uses: create the key to win; update it
+// kvProcess runs the algorithm of nats-kv-leader-elect, written from its description,
+// over the API of nats.go that it uses. It creates the key to win. It updates the key
 // after each interval, three quarters of the bucket's TTL, on the condition of the last
-// sequence; an update that fails is a loss; the first that succeeds makes a leader of
-// the winner, which is told so a little later.
+// sequence. An update that fails is a loss. The first update that succeeds makes the
+// winner the leader, and the winner is notified a little later.
 type kvProcess struct {
 	*client
 	name  string
@@ -31,11 +31,11 @@ type kvProcess struct {
 	done  chan struct{}
 }
 
-// kvGrace is from the first update to the winner's being told.
+// kvGrace is the time from the first update to the notification of the winner.
 const kvGrace = 200 * time.Millisecond
 
 // run campaigns for the first time when the splay is over. A request takes up to 5 s,
-// the default of nats.go; Create makes up to three.
+// the default of nats.go. Create makes up to three requests.
 func (p *kvProcess) run(ctx context.Context, interval, splay time.Duration) {
 	defer close(p.done)
 	defer p.leads.Store(false)
@@ -80,7 +80,7 @@ func (p *kvProcess) run(ctx context.Context, interval, splay time.Duration) {
 	}
 }
 
-// pause reports whether ctx goes on for so long.
+// pause reports whether ctx is still alive after d.
 func pause(ctx context.Context, d time.Duration) bool {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -98,7 +98,7 @@ func (p *kvProcess) quit() {
 	p.leads.Store(false)
 }
 
-// fleet is old processes and candidates on one key.
+// fleet is a set of old processes and candidates on one key.
 type fleet struct {
 	*world
 	ttl time.Duration
@@ -106,11 +106,11 @@ type fleet struct {
 	mu   sync.Mutex
 	olds []*kvProcess
 	news []*candidate
-	said []string // who won and lost
+	said []string // the wins and losses
 }
 
-// fleet makes the bucket that such processes have: with a TTL, and nothing else. It
-// is in memory, see expiring.
+// fleet makes a bucket as such processes have it: with a TTL, and nothing else. It is
+// in memory, see expiring.
 func (w *world) fleet(ttl time.Duration) *fleet {
 	w.Helper()
 	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl, Storage: jetstream.MemoryStorage})
@@ -175,7 +175,8 @@ func (f *fleet) new(id string) *candidate {
 	return c
 }
 
-// fleetEar judges at the moment at which a candidate is about to tell that it leads.
+// fleetEar checks for two leaders at the moment at which a candidate is about to report
+// that it leads.
 type fleetEar struct {
 	slog.Handler // none
 	*fleet
@@ -193,7 +194,7 @@ func (e fleetEar) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// tells is told by a process.
+// tells records a notification of a process.
 func (f *fleet) tells(p *kvProcess, what string) {
 	f.note(p.name + " " + what)
 	f.judge()
@@ -205,7 +206,7 @@ func (f *fleet) note(what string) {
 	f.said = append(f.said, fmt.Sprintf("%v %s", f.now(), what))
 }
 
-// heard takes who won and lost since it was last called.
+// heard returns the wins and losses since it was last called.
 func (f *fleet) heard() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +215,7 @@ func (f *fleet) heard() []string {
 	return said
 }
 
-// leaders are all who lead now.
+// leaders returns all current leaders.
 func (f *fleet) leaders() (olds, news []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,7 +232,7 @@ func (f *fleet) leaders() (olds, news []string) {
 	return olds, news
 }
 
-// judge fails the test if two lead.
+// judge fails the test if there are two leaders.
 func (f *fleet) judge() {
 	olds, news := f.leaders()
 	if len(olds)+len(news) > 1 {
@@ -239,7 +240,7 @@ func (f *fleet) judge() {
 	}
 }
 
-// leader is who leads now, or nobody.
+// leader returns the current leader, or "".
 func (f *fleet) leader() string {
 	olds, news := f.leaders()
 	if both := append(olds, news...); len(both) > 0 {
@@ -248,7 +249,7 @@ func (f *fleet) leader() string {
 	return ""
 }
 
-// heardIs fails the test unless these, and nobody else, have won and lost.
+// heardIs fails the test unless exactly these wins and losses have occurred.
 func (f *fleet) heardIs(t *testing.T, want ...string) {
 	t.Helper()
 	if got := f.heard(); !slices.Equal(got, want) {

@@ -16,7 +16,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A TTL of 30 s is the least that nats-kv-leader-elect takes; its interval is 22.5 s.
+// A TTL of 30 s is the least that nats-kv-leader-elect accepts; its interval is 22.5 s.
 const (
 	kvTTL      = 30 * time.Second
 	kvInterval = 22500 * time.Millisecond
@@ -31,14 +31,14 @@ func TestAFleetOfNatsKVLeaderElectMovesOverOneProcessAtATime(t *testing.T) {
 		f.at(time.Minute)
 		f.heardIs(t, "22.7s old 0 won")
 		for i := range 3 {
-			// Who leads is the first to go, unless nobody of the old does.
+			// The leader goes first, which is an old process.
 			p := f.olds[slices.IndexFunc(f.olds, func(p *kvProcess) bool { return p.leads.Load() })]
 			p.quit()
 			<-p.done
 			f.olds = slices.DeleteFunc(f.olds, func(o *kvProcess) bool { return o == p })
 			p.nc.Close()
 			f.new(fmt.Sprintf("new %d", i))
-			// Whatever comes of it, somebody leads again.
+			// In any case there is a leader again.
 			f.at(f.now() + 2*kvTTL + kvInterval)
 			if f.leader() == "" {
 				t.Fatalf("%v: nobody leads", f.now())
@@ -47,7 +47,8 @@ func TestAFleetOfNatsKVLeaderElectMovesOverOneProcessAtATime(t *testing.T) {
 			if len(f.olds) == 0 {
 				break
 			}
-			// The next one to go shall lead: who does hands over until it is one of the old.
+			// The next process to go shall be the leader. So candidates hand over until
+			// an old process leads.
 			for f.leaderIsNew() {
 				for _, c := range f.news {
 					if c.IsLeader() {
@@ -60,7 +61,7 @@ func TestAFleetOfNatsKVLeaderElectMovesOverOneProcessAtATime(t *testing.T) {
 		if !f.leaderIsNew() {
 			t.Errorf("%q leads", f.leader())
 		}
-		// Nobody of the old is left: the setting can be dropped, one by one.
+		// No old process is left: the setting can be dropped, one candidate at a time.
 		for _, c := range f.news {
 			w.ok(c.Stop(w.Context()))
 			last := f.standAs(leader.Config{ID: c.ID() + " without", LeaseDuration: 15 * time.Second})
@@ -113,7 +114,7 @@ func TestAHandoverAmongCandidatesBesideOldProcessesTakesNoTime(t *testing.T) {
 		b.news()
 		w.ok(a.Resign(w.Context()))
 		b.sawBut(t, "observed nobody", "50s pending", "50s elected")
-		// Whether or not the successor has the setting: a release is a release.
+		// A release frees the key, whether or not the successor has the setting.
 		w.ok(b.Stop(w.Context()))
 		f.at(51 * time.Second)
 		c := f.standAs(leader.Config{ID: "c", LeaseDuration: 15 * time.Second})
@@ -133,7 +134,7 @@ func TestAnOldLeaderThatDiesIsReplacedAfterTwoTTLs(t *testing.T) {
 		}
 		old.quit()
 		f.at(3 * time.Minute)
-		// No fault for any of its records.
+		// Its records cause no faults.
 		a.saw(t, "20s observed foreign", "1m37.5s observed nobody", "1m37.5s pending for 30s", "2m7.5s elected")
 		f.heardIs(t, "22.7s old won", "2m7.5s a elected")
 	})
@@ -179,12 +180,12 @@ func TestALeaderWhoseKeyIsDeletedWhileItIsCutOffIsFencedBeforeAnOldProcessLeads(
 		f.heardIs(t, "30s a elected", "1m5.2s old won")
 		a.open()
 		f.at(3 * time.Minute)
-		// Its next try, up to 625 ms later, finds out.
+		// Its next try, up to 625 ms later, shows the loss.
 		a.sawBut(t, "faulted", "2m0.625s deposed expired", "2m0.625s observed foreign")
 	})
 }
 
-// Faults 7 and 8 of docs/faults.md: writes whose replies are lost, on either side.
+// Faults 7 and 8 of docs/faults.md: writes with lost replies, on either side.
 func TestLostRepliesCostTheOldProcessItsLeadAndNobodySafety(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
@@ -192,11 +193,11 @@ func TestLostRepliesCostTheOldProcessItsLeadAndNobodySafety(t *testing.T) {
 		f.at(40 * time.Second)
 		f.heard()
 		a := f.new("a")
-		old.blackhole(down) // its update of 45s is stored, and it takes it for a loss
+		old.blackhole(down) // its update of 45s is stored, and it takes that for a loss
 		f.at(55 * time.Second)
 		old.open()
 		f.at(4 * time.Minute)
-		// Its record stands until 75s; what it tries at 67.5s is refused.
+		// Its record stands until 75s, and its try at 67.5s is refused.
 		f.heardIs(t, "50s old lost", "1m45s a elected")
 		a.news()
 		a.blackhole(down) // its renewals are stored
@@ -227,8 +228,8 @@ func TestTheSettingIsRefusedWhereItCannotWork(t *testing.T) {
 	})
 }
 
-// A storm: everything that may befall either kind, at random, and in the end somebody
-// leads.
+// A storm: all faults of both kinds of processes, at random. In the end there is a
+// leader.
 func TestOldProcessesAndCandidatesInAStormNeverLeadAtOnce(t *testing.T) {
 	seeds := uint64(proof.Size(1, 4))
 	if raceDetector {
@@ -256,7 +257,7 @@ func TestOldProcessesAndCandidatesInAStormNeverLeadAtOnce(t *testing.T) {
 	}
 }
 
-// storms lets n things happen.
+// storms injects n faults.
 func (f *fleet) storms(rng *rand.Rand, n int) {
 	f.Helper()
 	within := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
@@ -271,7 +272,7 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 		if rng.IntN(2) == 0 {
 			who = c.client
 		}
-		// A gate that is not quite open would hold up the client's lock.
+		// A gate that is not fully open would block the client's lock.
 		if !who.nc.IsConnected() {
 			continue
 		}
@@ -288,7 +289,7 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 			go func() { _ = c.Stop(f.Context()) }()
 			f.new(fmt.Sprintf("new %d", i+3))
 		case 3, 4:
-			// It may be cut off for good, but not held up for longer than any lease.
+			// It may be cut off for good, but it must return within any lease.
 			limit, cancel := context.WithTimeout(f.Context(), 4*kvTTL)
 			if err := c.Resign(limit); errors.Is(err, context.DeadlineExceeded) {
 				f.Errorf("%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
@@ -298,7 +299,7 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 			who.cut()
 		case 6:
 			who.blackhole([]direction{up, down}[rng.IntN(2)])
-		case 7: // what is held arrives late
+		case 7: // the held frames arrive late
 			who.detain([]direction{up, down}[rng.IntN(2)])
 		case 8:
 			f.ok(f.kv().Delete(f.Context(), "e"))
@@ -315,8 +316,8 @@ func wantText(t *testing.T, err, is error, text string) {
 	}
 }
 
-// Over TCP, in real time, with a TTL that their own checks would not let pass, and the
-// bucket on file.
+// Over TCP, in real time, with a TTL that the checks of nats-kv-leader-elect would not
+// accept, and the bucket on file.
 func TestTCPAnOldProcessHandsOverToACandidateAndBack(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second

@@ -11,7 +11,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// isWrite tells a request to write the election's key.
+// isWrite reports whether a frame is a request to write the election's key.
 func isWrite(f frame) bool { return f.dir == up && f.subject == "$KV.E.e" }
 
 // firstWrite holds the first write and loses those that follow.
@@ -40,9 +40,9 @@ func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
 		w.at(2200 * time.Millisecond)
 		a.saw(t, "1s faulted unreachable")
 		a.open()
-		w.at(w.now()) // what was held arrives before b comes
+		w.at(w.now()) // the held write arrives before b comes
 		b := w.stand("b")
-		// The write of 2s is given up at 3s, and then it looks.
+		// The write of 2s is given up at 3s, and then the candidate reads the key.
 		w.at(20 * time.Second)
 		a.saw(t, "3s pending", "3s elected")
 		b.saw(t, "2.2s observed a")
@@ -61,17 +61,19 @@ func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(2500 * time.Millisecond)
 		a.open()
-		w.at(w.now()) // what was held arrives before b comes
+		w.at(w.now()) // the held write arrives before b comes
 		b := w.stand("b")
 		w.at(20 * time.Second)
-		// The write of 2s is given up at 3s; then it looks, and releases.
+		// The write of 2s is given up at 3s. Then the candidate reads the key, and
+		// releases.
 		stop.returned(3*time.Second, nil)
 		a.saw(t, "1s faulted unreachable")
 		b.saw(t, "2.5s observed a", "3s observed nobody", "3s pending", "3s elected")
 	})
 }
 
-// Fault 7 of docs/faults.md: the late win is not believed longer than it was good.
+// Fault 7 of docs/faults.md: the late win is not believed for longer than its lease was
+// valid.
 func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -82,7 +84,7 @@ func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
 		a.news()
 		a.open()
 		w.at(40 * time.Second)
-		// It elects with the write that follows, whose lease is good.
+		// It is elected by the write that follows, which has a valid lease.
 		got := a.transitions()
 		if len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
 			t.Fatalf("a saw %q", got)
@@ -139,9 +141,9 @@ func TestARenewalThatComesAfterASuccessorIsRefused(t *testing.T) {
 	})
 }
 
-// takeHeld takes the frames that are held, and returns what publishes those of a
-// subject from elsewhere, as a network would that delivers them after their
-// sender is gone.
+// takeHeld takes the held frames, and returns a function that publishes those of a
+// subject from elsewhere. A network does that when it delivers them after their sender
+// is gone.
 func (g *gate) takeHeld() func(w *world, subject string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,8 +163,7 @@ func (g *gate) takeHeld() func(w *world, subject string) {
 }
 
 // refuse answers the next writes with 10164, which names no revision and proves
-// nothing. If stored, the write is stored all the same, and the true answer is
-// lost.
+// nothing. If stored, the write is stored all the same, and the true answer is lost.
 func (g *gate) refuse(w *world, times int, stored bool) {
 	lost := make(map[string]bool)
 	g.filter(func(f frame) verdict {
@@ -207,7 +208,7 @@ func TestRefusalsWithoutEndAreNoLease(t *testing.T) {
 		if len(got) != 3 || got[0] != "7.8s fenced expired" || !strings.HasSuffix(got[1], "s deposed expired") || !strings.HasSuffix(got[2], "s observed b") {
 			t.Fatalf("a saw %q", got)
 		}
-		// It pauses between its tries, and then looks.
+		// It pauses between its tries, and then reads the key.
 		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired"))
 		w.ok(err)
 		if at < lease+3*time.Second || at > lease+3*time.Second+interval*5/16 {
@@ -231,7 +232,8 @@ func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
 		}
 		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
 		w.ok(err)
-		// It looks after a pause of a quarter of an interval, give or take a quarter of that.
+		// It reads the key after a pause of a quarter of an interval, give or take a
+		// quarter of that.
 		if at < interval*3/16 || at > interval*5/16 {
 			t.Errorf("elected at %v", at)
 		}
@@ -244,7 +246,7 @@ func TestARenewalWhoseReplyIsLostCounts(t *testing.T) {
 		a, b := w.pair()
 		a.filter(func(f frame) verdict {
 			if f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`) {
-				return drop // acknowledgements, and nothing else
+				return drop // acknowledgements, and no other messages
 			}
 			return pass
 		})

@@ -1,5 +1,5 @@
-// Package leader_test looks at the library from outside: on a real embedded NATS
-// server, most of it in synctest bubbles, where times are exact.
+// Package leader_test tests the library from outside, on a real embedded NATS server.
+// Most of the tests run in synctest bubbles, where times are exact.
 package leader_test
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// withAccessTime runs the tests with the server's access time service, whose
-// goroutine must be started outside any bubble.
+// withAccessTime runs the tests with the server's access time service. The goroutine of
+// that service must be started outside any bubble.
 type withAccessTime struct{ *testing.M }
 
 func (m withAccessTime) Run() int {
@@ -23,7 +23,7 @@ func (m withAccessTime) Run() int {
 	return m.M.Run()
 }
 
-// The tests in real time wait for most of it, side by side. They begin when all
+// The tests in real time spend most of it waiting, side by side. They begin when all
 // bubbles are over: a test that calls t.Parallel waits for those that do not.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "16") // unless the command line says otherwise

@@ -23,12 +23,12 @@ const (
 	longestBucket   = 252
 )
 
-// nameOf is a name of n bytes that begins with that.
+// nameOf returns a name of n bytes with that prefix.
 func nameOf(prefix string, n int) string { return prefix + strings.Repeat("x", n-len(prefix)) }
 
 // The server closes the connection of a client that sends a line of more than 4 KB, and
-// nats.go does not reconnect. Names, and the prefixes of the connection, all at their
-// limits together, do not bring it to that.
+// nats.go does not reconnect. Names and the prefixes of the connection do not cause
+// that, even if all of them together are at their limits.
 func TestNames_AtTheirLimitsLeaveTheConnectionOpen(t *testing.T) {
 	t.Parallel()
 	prefix := nameOf("P", longestSubject-1)
@@ -90,7 +90,7 @@ func TestNames_AtTheirLimitsLeaveTheConnectionOpen(t *testing.T) {
 	}
 }
 
-// namesInUse uses everything that takes a name, with the longest.
+// namesInUse uses everything that takes a name, with the longest names.
 func namesInUse(t *testing.T, b *leader.Bucket, gb *leader.GuardedBucket, gs *leader.GuardedStream, subjects string) {
 	t.Helper()
 	election, id := nameOf("e", longestElection), nameOf("id", longestID)
@@ -120,7 +120,7 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *leader.GuardedBucket, gs *le
 	<-holders
 	brief, enough := context.WithTimeout(t.Context(), time.Second)
 	defer enough()
-	if _, err = leader.Roster(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account hears nothing
+	if _, err = leader.Roster(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account receives nothing
 		t.Error(err)
 	}
 	_, err = leader.ObserveRoster(ctx, b, election)
@@ -147,8 +147,8 @@ func tcpLeads(t *testing.T, a, b *tcpCandidate) (leads, waits *tcpCandidate) {
 	return a, b
 }
 
-// What is too long, or of the form of something else, is refused before anything
-// reaches the connection.
+// A name that is too long, or that has another form, is refused before anything reaches
+// the connection.
 func TestNames_BeyondTheirLimitsAreRefusedAndNothingIsSent(t *testing.T) {
 	s := tcpServe(t, tcpOptions(t, ""))
 	nc := tcpDial(t, s.ClientURL())
@@ -233,7 +233,8 @@ func TestNames_BeyondTheirLimitsAreRefusedAndNothingIsSent(t *testing.T) {
 	}
 }
 
-// What leader.SeatKey returns names a seat to those who only look, or ask.
+// A client that only observes, or sends requests, can name a seat by the result of
+// leader.SeatKey.
 func TestNames_OfSeatsCanBeLookedAt(t *testing.T) {
 	k := newKit(t)
 	k.stand("a", leader.Config{Seats: 2})

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// lookout is somebody who observes an election.
+// lookout is an observer of an election.
 type lookout struct {
 	mu   sync.Mutex
 	told []string
@@ -36,9 +36,9 @@ func (w *world) observe(ctx context.Context, cl *client) *lookout {
 	return l
 }
 
-// saw checks what was told, but for what something else overtook at the same
-// instant: a reader that is slow gets the newest, and which is slower of two
-// goroutines that have something to do at once is not for a test to say.
+// saw checks the observations, except those that another one overtook at the same
+// instant. A slow reader gets only the newest observation. A test cannot know which of
+// two goroutines is slower when both have work at the same instant.
 func (l *lookout) saw(t *testing.T, want ...string) leader.Holder {
 	t.Helper()
 	synctest.Wait()
@@ -51,7 +51,7 @@ func (l *lookout) saw(t *testing.T, want ...string) leader.Holder {
 	return l.last
 }
 
-// lastOfEach is the last line of each instant.
+// lastOfEach returns the last line of each instant.
 func lastOfEach(lines []string) []string {
 	var last []string
 	for i, line := range lines {
@@ -87,7 +87,7 @@ func TestObserversAgreeWithTheRecordFromTheFirstLeaderOn(t *testing.T) {
 		}
 		agree(h)
 		w.at(3600 * time.Millisecond)
-		agree(l.saw(t)) // renewals are no news
+		agree(l.saw(t)) // renewals are not reported
 		b := w.stand("b")
 		w.at(3700 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
@@ -146,7 +146,7 @@ func TestAnObserverGetsOverAnOutage(t *testing.T) {
 		l.saw(w.T, "20.5s a")
 		eye.cut()
 		w.at(30500 * time.Millisecond)
-		l.saw(w.T, "26.5s nobody") // one lease after it heard of the record
+		l.saw(w.T, "26.5s nobody") // one lease after it received the record
 		w.ok(a.Resign(w.Context()))
 		eye.open()
 		w.at(31 * time.Second)
@@ -214,7 +214,7 @@ func TestAProclaimedValueIsSeenByOthers(t *testing.T) {
 		b.news()
 		w.at(time.Minute)
 		a.saw(w.T)
-		b.saw(w.T) // renewals keep it
+		b.saw(w.T) // renewals keep the value
 		if h, _ := b.Leader(); string(h.Value) != string(binary) {
 			w.Errorf("b sees %q", h.Value)
 		}

@@ -25,10 +25,10 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// Guards on servers of earlier versions, which "make servers" builds. What is shown
-// here of 2.11.4 is why guards refuse it.
+// Guards on servers of earlier versions, which "make servers" builds. The results for
+// 2.11.4 are the reason why guards refuse it.
 
-// oldServer is a running server of that version.
+// oldServer starts a server of that version.
 func oldServer(t *testing.T, version, config string) (url string) {
 	t.Helper()
 	binary, err := filepath.Abs("../.tools/nats-server-" + version)
@@ -67,7 +67,7 @@ func oldServer(t *testing.T, version, config string) (url string) {
 	return url
 }
 
-// oldCluster is a cluster of servers s1, s2 and so on of those versions. The user
+// oldCluster starts a cluster of servers s1, s2 and so on of those versions. The user
 // "least" of each may not ask for versions.
 func oldCluster(t *testing.T, versions ...string) (urls []string) {
 	t.Helper()
@@ -88,7 +88,7 @@ func oldCluster(t *testing.T, versions ...string) (urls []string) {
 	return urls
 }
 
-// lyingConn tells the client another version than the server does.
+// lyingConn replaces the server's version with another one for the client.
 type lyingConn struct {
 	net.Conn
 	from, to []byte
@@ -100,7 +100,7 @@ func (c *lyingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lyingDialer makes a server of that version say that it is one of 2.99.
+// lyingDialer makes a server of that version report a version 2.99.
 type lyingDialer string
 
 func (v lyingDialer) Dial(network, address string) (net.Conn, error) {
@@ -109,8 +109,8 @@ func (v lyingDialer) Dial(network, address string) (net.Conn, error) {
 	return &lyingConn{nc, []byte(`_nats.ver":"` + v[1:]), []byte(`_nats.ver":"` + lie)}, err
 }
 
-// staleWrites sends writes whose condition does not hold, with the headers that a
-// writer sends and others, and returns how many were stored.
+// staleWrites sends writes with a condition that does not hold, with the headers of a
+// writer and others. It returns how many were stored.
 func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, others nats.Header) (stored int) {
 	t.Helper()
 	js := tcpJS(t, nc)
@@ -138,7 +138,7 @@ func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, othe
 	return stored
 }
 
-// The facts that the least version stands for.
+// The facts behind the least version.
 func TestOldServers_WhichVersionsHeedTheConditionOnAnotherSubject(t *testing.T) {
 	const n = 400
 	for version, sound := range map[string]bool{"v2.10.29": false, "v2.11.4": false, "v2.11.8": true} {
@@ -155,7 +155,7 @@ func TestOldServers_WhichVersionsHeedTheConditionOnAnotherSubject(t *testing.T) 
 	}
 }
 
-// Why writers refuse some headers of the caller's own, also on the least version.
+// The reason why writers refuse some headers of the caller, also on the least version.
 func TestOldServers_WhichHeadersHideTheConditionOnTheLeastVersion(t *testing.T) {
 	nc := tcpDial(t, oldServer(t, "v2.11.8", ""))
 	kv, err := tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
@@ -172,8 +172,8 @@ func TestOldServers_WhichHeadersHideTheConditionOnTheLeastVersion(t *testing.T) 
 	}
 }
 
-// A check refuses an old server by its version, and whatever version it tells, by
-// what it does, in each of many tries.
+// A check refuses an old server by its version. Whatever version the server reports,
+// the check also refuses it by its behaviour, in each of many tries.
 func TestOldServers_CheckRefusesThemByVersionAndByProbe(t *testing.T) {
 	for version, text := range map[string]string{
 		"v2.10.29": "which leads the stream, does not tell its version, as before 2.11; update it",
@@ -223,7 +223,8 @@ func TestOldServers_CheckRefusesThemByVersionAndByProbe(t *testing.T) {
 	})
 }
 
-// oldBucket is the bucket E where CreateBucket may ask for more than the server has.
+// oldBucket makes the bucket E on a server that may not have everything that
+// CreateBucket asks for.
 func oldBucket(t *testing.T, js jetstream.JetStream) *leader.Bucket {
 	t.Helper()
 	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"})
@@ -270,7 +271,7 @@ func TestOldServers_NoWriteOfAnEarlierTermOnTheLeastVersion(t *testing.T) {
 	tcpOK(t, err)
 }
 
-// In a cluster that is being updated, the check looks at every server that keeps the
+// In a cluster that is being updated, the check covers every server that keeps the
 // stream, whichever leads it, and whichever the candidate is connected to.
 func TestOldServers_ClusterWithOneOldServer(t *testing.T) {
 	urls := oldCluster(t, "v2.11.8", "v2.11.4", "v2.11.8")
@@ -300,7 +301,7 @@ func TestOldServers_ClusterWithOneOldServer(t *testing.T) {
 			return false
 		})
 	}
-	// refused waits for what a check answers on each server.
+	// refused waits for the result of a check on each server.
 	refused := func(text string) {
 		t.Helper()
 		for i, url := range urls {
@@ -320,8 +321,8 @@ func TestOldServers_ClusterWithOneOldServer(t *testing.T) {
 	lead("s1")
 	refused("server s2, which may come to lead the stream, is of version 2.11.4")
 
-	// Without the permission to ask, the servers that do not lead are not known.
-	// The application hears of one denial.
+	// Without the permission to ask, the servers that do not lead are not known. The
+	// application is notified of one denial.
 	var denials atomic.Int32
 	nc := tcpDial(t, urls[0], nats.UserInfo("least", "x"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) }))

@@ -11,9 +11,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// What an operator may do to a key or a bucket behind the back of a leader.
+// Operations on a key or a bucket that an operator may do while a leader lives.
 
-// veterans are a leader and a waiter, at 20.5s: the last renewal was at 20s.
+// veterans returns a leader and a waiting candidate, at 20.5s. The last renewal was at
+// 20s.
 func (w *world) veterans() (a, b *candidate) {
 	w.Helper()
 	a = w.stand("a")
@@ -32,7 +33,8 @@ func TestTheKeyDeletedDeposesAtOnceAndIsTakenAfterOneUnknownLease(t *testing.T) 
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		w.at(time.Minute)
 		then := 20500*time.Millisecond + unknown
-		// Whether a sees the marker or already what replaced it is a matter of luck.
+		// Chance decides whether a sees the marker or already the record that replaced
+		// it.
 		a.sawBut(w.T, "20.5s observed nobody", "20.5s deposed deleted", "20.5s observed b pending", fmt.Sprintf("%v observed b", then))
 		b.saw(w.T, "20.5s observed nobody", fmt.Sprintf("20.5s pending for %v", unknown), fmt.Sprintf("%v elected", then))
 		w.leads(a, b)
@@ -69,7 +71,7 @@ func TestTheKeyPurgedIsLikeDeleted(t *testing.T) {
 	}
 }
 
-// Fault 11 of docs/faults.md: purged without a trace. No feed tells of it.
+// Fault 11 of docs/faults.md: purged without a trace. No feed reports it.
 func TestAnEmptiedStreamIsNoticedByTheNextRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
@@ -111,7 +113,7 @@ func TestAPurgeProtectedBucketRefusesPurges(t *testing.T) {
 	})
 }
 
-// Fault 11 of docs/faults.md: rolled up by who may write another key.
+// Fault 11 of docs/faults.md: rolled up by a client that may write another key.
 func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
@@ -125,7 +127,8 @@ func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *test
 	})
 }
 
-// Fault 11 of docs/faults.md: emptied, filled with junk, with somebody else's format.
+// Fault 11 of docs/faults.md: emptied, filled with junk, or with another application's
+// format.
 func TestARecordThatCannotBeReadCountsAsHeldForOneUnknownLease(t *testing.T) {
 	for _, junk := range []string{
 		"", " ", "junk", "null", "{}", "[]", "7", `{"v":1}`, `{"leader":"somebody"}`, "\x00\xff",
@@ -161,7 +164,7 @@ func TestEachRevisionOfAForeignRecordCountsAnew(t *testing.T) {
 			w.ok(err)
 			w.at(w.now() + 5*time.Second)
 		}
-		// The last was put at 30.5s.
+		// The last record was put at 30.5s.
 		then := 30500*time.Millisecond + lease
 		w.at(time.Minute)
 		a.saw(w.T, "20.5s faulted foreign", "20.5s deposed preempted", "20.5s observed foreign",
@@ -170,7 +173,7 @@ func TestEachRevisionOfAForeignRecordCountsAnew(t *testing.T) {
 	})
 }
 
-// Fault 11 of docs/faults.md: somebody else's format, of a later version.
+// Fault 11 of docs/faults.md: the format of another application, of a later version.
 func TestARecordOfALaterFormatCountsForItsLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -196,7 +199,7 @@ func TestABucketMadeAnewHasNoLeaderForOneUnknownLease(t *testing.T) {
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.sealed()
 		w.at(time.Minute)
-		// The renewal of 21s is refused: nothing is there.
+		// The renewal of 21s is rejected, because the key is empty.
 		a.saw(t, "21s faulted regressed", "21s deposed regressed", "21s observed nobody", "21s pending for 6s", "27s elected")
 		if got := a.lastTerm(t).Token(); got <= before {
 			t.Errorf("token %d after %d", got, before)

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// campaign makes a candidate whose transitions are written down.
+// campaign makes a candidate and writes down its transitions.
 func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *leader.Candidate {
 	c, err := leader.Campaign(p.Context(), s, election, cfg)
 	p.say("campaign of %.20s in %.20q: %s", cfg.ID, election, p.name(err))
@@ -22,7 +22,7 @@ func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *l
 		return nil
 	}
 	p.Cleanup(func() {
-		_ = c.Stop(context.Background()) // the test's has ended
+		_ = c.Stop(context.Background()) // the context of the test has ended
 		<-c.Done()
 	})
 	go func() {
@@ -37,7 +37,7 @@ func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *l
 			case leader.Deposed:
 				p.say("  [%s] deposed: %s", c.ID(), p.name(e.Cause))
 			case leader.Faulted:
-				p.say("  [%s's faults] %s", c.ID(), p.name(e.Err)) // of what is asked at the same time
+				p.say("  [%s's faults] %s", c.ID(), p.name(e.Err)) // of requests that are made at the same time
 			case leader.Observed:
 				if e.Holder.ID != "" { // a free key may be taken before it is seen
 					p.say("  [%s] observes %q", c.ID(), e.Holder.ID)
@@ -49,7 +49,7 @@ func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *l
 	return c
 }
 
-// What is known of a bucket is known when a candidate is made.
+// The settings of a bucket are known when a candidate is made.
 func TestParity_Campaign(t *testing.T) {
 	inParity(t, func(p *parity) {
 		s, _, _, _ := p.open("a")
@@ -87,7 +87,7 @@ func TestParity_Campaign(t *testing.T) {
 	}, bucketSealed, bucketExpiring, bucketOrdinary, bucketSmall)
 }
 
-// Candidates hand over, are asked to, lose the key and the bucket.
+// Candidates hand over, are asked to hand over, and lose the key and the bucket.
 func TestParity_Candidates(t *testing.T) {
 	inParity(t, func(p *parity) {
 		sa, _, _, _ := p.open("a")
@@ -101,7 +101,7 @@ func TestParity_Candidates(t *testing.T) {
 		cfg := leader.Config{LeaseDuration: 5 * time.Second}
 		cfg.ID = "a"
 		a := p.campaign(sa, "e", cfg)
-		p.pass(15 * time.Second) // unless the bucket is sealed it is pending
+		p.pass(15 * time.Second) // unless the bucket is purge-protected it is pending
 		cfg.ID = "b"
 		b := p.campaign(sb, "e", cfg)
 		p.pass(time.Second)
@@ -141,7 +141,7 @@ func TestParity_Candidates(t *testing.T) {
 	}, bucketSealed, bucketExpiring, bucketOrdinary)
 }
 
-// parityWriter is what the writers of both kinds are.
+// parityWriter is the interface of the writers of both kinds.
 type parityWriter interface {
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 	Create(ctx context.Context, key string, value []byte) (uint64, error)

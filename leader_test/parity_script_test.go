@@ -10,7 +10,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// keys are names of which some are none.
+// keys are names, some of which are not valid.
 var keys = []string{
 	"e", "a.b", "a/b=c-d_e", "", ".", "a.", ".a", "a..b", "a b", "a*", "a.>", "ä", "a\x00b", "a\nb", "$a",
 	strings.Repeat("k", 200), strings.Repeat("k", 5000),
@@ -77,7 +77,7 @@ func TestParity_Writes(t *testing.T) {
 	}, bucketSealed, bucketExpiring, bucketOrdinary)
 }
 
-// refused tells that the bucket refused something, in either's way.
+// refused marks an error as a refusal by the bucket, whichever of the two it is.
 func (p *parity) refused(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", leader.ErrIncompatibleBucket, err)

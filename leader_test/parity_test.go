@@ -19,9 +19,9 @@ import (
 )
 
 // The same scripts run on a bucket of an embedded server and on a leadertest.Store, and
-// what they write down has to be the same.
+// have to write down the same lines.
 
-// operator does what is done to a bucket behind the candidates' backs.
+// operator has the operations on a bucket that its candidates have no part in.
 type operator interface {
 	put(key, value string) uint64
 	del(key string)
@@ -100,8 +100,8 @@ func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
 	}
 }
 
-// differences are the lines of both in order, as by diff, without most of those that are
-// in both.
+// differences returns the lines of both in order, as diff does, without most of those
+// that are in both.
 func differences(a, b []string) string {
 	common := make([][]int, len(a)+1) // the most lines that a[i:] and b[j:] have in common
 	for i := range common {
@@ -186,7 +186,7 @@ func (p *parity) say(format string, args ...any) {
 	p.lines = append(p.lines, fmt.Sprintf(format, args...))
 }
 
-// begin lets revisions count from those of the bucket as it is.
+// begin makes revisions count from the current ones of the bucket.
 func (p *parity) begin() {
 	s, _, _, done := p.open("begin")
 	defer done()
@@ -194,8 +194,8 @@ func (p *parity) begin() {
 	p.zero["key"] = settings.value.LastRevision
 }
 
-// rev is a revision as it counts in the script. Those of the roster count from the
-// first that is seen.
+// rev returns a revision as it counts in the script. Revisions of the roster count from
+// the first that is seen.
 func (p *parity) rev(of string, revision uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,14 +208,14 @@ func (p *parity) rev(of string, revision uint64) uint64 {
 	return revision - p.zero[of]
 }
 
-// answerOf is what a request was answered, and after which time.
+// answerOf is the answer to a request, and the time that it took.
 type answerOf[T any] struct {
 	value T
 	err   error
 	took  time.Duration
 }
 
-// await makes a request, for which there are three seconds.
+// await makes a request, which may take three seconds.
 func await[T any](p *parity, ask func(ctx context.Context, reply func(T, error))) (a answerOf[T]) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), 3*time.Second)
@@ -232,7 +232,7 @@ func await[T any](p *parity, ask func(ctx context.Context, reply func(T, error))
 	return a
 }
 
-// parityErrors are the errors that an application may tell apart.
+// parityErrors are the errors that an application may distinguish.
 var parityErrors = []struct {
 	err  error
 	name string
@@ -268,7 +268,7 @@ var parityErrors = []struct {
 	{context.DeadlineExceeded, "deadline"},
 }
 
-// name is what an error matches.
+// name returns the names of the errors that an error matches.
 func (p *parity) name(err error) string {
 	if err == nil {
 		return "ok"
@@ -289,7 +289,7 @@ func (p *parity) name(err error) string {
 	return strings.Join(names, ", ")
 }
 
-// took says how long something took, to the second.
+// took returns a duration, to the second.
 func took(d time.Duration) string { return d.Round(time.Second).String() }
 
 func (p *parity) settings(s leader.Store) backend.Settings {
@@ -336,7 +336,7 @@ func (p *parity) mark(s leader.Store, key, value string, at uint64) uint64 {
 	return a.value
 }
 
-// watch opens a feed, which writes down what it hears.
+// watch opens a feed, and writes down its events.
 func (p *parity) watch(s leader.Store, key, name string) (stop func()) {
 	a := await(p, func(ctx context.Context, reply func(backend.Feed, error)) {
 		s.Backend().Watch(ctx, key, nil, func(e backend.FeedEvent) {
@@ -369,7 +369,7 @@ func (p *parity) announce(s leader.Store, election, session, entry string, life 
 	p.say("announce %.20q %.3s %.20q: %d, %s after %s", election, session, entry, p.rev("roster", a.value), p.name(a.err), took(a.took))
 }
 
-// stands opens a view, which writes down what it is told.
+// stands opens a view, and writes down its announcements.
 func (p *parity) stands(s leader.Store, election, name string) (stop func()) {
 	a := await(p, func(ctx context.Context, reply func(backend.Feed, error)) {
 		s.Backend().Stands(ctx, election, func(a backend.Announcement) {
@@ -398,7 +398,7 @@ func (p *parity) pass(d time.Duration) {
 	p.say("%v later", d)
 }
 
-// result writes down what a call returns.
+// result writes down the result of a call.
 func (p *parity) result(what string, call func() error) {
 	began := time.Now()
 	err := call()
@@ -407,8 +407,9 @@ func (p *parity) result(what string, call func() error) {
 	p.say("%s: %s after %s", what, p.name(err), took(d))
 }
 
-// written is what was written down. What several feeds hear one after the other is in the
-// order of their names: which of them is first is left open.
+// written returns the lines that were written down. Lines of several feeds that follow
+// one another are in the order of the feeds' names, because it is not specified which
+// feed is first.
 func (p *parity) written() []string {
 	feed := func(line string) string {
 		name, _, _ := strings.Cut(line, "] ")

@@ -13,7 +13,7 @@ import (
 // The last renewal before 3.5s is that of 3s. So a leader that is cut off then
 // is fenced at 3s + deadline, and replaced at 3s + lease.
 
-// pair is a leader and a candidate that waits, in a sealed bucket, at 3.5s.
+// pair returns a leader and a waiting candidate, in a purge-protected bucket, at 3.5s.
 func (w *world) pair() (a, b *candidate) {
 	w.Helper()
 	w.sealed()
@@ -35,7 +35,7 @@ func TestALeaderThatCrashesIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
 		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
 		a.open()
 		w.at(31 * time.Second)
-		// It connects again when its client tries next.
+		// It connects again at its client's next try.
 		a.saw(t, "30.1s deposed expired", "30.1s observed b")
 		b.saw(t)
 		w.leads(a, b)
@@ -64,11 +64,11 @@ func TestTheContextOfAPartitionedLeaderEndsBeforeAnybodyElseCanLead(t *testing.T
 	for _, k := range []struct {
 		name    string
 		dirs    []direction
-		elected string // when the other is
+		elected string // when the other one is
 	}{
 		{"nothing passes", []direction{up, down}, "9s"},
 		{"requests are lost", []direction{up}, "9s"},
-		// The renewal in flight at 4s is stored, and others hear of it.
+		// The renewal in flight at 4s is stored, and other candidates receive it.
 		{"replies are lost", []direction{down}, "10s"},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAPartitionOfAWaiterDisturbsNobody(t *testing.T) {
 		a, b := w.pair()
 		b.cut()
 		w.at(30 * time.Second)
-		// It has heard the renewal of 3s.
+		// It has received the renewal of 3s.
 		b.saw(t, "6s faulted unreachable", "9s observed nobody")
 		a.saw(t)
 		b.open()
@@ -291,8 +291,8 @@ func TestAClosedConnectionIsFoundWhenACampaignBegins(t *testing.T) {
 	})
 }
 
-// jumpy is a clock whose timers do not know that it has jumped ahead: as after a
-// pause of the process.
+// jumpy is a clock whose timers do not know that it has jumped ahead, as after a pause
+// of the process.
 type jumpy struct {
 	leader.Clock
 	ahead atomic.Int64
@@ -323,8 +323,8 @@ func TestAProcessThatWasPausedFindsItsLeaseOverAtOnce(t *testing.T) {
 		if term.Context().Err() != nil {
 			t.Error("the timers know, too: this is no pause")
 		}
-		// Its next timer is that of the renewal at 4s. Nobody else was there, so it
-		// is elected again. (Pending.Until is by its clock, which is ahead.)
+		// Its next timer is that of the renewal at 4s. There is no other candidate, so
+		// it is elected again. (Pending.Until is by its clock, which is ahead.)
 		w.at(4 * time.Second)
 		a.saw(t, "4s fenced expired", "4s deposed expired", "4s pending for 4.3s", "4s elected")
 	})
@@ -340,9 +340,8 @@ func TestAProcessThatWasPausedWhileAnotherWasElectedIsDeposed(t *testing.T) {
 		w.at(3500 * time.Millisecond)
 		a.news()
 		term := a.lastTerm(t)
-		// While it is paused its clock goes on, and nothing else of it does: so it
-		// has renewed at 4s for the last time, before the pause by the clock of
-		// everybody else.
+		// While it is paused its clock goes on, and nothing else of it does: so it has
+		// renewed at 4s for the last time, before the pause by the clock of all others.
 		clock.ahead.Store(int64(time.Minute))
 		a.blackhole(up, down)
 		if term.Err() == nil {

@@ -41,7 +41,7 @@ func (p *permAttacker) request(subject, body string, headers ...string) *nats.Ms
 
 const permSecret = "the address of b"
 
-// reads fails the test if the reply tells what b has published.
+// reads fails the test if the reply contains the value that b has published.
 func (p *permAttacker) reads(reply *nats.Msg, how string) {
 	p.Helper()
 	if reply != nil && strings.Contains(string(reply.Data), permSecret) {
@@ -49,8 +49,8 @@ func (p *permAttacker) reads(reply *nats.Msg, how string) {
 	}
 }
 
-// In a sealed bucket a client that may campaign for a cannot read, write, wipe
-// or hear b.
+// In a purge-protected bucket, a client that may campaign for a cannot read, write,
+// wipe or hear b.
 func TestPermissionsForOneElectionAreNoneForAnother(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
@@ -127,7 +127,7 @@ func TestPermissionsForOneElectionAreNoneForAnother(t *testing.T) {
 				t.Errorf("a hears b on %s: %s", m.Subject, m.Data)
 			}
 		}
-		// Not even with every permission is it purged, or a message deleted.
+		// Even with every permission it is not purged, and no message is deleted.
 		s, err := admin.Stream(t.Context(), "KV_E")
 		tcpOK(t, err)
 		if err := s.Purge(t.Context()); err == nil {
@@ -139,9 +139,9 @@ func TestPermissionsForOneElectionAreNoneForAnother(t *testing.T) {
 	})
 }
 
-// What is documented of a bucket that is not sealed: the header Nats-Rollup
-// wipes other elections. The promise of one leader holds all the same: the
-// leader finds out, and whoever takes the key waits for one unknown lease.
+// In a bucket that is not purge-protected, the header Nats-Rollup wipes other
+// elections, as documented. The promise of one leader holds all the same. The leader
+// notices, and the candidate that takes the key waits for one unknown lease.
 func TestPermissionsInAnUnprotectedBucketLetOneWipeAnother(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false), permList("b", "b", false))
@@ -161,8 +161,8 @@ func TestPermissionsInAnUnprotectedBucketLetOneWipeAnother(t *testing.T) {
 	b.Expect(leadertest.Deposed(leader.ErrDeleted), leadertest.Pending(), leadertest.Elected())
 }
 
-// The inboxes of one prefix are open to all who share it: with the default one
-// a client may listen to the replies to another.
+// The inboxes of one prefix are open to all clients that share it. With the default
+// prefix, a client may listen to the replies to another.
 func TestPermissionsToSharedInboxesLetOneReadAnother(t *testing.T) {
 	t.Parallel()
 	shared := func(u permUser) permUser {
@@ -191,9 +191,10 @@ func TestPermissionsToSharedInboxesLetOneReadAnother(t *testing.T) {
 	})
 }
 
-// Who may create a consumer may have the server deliver what it likes to any
-// subject, also to the feed of another election, with headers of its own. Such a
-// message keeps the subject that it was stored under, and is nobody's feed.
+// A client that may create a consumer can make the server deliver any message to any
+// subject, including the feed of another election, with headers of the client's own.
+// Such a message keeps the subject that it was stored under, and is not taken for a
+// feed.
 func TestPermissionsToCreateConsumersForgeNoFeed(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", true), permList("b", "b", false))
@@ -222,7 +223,7 @@ func TestPermissionsToCreateConsumersForgeNoFeed(t *testing.T) {
 	case <-time.After(tcpLimit):
 		t.Fatal("the server does not deliver the forged message")
 	}
-	// The server answers to any subject, too, but with its own headers.
+	// The server also sends replies to any subject, but with its own headers.
 	tcpOK(t, p.nc.PublishRequest("$JS.API.DIRECT.GET.KV_E.$KV.E.a", "natsleader.feed.E.b", nil))
 	<-forged
 	tcpRenewed(t, tcpBucket(t, admin), "b", 3)

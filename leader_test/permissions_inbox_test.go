@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// The application may be denied an inbox of its own. That says nothing about the replies
+// The application may be denied an inbox of its own. That has no bearing on the replies
 // to requests.
 func TestPermissions_ADeniedInboxOfTheApplicationTellsNothing(t *testing.T) {
 	for _, old := range []bool{false, true} {
@@ -53,7 +53,7 @@ func TestPermissions_ADeniedInboxOfTheApplicationTellsNothing(t *testing.T) {
 			t.Errorf("StepDown: %v", err)
 		}
 
-		// A request that is heard and not answered.
+		// A request that is received and not answered.
 		quiet := tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))
 		_, err = quiet.SubscribeSync("quiet.>")
 		tcpOK(t, err)
@@ -68,7 +68,7 @@ func TestPermissions_ADeniedInboxOfTheApplicationTellsNothing(t *testing.T) {
 	}
 }
 
-// The subscription to the replies is made once for a connection, so that its denial holds.
+// The subscription to the replies is made once for a connection, so its denial lasts.
 func TestPermissions_DeniedRepliesAreReportedWithEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := tcpServe(t, tcpOptions(t, `
@@ -84,8 +84,8 @@ func TestPermissions_DeniedRepliesAreReportedWithEveryRequest(t *testing.T) {
 	}
 }
 
-// A connection with nats.NoEcho does not hear itself: neither what its candidates are
-// asked, nor, but for the server's, what it stores.
+// A connection with nats.NoEcho does not receive its own messages: neither its requests
+// to its own candidates, nor its writes, except when the server republishes them.
 func TestNoEcho_TheLeaderOnTheSameConnectionHandsOver(t *testing.T) {
 	t.Parallel()
 	for _, republishes := range []bool{true, false} {

@@ -16,13 +16,13 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// permUser is a user of the test's server and all that it may do.
+// permUser is a user of the test's server with all its permissions.
 type permUser struct {
 	name     string
 	pub, sub []string
 }
 
-// permList is what docs/permissions.md lists for a candidate in the
+// permList returns the permissions in docs/permissions.md for a candidate in the
 // election of the bucket E, with its inboxes.
 func permList(name, election string, watch bool) permUser {
 	u := permUser{
@@ -42,7 +42,7 @@ func permList(name, election string, watch bool) permUser {
 	return u
 }
 
-// without is the user without the permission that contains the text.
+// without returns the user without the permission that contains the text.
 func (u permUser) without(text string) permUser {
 	lacks := func(s string) bool { return strings.Contains(s, text) }
 	u.pub = slices.DeleteFunc(slices.Clone(u.pub), lacks)
@@ -50,8 +50,8 @@ func (u permUser) without(text string) permUser {
 	return u
 }
 
-// permDesk lets users in and says what they may do. An ordinary reload of a
-// server's configuration is not used: that of 2.15.2 races with direct gets.
+// permDesk authenticates users and sets their permissions. The ordinary reload of a
+// server's configuration is not used: in 2.15.2 it races with direct gets.
 type permDesk struct {
 	mu    sync.Mutex
 	users map[string]permUser
@@ -81,7 +81,7 @@ func permOnly(subjects []string) *server.SubjectPermission {
 	return &server.SubjectPermission{Allow: subjects}
 }
 
-// permHost is a server whose users may do what they are told, and no more.
+// permHost is a server that gives its users only the permissions in its desk.
 type permHost struct {
 	desk *permDesk
 	srv  *server.Server
@@ -99,8 +99,8 @@ func permServer(t *testing.T, users ...permUser) *permHost {
 	return h
 }
 
-// grant changes what users may do. As after a reload, their connections are
-// made anew.
+// grant changes the permissions of users. As after a reload, their connections are made
+// anew.
 func (h *permHost) grant(t *testing.T, users ...permUser) {
 	t.Helper()
 	h.desk.mu.Lock()
@@ -119,7 +119,7 @@ func (h *permHost) grant(t *testing.T, users ...permUser) {
 	}
 }
 
-// permDial connects as the user, whose inboxes are its own.
+// permDial connects as the user, with inboxes of its own.
 func permDial(t *testing.T, h *permHost, user string) *nats.Conn {
 	t.Helper()
 	return tcpDial(t, h.srv.ClientURL(), nats.UserInfo(user, "x"), nats.CustomInboxPrefix("_INBOX_"+user))
@@ -153,8 +153,7 @@ func permFeeds(t *testing.T, test func(t *testing.T, watch bool)) {
 	}
 }
 
-// permDenials fails the test if the server has denied anything to the
-// connection.
+// permDenials fails the test if the server has denied anything to the connection.
 func permDenials(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	tcpOK(t, nc.Flush())
@@ -163,7 +162,7 @@ func permDenials(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// The documented permissions, and nothing else, are enough.
+// The documented permissions are enough, without any others.
 func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
@@ -204,15 +203,15 @@ func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
 	})
 }
 
-// permObserver is what the documentation lists for an observer.
+// permObserver returns the permissions that the documentation lists for an observer.
 func permObserver(name string, watch bool) permUser {
 	u := permList(name, "a", watch)
 	u.pub = slices.DeleteFunc(u.pub, func(s string) bool { return s == "$KV.E.a" })
 	return u.without("natsleader.ask")
 }
 
-// Each permission that is missing is told by its subject, and when it is
-// granted the candidate gets there by itself.
+// Each permission that is missing is named by its subject. When it is granted, the
+// candidate is elected without help.
 func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
@@ -250,7 +249,7 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 				})
 				a.Expect(denied)
 				if k.feed {
-					defer func() { // told once, however often it is tried
+					defer func() { // reported once, however often it is tried
 						n := 0
 						for _, e := range a.Watcher.Events() {
 							if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrNoFeed) {
@@ -262,7 +261,7 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 						}
 					}()
 					tcpEventually(t, "a leads without a feed", a.IsLeader)
-					// It hears of another by polling.
+					// It learns of another holder by polling.
 					b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
 					tcpOK(t, a.Resign(t.Context()))
 					b.Expect(leadertest.Elected())
@@ -281,7 +280,7 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 	})
 }
 
-// CONSUMER.DELETE is tidiness: without it nothing is told and nothing fails.
+// CONSUMER.DELETE is for tidiness. Without it, nothing is reported and nothing fails.
 func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", true).without("CONSUMER.DELETE"))
@@ -292,8 +291,8 @@ func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
 	tcpNoFaults(t, a)
 }
 
-// A permission that is taken from a leader fences it in time, and its place is
-// taken by one who has it.
+// A permission that is taken from a leader fences it in time, and a candidate that has
+// the permission takes its place.
 func TestPermissionsTakenFromALeader(t *testing.T) {
 	t.Parallel()
 	full := []permUser{permList("a", "a", false), permList("b", "a", false)}

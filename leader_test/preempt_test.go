@@ -35,7 +35,7 @@ func (k kit) low(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	return cs
 }
 
-// high makes a preemptor whose link has a fault.
+// high makes a preemptor with a fault on its link.
 func (k kit) high(id string, cfg leader.Config, fault func(*leadertest.Link)) *leader.Candidate {
 	k.Helper()
 	fault(k.store.Link(id))
@@ -49,7 +49,7 @@ func losesWrites(l *leadertest.Link) { l.LoseWrites(-1) }
 
 func deniesWrites(l *leadertest.Link) { l.FailWrites(-1, leader.ErrPermission) }
 
-// terms is how many terms these candidates have had.
+// terms returns how many terms these candidates have had.
 func terms(cs []*leader.Candidate) (n int) {
 	for _, c := range cs {
 		n += int(c.Stats().Transitions[leader.Transition{To: leader.StateLeader}])
@@ -80,8 +80,8 @@ func TestPreemption_InVainGrowsRarer(t *testing.T) {
 				for i := range preemptors {
 					k.high(fmt.Sprint("high", i), preemptor, losesWrites)
 				}
-				// The first after 1 to 2 leases, then each after its wait and 2 leases at most,
-				// in which the preemptor that is next announces itself.
+				// The first after 1 to 2 leases, then each after its wait and 2 leases
+				// at most, in which the next preemptor announces itself.
 				if changes := k.hourly(proof.Size(2, 4), cs...); changes[0] > 8 || slices.Max(changes[1:]) > 1 {
 					t.Errorf("changes of the leadership in each hour: %v", changes)
 				}
@@ -118,7 +118,8 @@ func TestPreemption_InVainByNewSessionsGrowsRarer(t *testing.T) {
 	}
 }
 
-// A leader whose process is new does not know what was in vain before, and tries once.
+// A leader with a new process does not know which handovers were in vain before, and
+// tries once.
 func TestPreemption_InVainIsTriedOnceMoreByANewProcess(t *testing.T) {
 	k := newKit(t)
 	cs := k.low(2, byPriority)
@@ -138,7 +139,7 @@ func TestPreemption_InVainIsTriedOnceMoreByANewProcess(t *testing.T) {
 	if late.IsLeader() {
 		t.Error("it has never tried a preemptor")
 	}
-	if n := terms(cs) + terms([]*leader.Candidate{late}) - before; n > 4 { // its own, what it tried, and one of each hour
+	if n := terms(cs) + terms([]*leader.Candidate{late}) - before; n > 4 { // its own, the ones it tried, and one of each hour
 		t.Errorf("%d changes of the leadership in an hour", n)
 	}
 }
@@ -189,8 +190,8 @@ func TestPreemption_ThatWorksIsFoundAmongOthersInVain(t *testing.T) {
 	}
 }
 
-// A candidate whose write of the key was denied leaves the roster: no leader hands over
-// to it, and no candidate waits for its turn.
+// A candidate that was denied a write of the key leaves the roster: no leader hands
+// over to it, and no candidate waits for its turn.
 func TestPreemption_DeniedLeavesTheRoster(t *testing.T) {
 	k := newKit(t)
 	cs := k.low(2, byPriority)
@@ -221,7 +222,7 @@ func TestPreemption_DeniedStandsAgainAfterAReconnection(t *testing.T) {
 	}
 }
 
-// A permission that was granted without a reconnection is found out after 256 leases.
+// A permission that was granted without a reconnection is noticed after 256 leases.
 func TestPreemption_DeniedStandsAgainAfterAWhile(t *testing.T) {
 	k := newKit(t)
 	k.low(2, byPriority)
@@ -234,7 +235,8 @@ func TestPreemption_DeniedStandsAgainAfterAWhile(t *testing.T) {
 	}
 }
 
-// With nobody else to take it, a candidate that is denied tries for a free key as before.
+// If no other candidate takes it, a candidate that is denied tries for a free key as
+// before.
 func TestDeniedCandidate_TakesAFreeKeyWhenItMay(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("a")
@@ -262,7 +264,7 @@ func TestDeniedCandidate_LeavesTheRosterOfSeveralSeats(t *testing.T) {
 		t.Fatalf("%v stand", ids)
 	}
 	deniesWrites(k.store.Link("low2"))
-	for _, c := range cs[:2] { // whichever seat each has
+	for _, c := range cs[:2] { // whichever seats they have
 		k.ok(c.Resign(t.Context()))
 		k.clock.Advance(5 * time.Second)
 	}

@@ -52,7 +52,7 @@ func TestEveryTransitionIsDeliveredInOrderToASlowReader(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
-		const terms = 200 // far more than the channel holds
+		const terms = 200 // far more than the channel has room for
 		for range terms {
 			w.at(w.now() + lease)
 			w.ok(a.Resign(w.Context()))
@@ -81,7 +81,7 @@ func TestEveryTransitionIsDeliveredInOrderToASlowReader(t *testing.T) {
 	})
 }
 
-// What nobody ever reads leaks nothing: the bubble would not end.
+// Events that are never read leak nothing, or the bubble would not end.
 func TestEventsThatNobodyReadsLeakNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -99,7 +99,7 @@ func TestEventsThatNobodyReadsLeakNothing(t *testing.T) {
 		w.ok(a.Stop(w.Context()))
 		w.ok(b.Stop(w.Context()))
 		won, lost := 0, 0
-		for e := range a.Events() { // what survives is whole terms
+		for e := range a.Events() { // the events that are left make up whole terms
 			switch e.(type) {
 			case leader.Elected:
 				won++

@@ -112,7 +112,7 @@ func TestAReleaseThatArrivesLateNeverTouchesASuccessorsRecord(t *testing.T) {
 		a.detain(up)
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(3500 * time.Millisecond)
-		a.saw(t, "3.5s deposed resigned") // nothing that holds up the release holds up the end of the context
+		a.saw(t, "3.5s deposed resigned") // a delay of the release does not delay the end of the context
 		w.at(9400 * time.Millisecond)
 		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
 		resign.pending()
@@ -144,8 +144,8 @@ func TestAReleaseThatDidNotGetThroughIsTriedAgain(t *testing.T) {
 		}
 		at, err := time.ParseDuration(got[2][:len(got[2])-len(" elected")])
 		w.ok(err)
-		// The pauses between tries are random: up to a quarter of an interval, and
-		// a wait of half an interval for an answer.
+		// The pauses between tries are random: up to a quarter of an interval, and a
+		// wait of half an interval for an answer.
 		if at <= 4*time.Second || at > 4*time.Second+interval/2+interval/4 {
 			t.Errorf("b was elected at %v", at)
 		}
@@ -246,8 +246,8 @@ func TestADrainingLeaderThatIsCutOffGivesUpWhenItsTimeIsUp(t *testing.T) {
 		w.at(20 * time.Second)
 		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
 		a.saw(t, "3.5s fenced stopped", "4s faulted unreachable", "6.5s deposed stopped")
-		// The write of 4s may have been sent, for all it knows: after one lease it
-		// keeps nobody out any more.
+		// For all a knows, the write of 4s may have been sent. After one lease that
+		// write keeps no candidate out any more.
 		stop.returned(10*time.Second, nil)
 	})
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// persistent are the kinds of buckets whose records outlive a restart.
+// persistent runs a test with each kind of bucket that keeps its records across a
+// restart.
 func persistent(t *testing.T, test func(w *world)) {
 	t.Helper()
 	for _, k := range []struct {
@@ -101,7 +102,7 @@ func TestAStoreThatIsRolledBackHasNoLeaderForOneUnknownLease(t *testing.T) {
 		w.stopServer()
 		w.dir = backup
 		w.startServer()
-		// They connect at 40.6s, and find records of before.
+		// They connect at 40.6s, and find old records.
 		w.at(40600 * time.Millisecond)
 		for ; w.now() < 2*time.Minute; w.at(w.now() + 100*time.Millisecond) {
 			for _, c := range []*candidate{a, b} {

@@ -7,8 +7,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A leader that leaves looks at the roster at once, but does not ask for it without
-// end where that cannot be.
+// A leader that leaves reads the roster at once, but does not go on asking for it if it
+// cannot be read.
 func TestALeaderThatLeavesDoesNotAskForTheRosterWithoutEnd(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(2, leader.Config{})
@@ -26,12 +26,12 @@ func TestALeaderThatLeavesDoesNotAskForTheRosterWithoutEnd(t *testing.T) {
 	}
 }
 
-// An announcement that is not answered is given up by the candidate's own clock.
+// The candidate's own clock ends the wait for the answer to an announcement.
 func TestAnAnnouncementIsGivenUpByTheCandidatesClock(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(2, leader.Config{LeaseDuration: 10 * time.Second})
 	k.store.Link("c1").LoseAnnouncements(1)
-	k.clock.Advance(20 * time.Second) // one that is lost
+	k.clock.Advance(20 * time.Second) // one announcement is lost
 	k.clock.Advance(40 * time.Second)
 	if got := k.roster(); len(got) != 1 || got[0] != cs[1].ID() {
 		t.Errorf("%v stand", got)

@@ -33,7 +33,7 @@ func TestACandidateThatDoesNotKnowWhetherItHasWonTakesNoOtherSeat(t *testing.T) 
 	}
 }
 
-// late is a store that stores a write to one key only when it is told to.
+// late is a store that stores a write to one key only when the test calls kept.
 type late struct {
 	*leadertest.Link
 	key  string
@@ -51,8 +51,9 @@ func (l *late) Update(ctx context.Context, key string, value []byte, revision ui
 	reply(0, leader.ErrUnreachable)
 }
 
-// The write that would have won seat 1 is stored when the candidate leads on seat 2:
-// the bucket is not sealed, and was emptied between. It is given up, never led.
+// The write that would have won seat 1 is stored when the candidate leads on seat 2,
+// because the bucket is not purge-protected, and was emptied between. The candidate
+// releases seat 1 and never leads on it.
 func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
 	k := newKit(t, leadertest.WithoutPurgeProtection())
 	link := &late{Link: k.store.Link("a"), key: "e"}
@@ -73,7 +74,7 @@ func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
 		if k.clock.Advance(time.Second); seat2() {
 			break
 		}
-		k.store.Put("e", []byte("somebody else's")) // seat 1 is held on
+		k.store.Put("e", []byte("somebody else's")) // seat 1 is still held
 	}
 	if !seat2() {
 		t.Fatal("it does not lead on seat 2")

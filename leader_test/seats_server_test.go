@@ -11,7 +11,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// seated is who leads on which seat.
+// seated returns the leader on each seat.
 func (w *world) seated(all []*candidate) map[int]*candidate {
 	w.Helper()
 	synctest.Wait()
@@ -29,7 +29,7 @@ func (w *world) seated(all []*candidate) map[int]*candidate {
 	return by
 }
 
-// All that befalls the leaders of one election, on a real server.
+// Faults of the leaders of one election, on a real server.
 func TestSeatsOnAServer(t *testing.T) {
 	forEachKind(t, func(w *world, unknown time.Duration) {
 		var all []*candidate

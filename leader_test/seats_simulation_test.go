@@ -14,8 +14,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// gallery is an election with several leaders, and what befalls it, drawn from a
-// seed; and its referee.
+// gallery is an election with several leaders, with faults that are drawn from a seed,
+// and its referee.
 type gallery struct {
 	*testing.T
 	rng    *rand.Rand
@@ -26,7 +26,7 @@ type gallery struct {
 	trace  []string
 
 	mu    sync.Mutex
-	lives []*sitter // all that ever stood
+	lives []*sitter // all candidates that ever stood
 
 	before map[int]uint64 // the greatest token of each seat, as of the last look
 	tokens map[int]uint64 // and including those since
@@ -37,14 +37,14 @@ type gallery struct {
 type sitter struct {
 	*leader.Candidate
 	link *leadertest.Link
-	gone bool // it was told to end
+	gone bool // it is ending
 	open *leader.Term
 }
 
 const galleryLease = 15 * time.Second
 
-// Handle is told of everything when it happens: whoever is elected, no two lead one
-// seat, and nobody two. A gallery is the handler of its candidates' logs.
+// Handle checks at every election that no seat has two leaders, and no candidate leads
+// two seats. A gallery is the handler of its candidates' logs.
 func (g *gallery) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "elected" {
 		g.judge()
@@ -75,7 +75,7 @@ func (g *gallery) judge() int {
 	return len(by)
 }
 
-// look reads what all have told.
+// look reads the events of all candidates.
 func (g *gallery) look() {
 	for _, l := range g.lives {
 		for drained := false; !drained; {
@@ -132,12 +132,12 @@ func (g *gallery) stand(n int) {
 
 func (g *gallery) chance(n int) bool { return g.rng.IntN(n) == 0 }
 
-// upTo draws a time.
+// upTo draws a duration.
 func (g *gallery) upTo(most time.Duration) time.Duration {
 	return time.Duration(g.rng.Int64N(int64(most) + 1))
 }
 
-// deeds are all that may happen to a candidate or a seat.
+// deeds are all faults of a candidate or a seat.
 var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
 	"cut":         func(_ *gallery, l *sitter, _ context.Context) { l.link.Cut() },
 	"restore":     func(_ *gallery, l *sitter, _ context.Context) { l.link.Restore() },
@@ -177,7 +177,7 @@ var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
 	},
 }
 
-// weights of the deeds, in an order that is always the same.
+// weighted holds the deeds by weight, in an order that is always the same.
 var weighted = strings.Split("cut,cut,restore,restore,restore,freeze,thaw,thaw,heal,heal,heal,heal,heal,reconnect,reconnect,"+
 	"lose reply,lose reply,lose reply,lose write,lose reads,stale reads,late write,late write,late write,refuse,lose feed,deaf,delay,"+
 	"resign,resign,resign,proclaim,stop,crash,crash,delete,erase,erase", ",")
@@ -213,8 +213,8 @@ func (g *gallery) run() {
 	for ; up < g.seats; up++ {
 		g.stand(up)
 	}
-	// What was delayed arrives, a key that was emptied has to be waited for, and who
-	// resigned sits out.
+	// Delayed messages arrive, a key that was emptied has to be waited for, and a
+	// candidate that resigned waits before it campaigns again.
 	g.clock.Advance(6 * galleryLease)
 	g.look()
 	if n := g.judge(); n != g.seats {
@@ -237,8 +237,8 @@ func (g *gallery) run() {
 	}
 }
 
-// Whatever happens, at most one leads each seat and nobody two; and when all is calm
-// again all seats are taken.
+// In spite of all faults, each seat has at most one leader, and no candidate leads two
+// seats. When all is calm again, all seats are taken.
 func TestWhateverHappensNobodyLeadsTwoSeats(t *testing.T) {
 	terms, n := 0, seeds(40)
 	for seed := range uint64(n) {

@@ -22,7 +22,8 @@ type bench struct {
 	ws    map[string]*leadertest.Watcher
 }
 
-// newBench starts them one after the other, so that the first take the seats.
+// newBench starts the candidates one after the other, so that the first ones take the
+// seats.
 func newBench(t *testing.T, seats int, ids string, opts ...leadertest.Option) *bench {
 	t.Helper()
 	b := &bench{newKit(t, opts...), seats, strings.Fields(ids), map[string]*leader.Candidate{}, map[string]*leadertest.Watcher{}}
@@ -39,8 +40,8 @@ func (b *bench) stand(id string, cfg leader.Config) {
 	b.cs[id], b.ws[id] = b.kit.stand(id, cfg)
 }
 
-// leading are those who lead, by the seat: "1:a 2:b". Nobody may lead twice, and
-// no two lead on one seat.
+// leading returns the leaders by seat: "1:a 2:b". No candidate may lead twice, and no
+// two may lead on one seat.
 func (b *bench) leading() string {
 	b.Helper()
 	b.clock.Settle()
@@ -62,7 +63,7 @@ func (b *bench) leading() string {
 	return strings.Join(all, " ")
 }
 
-// on is who leads on a seat, or nobody.
+// on returns the leader on a seat, or "".
 func (b *bench) on(seat int) string {
 	b.Helper()
 	for _, one := range strings.Fields(b.leading()) {
@@ -73,7 +74,7 @@ func (b *bench) on(seat int) string {
 	return ""
 }
 
-// waiting are those who do not lead, in the order of their names.
+// waiting returns the candidates that do not lead, in the order of their names.
 func (b *bench) waiting() []string {
 	var all []string
 	for _, id := range b.ids {
@@ -114,7 +115,7 @@ func TestAsManyLeadAsThereAreSeatsAndEachOnAnother(t *testing.T) {
 			t.Errorf("%s is %s in %s", id, c.ID(), c.Election())
 		}
 	}
-	for range 20 { // nothing changes while nothing happens
+	for range 20 { // nothing changes without a cause
 		before := b.leading()
 		b.clock.Advance(time.Minute / 10)
 		if now := b.leading(); now != before {
@@ -191,7 +192,7 @@ func TestWhoResignsItsSeatSitsOutOneLeaseOnAll(t *testing.T) {
 func TestALeaderWhoseSeatIsDeletedKeepsAwayFromAllSeats(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	b.clock.Advance(time.Second)
-	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil { // seat 1 is free, and nobody is there to take it
+	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil { // seat 1 is free, and there is no candidate to take it
 		t.Fatal(err)
 	}
 	id := b.on(2)
@@ -270,7 +271,7 @@ func TestACandidateWhoseContextEndsOrConnectionClosesEndsOnAllSeats(t *testing.T
 	}
 }
 
-// What one seat has published goes to the next.
+// A value that was published on one seat goes to the next.
 func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
 	b := newBench(t, 2, "")
 	b.stand("a", leader.Config{Value: []byte("first")})
@@ -341,8 +342,8 @@ func TestObservedTellsWhichSeat(t *testing.T) {
 	}))
 }
 
-// Nobody reads, and much happens: terms are never dropped while the candidate lives,
-// and it ends all the same.
+// No events are read, and there are many. Terms are never dropped while the candidate
+// lives, and it ends all the same.
 func TestACandidateOfSeveralSeatsWaitsForNoReader(t *testing.T) {
 	b := newBench(t, 2, "a")
 	const terms = 30 // Pending, Elected, Deposed, Observed each

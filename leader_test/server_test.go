@@ -25,13 +25,13 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// What is here serves the tests in real time. They wait for what they expect,
+// Helpers for the tests in real time. These tests wait for the events that they expect,
 // for up to tcpLimit, and assert an order of events, never a speed.
 
 const tcpLimit = time.Minute
 
-// tcpOptions is a server with JetStream on a free port of the loopback
-// interface, set as the configuration says, in the server's own language.
+// tcpOptions returns the options of a server with JetStream on a free port of the
+// loopback interface, with a configuration in the server's own language.
 func tcpOptions(tb testing.TB, config string) *server.Options {
 	tb.Helper()
 	opts := &server.Options{}
@@ -85,7 +85,7 @@ func (h *tcpHost) up() *server.Server {
 	return s
 }
 
-// down waits until nothing of the server runs.
+// down shuts the server down, and waits until nothing of it runs.
 func (h *tcpHost) down() {
 	if h.srv != nil {
 		h.srv.Shutdown()
@@ -94,8 +94,8 @@ func (h *tcpHost) down() {
 	}
 }
 
-// tcpFreePorts are ports of the loopback interface on which nobody
-// listens, also while the server that is to listen there is down.
+// tcpFreePorts returns free ports of the loopback interface. They stay free while the
+// server that is to listen there is down.
 func tcpFreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
 	var free []int
@@ -151,7 +151,7 @@ func tcpJS(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// tcpBucket is the bucket E.
+// tcpBucket returns the bucket E.
 func tcpBucket(tb testing.TB, js jetstream.JetStream, opts ...leader.BucketOption) *leader.Bucket {
 	tb.Helper()
 	b, err := leader.OpenBucket(js, "E", opts...)
@@ -167,7 +167,7 @@ func tcpCreate(tb testing.TB, js jetstream.JetStream, cfg leader.BucketConfig) {
 	tcpOK(tb, err)
 }
 
-// tcpConsumers is how many consumers the bucket E has on the server.
+// tcpConsumers returns how many consumers the bucket E has on the server.
 func tcpConsumers(tb testing.TB, js jetstream.JetStream) int {
 	tb.Helper()
 	s, err := js.Stream(tb.Context(), "KV_E")
@@ -198,9 +198,8 @@ func tcpEventually(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
-// tcpElection is the candidates of one election. It sees to it that of all
-// terms at most one is alive, that tokens rise, and that there is one Deposed
-// for each Elected.
+// tcpElection is the candidates of one election. It checks that of all terms at most
+// one is alive, that tokens rise, and that there is one Deposed for each Elected.
 type tcpElection struct {
 	tb   testing.TB
 	name string
@@ -215,7 +214,7 @@ func tcpElectionOf(tb testing.TB, name string) *tcpElection {
 	return &tcpElection{tb: tb, name: name, who: make(map[*leader.Term]string)}
 }
 
-// tcpCandidate is a candidate and what it tells.
+// tcpCandidate is a candidate and its events.
 type tcpCandidate struct {
 	*leader.Candidate
 	*leadertest.Watcher
@@ -252,7 +251,7 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 	return c
 }
 
-// judge looks at each event before the test sees it.
+// judge checks each event before the test sees it.
 func (el *tcpElection) judge(c *tcpCandidate) {
 	defer close(c.read)
 	defer close(c.tap)
@@ -279,7 +278,7 @@ func (el *tcpElection) judge(c *tcpCandidate) {
 	}
 }
 
-// over checks that a term is over when it is said to be.
+// over checks that a term is over when its end is reported.
 func (el *tcpElection) over(id string, term, open *leader.Term, cause error) {
 	switch {
 	case term != open:
@@ -289,7 +288,7 @@ func (el *tcpElection) over(id string, term, open *leader.Term, cause error) {
 	}
 }
 
-// enter takes a new term.
+// enter adds a new term.
 func (el *tcpElection) enter(id string, term *leader.Term) {
 	el.mu.Lock()
 	defer el.mu.Unlock()
@@ -329,8 +328,8 @@ func tcpRenewed(tb testing.TB, b *leader.Bucket, election string, n int) {
 	})
 }
 
-// tcpNoFaults fails the test if the candidate reported a fault, but for an answer that
-// came late: the machine may be busy.
+// tcpNoFaults fails the test if the candidate reported a fault, except for a late
+// answer, because the machine may be busy.
 func tcpNoFaults(t *testing.T, c *tcpCandidate) {
 	t.Helper()
 	for _, e := range c.Watcher.Events() {

@@ -9,11 +9,11 @@ import (
 )
 
 // skew is the clock of one process. It shows another time of day than the clock
-// beneath, runs at another rate, and its timer can be held up, as that of a
-// process that is stopped.
+// beneath, runs at another rate, and its timer can be held up, like that of a stopped
+// process.
 type skew struct {
 	leader.Clock
-	zero   time.Time // of the clock beneath, when all began
+	zero   time.Time // of the clock beneath, at the start
 	offset time.Duration
 	rate   time.Duration // thousandths of the true rate
 	rested func()        // called by the timer's owner before it waits; may be nil
@@ -27,7 +27,7 @@ type skew struct {
 	restless int           // how often it did so at that instant
 }
 
-// elapsed is the true time since all began.
+// elapsed is the true time since the start.
 func (c *skew) elapsed() time.Duration { return c.Clock.Now().Sub(c.zero) }
 
 // Now returns the time that this clock shows.
@@ -54,7 +54,7 @@ func (c *skew) hold() {
 	c.timer.Timer.Stop()
 }
 
-// resume lets them go on: what was due meanwhile is due now.
+// resume lets the timers go on. Those that were due meanwhile are due now.
 func (c *skew) resume() {
 	c.held = false
 	for _, a := range c.alarms {
@@ -70,7 +70,8 @@ func (c *skew) resume() {
 	}
 }
 
-// beneath is how much passes on the clock beneath until this one shows that d has.
+// beneath returns how much time passes on the clock beneath until this clock shows that
+// d has passed.
 func (c *skew) beneath(d time.Duration) time.Duration {
 	elapsed := c.elapsed()
 	at := (elapsed*c.rate/1000+d)*1000 + c.rate - 1
@@ -102,8 +103,8 @@ func (t *skewTimer) Stop() bool {
 	return t.Timer.Stop()
 }
 
-// rest panics if time stands still because of the owner; the label of the
-// goroutine tells the seed.
+// rest panics if time stands still because of the owner. The label of the goroutine
+// names the seed.
 func (t *skewTimer) rest() {
 	c := t.clock
 	if now := c.elapsed(); now != c.instant {
@@ -117,7 +118,7 @@ func (t *skewTimer) rest() {
 	}
 }
 
-// Wake passes on that the owner was handed work.
+// Wake reports to the clock beneath that the owner was handed work.
 func (t *skewTimer) Wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,8 +130,8 @@ func (t *skewTimer) Wake() {
 	}
 }
 
-// stall is for an owner that is held up: time goes on without it. unstall is called before
-// it goes on.
+// stall is for an owner that is held up: time goes on without it. unstall is called
+// before the owner goes on.
 func (t *skewTimer) stall() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +156,7 @@ type alarm struct {
 	quit  chan struct{}
 }
 
-// AfterFunc is for the watchdogs of terms. The clock beneath sees to it that nothing else
+// AfterFunc is for the watchdogs of terms. The clock beneath ensures that nothing else
 // happens while one runs.
 func (c *skew) AfterFunc(d time.Duration, f func()) leader.Timer {
 	a := &alarm{Timer: c.Clock.NewTimer(time.Hour), clock: c, f: f, quit: make(chan struct{})}
@@ -192,13 +193,13 @@ func (a *alarm) run() {
 	}
 }
 
-// Reset arms it for the first moment at which the clock shows that d has passed.
+// Reset arms the alarm for the first moment at which the clock shows that d has passed.
 func (a *alarm) Reset(d time.Duration) bool {
 	a.armed.Store(true)
 	return a.Timer.Reset(a.clock.beneath(d))
 }
 
-// Stop ends it for good.
+// Stop ends the alarm for good.
 func (a *alarm) Stop() bool {
 	a.once.Do(func() { close(a.quit) })
 	return a.Timer.Stop()

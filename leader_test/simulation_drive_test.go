@@ -15,16 +15,16 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// simulation is one seed: candidates, what befalls them, and a referee. All that
-// is random is drawn from the seed.
+// simulation is one seed: candidates, their faults, and a referee. Everything random is
+// drawn from the seed.
 type simulation struct {
 	*testing.T
 	ground
 	seed  uint64
 	rng   *rand.Rand
-	trace func(string) // takes the lines of the transcript; nil: nobody does
+	trace func(string) // takes the lines of the transcript; nil: there is none
 
-	// What was drawn for the whole of it.
+	// Drawn for the whole simulation.
 	ids     []string
 	lease   time.Duration // the longest of all
 	tight   bool          // little margin, and clocks that run at nearly the same rate
@@ -33,21 +33,21 @@ type simulation struct {
 	least   uint64        // MinToken of all
 	uniform bool          // all have the same lease
 	pace    time.Duration // from one deed to the next, at most
-	lazy    bool          // nobody reads for long, and it all takes long
+	lazy    bool          // events are not read for long, and everything takes long
 	amnesia bool          // the store forgets what it has acknowledged
 	guarded bool          // the candidates have guards
-	orderly bool          // nothing goes wrong, and all wait in a queue
-	racing  bool          // nobody waits for a turn
+	orderly bool          // there are no faults, and all wait in a queue
+	racing  bool          // no candidate waits for a turn
 	plagues []plague
 
 	errands   []errand
 	calls     []*inquiry
 	lookers   []*looker
-	resources []*resource // what candidates guard
+	resources []*resource // guarded by the candidates
 
 	mu        sync.Mutex
 	works     []*work
-	asked     map[uint64]bool // the tokens of terms whose leader was asked to hand over
+	asked     map[uint64]bool // the tokens of terms in which the leader was asked to hand over
 	offices   []office
 	ruling    uint64 // the greatest token of a term with guards
 	lives     []*life
@@ -64,36 +64,37 @@ type simulation struct {
 	failures  int
 	ticks     atomic.Int64 // watchdogs that run
 
-	// Exactly these and the candidates' own run when all is at rest; 0: not known.
+	// Exactly these goroutines and the candidates' own run when all is at rest; 0: not
+	// known.
 	goroutines int
 }
 
-// ground is what candidates stand on: a store, and a time.
+// ground is the base that candidates stand on: a store, and a time.
 type ground interface {
 	clock() leader.Clock
 	now() time.Duration
-	// pass lets time pass and everything happen that is due.
+	// pass lets time pass, with everything that is due.
 	pass(d time.Duration)
-	// begin begins a call that may take time.
+	// begin starts a call that may take time.
 	begin(f func())
 	// line makes a connection.
 	line(name string) line
-	// quiet is how long what was sent before all is calm may still be under way.
+	// quiet is how long messages from before the calm may still be under way.
 	quiet() time.Duration
 	plagues() []plague
 	// calm ends all faults, those of stopped processes excepted.
 	calm()
 }
 
-// plague is a kind of thing that goes wrong, or that somebody does.
+// plague is a kind of fault, or an operation of an application or an operator.
 type plague struct {
 	name   string
 	weight int              // how often, relative to the others
-	remote bool             // it befalls the connection alone, maybe that of one who looks on
-	strike func(*life) bool // false: it came to nothing
+	remote bool             // it affects only the connection, maybe that of an observer
+	strike func(*life) bool // false: it had no effect
 }
 
-// errand is something that will be done.
+// errand is an action at a later time.
 type errand struct {
 	at time.Duration
 	do func()
@@ -106,14 +107,14 @@ type inquiry struct {
 	err  error
 }
 
-// looker looks on.
+// looker is an observer.
 type looker struct {
-	life    // but for the candidate: a name and a connection
+	life    // without the candidate: a name and a connection
 	holders <-chan leader.Holder
 	last    leader.Holder
 }
 
-// later does something when d has passed.
+// later runs do when d has passed.
 func (s *simulation) later(d time.Duration, do func()) {
 	e := errand{s.now() + d, do}
 	i, _ := slices.BinarySearchFunc(s.errands, e, func(a, b errand) int {
@@ -131,7 +132,7 @@ func (s *simulation) count(what string) {
 	s.tally[what]++
 }
 
-// between draws a time.
+// between draws a duration.
 func (s *simulation) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(s.rng.Int64N(int64(most-least)+1))
 }
@@ -139,7 +140,7 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 // chance is true once in n times.
 func (s *simulation) chance(n int) bool { return s.rng.IntN(n) == 0 }
 
-// wait lets time pass, does the errands, and reads.
+// wait lets time pass, runs the errands, and reads the events.
 func (s *simulation) wait(d time.Duration) {
 	until := s.now() + d
 	for len(s.errands) > 0 && s.errands[0].at <= until {
@@ -153,7 +154,7 @@ func (s *simulation) wait(d time.Duration) {
 
 func (s *simulation) step(d time.Duration) {
 	s.pass(d)
-	synctest.Wait() // for those who only look on, and for workers
+	synctest.Wait() // for observers and workers
 	s.results()
 	for _, l := range s.lives {
 		if l.deaf <= s.now() {
@@ -172,7 +173,7 @@ func (s *simulation) step(d time.Duration) {
 	}
 }
 
-// look takes what somebody who looks on was told.
+// look reads the observations of an observer.
 func (s *simulation) look(o *looker) {
 	select {
 	case h, ok := <-o.holders:
@@ -190,7 +191,7 @@ func (s *simulation) look(o *looker) {
 	}
 }
 
-// call begins a call.
+// call starts a call.
 func (s *simulation) call(what string, f func() error) *inquiry {
 	c := &inquiry{what: what, done: make(chan struct{})}
 	s.calls = append(s.calls, c)
@@ -202,9 +203,9 @@ func (s *simulation) call(what string, f func() error) *inquiry {
 	return c
 }
 
-// skewed is a clock of its own for a process.
+// skewed returns a new clock for a process.
 func (s *simulation) skewed() *skew {
-	spread := 100 // of 1000: the waiter's lease still ends after the holder's deadline
+	spread := 100 // of 1000: the waiting candidate's lease still ends after the holder's deadline
 	if s.tight {
 		spread = 15
 	}
@@ -215,7 +216,7 @@ func (s *simulation) skewed() *skew {
 	}
 }
 
-// zero is when all began, by the true clock.
+// zero is the start, by the true clock.
 func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 
 // stand starts a candidate.
@@ -250,7 +251,7 @@ func (s *simulation) stand(id string) {
 	l.cancel = cancel
 	s.pass(0)
 	defer s.pass(0)
-	s.mu.Lock() // it gets no further than to its first rest before it is known
+	s.mu.Lock() // it gets only to its first rest before it is known
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
 	c, err := leader.Campaign(ctx, tapped(l.line, l.clock, l), "e", l.cfg)
@@ -261,7 +262,7 @@ func (s *simulation) stand(id string) {
 	s.lives = append(s.lives, l)
 }
 
-// observe starts somebody who only looks on.
+// observe starts an observer.
 func (s *simulation) observe(ctx context.Context, name string) {
 	o := &looker{life: life{sim: s, name: name, line: s.line(name)}}
 	s.pass(0)
@@ -274,15 +275,15 @@ func (s *simulation) observe(ctx context.Context, name string) {
 	s.lookers = append(s.lookers, o)
 }
 
-// stands reports whether the candidate was not told to go, and can be asked.
+// stands reports whether the candidate runs and was not asked to stop.
 func (l *life) stands() bool { return !l.away && !l.closed && l.leaving == 0 && !l.gone() }
 
-// standing are those that stand.
+// standing returns the candidates that stand.
 func (s *simulation) standing() []*life {
 	return slices.DeleteFunc(slices.Clone(s.lives), func(l *life) bool { return !l.stands() })
 }
 
-// trouble lets something happen to one candidate, or several things at once.
+// trouble strikes one candidate with a plague, or with several at once.
 func (s *simulation) trouble() {
 	all := s.standing()
 	if len(all) == 0 {
@@ -290,7 +291,7 @@ func (s *simulation) trouble() {
 		return
 	}
 	l := all[s.rng.IntN(len(all))]
-	if s.chance(2) { // much is of interest only if it befalls the holder
+	if s.chance(2) { // many are of interest only for the holder
 		for _, o := range all {
 			if o.State() != leader.StateCandidate {
 				l = o
@@ -306,7 +307,7 @@ func (s *simulation) trouble() {
 		if p.strike(target) {
 			s.count(p.name)
 		}
-		if s.pass(0); !l.stands() { // the rest befalls somebody else
+		if s.pass(0); !l.stands() { // the rest strikes another candidate
 			if all = s.standing(); len(all) == 0 {
 				return
 			}

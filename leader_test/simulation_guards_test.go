@@ -11,7 +11,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// resource is a guarded bucket of the test kit, and what the referee knows of it.
+// resource is a guarded bucket of the test kit, with the referee's knowledge of it.
 type resource struct {
 	number   int
 	store    *leadertest.Store
@@ -21,21 +21,21 @@ type resource struct {
 
 	// Guarded by sim.mu.
 	raised  uint64            // the token at which the guard stands; 0: at none
-	by      *life             // who has raised it
-	raisers map[uint64]*life  // who has ever raised it, by token
-	most    uint64            // the greatest token that ever stood there
+	by      *life             // the life that has raised it
+	raisers map[uint64]*life  // the lives that have ever raised it, by token
+	most    uint64            // the greatest token that it ever had
 	taken   bool              // it is another election's
-	forged  bool              // also by somebody who is no candidate
-	last    uint64            // revision of what is guarded
-	stored  map[string]uint64 // all that was written there
+	forged  bool              // also written by a client that is no candidate
+	last    uint64            // revision of the guarded key
+	stored  map[string]uint64 // all values that were written there
 	forgets bool              // it has lost something: nothing is promised
 }
 
 // guarded is the key that the workers write.
 const guarded = "k"
 
-// guard draws what the candidates guard. Its links take time and its store takes
-// none, so that the referee hears of a write when it is stored.
+// guard draws the resources that the candidates guard. Their links take time and their
+// stores take none, so the referee learns of a write when it is stored.
 func (m *memory) guard() {
 	s := m.s
 	for i := range 1 + s.rng.IntN(5)/4 {
@@ -54,10 +54,10 @@ func (m *memory) guard() {
 	}
 }
 
-// link is the way of a process to the resource.
+// link returns the connection of a process to the resource.
 func (r *resource) link(l *life) *leadertest.Link { return r.store.Link(l.name) }
 
-// guards are those of a new candidate.
+// guards returns the guards of a new candidate.
 func (s *simulation) guards(l *life) (guards []leader.Guard) {
 	for _, r := range s.resources {
 		r.link(l).Delay(r.delay)
@@ -66,7 +66,7 @@ func (s *simulation) guards(l *life) (guards []leader.Guard) {
 	return guards
 }
 
-// links are all links of a process.
+// links returns all links of a process.
 func (m *memory) links(l *life) []*leadertest.Link {
 	links := []*leadertest.Link{l.line.(cable).Link}
 	for _, r := range m.s.resources {
@@ -75,7 +75,7 @@ func (m *memory) links(l *life) []*leadertest.Link {
 	return links
 }
 
-// guardPlagues are the faults of the kit that may befall a guard.
+// guardPlagues returns the faults of the kit that can strike a guard.
 func (m *memory) guardPlagues() []plague {
 	s := m.s
 	if len(s.resources) == 0 {
@@ -130,22 +130,22 @@ func (m *memory) guardPlagues() []plague {
 	return named(all)
 }
 
-// ofFeeds are the faults of feeds and rosters, which a guard has none of.
+// ofFeeds are the faults of feeds and rosters, which guards do not have.
 var ofFeeds = append([]string{"Forge", "DelayFeed", "LoseFeed", "DeafFeeds", "EndFeeds", "FailWatches"}, ofRoster...)
 
 // ofRoster are the faults of the roster.
 var ofRoster = []string{"LoseAnnouncements", "AnnounceLate", "FailAnnouncements", "FailViews", "EndViews", "DropRoster"}
 
-// named tells the faults of guards from those of the election's bucket.
+// named marks faults as those of guards, and not of the election's bucket.
 func named(plagues []plague) []plague {
 	for i := range plagues {
 		plagues[i].name = "guard: " + plagues[i].name
-		plagues[i].remote = false // nobody who looks on has a guard
+		plagues[i].remote = false // observers have no guards
 	}
 	return plagues
 }
 
-// forge writes over a guard.
+// forge overwrites a guard.
 func (s *simulation) forge(r *resource) {
 	s.mu.Lock()
 	most := r.most
@@ -153,20 +153,20 @@ func (s *simulation) forge(r *resource) {
 	election, token := "e", uint64(s.rng.Int64N(int64(most)+4)) // lesser, equal or greater
 	switch s.rng.IntN(6) {
 	case 0:
-		if s.least > 0 || s.amnesia { // else a record that is removed may have been all that remembers such a token
+		if s.least > 0 || s.amnesia { // else only a record that was removed may have remembered such a token
 			token += 1 << 20 // far ahead of all revisions
 		}
 	case 1:
 		r.store.Put(leader.DefaultGuardKey, []byte("junk"))
 		return
-	case 2: // another election's, until somebody deletes it
+	case 2: // another election's, until it is deleted
 		election = "other"
 		s.later(s.between(0, 3*s.lease), func() { s.unforge(r) })
 	}
 	r.store.Put(leader.DefaultGuardKey, fmt.Appendf(nil, `{"v":1,"election":%q,"token":%d,"id":"nobody","session":"NONE"}`, election, token))
 }
 
-// unforge deletes a guard that is another election's.
+// unforge deletes a guard of another election.
 func (s *simulation) unforge(r *resource) {
 	if field(r.store.Entry(leader.DefaultGuardKey).Value, "election") == "other" {
 		r.store.Delete(leader.DefaultGuardKey)

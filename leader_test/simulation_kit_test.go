@@ -13,8 +13,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// memory is the ground made of the test kit: leadertest.Store and
-// leadertest.Clock, where all is at rest before anything happens.
+// memory is the ground made of the test kit: leadertest.Store and leadertest.Clock. All
+// is at rest before anything happens.
 type memory struct {
 	s        *simulation
 	time     *leadertest.Clock
@@ -72,8 +72,9 @@ func (m *memory) now() time.Duration { return m.time.Elapsed() }
 
 func (m *memory) pass(d time.Duration) { m.time.Advance(d) }
 
-// begin lets nothing happen before the call waits for its answer, and returns when all that
-// comes of it now has happened: what the driver does next would race with it.
+// begin lets nothing else happen before the call waits for its answer. It returns when
+// all immediate effects of the call have happened, because the driver's next action
+// would race with them.
 func (m *memory) begin(f func()) {
 	m.time.Settle()
 	m.begun.(interface{ Wake() }).Wake()
@@ -92,7 +93,7 @@ func (c cable) close() { c.Close() }
 
 func (m *memory) line(name string) line { return cable{m.bucket.Link(name)} }
 
-// longest is how long a message is delayed at most.
+// longest is the longest delay of a message.
 func (m *memory) longest() time.Duration { return 2 * m.s.lease }
 
 func (m *memory) quiet() time.Duration { return m.longest() + 2*m.latency }
@@ -106,7 +107,7 @@ func (m *memory) calm() {
 		m.bucket.Recreate()
 	}
 	m.bucket.Configure(m.settings)
-	if !m.s.chance(4) { // it must do without
+	if !m.s.chance(4) { // else the candidates do without it
 		m.bucket.RecreateRoster()
 	}
 	m.calmGuards()
@@ -136,7 +137,7 @@ func (m *memory) sleep(l *life) {
 	l.away = true
 }
 
-// wake lets the process go on: it finds first what has come for it, or that its
+// wake lets the process go on. The process first finds either its messages, or that its
 // timer was due.
 func (m *memory) wake(l *life) {
 	first := m.s.chance(2)
@@ -156,7 +157,7 @@ func (m *memory) wake(l *life) {
 	l.away = false
 }
 
-// plagues are all faults that the kit knows.
+// plagues returns all faults of the kit.
 func (m *memory) plagues() []plague {
 	link := func(l *life) *leadertest.Link { return l.line.(cable).Link }
 	all := append(m.connections(link), m.scripts(link)...)
@@ -186,7 +187,7 @@ func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
 	}
 	delay := func() time.Duration {
 		if m.s.chance(2) {
-			return m.s.between(0, m.s.lease/50) // all goes on
+			return m.s.between(0, m.s.lease/50) // everything still works
 		}
 		return m.s.between(0, m.longest())
 	}
@@ -208,7 +209,7 @@ func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
 	}
 }
 
-// processes is what befalls a process as a whole.
+// processes returns the faults of a process as a whole.
 func (m *memory) processes() []plague {
 	return []plague{
 		{"Link.Close", 2, false, func(l *life) bool {
@@ -221,7 +222,7 @@ func (m *memory) processes() []plague {
 		{"a process stopped", 6, false, func(l *life) bool {
 			m.sleep(l)
 			d := m.s.between(0, 3*m.s.lease)
-			if m.s.witnessed && l.isLeading() && m.s.chance(2) { // about as long as the lease is good
+			if m.s.witnessed && l.isLeading() && m.s.chance(2) { // about as long as the lease is valid
 				d = max(0, l.good.Sub(l.clock.Now())+m.s.between(-l.cfg.LeaseDuration/6, l.cfg.LeaseDuration/6))
 			}
 			m.s.later(d, func() { m.wake(l) })
@@ -235,7 +236,7 @@ func (m *memory) processes() []plague {
 	}
 }
 
-// errStrange is one that nobody knows.
+// errStrange is an error that the library does not know.
 var errStrange = errors.New("something else")
 
 func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
@@ -279,7 +280,7 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 			link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, errStrange))
 		}),
 	}
-	weight = 2 // only who comes next depends on the roster
+	weight = 2 // only the order of succession depends on the roster
 	return append(all,
 		on("Link.LoseAnnouncements", func(link *leadertest.Link, n int) { link.LoseAnnouncements(n) }),
 		on("Link.AnnounceLate", func(link *leadertest.Link, n int) { link.AnnounceLate(max(n, 1), s.between(0, m.longest())) }),
@@ -295,7 +296,7 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 	)
 }
 
-// operator is what an operator may do to a bucket that goes on remembering.
+// operator returns the operations of an operator on a bucket that goes on remembering.
 func (m *memory) operator() []plague {
 	s, b := m.s, m.bucket
 	if s.least > 0 { // the records alone remember the tokens
@@ -331,7 +332,8 @@ func (m *memory) operator() []plague {
 	}
 	if !s.amnesia {
 		all = append(all, plague{"Store.Forge", 1, false, func(*life) bool {
-			// Nothing of it is believed: neither a stranger's release nor these revisions.
+			// None of this is believed: neither a stranger's release nor these
+			// revisions.
 			e := backend.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
 			if s.chance(2) {
 				e.Revision = []uint64{1, math.MaxUint64}[s.rng.IntN(2)]
@@ -345,7 +347,7 @@ func (m *memory) operator() []plague {
 		return plague{"Store." + name, 2, false, func(*life) bool {
 			s.pass(0)
 			s.mu.Lock()
-			for _, l := range s.lives { // the feed does not tell
+			for _, l := range s.lives { // the feed does not report it
 				l.robbed = true
 			}
 			s.mu.Unlock()
@@ -358,7 +360,7 @@ func (m *memory) operator() []plague {
 	return all
 }
 
-// forgetting is what voids the promise of one leader.
+// forgetting returns the faults that void the promise of one leader.
 func (m *memory) forgetting() []plague {
 	s, b := m.s, m.bucket
 	return []plague{

@@ -14,63 +14,63 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// life is one candidate from its Campaign to its end, and what is known of it
-// from outside. A candidate that is started again is another life.
+// life is one candidate from its Campaign to its end, with everything that is known of
+// it from outside. A candidate that is started again is another life.
 type life struct {
 	*leader.Candidate
 	sim   *simulation
-	name  string // b.2: the second life of all, whose ID is b
+	name  string // b.2: the second life of all, with the ID b
 	cfg   leader.Config
 	clock *skew
 	line  line
 	place
 	cancel context.CancelFunc // of the context given to Campaign
 
-	// What the driver did to it.
+	// The driver's actions on it.
 	away    bool          // its process is stopped, maybe for good
 	killed  bool          // for good
 	closed  bool          // its connection was closed by the application
-	leaving time.Duration // told to stop then; 0: not yet
-	deaf    time.Duration // nobody reads its events before
+	leaving time.Duration // when it was asked to stop; 0: not yet
+	deaf    time.Duration // its events are not read before
 
-	// What the code of the user does to it.
+	// Actions of the user's code on it.
 	scribe  scribe
 	stall   storeStall
-	unaware bool // it was told to go while it was held up; guarded by sim.mu
-	mute    bool // its log has been held up: what it says is not looked at any more; guarded by sim.mu
+	unaware bool // it was asked to stop while it was held up; guarded by sim.mu
+	mute    bool // its log has been held up, and is not checked any more; guarded by sim.mu
 
-	// What it told at the very moment, guarded by sim.mu.
+	// Its actions, known at the very moment; guarded by sim.mu.
 	told     []string // every event, as it was offered
 	term     *leader.Term
-	expired  bool // the term has said that it is over
+	expired  bool // the term has reported that it is over
 	robbed   bool // something else was stored since it was elected
 	open     bool // Elected was offered, and Deposed not yet
 	ended    bool
-	named    uint64             // the greatest token of a leader whom it named
+	named    uint64             // the greatest token of a leader that it named
 	written  map[string]written // by the number that the record gives it
 	good     time.Time          // until then its newest stored write keeps others out, by its clock
-	released bool               // since it was told to stop
-	resigns  bool               // it was told to resign, once at least
+	released bool               // since it was asked to stop
+	resigns  bool               // it was asked to resign, once at least
 	tokens   []uint64           // of its terms
 
-	// What was read of its channel.
+	// Read from its channel.
 	order order
-	heard int // so many of told have been read, or were coalesced
+	heard int // how many of told have been read, or were coalesced
 }
 
 // written is one write that a life has sent.
 type written struct {
 	at   time.Time     // by its clock
-	good time.Duration // for how long a leader may rely on it; 0: not at all
+	good time.Duration // how long a leader may rely on it; 0: not at all
 }
 
-// line is a connection to the store, and what can befall it.
+// line is a connection to the store.
 type line interface {
 	store() leader.Store
 	close()
 }
 
-// field finds a field of a record.
+// field returns a field of a record.
 func field(record []byte, name string) string {
 	_, rest, _ := bytes.Cut(record, []byte(`"`+name+`":`))
 	end := bytes.IndexAny(rest, ",}")
@@ -80,11 +80,11 @@ func field(record []byte, name string) string {
 	return string(bytes.Trim(rest[:end], `"`))
 }
 
-// tap is a line that is listened to. It lives by the clock of its process.
+// tap observes the requests of a line. It uses the clock of its process.
 type tap struct {
 	backend.Store
 	clock *skew
-	life  *life // nil: of one who only looks on
+	life  *life // nil: an observer's
 }
 
 func tapped(l line, clock *skew, by *life) tap {
@@ -97,7 +97,7 @@ func (t tap) Backend() backend.Store { return t }
 // Clock returns the clock of the process.
 func (t tap) Clock() leader.Clock { return t.clock }
 
-// Update notes what is written.
+// Update records the write.
 func (t tap) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	t.life.scribe.await()
 	t.life.writes(value, revision)
@@ -118,14 +118,14 @@ func (t tap) Watch(ctx context.Context, key string, instead backend.Feed, delive
 }
 
 // ear is a slog.Handler. A candidate logs each event when it is about to offer it. The
-// handler runs on another goroutine, but the candidate does not get far without it: see
-// scribe.
+// handler runs on another goroutine, but the candidate does not get far without the
+// handler: see scribe.
 type ear struct{ *life }
 
-// events are the messages of the log that tell of one.
+// events are the messages of the log that report an event.
 var events = []string{"pending", "elected", "fenced", "deposed", "observed", "faulted"}
 
-// Enabled is asked once for each line, before Handle.
+// Enabled is called once for each line, before Handle.
 func (e ear) Enabled(_ context.Context, level slog.Level) bool {
 	e.scribe.begin()
 	return level >= slog.LevelInfo
@@ -144,12 +144,12 @@ func (e ear) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// logLine is a line of the log without the keys.
+// logLine returns a line of the log without the keys.
 func logLine(message string, values ...slog.Value) string {
 	return fmt.Sprint(message, ": ", values)
 }
 
-// logged is the line that a candidate logs for an event.
+// logged returns the line that a candidate logs for an event.
 func logged(e leader.Event) string {
 	switch e := e.(type) {
 	case leader.Pending:
@@ -190,7 +190,7 @@ func (l *life) gone() bool {
 	}
 }
 
-// read takes what is in the channel. When that was full, the candidate may have
+// read reads the events in the channel. If the channel was full, the candidate may have
 // more to offer.
 func (l *life) read() {
 	for l.take() >= 32 {
@@ -214,8 +214,8 @@ func (l *life) take() (n int) {
 	}
 }
 
-// receives judges an event that was read: it is the next of those that were
-// offered, and only such as may be coalesced were left out.
+// receives checks an event that was read. It is the next of the offered ones, and only
+// events that may be coalesced were left out.
 func (l *life) receives(e leader.Event) {
 	s := l.sim
 	s.mu.Lock()
@@ -237,7 +237,7 @@ func (l *life) receives(e leader.Event) {
 	l.heard++
 }
 
-// ends judges the end of the channel.
+// ends checks the end of the channel.
 func (l *life) ends() {
 	s := l.sim
 	s.mu.Lock()
@@ -260,13 +260,14 @@ func (l *life) ends() {
 	}
 }
 
-// missed judges an event that was offered, and that nobody will ever read.
+// missed checks an event that was offered, and that will never be read.
 func (s *simulation) missed(l *life, text string) {
 	switch kind, _, _ := strings.Cut(text, ":"); kind {
 	case "observed", "faulted":
 		s.tally["event coalesced"]++
 	default:
-		// Whole terms are left out at the end of a candidate that nobody reads.
+		// If the events of a candidate are not read, whole terms are left out at its
+		// end.
 		if !l.gone() || len(l.told) <= 32 {
 			s.failf("%s: %s was dropped", l.name, text)
 		}

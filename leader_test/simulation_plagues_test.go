@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// deeds are what an application does now and then.
+// deeds are the operations of an application.
 func (s *simulation) deeds() []plague {
 	all := []plague{
 		{"Campaign", 3, false, func(*life) bool { return s.again() }},
@@ -73,7 +73,8 @@ func (s *simulation) deeds() []plague {
 	return all
 }
 
-// anyTerm is one of its terms, and whether that is not over yet; 0: there was none.
+// anyTerm returns one of its terms, and whether the term is not over yet. 0: there was
+// none.
 func (l *life) anyTerm() (token uint64, session string, open bool) {
 	l.sim.mu.Lock()
 	defer l.sim.mu.Unlock()
@@ -90,7 +91,7 @@ func (l *life) anyTerm() (token uint64, session string, open bool) {
 	return token, session, l.open && token == l.term.Token()
 }
 
-// petitioner notes which leaders are asked to hand over.
+// petitioner records which leaders are asked to hand over.
 type petitioner struct {
 	backend.Store
 	s *simulation
@@ -117,7 +118,7 @@ func (p petitioner) Ask(ctx context.Context, key string, request []byte, reply f
 	p.Store.Ask(ctx, key, request, reply)
 }
 
-// ends are the ways in which an application turns away.
+// ends are the ways in which an application ends a candidate.
 func (s *simulation) ends() []plague {
 	return []plague{
 		{"Candidate.Stop", 1, false, func(l *life) bool {
@@ -148,23 +149,23 @@ func (s *simulation) ends() []plague {
 	}
 }
 
-// resigning: it is about to be told to resign.
+// resigning records that it is about to be asked to resign.
 func (l *life) resigning() {
 	l.sim.mu.Lock()
 	defer l.sim.mu.Unlock()
 	l.resigns = true
 }
 
-// leaves: it is about to be told to stop.
+// leaves records that it is about to be asked to stop.
 func (l *life) leaves() {
-	l.sim.pass(0) // what is due now comes first
+	l.sim.pass(0) // everything that is due now comes first
 	l.sim.mu.Lock()
 	defer l.sim.mu.Unlock()
 	l.leaving, l.unaware = l.sim.now(), l.heldUp()
 }
 
-// again starts one more candidate, if there are not enough. Maybe one with the
-// same ID stands already.
+// again starts one more candidate, if there are not enough. A candidate with the same
+// ID may stand already.
 func (s *simulation) again() bool {
 	if len(s.standing()) > len(s.ids) || len(s.lives) >= 4*len(s.ids) {
 		return false
@@ -173,8 +174,8 @@ func (s *simulation) again() bool {
 	return true
 }
 
-// themes are what must come together for the rarest of mishaps, each of which is
-// what a rule of the protocol is there for; nil: anything.
+// themes are the faults that must come together for the rarest mishaps. A rule of the
+// protocol exists to prevent each of these mishaps. nil: any faults.
 var themes = [][]string{
 	nil, nil, nil, nil,
 	{"Store.Erase", "Link.Cut", "a process stopped"},                      // an empty key behind a lease
@@ -183,18 +184,18 @@ var themes = [][]string{
 	{"Link.Freeze", "Link.Delay", "a process stopped"},                    // a confirmation that comes too late
 }
 
-// guardThemes are those of candidates with guards.
+// guardThemes are the themes of candidates with guards.
 var guardThemes = [][]string{
 	nil, nil, nil,
 	{"guard: Link.Freeze", "guard: Link.Delay", "Link.Cut", "Link.Freeze"},         // raised when the lease is over
 	{"guard: Link.ApplyLate", "guard: Link.Delay", "a process stopped"},            // a raise that comes too late
-	{"guard: Store.Delete", "guard: Link.Freeze", "Link.Cut", "a process stopped"}, // raised again by who leads no more
-	{"guard: Link.StaleReads", "guard: Link.LoseReplies", "guard: Store.Put"},      // raised, and not known to be
+	{"guard: Store.Delete", "guard: Link.Freeze", "Link.Cut", "a process stopped"}, // raised again by a former leader
+	{"guard: Link.StaleReads", "guard: Link.LoseReplies", "guard: Store.Put"},      // raised, with unknown outcome
 	{"guard: Link.Cut", "guard: Link.FailReads", "guard: Link.Refuse", "Link.Cut"}, // not raised in time
 }
 
-// outbreak draws what happens often: a few things, so that all pairs of them come
-// together in some seed.
+// outbreak draws the faults that happen often. There are few of them, so that all pairs
+// come together in some seed.
 func (s *simulation) outbreak() {
 	if s.orderly {
 		s.plagues = s.orderlyDeeds()
@@ -212,7 +213,8 @@ func (s *simulation) outbreak() {
 			tickets = append(tickets, slices.Repeat([]plague{p}, p.weight)...)
 		}
 	}
-	// Each has its turn, too: by chance alone a rare one occurs in none of 200 seeds.
+	// Each fault has its turn, too: by chance alone a rare one occurs in none of 200
+	// seeds.
 	s.plagues = append(s.plagues, slices.Repeat([]plague{faults[s.seed%uint64(len(faults))]}, 6)...)
 	if tickets == nil {
 		return
@@ -222,7 +224,7 @@ func (s *simulation) outbreak() {
 	}
 }
 
-// returned judges the calls: all have returned when the candidates have ended.
+// returned checks the calls: all have returned when the candidates have ended.
 func (s *simulation) returned() {
 	for _, c := range s.calls {
 		select {
@@ -242,30 +244,31 @@ var allowed = []error{
 	leader.ErrNoBucket, leader.ErrNoLeader, leader.ErrNotSucceeded, leader.ErrNotStanding, leader.ErrNoRoster, leader.ErrRequestRefused, leader.ErrPermission, context.Canceled, context.DeadlineExceeded,
 }
 
-// request is how long it may take until one is given up, and until it is tried
+// request is how long it may take until a request is given up, and until it is tried
 // again.
 const request = 5 * time.Second
 
-// bound is how long it may take at most, after the last fault, until somebody
-// leads for good: what is under way lands, and what it lands on is found by a
-// look, half an unknown lease later, after the longest pauses; a drain ends, and
-// who resigned sits out a lease; the record that is there, of one who has died,
-// keeps others out for an unknown lease, and the marker that replaces it when it
-// expires for another; the first who may take it does so, and is pending for its
-// time. All of it by the slowest clock.
+// bound is how long it may take at most, after the last fault, until a candidate leads
+// for good. Requests under way land, and half an unknown lease later, after the longest
+// pauses, a read finds their effects. A drain ends, and a candidate that resigned waits
+// one lease. The record of a dead candidate keeps others out for an unknown lease, and
+// the marker that replaces it when it expires for another. The first candidate that may
+// take the key does so, and is pending for its time. All of this is by the slowest
+// clock.
 func (s *simulation) bound(unknown time.Duration) time.Duration {
 	waits := unknown/2 + 3*2*max(request, s.lease) + s.drain + s.lease + 2*unknown + s.pending
 	if s.amnesia {
 		waits += 2 * unknown // the floor, and the next, when more turns out to be lost
 	}
 	if len(s.resources) > 0 {
-		// An old request to a guard is given up, and tried again; who had won the key
-		// meanwhile hands over, and sits out a lease.
+		// An old request to a guard is given up, and tried again. A candidate that has
+		// won the key meanwhile hands over, and waits one lease.
 		waits += 3*request + 2*s.lease
 	}
 	if !s.racing {
-		// The dead and the one that is named have their turns; a higher priority stands for
-		// a lease once the roster is read, and drives another out, twice.
+		// The dead candidates and the named one have their turns. A candidate of a
+		// higher priority stands for a lease once the roster is read, and drives
+		// another out, twice.
 		waits += 13*s.lease/8 + 2*(4*s.lease+s.drain)
 	}
 	return s.quiet() + waits*1000/900

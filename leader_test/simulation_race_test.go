@@ -2,5 +2,5 @@
 
 package leader_test
 
-// raceDetector: everything takes several times as long.
+// raceDetector makes everything take several times as long.
 const raceDetector = true

@@ -12,10 +12,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The promises, held against what the candidates do at the very moment at which
-// they do it. What is here runs on their goroutines.
+// The promises, checked at the very moment at which the candidates act. This code runs
+// on their goroutines.
 
-// offers: the candidate is about to offer an event.
+// offers checks an event that the candidate is about to offer.
 func (l *life) offers(text string) {
 	s := l.sim
 	s.mu.Lock()
@@ -54,7 +54,8 @@ func (l *life) offers(text string) {
 	}
 }
 
-// cause is why the context of the newest term has ended; nil if it has not.
+// cause returns the cause with which the context of the newest term has ended; nil if
+// it has not.
 func (l *life) cause() error {
 	if l.term == nil {
 		return nil
@@ -62,7 +63,7 @@ func (l *life) cause() error {
 	return context.Cause(l.term.Context())
 }
 
-// over judges an event that ends a term: the context has ended, with that cause.
+// over checks an event that ends a term: the context has ended, with that cause.
 func (l *life) over(want leader.Event, text string) {
 	if !l.open || l.term == nil || l.term.Err() == nil || l.cause() == nil || logged(want) != text {
 		l.sim.failf("%s offers %q, and its context ended with %v", l.name, text, l.cause())
@@ -73,7 +74,7 @@ func (l *life) over(want leader.Event, text string) {
 	}
 }
 
-// elected: a term begins.
+// elected checks the beginning of a term.
 func (s *simulation) elected(l *life, term *leader.Term) {
 	switch {
 	case term == nil || l.open:
@@ -108,15 +109,15 @@ func (l *life) isLeading() bool {
 	return l.leads()
 }
 
-// current is the newest term, and whether Deposed was not offered yet.
+// current returns the newest term, and whether Deposed was not offered yet.
 func (l *life) current() (term *leader.Term, open bool) {
 	l.sim.mu.Lock()
 	defer l.sim.mu.Unlock()
 	return l.term, l.open
 }
 
-// leads asks the term itself, as the application does. A term that is over stays
-// over. The lock is held.
+// leads calls the term itself, as the application does. A term that is over stays over.
+// The lock is held.
 func (l *life) leads() bool {
 	switch {
 	case l.term == nil:
@@ -129,7 +130,7 @@ func (l *life) leads() bool {
 	return !l.expired
 }
 
-// alone: at most one leads, by its own account.
+// alone checks that at most one candidate leads, by its own account.
 func (s *simulation) alone() {
 	var leads *life
 	for _, l := range s.lives {
@@ -143,7 +144,7 @@ func (s *simulation) alone() {
 	}
 }
 
-// rests: the candidate has done what there was to do, and waits.
+// rests is called when the candidate has done all its work, and waits.
 func (l *life) rests() {
 	l.scribe.await()
 	s := l.sim
@@ -152,7 +153,7 @@ func (l *life) rests() {
 	if l.Candidate == nil {
 		return
 	}
-	if l.mute { // its log does not tell
+	if l.mute { // its log does not report it
 		if term, ok := l.Term(); ok && term != l.term {
 			l.open = false
 			s.elected(l, term)
@@ -162,7 +163,7 @@ func (l *life) rests() {
 	l.unaware = l.unaware && l.heldUp()
 	s.alone()
 	alive := l.term != nil && l.term.Context().Err() == nil
-	if leads := l.State() == leader.StateLeader; alive != leads && (leads || l.term.Err() == nil) { // the State asks the clock
+	if leads := l.State() == leader.StateLeader; alive != leads && (leads || l.term.Err() == nil) { // the State reads the clock
 		s.failf("%s is %v, and its context is alive: %v", l.name, l.State(), alive)
 	}
 	if term, ok := l.Term(); ok != l.leads() || ok && term != l.term {
@@ -174,7 +175,7 @@ func (l *life) rests() {
 	}
 }
 
-// trusted: a leader has a write in the store that was sent less than its
+// trusted checks that a leader has a write in the store that was sent less than its
 // RenewDeadline ago.
 func (s *simulation) trusted(l *life) {
 	if s.witnessed && l.leads() && !l.clock.Now().Before(l.good) {
@@ -182,14 +183,14 @@ func (s *simulation) trusted(l *life) {
 	}
 }
 
-// overdue: all is at rest, and no context of a process that runs has outlived its lease.
+// overdue checks, at rest, that no context of a running process has outlived its lease.
 func (s *simulation) overdue(l *life) {
 	if l.term != nil && !l.away && l.term.Err() != nil && l.term.Context().Err() == nil {
 		s.failf("%s: its lease is over, and its context is alive", l.name)
 	}
 }
 
-// names: somebody names a leader.
+// names checks the leader that a candidate or an observer names.
 func (s *simulation) names(named *uint64, who string, h leader.Holder) {
 	if h.Token < *named && !s.amnesia {
 		s.failf("%s names %v after one with token %d", who, h, *named)
@@ -197,7 +198,7 @@ func (s *simulation) names(named *uint64, who string, h leader.Holder) {
 	*named = max(*named, h.Token)
 }
 
-// writes: the candidate sends a record.
+// writes checks a record that the candidate sends.
 func (l *life) writes(value []byte, revision uint64) {
 	s := l.sim
 	s.mu.Lock()
@@ -225,7 +226,7 @@ func (l *life) writes(value []byte, revision uint64) {
 	}
 }
 
-// stored: the store tells what it has stored, before it tells anybody else.
+// stored is called for a stored entry, before the store sends it to any client.
 func (s *simulation) stored(e backend.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +261,7 @@ func (s *simulation) stored(e backend.Entry) {
 	}
 }
 
-// failf notes what went wrong. The lock is held.
+// failf reports a failure. The lock is held.
 func (s *simulation) failf(format string, args ...any) {
 	s.Helper()
 	text := fmt.Sprintf(format, args...)

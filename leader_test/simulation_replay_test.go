@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// "One seed, one run, bit for bit": every event that is offered or read, every
-// write, and everything that was done, with its time.
+// "One seed, one run, bit for bit": every event that is offered or read, every write,
+// and every action, with its time.
 func TestASimulationIsTheSameEveryTimeOnAnyNumberOfProcessors(t *testing.T) {
 	transcripts := func(seed uint64) []string {
 		var lines []string
@@ -41,7 +41,7 @@ func same(t *testing.T, seed uint64, a, b []string) {
 	}
 }
 
-// list is the first few lines.
+// list returns the first few lines.
 func list(lines []string) (text string) {
 	for line := range slices.Values(lines[:min(len(lines), 8)]) {
 		text += fmt.Sprint("\n", line)

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// newSimulation draws what is the same on every ground.
+// newSimulation draws the settings that are the same on every ground.
 func newSimulation(t *testing.T, seed uint64, trace func(string)) *simulation {
 	t.Helper()
 	s := &simulation{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 3)), trace: trace, sessions: make(map[string]*life), tally: make(map[string]int), asked: make(map[uint64]bool)}
@@ -27,8 +27,8 @@ func newSimulation(t *testing.T, seed uint64, trace func(string)) *simulation {
 	return s
 }
 
-// run lets things go wrong for a while, lets the candidates recover, and stops
-// them. Everybody has ended when it returns.
+// run injects faults for a while, lets the candidates recover, and stops them. All of
+// them have ended when it returns.
 func (s *simulation) run(unknown time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -67,14 +67,14 @@ func (s *simulation) run(unknown time.Duration) {
 	}
 }
 
-// recover waits until somebody leads for good, and sees that all agree on it.
+// recover waits until a candidate leads for good, and checks that all agree on it.
 func (s *simulation) recover(unknown time.Duration) {
 	if len(s.standing()) == 0 {
 		s.stand(s.ids[0])
 	}
 	began, bound, enough := s.now(), s.bound(unknown), (unknown+2*request)*1000/900
 	if !s.racing {
-		enough = max(enough, 6*s.lease*1000/900) // a higher priority must have shown up by then
+		enough = max(enough, 6*s.lease*1000/900) // a higher priority must have appeared by then
 	}
 	var first *life
 	var term *leader.Term
@@ -105,7 +105,7 @@ func (s *simulation) recover(unknown time.Duration) {
 	s.frugal()
 }
 
-// frugal: a candidate that waits has one goroutine, and one who looks on has two.
+// frugal checks that a waiting candidate has one goroutine, and an observer two.
 func (s *simulation) frugal() {
 	want := 2*len(s.lookers) + int(s.ticks.Load())
 	for _, l := range s.lives {
@@ -128,7 +128,7 @@ func (s *simulation) frugal() {
 	}
 }
 
-// agree judges that everybody names the leader.
+// agree checks that all name the leader.
 func (s *simulation) agree(first *life) {
 	s.call("Lookup", func() error {
 		h, err := leader.Lookup(context.Background(), s.line("lookup").store(), "e")
@@ -155,13 +155,13 @@ func (s *simulation) agrees(first *life, who string, h leader.Holder, ok bool) {
 	}
 }
 
-// stop stops all candidates, and sees that nothing of them is left.
+// stop stops all candidates, and checks that nothing of them is left.
 func (s *simulation) stop() {
 	all := slices.Clone(s.lives)
 	s.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, l := range all {
 		switch {
-		case l.killed: // what is left of it has to go all the same
+		case l.killed: // its remains have to end all the same
 			l.closed = true
 			l.line.close()
 			if s.pass(0); !l.gone() {

@@ -6,20 +6,21 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// scribe is the timer of a candidate's log, by which it tells when it logs and when all is
-// written. So the referee knows what was the case when each line was logged, and the
-// candidate waits for the handler before it does anything that the store or the clock can
-// tell: a seed is the same every time. A handler that blocks is not waited for.
+// scribe is the timer of a candidate's log. By it the candidate reports when it logs,
+// and when all lines are written. So the referee knows the state at the time of each
+// line. The candidate waits for the handler before it does anything that the store or
+// the clock can notice, so a seed is the same every time. A handler that blocks is not
+// waited for.
 type scribe struct {
 	leader.Timer
 	life *life
 
 	mu       sync.Mutex
-	lines    []*leader.Term // by line that waits for the handler: what was led when it was logged
-	term     *leader.Term   // of the line that the handler is given
+	lines    []*leader.Term // by line that waits for the handler: the term led when it was logged
+	term     *leader.Term   // of the line that the handler gets
 	writing  chan struct{}  // closed when all is written; nil: all is
 	blocks   chan struct{}  // closed when the handler may go on; nil: it does not block
-	sleeping bool           // it waits for that
+	sleeping bool           // the handler waits for that
 }
 
 // Wake is called for each line, by the candidate's goroutine.
@@ -68,7 +69,7 @@ func (b *scribe) begin() {
 	}
 }
 
-// await waits for the handler, unless that blocks.
+// await waits for the handler, unless the handler blocks.
 func (b *scribe) await() {
 	b.mu.Lock()
 	writing := b.writing
@@ -90,7 +91,7 @@ func (b *scribe) block() {
 	}
 }
 
-// unblock lets it go on.
+// unblock lets the handler go on.
 func (b *scribe) unblock() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +106,7 @@ func (b *scribe) unblock() {
 	b.blocks = nil
 }
 
-// storeStall is a call of the store that does not return for long.
+// storeStall is a call of the store that takes long to return.
 type storeStall struct {
 	mu     sync.Mutex
 	next   bool          // the next call does not return
@@ -113,7 +114,7 @@ type storeStall struct {
 	until  chan struct{} // closed when the call may return; nil: none is held up
 }
 
-// holdUp calls the store, and may not return for long.
+// holdUp calls the store, which may take long to return.
 func (l *life) holdUp(call func()) {
 	if l == nil {
 		call()
@@ -143,7 +144,7 @@ func (l *life) holdUp(call func()) {
 	}
 }
 
-// release lets the call that is held up return.
+// release lets a call that is held up return.
 func (l *life) release() {
 	s := &l.stall
 	s.mu.Lock()
@@ -169,7 +170,7 @@ func (l *life) muted() bool {
 	return l.mute
 }
 
-// held are the faults of the user's code: it does not return, for long or for ever.
+// held are the faults of the user's code, which does not return, for long or for ever.
 func (s *simulation) held() []plague {
 	return []plague{
 		{"a log handler that blocks", 2, false, func(l *life) bool {

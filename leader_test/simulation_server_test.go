@@ -12,8 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// arena is the ground made of a real embedded server in a bubble, with a gate
-// before every client.
+// arena is the ground made of a real embedded server in a bubble, with a gate in front
+// of every client.
 type arena struct {
 	*world
 	s       *simulation
@@ -49,8 +49,8 @@ func (a *arena) begin(f func()) {
 	synctest.Wait()
 }
 
-// quiet is how long it takes until a connection is made again, and what was held
-// up has arrived.
+// quiet is how long it takes until a connection is made again, and held messages have
+// arrived.
 func (a *arena) quiet() time.Duration { return 2 * request }
 
 // wire is a client's connection.
@@ -88,7 +88,7 @@ func (a *arena) calm() {
 	}
 }
 
-// plagues are all that gates, the server and an operator can do.
+// plagues returns all faults that gates, the server and an operator can cause.
 func (a *arena) plagues() []plague {
 	s := a.s
 	on := func(name string, weight int, strike func(w wire, dirs ...direction)) plague {
@@ -113,7 +113,7 @@ func (a *arena) plagues() []plague {
 		}}
 	}
 	plagues := []plague{
-		{"StepDown", 2, false, func(l *life) bool { // not in memory: its goroutines take turns as they like
+		{"StepDown", 2, false, func(l *life) bool { // not in memory: its goroutines run in no particular order
 			ctx, cancel := context.WithTimeout(context.Background(), s.between(0, s.lease))
 			p := s.petitioner()
 			s.call("StepDown", func() error {
@@ -169,9 +169,9 @@ func (a *arena) plagues() []plague {
 	return plagues
 }
 
-// messages applies a rule to every nth message, and to nothing else: while a
-// client that shakes hands waits for an answer it holds a mutex, and a goroutine
-// that waits for a mutex stops the time of a bubble.
+// messages applies a rule to every nth message, and to no other frame. In the
+// handshake, a client that waits for an answer holds a mutex, and a goroutine that
+// waits for a mutex stops the time of a bubble.
 func messages(nth int64, rule func(frame) verdict) func(frame) verdict {
 	var n atomic.Int64
 	return func(f frame) verdict {
@@ -182,8 +182,8 @@ func messages(nth int64, rule func(frame) verdict) func(frame) verdict {
 	}
 }
 
-// The same on a real server. What its goroutines do within one instant is in no
-// particular order, so a seed is not the same every time.
+// The same on a real server. Its goroutines run in no particular order within one
+// instant, so a seed is not the same every time.
 func TestOnARealServerThePromisesOfASimulationHold(t *testing.T) {
 	sum := simulate(t, seeds(25), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()

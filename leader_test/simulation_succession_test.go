@@ -11,10 +11,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// place is what is known of a candidate's place in the queue, by its announcements.
+// place is the place of a candidate in the queue, as its announcements show it.
 type place struct {
 	since     time.Duration // of its first announcement ever; -1: none
-	ticket    int           // of the one that began its stand; 0: it does not stand
+	ticket    int           // of the announcement that began its stand; 0: it does not stand
 	known     bool          // the roster has it
 	overtaken int           // how often, since
 }
@@ -25,7 +25,7 @@ type win struct {
 	token uint64
 }
 
-// follows draws how a candidate follows.
+// follows draws the succession of a candidate.
 func (s *simulation) follows(cfg *leader.Config) {
 	if s.orderly {
 		cfg.Succession = leader.SuccessionQueue
@@ -48,7 +48,7 @@ func (s *simulation) follows(cfg *leader.Config) {
 	}
 }
 
-// Announce notes who stands.
+// Announce records the announcements of a candidate.
 func (t tap) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(uint64, error)) {
 	l, s := t.life, t.life.sim
 	l.scribe.await()
@@ -77,23 +77,24 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 	})
 }
 
-// preempted reports whether somebody of a higher priority has stood for a lease who
-// wants to lead. Clocks deviate by a tenth. The lock is held.
+// preempted reports whether a candidate of a higher priority that wants to lead has
+// stood for a lease. Clocks deviate by a tenth. The lock is held.
 func (s *simulation) preempted(l *life) bool {
 	return slices.ContainsFunc(s.lives, func(o *life) bool {
 		return o.cfg.Preempt && o.cfg.Priority > l.cfg.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
 	})
 }
 
-// bids: one who waits sends a write that is to take the key. The lock is held.
+// bids records that a waiting candidate sends a write to take the key. The lock is
+// held.
 func (s *simulation) bids(l *life, state string) {
 	if l.known && (state == "elected" || state == "pending") {
 		s.attempts++
 	}
 }
 
-// takes: the key was taken. In a queue without faults each vacancy costs one write,
-// and nobody who stays is overtaken twice. The lock is held.
+// takes records that the key was taken. In a queue without faults each vacancy costs
+// one write, and no candidate that stays is overtaken twice. The lock is held.
 func (s *simulation) takes(l *life, token uint64) {
 	s.wins = append(s.wins, win{l.cfg.ID, token})
 	won := l.place
@@ -101,7 +102,7 @@ func (s *simulation) takes(l *life, token uint64) {
 	if !s.orderly {
 		return
 	}
-	if s.attempts > 1 { // of those who wait in the queue
+	if s.attempts > 1 { // of candidates that wait in the queue
 		s.failf("a vacancy cost %d writes", s.attempts)
 	}
 	s.attempts = 0
@@ -116,8 +117,8 @@ func (s *simulation) takes(l *life, token uint64) {
 	}
 }
 
-// took: a transfer from the leader with that token, or one after it, says that the one
-// that was named has the key. The lock is not held.
+// took checks the result of a transfer from the leader with that token, or from a later
+// one: the named candidate has the key. The lock is not held.
 func (s *simulation) took(what string, of uint64, to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *simulation) took(what string, of uint64, to string) {
 	}
 }
 
-// transfers are the deeds by which a leader names who follows.
+// transfers are the deeds by which a leader names its successor.
 func (s *simulation) transfers() []plague {
 	call := func(l *life, what string, f func(ctx context.Context) (string, error)) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -172,7 +173,7 @@ func (s *simulation) transfers() []plague {
 	}
 }
 
-// orderlyDeeds are all that happens where nothing goes wrong.
+// orderlyDeeds are all deeds in a simulation without faults.
 func (s *simulation) orderlyDeeds() []plague {
 	return slices.DeleteFunc(slices.Concat(s.deeds(), s.ends()), func(p plague) bool {
 		return p.name != "Campaign" && p.name != "Candidate.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
@@ -180,7 +181,7 @@ func (s *simulation) orderlyDeeds() []plague {
 }
 
 // "In the queue nobody who stays is overtaken twice in the absence of faults", and a
-// vacancy costs one write, whoever resigns, stops and comes.
+// vacancy costs one write, whichever candidates resign, stop and start.
 func TestWhereNothingGoesWrongAQueueKeepsItsOrder(t *testing.T) {
 	all := simulate(t, seeds(4), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()

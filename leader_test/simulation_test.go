@@ -22,7 +22,8 @@ var (
 	onlySeed    = flag.Uint64("simulation", 0, "simulate this seed alone, and print what happens")
 )
 
-// seeds is how many to simulate by default, of which one part each is for a test.
+// seeds returns how many seeds a test simulates: all (those of the flag, or the
+// default) divided by part.
 func seeds(part int) int {
 	n := *simulations
 	switch {
@@ -34,10 +35,10 @@ func seeds(part int) int {
 	return max(1, n/part)
 }
 
-// course is one seed on one ground.
+// course is the simulation of one seed on one ground.
 type course func(t *testing.T, seed uint64, trace func(string)) *simulation
 
-// sum is what came of many seeds.
+// sum is the result of many seeds.
 type sum struct {
 	seeds     int
 	tally     map[string]int
@@ -45,7 +46,7 @@ type sum struct {
 	slowest   float64 // the longest recovery, as a part of its bound
 }
 
-// simulate runs seeds, each by itself, and tells how to repeat those that failed.
+// simulate runs seeds, each by itself, and logs how to repeat those that failed.
 func simulate(t *testing.T, n int, run course) sum {
 	t.Helper()
 	all := sum{tally: make(map[string]int)}
@@ -117,11 +118,11 @@ func inMemory(amnesia, guarded bool) course {
 	}
 }
 
-// "At any instant at most one leadership context per election is alive", "every
-// term has a fencing token greater than that of every earlier term", "cancelled
-// before the event that reports the loss is offered", "no write after Stop but
-// the release": whatever happens to the store, the network, the processes and
-// their clocks; and when it has ceased, somebody leads, and all agree on who.
+// "At any instant at most one leadership context per election is alive", "every term
+// has a fencing token greater than that of every earlier term", "cancelled before the
+// event that reports the loss is offered", "no write after Stop but the release". This
+// holds under all faults of the store, the network, the processes and their clocks.
+// When the faults have ceased, a candidate leads, and all agree on it.
 func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T) {
 	all := simulate(t, seeds(1), inMemory(false, false))
 	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
@@ -134,9 +135,10 @@ func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T
 
 // "An accepted write always carries the newest raised token of the moment", "once
 // Elected has been received, no write of an earlier term can ever be accepted any
-// more": whatever happens to guards, links and processes, however long a write is on
-// its way, and although no worker looks at its context; nobody is told to be fenced
-// who is not; and when all has ceased, what the leader writes is accepted.
+// more". This holds under all faults of guards, links and processes, however long a
+// write is on its way, and although no worker looks at its context. No writer gets
+// ErrFenced that is not fenced. When all faults have ceased, the writes of the leader
+// are accepted.
 func TestWhateverHappensToTheGuardsOfASimulationTheyHold(t *testing.T) {
 	all := simulate(t, seeds(5), inMemory(false, true))
 	if all.seeds < 200 {
@@ -150,8 +152,8 @@ func TestWhateverHappensToTheGuardsOfASimulationTheyHold(t *testing.T) {
 	caused(t, all, "guard: ", slices.Concat(ofFeeds, []string{"Close", "Erase", "Expire", "Wipe", "Drop", "Recreate", "Rollback"}))
 }
 
-// A store that forgets takes away the promise of one leader, and no other: the
-// events of every candidate are well-formed, and in the end one leads.
+// A store that forgets takes away the promise of one leader, and no other. The events
+// of every candidate are well-formed, and in the end one leads.
 func TestWhenTheStoreHasForgottenOneLeadsInTheEnd(t *testing.T) {
 	subject(t, simulate(t, seeds(8), inMemory(true, false)), append(ofRoster[:len(ofRoster):len(ofRoster)], "Forge")...)
 }
@@ -169,8 +171,8 @@ func subject(t *testing.T, all sum, except ...string) {
 	caused(t, all, "", except)
 }
 
-// caused fails the test if a fault of the test kit was never injected. The prefix
-// tells what it should have befallen.
+// caused fails the test if a fault of the test kit was never injected. The prefix names
+// the part that it should have struck.
 func caused(t *testing.T, all sum, prefix string, except []string) {
 	t.Helper()
 	for _, of := range []any{(*leadertest.Link)(nil), (*leadertest.Store)(nil)} {

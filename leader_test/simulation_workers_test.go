@@ -25,14 +25,14 @@ type work struct {
 	office
 	*inquiry
 	to       *resource
-	value    string // no other has the same
+	value    string // unique
 	cancel   context.CancelFunc
 	judged   bool
 	revision uint64
 	result   error
 }
 
-// toil lets workers write at some times to come.
+// toil schedules some writes of workers.
 func (s *simulation) toil() {
 	if len(s.resources) == 0 {
 		return
@@ -53,7 +53,7 @@ func (s *simulation) toil() {
 			if o.away {
 				return
 			}
-			if s.chance(6) { // it looks at its fence now, and the write arrives then
+			if s.chance(6) { // it reads its fence now, and the write arrives later
 				r.link(o.life).ApplyLate(1, s.between(0, 2*s.lease))
 			}
 			w := s.labour(o, r)
@@ -64,7 +64,7 @@ func (s *simulation) toil() {
 	}
 }
 
-// labour lets the worker of a term write.
+// labour makes the worker of a term write.
 func (s *simulation) labour(o office, r *resource) *work {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &work{office: o, to: r, cancel: cancel, value: fmt.Sprintf("%d of %s, %d", o.term.Token(), o.name, len(s.works))}
@@ -97,7 +97,7 @@ func (s *simulation) rest() {
 	s.pass(0)
 }
 
-// results judges the writes that have returned.
+// results checks the writes that have returned.
 func (s *simulation) results() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *simulation) results() {
 	}
 }
 
-// returns judges what came of a write.
+// returns checks the outcome of a write.
 func (s *simulation) returns(w *work) {
 	r, token := w.to, w.term.Token()
 	revision, stored := r.stored[w.value]
@@ -144,19 +144,19 @@ func (s *simulation) returns(w *work) {
 	s.tally[outcome]++
 }
 
-// writeErrors tell that nothing was written.
+// writeErrors are the errors of writes that were not made.
 var writeErrors = []error{
 	context.Canceled, context.DeadlineExceeded, leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge,
 	leader.ErrConnectionClosed, leader.ErrGuardTaken, jetstream.ErrKeyRevisionMismatch, errStrange,
 }
 
-// guardStored: something was stored at a guard.
+// guardStored is called for an entry that was stored at a guard.
 func (s *simulation) guardStored(r *resource, e backend.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logf("guard %d: stored %d %s", r.number, e.Revision, e.Value)
 	by := s.sessions[field(e.Value, "session")]
-	r.forgets = r.forgets || s.amnesia && by == nil // and nothing else may know the tokens
+	r.forgets = r.forgets || s.amnesia && by == nil // and no other memory may have the tokens
 	token, err := strconv.ParseUint(field(e.Value, "token"), 10, 64)
 	if err != nil { // a marker, or junk
 		r.raised, r.by, r.taken = 0, nil, false
@@ -179,7 +179,7 @@ func (s *simulation) guardStored(r *resource, e backend.Entry) {
 	}
 }
 
-// guardedStored: a write was accepted.
+// guardedStored is called for a write that was accepted.
 func (s *simulation) guardedStored(r *resource, e backend.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +201,7 @@ func (s *simulation) guardedStored(r *resource, e backend.Entry) {
 	}
 }
 
-// rules: a term begins whose guards are raised.
+// rules checks that a term that begins has raised its guards.
 func (s *simulation) rules(l *life, term *leader.Term) {
 	s.offices = append(s.offices, office{l, term})
 	for _, r := range s.resources {
@@ -218,8 +218,8 @@ func (s *simulation) rules(l *life, term *leader.Term) {
 	s.ruling = max(s.ruling, term.Token())
 }
 
-// heeded: all is calm, and what is guarded takes what the leader writes, and
-// nothing of those before it.
+// heeded checks, when all is calm, that the guarded resources accept the leader's
+// writes, and no writes of earlier terms.
 func (s *simulation) heeded(first *life) {
 	term, _ := first.current()
 	for _, r := range s.resources {

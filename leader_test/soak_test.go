@@ -53,8 +53,8 @@ func TestACandidateStartedAgainWithTheSameIDIsSomebodyElse(t *testing.T) {
 	})
 }
 
-// goroutines is how many run of the library and of the client when everything is
-// at rest. Those of the server come and go.
+// goroutines returns how many goroutines of the library and of the client run when
+// everything is at rest. Those of the server come and go.
 func goroutines() int {
 	synctest.Wait()
 	all := make([]byte, 4<<20)
@@ -115,10 +115,10 @@ func (c *candidate) forget() {
 	c.terms = nil
 }
 
-// longLease makes a day a matter of a few thousand renewals.
+// longLease reduces a day to a few thousand renewals.
 const longLease = 90 * time.Second
 
-// hours is how long a day takes: an eighth of one by default.
+// hours is the length of a day: an eighth of one by default.
 func hours() time.Duration { return time.Duration(proof.Size(3, 24)) * time.Hour }
 
 // Fault 14 of docs/faults.md.
@@ -172,7 +172,7 @@ func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Fault 17 of docs/faults.md. The jury watches both elections.
+// Fault 17 of docs/faults.md. The jury checks both elections.
 func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
 	kinds(t, func(w *world) {
 		var ten []*candidate
@@ -209,8 +209,8 @@ func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
 	})
 }
 
-// Partitions, detained links, resignations and an operator, at random and for a
-// long time; the jury watches.
+// Partitions, detained links, resignations and an operator, at random and for a long
+// time, under the checks of the jury.
 func TestChaosOfLinksMakesNoTwoLeaders(t *testing.T) {
 	for seed := range uint64(2) {
 		kinds(t, func(w *world) {

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// statsOf is a candidate over the kit, with that latency each way. It leads after
+// statsOf returns a candidate over the kit, with that latency each way. It leads after
 // settings, feed, read and write.
 func statsOf(t *testing.T, latency time.Duration, cfg leader.Config) (*leadertest.Clock, *leadertest.Link, *leader.Candidate, *leadertest.Watcher) {
 	t.Helper()
@@ -35,8 +35,8 @@ func statsOf(t *testing.T, latency time.Duration, cfg leader.Config) (*leadertes
 	return clock, link, c, w
 }
 
-// The figures of a leader whose link is cut until its lease has run out, and that
-// leads again.
+// The figures of a leader that is cut off until its lease has run out, and that leads
+// again.
 func TestStats(t *testing.T) {
 	clock, link, c, w := statsOf(t, 5*time.Millisecond, leader.Config{})
 	const toLead = 40 * time.Millisecond
@@ -98,7 +98,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// The bounds are in order, and what was returned can be changed.
+// The bounds are in order, and the caller may change the returned slice.
 func TestLatencyBounds(t *testing.T) {
 	bounds := leader.LatencyBounds()
 	if !slices.IsSorted(bounds) || len(bounds)+1 != len(leader.Latencies{}.Counts) {
@@ -110,8 +110,8 @@ func TestLatencyBounds(t *testing.T) {
 	}
 }
 
-// Faulted tells a leader for how long its lease is good, at the first renewal that
-// fails.
+// Faulted reports to a leader how long its lease is still valid, at the first renewal
+// that fails.
 func TestFaultedTellsHowMuchLeaseRemains(t *testing.T) {
 	clock, link, _, w := statsOf(t, 5*time.Millisecond, leader.Config{})
 	clock.Advance(2 * time.Second) // renewed at 2.53 s
@@ -173,8 +173,8 @@ func TestLog(t *testing.T) {
 	)
 }
 
-// Whoever answers is not silent, whatever the answer: a bucket that is missing, or a
-// permission. Nobody should start a process anew for that.
+// A server that answers is not silent, even if the answer is that a bucket or a
+// permission is missing. No process should be restarted for that.
 func TestAnswersAreNoSilence(t *testing.T) {
 	for _, err := range []error{leader.ErrNoBucket, leader.ErrPermission, leader.ErrUnreachable} {
 		clock := leadertest.NewClock()
@@ -194,7 +194,8 @@ func TestAnswersAreNoSilence(t *testing.T) {
 	}
 }
 
-// A win that only a read has shown is no renewal, and an old term's is none either.
+// A win that only a read has shown is no renewal, and neither is a renewal of an
+// earlier term.
 func TestSinceRenewalIsOfThisClaim(t *testing.T) {
 	clock, link, c, w := statsOf(t, 0, leader.Config{})
 	if got := c.Stats().SinceRenewal; got != time.Second {

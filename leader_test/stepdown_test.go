@@ -17,10 +17,10 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// asks is the subject on which the holder of "e" is asked.
+// asks is the subject of requests to the holder of "e".
 const asks = "natsleader.ask.E.e"
 
-// A leader that is asked hands over in order, and StepDown returns when it has.
+// On request, a leader hands over in order, and StepDown returns when it has.
 func TestStepDown(t *testing.T) {
 	kinds(t, func(w *world) {
 		var log bytes.Buffer
@@ -53,13 +53,14 @@ func TestStepDown(t *testing.T) {
 	})
 }
 
-// petitionOf is a request to step down, as any client may send it.
+// petitionOf returns a request to step down, as any client may send it.
 func petitionOf(session string, token uint64) []byte {
 	data, _ := json.Marshal(map[string]any{"v": 1, "do": "step-down", "session": session, "token": token})
 	return data
 }
 
-// petition is what StepDown would ask of who holds the key now, whatever the token.
+// petition returns the request of StepDown to the present holder of the key, but with
+// any token.
 func (w *world) petition(token uint64) []byte {
 	w.Helper()
 	e, err := w.kv().Get(w.Context(), "e")
@@ -67,7 +68,7 @@ func (w *world) petition(token uint64) []byte {
 	return petitionOf(strings.Trim(field(e.Value(), "session"), `"`), token)
 }
 
-// A request that comes late, twice, or is not understood pushes nobody out.
+// A request that is late, sent twice, or not understood pushes no leader out.
 func TestStepDownIsForOneTerm(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -92,7 +93,7 @@ func TestStepDownIsForOneTerm(t *testing.T) {
 		w.at(4 * time.Second)
 		b.saw(t)
 		w.leads(a, b)
-		// The one that is meant, twice.
+		// The right request, twice.
 		for range 2 {
 			w.ok(w.ops.nc.Publish(asks, w.petition(token)))
 		}
@@ -119,7 +120,7 @@ func TestStepDownThatIsRefused(t *testing.T) {
 	})
 }
 
-// Nobody to ask, nobody who hears, and no time.
+// There is no leader to ask, no leader that listens, or no time.
 func TestStepDownThatReachesNobody(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -153,7 +154,7 @@ func TestStepDownThatReachesNobody(t *testing.T) {
 	})
 }
 
-// Also if the leader's answer is lost.
+// StepDown also works if the leader's answer is lost.
 func TestStepDownWhoseAnswerIsLost(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -176,7 +177,7 @@ func TestStepDownWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// A leader that drains answers who asks again, and is not pushed any further.
+// A draining leader answers a repeated request, and is not pushed any further.
 func TestStepDownOfALeaderThatDrains(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -200,8 +201,8 @@ func TestStepDownOfALeaderThatDrains(t *testing.T) {
 	})
 }
 
-// Who asks chooses where the answer goes. It goes to no key, although the leader
-// might write it.
+// The requester chooses the subject of the answer. The answer goes to no key, although
+// the leader might write it.
 func TestAnswersGoToInboxesOnly(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -237,7 +238,7 @@ func TestStepDownInAnotherBucketOfTheSameName(t *testing.T) {
 	})
 }
 
-// A candidate that waits listens for nothing, and neither does a leader of the past.
+// A waiting candidate listens for no requests, and neither does a former leader.
 func TestOnlyTheLeaderListensForRequests(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -274,7 +275,7 @@ func TestOnlyTheLeaderListensForRequests(t *testing.T) {
 	})
 }
 
-// Stop finds the leader in the middle of answering.
+// Stop comes while the leader is answering.
 func TestStopWhileAsked(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -292,8 +293,8 @@ func TestStopWhileAsked(t *testing.T) {
 	})
 }
 
-// With what is documented for a candidate, and no permission to answer, a leader
-// hands over as any other.
+// A leader with the documented permissions of a candidate, and without the permission
+// to answer, hands over like any other.
 func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	operator := permObserver("b", false)
@@ -311,8 +312,8 @@ func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
 	permDenials(t, nc)
 }
 
-// Without the permission a leader leads as before, and says once for each
-// connection that it cannot be asked; who asks is told what is missing.
+// Without the permission a leader leads as before, and logs once for each connection
+// that it cannot be asked. The requester's error names the missing permission.
 func TestStepDownWithoutPermission(t *testing.T) {
 	t.Parallel()
 	deaf := permList("a", "e", false).without("natsleader.ask")

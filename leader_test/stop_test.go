@@ -101,7 +101,8 @@ func TestAContextThatHasEndedBeforeMakesNoLeader(t *testing.T) {
 	})
 }
 
-// Fault 1 of docs/faults.md: Stop twice, and in every state; nobody leads afterwards.
+// Fault 1 of docs/faults.md: Stop twice, and in every state. No candidate leads
+// afterwards.
 func TestStopReturnsInEveryState(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -135,7 +136,7 @@ func TestStopReturnsInEveryState(t *testing.T) {
 			a := w.stand("a")
 			w.at(3500 * time.Millisecond)
 			a.blackhole(up, down)
-			w.at(8500 * time.Millisecond) // 7.75s is when it wrote last, and that may still arrive
+			w.at(8500 * time.Millisecond) // it wrote last at 7.75s, and that may still arrive
 			return a
 		}, leader.StateFenced, 5250 * time.Millisecond, "deposed expired"},
 		{"that leads without a server", func(w *world) *candidate {
@@ -343,7 +344,7 @@ func TestACandidateThatIsPendingForALeaseReleasesNothing(t *testing.T) {
 		w.isAt(3500*time.Millisecond, "Stop returned")
 		b := w.stand("b")
 		w.at(time.Minute)
-		// The last write of a was at 3s; b heard of it at 3.5s.
+		// The last write of a was at 3s; b received it at 3.5s.
 		b.saw(t, "3.5s observed a pending", "9.5s observed nobody", "9.5s pending", "9.5s elected")
 	})
 }

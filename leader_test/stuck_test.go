@@ -18,9 +18,9 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// stall is a way to a server on which writes can be made to block, as they do when the
-// network swallows packets and the socket's buffer is full. nats.go holds its lock
-// meanwhile.
+// stall is a connection to a server on which writes can be made to block, as they do
+// when the network swallows packets and the socket's buffer is full. nats.go holds its
+// lock meanwhile.
 type stall struct {
 	mu      sync.Mutex
 	blocked chan struct{} // closed by a write that blocks; nil: writes pass
@@ -47,7 +47,7 @@ func (c *stallConn) Write(b []byte) (int, error) {
 	c.s.mu.Unlock()
 	if blocked != nil {
 		select {
-		case <-blocked: // another has told
+		case <-blocked: // another write has reported that
 		default:
 			close(blocked)
 		}
@@ -152,7 +152,8 @@ func TestBlockedConnection_CallsEndWithTheirContexts(t *testing.T) {
 		return <-checked
 	})
 	nothing := context.DeadlineExceeded
-	// What may not go beside others is sent without the context of its caller.
+	// Writes that may not go beside others are sent without the context of their
+	// caller.
 	add("Put", nothing, func(ctx context.Context) error { _, err := x.gb.Writer(x.term).Put(ctx, "k", nil); return err })
 	add("Create", nothing, func(ctx context.Context) error { _, err := x.gb.Writer(x.term).Create(ctx, "k", nil); return err })
 	add("Delete", nothing, func(ctx context.Context) error { return x.gb.Writer(x.term).Delete(ctx, "k") })
@@ -234,8 +235,8 @@ func TestBlockedConnection_StoreMethodsReturnAtOnce(t *testing.T) {
 	replies.Wait() // the context has ended
 }
 
-// A leader whose connection hangs is fenced at its deadline, and its candidate can be
-// ended.
+// If the connection of a leader hangs, the leader is fenced at its deadline, and its
+// candidate can be ended.
 func TestBlockedConnection_LeaderIsFencedAtItsDeadline(t *testing.T) {
 	x := newStalled(t)
 	c := tcpElectionOf(t, "brief").stand(x.b, leader.Config{LeaseDuration: time.Second})
@@ -257,8 +258,8 @@ func TestBlockedConnection_LeaderIsFencedAtItsDeadline(t *testing.T) {
 	}
 }
 
-// Calls that wait for the lock do not pile up without bound: beyond a number of them,
-// which their callers have left, calls fail at once.
+// Calls that wait for the lock do not accumulate without bound. Beyond a number of
+// calls that their callers have left, calls fail at once.
 func TestBlockedConnection_CallsThatAreLeftBehindAreBounded(t *testing.T) {
 	x := newStalled(t)
 	release := x.hold(t, x.nc)
@@ -292,8 +293,8 @@ func TestBlockedConnection_CallsThatAreLeftBehindAreBounded(t *testing.T) {
 	})
 }
 
-// A guarded write that may have been handed to the connection when its caller left is of
-// unknown outcome; one that had not been is not.
+// A guarded write that may have been handed to the connection when its caller left is
+// of unknown outcome. A write that had not been handed over is not.
 func TestBlockedConnection_WritesThatWereNotSentAreKnown(t *testing.T) {
 	x := newStalled(t)
 	release := x.hold(t, x.nc)

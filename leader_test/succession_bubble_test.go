@@ -18,11 +18,11 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// turn is what the library makes of the lease of most tests.
+// turn is the turn that the library derives from the lease of most tests.
 const turn = 250 * time.Millisecond
 
-// queue makes candidates that wait in a queue, a second apart, of which the first
-// leads, until 20 s. What they saw is forgotten.
+// queue makes candidates that wait in a queue, a second apart, until 20 s. The first
+// one leads. Their events so far are dropped.
 func (w *world) queue(ids ...string) []*candidate {
 	w.Helper()
 	var all []*candidate
@@ -38,7 +38,7 @@ func (w *world) queue(ids ...string) []*candidate {
 	return all
 }
 
-// ledBy fails the test unless of all of them this one leads.
+// ledBy fails the test unless, of all of them, this candidate leads.
 func (w *world) ledBy(want *candidate, all ...*candidate) {
 	w.Helper()
 	synctest.Wait()
@@ -47,7 +47,7 @@ func (w *world) ledBy(want *candidate, all ...*candidate) {
 	}
 }
 
-// follow fails the test unless these stand, in that order.
+// follow fails the test unless these candidates stand, in that order.
 func (w *world) follow(want ...string) {
 	w.Helper()
 	all, err := leader.Roster(w.Context(), w.ops.bucket(w.T), "e")
@@ -67,8 +67,8 @@ func (w *world) unrostered() {
 	w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E_roster"))
 }
 
-// The one who has waited longest follows at once, with the only write, and who
-// resigned stands behind the others when its time is over.
+// The candidate that has waited longest follows at once, with the only write. A
+// candidate that resigned stands behind the others when its time is over.
 func TestAQueueOnAServer(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"sealed": 0, "with a TTL": lease * 3 / 2} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAQueueOnAServer(t *testing.T) {
 	}
 }
 
-// A transfer takes no time: the named one leads at the same instant.
+// A transfer takes no time: the named candidate leads at the same instant.
 func TestTransferOnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -127,7 +127,7 @@ func TestTransferOnAServer(t *testing.T) {
 	})
 }
 
-// From outside: to somebody, to the next, and what is refused.
+// From outside: to a named candidate, to the next one, and requests that are refused.
 func TestTransferFromOutside(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -174,7 +174,7 @@ func TestTransferFromOutside(t *testing.T) {
 	})
 }
 
-// as is a petition with other fields.
+// as returns a petition with other fields.
 func as(petition []byte, other map[string]any) []byte {
 	all := make(map[string]any)
 	_ = json.Unmarshal(petition, &all)
@@ -203,7 +203,7 @@ func TestTransferThatIsRefused(t *testing.T) {
 	})
 }
 
-// A named successor that is gone costs one turn, and whoever asked is told.
+// A named successor that is gone costs one turn, and the caller gets an error.
 func TestTransferToWhoIsGoneOnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -221,7 +221,7 @@ func TestTransferToWhoIsGoneOnAServer(t *testing.T) {
 	})
 }
 
-// The first of a queue are gone: each costs its turn.
+// The first candidates of a queue are gone: each costs its turn.
 func TestTheDeadInAQueueOnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -264,7 +264,7 @@ func TestPreemptOnAServer(t *testing.T) {
 	})
 }
 
-// Where there is no roster that is told once, and a queue is a race.
+// A missing roster is reported once, and a queue is a race.
 func TestAQueueWithoutARoster(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -299,14 +299,14 @@ func TestAQueueWithoutARoster(t *testing.T) {
 	})
 }
 
-// rosterOf makes the roster of the bucket E that is there.
+// rosterOf makes the roster of the existing bucket E.
 func (w *world) rosterOf() {
 	w.Helper()
 	w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 }
 
 // A roster that is deleted and made anew fills within a lease, in the order in which
-// they announce themselves, and that is the order in which they follow.
+// the candidates announce themselves. They follow in that order.
 func TestARosterThatIsLost(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -339,8 +339,8 @@ func TestARosterThatIsLost(t *testing.T) {
 	})
 }
 
-// The leader's connection is lost and comes back: its view is opened anew. A
-// candidate's is lost: it keeps its place.
+// The leader's connection is lost and comes back, and its view is opened anew. A
+// candidate's connection is lost, and it keeps its place.
 func TestAQueueOutlivesReconnections(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -379,7 +379,7 @@ func TestAQueueOutlivesARestart(t *testing.T) {
 	})
 }
 
-// Who may only look sees the roster, and its changes.
+// A client that may only observe sees the roster, and its changes.
 func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 	a, b := permAnnouncer(permList("a", "a", false), "a"), permAnnouncer(permList("b", "a", false), "a")
 	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
@@ -432,7 +432,7 @@ func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 	permDenials(t, nc)
 }
 
-// Who may not announce itself is told once, and stands all the same.
+// A candidate that may not announce itself reports that once, and stands all the same.
 func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false))
@@ -445,8 +445,8 @@ func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
 	a.Expect(leadertest.Elected())
 }
 
-// Among many on one connection the one who follows hears first, and the others of
-// nothing but its term.
+// Among many candidates on one connection, the next leader receives the release first.
+// The others learn only of its term.
 func TestWhoFollowsInACrowdHearsFirst(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()

@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// crowd makes so many candidates at once that wait behind a leader.
+// crowd makes n candidates at once that wait behind a leader.
 func (k kit) crowd(n int, cfg leader.Config) (first *leader.Candidate, rest []*leader.Candidate) {
 	k.Helper()
 	first, _ = k.stand("first", cfg)
@@ -21,7 +21,7 @@ func (k kit) crowd(n int, cfg leader.Config) (first *leader.Candidate, rest []*l
 	return first, rest
 }
 
-// One write takes a free key, however many wait for it.
+// One write takes a free key, however many candidates wait for it.
 func TestAVacancyCostsAQueueOneWrite(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Succession: leader.SuccessionQueue, LeaseDuration: 10 * time.Second}
@@ -42,12 +42,12 @@ func TestAVacancyCostsAQueueOneWrite(t *testing.T) {
 		if refused := first.Stats().Refused; writes != 2 || refused != 0 {
 			t.Errorf("vacancy %d took %d writes, want the release and one more, and %d of %s were refused", round, writes, refused, h.ID)
 		}
-		k.clock.Advance(time.Second) // in which the new leader tells who follows
+		k.clock.Advance(time.Second) // in which the new leader publishes the line
 	}
 }
 
-// Who waits with a roster announces itself once in each lease, and asks for nothing
-// else; all of them together at all times.
+// A waiting candidate with a roster announces itself once in each lease, and sends no
+// other request. The announcements of all are spread over the lease.
 func TestAnnouncementsAreFewAndSpread(t *testing.T) {
 	const (
 		waiting = 200

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// queue makes candidates that wait in a queue, a second apart, of which the first leads.
+// queue makes candidates that wait in a queue, a second apart. The first one leads.
 func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
 	cfg.Succession = leader.SuccessionQueue
@@ -25,7 +25,7 @@ func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	return cs
 }
 
-// leads fails unless that candidate leads, and since when.
+// leads fails unless that candidate leads, since that time.
 func (k kit) leads(c *leader.Candidate, since time.Duration) {
 	k.Helper()
 	h, err := leader.Lookup(k.Context(), k.store, "e")
@@ -42,7 +42,7 @@ func (k kit) ok(err error) {
 	}
 }
 
-// roster is who stands, by IDs.
+// roster returns the IDs of the candidates that stand.
 func (k kit) roster() (ids []string) {
 	k.Helper()
 	all, err := leader.Roster(k.Context(), k.store, "e")
@@ -53,8 +53,8 @@ func (k kit) roster() (ids []string) {
 	return ids
 }
 
-// The one who has waited longest follows, at once and with one write, and whoever
-// resigns goes to the end.
+// The candidate that has waited longest follows, at once and with one write. A
+// candidate that resigns goes to the end.
 func TestAQueueFollowsInOrder(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(5, leader.Config{})
@@ -73,7 +73,8 @@ func TestAQueueFollowsInOrder(t *testing.T) {
 	}
 }
 
-// Those that died in the queue cost a turn each; who is next leads after them.
+// Candidates that died in the queue cost a turn each, and the next candidate leads
+// after them.
 func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
@@ -91,7 +92,7 @@ func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 	k.leads(cs[6], at+500*time.Millisecond)
 	k.clock.Advance(time.Second)
 	if writes := k.store.Requests().Writes - before; writes > 3 {
-		t.Errorf("%d writes", writes) // the release, the one that elects, and a renewal that tells who follows
+		t.Errorf("%d writes", writes) // the release, the one that elects, and a renewal with the new line
 	}
 }
 
@@ -105,7 +106,7 @@ func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
 	k.leads(cs[1], k.clock.Elapsed())
 }
 
-// In a queue nobody who stays is overtaken, however soon leaders resign.
+// In a queue no candidate that stays is overtaken, however soon leaders resign.
 func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
@@ -117,7 +118,7 @@ func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 	}
 }
 
-// A candidate that stops leaves the roster, and nobody waits for it.
+// A candidate that stops leaves the roster, and no other candidate waits for it.
 func TestWhoStopsLeavesTheQueue(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{})
@@ -132,7 +133,7 @@ func TestWhoStopsLeavesTheQueue(t *testing.T) {
 	k.leads(cs[2], at)
 }
 
-// The highest priority follows, the longest waiting among equals.
+// The highest priority follows, and the longest waiting among equals.
 func TestPrioritiesFollowInOrder(t *testing.T) {
 	k := newKit(t)
 	stand := func(id string, priority int) *leader.Candidate {
@@ -147,7 +148,7 @@ func TestPrioritiesFollowInOrder(t *testing.T) {
 	if got := k.roster(); !slices.Equal(got, []string{"high", "same", "zero", "low"}) {
 		t.Fatalf("%v stand", got)
 	}
-	for _, next := range []*leader.Candidate{high, same, zero} { // who resigned sits out
+	for _, next := range []*leader.Candidate{high, same, zero} { // a candidate that resigned waits
 		at := k.clock.Elapsed()
 		k.ok(first.Resign(t.Context()))
 		k.clock.Advance(0)
@@ -157,8 +158,8 @@ func TestPrioritiesFollowInOrder(t *testing.T) {
 	}
 }
 
-// With Preempt the leader hands over in order to a higher priority that has stood
-// for a lease, and to none that comes and goes.
+// With Preempt the leader hands over in order to a higher priority that has stood for a
+// lease, and to none that comes and goes.
 func TestPreempt(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Succession: leader.SuccessionPriority, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
@@ -172,7 +173,7 @@ func TestPreempt(t *testing.T) {
 		<-c.Done()
 		k.clock.Advance(time.Second)
 	}
-	k.clock.Advance(30 * time.Second) // what they announced lapses
+	k.clock.Advance(30 * time.Second) // their announcements lapse
 	if ws.ExpectExactly(leadertest.Pending(), leadertest.Elected()); !low.IsLeader() {
 		t.Fatal("it was pushed out by one that comes and goes")
 	}
@@ -189,11 +190,11 @@ func TestPreempt(t *testing.T) {
 	hs.ExpectExactly(leadertest.Observed("low"), leadertest.Observed(""), leadertest.Pending(), leadertest.Elected())
 }
 
-// Transfer names who is to lead: it does at once, and the others wait.
+// Transfer names the next leader, which leads at once, while the others wait.
 func TestTransfer(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
-	k.stand("racer", leader.Config{}) // would be first, but for the name
+	k.stand("racer", leader.Config{}) // would be first without the name
 	k.clock.Advance(5 * time.Second)
 	at := k.clock.Elapsed()
 	before := k.store.Requests().Writes
@@ -218,7 +219,7 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// A successor that is named and gone costs one turn, and the caller hears of it.
+// A named successor that is gone costs one turn, and the caller gets an error.
 func TestTransferToTheDead(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
@@ -236,7 +237,7 @@ func TestTransferToTheDead(t *testing.T) {
 	k.leads(cs[1], at+200*time.Millisecond)
 }
 
-// Who is left alone by its successor leads again after a few turns.
+// If its successor does not take over, a leader leads again after a few turns.
 func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
@@ -254,7 +255,7 @@ func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
 	k.leads(cs[0], at+1200*time.Millisecond)
 }
 
-// Without a roster a race is what it was, and a leader can still name a successor.
+// Without a roster a race works as before, and a leader can still name a successor.
 func TestTransferWithoutARoster(t *testing.T) {
 	k := newKit(t)
 	a, _ := k.stand("a", leader.Config{})
@@ -273,8 +274,8 @@ func TestTransferWithoutARoster(t *testing.T) {
 	}
 }
 
-// Several seats are filled in the order of one roster, in which each candidate
-// stands once, and nobody who leads.
+// Several seats are filled in the order of one roster. Each candidate stands in it
+// once, and no leader stands in it.
 func TestSeatsAreFilledInOrder(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(7, leader.Config{Seats: 3, TurnTimeout: 100 * time.Millisecond})
@@ -289,7 +290,7 @@ func TestSeatsAreFilledInOrder(t *testing.T) {
 	if got, stand := leaders(), k.roster(); !slices.Equal(got, []string{"c0", "c1", "c2"}) || !slices.Equal(stand, []string{"c3", "c4", "c5", "c6"}) {
 		t.Fatalf("%v lead, and %v stand", got, stand)
 	}
-	for i := range 3 { // the longest waiting follows on each seat, at once
+	for i := range 3 { // the candidate that has waited longest follows on each seat, at once
 		k.ok(cs[i].Resign(t.Context()))
 		k.clock.Advance(0)
 		if !cs[i+3].IsLeader() {
@@ -312,7 +313,7 @@ func TestSeatsAreFilledInOrder(t *testing.T) {
 	}
 }
 
-// Of several leaders one gives way to a higher priority: that of the lowest.
+// Of several leaders, the one with the lowest priority gives way to a higher priority.
 func TestOneSeatGivesWay(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Succession: leader.SuccessionPriority, Seats: 3, LeaseDuration: 10 * time.Second}
@@ -336,7 +337,7 @@ func TestOneSeatGivesWay(t *testing.T) {
 	}
 }
 
-// Who resigns while it hands over is answered when the key is given up.
+// A Resign during a handover returns when the key is given up.
 func TestResignDuringATransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
@@ -357,7 +358,7 @@ func TestResignDuringATransfer(t *testing.T) {
 	})
 }
 
-// TransferAny names the one who took the key of the seat that was given up.
+// TransferAny returns the candidate that took the key of the seat that was given up.
 func TestTransferAnyOfASeat(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{Seats: 3})
@@ -366,7 +367,7 @@ func TestTransferAnyOfASeat(t *testing.T) {
 	}
 }
 
-// A rival that restarts again and again hides none that stays.
+// A rival that restarts again and again hides no rival that stays.
 func TestAFickleRivalHidesNoOther(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Succession: leader.SuccessionPriority, LeaseDuration: 10 * time.Second}
@@ -388,7 +389,7 @@ func TestAFickleRivalHidesNoOther(t *testing.T) {
 	}
 }
 
-// In a bucket for small records a leader goes on without telling who follows.
+// In a bucket for small records, a leader goes on without publishing the line.
 func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxValue(300))
 	cs := k.queue(12, leader.Config{})
@@ -404,7 +405,8 @@ func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
 	}
 }
 
-// Who resigns and is cut off is answered when it keeps nobody out any more.
+// A Resign that is cut off returns when its lease keeps no other candidate out any
+// more.
 func TestResignOfALeaderThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)

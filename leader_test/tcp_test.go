@@ -14,8 +14,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// tcpLong is a lease so long that whoever has to look for itself comes too late
-// for tcpLimit: what happens in time was heard.
+// tcpLong is a lease so long that a candidate that has to read the key by itself is too
+// late for tcpLimit. An event in time shows that a message was received.
 const tcpLong = time.Hour
 
 // tcpHandover elects a, hands over to b, and back when b stops.
@@ -53,7 +53,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
 }
 
-// tcpShows waits until the observer sees that holder.
+// tcpShows waits until the observer reports that holder.
 func tcpShows(t *testing.T, holders <-chan leader.Holder, id, value string) {
 	t.Helper()
 	limit := time.NewTimer(tcpLimit)
@@ -168,9 +168,9 @@ func TestTCPHandsOverInAnOrdinaryBucket(t *testing.T) {
 	}
 }
 
-// tcpSilentWhile fails the test if anything is sent on the connection. A
-// candidate that has just begun may still have something to ask, so that it
-// starts to count when nothing has been sent for a while.
+// tcpSilentWhile fails the test if anything is sent on the connection. A candidate that
+// has just begun may still send requests, so counting starts when nothing has been sent
+// for a while.
 func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
 	t.Helper()
 	var last uint64
@@ -236,8 +236,8 @@ func tcpLeafPort(t *testing.T, s *server.Server) int {
 	return v.LeafNode.Port
 }
 
-// tcpAccounts is a server whose account HUB has the bucket and whose account APP
-// imports the JetStream API with the prefix P, and the feed as told.
+// tcpAccounts starts a server with two accounts. HUB has the bucket. APP imports the
+// JetStream API with the prefix P, and the feed as given.
 func tcpAccounts(t *testing.T, feed string) *server.Server {
 	t.Helper()
 	return tcpServe(t, tcpOptions(t, `
@@ -328,8 +328,8 @@ func TestTCPFault18TheFirstConnectionFailsAndTheBucketAppearsLater(t *testing.T)
 	tcpShows(t, holders, c.ID(), "")
 }
 
-// Without RetryOnFailedConnect there is no connection to give to the library;
-// with it, a candidate may also be stopped before there is any server.
+// Without RetryOnFailedConnect there is no connection to give to the library. With it,
+// a candidate may also be stopped before there is any server.
 func TestTCPFault01StopBeforeThereIsAServer(t *testing.T) {
 	t.Parallel()
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", tcpFreePorts(t, 1)[0]), nats.RetryOnFailedConnect(true))
@@ -430,7 +430,7 @@ func TestTCPFault16TheServerRestarts(t *testing.T) {
 				} else {
 					tcpEventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 				}
-				// They still hear of one another.
+				// They still receive each other's changes.
 				from, to := a, b
 				if b.IsLeader() {
 					from, to = b, a
@@ -443,8 +443,8 @@ func TestTCPFault16TheServerRestarts(t *testing.T) {
 	}
 }
 
-// tcpSealedWithoutFeed is a sealed bucket E in which an empty key may be led at
-// once, but which nobody republishes.
+// tcpSealedWithoutFeed is a purge-protected bucket E in which an empty key may be led
+// at once, but which republishes nothing.
 func tcpSealedWithoutFeed(lease time.Duration) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true,

@@ -15,7 +15,7 @@ import (
 func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 	type config = leader.Config
 	bubble(t, func(w *world) {
-		store := w.ops.bucket(t) // of a bucket of which nothing is known
+		store := w.ops.bucket(t) // of a bucket with unknown settings
 		for _, k := range []struct {
 			cfg  config
 			is   error
@@ -115,7 +115,7 @@ func TestALeaseLongerThanTheBucketAllowsIsRefused(t *testing.T) {
 				if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
 					t.Errorf("got %v, want %q", err, k.text)
 				}
-				// Not known: told once, and tried again.
+				// Not known: reported once, and tried again.
 				a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
 				w.at(time.Minute)
 				a.saw(t, "0s faulted unfit")

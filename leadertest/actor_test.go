@@ -30,7 +30,7 @@ type actor struct {
 	mail []func()
 	poke chan struct{}
 
-	// Of the actor's goroutine.
+	// For the actor's goroutine only.
 	next   time.Duration // Reset before it waits; 0: Stop
 	ended  bool
 	onTick func(*actor)
@@ -100,7 +100,7 @@ func (a *actor) stop() {
 	<-a.done
 }
 
-// journal is what happened when, written by several goroutines.
+// journal records events with their times. Several goroutines write to it.
 type journal struct {
 	mu    sync.Mutex
 	clock *leadertest.Clock
@@ -125,8 +125,8 @@ func (j *journal) want(t *testing.T, want ...string) {
 	j.lines = nil
 }
 
-// client asks a store from the goroutine of an actor and writes down the
-// answers.
+// client sends requests to a store from the goroutine of an actor and writes down
+// the answers.
 type client struct {
 	*actor
 	*journal
@@ -207,7 +207,7 @@ func (h slowHandler) Handle(context.Context, slog.Record) error {
 
 func (h slowHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 
-// Settle and Advance wait until what was logged is written.
+// Settle and Advance wait until all log records are written.
 func TestSettle_WaitsForTheLog(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)

@@ -37,7 +37,7 @@ func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg 
 }
 
 // until advances by steps of a millisecond until the watcher has seen a match,
-// and returns when that was.
+// and returns the time of the match.
 func until(t *testing.T, clock *leadertest.Clock, w *leadertest.Watcher, limit time.Duration, e func(leader.Event) bool) time.Duration {
 	t.Helper()
 	for clock.Elapsed() < limit {
@@ -110,7 +110,7 @@ func TestCandidate_ResignHandsOverAtTheSameInstant(t *testing.T) {
 	ca, a := campaign(t, clock, s, "a")
 	_, b := campaign(t, clock, s, "b")
 	clock.Advance(6 * time.Second)
-	if err := ca.Resign(t.Context()); err != nil { // nobody advances
+	if err := ca.Resign(t.Context()); err != nil { // without an advance
 		t.Fatal(err)
 	}
 	a.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
@@ -133,7 +133,7 @@ func TestCandidate_WaitingCostsNoRequest(t *testing.T) {
 	}
 }
 
-// story lets three candidates live through many faults, and tells it.
+// story runs three candidates through many faults, and returns their events as text.
 func story(t *testing.T) string {
 	t.Helper()
 	clock := leadertest.NewClock()

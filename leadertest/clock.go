@@ -12,39 +12,39 @@ import (
 )
 
 // patience is how long Advance and Settle wait for everything to come to rest
-// before they panic. Inside a testing/synctest bubble it passes only when the
-// whole bubble is blocked, which then is a deadlock indeed.
+// before they panic. Inside a testing/synctest bubble that time passes only when
+// the whole bubble is blocked, which is a real deadlock.
 const patience = 30 * time.Second
 
-// Start is what every new [Clock] shows: midnight, 1 January 2000, UTC, as in a
-// testing/synctest bubble.
+// Start is the time that every new [Clock] shows: midnight, 1 January 2000, UTC, as
+// in a testing/synctest bubble.
 func Start() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // Clock is a [leader.Clock] that moves only in [Clock.Advance] and
 // [Clock.AdvanceTo].
 //
-// Everything that happens in its time, ticks of timers and what a [Store] has
-// to say, is an event in one queue, in the order of time and then of
-// scheduling. One event runs at a time, and only when all candidates are at
-// rest. What is due now runs by itself, without Advance.
+// Everything that happens in its time is an event in one queue: ticks of timers, and the
+// messages of a [Store]. The queue is in the order of time and then of scheduling. One
+// event runs at a time, and only when all candidates are at rest. Events that are due now
+// run by themselves, without Advance.
 //
-// A timer made with a negative duration, as a candidate's is, takes part in
-// this: whoever made it counts as busy from then on, from every tick, and from
-// every call of the timer's method Wake, until Reset or Stop, which must be its
-// last act before it waits. (Whoever calls Reset while at rest races with
-// Advance: the time may move before the call.) The timers of a worker made with NewTimer(d),
-// d >= 0, do not: Advance sends their ticks and waits for nobody, so a test has
-// to hear from the worker before it advances again.
+// A timer made with a negative duration, as a candidate's is, takes part in this. Its
+// owner counts as busy from then on, from every tick, and from every call of the timer's
+// method Wake, until the owner calls Reset or Stop. That call must be its last act before
+// it waits. (A call of Reset by an owner at rest races with Advance: the time may move
+// before the call.) The timers of a worker made with NewTimer(d), d >= 0, do not take
+// part. Advance sends their ticks and does not wait for the worker, so a test has to hear
+// from the worker before it advances again.
 //
 // A Clock is safe for concurrent use. Inside a bubble make it there.
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
 	queue   queue
-	busy    map[*timer]struct{} // those that take part and are not at rest
+	busy    map[*timer]struct{} // timers that take part and are not at rest
 	dirty   bool                // something ran since contexts were last looked at
 	running bool                // a goroutine runs events
-	idle    chan struct{}       // closed when all has settled; nil: nobody waits
+	idle    chan struct{}       // closed when all has settled; nil: no caller waits
 	polls   []func()
 }
 
@@ -65,8 +65,8 @@ func (c *Clock) Elapsed() time.Duration { return c.Now().Sub(Start()) }
 
 // NewTimer returns a timer that is not armed if d is negative, and that fires
 // after d otherwise. With a negative duration it first waits, as
-// [Clock.Settle] does, so that candidates begin one after the other; see
-// [Clock] for what such a timer promises.
+// [Clock.Settle] does, so that candidates begin one after the other. [Clock]
+// explains how such a timer takes part.
 func (c *Clock) NewTimer(d time.Duration) leader.Timer {
 	t := &timer{clock: c, c: make(chan time.Time, 1)}
 	c.mu.Lock()
@@ -83,10 +83,10 @@ func (c *Clock) NewTimer(d time.Duration) leader.Timer {
 	return t
 }
 
-// Advance moves the clock by d, from one event to the next, and returns when
-// all that was due has happened and all is at rest. It never leaps past an
-// event, also not past one that was scheduled on the way. It panics if d is
-// negative, and after 30 s during which something never came to rest.
+// Advance moves the clock by d, from one event to the next. It returns when all
+// events that were due have run and all is at rest. It never skips an event, not
+// even one that was scheduled on the way. It panics if d is negative, or if all has
+// not come to rest after 30 s.
 func (c *Clock) Advance(d time.Duration) {
 	if d < 0 {
 		panic(fmt.Sprintf("leadertest: Advance(%v): time does not run backwards", d))
@@ -96,7 +96,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.advance(c.now.Add(d))
 }
 
-// AdvanceTo is [Clock.Advance] to a time. It panics if that has passed.
+// AdvanceTo moves the clock to t as [Clock.Advance] does. It panics if t has passed.
 func (c *Clock) AdvanceTo(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *Clock) advance(target time.Time) {
 	}
 }
 
-// Settle returns when all that is due now has happened and all is at rest. It
+// Settle returns when all events that are due now have run and all is at rest. It
 // panics as [Clock.Advance] does.
 func (c *Clock) Settle() { c.settle("Settle") }
 
@@ -131,7 +131,7 @@ func (c *Clock) settle(who string) {
 	c.await(who)
 }
 
-// await is Settle with the lock held, which it gives back while it waits.
+// await is Settle with the lock held. It releases the lock while it waits.
 func (c *Clock) await(who string) {
 	if c.settled() {
 		return
@@ -157,7 +157,7 @@ func (c *Clock) await(who string) {
 	}
 }
 
-// complain panics with what is not at rest.
+// complain panics and names the makers of the timers that are not at rest.
 func (c *Clock) complain(who string) {
 	var makers []string
 	for t := range c.busy {
@@ -181,13 +181,14 @@ func caller() string {
 	return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
 }
 
-// settled: nothing is busy and nothing is due.
+// settled reports whether no owner is busy and no event is due.
 func (c *Clock) settled() bool {
 	return !c.running && !c.dirty && len(c.busy) == 0 && !c.queue.due(c.now)
 }
 
-// kick starts what can be started, after any change. Events never run on the
-// goroutine that causes them: it may hold a lock that they need.
+// kick is called after any change. It starts run if there is work for it, or else wakes
+// the callers that wait for rest. Events never run on the goroutine that causes them,
+// because it may hold a lock that they need.
 func (c *Clock) kick() {
 	switch {
 	case c.running || len(c.busy) > 0:
@@ -200,9 +201,9 @@ func (c *Clock) kick() {
 	}
 }
 
-// run runs what is due as long as all is at rest. Contexts are looked at before
-// every event: whoever ended one did so before it came to rest, but the
-// goroutine that context.AfterFunc starts may be late.
+// run runs due events as long as all is at rest. Before every event it looks for ended
+// contexts. A candidate ends a context before it comes to rest, but the goroutine that
+// context.AfterFunc starts may be late.
 func (c *Clock) run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,12 +257,12 @@ type timer struct {
 	c       chan time.Time
 	tick    *event // nil: not armed
 	tracked bool   // its owner takes part in the rest
-	made    string // by whom
+	made    string // the function that made it
 }
 
 func (t *timer) C() <-chan time.Time { return t.c }
 
-// Reset arms the timer, and its owner is at rest. It returns whether an earlier
+// Reset arms the timer and puts its owner at rest. It reports whether an earlier
 // tick was still to come.
 func (t *timer) Reset(d time.Duration) bool {
 	t.clock.mu.Lock()
@@ -272,7 +273,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	return active
 }
 
-// Stop disarms the timer, and its owner is at rest. It returns whether an
+// Stop disarms the timer and puts its owner at rest. It reports whether an
 // earlier tick was still to come.
 func (t *timer) Stop() bool {
 	t.clock.mu.Lock()
@@ -282,8 +283,8 @@ func (t *timer) Stop() bool {
 	return active
 }
 
-// Wake tells that the owner of the timer was handed work. It never blocks and
-// runs nothing.
+// Wake marks the owner of the timer as busy, because it was handed work. Wake never
+// blocks and runs no event.
 func (t *timer) Wake() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
@@ -309,7 +310,7 @@ func (t *timer) disarm() bool {
 		t.tick = nil
 	}
 	select {
-	case <-t.c: // a tick that nobody took
+	case <-t.c: // a tick that was not received
 		active = true
 	default:
 	}
@@ -324,7 +325,7 @@ func (t *timer) rest() {
 	t.clock.kick()
 }
 
-// fire is the event of a tick; it takes the lock itself.
+// fire is the event of a tick. It takes the lock itself.
 func (t *timer) fire(e *event) {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()

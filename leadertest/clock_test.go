@@ -74,7 +74,7 @@ func TestTimer_OfZeroTicksWithoutAdvance(t *testing.T) {
 	<-timer.C()
 }
 
-// A timer armed against an advance: what a tick arms must not be leapt past.
+// A timer is armed during an advance. Advance must not skip a timer that a tick arms.
 func TestAdvance_NeverLeapsPastADeadlineSetOnTheWay(t *testing.T) {
 	c := leadertest.NewClock()
 	j := &journal{clock: c}
@@ -85,11 +85,11 @@ func TestAdvance_NeverLeapsPastADeadlineSetOnTheWay(t *testing.T) {
 		t.Fatal(c.Elapsed())
 	}
 	a.stop()
-	c.Advance(time.Hour) // does not wait for one that has ended
+	c.Advance(time.Hour) // does not wait for an actor that has ended
 	j.want(t)
 }
 
-// A tick against an assertion: when Advance returns, what the tick caused is done.
+// An assertion follows a tick. When Advance returns, the effects of the tick are complete.
 func TestAdvance_ReturnsWhenAllIsAtRest(t *testing.T) {
 	c := leadertest.NewClock()
 	for range 100 {
@@ -136,7 +136,7 @@ func TestAdvance_DoesNotWaitForTheTimersOfWorkers(t *testing.T) {
 }
 
 func TestAdvance_PanicsAndNamesWhoNeverComesToRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // whose clock makes 30 s short
+	synctest.Test(t, func(t *testing.T) { // in a bubble, 30 s take no time
 		c := leadertest.NewClock()
 		timer := c.NewTimer(-1)
 		defer func() {

@@ -33,8 +33,8 @@ func Example() {
 	// Output: the worker ended: leader: lease not confirmed before the renew deadline
 }
 
-// What a worker writes is refused once another leads, although it does not look at
-// its context.
+// The writes of a worker are refused once another candidate leads, although the worker
+// does not look at its context.
 func ExampleGuard() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
@@ -71,7 +71,7 @@ func ExampleGuard() {
 	// the order is shipped
 }
 
-// startWorker starts what is tested.
+// startWorker starts the worker under test.
 func startWorker(ctx context.Context) <-chan error {
 	ended := make(chan error)
 	go func() {
@@ -89,7 +89,7 @@ type printer struct{}
 func (printer) Helper()                           {}
 func (printer) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// In a queue whoever has waited longest follows. One that has died costs its turn.
+// In a queue the candidate that has waited longest follows. A dead candidate costs its turn.
 func ExampleStore_queue() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
@@ -102,7 +102,7 @@ func ExampleStore_queue() {
 		queue[id] = candidate
 		clock.Advance(time.Second)
 	}
-	clock.Advance(15 * time.Second) // a has told the others who follows
+	clock.Advance(15 * time.Second) // a has published the order
 
 	store.Link("b").Cut()
 	if err := queue["a"].Resign(context.Background()); err != nil {

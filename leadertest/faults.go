@@ -45,7 +45,7 @@ func (l *Link) next(k kind) fault {
 	return f
 }
 
-// script adds a line.
+// script adds a line to the script of a kind.
 func (l *Link) script(who string, k kind, f fault) {
 	l.store.lock("Link." + who)
 	defer l.store.mu.Unlock()
@@ -54,33 +54,33 @@ func (l *Link) script(who string, k kind, f fault) {
 	}
 }
 
-// The scripts. Faults of writes form one list, worked off in the order in which
-// they were added, each for its n writes; the same holds for reads, settings
-// and watches. What a [Guard] and its [Writer] ask counts as what they ask of the
-// store: a raise and each try of a Writer are writes, a check asks for the settings.
+// The scripts. Faults of writes form one list. They apply in the order in which they were
+// added, each to its n writes. The same holds for reads, settings and watches. Requests of
+// a [Guard] and its [Writer] count by their kind, too: a raise and each try of a Writer are
+// writes, and a check is a request for the settings.
 
 // PassWrites lets the next n writes succeed.
 func (l *Link) PassWrites(n int) { l.script("PassWrites", writes, fault{what: none, n: n}) }
 
-// LoseWrites lets the next n writes vanish on their way to the store: they are
-// not applied, and answered with [leader.ErrUnreachable] when their context
-// ends. A negative n means until [Link.Heal], here and below.
+// LoseWrites loses the next n writes on their way to the store. They are not
+// applied, and fail with [leader.ErrUnreachable] when their context ends. A
+// negative n means until [Link.Heal], here and below.
 func (l *Link) LoseWrites(n int) { l.script("LoseWrites", writes, fault{what: loseRequest, n: n}) }
 
-// LoseReplies lets the next n writes be applied but answered only with
-// [leader.ErrUnreachable], when their context ends.
+// LoseReplies loses the replies to the next n writes. The writes are applied, but
+// fail with [leader.ErrUnreachable] when their context ends.
 func (l *Link) LoseReplies(n int) { l.script("LoseReplies", writes, fault{what: loseReply, n: n}) }
 
-// ApplyLate lets the next n writes reach the store only when d has passed,
+// ApplyLate makes the next n writes reach the store only when d has passed,
 // whether or not their sender has given up or is cut off by then. Their replies
 // are lost as with [Link.LoseReplies].
 func (l *Link) ApplyLate(n int, d time.Duration) {
 	l.script("ApplyLate", writes, fault{what: applyLate, n: n, after: d})
 }
 
-// Refuse lets the next n writes be refused although their condition may hold.
-// Named tells whether the answer names the last revision of the key, as code
-// 10071 does and 10164 does not.
+// Refuse makes the store refuse the next n writes, although their condition may hold. If
+// named is set, the answer names the last revision of the key, as code 10071 does and
+// 10164 does not.
 func (l *Link) Refuse(n int, named bool) {
 	l.script("Refuse", writes, fault{what: refuse, n: n, named: named})
 }
@@ -90,8 +90,8 @@ func (l *Link) FailWrites(n int, err error) {
 	l.script("FailWrites", writes, fault{what: fails, n: n, err: err})
 }
 
-// LoseReads lets the next n reads vanish; they are answered with
-// [leader.ErrUnreachable] when their context ends.
+// LoseReads loses the next n reads. They fail with [leader.ErrUnreachable] when
+// their context ends.
 func (l *Link) LoseReads(n int) { l.script("LoseReads", reads, fault{what: loseRequest, n: n}) }
 
 // StaleReads answers the next n reads with the message before the newest, as a
@@ -103,7 +103,7 @@ func (l *Link) FailReads(n int, err error) {
 	l.script("FailReads", reads, fault{what: fails, n: n, err: err})
 }
 
-// FailSettings answers the next n questions for the settings, or checks of a
+// FailSettings answers the next n requests for the settings, or checks of a
 // [Guard], with err.
 func (l *Link) FailSettings(n int, err error) {
 	l.script("FailSettings", settings, fault{what: fails, n: n, err: err})
@@ -114,15 +114,15 @@ func (l *Link) FailWatches(n int, err error) {
 	l.script("FailWatches", watches, fault{what: fails, n: n, err: err})
 }
 
-// LoseFeed lets the next n messages to the link's feeds get lost.
+// LoseFeed loses the next n messages to the link's feeds.
 func (l *Link) LoseFeed(n int) {
 	l.store.lock("Link.LoseFeed")
 	defer l.store.mu.Unlock()
 	l.feedLoss = n
 }
 
-// DeafFeeds makes the link's open feeds deaf for good, without telling them. A
-// feed that is opened later hears.
+// DeafFeeds makes the link's open feeds deaf for good. The feeds report no error. A
+// feed that is opened later works.
 func (l *Link) DeafFeeds() {
 	l.store.lock("Link.DeafFeeds")
 	defer l.store.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *Link) DeafFeeds() {
 	}
 }
 
-// EndFeeds ends the link's open feeds and tells them err.
+// EndFeeds ends the link's open feeds with err.
 func (l *Link) EndFeeds(err error) {
 	l.store.lock("Link.EndFeeds")
 	defer l.store.mu.Unlock()
@@ -148,17 +148,17 @@ func (l *Link) Delay(d time.Duration) {
 	l.delay = d
 }
 
-// DelayFeed makes what the link's feeds and views are told take d longer from now
-// on, so that replies overtake it.
+// DelayFeed makes messages to the link's feeds and views take d longer from now
+// on, so that replies overtake them.
 func (l *Link) DelayFeed(d time.Duration) {
 	l.store.lock("Link.DelayFeed")
 	defer l.store.mu.Unlock()
 	l.feedDelay = d
 }
 
-// Cut breaks the connection. What is on its way is lost; requests, those under
-// way included, are answered with [leader.ErrUnreachable] at once; feeds and views
-// hear nothing. [Link.Restore] ends it.
+// Cut breaks the connection. Messages on their way are lost. Requests, those under way
+// included, fail with [leader.ErrUnreachable] at once. Feeds and views receive nothing.
+// [Link.Restore] ends the cut.
 func (l *Link) Cut() {
 	l.store.lock("Link.Cut")
 	defer l.store.mu.Unlock()
@@ -169,18 +169,18 @@ func (l *Link) Cut() {
 	}
 }
 
-// Freeze makes the link a black hole that looks alive: requests, replies and
-// feed messages are held up, and requests are answered with
-// [leader.ErrUnreachable] when their context ends. [Link.Thaw] lets go what is
-// held up, [Link.Restore] drops it.
+// Freeze makes the link a black hole that looks alive. Requests, replies and
+// feed messages are held up, and requests fail with [leader.ErrUnreachable] when
+// their context ends. [Link.Thaw] delivers the messages that are held up,
+// [Link.Restore] drops them.
 func (l *Link) Freeze() {
 	l.store.lock("Link.Freeze")
 	defer l.store.mu.Unlock()
 	l.frozen = !l.closed && !l.cut
 }
 
-// Thaw ends [Link.Freeze]: all that was held up arrives now, in order, although
-// its senders may have given up. Nobody notices a reconnection.
+// Thaw ends [Link.Freeze]. All messages that were held up arrive now, in order,
+// although their senders may have given up. Feeds report no reconnection.
 func (l *Link) Thaw() {
 	l.store.lock("Link.Thaw")
 	defer l.store.mu.Unlock()
@@ -191,9 +191,10 @@ func (l *Link) Thaw() {
 	l.held = nil
 }
 
-// Restore ends [Link.Cut] and [Link.Freeze] with a new connection: what was
-// held up is lost, open feeds hear [backend.FeedEvent].Reconnected, and views of the
-// roster end with [leader.ErrUnreachable]. It does nothing to a link that works, or that was closed.
+// Restore ends [Link.Cut] and [Link.Freeze] with a new connection. Messages that were
+// held up are lost, open feeds report [backend.FeedEvent].Reconnected, and views of the
+// roster end with [leader.ErrUnreachable]. Restore does nothing to a link that works, or
+// that was closed.
 func (l *Link) Restore() {
 	l.store.lock("Link.Restore")
 	defer l.store.mu.Unlock()
@@ -206,9 +207,9 @@ func (l *Link) Reconnect() {
 	l.Restore()
 }
 
-// Close closes the connection for good, as the application itself would:
-// requests, those under way included, are answered with
-// [leader.ErrConnectionClosed], and so end the feeds and views.
+// Close closes the connection for good, as the application itself would.
+// Requests, those under way included, fail with [leader.ErrConnectionClosed], and
+// the feeds and views end with it.
 func (l *Link) Close() {
 	l.store.lock("Link.Close")
 	defer l.store.mu.Unlock()
@@ -223,7 +224,7 @@ func (l *Link) Close() {
 }
 
 // Heal ends all faults of the link that can end: scripts, delays, lost feed
-// messages, and what [Link.Restore] ends.
+// messages, and the faults that [Link.Restore] ends.
 func (l *Link) Heal() {
 	l.store.lock("Link.Heal")
 	defer l.store.mu.Unlock()
@@ -232,8 +233,8 @@ func (l *Link) Heal() {
 	l.restore()
 }
 
-// Requests returns what was asked on this link. Waiting costs nothing if it
-// stays the same.
+// Requests returns the number of requests on this link. If it stays the same while
+// a candidate waits, waiting costs nothing.
 func (l *Link) Requests() Requests {
 	l.store.lock("Link.Requests")
 	defer l.store.mu.Unlock()
@@ -255,7 +256,7 @@ func (l *Link) restore() {
 	l.endViews(unreachable(errReconnected))
 }
 
-// breakOff loses all that is on its way and ends a cut or a freeze.
+// breakOff loses all messages on their way, and ends a cut or a freeze.
 func (l *Link) breakOff() {
 	l.epoch++
 	l.held = nil

@@ -16,10 +16,10 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// junkIsGone is how long after the last junk was deleted an election takes at most,
-// where no lease is longer than 15 s: a candidate reads after half of one, a pending
-// candidate may wait for one, its successor for another, and a candidate that gave up
-// the key sits out one.
+// junkIsGone is the longest time from the deletion of the last junk to an election, where
+// no lease is longer than 15 s. A candidate reads after half a lease, a pending candidate
+// may wait for one lease and its successor for another, and a candidate that gave up the
+// key waits one lease before it campaigns again.
 const junkIsGone = 60 * time.Second
 
 // script hands out the bytes of an input.
@@ -92,9 +92,9 @@ func sessionOf(e backend.Entry) string {
 	return r.Session
 }
 
-// FuzzJunk lets bytes choose what somebody writes to the key, the feed, the roster and
-// the guard of two candidates that run. When it has been deleted, one of them leads
-// within junkIsGone, with a record that can be read and a guard that stands for it.
+// FuzzJunk lets bytes choose the junk that is written to the key, the feed, the roster and
+// the guard of two running candidates. When the junk has been deleted, one of them leads
+// within junkIsGone, with a record that can be read and a guard that stands for its term.
 func FuzzJunk(f *testing.F) {
 	for token := range byte(12) { // the extremes
 		f.Add([]byte{0, 1, 0, 2, 2, 0, 3, 5, token, token, 0, 0, 0, 0, 0, 0, 7, 40})
@@ -115,7 +115,7 @@ func FuzzJunk(f *testing.F) {
 
 var junkSeeds = flag.Uint64("junk", 300, "how many random inputs of FuzzJunk to try")
 
-// The same with random bytes, in every run.
+// TestJunk_IsSurvived does the same with random bytes, in every run.
 func TestJunk_IsSurvived(t *testing.T) {
 	for seed := range *junkSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestJunk_IsSurvived(t *testing.T) {
 			for i := range data {
 				data[i] = byte(rng.Uint32())
 				if rng.IntN(3) > 0 {
-					data[i] %= 12 // of what is chosen from
+					data[i] %= 12 // within the choices
 				}
 			}
 			survivesJunk(t, data)
@@ -132,7 +132,7 @@ func TestJunk_IsSurvived(t *testing.T) {
 	}
 }
 
-// survivesJunk is what FuzzJunk does with an input.
+// survivesJunk is the test of FuzzJunk for one input.
 func survivesJunk(t *testing.T, data []byte) {
 	s := script(data)
 	clock := leadertest.NewClock()

@@ -9,18 +9,17 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Guard is the bucket of a [Store] as a resource that only the leader may write: a
-// [leader.Guard], which makes writers for the terms of one candidate. All its
-// traffic goes by way of one [Link], and so do the faults that befall it. See
-// [Link.Guard].
+// Guard is the bucket of a [Store] as a resource that only the leader may write. It is a
+// [leader.Guard], and makes writers for the terms of one candidate. All its traffic goes
+// over one [Link], and the faults of that link apply to it. See [Link.Guard].
 //
-// The guard itself is the key [leader.DefaultGuardKey] of the bucket. What an
-// operator may do to it are methods of the Store: Delete, Put over it, Drop.
+// The guard itself is the key [leader.DefaultGuardKey] of the bucket. The actions of an
+// operator on it are methods of the Store: Delete, Put over it, Drop.
 type Guard struct{ link *Link }
 
-// Guard returns the bucket of the link as a guard, to be given to
-// [leader.Campaign] by one candidate. It is the same each time. A store that is
-// not purge-protected ([WithoutPurgeProtection]) is what a guarded bucket is like by default.
+// Guard returns the bucket of the link as a guard, to be given to [leader.Campaign] by one
+// candidate. Each call returns the same guard. By default a guarded bucket is like a store
+// that is not purge-protected ([WithoutPurgeProtection]).
 func (l *Link) Guard() Guard { return Guard{l} }
 
 // String names the link.
@@ -32,8 +31,8 @@ func (g Guard) Backend() backend.Guard { return guardBackend(g) }
 // guardBackend is the backend of a [Guard].
 type guardBackend Guard
 
-// Check asks for the bucket's settings, which [Link.FailSettings] may fail. A
-// bucket with a TTL is unfit, because the guard would expire.
+// Check requests the bucket's settings, which [Link.FailSettings] may fail. A bucket
+// with a TTL is incompatible, because the guard would expire.
 func (g guardBackend) Check(ctx context.Context, reply func(error)) {
 	g.link.Backend().Settings(ctx, func(s backend.Settings, err error) {
 		if err == nil && s.TTL > 0 {
@@ -43,7 +42,7 @@ func (g guardBackend) Check(ctx context.Context, reply func(error)) {
 	})
 }
 
-// Get asks for the guard.
+// Get reads the guard.
 func (g guardBackend) Get(ctx context.Context, reply func(backend.Entry, error)) {
 	g.link.get(ctx, leader.DefaultGuardKey, reply, func() error { return leader.ErrNoBucket })
 }
@@ -59,21 +58,21 @@ func (g guardBackend) Update(ctx context.Context, value []byte, revision uint64,
 	g.link.Backend().Update(ctx, leader.DefaultGuardKey, value, revision, reply)
 }
 
-// Writer returns a writer of the term, whose candidate must have been given the
+// Writer returns a writer of the term. The term's candidate must have been given the
 // guard.
 func (g Guard) Writer(t *leader.Term) *Writer {
 	return &Writer{guard: g, term: t, standing: g.link.standing(t)}
 }
 
-// standing is what the writers of one term know of its guard on their link. The
-// store's lock guards it.
+// standing is the knowledge of the writers of one term about its guard, on their link.
+// The store's lock protects it.
 type standing struct {
 	told     uint64 // the term's fence, when it was last asked
 	revision uint64 // at which the guard stands for the term, which the candidate may not know yet
-	doubt    bool   // a write is on its way of which nobody will hear
+	doubt    bool   // a write of unknown outcome may be on its way
 }
 
-// standing returns that of a term.
+// standing returns the standing of a term.
 func (l *Link) standing(t *leader.Term) *standing {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
@@ -88,7 +87,7 @@ func (l *Link) standing(t *leader.Term) *standing {
 	return st
 }
 
-// record is what matters of the value of a guard. What is not one is empty.
+// record is the part of a guard's value that matters here. It is empty for any other value.
 type record struct {
 	Election string `json:"election"`
 	Token    uint64 `json:"token"`

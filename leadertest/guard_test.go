@@ -17,7 +17,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// What a program writes through, in production and in its tests.
+// writer is the interface through which a program writes, in production and in its tests.
 type writer interface {
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 	Create(ctx context.Context, key string, value []byte) (uint64, error)
@@ -32,7 +32,7 @@ var (
 	_ leader.Guard = leadertest.Guard{}
 )
 
-// office is an election whose leader alone writes orders.
+// office is an election. Only its leader writes orders.
 type office struct {
 	*testing.T
 	clock         *leadertest.Clock
@@ -67,7 +67,7 @@ func (o office) lead() (*leadertest.Watcher, *leadertest.Writer) {
 	return w, o.orders.Link("a").Guard().Writer(w.Term())
 }
 
-// want fails the test unless a write returned that.
+// want fails the test unless a write returned the wanted revision and error.
 func (o office) want(revision uint64, err error, wantRevision uint64, wantErr error) {
 	o.Helper()
 	if revision != wantRevision || !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
@@ -75,8 +75,8 @@ func (o office) want(revision uint64, err error, wantRevision uint64, wantErr er
 	}
 }
 
-// background does something that takes time of the clock, which stands until that
-// has begun.
+// background starts a call that takes time of the clock, and returns when the call waits
+// for that time.
 func background(do func() (uint64, error)) (answer func() (uint64, error)) {
 	var revision uint64
 	var err error
@@ -159,8 +159,8 @@ func TestWriter_OfATermWithoutTheGuardIsRefused(t *testing.T) {
 	o.want(0, err, 0, leader.ErrInvalidConfig)
 }
 
-// So is leader.BucketWriter: "not any more once a later write of the same term has
-// been acknowledged".
+// leader.BucketWriter promises the same: "not any more once a later write of the same
+// term has been acknowledged".
 func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -274,7 +274,8 @@ func TestWriter_TriesAgainWhatCannotBeWrittenNow(t *testing.T) {
 	}
 }
 
-// It tells the leader, which raises the guard without waiting for its next look.
+// The writer notifies the leader, which raises the guard without waiting for its next
+// check.
 func TestWriter_WaitsUntilTheLeaderHasRaisedADeletedGuardAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -293,7 +294,7 @@ func TestWriter_OfATermThatIsOverIsFencedByADeletedGuard(t *testing.T) {
 	o.store.Link("a").Close()
 	watch.Expect(leadertest.Deposed())
 	revision, err := w.Put(t.Context(), "k", nil)
-	o.want(revision, err, 2, nil) // nobody has come after it
+	o.want(revision, err, 2, nil) // no later term has begun
 	o.orders.Delete(leader.DefaultGuardKey)
 	revision, err = w.Put(t.Context(), "k", nil)
 	o.want(revision, err, 0, leader.ErrFenced)

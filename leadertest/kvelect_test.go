@@ -11,8 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// foreignAt has a record of nats-kv-leader-elect in a bucket whose TTL is 30 s, and
-// that does not expire in time.
+// foreignAt returns a bucket with a TTL of 30 s and a record of nats-kv-leader-elect that
+// does not expire in time.
 func foreignAt(clock *leadertest.Clock) *leadertest.Store {
 	s := leadertest.NewStore(clock, leadertest.WithTTL(time.Hour))
 	s.Put("jobs", []byte("old"))
@@ -36,7 +36,7 @@ func TestCandidate_BesideKVElectWaitsTwiceForAForeignRecord(t *testing.T) {
 	w.ExpectExactly(leadertest.Elected())
 }
 
-// What candidates do that are not told so has not changed.
+// Candidates without KVElect behave as before.
 func TestCandidate_LeadsAtOnceAfterAForeignRecordThatItWaitedFor(t *testing.T) {
 	clock := leadertest.NewClock()
 	_, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a"})
@@ -62,7 +62,8 @@ func TestCandidate_BesideKVElectGivesUpTheKeyByAMarker(t *testing.T) {
 	}
 }
 
-// Also if nobody tells the one who gave it up, and the next has no such setting.
+// This holds also if the candidate that gave the key up learns of that late or never, and
+// if the next candidate does not have the setting.
 func TestCandidate_TakesAKeyThatWasGivenUpByAMarkerAtOnce(t *testing.T) {
 	for _, f := range []func(*leadertest.Link){
 		func(*leadertest.Link) {},
@@ -92,7 +93,7 @@ func TestCandidate_TakesAKeyThatWasGivenUpByAMarkerAtOnce(t *testing.T) {
 	}
 }
 
-// An operator's delete, and the marker of a record that expired, tell of no release.
+// The marker of an operator's delete, and that of a record that expired, are no release.
 func TestCandidate_WaitsForAMarkerThatCarriesNothing(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))

@@ -11,10 +11,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Link is one candidate's connection to a [Store]: a [leader.Store] over the
+// Link is one candidate's connection to a [Store]. It is a [leader.Store] over the
 // same data, on which faults are scripted. See [Store.Link], and [Link.Guard].
 //
-// Its methods beyond [leader.Store] are for the test and first wait until all
+// Its methods beyond [leader.Store] are for the test. They first wait until all
 // is at rest, as [Clock.Settle] does.
 type Link struct {
 	store *Store
@@ -24,22 +24,22 @@ type Link struct {
 	cut    bool
 	frozen bool
 	closed bool
-	knows  bool     // that there is a bucket: it was told of its settings
-	epoch  uint64   // what is on the way in an older one is lost
-	held   []func() // what is on the way while frozen
+	knows  bool     // a reply has shown that the bucket exists
+	epoch  uint64   // messages that were sent in an older one are lost
+	held   []func() // messages that are held up while frozen
 
 	delay     time.Duration
 	feedDelay time.Duration
-	feedLoss  int // so many feed messages are lost; negative: all
+	feedLoss  int // number of feed messages to lose; negative: all
 	scripts   [6][]fault
-	raises    map[uint64]string // what was written to the guard, by token
+	raises    map[uint64]string // values written to the guard, by token
 	standings map[*leader.Term]*standing
 }
 
-// Requests counts what was asked. What a cut link refused is counted, too.
+// Requests counts requests, including those that a cut link refused.
 type Requests struct {
 	Settings, Reads, Writes, Watches int
-	// Announcements are those of who stands, Views what was opened to see them.
+	// Announcements counts announcements in the roster, Views the views of it.
 	Announcements, Views int
 }
 
@@ -48,7 +48,7 @@ func (r Requests) Total() int {
 	return r.Settings + r.Reads + r.Writes + r.Watches + r.Announcements + r.Views
 }
 
-// kind is what a request asks for.
+// kind is the kind of a request.
 type kind int
 
 const (
@@ -60,25 +60,25 @@ const (
 	views
 )
 
-// request is on its way to the store or back.
+// request is a request on its way to the store or back.
 type request struct {
 	link   *Link
 	ctx    context.Context
-	fail   func(error) // gives an answer that is an error
-	lost   func(error) // tells that there will be no answer, although it was sent
+	fail   func(error) // replies with an error
+	lost   func(error) // reports that there will be no answer, although it was sent
 	sent   bool
-	over   bool // its context has ended, and that answer is on its way
+	over   bool // it was rejected, and that answer is on its way
 	done   bool
 	unhook func() bool
 }
 
-// checkKey returns the error of a [leader.Bucket] for a key that is none.
+// checkKey returns the error of a [leader.Bucket] for an invalid key.
 func checkKey(key string) error {
 	_, err := leader.Lookup(context.Background(), nothing{}, key) // which applies the rule first
 	return err
 }
 
-// nothing is a store that is empty.
+// nothing is an empty store.
 type nothing struct{ backend.Store }
 
 // Backend returns n.
@@ -89,7 +89,7 @@ func (nothing) Get(_ context.Context, _ string, reply func(backend.Entry, error)
 	reply(backend.Entry{}, nil)
 }
 
-// errNotServed: there is no stream.
+// errNotServed means that there is no stream.
 var errNotServed = errors.New("no responders")
 
 // unreachable wraps ErrUnreachable around a reason.
@@ -115,7 +115,7 @@ func (l linkBackend) Known() (backend.Settings, bool, error) {
 	return answer, !s.gone, nil
 }
 
-// Settings asks what the bucket is set to.
+// Settings requests the bucket's settings.
 func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	s := l.store
 	fail := func(err error) { reply(backend.Settings{}, err) }
@@ -129,7 +129,7 @@ func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, 
 	})
 }
 
-// Get asks for the newest message of the key.
+// Get requests the newest message of the key.
 func (l linkBackend) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	l.get(ctx, key, reply, func() error {
 		if l.knows { // a leader.Bucket asks for the settings before it reads again
@@ -140,8 +140,8 @@ func (l linkBackend) Get(ctx context.Context, key string, reply func(backend.Ent
 	})
 }
 
-// get asks for the newest message of the key. gone is what a bucket that does not exist
-// answers.
+// get requests the newest message of the key. gone returns the error of a bucket that does
+// not exist.
 func (l *Link) get(ctx context.Context, key string, reply func(backend.Entry, error), gone func() error) {
 	s := l.store
 	fail := func(err error) { reply(backend.Entry{}, err) }
@@ -170,7 +170,8 @@ func (l linkBackend) Update(ctx context.Context, key string, value []byte, revis
 	l.update(ctx, key, value, revision, false, reply)
 }
 
-// Mark is Update as a delete marker that carries the value. It counts as a write.
+// Mark writes a delete marker that carries the value, on the condition of
+// [Link.Update]. It counts as a write.
 func (l linkBackend) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	l.update(ctx, key, value, revision, true, reply)
 }
@@ -199,8 +200,8 @@ func (l *Link) update(ctx context.Context, key string, value []byte, revision ui
 	})
 }
 
-// Watch opens a feed. It tells what is stored from then on, and nothing of what
-// was there before.
+// Watch opens a feed. The feed delivers messages that are stored from then on, and none
+// that were stored before.
 func (l linkBackend) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	s := l.store
 	if instead != nil {
@@ -227,13 +228,13 @@ func (l linkBackend) Watch(ctx context.Context, key string, instead backend.Feed
 	})
 }
 
-// ask sends a request. serve is called with the store's lock when it has
-// arrived, and returns what gives the reply once that is back.
+// ask sends a request. When the request has arrived, serve is called with the store's
+// lock. It returns a function that gives the reply, for when the reply is back.
 func (l *Link) ask(ctx context.Context, k kind, fail func(error), serve func(fault) func()) {
 	l.send(&request{link: l, ctx: ctx, fail: fail, lost: fail}, k, serve)
 }
 
-// send is ask for a request that tells apart whether it was sent.
+// send is ask for a request that distinguishes whether it was sent.
 func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	s := l.store
 	s.mu.Lock()
@@ -265,7 +266,7 @@ func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	case none, loseReply, refuse, staleRead:
 		l.transit(l.oneWay(), func() func() {
 			if (k == watches || k == views) && r.done {
-				return nil // nobody would stop it
+				return nil // no caller would stop it
 			}
 			back := serve(f)
 			if f.what != loseReply {
@@ -300,8 +301,8 @@ func (l *Link) isCut() error {
 // oneWay is how long a message takes from or to the store.
 func (l *Link) oneWay() time.Duration { return l.store.latency + l.delay }
 
-// transit runs f with the store's lock after d, if what is on its way on this
-// link arrives, and then what it returns without the lock.
+// transit runs f with the store's lock after d, if the message is not lost on this link.
+// It then runs the function that f returns, without the lock.
 func (l *Link) transit(d time.Duration, f func() func()) {
 	s, epoch := l.store, l.epoch
 	var arrive func()
@@ -330,8 +331,8 @@ func (s *Store) await(r *request) {
 	s.pending = append(s.pending, r)
 }
 
-// answer ends a request and returns what gives the reply; nil if it has had
-// one. The lock is held.
+// answer ends a request and returns the function that gives the reply, or nil if the
+// request has had one. The lock is held.
 func (s *Store) answer(r *request, give func()) func() {
 	if r.done {
 		return nil
@@ -373,7 +374,7 @@ type feed struct {
 	deliver func(backend.FeedEvent)
 	open    bool // the reply to Watch has been given
 	deaf    bool
-	last    time.Time // when the last message arrives: they do not overtake
+	last    time.Time // when the last message arrives: messages do not overtake one another
 }
 
 // Stop ends the feed. A delivery that has begun may still be going on.
@@ -415,7 +416,7 @@ func (f *feed) tell(e backend.FeedEvent) {
 	l.inOrder(&f.last, &f.open, func() { f.deliver(e) })
 }
 
-// inOrder delivers what a feed or a view is told, not before the last arrives.
+// inOrder delivers a message of a feed or a view, not before the last one arrives.
 func (l *Link) inOrder(last *time.Time, open *bool, deliver func()) {
 	now := l.store.time.Now()
 	at := now.Add(l.oneWay() + l.feedDelay)

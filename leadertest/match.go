@@ -8,14 +8,14 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Matcher tells whether an event is the one that a test expects. Its zero value
+// Matcher decides whether an event is the one that a test expects. Its zero value
 // matches nothing.
 type Matcher struct {
 	name  string
 	match func(leader.Event) bool
 }
 
-// Match returns a matcher of the user's own. The name stands in failures.
+// Match returns a matcher that calls match. The name appears in failures.
 func Match(name string, match func(leader.Event) bool) Matcher {
 	return Matcher{name: name, match: match}
 }
@@ -39,26 +39,26 @@ func Pending() Matcher { return of("Pending", func(leader.Pending) bool { return
 // Elected matches a [leader.Elected].
 func Elected() Matcher { return of("Elected", func(leader.Elected) bool { return true }) }
 
-// Fenced matches a [leader.Fenced] whose Cause is each of the errors, in the
-// sense of [errors.Is]; without any, every Fenced.
+// Fenced matches a [leader.Fenced] with a Cause that is each of the errors, in the
+// sense of [errors.Is]. Without errors it matches every Fenced.
 func Fenced(causes ...error) Matcher {
 	return of(call("Fenced", causes), func(e leader.Fenced) bool { return is(e.Cause, causes) })
 }
 
-// Deposed matches a [leader.Deposed] whose Cause is each of the errors, in the
-// sense of [errors.Is]; without any, every Deposed.
+// Deposed matches a [leader.Deposed] with a Cause that is each of the errors, in the
+// sense of [errors.Is]. Without errors it matches every Deposed.
 func Deposed(causes ...error) Matcher {
 	return of(call("Deposed", causes), func(e leader.Deposed) bool { return is(e.Cause, causes) })
 }
 
-// Faulted matches a [leader.Faulted] whose Err is each of the errors, in the
-// sense of [errors.Is]; without any, every Faulted.
+// Faulted matches a [leader.Faulted] with an Err that is each of the errors, in the
+// sense of [errors.Is]. Without errors it matches every Faulted.
 func Faulted(errs ...error) Matcher {
 	return of(call("Faulted", errs), func(e leader.Faulted) bool { return is(e.Err, errs) })
 }
 
-// Observed matches a [leader.Observed] whose holder has one of the IDs, where
-// "" stands for nobody; without any, every Observed.
+// Observed matches a [leader.Observed] with a holder that has one of the IDs. The ID
+// "" stands for no holder. Without IDs it matches every Observed.
 func Observed(ids ...string) Matcher {
 	return of(call("Observed", ids), func(e leader.Observed) bool {
 		for _, id := range ids {
@@ -79,7 +79,7 @@ func is(err error, targets []error) bool {
 	return true
 }
 
-// call writes a matcher as it was called.
+// call formats a matcher as it was called.
 func call[T any](name string, args []T) string {
 	if len(args) == 0 {
 		return name

@@ -7,8 +7,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// ErrPurgeProtected is returned for what a purge-protected bucket refuses: to purge, to erase
-// and to expire.
+// ErrPurgeProtected is returned for the operations that a purge-protected bucket refuses:
+// to purge, to erase and to expire.
 var ErrPurgeProtected = errors.New("leadertest: the bucket is purge-protected")
 
 // Entry is one message of a key.
@@ -39,8 +39,8 @@ func (s *Store) Delete(key string) uint64 {
 	return s.put(key, nil, true).Revision
 }
 
-// Forge delivers an entry to the open feeds of the key without storing it, as a
-// client does that may publish on the subject of a feed.
+// Forge delivers an entry to the open feeds of the key without storing it. A client
+// that may publish on the subject of a feed can do that.
 func (s *Store) Forge(key string, e Entry) {
 	s.lock("Store.Forge")
 	defer s.mu.Unlock()
@@ -90,9 +90,9 @@ func (s *Store) unlessProtected(what string, do func()) error {
 	return nil
 }
 
-// Drop deletes the bucket. Until [Store.Recreate], settings and new feeds are
-// answered with [leader.ErrNoBucket], reads and writes with
-// [leader.ErrUnreachable], because nobody serves them.
+// Drop deletes the bucket. Until [Store.Recreate], requests for settings and new feeds
+// fail with [leader.ErrNoBucket]. Reads and writes fail with [leader.ErrUnreachable],
+// because no stream serves them.
 func (s *Store) Drop() {
 	s.lock("Store.Drop")
 	defer s.mu.Unlock()
@@ -100,9 +100,9 @@ func (s *Store) Drop() {
 	s.gone = true
 }
 
-// Recreate deletes the bucket and makes it anew, empty: the next revision is 1, as in a
-// bucket that was not made by [leader.CreateBucket].
-// Open feeds live on and are told nothing.
+// Recreate deletes the bucket and makes it anew, empty. The next revision is 1, as in a
+// bucket that was not made by [leader.CreateBucket]. Open feeds live on and do not report
+// the change.
 func (s *Store) Recreate() {
 	s.lock("Store.Recreate")
 	defer s.mu.Unlock()
@@ -110,23 +110,23 @@ func (s *Store) Recreate() {
 	s.gone = false
 }
 
-// Snapshot returns what the store holds now, for [Store.Rollback].
+// Snapshot returns the content of the store, for [Store.Rollback].
 func (s *Store) Snapshot() Snapshot {
 	s.lock("Store.Snapshot")
 	defer s.mu.Unlock()
 	return s.snapshot()
 }
 
-// Rollback makes the store forget all that was written since the snapshot, the
-// revisions included. Open feeds live on and are told nothing.
+// Rollback makes the store forget all writes since the snapshot, the revisions
+// included. Open feeds live on and do not report the change.
 func (s *Store) Rollback(to Snapshot) {
 	s.lock("Store.Rollback")
 	defer s.mu.Unlock()
 	s.restore(to)
 }
 
-// Configure changes what the bucket is set to. LastRevision is ignored. A new
-// TTL counts for what is written from now on.
+// Configure changes the bucket's settings. LastRevision is ignored. A new TTL
+// applies to messages that are written from now on.
 func (s *Store) Configure(settings Settings) {
 	s.lock("Store.Configure")
 	defer s.mu.Unlock()

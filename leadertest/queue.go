@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// schedule is a time in which a Store lives: that of a Clock, or the process'.
+// schedule is a time in which a Store lives: that of a Clock, or that of the process.
 type schedule interface {
 	Now() time.Time
 	// after runs f when d has passed. Events of the same instant run in the
 	// order in which they were scheduled, one at a time.
 	after(d time.Duration, f func())
-	// poke tells that a context may have ended.
+	// poke is called when a context may have ended.
 	poke()
 	// onRest adds a function that looks for ended contexts.
 	onRest(poll func())
@@ -20,7 +20,7 @@ type schedule interface {
 	settle(who string)
 }
 
-// event is one thing that will happen.
+// event is a function that runs at its time.
 type event struct {
 	at    time.Time
 	seq   uint64
@@ -95,7 +95,7 @@ func (q *queue) Pop() any {
 	return e
 }
 
-// process is the schedule of the process' own time, or of a bubble's.
+// process is the schedule of the process's own time, or of a bubble's.
 type process struct {
 	mu      sync.Mutex
 	queue   queue
@@ -103,7 +103,7 @@ type process struct {
 	polls   []func()
 }
 
-// Now returns the process' time.
+// Now returns the time of the process.
 func (p *process) Now() time.Time { return time.Now() }
 
 func (p *process) after(d time.Duration, f func()) {
@@ -118,7 +118,7 @@ func (p *process) after(d time.Duration, f func()) {
 	}
 }
 
-// run runs what is due, unless somebody else does.
+// run runs due events, unless another goroutine does.
 func (p *process) run() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

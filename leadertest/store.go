@@ -11,22 +11,20 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Store is a bucket in memory: a [leader.Store] for any number of elections, or,
-// by way of a [Guard], what only a leader may write.
+// Store is a bucket in memory. It is a [leader.Store] for any number of elections, or, by
+// way of a [Guard], a bucket that only a leader may write.
 //
-// Each candidate that is to have faults of its own campaigns on a [Link] of it;
-// the Store itself serves as one more, Link(""). Revisions are one sequence for
-// all keys, as in a stream. Requests and replies are events of the store's
-// clock, also if they take no time. When a write is stored, it is first told to
-// the feeds, in the order in which these were opened, the writer's own
-// included, and then acknowledged.
+// Each candidate that is to have faults of its own campaigns on a [Link] of the Store. The
+// Store itself serves as one more link, Link(""). Revisions are one sequence for all keys,
+// as in a stream. Requests and replies are events of the store's clock, also if they take
+// no time. When a write is stored, it is first sent to the feeds, in the order in which
+// they were opened, the writer's own included. Then it is acknowledged.
 //
-// It keeps a roster, too, as a [leader.Registry]: a bucket of its own, which what
-// befalls the other does not touch.
+// The Store also keeps a roster. The roster is a bucket of its own, and faults of the other
+// bucket do not affect it.
 //
-// Its methods beyond leader.Store are for the test and for nobody else. They
-// first wait until all is at rest, as [Clock.Settle] does, so that it is always
-// clear what happened before.
+// The methods beyond leader.Store are for the test only. They first wait until all is at
+// rest, as [Clock.Settle] does, so that it is always clear which events came before.
 type Store struct {
 	mu       sync.Mutex
 	time     schedule
@@ -36,7 +34,7 @@ type Store struct {
 	seq      uint64
 	gone     bool
 	keys     map[string]backend.Entry // the newest message
-	before   map[string]backend.Entry // the one that it replaced
+	before   map[string]backend.Entry // the message that it replaced
 	writes   uint64                   // never goes back, unlike seq
 	written  map[string]uint64        // writes, when the key was last written
 	links    map[string]*Link
@@ -45,16 +43,16 @@ type Store struct {
 	pending  []*request
 
 	roster     map[stand]announced
-	rosterSeq  uint64 // that of another stream
+	rosterSeq  uint64 // of another stream
 	rosterGone bool
 	views      []*view
 }
 
-// Option sets something of a new [Store]. Options apply in order.
+// Option is a setting of a new [Store]. Options apply in order.
 type Option func(*Store)
 
-// WithTTL makes the store a bucket of [leader.CreateBucket] with a TTL, whose records
-// expire d after they were written. Expiry leaves a marker, and that is gone without a
+// WithTTL makes the store a bucket of [leader.CreateBucket] with a TTL. Records expire d
+// after they were written. Expiry leaves a marker, and the marker disappears without a
 // trace another d later. MaxLease becomes two thirds of d if that is less.
 func WithTTL(d time.Duration) Option {
 	return func(s *Store) {
@@ -69,9 +67,9 @@ func WithMaxLease(d time.Duration) Option {
 	return func(s *Store) { s.settings.MaxLease = d }
 }
 
-// WithMaxValue sets the largest record in bytes; larger ones are answered with
-// [leader.ErrValueTooLarge]. The default is what a server takes whose max_payload is 1 MiB,
-// the default of NATS; 0 means no limit.
+// WithMaxValue sets the size of the largest record in bytes. Writes of larger records fail
+// with [leader.ErrValueTooLarge]. The default is the limit of a server with a max_payload
+// of 1 MiB, the default of NATS. 0 means no limit.
 func WithMaxValue(n int) Option {
 	return func(s *Store) { s.settings.MaxValue = n }
 }
@@ -82,8 +80,8 @@ func WithLatency(d time.Duration) Option {
 	return func(s *Store) { s.latency = d }
 }
 
-// WithoutPurgeProtection makes the store an ordinary bucket, as js.CreateKeyValue makes it: without a
-// TTL or a MaxLease, and its messages can be purged.
+// WithoutPurgeProtection makes the store an ordinary bucket, as js.CreateKeyValue makes it.
+// It has no TTL and no MaxLease, and its messages can be purged.
 func WithoutPurgeProtection() Option {
 	return func(s *Store) { s.settings.PurgeProtected, s.settings.MaxLease = false, 0 }
 }
@@ -91,10 +89,9 @@ func WithoutPurgeProtection() Option {
 // defaultMaxValue is 1 MiB less the header of a conditional write.
 const defaultMaxValue = 1<<20 - 71
 
-// NewStore returns an empty store that lives in the clock's time. With a nil
-// clock it lives in the process' time, which inside a testing/synctest bubble
-// is the bubble's. It is purge-protected, with a MaxLease of 15 s, unless options say
-// otherwise.
+// NewStore returns an empty store that lives in the clock's time. With a nil clock it
+// lives in the time of the process, which inside a testing/synctest bubble is the bubble's.
+// It is purge-protected, with a MaxLease of 15 s, unless options say otherwise.
 func NewStore(clock *Clock, opts ...Option) *Store {
 	s := &Store{
 		settings: backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: defaultMaxValue},
@@ -138,7 +135,7 @@ func (s *Store) link(name string) *Link {
 // Backend is that of Link(""). It is for this module.
 func (s *Store) Backend() backend.Store { return s.Link("").Backend() }
 
-// Requests returns what was asked on all links together.
+// Requests returns the number of requests on all links together.
 func (s *Store) Requests() Requests {
 	s.lock("Store.Requests")
 	defer s.mu.Unlock()
@@ -154,14 +151,14 @@ func (s *Store) Requests() Requests {
 	return sum
 }
 
-// lock takes the lock for a method of the test.
+// lock takes the lock for a method of the test, when all is at rest.
 func (s *Store) lock(who string) {
 	s.time.settle(who)
 	s.mu.Lock()
 }
 
-// put stores a message and tells the feeds. The lock is held, as in everything
-// below.
+// put stores a message and sends it to the feeds. The lock is held, as in
+// everything below.
 func (s *Store) put(key string, value []byte, marker bool) backend.Entry {
 	s.seq++
 	e := backend.Entry{Revision: s.seq, Value: bytes.Clone(value), Marker: marker, Created: s.time.Now()}
@@ -223,7 +220,7 @@ func (s *Store) poll() {
 	}
 }
 
-// Snapshot is what a [Store] held at one moment.
+// Snapshot is the content of a [Store] at one moment.
 type Snapshot struct {
 	seq  uint64
 	keys map[string]backend.Entry

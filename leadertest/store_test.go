@@ -78,7 +78,7 @@ func TestStore_AnswersEveryRequestAtTheLatestWhenItsContextEnds(t *testing.T) {
 		if got := s.Entry("k"); got.Revision != 1 || string(got.Value) != "x" {
 			t.Fatalf("%+v", got)
 		}
-		j.want(t) // and nobody is told twice
+		j.want(t) // and no reply comes twice
 		a.stop()
 	}
 }
@@ -321,7 +321,7 @@ func TestStore_WithTTLLeavesAMarkerAndThenNothing(t *testing.T) {
 	if s.Entry("k").Revision != 0 {
 		t.Fatalf("%+v", s.Entry("k"))
 	}
-	s.Rollback(snap) // which is overdue
+	s.Rollback(snap) // its message is overdue
 	j.want(t, "0s a settings: false 8s 0 <nil>", "0s a watches: <nil>",
 		`0s a hears: 1 "x" false false <nil>`, "0s a update x: 1 <nil>",
 		`5s a hears: 2 "y" false false <nil>`, "5s a update y: 2 <nil>",

@@ -8,20 +8,20 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// TB is what a [Watcher] needs of testing.TB.
+// TB is the part of testing.TB that a [Watcher] needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Source is what a [Watcher] watches: a *[leader.Candidate].
+// Source is a source of events for a [Watcher]: a *[leader.Candidate].
 type Source interface {
 	Events() <-chan leader.Event
 }
 
-// Watcher reads the events of a candidate for a test. It is its only reader and
-// reads only when it is asked: without a goroutine, and therefore always the
-// same. A candidate coalesces Observed and Faulted when more than 32 events are
+// Watcher reads the events of a candidate for a test. It is the candidate's only reader.
+// It has no goroutine and reads only when it is asked, so its results are the same in
+// every run. A candidate coalesces Observed and Faulted when more than 32 events are
 // unread, so a test of many events calls Expect now and then.
 //
 // A Watcher belongs to the goroutine of the test.
@@ -30,8 +30,8 @@ type Watcher struct {
 	clock   *Clock
 	source  Source
 	ignored []Matcher
-	seen    []leader.Event // in order, all that was received
-	next    int            // seen[next:] is what no Expect has passed yet
+	seen    []leader.Event // all that was received, in order
+	next    int            // no Expect has passed seen[next:] yet
 	closed  bool
 	full    bool // the last pull emptied a full channel: more may follow
 }
@@ -55,8 +55,8 @@ func (w *Watcher) Ignore(ms ...Matcher) *Watcher {
 // order, with any others before and between. It goes on where the last Expect
 // ended, right behind the last match.
 //
-// With a clock it first lets all happen that is due now, and never advances. It
-// fails at once if an event is missing then.
+// With a clock it first lets all events run that are due now, and never advances. If an
+// event is missing then, it fails at once.
 func (w *Watcher) Expect(expected ...Matcher) {
 	w.tb.Helper()
 	w.pull()
@@ -131,8 +131,8 @@ func (w *Watcher) ignores(e leader.Event) bool {
 	return false
 }
 
-// pull receives all that the candidate has to tell now. A candidate at rest has
-// put its events into the channel, as far as there is room.
+// pull receives all events that the candidate has emitted so far. A candidate at rest
+// has put its events into the channel, as far as there is room.
 func (w *Watcher) pull() {
 	if w.clock != nil {
 		w.clock.Settle()
@@ -145,7 +145,7 @@ func (w *Watcher) pull() {
 	}
 }
 
-// rummage receives what did not fit into the channel, until nothing has come for silence.
+// rummage receives events that did not fit into the channel, until none has come for silence.
 // How long the candidate takes to send more depends on how busy the machine is. The time of
 // a fake clock stands still meanwhile; any other time must not pass because of this.
 func (w *Watcher) rummage() {
@@ -163,7 +163,7 @@ func (w *Watcher) wait() bool {
 	case w.full:
 		return w.receive(time.Second)
 	default:
-		return false // pull had them all
+		return false // pull has received them all
 	}
 }
 

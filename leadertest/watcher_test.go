@@ -11,7 +11,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// verdict is a TB that remembers.
+// verdict is a TB that keeps the first failure.
 type verdict string
 
 func (*verdict) Helper() {}
@@ -22,7 +22,7 @@ func (v *verdict) Fatalf(format string, args ...any) {
 	}
 }
 
-// tape is a source of events that has told all it will tell.
+// tape is a source that has emitted all of its events.
 type tape chan leader.Event
 
 func (s tape) Events() <-chan leader.Event { return s }

@@ -14,24 +14,29 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Writer writes to a guarded bucket as the leader of one term, and returns what a
-// [leader.BucketWriter] does: [leader.ErrFenced] if a later term has raised the
-// guard, or the term is over and its guard gone; [leader.ErrUnknownOutcome] if the
-// write was sent and the answer lost; jetstream.ErrKeyExists and
-// ErrKeyRevisionMismatch for a condition of the caller's own;
-// [leader.ErrGuardTaken]. What cannot be written now, because the link is cut, the
-// guard deleted or a write refused for no reason ([Link.Refuse]), is tried again
-// until ctx ends; without a deadline, for 5 seconds of the store's time.
+// Writer writes to a guarded bucket as the leader of one term. It returns the errors of a
+// [leader.BucketWriter]:
 //
-// A write that finds the guard deleted tells the leader, which raises it again at once.
+//   - [leader.ErrFenced] if a later term has raised the guard, or the term is over and
+//     its guard gone;
+//   - [leader.ErrUnknownOutcome] if the write was sent and the answer lost;
+//   - jetstream.ErrKeyExists and ErrKeyRevisionMismatch for a condition of the caller's
+//     own;
+//   - [leader.ErrGuardTaken].
 //
-// So that one interface fits both, its methods are those of a BucketWriter, but for
-// the batches. It may be used by many goroutines at once, and after the term.
+// A write that is not possible now, because the link is cut, the guard deleted or a write
+// refused for no reason ([Link.Refuse]), is tried again until ctx ends. Without a deadline
+// it is tried for 5 seconds of the store's time.
 //
-// Each try is one of the link's writes, to its scripts and [Link.Requests].
+// A write that finds the guard deleted notifies the leader, which raises it again at once.
 //
-// A write returns when it is answered. Over a store that takes no time that needs
-// no [Clock.Advance]; where it takes some, call it on a goroutine of its own.
+// The methods are those of a BucketWriter, but for the batches, so that one interface fits
+// both. A Writer may be used by many goroutines at once, and after the term.
+//
+// Each try counts as one of the link's writes, for its scripts and for [Link.Requests].
+//
+// A write returns when it is answered. Over a store without latency that needs no
+// [Clock.Advance]. With latency, call the write on a goroutine of its own.
 type Writer struct {
 	guard    Guard
 	term     *leader.Term
@@ -81,8 +86,8 @@ func (w *Writer) Purge(ctx context.Context, key string) error {
 	return err
 }
 
-// writing is one write on its way. All that it does happens in events of the
-// store's time: the goroutine that wants it only waits for the end.
+// writing is one write on its way. It runs in events of the store's time. The
+// goroutine of its caller only waits for the end.
 type writing struct {
 	*Writer
 	ctx    context.Context
@@ -92,20 +97,20 @@ type writing struct {
 	allow  func(last backend.Entry) error // the caller's own condition; nil: none
 
 	tries    int
-	later    error // why the last try came to nothing
+	later    error // why the last try failed
 	revision uint64
 	err      error
 	ended    chan struct{}
 }
 
-// As a leader.BucketWriter waits, and pauses after the first tries.
+// The wait of a leader.BucketWriter, and its pauses after the first tries.
 const (
 	writeWait  = 5 * time.Second
 	firstTries = 4
 	writePause = 10 * time.Millisecond
 )
 
-// validKey is that of package jetstream.
+// validKey matches the keys that package jetstream accepts.
 var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
 func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
@@ -157,8 +162,8 @@ func (p *writing) try() {
 		}
 		e := s.put(p.key, p.value, p.marker)
 		if st.doubt && f.what == none {
-			// A later write of the term has been acknowledged: none that is in doubt
-			// may come after it.
+			// A later write of the term has been acknowledged. No earlier write of
+			// unknown outcome may come after it.
 			st.doubt = false
 			st.revision = s.put(leader.DefaultGuardKey, guard.Value, false).Revision
 		}
@@ -166,8 +171,8 @@ func (p *writing) try() {
 	})
 }
 
-// refused: the guard did not stand as the write had it, or the refusal was for no
-// reason.
+// refused handles a refusal: the guard was not at the revision of the write's condition,
+// or the refusal was for no reason.
 func (p *writing) refused(guard backend.Entry) {
 	l, token := p.guard.link, p.term.Token()
 	l.store.mu.Lock()
@@ -191,7 +196,7 @@ func (p *writing) refused(guard backend.Entry) {
 	}
 }
 
-// failed: nothing was written.
+// failed handles a try that has written nothing.
 func (p *writing) failed(err error) {
 	switch {
 	case p.ctx.Err() != nil:
@@ -203,7 +208,7 @@ func (p *writing) failed(err error) {
 	}
 }
 
-// lost: there will be no answer.
+// lost handles a try that will have no answer.
 func (p *writing) lost(err error) {
 	s := p.guard.link.store
 	s.mu.Lock()
@@ -218,7 +223,7 @@ func (p *writing) pause(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.later = why
-	r := &request{ctx: p.ctx, fail: p.gaveUp} // of no link: it waits whatever happens to that
+	r := &request{ctx: p.ctx, fail: p.gaveUp} // of no link: no fault of the link ends it
 	s.await(r)
 	d := writePause
 	if p.tries++; p.tries <= firstTries {
@@ -227,7 +232,7 @@ func (p *writing) pause(why error) {
 	s.end(r, d, p.try)
 }
 
-// gaveUp: ctx has ended while nothing was on its way.
+// gaveUp handles the end of ctx while no try is on its way.
 func (p *writing) gaveUp(err error) {
 	if p.later != nil {
 		err = fmt.Errorf("%w; before: %w", err, p.later)

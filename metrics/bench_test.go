@@ -16,8 +16,8 @@ import (
 	"github.com/natsleader/natsleader/metrics"
 )
 
-// A process with 1,000 candidates, each of which has led and lost twice, is wanted to be
-// scraped within 50 ms.
+// A process has 1,000 candidates, and each has led and lost twice. The goal is a scrape
+// within 50 ms.
 func BenchmarkScrapeOf1000Candidates(b *testing.B) {
 	const n = 1000
 	clock := leadertest.NewClock()

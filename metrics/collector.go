@@ -1,4 +1,4 @@
-// Package metrics tells Prometheus how candidates fare:
+// Package metrics exports metrics of candidates to Prometheus:
 //
 //	collector := metrics.NewCollector()
 //	prometheus.MustRegister(collector)
@@ -9,10 +9,10 @@
 //
 // Every metric has the label election:
 //
-//	natsleader_state{state}                   1 for the state that it is in, 0 for the three others
+//	natsleader_state{state}                   1 for the current state, 0 for the three others
 //	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
 //	natsleader_token                          of the term that it leads, 0 if none
-//	natsleader_lease_remaining_seconds        for how long its leadership is good without another renewal
+//	natsleader_lease_remaining_seconds        time that its lease is valid without a renewal
 //	natsleader_lease_duration_seconds         its LeaseDuration, once that is known
 //	natsleader_renewal_age_seconds            since the last acknowledged renewal was sent, while it holds the key
 //	natsleader_renewal_duration_seconds       histogram of how long acknowledged writes of the key took:
@@ -27,13 +27,13 @@
 //	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
 //
 // A cause or kind is the name of the error without Err, as in lease_expired for
-// leader.ErrLeaseExpired; a fault that is none of them is of the kind other. Series
-// with a cause or kind appear when they are first counted.
+// leader.ErrLeaseExpired. The kind of a fault without such an error is other. Series with
+// a cause or kind appear when they are first counted.
 //
 // A candidate has 28 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
-// there are no more than 32. None depends on IDs, values or anything else that others
-// write.
+// there are no more than 32. No series depends on IDs, values or other data that other
+// clients write.
 package metrics
 
 import (
@@ -62,9 +62,10 @@ func NewCollector() *Collector {
 	return &Collector{candidates: make(map[string]*leader.Candidate)}
 }
 
-// Add has the candidate's metrics collected until it is removed, also after its
-// end. It takes the place of a candidate that has ended; while one of the same
-// election runs, Add returns an error that names the election, and one if candidate is nil.
+// Add adds a candidate. Its metrics are collected until it is removed, also after its end.
+// It takes the place of a candidate of the same election that has ended. While a collected
+// candidate of the same election runs, Add returns an error that names the election. Add
+// also returns an error if candidate is nil.
 func (c *Collector) Add(candidate *leader.Candidate) error {
 	if candidate == nil {
 		return errors.New("metrics: the candidate is nil")
@@ -86,7 +87,7 @@ func (c *Collector) Add(candidate *leader.Candidate) error {
 	return nil
 }
 
-// Remove ends what Add began. A candidate that is not collected, or nil, is ignored.
+// Remove removes a candidate. A candidate that is not collected, or nil, is ignored.
 func (c *Collector) Remove(candidate *leader.Candidate) {
 	if candidate == nil {
 		return
@@ -98,7 +99,7 @@ func (c *Collector) Remove(candidate *leader.Candidate) {
 	}
 }
 
-// Describe sends the descriptions of all metrics, whatever candidates there are.
+// Describe sends the descriptions of all metrics, also without candidates.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range descriptions {
 		ch <- d
@@ -123,7 +124,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 var descriptions []*prometheus.Desc
 
 // describe makes the description of a metric. Its labels are in alphabetical order, and
-// so are those of its samples: the registry would sort them, each time.
+// so are those of its samples, because the registry would sort them each time.
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	d := prometheus.NewDesc("natsleader_"+name, help, slices.Sorted(slices.Values(append(labels, "election"))), nil)
 	descriptions = append(descriptions, d)

@@ -50,7 +50,7 @@ func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 	return c
 }
 
-// add has the candidate collected.
+// add adds the candidate to the collector.
 func (k kit) add(c *leader.Candidate) {
 	k.Helper()
 	if err := k.collector.Add(c); err != nil {
@@ -81,7 +81,7 @@ func (k kit) expect(samples string, names ...string) {
 	}
 }
 
-// scrape is what Prometheus gets to see.
+// scrape returns the page that Prometheus reads.
 func scrape(tb testing.TB, c *metrics.Collector) string {
 	tb.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -94,7 +94,7 @@ func scrape(tb testing.TB, c *metrics.Collector) string {
 	return w.Body.String()
 }
 
-// A leader that was elected within 8 ms, over links whose round trip takes 2 ms.
+// A leader that was elected within 8 ms, over links with a round trip of 2 ms.
 const healthy = `
 # HELP natsleader_feed_rebuilds_total Feeds of changes that had to be opened again.
 # TYPE natsleader_feed_rebuilds_total counter
@@ -345,7 +345,7 @@ func TestATermWhoseGuardWasRaisedByALaterOneIsCountedAsFenced(t *testing.T) {
 	k.add(k.stand("a", leader.Config{Guards: []leader.Guard{orders.Link("a").Guard()}}))
 	elsewhere := kit{t, k.clock, leadertest.NewStore(k.clock), nil}
 	elsewhere.stand("b", leader.Config{MinToken: 100, Guards: []leader.Guard{orders.Link("b").Guard()}})
-	k.clock.Advance(15 * time.Second) // a looks after its guard once per lease
+	k.clock.Advance(15 * time.Second) // a checks its guard once per lease
 	k.expect(`
 		transitions_total{cause="fenced",to="candidate"} 1
 		transitions_total{cause="fenced",to="fenced"} 1
@@ -370,7 +370,7 @@ func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
 	}
 }
 
-// A candidate that is nil is refused, and a zero Collector works.
+// A nil candidate is refused, and a zero Collector works.
 func TestCollector_NilAndZero(t *testing.T) {
 	var zero metrics.Collector
 	for _, c := range []*metrics.Collector{&zero, metrics.NewCollector()} {
@@ -422,7 +422,7 @@ func TestTheCandidatesOfACollectorHaveDifferentElections(t *testing.T) {
 			t.Errorf("Add: %v", err)
 		}
 	}
-	k.collector.Remove(b) // it is not in
+	k.collector.Remove(b) // it was not added
 	k.expect(`is_leader 1`, "is_leader")
 	if err := a.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -462,7 +462,7 @@ func TestACollectorIsUsedByManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// A candidate of several seats is one: what it counted on one goes on on the next.
+// A candidate of several seats counts as one: its counters go on from seat to seat.
 func TestSeatsAreCountedTogether(t *testing.T) {
 	k := newKit(t)
 	other := k.stand("b", leader.Config{Seats: 3})

@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/natsleader/natsleader/leader"
 
-// names are what the labels cause and kind call the errors of package leader. They
-// stay when a text changes.
+// names are the values of the labels cause and kind for the errors of package leader.
+// They stay when the text of an error changes.
 var names = map[error]string{
 	leader.ErrResigned:           "resigned",
 	leader.ErrStopped:            "stopped",

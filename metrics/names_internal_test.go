@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Every error that package leader exports can become a cause or the kind of a fault
-// one day. It has a name before it does: its own without Err, in snake case.
+// Every error that package leader exports can become a cause or the kind of a fault one
+// day. Each has a name from the start: its own without Err, in snake case.
 func TestEveryErrorOfPackageLeaderHasAName(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../leader/errors.go", nil, 0)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// scrape sends the metrics of one candidate. Its samples share their labels: the
-// constant metrics of client_golang make them anew for each, which with many
-// candidates is nearly half of what a scrape costs.
+// scrape sends the metrics of one candidate. Its samples share their labels. The
+// constant metrics of client_golang make the labels anew for each sample, which with
+// many candidates is nearly half of the cost of a scrape.
 type scrape struct {
 	ch       chan<- prometheus.Metric
 	election *dto.LabelPair
@@ -126,7 +126,7 @@ func (c *counter) Write(m *dto.Metric) error {
 	return nil
 }
 
-// histogram is that of the acknowledged writes.
+// histogram is the histogram of the acknowledged writes.
 type histogram struct {
 	writes leader.Latencies
 	labels []*dto.LabelPair
@@ -142,7 +142,7 @@ var bounds = func() (seconds []float64) {
 	return seconds
 }()
 
-// Write writes the histogram. A bucket of Prometheus contains those before it.
+// Write writes the histogram. The count of a Prometheus bucket includes those before it.
 func (h *histogram) Write(m *dto.Metric) error {
 	var count uint64
 	buckets := make([]*dto.Bucket, len(bounds))

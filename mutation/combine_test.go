@@ -15,11 +15,11 @@ import (
 	"testing"
 )
 
-// All mutants together are one test binary: to compile the package takes four
-// seconds, and to run a mutant often less than one. Each function that mutants change
-// begins with a switch over the number of the mutant, and each changed copy of it
-// stands at the end of its file under a name of its own. A mutant that changes more
-// than functions (a type, a constant) gets a binary of its own.
+// All mutants together are one test binary, because compiling the package takes four
+// seconds, and running a mutant often less than one. Each function that mutants change
+// begins with a switch over the number of the mutant. Each changed copy of the function
+// is at the end of its file, under a name of its own. A mutant that changes more than
+// functions (a type, a constant) gets a binary of its own.
 
 // switchFile declares the number of the mutant that runs; 0 is none.
 const (
@@ -36,7 +36,7 @@ var runningMutant, _ = strconv.Atoi(os.Getenv("` + switchEnv + `"))
 `
 )
 
-// title stands above each changed copy, followed by the mutant's name.
+// title precedes each changed copy, followed by the mutant's name.
 const title = "// Mutant: "
 
 // sources are the files of the package, by name, without tests.
@@ -84,7 +84,7 @@ func (s sources) mutated(t *testing.T, m mutant) sources {
 	return changed
 }
 
-// parsed is a file in pieces: its functions, and what is around them.
+// parsed is a file in parts: its functions, and the text around them.
 type parsed struct {
 	text   string
 	funcs  map[string]*ast.FuncDecl // by receiver and name
@@ -246,8 +246,8 @@ func (p parsed) with(all []variant) string {
 	return text
 }
 
-// overlay tells the go command to compile these files in place of the package's, and
-// none of its tests but those that catch mutants. It returns the description's name.
+// overlay makes the go command compile these files in place of the package's, and none
+// of its tests except those that catch mutants. It returns the name of the description.
 func (s sources) overlay(t *testing.T, leader, dir string) string {
 	t.Helper()
 	replace := map[string]string{}
@@ -258,7 +258,7 @@ func (s sources) overlay(t *testing.T, leader, dir string) string {
 	for _, test := range tests {
 		if !copies.MatchString(filepath.Base(test)) {
 			replace[test] = ""
-		} else if _, err = os.ReadFile(test); err != nil { // tells the go command what the result depends on
+		} else if _, err = os.ReadFile(test); err != nil { // makes the result depend on the file
 			t.Fatal(err)
 		}
 	}

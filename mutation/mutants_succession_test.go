@@ -1,7 +1,8 @@
 package mutation_test
 
-// The mutants of who comes next. Without most of these rules nothing unsafe happens,
-// and somebody else leads, or later: so the transcripts tell.
+// The mutants of the order of succession. Without most of these rules nothing unsafe
+// happens: another candidate leads, or leads later. So the transcripts catch the
+// mutants.
 var successionMutants = []mutant{
 	{
 		name:   "nobody waits for a turn",

@@ -1,7 +1,7 @@
 package mutation_test
 
-// The mutants, in the order of the protocol's rules. Each edit stands at one place
-// of one file.
+// The mutants, in the order of the protocol's rules. Each edit is at one place of one
+// file.
 var mutants = []mutant{
 	{
 		name:   "trust counted from the acknowledgement",

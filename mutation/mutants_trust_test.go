@@ -1,7 +1,7 @@
 package mutation_test
 
-// The mutants of what a candidate believes of records, feed messages and guards that
-// no candidate has written.
+// The mutants of the trust that a candidate puts in records, feed messages and guards
+// that no candidate has written.
 var trustMutants = []mutant{
 	{
 		name:   "a lease that was read is remembered beyond the bucket's bound",

@@ -1,6 +1,6 @@
-// Package mutation breaks the protocol on purpose, one rule at a time, and
-// requires that the proof finds out: what no check catches is either needed by
-// nobody, or not checked.
+// Package mutation breaks the protocol on purpose, one rule at a time, and requires
+// that the proof notices. If no check catches the loss of a rule, the rule is not
+// needed or not checked.
 package mutation_test
 
 import (
@@ -25,14 +25,14 @@ var survey = flag.Bool("survey", false, "try every scenario and the simulation o
 // mutant is the package with one bug.
 type mutant struct {
 	name   string
-	edits  []string // old and new text, alternating; each old text stands once in the package
+	edits  []string // old and new text, alternating; each old text is in the package once
 	caught string   // the scenario that catches it, or simulation, or transcript and which
 	seed   uint64   // a seed of the simulation that catches it, to be tried before all others
 }
 
-// slow are the mutants that take half of the time of all, because the exploration goes
-// far before it catches them, or because they need a binary of their own. They are
-// tried with the build tag prove.
+// slow are the mutants that take half of the time of all mutants. The exploration goes
+// far before it catches them, or they need a binary of their own. They are tried with
+// the build tag prove.
 var slow = []string{
 	"a claim goes on below a guard that was raised further",
 	"a guard raised over a greater token",
@@ -42,12 +42,12 @@ var slow = []string{
 	"raising is never given up",
 }
 
-// violation is how the exploration, the simulation and the transcripts say what
-// was broken.
+// violation matches the report of a broken promise by the exploration, the simulation
+// or the transcripts.
 var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
 
-// copies are what a mutant is built from beside the package: the exploration, the
-// simulation and the transcripts. Without the tests that need a server it links in a second.
+// copies matches the tests that a mutant is built with: the exploration, the simulation
+// and the transcripts. Without the tests that need a server, it links in a second.
 var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises|slowdown|state)_internal_test\.go$`)
 
 // binary is a test binary in which a mutant runs.
@@ -72,10 +72,11 @@ func (s sources) build(t *testing.T) string {
 	return path
 }
 
-// place is where the compiler found an error.
+// place matches the position of an error from the compiler.
 var place = regexp.MustCompile(`(\w+\.go):(\d+):`)
 
-// culprit names the mutants in which the compiler found errors, as far as it told.
+// culprit names the mutants in which the compiler found errors, as far as it reported
+// them.
 func (s sources) culprit(errors string) string {
 	var names []string
 	for _, at := range place.FindAllStringSubmatch(errors, -1) {
@@ -95,8 +96,7 @@ func (s sources) culprit(errors string) string {
 }
 
 // run runs a scenario of the exploration on the mutant, or the simulation, or a
-// transcript, or nearly nothing of any; and returns what it says and whether it
-// fails.
+// transcript, or nearly nothing. It returns the output, and whether the check fails.
 func run(t *testing.T, b binary, check string) (string, bool) {
 	t.Helper()
 	args := []string{"-test.v", "-test.run=TestExploration/^" + strings.ReplaceAll(check, " ", "_") + "$", "-states=200000"}
@@ -178,8 +178,8 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	}
 }
 
-// survey reports which checks catch the mutant, and how: to find out where a new
-// one belongs.
+// survey reports which checks catch the mutant, and how, to find the place for a new
+// mutant.
 func (m mutant) survey(t *testing.T, b binary) {
 	t.Helper()
 	for _, check := range append(scenarios(t, b), "simulation") {

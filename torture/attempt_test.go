@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-// The two things that a leader keeps in a ledger, which is a bucket whose stream
-// keeps every message.
+// The two parts of a ledger that a leader writes. A ledger is a bucket with a stream
+// that keeps every message.
 const (
-	register = "register" // a key: its value is the last that was written
-	list     = "list"     // all that was ever written
+	register = "register" // a key: its value is the last one written
+	list     = "list"     // all values ever written
 )
 
-// What can be attempted.
+// The kinds of attempts.
 const (
 	put    = "put"    // a value for the register, or one more for the list
-	update = "update" // the same, in place of At
+	update = "update" // the same, in place of the value at At
 	batch  = "batch"  // Count values at once, or none
-	// The revision of the last value was read, in two ways.
-	leased    = "leased"    // which is good while the lease is
+	// Reads of the revision of the last value, in two ways.
+	leased    = "leased"    // which is valid while the lease is
 	confirmed = "confirmed" // after a fenced write
 	waiting   = "waiting"   // between the check and the write of an update
 )
 
-// How it came out.
+// The outcomes of an attempt.
 const (
 	accepted = "accepted" // as Rev
 	refused  = "refused"  // by ErrFenced: not written
@@ -49,8 +49,8 @@ type attempt struct {
 	Text  string `json:"text,omitempty"` // the error
 }
 
-// value is what is written. Whoever finds it knows who attempted it, even if the
-// process was killed before it could tell.
+// value is the content of a write. It names its writer, so that a value that is found
+// can be attributed even if the process was killed before it wrote down the attempt.
 type value struct {
 	By    string `json:"by"`
 	Token uint64 `json:"token"`
@@ -58,14 +58,14 @@ type value struct {
 	Call  int64  `json:"call"`
 }
 
-// diary is where a process wrote down its attempts, each when it had ended.
+// diary is the file in which a process wrote down its attempts, each when it had ended.
 type diary struct {
 	path     string
 	read     int64 // bytes of the file that are in attempts
 	attempts []attempt
 }
 
-// follow takes what was written since.
+// follow reads the attempts written since the last call.
 func (d *diary) follow(tb testing.TB) {
 	tb.Helper()
 	followLines(tb, d.path, &d.read, func(line []byte) error {
@@ -76,7 +76,7 @@ func (d *diary) follow(tb testing.TB) {
 	})
 }
 
-// followLines takes the whole lines that were appended to a file since.
+// followLines reads the whole lines that were appended to a file since the last call.
 func followLines(tb testing.TB, path string, read *int64, take func(line []byte) error) {
 	tb.Helper()
 	f, err := os.Open(path)

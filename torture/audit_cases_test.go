@@ -33,8 +33,8 @@ func goodBooks() *books {
 
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
-// does writes down an attempt, told in milliseconds, on the register and of the
-// process's only term unless it says otherwise.
+// does writes down an attempt, with times in milliseconds. By default it is on the
+// register, and of the process's only term.
 func (k *books) does(id string, a attempt) {
 	a.Call, a.End = ms(a.Call), ms(a.End)
 	if a.What == "" {
@@ -48,7 +48,7 @@ func (k *books) does(id string, a attempt) {
 	l.diary.attempts = append(l.diary.attempts, a)
 }
 
-// store appends to the ledger, or inserts where seq says.
+// store appends a value to the ledger, or inserts it at seq.
 func (k *books) store(seq uint64, what, by string, token, n uint64) {
 	k.insert(seq, stored{what: what, value: value{By: by, Token: token, N: n, Call: ms(2900)}})
 }
@@ -68,13 +68,13 @@ func (k *books) insert(seq uint64, m stored) {
 	}
 }
 
-// Every kind of fault in the books is found, by the audit or by Porcupine, as told,
+// Every kind of fault in the books is found, by the audit or by Porcupine, as listed,
 // and nothing is found in good ones.
 func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spoil  func(k *books)
-		breaks string // what the audit says, "" for nothing
+		breaks string // the audit's finding, "" for none
 		linear bool
 	}{
 		{"nothing wrong", func(*books) {}, "", true},
@@ -309,8 +309,8 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A history is cut where that hides nothing: a fault in any of its parts, or across
-// a cut, is found, and a good one of many operations is decided in moments.
+// A history is cut where that hides nothing. A fault in any of its parts, or across a
+// cut, is found. A good history of many operations is decided in moments.
 func TestALongHistoryIsCutWithoutHidingAnything(t *testing.T) {
 	good := func() []porcupine.Operation {
 		var ops []porcupine.Operation

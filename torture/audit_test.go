@@ -12,13 +12,13 @@ import (
 type stored struct {
 	seq    uint64
 	what   string // register or list
-	guards string // it is the guard of that: raised by By to Token; 0: deleted
-	over   uint64 // the seq of what it came over in the register or the list
+	guards string // it is the guard of that part: raised by By to Token; 0: deleted
+	over   uint64 // the seq of the value that it replaced or followed in the register or the list
 	value
 }
 
-// books are all that was written by the leaders of one election, as they saw it
-// and as it was found in the end.
+// books are all writes by the leaders of one election, as the leaders recorded them and
+// as they were found in the ledger in the end.
 type books struct {
 	lives   []*life
 	voids   []void
@@ -26,7 +26,7 @@ type books struct {
 	guarded bool
 }
 
-// deed is an attempt of somebody, and what was found of it.
+// deed is an attempt of a process, and the values found of it.
 type deed struct {
 	attempt
 	life  *life
@@ -38,10 +38,10 @@ func (d *deed) String() string {
 		d.Kind, d.What, d.life.id, d.Token, instant(d.Call), instant(d.End), d.Out)
 }
 
-// findings are what the audit says.
+// findings are the result of the audit.
 type findings struct {
 	broken  []string
-	deeds   []*deed        // by call, without those of which nobody knows anything but that they were not stored
+	deeds   []*deed        // by call, without those only known not to be stored
 	tallies map[string]int // of outcomes
 }
 
@@ -49,7 +49,7 @@ func (f *findings) breaks(format string, args ...any) {
 	f.broken = append(f.broken, fmt.Sprintf(format, args...))
 }
 
-// audit holds what was attempted against what was stored.
+// audit compares the attempts with the stored values.
 func audit(b books) findings {
 	f := findings{tallies: make(map[string]int)}
 	f.order(b)
@@ -58,9 +58,9 @@ func audit(b books) findings {
 	return f
 }
 
-// order looks at the ledger alone: nothing of an older term follows a newer one;
-// where there are guards, everything carries the token at which its guard stands
-// at that moment, and guards do not fall.
+// order checks the ledger alone. No value of an older term follows one of a newer term.
+// Where there are guards, each value carries the token at which its guard stands at
+// that moment, and guards do not fall.
 func (f *findings) order(b books) {
 	newest := make(map[string]stored)
 	guard, raised := make(map[string]stored), make(map[string]uint64)
@@ -89,15 +89,16 @@ func (f *findings) order(b books) {
 	}
 }
 
-// name is what makes a value unique.
+// name identifies a value.
 type name struct {
 	by string
 	n  uint64
 }
 
-// match finds what was stored for each attempt: an acknowledged write once, at
-// its revision; one that was refused or not sent not at all; of a batch all or
-// nothing, side by side; an update over what it was to replace.
+// match finds the stored values of each attempt. An acknowledged write is stored once,
+// at its revision. A write that was refused or not sent is not stored. A batch is
+// stored as a whole and without gaps, or not at all. An update follows the value that
+// it was to replace.
 func (f *findings) match(b books) {
 	found := make(map[name]stored)
 	for _, m := range b.ledger {
@@ -125,7 +126,7 @@ func (f *findings) match(b books) {
 			f.hold(d)
 		}
 	}
-	for _, m := range b.ledger { // in order; what is left was called by who did not live to tell
+	for _, m := range b.ledger { // in order; the rest was called by killed processes
 		if _, left := found[name{m.By, m.N}]; !left {
 			continue
 		}
@@ -151,7 +152,7 @@ func lifeOf(lives []*life, id string) *life {
 	return nil
 }
 
-// hold holds one attempt against what was found of it.
+// hold compares one attempt with the values found of it.
 func (f *findings) hold(d *deed) {
 	switch d.Out {
 	case accepted:
@@ -182,10 +183,11 @@ func (f *findings) hold(d *deed) {
 	f.deeds = append(f.deeds, d)
 }
 
-// time looks at when things were attempted: nothing of an older term was called
-// and stored after a newer one was elected; ErrFenced was not said of a term whose
-// writes were accepted afterwards, nor before a later one had raised the guard;
-// what is unknown is not stored behind what the same term was told of later.
+// time checks when attempts were made. No write of an older term was called after a
+// newer term was elected, and stored. No write of a term was accepted after ErrFenced
+// had been returned to that term, and ErrFenced was not returned before a later term
+// had raised the guard. No write of unknown outcome is stored behind a write of the
+// same term that was called later and acknowledged.
 func (f *findings) time(b books) {
 	raised := make(map[string]uint64)
 	for _, m := range b.ledger {
@@ -206,8 +208,8 @@ func (f *findings) time(b books) {
 		token uint64
 		what  string
 	}
-	fenced := make(map[writer]*deed)   // the first that was refused
-	doubtful := make(map[writer]*deed) // the latest stored of those that are unknown
+	fenced := make(map[writer]*deed)   // the first refused write
+	doubtful := make(map[writer]*deed) // the latest stored write of unknown outcome
 	next, newest := 0, entry{}
 	for _, d := range f.deeds {
 		for ; next < len(elections) && elections[next].At < d.Call; next++ {
@@ -242,11 +244,11 @@ func (f *findings) time(b books) {
 	}
 }
 
-// report fails the test for what is broken, and says what was seen.
+// report fails the test for each broken rule, and logs the tallies.
 func (f *findings) report(tb testing.TB, name string) {
 	tb.Helper()
 	const enough = 5
-	alike := make(map[string]int) // by what they say first
+	alike := make(map[string]int) // by their first words
 	for _, broken := range f.broken {
 		what, _, _ := strings.Cut(broken, ":")
 		if alike[what]++; alike[what] <= enough {

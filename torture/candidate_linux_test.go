@@ -16,7 +16,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// candidateSpec is what the process of a candidate is told.
+// candidateSpec is the configuration of a candidate's process.
 type candidateSpec struct {
 	ID       string
 	URLs     []string // of its links, in the order in which it tries them
@@ -24,14 +24,14 @@ type candidateSpec struct {
 	Lease    time.Duration     // 0: the default
 	Journal  map[string]string // a path for each bucket that it stands in
 	MinToken map[string]uint64
-	Ledger   map[string]ledgerSpec // what it writes to as the leader in a bucket
-	Zombie   bool                  // claims on when its term is over: the checkers must find that
+	Ledger   map[string]ledgerSpec // the ledger that it writes as the leader in a bucket
+	Zombie   bool                  // claims after its term: the checkers must find that
 }
 
 const electionName = "torture"
 
-// stand is the process of a candidate: one connection, and a worker in the
-// election of each bucket. It obeys the lines of its standard input.
+// stand is the process of a candidate. It has one connection, and a worker in the
+// election of each bucket, and it obeys the lines of its standard input.
 func stand(spec candidateSpec) int {
 	workers := make(map[string]*worker)
 	tell := func(e entry) {
@@ -110,7 +110,7 @@ func stand(spec candidateSpec) int {
 				workers[bucket].desk.waits.Store(true)
 			case "go":
 				workers[bucket].desk.goOn <- struct{}{}
-			default: // it is told to stop
+			default: // it is to stop
 				for _, w := range workers {
 					w.hasten()
 				}
@@ -139,7 +139,7 @@ const (
 	rush   = 5 * time.Millisecond  // before the end of a lease, claims without a pause
 )
 
-// worker does a leader's work: it claims, as often as it can, to lead.
+// worker does the work of a leader: it claims, as often as it can, to lead.
 type worker struct {
 	candidate *leader.Candidate
 	journal   *journal
@@ -187,14 +187,14 @@ func (w *worker) run() {
 
 // claim writes "I led at now" if that is so.
 //
-// The clock is read first, and the term asked afterwards. A term that is good
-// when it is asked has been good since it began (a term that is over stays over,
-// which is checked, too), so it was good at the earlier reading. If the process is
-// stopped between the two, it finds the term over on waking up and claims
-// nothing; if it is stopped after the question, the claim is written late but
-// tells of the instant before. In the other order, a process that is stopped
-// between the question and the clock would claim an instant long after its lease.
-// So claims may say too little, by one pace, and never too much.
+// The clock is read before the term is checked. A term that is valid when it is checked
+// has been valid since it began, because a term that is over stays over (which is
+// checked, too). So it was valid at the earlier reading of the clock. If the process is
+// stopped between the two, it finds the term over when it continues, and claims
+// nothing. If it is stopped after the check, the claim is written late, but it is for
+// the earlier instant. In the other order, a process that is stopped between the check
+// and the clock would claim an instant long after its lease. So claims may cover too
+// little, by one pace, and never too much.
 func (w *worker) claim() {
 	now := monotonic()
 	err := w.term.Err()
@@ -218,7 +218,7 @@ func (w *worker) claim() {
 	}
 }
 
-// flush writes what was claimed since the last time as one stretch.
+// flush writes the claims since the last flush as one stretch.
 func (w *worker) flush() {
 	if w.first != 0 {
 		w.journal.write(entry{At: w.now, What: leads, Token: w.term.Token(), From: w.first, Left: int64(w.left)})
@@ -255,7 +255,7 @@ func (w *worker) hear(e leader.Event) {
 	}
 }
 
-// lose writes down a loss. The term is over before its loss is told.
+// lose writes down a loss. The term is over before its loss is reported.
 func (w *worker) lose(at int64, what string, t *leader.Term, cause error) {
 	if t.Err() == nil {
 		w.journal.write(entry{At: at, What: revived, Token: t.Token()})
@@ -263,8 +263,8 @@ func (w *worker) lose(at int64, what string, t *leader.Term, cause error) {
 	w.journal.write(entry{At: at, What: what, Token: t.Token(), Text: cause.Error()})
 }
 
-// flushBefore keeps claims in front of the event that ends them. A zombie does
-// not want to hear of it.
+// flushBefore writes the claims before the event that ends them. A zombie ignores that
+// event for a while.
 func (w *worker) flushBefore(e leader.Event) {
 	if _, lost := e.(leader.Deposed); lost && w.zombie && w.term != nil {
 		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(pace) {

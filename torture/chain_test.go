@@ -11,19 +11,19 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The register and the list as sequential objects, for Porcupine. Both are known
-// by the revision of their last value, which is unique: so a register is its last
-// revision, and a list, to which everything is appended, too. Each operation can
-// take effect at one instant between its call and its return:
+// The register and the list are sequential objects for Porcupine. The revision of the
+// last value, which is unique, stands for both: for the register, and also for the
+// list, to which everything is appended. Each operation can take effect at one instant
+// between its call and its return:
 //
 //	write(over, rev)       over was the last, now it is rev (or the last of a batch)
 //	update(at, over, rev)  the same, and it was to replace at
 //	mismatch(at)           at was not the last
 //	read(rev)              rev was the last
 //
-// What a write came over is taken from the ledger. So the order of the ledger has
-// to be that of the instants, which is stricter than to ask whether there is any
-// order, and quick to decide.
+// The revision that a write came over is taken from the ledger. So the order of the
+// ledger has to be that of the instants. This is stricter than the question whether
+// there is any order, and quick to decide.
 type chainOp struct {
 	kind          string
 	at, over, rev uint64
@@ -51,10 +51,10 @@ func chainModel(initial uint64) porcupine.Model {
 	}
 }
 
-// chain is what was done to the register, or to the list.
+// chain returns the operations on the register, or on the list.
 func chain(b books, f findings, what string) (initial uint64, ops []porcupine.Operation) {
 	for _, m := range b.ledger {
-		if m.what == what && m.By == "" { // it was there before anybody led
+		if m.what == what && m.By == "" { // it was there before the first leader
 			initial = m.seq
 		}
 	}
@@ -82,14 +82,14 @@ func chain(b books, f findings, what string) (initial uint64, ops []porcupine.Op
 	return initial, closeOpen(ops)
 }
 
-// touches reports whether a void is partly in that time.
+// touches reports whether a void overlaps that time.
 func (h history) touches(from, to int64) bool {
 	return slices.ContainsFunc(h.voids, func(v void) bool { return v.from <= to && from <= v.to })
 }
 
-// closeOpen lets what nobody answered end with the first return of something that
-// came after it, and so knows of it. An operation without an end would be in
-// everybody's way.
+// closeOpen ends an operation without an answer at the first return of an operation
+// that came after it, because that operation saw its effect. An operation without an
+// end would overlap with all later ones.
 func closeOpen(ops []porcupine.Operation) []porcupine.Operation {
 	rev := func(o porcupine.Operation) uint64 {
 		op, _ := o.Input.(chainOp)
@@ -112,20 +112,20 @@ func closeOpen(ops []porcupine.Operation) []porcupine.Operation {
 	return ops
 }
 
-// chainStretch is a part of a history, between two instants at which nobody was in
-// the midst of anything.
+// chainStretch is a part of a history, between two instants at which no operation was
+// in progress.
 type chainStretch struct {
 	initial uint64
 	ops     []porcupine.Operation
 }
 
-// split cuts a history, which is sorted by calls: Porcupine needs the square of its
-// length.
+// split cuts a history, which is sorted by calls: the cost of Porcupine is the square of
+// the length.
 func split(initial uint64, ops []porcupine.Operation) []chainStretch {
 	const enough = 1000
 	var all []chainStretch
 	s := chainStretch{initial: initial}
-	last, busy := initial, int64(0) // the greatest revision so far, and until when somebody is in the midst of something
+	last, busy := initial, int64(0) // the greatest revision, and the end of all operations, so far
 	for _, o := range ops {
 		if len(s.ops) >= enough && o.Call > busy {
 			all = append(all, s)
@@ -138,8 +138,8 @@ func split(initial uint64, ops []porcupine.Operation) []chainStretch {
 	return append(all, s)
 }
 
-// linear reports whether there is an order of all that was done to the register,
-// or to the list, that these allow.
+// linear reports whether the operations on the register, or on the list, have an order
+// that their calls and returns allow.
 func linear(tb testing.TB, b books, f findings, what, dir string) bool {
 	tb.Helper()
 	start := time.Now()

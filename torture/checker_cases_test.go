@@ -10,8 +10,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// led is a life with one term, told in milliseconds, and lost at over if that is
-// not 0.
+// led returns a life with one term, with times in milliseconds. The term is lost at
+// over, unless that is 0.
 func led(id string, token uint64, first, last, over int64) *life {
 	const ms = int64(time.Millisecond)
 	l := &life{id: id, entries: []entry{
@@ -35,8 +35,8 @@ func (l *life) then(entries ...entry) *life {
 	return l
 }
 
-// Every kind of fault in a history is found, by the checker or by Porcupine, as
-// told, and nothing is found in a good one.
+// Every kind of fault in a history is found, by the checker or by Porcupine, as listed,
+// and nothing is found in a good one.
 func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 	const s = int64(time.Second)
 	forgot := []void{{from: s, to: 9 * s, how: "bucket made anew"}}
@@ -44,7 +44,7 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		name   string
 		lives  []*life
 		voids  []void
-		breaks string // what the checker says, "" for nothing
+		breaks string // the checker's finding, "" for none
 		lock   porcupine.CheckResult
 		notes  int
 	}{
@@ -148,12 +148,12 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 				led("b", 7, 4000, 5000, 0),
 				{id: "c", entries: []entry{{At: 1, What: began}, {At: 2 * s, What: observed, ID: "b", Token: 7}}},
 			},
-			lock: porcupine.Illegal, // the intervals alone look well
+			lock: porcupine.Illegal, // the intervals alone look correct
 		},
 		{
 			name: "a term is seen before its winner knows",
 			lives: []*life{
-				led("a", 3, 1000, 2000, 5000), // told late of its loss
+				led("a", 3, 1000, 2000, 5000), // learned late of its loss
 				led("b", 7, 4000, 5000, 0),
 				{id: "c", entries: []entry{{At: 1, What: began}, {At: 3 * s, What: observed, ID: "b", Token: 7}}},
 			},
@@ -209,8 +209,8 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A history of a thousand terms, in which everybody stands all the time, is decided
-// in moments.
+// A history of a thousand terms, in which every candidate stands all the time, is
+// decided in moments.
 func TestPorcupineIsFastEnoughForAnHour(t *testing.T) {
 	var h history
 	for i := range int64(1000) {

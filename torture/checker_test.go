@@ -10,11 +10,11 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// history is what all processes wrote about one election.
+// history holds all journals of one election.
 type history struct {
 	lives []*life
-	// voids are when the store was made to forget what it had acknowledged:
-	// from just before until order was seen to be restored.
+	// voids are the times when the store was made to forget acknowledged writes. Each
+	// lasts from just before the fault until order was seen to be restored.
 	voids []void
 	// fence is how long a leader may believe in a lease after its last renewal.
 	fence time.Duration
@@ -25,14 +25,14 @@ type void struct {
 	how      string
 }
 
-// term is one leadership as its process saw it. It led at first, at last, and
-// (because a term that is over stays over) at every instant between.
+// term is one leadership as its process saw it. It led at first, at last, and at every
+// instant between, because a term that is over stays over.
 type term struct {
 	life        *life
 	token       uint64
 	first, last int64
 	free        int64 // the process is known not to have led this term before
-	over        int64 // when the loss was told, or the process seen dead; 0: neither
+	over        int64 // when the loss was reported, or the process seen dead; 0: neither
 	cause       string
 }
 
@@ -42,12 +42,13 @@ func (t *term) String() string {
 
 func instant(ns int64) string { return fmt.Sprintf("%.6fs", time.Duration(ns).Seconds()) }
 
-// verdict is what the checker found.
+// verdict is the result of the checker.
 type verdict struct {
 	terms  []*term  // by first
 	broken []string // promises that were not kept
-	noted  []string // what happened and was not promised not to
-	// closest is the shortest time between two terms: how sharp the look was.
+	noted  []string // events that break no promise
+	// closest is the shortest time between two terms, which shows how sharp the check
+	// was.
 	closest time.Duration
 }
 
@@ -55,7 +56,7 @@ func (v *verdict) breaks(format string, args ...any) {
 	v.broken = append(v.broken, fmt.Sprintf(format, args...))
 }
 
-// check reads all journals of an election and says which promises were broken.
+// check reads all journals of an election and reports the promises that were broken.
 func check(h history) verdict {
 	v := verdict{closest: -1}
 	for _, l := range h.lives {
@@ -66,9 +67,9 @@ func check(h history) verdict {
 	return v
 }
 
-// account pairs wins and losses of one process: one loss for each win, a win
-// only after the loss of the last, no claim outside, and nothing left open but
-// by a process that was killed, or that is still alive. A term does not outlive a
+// account pairs wins and losses of one process. There is one loss for each win, a win
+// only after the loss of the last, and no claim outside of a term. No term is left open
+// except by a process that was killed or is still alive. A term does not outlive a
 // pause of its process that is longer than a fence.
 func (v *verdict) account(l *life, h history) {
 	var open *term // won and not lost yet
@@ -78,7 +79,8 @@ func (v *verdict) account(l *life, h history) {
 		if i == 0 {
 			free = e.At
 		}
-		// The connection is the process's, and may come back when the candidate has ended.
+		// The connection belongs to the process, and may come back when the candidate
+		// has ended.
 		if done && e.What != connected && e.What != disconnected {
 			v.breaks("%s goes on after its end: %+v", l.id, e)
 		}
@@ -91,7 +93,7 @@ func (v *verdict) account(l *life, h history) {
 		case leads:
 			if open == nil || open.token != e.Token {
 				v.breaks("%s claims token %d at %s, which is not its term", l.id, e.Token, instant(e.At))
-				open = &term{life: l, token: e.Token, free: free} // to be held against the others
+				open = &term{life: l, token: e.Token, free: free} // to be compared with the others
 			}
 			if open.first == 0 {
 				open.first = e.From
@@ -132,10 +134,10 @@ func (v *verdict) account(l *life, h history) {
 	}
 }
 
-// order finds terms that overlap and tokens that do not rise. While the store's
-// memory is destroyed one leader is not promised; but who was overwritten finds
-// out within a fence, and tokens go on rising, because somebody remembers the last
-// (the driver sees to that).
+// order finds terms that overlap and tokens that do not rise. While the store's memory
+// is destroyed, one leader is not promised. But a leader that was overwritten learns of
+// it within a fence. And tokens go on rising, because some process remembers the last
+// one (the driver ensures that).
 func (v *verdict) order(h history) {
 	var greatest *term
 	for i, t := range v.terms {
@@ -166,7 +168,7 @@ func (v *verdict) order(h history) {
 	}
 }
 
-// during is the void in which all of that time lies.
+// during returns the void that contains all of that time.
 func (h history) during(from, to int64) (string, bool) {
 	for _, d := range h.voids {
 		if d.from <= from && to <= d.to {
@@ -176,7 +178,7 @@ func (h history) during(from, to int64) (string, bool) {
 	return "", false
 }
 
-// leaderless is how long nobody led, each time that somebody led again between two
+// leaderless returns how long there was no leader, for each new leader between two
 // instants.
 func (v *verdict) leaderless(from, to int64) []time.Duration {
 	var gaps []time.Duration
@@ -190,7 +192,7 @@ func (v *verdict) leaderless(from, to int64) []time.Duration {
 	return gaps
 }
 
-// quantile of sorted durations, by the nearest rank.
+// quantile returns a quantile of sorted durations, by the nearest rank.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// driver runs candidates on a cluster and breaks things. It follows the journals
-// to know whom to hit, and when it is calm again.
+// driver runs candidates on a cluster and injects faults. It follows the journals to
+// choose its victims, and to see when it is calm again.
 type driver struct {
 	tb    testing.TB
 	c     *cluster
@@ -27,7 +27,7 @@ type driver struct {
 	steps   []step
 }
 
-// seat is a place for a candidate: processes come and go, their links stay.
+// seat is a place for a candidate. Its processes come and go, and its links stay.
 type seat struct {
 	name   string
 	links  []*link
@@ -36,10 +36,10 @@ type seat struct {
 	lives  map[*bucket]*life // of this process
 }
 
-// bucket is one election, and all that was written about it.
+// bucket is one election, with all that was written about it.
 type bucket struct {
 	cfg    leader.BucketConfig
-	ledger *ledgerSpec // what its leader writes to; nil: nothing
+	ledger *ledgerSpec // its leader writes to it; nil: no ledger
 	history
 }
 
@@ -65,8 +65,8 @@ func (d *driver) logf(format string, args ...any) {
 	d.tb.Logf("%9.3fs  %s", time.Since(d.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// seat makes a place with links to all servers and puts a candidate there. It
-// tries the servers in that order, or in a random one.
+// seat makes a place with links to all servers and puts a candidate there. The
+// candidate tries the servers in that order, or in a random one.
 func (d *driver) seat(order ...*node) *seat {
 	d.tb.Helper()
 	s := &seat{name: fmt.Sprintf("c%d", len(d.seats)+1)}
@@ -108,10 +108,10 @@ func (d *driver) run(s *seat) {
 	s.proc = start(d.tb, spec.ID, candidateEnv, string(encode(d.tb, spec)), filepath.Join(d.c.dir, spec.ID+".out"))
 }
 
-// minToken is what a candidate in the bucket has to be told. Tokens that are ahead
-// of the bucket's revisions, because it was made to forget some, are remembered by
-// its record and by living candidates. Where the record expires while all
-// candidates are dead, nobody remembers, unless whoever has seen the tokens tells.
+// minToken returns the MinToken for a candidate in the bucket. Tokens can be ahead of
+// the bucket's revisions, because the bucket was made to forget some. Its record and
+// living candidates remember such tokens. If the record expires while all candidates
+// are dead, the tokens are lost unless a process that has seen them passes them on.
 func (b *bucket) minToken(tb testing.TB) uint64 {
 	tb.Helper()
 	var seen uint64
@@ -136,7 +136,7 @@ func (s *seat) kill() {
 
 func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.stdin, line+"\n") }
 
-// finish waits for a process that was told to stop.
+// finish waits for a process that is to stop.
 func (d *driver) finish(s *seat) {
 	d.tb.Helper()
 	eventually(d.tb, s.proc.name+" has stopped", func() bool { return !s.proc.alive() })
@@ -145,7 +145,7 @@ func (d *driver) finish(s *seat) {
 	}
 }
 
-// leading is the latest claim of the life, if it has claimed just now.
+// leading returns the latest claim of the life, if it is recent.
 func (l *life) leading(tb testing.TB) (entry, bool) {
 	tb.Helper()
 	l.follow(tb)
@@ -160,7 +160,7 @@ func (l *life) leading(tb testing.TB) (entry, bool) {
 	return entry{}, false
 }
 
-// knows is who leads, as the life has heard.
+// knows returns the ID of the leader that the life has observed.
 func (l *life) knows() string {
 	for _, e := range slices.Backward(l.entries) {
 		if e.What == observed {
@@ -170,7 +170,7 @@ func (l *life) knows() string {
 	return ""
 }
 
-// server is what the candidate is connected to, nil if it is not.
+// server returns the server that the candidate is connected to, or nil.
 func (d *driver) server(s *seat) *node {
 	for _, l := range s.lives {
 		l.follow(d.tb)
@@ -183,8 +183,8 @@ func (d *driver) server(s *seat) *node {
 	return nil
 }
 
-// leader is who leads in the bucket and its latest claim, nil if nobody does, or
-// more than one.
+// leader returns the leader in the bucket and its latest claim. It returns nil if there
+// is none, or more than one.
 func (d *driver) leader(b *bucket) (found *seat, claim entry) {
 	d.tb.Helper()
 	for _, s := range d.seats {
@@ -198,7 +198,8 @@ func (d *driver) leader(b *bucket) (found *seat, claim entry) {
 	return found, claim
 }
 
-// victim leads in one of the buckets, or is anybody if nobody leads.
+// victim returns the leader in one of the buckets, or any candidate if there is no
+// leader.
 func (d *driver) victim() *seat {
 	d.tb.Helper()
 	if s, _ := d.leader(d.buckets[d.rng.IntN(len(d.buckets))]); s != nil {
@@ -212,7 +213,7 @@ func (d *driver) whole() {
 	d.c.whole(d.streams()...)
 }
 
-// streams are the buckets of all elections, and their ledgers.
+// streams returns the buckets of all elections, and their ledgers.
 func (d *driver) streams() []string {
 	var all []string
 	for _, b := range d.buckets {
@@ -229,8 +230,8 @@ func (d *driver) anyStream() string {
 	return all[d.rng.IntN(len(all))]
 }
 
-// calm waits until the servers are whole, in every bucket exactly one candidate
-// leads, renews and writes, and everybody knows it: so everybody has seen the latest
+// calm waits until the servers are whole, exactly one candidate in every bucket leads,
+// renews and writes, and all candidates know it. So all candidates have seen the latest
 // token.
 func (d *driver) calm() {
 	d.tb.Helper()
@@ -260,7 +261,7 @@ func (d *driver) calm() {
 	}
 }
 
-// tell prints what everybody wrote last.
+// tell logs the last entries of all journals.
 func (d *driver) tell(b *bucket) {
 	for _, s := range d.seats {
 		entries := s.lives[b].entries
@@ -286,7 +287,7 @@ func (d *driver) close() {
 	}
 }
 
-// judge reads all journals and fails the test if they break a promise.
+// judge reads all journals and fails the test if they show a broken promise.
 func (d *driver) judge() map[*bucket]verdict {
 	d.tb.Helper()
 	verdicts := make(map[*bucket]verdict)
@@ -308,8 +309,8 @@ func (d *driver) judge() map[*bucket]verdict {
 	return verdicts
 }
 
-// table tells for each kind of fault how often it was injected, how often nobody
-// led, and for how long.
+// table logs, for each kind of fault, how often it was injected, how often there was no
+// leader, and for how long.
 func (d *driver) table(verdicts map[*bucket]verdict) {
 	d.tb.Helper()
 	type row struct {

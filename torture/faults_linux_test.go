@@ -8,19 +8,21 @@ import (
 	"time"
 )
 
-// fault is one kind of harm. It is done at once and undone by what it returns,
-// nil if there is nothing to undo; between the two it lasts.
+// fault is one kind of harm. inject does the harm, and the function that it returns
+// undoes it, nil if there is nothing to undo. Between the two, the harm lasts.
 type fault struct {
 	kind string
-	// where it strikes: two at once are of different classes, and neither is of the
-	// store, which may answer nobody meanwhile, nor the driver.
+	// class is the part that it strikes. Two faults at once are of different classes.
+	// Neither of them is of the class store, because the store may then answer no
+	// client, not even the driver.
 	class string
 	// least and most of how long it lasts, in leases or in seconds.
 	least, most time.Duration
 	inject      func(d *driver) (undo func())
 }
 
-// What the store's memory outlives: one leader, whatever happens.
+// The faults that the store's memory outlives. There is one leader in spite of all of
+// them.
 func (d *driver) faults() []fault {
 	lease := d.spec.Lease
 	return slices.Concat(
@@ -49,7 +51,7 @@ func (d *driver) faults() []fault {
 		links(lease))
 }
 
-// links are what can happen to the ways between candidates and servers.
+// links are the faults of the links between candidates and servers.
 func links(lease time.Duration) []fault {
 	var all []fault
 	for _, k := range []struct {
@@ -66,7 +68,7 @@ func links(lease time.Duration) []fault {
 		all = append(all, fault{k.kind, "link", lease / 4, 3 * lease, func(d *driver) func() {
 			var hit []*link
 			switch s := d.victim(); d.rng.IntN(4) {
-			case 0: // of everybody
+			case 0: // of all candidates
 				for _, other := range d.seats {
 					hit = append(hit, other.links...)
 				}
@@ -132,8 +134,8 @@ func (d *driver) pauseCandidate() func() {
 	}
 }
 
-// streamsLeader strikes the server that leads the stream of one of the buckets, or
-// of a ledger.
+// streamsLeader strikes the server that leads the stream of one of the buckets, or of a
+// ledger.
 func streamsLeader(how func(*driver, *node) func()) func(*driver) func() {
 	return func(d *driver) func() {
 		return how(d, d.c.leads(d.anyStream()))
@@ -144,7 +146,7 @@ func anyServer(how func(*driver, *node) func()) func(*driver) func() {
 	return func(d *driver) func() { return how(d, d.c.nodes[d.rng.IntN(len(d.c.nodes))]) }
 }
 
-// twoServers leaves one, which can store nothing.
+// twoServers leaves one server, which can store nothing.
 func twoServers(how func(*driver, *node) func()) func(*driver) func() {
 	return func(d *driver) func() {
 		var undo []func()
@@ -169,12 +171,12 @@ func (d *driver) pauseServer(n *node) func() {
 	return func() { d.c.up(n) }
 }
 
-// cutOff leaves a server to its clients.
+// cutOff separates a server from the others, but not from its clients.
 func (d *driver) cutOff(n *node) func() {
 	return harm(n.links, func(l *link) { l.swallow(toServer, otherWay) })
 }
 
-// halfCutOff lets a server hear the others, but not speak to them, or the other
+// halfCutOff lets a server receive from the others, but not send to them, or the other
 // way round.
 func (d *driver) halfCutOff(n *node) func() {
 	speaks := d.rng.IntN(2) == 0
@@ -220,7 +222,7 @@ func (d *driver) roll() func() {
 	return nil
 }
 
-// rollBackOne gives one server of three an earlier copy of its store: the others
+// rollBackOne gives one server of three an earlier copy of its store. The others
 // remember.
 func (d *driver) rollBackOne() func() {
 	n := d.c.nodes[d.rng.IntN(len(d.c.nodes))]
@@ -237,8 +239,8 @@ func (d *driver) rollBackOne() func() {
 	return nil
 }
 
-// ask asks the store for something that only the driver does, until there is an
-// answer. It returns what was refused.
+// ask sends a request that only the driver makes, until the store answers. It returns
+// the error code of a refusal.
 func (d *driver) ask(do func(ctx context.Context) error) (refused int) {
 	d.tb.Helper()
 	eventually(d.tb, "the store answers the driver", func() bool {
@@ -265,8 +267,8 @@ func (d *driver) deleteKey() func() {
 	return nil
 }
 
-// purgeKey purges the key, and where that is refused, as it must be in a sealed
-// bucket, the stream.
+// purgeKey purges the key. If that is refused, as it must be in a purge-protected
+// bucket, it purges the stream.
 func (d *driver) purgeKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
 	refused := d.ask(func(ctx context.Context) error {

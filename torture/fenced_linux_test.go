@@ -13,18 +13,18 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Whatever breaks, and whenever, of the candidates, the links and the servers: no
-// write of an older term is accepted after a newer one was elected or has written,
-// what is acknowledged is there, what was refused is not, and the register and the
-// list are linearizable. Who writes does not care for leases.
+// Faults of any kind, at any time, in candidates, links and servers. No write of an
+// older term is accepted after a newer term was elected or has written. An acknowledged
+// write is stored, and a refused write is not. The register and the list are
+// linearizable. The writers ignore leases.
 func TestTortureLetsOnlyTheNewestTermWrite(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	tortureWriters(t, 3, *duration, jetstream.FileStorage, jetstream.MemoryStorage)
 }
 
-// With one replica, the server that is killed has all there is; in memory it is only
-// stopped, or all would be lost.
+// With one replica, the server that is killed has all data. In memory it is only
+// stopped, or all data would be lost.
 func TestTortureLetsOnlyTheNewestTermWriteToOneReplica(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestTortureLetsOnlyTheNewestTermWriteToOneReplica(t *testing.T) {
 	})
 }
 
-// tortureWriters lets the leaders of two elections write, each to a ledger.
+// tortureWriters runs two elections. Their leaders write, each to a ledger.
 func tortureWriters(t *testing.T, servers int, duration time.Duration, storages ...jetstream.StorageType) {
 	t.Helper()
 	const lease = 2 * time.Second
@@ -48,7 +48,7 @@ func tortureWriters(t *testing.T, servers int, duration time.Duration, storages 
 	for range 3 {
 		d.seat()
 	}
-	defer func() { // also when the test ends early
+	defer func() { // also if the test ends early
 		d.table(d.judge())
 		d.audit()
 	}()
@@ -57,7 +57,7 @@ func tortureWriters(t *testing.T, servers int, duration time.Duration, storages 
 	d.close()
 }
 
-// writersFaults are those that a ledger outlives where it is kept, and two more.
+// writersFaults are the faults that a ledger in that storage outlives, and two more.
 func (d *driver) writersFaults(storages []jetstream.StorageType) []fault {
 	memory, alone := slices.Contains(storages, jetstream.MemoryStorage), len(d.c.nodes) == 1
 	all := slices.Concat(d.faults(), d.oblivions(), []fault{
@@ -82,7 +82,7 @@ func (d *driver) writersFaults(storages []jetstream.StorageType) []fault {
 	})
 }
 
-// audit reads the ledgers and fails the test for what should not be there.
+// audit reads the ledgers and fails the test for values that should not be there.
 func (d *driver) audit() {
 	d.tb.Helper()
 	for _, b := range d.buckets {
@@ -97,7 +97,8 @@ func (d *driver) audit() {
 	}
 }
 
-// books takes what the processes have told so far, and then what is stored.
+// books reads the attempts that the processes have written down so far, and then the
+// stored values.
 func (d *driver) books(b *bucket) books {
 	d.tb.Helper()
 	for _, l := range b.lives {
@@ -107,10 +108,10 @@ func (d *driver) books(b *bucket) books {
 	return books{lives: b.lives, voids: b.voids, guarded: !b.ledger.Bare, ledger: d.c.readLedger(*b.ledger)}
 }
 
-// A leader is stopped between the check of its term and its write, and goes on when
-// another has led and written. With a writer nothing comes of it. With an ordinary
-// Put, what the other has written is lost, and everything that looks at ledgers
-// finds it: so it would be found above.
+// A leader is stopped between the check of its term and its write. It goes on when
+// another candidate has led and written. With a writer this has no effect. With an
+// ordinary Put, the write of the other is lost. All checks of ledgers find that, so
+// they would find it in the test above.
 func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
@@ -164,9 +165,9 @@ func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
 	}
 }
 
-// What was sent by a connection that has been given up, and arrives when the same
-// term has written by another since, is not accepted any more: its outcome was not
-// known, and then it was.
+// A write is sent on a connection that is then given up, and arrives after the same
+// term has written on another connection. It is not accepted any more: its outcome was
+// unknown at first, and then it was known.
 func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
@@ -211,8 +212,8 @@ func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
 }
 
 // A server that led the stream and was cut off is heard again before it knows that
-// another leads: for a moment both get every write, and one refuses what the other
-// stores.
+// another server leads. For a moment both servers get every write, and one rejects the
+// writes that the other stores.
 func TestWhatAnOldLeaderOfTheStreamRefusesIsNotTakenForUnwritten(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()

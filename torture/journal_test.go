@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// what an entry of a journal tells.
+// The kinds of journal entries.
 const (
 	began        = "began"        // the process stands in the election
 	connected    = "connected"    // Text: the name of the server
 	disconnected = "disconnected" // Text: why
-	observed     = "observed"     // ID leads with Token, or nobody does
+	observed     = "observed"     // ID leads with Token, or no candidate leads
 	faulted      = "faulted"      // Text: how
 	pending      = "pending"      // the key was won
 	elected      = "elected"      // a term with Token has begun
-	leads        = "leads"        // the term was good at From, and at At
-	revived      = "revived"      // a term that was over was good again, which must not be
+	leads        = "leads"        // the term was valid at From, and at At
+	revived      = "revived"      // a term that was over was valid again, which must not be
 	fenced       = "fenced"       // Text: the cause
 	deposed      = "deposed"      // Text: the cause
 	ended        = "ended"        // the candidate has stopped, and nothing follows
@@ -66,19 +66,19 @@ func (j *journal) write(e any) {
 type life struct {
 	id      string
 	pauses  []pause
-	killed  int64 // when it was seen dead that was killed, 0 otherwise
+	killed  int64 // when it was seen dead after a kill, 0 otherwise
 	entries []entry
 
 	path string
 	read int64 // bytes of the file that are in entries
 
-	diary diary // of what it wrote to the ledger, if there is one
+	diary diary // of its writes to the ledger, if there is one
 }
 
-// pause is when a process certainly did nothing.
+// pause is a time in which a process certainly did nothing.
 type pause struct{ from, to int64 }
 
-// follow takes what was written since.
+// follow reads the entries written since the last call.
 func (l *life) follow(tb testing.TB) {
 	tb.Helper()
 	followLines(tb, l.path, &l.read, func(line []byte) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// keep gives an election a ledger, to be written to by whoever leads.
+// keep gives an election a ledger, to which its leaders write.
 func (d *driver) keep(b *bucket, storage jetstream.StorageType, spec ledgerSpec) {
 	d.tb.Helper()
 	spec.Bucket = b.cfg.Name + "-ledger"
@@ -19,8 +19,7 @@ func (d *driver) keep(b *bucket, storage jetstream.StorageType, spec ledgerSpec)
 	d.c.createLedger(spec, storage)
 }
 
-// createLedger makes a bucket that forgets nothing, with a first value of
-// everything.
+// createLedger makes a bucket that forgets nothing, with a first value for each part.
 func (c *cluster) createLedger(spec ledgerSpec, storage jetstream.StorageType) {
 	c.tb.Helper()
 	eventually(c.tb, "the ledger can be made", func() bool {
@@ -44,7 +43,7 @@ func (c *cluster) createLedger(spec ledgerSpec, storage jetstream.StorageType) {
 	}
 }
 
-// readLedger reads all that was ever stored. Nobody writes any more.
+// readLedger reads all values that were ever stored. No process writes any more.
 func (c *cluster) readLedger(spec ledgerSpec) []stored {
 	c.tb.Helper()
 	var all []stored
@@ -120,7 +119,7 @@ func (s ledgerSpec) decode(m jetstream.Msg) (stored, error) {
 	return stored{}, nil // a barrier
 }
 
-// works tells whether the writes of a term were accepted of late.
+// works reports whether the term's writes have been accepted since then.
 func (l *life) works(tb testing.TB, s ledgerSpec, token uint64, since int64) bool {
 	tb.Helper()
 	l.diary.follow(tb)
@@ -136,7 +135,7 @@ func (l *life) works(tb testing.TB, s ledgerSpec, token uint64, since int64) boo
 	return done[register] && done[list]
 }
 
-// deleteGuard is what an operator may do by mistake.
+// deleteGuard deletes a guard, as an operator may do by mistake.
 func (d *driver) deleteGuard() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
 	guard := b.ledger.guardOf([]string{register, list}[d.rng.IntN(2)])
@@ -149,7 +148,7 @@ func (d *driver) deleteGuard() func() {
 	return nil
 }
 
-// moveLeader lets another server lead a stream.
+// moveLeader makes another server the leader of a stream.
 func (d *driver) moveLeader() func() {
 	_, _ = d.c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_"+d.anyStream(), nil, time.Second)
 	return nil

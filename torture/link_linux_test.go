@@ -11,11 +11,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// link is the way of one candidate, or of one server, to one server: a proxy that
-// does harm. It has one toxic in each direction at most.
+// link is the connection of one candidate, or of one server, to one server: a proxy
+// that does harm. It has at most one toxic in each direction.
 type link struct {
 	tb     testing.TB
-	server string // where it leads to
+	server string // the server that it leads to
 	proxy  *toxiproxy.Proxy
 }
 
@@ -27,8 +27,8 @@ func newLink(tb testing.TB, server, address string) *link {
 	return l
 }
 
-// open may have to wait for a process that is just being started to let go of its
-// copy of the listener that was closed.
+// open may have to wait: a process that is being started may still have a copy of the
+// listener that was closed.
 func (l *link) open(listen, address string) {
 	l.tb.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -41,9 +41,9 @@ func (l *link) open(listen, address string) {
 // cut breaks the connections and refuses others.
 func (l *link) cut() { l.proxy.Stop() }
 
-// heal makes a new proxy in the place of the old, whose connections break: a
+// heal replaces the proxy by a new one. The connections of the old one break, because a
 // stream cannot go on after a hole. (Toxics are not removed one by one, because
-// Toxiproxy waits for ever for one that has closed its connection.)
+// Toxiproxy waits for ever for a toxic that has closed its connection.)
 func (l *link) heal() {
 	l.tb.Helper()
 	l.proxy.Stop()
@@ -71,14 +71,13 @@ func (l *link) slow(rng *rand.Rand) {
 	}
 }
 
-// delay holds back what goes to the server, even when the connection is closed
-// meanwhile.
+// delay holds back the data for the server, even if the connection is closed meanwhile.
 func (l *link) delay(by time.Duration) {
 	l.toxic("latency", toServer, fmt.Sprintf(`"latency": %d`, by.Milliseconds()))
 }
 
-// lose is what loss of packets looks like to those who use TCP: it stalls, and
-// then the connection breaks in the midst of something, again and again.
+// lose has the effect of packet loss on TCP connections. They stall, and then break in
+// the middle of a message, again and again.
 func (l *link) lose(rng *rand.Rand) {
 	l.toxic("latency", toServer, fmt.Sprintf(`"latency": %d, "jitter": %d`, 200, 200))
 	l.toxic("limit_data", otherWay, fmt.Sprintf(`"bytes": %d`, 1000+rng.IntN(6000)))

@@ -9,20 +9,20 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The lock as a sequential object, for Porcupine. Its state is who holds it and
-// the greatest token ever given out; each operation can take effect at one
-// instant between its call and its return:
+// The lock as a sequential object, for Porcupine. Its state is the holder and the
+// greatest token ever given out. Each operation can take effect at one instant between
+// its call and its return:
 //
-//	acquire(id, token)  nobody holds it, and the token is greater than all before.
+//	acquire(id, token)  the lock is free, and the token is greater than all before.
 //	                    Called when the process last knew that it did not lead,
 //	                    returned with its first claim.
 //	holds(id, token)    a claim: that process holds it with that token
-//	release(id, token)  called with the last claim; returned when the process was
-//	                    told of its loss, or was seen dead
-//	seen(token)         somebody else saw the term in the bucket: it has been acquired
+//	release(id, token)  called with the last claim; returned when the process
+//	                    learned of its loss, or was seen dead
+//	seen(token)         another process saw the term in the bucket: it has been acquired
 //
-// The last is what the checker of intervals does not look at: it orders terms by
-// what others saw of them, before the winner itself knew.
+// The checker of intervals does not consider seen, which orders terms by what other
+// processes saw of them, before the winner itself knew.
 type lockOp struct {
 	kind  string
 	id    string
@@ -30,7 +30,7 @@ type lockOp struct {
 }
 
 type lockState struct {
-	holder string // empty: nobody
+	holder string // empty: none
 	token  uint64 // the greatest so far
 }
 
@@ -64,8 +64,8 @@ type lockStretch struct {
 	ops     []porcupine.Operation
 }
 
-// stretches cuts the history where the store was made to forget: there the lock
-// is not one.
+// stretches cuts the history where the store was made to forget, because the lock is
+// no lock there.
 func stretches(h history, terms []*term) []lockStretch {
 	var all []lockStretch
 	var from int64

@@ -1,8 +1,8 @@
-// Package torture_test runs elections between processes on servers that are
-// processes, breaks what can break, and judges what the candidates wrote down.
+// Package torture_test runs elections between processes on servers that are processes,
+// injects faults of every kind, and checks the journals that the candidates wrote.
 //
-// A run is repeated with its -seed: the same faults in the same order, though not
-// with the same interleaving. An hour of it:
+// A run is repeated with its -seed: the same faults in the same order, though not with
+// the same interleaving. An hour of it:
 //
 //	go test -tags prove ./torture -run Torture -v -duration 1h -timeout 2h
 package torture_test

@@ -16,8 +16,9 @@ const (
 	notLast  = 10071 // the condition does not hold
 )
 
-// code is the number of an error that the server gave, 0 of any other, and of the
-// refusals that only mean that it has no quorum just now.
+// code returns the number of an error from the server. It returns 0 for any other
+// error, and for the refusals that only mean that the server has no quorum at the
+// moment.
 func code(err error) int {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Code != 503 {
@@ -26,10 +27,10 @@ func code(err error) int {
 	return 0
 }
 
-// oblivions make a store forget what it has acknowledged. One leader is not
-// promised then, and the checker only notes two at once; but who was overwritten
-// must find out within a fence, tokens must go on rising, because everybody alive
-// remembers the last, and afterwards one leads again.
+// oblivions make a store forget writes that it has acknowledged. One leader is not
+// promised then, and the checker only notes two at once. But a leader that was
+// overwritten must learn of it within a fence. Tokens must go on rising, because all
+// live candidates remember the last one. And afterwards one candidate leads again.
 func (d *driver) oblivions() []fault {
 	return []fault{
 		{"bucket deleted and made anew", "store", 0, 0, (*driver).remake},
@@ -38,8 +39,8 @@ func (d *driver) oblivions() []fault {
 	}
 }
 
-// forgets runs what destroys the memory of some buckets, in a void that ends when
-// order is restored and nobody can be in the midst of something any more.
+// forgets runs a fault that destroys the memory of some buckets, in a void. The void
+// ends when order is restored and no operation can still be in progress.
 func (d *driver) forgets(how string, do func(), buckets ...*bucket) {
 	d.tb.Helper()
 	for _, b := range buckets {
@@ -66,7 +67,7 @@ func (d *driver) remake() func() {
 	return nil
 }
 
-// purgeStream purges what is not sealed.
+// purgeStream purges the streams that are not purge-protected.
 func (d *driver) purgeStream() func() {
 	for _, b := range d.buckets {
 		if b.cfg.TTL == 0 {
@@ -112,12 +113,12 @@ func (d *driver) rollBackAll() func() {
 	return nil
 }
 
-// sealed is the bucket that CreateBucket makes unless told otherwise.
+// sealed is the purge-protected bucket that CreateBucket makes by default.
 func sealed(lease time.Duration) leader.BucketConfig {
 	return leader.BucketConfig{Name: "sealed", MaxLease: lease}
 }
 
-// expiring is a bucket that cannot be sealed.
+// expiring is a bucket that cannot be purge-protected.
 func expiring(lease time.Duration) leader.BucketConfig {
 	return leader.BucketConfig{Name: "expiring", MaxLease: lease, TTL: 2 * lease}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // The processes are this test binary, which starts itself again with one of these
-// variables, so that nothing has to be built.
+// variables, so that no other program has to be built.
 const (
 	serverEnv    = "NATSLEADER_TORTURE_SERVER"
 	candidateEnv = "NATSLEADER_TORTURE_CANDIDATE"
@@ -36,10 +36,10 @@ func init() {
 	}
 }
 
-// process is a child. It does not outlive the test: it ends when its standard
-// input is closed, and the kernel kills it, stopped or not, when the thread that
-// started it is gone. (Go ends no thread before the process but those that are
-// locked to a goroutine that returns; here is none.)
+// process is a child. It does not outlive the test. It ends when its standard input is
+// closed, and the kernel kills it, stopped or not, when the thread that started it is
+// gone. (Go ends no thread before the process, except threads that are locked to a
+// goroutine that returns. There is none here.)
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -87,15 +87,15 @@ func (p *process) alive() bool {
 	}
 }
 
-// freePort is an address on the loopback interface that stays free while the
+// freePort returns an address on the loopback interface that stays free while the
 // process that is to listen there is down.
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(tb))
 }
 
-// monotonic is the machine's clock that all processes share: Go's own, from the
-// same origin for everybody.
+// monotonic reads the machine's clock that all processes share: Go's own, with the same
+// origin for all.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -104,11 +104,11 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// patience is how long things may take on a machine that is busy with others.
-// Nothing is measured with it.
+// patience is the limit for events on a machine that is busy with others. Nothing is
+// measured with it.
 const patience = 2 * time.Minute
 
-// eventually waits until it is so.
+// eventually waits until so reports true.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	start := time.Now()
@@ -124,7 +124,7 @@ func eventually(tb testing.TB, what string, so func() bool) {
 	}
 }
 
-// keptDir is a directory for the files of a run, which stays if the test fails.
+// keptDir returns a directory for the files of a run, which stays if the test fails.
 func keptDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "natsleader-torture-") //nolint:usetesting // that one goes away

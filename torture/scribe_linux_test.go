@@ -15,7 +15,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// ledgerSpec tells a candidate to write to a ledger when it leads.
+// ledgerSpec describes the ledger that a candidate writes when it leads.
 type ledgerSpec struct {
 	Bucket  string
 	Diary   string // the path
@@ -35,21 +35,21 @@ func (s ledgerSpec) guardOf(what string) string {
 const (
 	// Between two attempts of a scribe, in its term and afterwards.
 	livePace, latePace = 15 * time.Millisecond, 100 * time.Millisecond
-	// haunting is for how long it goes on after its term.
+	// haunting is how long a scribe goes on after its term.
 	haunting = 12 * time.Second
-	// impatience is how long it waits for an answer.
+	// impatience is how long a scribe waits for an answer.
 	impatience = 2 * time.Second
 )
 
-// desk is where a process writes to the ledger of one election, term after term.
+// desk is where a process writes the ledger of one election, term after term.
 type desk struct {
 	spec ledgerSpec
 	id   string
 	nc   *nats.Conn
 	log  *journal
 	kv   jetstream.KeyValue // Bare
-	// The register is guarded as a bucket, the list as a stream, though both are in
-	// one: each by a guard of its own.
+	// The register is guarded as a bucket and the list as a stream, each by a guard of
+	// its own. Both are in one bucket.
 	register *leader.GuardedBucket
 	list     *leader.GuardedStream
 
@@ -90,16 +90,16 @@ func (k *desk) close() {
 	k.scribing.Wait()
 }
 
-// scribe writes for one term. It does not care for the term's context.
+// scribe writes for one term. It ignores the term's context.
 type scribe struct {
 	*desk
 	term     *leader.Term
 	register *leader.BucketWriter
 	list     *leader.StreamWriter
-	floor    atomic.Uint64 // the newest revision that it has seen
+	floor    atomic.Uint64 // the newest revision that the term has seen
 }
 
-// employ lets several scribes at once write for the term.
+// employ starts several scribes at once for the term.
 func (k *desk) employ(t *leader.Term) {
 	s := &scribe{desk: k, term: t}
 	duties := []func(){s.increment}
@@ -114,7 +114,7 @@ func (k *desk) employ(t *leader.Term) {
 	}
 }
 
-// work does its duty until long after the term.
+// work repeats a duty until long after the term.
 func (s *scribe) work(duty func()) {
 	var over time.Time
 	for {
@@ -137,7 +137,7 @@ func (s *scribe) work(duty func()) {
 	}
 }
 
-// attempt writes down what is done.
+// attempt makes an attempt and writes it down.
 func (s *scribe) attempt(a attempt, do func(ctx context.Context, values [][]byte) (uint64, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), impatience)
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *scribe) attempt(a attempt, do func(ctx context.Context, values [][]byte
 	s.log.write(a)
 }
 
-// comesOut fills in how a write ended.
+// comesOut sets the outcome of a write.
 func (a *attempt) comesOut(revision uint64, err error) {
 	a.End, a.Rev = monotonic(), revision
 	switch {
@@ -177,8 +177,8 @@ func (a *attempt) comesOut(revision uint64, err error) {
 	a.Text = err.Error()
 }
 
-// sees keeps what later reads of the term must not be older than. It comes before
-// the end of what has seen it.
+// sees records the revision that later reads of the term must not be older than. It is
+// called before the end of the operation that has seen the revision.
 func (s *scribe) sees(revision uint64) {
 	for {
 		floor := s.floor.Load()
@@ -218,8 +218,8 @@ func (s *scribe) appendSome() {
 	})
 }
 
-// increment replaces what it has read, if it may lead when it has read it. Alone
-// in its term, it loses no update, unless a later term has begun since.
+// increment replaces the value that it has read, if the term was valid after the read.
+// A single scribe in its term loses no update, unless a later term has begun since.
 func (s *scribe) increment() {
 	at, found := s.lookUp(register)
 	if !found {
@@ -245,9 +245,8 @@ func (s *scribe) increment() {
 	})
 }
 
-// confirm reads the list for somebody who does not believe in leases: a fenced
-// write shows that the term is still the newest, and that the replica is not older
-// that knows of it.
+// confirm reads the list without relying on leases. A fenced write shows that the term
+// is still the newest. The read then uses a replica that is not older than that write.
 func (s *scribe) confirm() {
 	call := monotonic()
 	ctx, cancel := context.WithTimeout(context.Background(), impatience)
@@ -261,8 +260,9 @@ func (s *scribe) confirm() {
 	}
 }
 
-// lookUp reads the last revision from any replica that has what the term has seen,
-// and its guard. Nobody else can have written since if the lease is good afterwards.
+// lookUp reads the last revision from any replica that has everything that the term has
+// seen, and its guard. If the lease is valid afterwards, no other term can have written
+// since.
 func (s *scribe) lookUp(what string) (uint64, bool) {
 	call := monotonic()
 	ctx, cancel := context.WithTimeout(context.Background(), impatience)
@@ -283,8 +283,8 @@ func (s *scribe) lookUp(what string) (uint64, bool) {
 
 var errOld = errors.New("the replica is older")
 
-// last is the revision of the last value as one replica has it, whichever it is,
-// which has all up to floor.
+// last returns the revision of the last value according to one replica, any that has
+// everything up to floor.
 func (k *desk) last(ctx context.Context, what string, floor uint64) (uint64, error) {
 	inbox := k.nc.NewInbox()
 	sub, err := k.nc.SubscribeSync(inbox)

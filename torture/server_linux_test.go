@@ -51,14 +51,14 @@ type node struct {
 
 	links  []*link // between it and other servers, both ways
 	proc   *process
-	since  time.Time // it runs
-	down   bool      // as it should be
+	since  time.Time // when it was started
+	down   bool      // by the driver
 	paused bool
 }
 
-// startCluster starts the servers. They do not tell clients of one another, and
-// tell one another an address where nobody listens, or the ways around the links
-// would be found.
+// startCluster starts the servers. They do not advertise one another to clients, and
+// they advertise to one another an address where no server listens. Otherwise they
+// would be connected without the links.
 func startCluster(tb testing.TB, n int) *cluster {
 	tb.Helper()
 	c := &cluster{tb: tb, dir: keptDir(tb)}
@@ -94,7 +94,7 @@ func startCluster(tb testing.TB, n int) *cluster {
 	return c
 }
 
-// dial connects the driver, which notices soon what hangs.
+// dial connects the driver, which soon notices a server that hangs.
 func (c *cluster) dial(urls string) *nats.Conn {
 	c.tb.Helper()
 	nc, err := nats.Connect(urls, nats.Name("driver"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
@@ -104,7 +104,7 @@ func (c *cluster) dial(urls string) *nats.Conn {
 	return nc
 }
 
-// create makes a bucket, as soon as the cluster lets it.
+// create makes a bucket, as soon as the cluster accepts it.
 func (c *cluster) create(cfg leader.BucketConfig) {
 	c.tb.Helper()
 	cfg.Replicas = len(c.nodes)
@@ -154,7 +154,8 @@ func (s *node) swap(tb testing.TB, copied string) {
 	ok(tb, os.CopyFS(s.store, os.DirFS(copied)))
 }
 
-// save copies the store. The server is down, or nobody would know what the copy is.
+// save copies the store. The server is down, or it would be unclear what the copy
+// contains.
 func (s *node) save(tb testing.TB) string {
 	tb.Helper()
 	copied := filepath.Join(tb.TempDir(), s.name)
@@ -162,7 +163,8 @@ func (s *node) save(tb testing.TB) string {
 	return copied
 }
 
-// info is what the cluster knows of a bucket's stream, nil while nobody tells.
+// info returns the cluster's information on a bucket's stream, nil if there is no
+// answer.
 func (c *cluster) info(bucket string) *jetstream.StreamInfo {
 	ctx, cancel := context.WithTimeout(c.tb.Context(), time.Second)
 	defer cancel()
@@ -173,7 +175,7 @@ func (c *cluster) info(bucket string) *jetstream.StreamInfo {
 	return s.CachedInfo()
 }
 
-// current tells whether all servers have all of the bucket, and the stream's leader
+// current reports whether all servers have all of the bucket, and the stream's leader
 // has heard from them since they were started.
 func (c *cluster) current(bucket string) bool {
 	i := c.info(bucket)
@@ -202,7 +204,7 @@ func (c *cluster) whole(buckets ...string) {
 	}
 }
 
-// leads is the server that leads the bucket's stream.
+// leads returns the server that leads the bucket's stream.
 func (c *cluster) leads(bucket string) *node {
 	c.tb.Helper()
 	var n *node
@@ -218,7 +220,7 @@ func (c *cluster) leads(bucket string) *node {
 	return n
 }
 
-// node is the server of that name, nil if there is none.
+// node returns the server of that name, nil if there is none.
 func (c *cluster) node(name string) *node {
 	for _, s := range c.nodes {
 		if s.name == name {

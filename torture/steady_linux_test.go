@@ -16,14 +16,14 @@ import (
 
 const (
 	defaultFence = 12 * time.Second // the RenewDeadline of a lease of 15 s
-	// bearable is for how long writes may fail at default settings without a
-	// change of leader on a machine that is busy, too: the defaults leave 9.5 s less
-	// the wait of an attempt (see doc.go).
+	// bearable is how long writes may fail at default settings without a change of
+	// leader, even on a busy machine. The defaults leave 9.5 s less the wait of an
+	// attempt (see doc.go).
 	bearable = 7 * time.Second
 )
 
-// probe writes to the bucket through each server by itself, to know from when to
-// when no server took a write.
+// probe writes to the bucket through each server separately, to find the times in which
+// no server accepted a write.
 type probe struct {
 	mu      sync.Mutex
 	last    int64
@@ -57,7 +57,7 @@ func (p *probe) wrote(sent int64) {
 	p.last = max(p.last, sent)
 }
 
-// outage is the longest time without a write since it was asked for the last time.
+// outage returns the longest time without a write since its last call.
 func (p *probe) outage() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,15 +65,15 @@ func (p *probe) outage() time.Duration {
 	return p.longest
 }
 
-// At default settings none of this costs the leadership: not for a moment, or
-// there would be a new term. The candidates connect as an application does that
-// wants to notice when its server hangs (see doc.go): the client notices after
-// three to four intervals of nats.PingInterval.
+// At default settings none of these faults costs the leadership, not even for a moment,
+// because there would be a new term. The candidates connect like an application that
+// wants to notice when its server hangs (see doc.go): the client notices after three to
+// four intervals of nats.PingInterval.
 //
-// It is the library that is under test, not how fast NATS elects: where writes
-// failed for longer than the defaults are made for, the case is tried again.
+// The test is of the library, and not of the speed of NATS elections. If writes failed
+// for longer than the defaults are made for, the case is tried again.
 //
-// The leader writes all the time, so that its guards go through all that, too.
+// The leader writes all the time, so that its guards take part in all that, too.
 func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
 	d.audit()
 }
 
-// move lets that server lead the stream of a bucket.
+// move makes that server the leader of a bucket's stream.
 func (d *driver) move(bucket string, n *node) {
 	eventually(d.tb, n.name+" leads the stream", func() bool {
 		if d.c.leads(bucket) == n {
@@ -142,14 +142,14 @@ func (d *driver) move(bucket string, n *node) {
 	})
 }
 
-// lose is without a server until everything goes on without it.
+// lose takes a server away until everything goes on without it.
 func (d *driver) lose(how func(*node), n *node) {
 	how(n)
 	time.Sleep(defaultFence)
 	d.c.up(n)
 }
 
-// another is a server that the candidate is not connected to.
+// another returns a server that the candidate is not connected to.
 func (d *driver) another(s *seat) *node {
 	for _, n := range d.c.nodes {
 		if n != d.server(s) {

@@ -10,8 +10,8 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// Whatever breaks, and whenever: intervals are disjoint, tokens rise, there is one
-// loss for each win, and somebody leads again.
+// Faults of any kind, at any time. Intervals are disjoint, tokens rise, there is one
+// loss for each win, and a candidate leads again.
 func TestTortureKeepsThePromises(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
@@ -20,7 +20,7 @@ func TestTortureKeepsThePromises(t *testing.T) {
 	for range 4 {
 		d.seat()
 	}
-	defer func() { // also when the test ends early: what was written until then is judged
+	defer func() { // also if the test ends early: the journals until then are judged
 		d.table(d.judge())
 	}()
 	d.calm()
@@ -28,7 +28,7 @@ func TestTortureKeepsThePromises(t *testing.T) {
 	d.close()
 }
 
-// seeded is where a plan comes from.
+// seeded returns the source of a plan.
 func seeded(tb testing.TB) *rand.Rand {
 	tb.Helper()
 	n := *seed
@@ -43,14 +43,14 @@ func seeded(tb testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// torture goes through all faults in a random order, again and again. The plan
-// follows from the seed alone.
+// torture goes through all faults in a random order, again and again. The plan depends
+// on the seed only.
 func (d *driver) torture(duration time.Duration, all func() []fault) {
 	d.tb.Helper()
 	plan := d.rng
 	var bag []fault
 	for end := time.Now().Add(duration); time.Now().Before(end); {
-		d.rng = rand.New(rand.NewPCG(plan.Uint64(), 0)) // what a fault draws does not change the plan
+		d.rng = rand.New(rand.NewPCG(plan.Uint64(), 0)) // the draws of a fault do not change the plan
 		if len(bag) == 0 {
 			bag = all()
 			plan.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })

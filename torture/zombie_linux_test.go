@@ -11,8 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The checkers can fail, from end to end: candidates that go on claiming when
-// their lease is over are found by both.
+// The checkers can fail, from end to end: both find candidates that go on claiming when
+// their lease is over.
 func TestAWorkerThatDoesNotAskForItsTermIsFound(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second

@@ -56,8 +56,9 @@ func registerBench(app *fisk.Application, g *globals) {
 	})
 }
 
-// bench makes the bucket, measures, deletes the bucket, and tells. After a
-// signal it tells what it has; after a second one there is no time for that.
+// bench makes the bucket, measures, deletes the bucket, and prints the result. After a
+// signal it prints the measurements so far. After a second signal there is no time for
+// that.
 func (g *globals) bench(o benchOptions) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -103,11 +104,12 @@ func (g *globals) bench(o benchOptions) error {
 	return err
 }
 
-// exitSignal and the number of a signal are the exit code of what it ended.
+// exitSignal plus the number of a signal is the exit code of a program that the signal
+// ended.
 const exitSignal = 128
 
-// benchBucket is a bucket of its own, and the name of the one that it is set
-// like.
+// benchBucket returns the settings of a bucket for the benchmark, and the name of the
+// bucket from which they were taken.
 func (g *globals) benchBucket(ctx context.Context, js jetstream.JetStream, o benchOptions) (cfg leader.BucketConfig, like string, err error) {
 	model, err := leader.OpenBucket(js, g.bucket)
 	if err != nil {
@@ -139,7 +141,7 @@ func (g *globals) benchBucket(ctx context.Context, js jetstream.JetStream, o ben
 	return cfg, like, nil
 }
 
-// measure does all rounds in a bucket that it makes and deletes.
+// measure runs all rounds in a bucket that it makes and deletes.
 func (b *bench) measure(ctx context.Context, cfg leader.BucketConfig, o benchOptions) (err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.patience)
 	defer cancel()

@@ -11,14 +11,15 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// figure reports the median and the worst of some measurements. The median fails at
-// ten times what is wanted, which is no matter of a busy machine any more.
+// figure reports the median and the worst of some measurements. It fails if the median
+// exceeds ten times the wanted duration, which a busy machine does not explain any
+// more.
 func figure(b *testing.B, wanted time.Duration, all []time.Duration) {
 	b.Helper()
 	slices.Sort(all)
 	median, worst := all[len(all)/2], all[len(all)-1]
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	b.ReportMetric(0, "ns/op") // of all of them, which says nothing
+	b.ReportMetric(0, "ns/op") // of all of them, which is of no use
 	b.ReportMetric(ms(median), "ms-median")
 	b.ReportMetric(ms(worst), "ms-worst")
 	b.ReportMetric(ms(wanted), "ms-wanted")
@@ -43,9 +44,9 @@ func BenchmarkStart(b *testing.B) {
 	figure(b, 50*time.Millisecond, all)
 }
 
-// From the server's time of the record that elected `natsleader run`, which is a
-// bit before Elected, to the time that its command tells, which is a bit after its
-// start. The server is on this host.
+// The time from the server's time of the record that elected `natsleader run`, which is
+// a bit before Elected, to the time that its command prints, which is a bit after the
+// command's start. The server is on this host.
 func BenchmarkElectedToCommand(b *testing.B) {
 	url := startServer(b).ClientURL()
 	newBucket(b, url, "elections", leader.BucketConfig{})
@@ -80,7 +81,7 @@ func BenchmarkElectedToCommand(b *testing.B) {
 	figure(b, 20*time.Millisecond, all)
 }
 
-// told is a time in seconds and nanoseconds.
+// told parses a time in seconds and nanoseconds.
 func told(b *testing.B, text string) time.Time {
 	b.Helper()
 	s, ns, _ := strings.Cut(strings.TrimSpace(text), " ")

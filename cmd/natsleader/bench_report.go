@@ -11,13 +11,13 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// row is what was measured of one thing, and of the bare writes beside it.
+// row holds the measurements of one operation, and of the bare writes beside it.
 type row struct {
 	name, bareName string
 	ours, bare     []time.Duration
 }
 
-// distribution is what is told of a row, in microseconds.
+// distribution is the report on a row, in microseconds.
 type distribution struct {
 	Name   string  `json:"name"`
 	Count  int     `json:"count"`
@@ -30,7 +30,7 @@ type distribution struct {
 	Ratio  float64 `json:"ratio,omitempty"` // of the medians
 }
 
-// distribute sorts the samples. Share p of them lie below at(p).
+// distribute sorts the samples. A share p of them lies below at(p).
 func distribute(name string, took []time.Duration) distribution {
 	slices.Sort(took)
 	at := func(p float64) float64 {
@@ -39,8 +39,8 @@ func distribute(name string, took []time.Duration) distribution {
 	return distribution{Name: name, Count: len(took), Min: at(0), Median: at(0.5), P90: at(0.9), P99: at(0.99), Max: at(1)}
 }
 
-// distributions are the rows in the order in which they are told, each followed
-// by its bare one. What was never measured is left out.
+// distributions returns the rows in the order of the report, each followed by its bare
+// one. Rows without measurements are left out.
 func distributions(rows []row) []distribution {
 	var all []distribution
 	for _, r := range rows {
@@ -59,7 +59,7 @@ func distributions(rows []row) []distribution {
 	return all
 }
 
-// tell prints what was measured so far.
+// tell prints the measurements so far.
 func (b *bench) tell(w io.Writer, cfg leader.BucketConfig, like string, rounds int, asJSON bool) error {
 	all := distributions(b.rows)
 	done := len(b.rows[rowHandover].ours)

@@ -14,7 +14,7 @@ import (
 // bench measures elections, and the bare writes that they are made of.
 type bench struct {
 	ends     [2]benchEnd
-	feed     string // what the feed of a key begins with
+	feed     string // prefix of the subjects of the keys' feeds
 	patience time.Duration
 	rows     []row
 }
@@ -45,10 +45,10 @@ func newRows() []row {
 	return []row{{name: "election"}, {name: "renewal", bareName: "update"}, {name: "handover", bareName: "update, delivery, update"}}
 }
 
-// renewals are how many of them, and of updates, are measured in a round.
+// renewals is how many renewals, and how many updates, a round measures.
 const renewals = 5
 
-// recordBytes is about what a record takes.
+// recordBytes is about the size of a record.
 const recordBytes = 180
 
 // round elects, renews and hands over once, and does the bare writes in turn.
@@ -115,8 +115,8 @@ func (b *bench) renew(ctx context.Context, c *leader.Candidate, key string) erro
 	return nil
 }
 
-// relay measures a handover without an election: an update, its delivery, and
-// an update by whom it was delivered to.
+// relay measures a handover without an election: an update, its delivery, and an update
+// by the receiver.
 func (b *bench) relay(ctx context.Context, key string) error {
 	one, two, value := b.ends[0], b.ends[1], make([]byte, recordBytes)
 	revision, err := one.kv.Update(ctx, key, value, 0)
@@ -151,8 +151,8 @@ func (b *bench) relay(ctx context.Context, key string) error {
 	return nil
 }
 
-// settle lets both kinds begin alike: after an idle moment, with warm
-// connections.
+// settle gives both kinds of measurement the same start: after an idle moment, with
+// warm connections.
 func (b *bench) settle(ctx context.Context) error {
 	const idle, pings = 5 * time.Millisecond, 5
 	time.Sleep(idle)
@@ -166,7 +166,7 @@ func (b *bench) settle(ctx context.Context) error {
 	return nil
 }
 
-// stander is a candidate, and what is waited for of its events.
+// stander is a candidate, and those of its events that a round waits for.
 type stander struct {
 	*leader.Candidate
 	electedAt chan time.Time
@@ -196,7 +196,7 @@ func stand(ctx context.Context, bucket *leader.Bucket, election string, cfg lead
 	return s, nil
 }
 
-// offer hands over what somebody may be waiting for; only the first counts.
+// offer hands over a value that a receiver may be waiting for; only the first counts.
 func offer[T any](to chan<- T, v T) {
 	select {
 	case to <- v:
@@ -213,7 +213,7 @@ func (s *stander) observed(ctx context.Context) error {
 	return err
 }
 
-// await ends with a fault: there is nothing to measure where things go wrong.
+// await fails on a fault: nothing can be measured when something goes wrong.
 func await[T any](ctx context.Context, s *stander, what <-chan T, otherwise string) (T, error) {
 	var none T
 	select {

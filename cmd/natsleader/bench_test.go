@@ -15,7 +15,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// benchBuckets are the buckets of bench that are there.
+// benchBuckets returns the buckets of bench that exist.
 func benchBuckets(t *testing.T, js jetstream.JetStream) []string {
 	t.Helper()
 	names := js.KeyValueStoreNames(t.Context())
@@ -84,7 +84,7 @@ func TestBenchForPrograms(t *testing.T) {
 	}
 }
 
-// The flags come before the settings of the bucket.
+// Flags take precedence over the settings of the bucket.
 func TestBenchInItsOwnSettings(t *testing.T) {
 	s := startServer(t)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Storage: jetstream.MemoryStorage})
@@ -94,7 +94,7 @@ func TestBenchInItsOwnSettings(t *testing.T) {
 	printed(t, out, "memory storage, as bucket elections\n")
 }
 
-// Whoever interrupts it gets what was measured so far, and no bucket is left.
+// An interrupted bench prints its measurements so far, and leaves no bucket.
 func TestBenchThatIsInterrupted(t *testing.T) {
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		s := startServer(t)
@@ -126,7 +126,7 @@ func TestBenchThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// A server that goes away ends it, with the name of the bucket.
+// The loss of the server ends bench, with the name of the bucket.
 func TestBenchThatLosesItsServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -165,7 +165,7 @@ func TestBenchThatCannotBegin(t *testing.T) {
 		{with, []string{"--lease=-1s"}, exitUsage},
 		{with, []string{"--replicas", "2"}, exitUsage},
 		{with, []string{"--storage", "paper"}, exitUsage},
-		{with, []string{"--replicas", "3"}, exitUsage}, // it is one server
+		{with, []string{"--replicas", "3"}, exitUsage}, // there is one server
 		{without, nil, exitUnreachable},
 	} {
 		out, errs, code := outcome(t, natsleader(t, append([]string{"bench", "-s", k.s.ClientURL()}, k.args...)...))

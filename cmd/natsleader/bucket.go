@@ -81,7 +81,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 		if storage == "" {
 			cfg.Storage = info.Storage // file, if it does not exist
 		}
-		cfg.Roster = cfg.Roster || info.Roster // which has the replicas of the bucket
+		cfg.Roster = cfg.Roster || info.Roster // the roster then gets the replicas of the bucket
 		if _, err = leader.CreateBucket(ctx, s.js, cfg); err == nil {
 			info, err = s.bucket.Info(ctx)
 		}
@@ -136,7 +136,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 	return err
 }
 
-// bucketDetails is all that is known of a bucket.
+// bucketDetails returns all that is known of a bucket, for people.
 func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 	rows := [][]string{{"Bucket:", info.Name}}
 	if info.Description != "" {
@@ -184,7 +184,7 @@ func orNone(d time.Duration, none string) string {
 	return d.String()
 }
 
-// bucketSummary is what programs are told of a bucket.
+// bucketSummary describes a bucket for programs.
 type bucketSummary struct {
 	Name           string  `json:"name"`
 	Description    string  `json:"description,omitempty"`

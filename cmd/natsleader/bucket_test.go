@@ -41,7 +41,7 @@ func TestBucketAddAndInfo(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatalf("%v: %s%s", err, out, errs)
 			}
-			got.MaxValue = 0 // what the server takes
+			got.MaxValue = 0 // the server's limit
 			if got != want || code != 0 {
 				t.Errorf("%v: exit code %d, %+v", cmd.Args[1:], code, got)
 			}
@@ -91,7 +91,8 @@ func TestBucketAdd_RefusalNamesFlags(t *testing.T) {
 		code int
 		says string
 	}{
-		// As package leader refuses: what it says of Adopt and MaxLease may change.
+		// The errors of package leader. Their texts about Adopt and MaxLease may
+		// change.
 		{fmt.Errorf("create bucket x: %w: MaxLease 1s is less than the lease of 15s on record of billing", leader.ErrInvalidConfig), exitUsage, "--max-lease 1s is less than"},
 		{fmt.Errorf("create bucket x: %w: MaxLease 1s is less than the lease of 15s on record of billing", leader.ErrIncompatibleBucket), exitBucket, "MaxLease 1s is less than"},
 		{fmt.Errorf("create bucket x: %w: stream KV_x keeps 10 revisions of each key; Adopt takes it all the same", leader.ErrIncompatibleBucket), exitBucket, "; --adopt takes it"},
@@ -105,7 +106,7 @@ func TestBucketAdd_RefusalNamesFlags(t *testing.T) {
 	}
 }
 
-// With --adopt a bucket is taken although it holds something else.
+// With --adopt, bucket add takes a bucket although it holds something else.
 func TestBucketAdd_Adopt(t *testing.T) {
 	url := startServer(t).ClientURL()
 	_, js := connectTo(t, url)

@@ -10,7 +10,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// completions is what the shell offers for the last word.
+// completions returns the completions that the shell offers for the last word.
 func completions(t *testing.T, cmd *exec.Cmd) []string {
 	t.Helper()
 	out, errs, code := outcome(t, cmd)

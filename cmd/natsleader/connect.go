@@ -18,11 +18,12 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// errUnreachable is wrapped by what connect returns when no server takes us in.
+// errUnreachable is wrapped in the error that connect returns when no server accepts
+// the connection.
 var errUnreachable = errors.New("cannot connect")
 
-// globals are the flags of every command. Those that `nats` has, too, are named
-// as there, mean the same and take the same environment variables.
+// globals are the flags of every command. Flags that `nats` also has have the same name
+// and meaning there, and take the same environment variables.
 type globals struct {
 	servers, user, password, token, creds, nkey, jwt, seed string
 	tlsCert, tlsKey, tlsCA                                 string
@@ -35,11 +36,11 @@ type globals struct {
 
 	bucket string
 
-	// command is what followed the first "--" after `run`, as it was given;
-	// nil if there was no "--".
+	// command holds the arguments after the first "--" of `run`, as they were given. It
+	// is nil if there was no "--".
 	command []string
 
-	completing bool                 // asked for completions: only then is the network asked for names
+	completing bool                 // completions requested: only then are names read from NATS
 	loaded     *natscontext.Context // see load
 }
 
@@ -69,7 +70,7 @@ func (g *globals) register(app *fisk.Application) {
 	flag("no-context", "Do without the selected context").UnNegatableBoolVar(&g.noContext)
 }
 
-// registerBucketFlag adds --bucket to what flag belongs to.
+// registerBucketFlag adds --bucket to the application or command that flag belongs to.
 func (g *globals) registerBucketFlag(flag func(name, help string) *fisk.FlagClause) {
 	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default("elections").PlaceHolder("NAME").StringVar(&g.bucket)
 }
@@ -134,13 +135,13 @@ func (g *globals) load() (*natscontext.Context, error) {
 }
 
 // flusherTimeout is how long a write to the socket may take while the network takes
-// nothing. nats.go holds the connection's lock meanwhile, so that every call waits,
-// whatever its context says; its default is a minute.
+// nothing. nats.go holds the connection's lock meanwhile, so every call waits, whatever
+// its context says. The default of nats.go is a minute.
 const flusherTimeout = 2 * time.Second
 
-// connect connects to NATS. A server that hangs is noticed within seconds, and
-// the connection is made again for as long as the process lives. What the
-// connection would print is left to those who ask: opts come last.
+// connect connects to NATS. It notices within seconds that a server hangs, and connects
+// again for as long as the process lives. By default the connection prints nothing;
+// opts come last, so that a caller can set a handler that prints.
 func (g *globals) connect(opts ...nats.Option) (*nats.Conn, error) {
 	c, err := g.load()
 	if err != nil {
@@ -167,7 +168,7 @@ func (g *globals) connect(opts ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// redacted is a list of URLs without their passwords.
+// redacted returns a list of URLs without their passwords.
 func redacted(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, s := range list {
@@ -212,7 +213,7 @@ func (g *globals) open(opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) 
 	return nil, nil, err
 }
 
-// patience is a context that ends when NATS has not answered in time.
+// patience returns a context that ends if NATS has not answered in time.
 func (g *globals) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, g.timeout)
 }

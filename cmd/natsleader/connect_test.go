@@ -13,7 +13,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// fails runs the binary and checks how it fails: one line that says all of it.
+// fails runs the binary and checks how it fails: with one line that has all of the
+// texts.
 func fails(t *testing.T, cmd *exec.Cmd, code int, says ...string) {
 	t.Helper()
 	out, errs, got := outcome(t, cmd)

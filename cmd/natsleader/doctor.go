@@ -38,10 +38,10 @@ func (s severity) String() string {
 // MarshalText is for JSON.
 func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil } //nolint:unparam // it is a TextMarshaler
 
-// exitCode is what doctor ends with when nothing is worse.
+// exitCode is the exit code of doctor if no finding is worse.
 func (s severity) exitCode() int { return max(0, int(s-severityNote)) }
 
-// finding is what a check has found.
+// finding is one result of a check.
 type finding struct {
 	Check    string   `json:"check"`
 	Severity severity `json:"severity"`
@@ -62,21 +62,21 @@ func (s severity) of(format string, args ...any) finding {
 	return finding{Severity: s, Text: fmt.Sprintf(format, args...)}
 }
 
-// advise adds what to do.
+// advise adds advice to a finding.
 func (f finding) advise(what string) finding {
 	f.Advice = what
 	return f
 }
 
-// check is one thing that doctor looks at.
+// check is one of doctor's checks.
 type check struct {
 	name   string
 	stream bool // it needs the settings of the bucket's stream
 	look   func(context.Context, *exam) []finding
 }
 
-// checks are all that doctor does, in the order in which it tells of it. None
-// stores, deletes or changes anything: docs/cli.md says what each one means.
+// checks are all checks of doctor, in the order of its report. None stores, deletes or
+// changes anything. docs/cli.md explains each one.
 var checks = []check{
 	{"server", false, checkServer},
 	{"bucket", false, checkBucket},
@@ -102,7 +102,7 @@ var checks = []check{
 	{"elections", true, checkElections},
 }
 
-// exam is what the checks look at.
+// exam holds the inputs of the checks.
 type exam struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -111,16 +111,16 @@ type exam struct {
 	api    string // prefix of the JetStream API, with the dot
 	wait   time.Duration
 
-	election string        // of --election, or one that nobody stands in
+	election string        // of --election, or one that no candidate stands in
 	named    bool          // it is that of --election
 	asked    time.Duration // --lease, or 0
 	roster   bool          // candidates have one
 
-	info     *jetstream.StreamInfo // of the stream, nil if it cannot be had
+	info     *jetstream.StreamInfo // of the stream, nil if it is not available
 	infoErr  error                 // why
 	infoTook time.Duration         // how long the answer took
 	infoAt   time.Time             // in the middle of that time
-	settings leader.BucketInfo     // what package leader makes of it
+	settings leader.BucketInfo     // as package leader reads them
 	unfit    error                 // why no election can work with it
 
 	system   func() (*nats.Conn, error) // connects with system credentials; nil: there are none
@@ -193,11 +193,11 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	})
 }
 
-// unusedElection is an election that nobody stands in.
+// unusedElection returns an election that no candidate stands in.
 func unusedElection() string { return "natsleader.doctor." + strings.ToLower(rand.Text()[:12]) }
 
-// apiPrefix is the prefix of the JetStream API, which package jetstream knows
-// and does not tell.
+// apiPrefix returns the prefix of the JetStream API, which package jetstream knows but
+// does not export.
 func apiPrefix(o jetstream.JetStreamOptions) string {
 	switch {
 	case o.APIPrefix != "":
@@ -209,7 +209,7 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 	}
 }
 
-// noSettings is the finding of checks that need what cannot be had.
+// noSettings is the finding of checks that need settings which are not available.
 var noSettings = unknown("the settings of the bucket are not known")
 
 // examine makes all checks.
@@ -232,7 +232,7 @@ func (e *exam) examine(ctx context.Context) []finding {
 	return all
 }
 
-// begin asks for what most checks look at.
+// begin requests the data that most checks look at.
 func (e *exam) begin(ctx context.Context) {
 	var resp struct {
 		Error *jetstream.APIError `json:"error"`
@@ -258,8 +258,8 @@ func (e *exam) begin(ctx context.Context) {
 	e.settings, e.unfit = e.bucket.Info(ctx)
 }
 
-// ask sends a request and waits for the reply. The server answers a ping after
-// it has refused a message, so that a missing permission is told at once.
+// ask sends a request and waits for the reply. The server answers a ping after it has
+// refused a message, so a missing permission is reported at once.
 func (e *exam) ask(m *nats.Msg) (*nats.Msg, error) {
 	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
 	if err != nil {
@@ -273,8 +273,8 @@ func (e *exam) ask(m *nats.Msg) (*nats.Msg, error) {
 	return sub.NextMsg(e.wait)
 }
 
-// try does something to the connection and returns nil if the server has not
-// refused it. The refusal is the connection's last error, one sticky slot.
+// try runs do on the connection, and returns nil if the server has not refused it. A
+// refusal appears as the connection's last error, which is one sticky slot.
 func (e *exam) try(do func() error) error {
 	before := e.nc.LastError()
 	if err := do(); err != nil {
@@ -291,7 +291,7 @@ func (e *exam) try(do func() error) error {
 	return nil
 }
 
-// lease is what candidates of the bucket use, as far as is known.
+// lease returns the lease that candidates of the bucket use, as far as is known.
 func (e *exam) lease() time.Duration {
 	switch {
 	case e.asked > 0:
@@ -326,7 +326,7 @@ func tell(w io.Writer, all []finding, asJSON bool, width int) error {
 	return err
 }
 
-// lines is what people are told: each finding, what to do about it, and the sum.
+// lines returns the report for people: each finding, the advice on it, and the sum.
 func lines(all []finding, width int) []string {
 	const indent = len("critical  feed-publish  ")
 	var rows [][]string

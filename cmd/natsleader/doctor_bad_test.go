@@ -15,12 +15,12 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A bucket that is badly set is told of, with what to do.
+// Doctor reports a bucket with bad settings, and gives advice.
 func TestDoctorOnBadBuckets(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
-	// what a sealed bucket is set to, changed
+	// the settings of a purge-protected bucket, changed
 	sealed := func(change func(*jetstream.StreamConfig)) func(t *testing.T, bucket string) {
 		return func(t *testing.T, bucket string) {
 			t.Helper()
@@ -224,7 +224,7 @@ func TestDoctorOnBadBuckets(t *testing.T) {
 			k.set(t, name)
 			d := diagnose(t, s.ClientURL(), append(k.args, "--bucket", name)...)
 			d.says(t, k.check, k.severity, k.words...)
-			// The rest is well but for what all of these buckets have.
+			// The other checks find nothing but what all of these buckets have.
 			if name == "deletable" {
 				d.fineBut(t, k.check, "replicas", "feed-publish", "ask-publish", "clock", "sync", "round-trip")
 			}
@@ -232,7 +232,7 @@ func TestDoctorOnBadBuckets(t *testing.T) {
 	}
 }
 
-// The subjects of a JetStream domain are others.
+// A JetStream domain has other subjects.
 func TestDoctorInADomain(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: generous})
@@ -279,7 +279,7 @@ func TestDoctorOnUnsyncedDisks(t *testing.T) {
 	}
 }
 
-// Each permission of a candidate that is missing is named.
+// Doctor names each permission of a candidate that is missing.
 func TestDoctorOnMissingPermissions(t *testing.T) {
 	for _, k := range []struct{ missing, check, severity, words string }{
 		{`"_INBOX.>", `, "permissions", "critical", "may not subscribe to _INBOX."},
@@ -304,7 +304,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 	}
 }
 
-// Where there is no feed, a candidate needs to make consumers.
+// Without a feed, a candidate needs to make consumers.
 func TestDoctorOnMissingPermissionsForAWatch(t *testing.T) {
 	accounts := strings.Replace(permitted, `"$JS.API.CONSUMER.CREATE.KV_elections.*.$KV.elections.>", "$JS.API.CONSUMER.DELETE.KV_elections.*", `, "", 1)
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
@@ -318,7 +318,7 @@ func TestDoctorOnMissingPermissionsForAWatch(t *testing.T) {
 	d.says(t, "feed-publish", "ok", "does not republish")
 }
 
-// Permissions for one election are tried with that one.
+// Permissions for one election are tried with that election.
 func TestDoctorWithPermissionsForOneElection(t *testing.T) {
 	accounts := strings.NewReplacer("$KV.elections.>", "$KV.elections.billing", "feed.elections.>", "feed.elections.billing",
 		"ask.elections.>", "ask.elections.billing").Replace(permitted)
@@ -339,7 +339,7 @@ func TestDoctorOnTooManyPermissions(t *testing.T) {
 	d.says(t, "ask-publish", "ok", "may not")
 }
 
-// The time of day is of no consequence, so that nothing is worse than a note.
+// The time of day is of no consequence, so no finding is worse than a note.
 func TestDoctorOnClocks(t *testing.T) {
 	now := time.Now()
 	for name, k := range map[string]struct {

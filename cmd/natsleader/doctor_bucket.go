@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// reshape is the advice to bring the bucket to the settings of an election's.
+// reshape is the advice to give the bucket the settings of a bucket for elections.
 func (e *exam) reshape() string {
 	return "while no candidate stands: " + e.addLine()
 }
@@ -165,8 +165,8 @@ func checkRepublish(_ context.Context, e *exam) []finding {
 		advise(e.reshape())}
 }
 
-// lossOfServer is how long a lease has to be to outlive the loss of one server
-// out of three with certainty: it stops writes for 5 to 8 s.
+// lossOfServer is how long a lease has to be to outlive the loss of one server out of
+// three with certainty. The loss stops writes for 5 to 8 s.
 const lossOfServer = 12 * time.Second
 
 func checkLease(_ context.Context, e *exam) []finding {
@@ -190,7 +190,7 @@ func checkLease(_ context.Context, e *exam) []finding {
 	return found
 }
 
-// recordSize is what a record takes without its value, with some room.
+// recordSize is the size of a record without its value, with some room.
 const recordSize = 1024
 
 func checkPayload(_ context.Context, e *exam) []finding {

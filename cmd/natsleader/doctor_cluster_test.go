@@ -16,11 +16,11 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// generous is a lease for which no machine is too busy.
+// generous is a lease that even a busy machine renews in time.
 const generous = 2 * time.Minute
 
-// serverCluster starts three servers that sync every write, and makes the
-// bucket on all of them.
+// serverCluster starts three servers that sync every write, and makes the bucket on all
+// of them.
 func serverCluster(t *testing.T) []*server.Server {
 	t.Helper()
 	var free []int
@@ -49,7 +49,7 @@ func serverCluster(t *testing.T) []*server.Server {
 	return all
 }
 
-// current reports whether the bucket has two followers that have everything.
+// current reports whether the bucket has two followers that are up to date.
 func current(t *testing.T, js jetstream.JetStream) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -75,7 +75,7 @@ func TestDoctorOnACluster(t *testing.T) {
 
 	t.Run("everything is well", func(t *testing.T) {
 		d := diagnose(t, candidate, "--system-context", system)
-		d.fineBut(t, "clock") // that of this host is not ours to set
+		d.fineBut(t, "clock") // a test cannot set the clock of this host
 		if d.code != 0 {
 			t.Errorf("exit code %d", d.code)
 		}
@@ -125,7 +125,7 @@ func TestDoctorOnACluster(t *testing.T) {
 	t.Run("a majority is down", func(t *testing.T) {
 		all[1].Shutdown()
 		all[1].WaitForShutdown()
-		// Either it still answers, or nobody does.
+		// Either a server still answers, or none does.
 		d := diagnose(t, candidate, "--timeout", "1s")
 		if text := d.String(); d.code != 2 || !strings.Contains(text, "servers are offline: nothing can be written") && !strings.Contains(text, "has no leader") {
 			t.Errorf("exit code %d\n%v", d.code, d)
@@ -164,8 +164,8 @@ func TestDoctorOnReplicas(t *testing.T) {
 	}
 }
 
-// Every server of the cluster that answers is judged, and those that keep the stream
-// are missed if they do not.
+// Doctor judges every server of the cluster that answers, and reports those that keep
+// the stream and do not answer.
 func TestDoctorOnVersionsOfACluster(t *testing.T) {
 	nc, _ := connectTo(t, startServer(t, func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true }).ClientURL())
 	answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}

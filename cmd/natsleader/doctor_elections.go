@@ -24,7 +24,7 @@ func checkElections(ctx context.Context, e *exam) []finding {
 		}
 		return []finding{unknown("%v", err)}
 	}
-	s := &survey{bucket: e.bucket, js: e.js, name: e.name} // what may be denied was tried above
+	s := &survey{bucket: e.bucket, js: e.js, name: e.name} // the permission was tried above
 	var all []standing
 	err := s.within(ctx, e.wait, func(ctx context.Context) (err error) {
 		all, err = s.all(ctx)
@@ -57,13 +57,13 @@ func checkElections(ctx context.Context, e *exam) []finding {
 	return found
 }
 
-// keptLease is the lease for which candidates wait: that of the record, or that which the
-// delete marker of step-down --force keeps.
+// keptLease returns the lease for which candidates wait: that of the record, or that of
+// the delete marker which step-down --force leaves.
 func keptLease(x standing) time.Duration {
 	return leader.HolderOf(backend.Entry{Value: x.entry.Value, Revision: x.entry.Revision}.KeyValue(x.election)).Lease
 }
 
-// some is a list that is not too long.
+// some joins names, but not too many of them.
 func some(names []string) string {
 	if len(names) <= mostNames {
 		return strings.Join(names, ", ")

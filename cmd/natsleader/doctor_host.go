@@ -10,8 +10,8 @@ import (
 // farOff is a difference of clocks that people would notice in times of day.
 const farOff = time.Second
 
-// checkClock looks at the time of day. Leases are measured by how fast clocks
-// run, not by what they show: so nothing here is worse than a note.
+// checkClock compares times of day. Leases depend on the rate of clocks and not on the
+// time that they show, so no finding here is worse than a note.
 func checkClock(_ context.Context, e *exam) []finding {
 	var found []finding
 	switch synced, err := e.hostSync(); {
@@ -37,30 +37,32 @@ func checkClock(_ context.Context, e *exam) []finding {
 	return found
 }
 
-// checkClient says what applications should set, which the server does not know.
+// checkClient reports the settings that applications should use, which the server does
+// not know.
 func checkClient(_ context.Context, e *exam) []finding {
 	ping, flush := e.nc.Opts.PingInterval, e.nc.Opts.FlusherTimeout
 	return []finding{fine("this connection pings every %v, and a write that the network does not take fails after %v", ping, flush).
 		advise("set nats.PingInterval(time.Second) and nats.FlusherTimeout(2*time.Second) in applications, too: their defaults are minutes, and doctor cannot see them")}
 }
 
-// Answers are measured until there are so many, or for so long if there are some.
+// Answers are measured until there are manyTrips, or for longTrips if there are
+// someTrips.
 const (
 	manyTrips, someTrips = 15, 3
 	longTrips            = time.Second
 )
 
-// checkRoundTrip measures how long answers take, and compares that with how
-// candidates pace themselves: they renew six times in a lease, wait for each
-// answer for a quarter of that time, but at least 250 ms (leader/state_requests.go), and are
-// fenced at 80% of the lease.
+// checkRoundTrip measures how long answers take, and compares that with the pace of
+// candidates. They renew six times in a lease, wait for each answer for a quarter of
+// that interval, but at least 250 ms (leader/state_requests.go), and are fenced at 80%
+// of the lease.
 func checkRoundTrip(_ context.Context, e *exam) []finding {
 	pings, err := e.times(e.nc.RTT)
 	if err != nil {
 		return []finding{unknown("%v", err)}
 	}
 	ping := pings[len(pings)/2]
-	if e.info == nil || e.unfit != nil { // nobody answers to writes
+	if e.info == nil || e.unfit != nil { // no stream answers writes
 		return []finding{fine("to the server and back in %v", roundish(ping))}
 	}
 	if _, err = e.ask(e.impossible(e.name, e.election)); err != nil {
@@ -80,7 +82,7 @@ func checkRoundTrip(_ context.Context, e *exam) []finding {
 	wait := min(interval, max(interval/4, 250*time.Millisecond))
 	tries := int64((lease*4/5 - interval) / max(slowest, time.Microsecond))
 	switch {
-	case answer > 2*wait: // the second try is given twice as long
+	case answer > 2*wait: // the second try may take twice as long
 		return []finding{severityCritical.of("the stream answers in %v: a leader with a lease of %v gives each renewal %v, and is fenced again and again",
 			roundish(answer), lease, 2*wait).advise("use longer leases, or a server that is nearer")}
 	case slowest > wait || tries < 5:
@@ -92,7 +94,7 @@ func checkRoundTrip(_ context.Context, e *exam) []finding {
 	}
 }
 
-// times measures something, and sorts.
+// times measures something several times, and sorts the results.
 func (e *exam) times(measure func() (time.Duration, error)) ([]time.Duration, error) {
 	var took []time.Duration
 	for began := time.Now(); len(took) < manyTrips && (len(took) < someTrips || time.Since(began) < longTrips); {

@@ -20,8 +20,8 @@ type trial struct {
 	do      func() error
 }
 
-// checkPermissions tries each permission of a candidate, and tells of those
-// that are missing. Only the server's refusal counts, not what answers.
+// checkPermissions tries each permission of a candidate, and reports those that are
+// missing. Only a refusal by the server counts; any other answer does not matter.
 func checkPermissions(_ context.Context, e *exam) []finding {
 	key := "$KV." + e.name + "." + e.election
 	stream := "KV_" + e.name
@@ -40,7 +40,7 @@ func checkPermissions(_ context.Context, e *exam) []finding {
 	if e.info == nil || e.settings.FeedSubject != "" {
 		trials = append(trials, trial{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
 	} else {
-		// Neither request is one that the server can fulfil.
+		// The server can fulfil neither request.
 		trials = append(trials,
 			trial{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(key)},
 			trial{"tidiness", severityNote, send(e.api+"CONSUMER.DELETE."+stream+"."+noConsumer, "")})
@@ -77,16 +77,15 @@ func checkPermissions(_ context.Context, e *exam) []finding {
 // noConsumer is a name that no consumer has.
 const noConsumer = "natsleader-doctor"
 
-// createNothing asks for a consumer of a subject, in a way that the server
-// refuses where it does not refuse the question.
+// createNothing returns a request for a consumer of a subject. The request is invalid,
+// so the server makes no consumer even if it permits the request.
 func (e *exam) createNothing(subject string) func() error {
 	return func() error {
 		return e.nc.PublishRequest(e.api+"CONSUMER.CREATE.KV_"+e.name+"."+noConsumer+"."+subject, e.nc.NewInbox(), nil)
 	}
 }
 
-// violation says which permission is missing, if that is what the error is
-// about.
+// violation names the missing permission, if the error is about one.
 func violation(err error) string {
 	var subject string
 	text := err.Error()
@@ -101,8 +100,8 @@ func violation(err error) string {
 	return text
 }
 
-// impossible is a write of a key that no bucket accepts: nothing reaches the revision
-// that it is conditioned on.
+// impossible returns a write of a key that no bucket accepts, because no bucket reaches
+// the revision that the write is conditioned on.
 func (e *exam) impossible(bucket, key string) *nats.Msg {
 	put := "$KV." + bucket + "."
 	if e.api != jetstream.DefaultAPIPrefix {
@@ -116,8 +115,8 @@ func (e *exam) impossible(bucket, key string) *nats.Msg {
 	}
 }
 
-// checkWrite looks at why the server refuses the impossible write: it ought to
-// be for its condition.
+// checkWrite checks the reason for which the server rejects the impossible write. It
+// ought to be the condition.
 func (e *exam) checkWrite() []finding {
 	reply, err := e.ask(e.impossible(e.name, e.election))
 	if err != nil {
@@ -138,7 +137,7 @@ func (e *exam) checkWrite() []finding {
 	}
 }
 
-// What a server answers to a condition that does not hold (nats-server,
+// Error codes of a server for a write condition that does not hold (nats-server,
 // errors.json).
 const (
 	codeWrongLast        jetstream.ErrorCode = 10071
@@ -161,7 +160,7 @@ func (e *exam) listen(subject string) func() error {
 	}
 }
 
-// feed is what the subjects of the bucket's feeds begin with.
+// feed is the prefix of the subjects of the bucket's feeds.
 func (e *exam) feed() string {
 	if e.settings.FeedSubject != "" {
 		return e.settings.FeedSubject
@@ -171,8 +170,8 @@ func (e *exam) feed() string {
 
 func (e *exam) askSubject() string { return "natsleader.ask." + e.name + "." + e.election }
 
-// checkFeedPublish finds out whether this connection may say what only the
-// server should. The subject is that of an election that nobody stands in.
+// checkFeedPublish reports whether this connection may publish to the feed, as only the
+// server should. The subject is that of an election that no candidate stands in.
 func checkFeedPublish(_ context.Context, e *exam) []finding {
 	if e.settings.FeedSubject == "" {
 		return []finding{fine("there is no feed to forge: the bucket does not republish")}
@@ -188,8 +187,8 @@ func checkFeedPublish(_ context.Context, e *exam) []finding {
 	}
 }
 
-// checkAskPublish finds out whether this connection may push leaders out, by a
-// request that reaches nobody.
+// checkAskPublish reports whether this connection may push leaders out. It sends a
+// request that no candidate receives.
 func checkAskPublish(_ context.Context, e *exam) []finding {
 	subject := "natsleader.ask." + e.name
 	switch err := e.try(func() error { return e.nc.Publish(subject+"."+unusedElection(), nil) }); {

@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// distant is a way to the server that takes that long in each direction.
+// distant returns the URL of a way to the server that takes delay in each direction.
 func distant(t *testing.T, s *server.Server, delay time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,11 +84,12 @@ func TestDoctorOnADistantServer(t *testing.T) {
 	}
 }
 
-// Doctor leaves nothing behind, and neither the leader nor who waits notices.
+// Doctor leaves nothing behind, and neither the leader nor a waiting candidate notices
+// it.
 func TestDoctorDisturbsNothing(t *testing.T) {
 	s := startServer(t)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: time.Hour, Roster: true})
-	// The next renewal is far away: all that is written comes from doctor.
+	// The next renewal is far away, so doctor is the only client that might write.
 	c := campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{ID: "a", LeaseDuration: time.Hour})
 	term, ok := c.Term()
 	if !ok {

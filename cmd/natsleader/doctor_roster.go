@@ -10,11 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// announcementLives is for how many leases an announcement stays (leader/actor_roster_announcer.go).
+// announcementLives is how many leases an announcement stays
+// (leader/actor_roster_announcer.go).
 const announcementLives = 3
 
-// rosterName is the bucket of the roster, also of one that is yet to be made. (The
-// name of one with a long name is another, and in the metadata when it is made.)
+// rosterName returns the name of the roster's bucket, also if the roster is yet to be
+// made. (If the bucket has a long name, the roster has another name, which is in the
+// metadata once the roster is made.)
 func (e *exam) rosterName() string {
 	if e.info != nil && e.info.Config.Metadata[rosterKey] != "" {
 		return e.info.Config.Metadata[rosterKey]
@@ -22,7 +24,7 @@ func (e *exam) rosterName() string {
 	return e.name + "_roster"
 }
 
-// checkRoster looks at the roster, if there ought to be one.
+// checkRoster checks the roster, if there ought to be one.
 func checkRoster(ctx context.Context, e *exam) []finding {
 	missing := func(text string) []finding {
 		f := fine("%s: whoever is first takes a free key", text)
@@ -58,8 +60,8 @@ func checkRoster(ctx context.Context, e *exam) []finding {
 		advise(e.addLine("--roster"))}
 }
 
-// wrongInRoster names the settings by which a roster would not work, or not show who
-// stands.
+// wrongInRoster names the settings with which a roster would not work, or would not
+// show which candidates stand.
 func (e *exam) wrongInRoster(c jetstream.StreamConfig) []string {
 	var wrong []string
 	for _, x := range []struct {

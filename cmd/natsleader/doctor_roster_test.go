@@ -48,7 +48,8 @@ func TestDoctorOnRosters(t *testing.T) {
 		t.Fatal(err)
 	}
 	diagnose(t, s.ClientURL(), "--bucket", "gone", "--roster").says(t, "roster", "warning", "is gone", "natsleader bucket add gone --roster")
-	// Who lapses at all is for who makes the roster to say: it cannot be taken back.
+	// AllowMsgTTL is set when the roster is made, and cannot be unset. So this case is
+	// tested without a server.
 	e := &exam{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
 	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
 	if wrong != "nothing lapses (AllowMsgTTL); 1 replicas, where the bucket has 3" {
@@ -76,7 +77,7 @@ func TestDoctorOnMissingPermissionsForARoster(t *testing.T) {
 		newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{Roster: true})
 		diagnose(t, asUser(s, "candidate"), "--timeout", "1s", "--roster").says(t, "permissions", k.severity, k.words)
 	}
-	// Who has no roster needs none of it.
+	// A candidate without a roster needs none of these permissions.
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), permitted))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{Roster: true})
 	d := diagnose(t, asUser(s, "candidate"), "--timeout", "1s")

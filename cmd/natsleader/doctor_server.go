@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// leastVersion has message TTLs with markers, which tell of what expires.
+	// leastVersion has message TTLs with markers, which report that a message has
+	// expired.
 	leastVersion = "2.11"
-	// leastGuardVersion fences guarded writes: that of package leader.
+	// leastGuardVersion fences guarded writes; it is the limit of package leader.
 	leastGuardVersion = "2.11.8"
 )
 
@@ -30,8 +31,9 @@ func checkServer(_ context.Context, e *exam) []finding {
 	return found
 }
 
-// checkVersions judges the server that is connected to, and, where the stream is one
-// of a cluster, the others that keep it, and all that answer meanwhile.
+// checkVersions checks the version of the connected server. If the stream is one of a
+// cluster, it also checks the other servers that keep the stream, and all that answer
+// meanwhile.
 func (e *exam) checkVersions() []finding {
 	found := []finding{judgeVersion("", e.nc.ConnectedServerVersion())}
 	if e.info == nil || e.info.Cluster == nil || e.info.Cluster.Name == "" {
@@ -61,7 +63,7 @@ func (e *exam) checkVersions() []finding {
 	return found
 }
 
-// judgeVersion judges the server of that name, or the one that is connected to.
+// judgeVersion checks the version of the named server, or of the connected one.
 func judgeVersion(name, version string) finding {
 	who := "nats-server " + version
 	if name != "" {
@@ -104,8 +106,8 @@ func (e *exam) streamServers() []string {
 }
 
 // versions asks all servers for their versions, with system credentials or as every
-// account may, and returns when those that keep the stream have answered, or nobody
-// else does in time.
+// account may. It returns when the servers that keep the stream have answered, or when
+// no other server answers in time.
 func (e *exam) versions() (map[string]string, error) {
 	versions := map[string]string{e.nc.ConnectedServerName(): e.nc.ConnectedServerVersion()}
 	if v := e.info.Config.Metadata["_nats.ver"]; v != "" {
@@ -136,8 +138,8 @@ func (e *exam) versions() (map[string]string, error) {
 	return versions, err
 }
 
-// asSystem is the exam with a connection that has system credentials, if they are
-// known, which done closes.
+// asSystem returns the exam with a connection that has system credentials, if they are
+// known. done closes that connection.
 func (e *exam) asSystem() (asks *exam, done func(), err error) {
 	if e.system == nil {
 		return e, func() {}, nil
@@ -149,8 +151,8 @@ func (e *exam) asSystem() (asks *exam, done func(), err error) {
 	return &exam{nc: nc, wait: e.wait}, nc.Close, nil
 }
 
-// poll asks all servers, and hands over what they answer until take has enough, or
-// nobody else answers in time.
+// poll asks all servers, and passes their answers to take until take has enough, or no
+// other server answers in time.
 func (e *exam) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
 	if err != nil {
@@ -172,13 +174,13 @@ func (e *exam) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 	}
 }
 
-// noJetStream reports whether nothing answers for JetStream.
+// noJetStream reports whether no server answers for JetStream.
 func (e *exam) noJetStream() bool {
 	return errors.Is(e.infoErr, nats.ErrNoResponders) || errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabled) ||
 		errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 
-// longSilence is too long for a replica that is alive: it is heard of every
+// longSilence is too long a silence for a replica that is alive, which is heard every
 // second. Servers that were killed count as online for much longer.
 const longSilence = 5 * time.Second
 
@@ -217,12 +219,12 @@ func checkCluster(_ context.Context, e *exam) []finding {
 	return found
 }
 
-// defaultSync is how often a server syncs to disk when it is told nothing
-// (nats-server, filestore.go, defaultSyncInterval).
+// defaultSync is how often a server syncs to disk by default (nats-server,
+// filestore.go, defaultSyncInterval).
 const defaultSync = 2 * time.Minute
 
-// checkSync asks the servers of the stream when they sync to disk, which only
-// the system account is told.
+// checkSync asks the servers of the stream for their sync interval, which they report
+// to the system account only.
 func checkSync(_ context.Context, e *exam) []finding {
 	if e.info.Config.Storage == jetstream.MemoryStorage {
 		return []finding{fine("there is no disk to sync to: the storage is memory")}
@@ -270,8 +272,8 @@ func (e *exam) judgeSync(server string, interval time.Duration) finding {
 	return s.of("%s: %s", text, what).advise("set sync_interval: always in the server's jetstream block; it makes writes slower")
 }
 
-// syncIntervals asks all servers, and returns when those named have answered,
-// or nobody else does in time. An interval of 0 means every write.
+// syncIntervals asks all servers, and returns when those named have answered, or no
+// other server answers in time. An interval of 0 means every write.
 func (e *exam) syncIntervals(names []string) (map[string]time.Duration, error) {
 	intervals := make(map[string]time.Duration)
 	err := e.poll(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
@@ -298,10 +300,11 @@ func (e *exam) syncIntervals(names []string) (map[string]time.Duration, error) {
 	return intervals, err
 }
 
-// full is the share of a limit above which it is told of.
+// full is the share of a limit from which doctor reports it.
 const full = 0.9
 
-// checkLimits looks at what would refuse a renewal when it is used up.
+// checkLimits checks the limits that make the server reject renewals when they are used
+// up.
 func checkLimits(_ context.Context, e *exam) []finding {
 	var found []finding
 	c, state := e.info.Config, e.info.State
@@ -316,7 +319,7 @@ func checkLimits(_ context.Context, e *exam) []finding {
 		found = append(found, s.of("%s: %d of %d in use; when it is full, renewals are refused and leaders fenced", what, used, limit).
 			advise("raise the limit, or make room"))
 	}
-	// With discard old, records are evicted instead: see protection.
+	// With discard old, the server evicts records instead: see protection.
 	if c.Discard == jetstream.DiscardNew {
 		gauge("MaxMsgs of the bucket", state.Msgs, c.MaxMsgs)
 		gauge("MaxBytes of the bucket", state.Bytes, c.MaxBytes)
@@ -343,7 +346,7 @@ func checkLimits(_ context.Context, e *exam) []finding {
 	return found
 }
 
-// accountTier is what the account uses for streams like the bucket's.
+// accountTier returns the account's usage for streams like the bucket's.
 func (e *exam) accountTier() (jetstream.Tier, error) {
 	reply, err := e.ask(&nats.Msg{Subject: e.api + "INFO"})
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// diagnosis is what doctor prints for programs.
+// diagnosis is the output of doctor for programs.
 type diagnosis struct {
 	Findings []struct{ Check, Severity, Text, Advice string }
 	Severity string
 	code     int
 }
 
-// diagnose runs the binary.
+// diagnose runs doctor.
 func diagnose(t *testing.T, url string, args ...string) diagnosis {
 	t.Helper()
 	out, errs, code := outcome(t, natsleader(t, append([]string{"doctor", "--json", "-s", url}, args...)...))
@@ -76,9 +76,9 @@ func configured(t *testing.T, config string) *server.Server {
 	})
 }
 
-// permitted is what a candidate may do, and what looking at the elections and
-// the limits takes, in accounts whose users are the candidate, the
-// administrator and the operator of the servers.
+// permitted are accounts with the users candidate, admin and operator. The first has
+// the permissions of a candidate, and those that it takes to look at the elections and
+// the limits.
 const permitted = `
 	accounts {
 		A { jetstream: enabled, users: [
@@ -92,12 +92,12 @@ const permitted = `
 	}
 	system_account: SYS`
 
-// asUser is the URL with a user of that name.
+// asUser returns the server's URL with a user of that name.
 func asUser(s *server.Server, name string) string {
 	return strings.Replace(s.ClientURL(), "nats://", "nats://"+name+":x@", 1)
 }
 
-// systemContext is the file of a context with system credentials.
+// systemContext returns the file of a context with system credentials.
 func systemContext(t *testing.T, s *server.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "system.json")

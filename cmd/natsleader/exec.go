@@ -20,8 +20,8 @@ func lookUp(name string) (string, error) {
 	return "", cannotRun(name, err)
 }
 
-// cannotRun is the error of a command that does not start, with the exit code of
-// a shell.
+// cannotRun returns the error of a command that does not start, with the exit code of a
+// shell.
 func cannotRun(name string, err error) error {
 	var inner *exec.Error
 	if errors.As(err, &inner) {
@@ -50,7 +50,7 @@ func parseSignal(s string) (unix.Signal, error) {
 	return 0, usagef("%q is no signal: give a name like TERM, or a number", s)
 }
 
-// signalName is the name by which people know it.
+// signalName returns the name by which people know the signal.
 func signalName(sig unix.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

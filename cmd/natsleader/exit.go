@@ -14,9 +14,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The exit codes, those of sysexits.h, timeout(1) and shells where they have
-// one. Anything else that goes wrong is exitFailed; what a signal ended is 128
-// and the signal's number.
+// The exit codes are those of sysexits.h, timeout(1) and shells where they have one.
+// Any other failure is exitFailed. A program that a signal ended exits with 128 plus
+// the signal's number.
 const (
 	exitFailed      = 1
 	exitUsage       = 64
@@ -44,12 +44,12 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// usagef is an error in what the command was told.
+// usagef returns an error in the arguments or settings of the command.
 func usagef(format string, args ...any) error {
 	return exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// codeOf is the exit code for what a command returned.
+// codeOf returns the exit code for the error that a command returned.
 func codeOf(err error) int {
 	if exit, ok := errors.AsType[exitError](err); ok {
 		return exit.code
@@ -82,10 +82,10 @@ func codeOf(err error) int {
 	return 0
 }
 
-// explain says what to do about an error, where that is known.
+// explain adds to an error the advice on it, where there is any.
 func (g *globals) explain(err error) error {
 	if _, ok := errors.AsType[exitError](err); ok {
-		return err // a command has said it
+		return err // the command has explained it
 	}
 	switch {
 	case errors.Is(err, leader.ErrNoBucket):
@@ -98,8 +98,8 @@ func (g *globals) explain(err error) error {
 	return err
 }
 
-// report prints the error of a command, if there is anything to print and
-// somebody reads it, and returns the exit code.
+// report prints the error of a command, if there is anything to print, and returns the
+// exit code. It does not wait long for a reader.
 func report(err error) int {
 	if exit, ok := errors.AsType[exitError](err); err != nil && (!ok || exit.err != nil) {
 		printed := make(chan struct{})
@@ -115,14 +115,14 @@ func report(err error) int {
 	return codeOf(err)
 }
 
-// What the libraries begin their errors with tells a reader of the command
-// nothing.
+// These prefixes of the libraries' errors mean nothing to a reader of the command's
+// output.
 var (
 	sentinelPrefix  = regexp.MustCompile(`(^|: )leader: `)
 	violationPrefix = regexp.MustCompile(`nats: permissions violation: Permissions Violation for (Publish|Subscription) to `)
 )
 
-// errorText is one line for a person.
+// errorText returns an error as one line for a person.
 func errorText(err error) string {
 	text := sentinelPrefix.ReplaceAllString(err.Error(), "$1")
 	return printable(violationPrefix.ReplaceAllString(text, "$1 to "))

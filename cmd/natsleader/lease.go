@@ -21,24 +21,24 @@ type instant int64
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 func (i instant) sub(o instant) time.Duration { return time.Duration(i - o) }
 
-// wall is what the wall clock shows at the instant, if nobody sets it.
+// wall returns the wall clock's time at the instant, if the clock is not set meanwhile.
 func (i instant) wall() time.Time { return time.Now().Add(i.sub(clockNow())) }
 
-// leaseVariable names the file in which the command finds the lease.
+// leaseVariable is the environment variable that names the lease file of the command.
 const leaseVariable = "NATSLEADER_LEASE_FILE"
 
 // leaseNote is the one line of that file.
 type leaseNote struct {
 	Token    uint64    `json:"token"` // 0: never led
 	Until    time.Time `json:"until"`
-	Boottime float64   `json:"boottime,omitempty"` // Until as /proc/uptime counts, which nobody sets
+	Boottime float64   `json:"boottime,omitempty"` // Until as /proc/uptime counts, which cannot be set
 }
 
 func newLeaseNote(token uint64, until instant) leaseNote {
 	return leaseNote{token, until.wall().UTC(), until.uptime()}
 }
 
-// remaining is how long the lease is good, 0 if it is over.
+// remaining returns how long the lease is still valid, 0 if it is over.
 func (n leaseNote) remaining() time.Duration {
 	left := time.Until(n.Until)
 	if n.Boottime > 0 {
@@ -50,7 +50,7 @@ func (n leaseNote) remaining() time.Duration {
 	return max(0, left)
 }
 
-// write replaces the file, so that whoever reads sees the old line or the new.
+// write replaces the file, so that a reader sees the old line or the new one.
 func (n leaseNote) write(path string) error {
 	line, err := json.Marshal(n)
 	if err != nil {
@@ -69,7 +69,7 @@ func (n leaseNote) write(path string) error {
 	return os.Rename(next, path)
 }
 
-// notebook writes the file for somebody who must not wait for a disk.
+// notebook writes the file for a goroutine that must not wait for a disk.
 type notebook struct {
 	path string
 	next chan notice // the newest counts
@@ -78,7 +78,7 @@ type notebook struct {
 
 type notice struct {
 	leaseNote
-	written chan<- error // nil: nobody wants to know
+	written chan<- error // nil: no caller waits for the outcome
 }
 
 func newNotebook(path string) *notebook {
@@ -95,8 +95,8 @@ func newNotebook(path string) *notebook {
 	return b
 }
 
-// put has the note written some time, if no newer one comes before. A note that
-// is not written tells of a lease that ends earlier.
+// put queues the note, to be written unless a newer one comes before. A note that is
+// not written describes a lease that ends earlier.
 func (b *notebook) put(n leaseNote) {
 	select {
 	case <-b.next:
@@ -105,10 +105,10 @@ func (b *notebook) put(n leaseNote) {
 	b.next <- notice{leaseNote: n}
 }
 
-// patienceWithDisk is how long a file of a few bytes may take.
+// patienceWithDisk is how long the write of a few bytes may take.
 const patienceWithDisk = 5 * time.Second
 
-// write has it written now.
+// write writes the note and returns when it is written.
 func (b *notebook) write(n leaseNote) error {
 	select {
 	case <-b.next:
@@ -133,11 +133,11 @@ func (b *notebook) remove() {
 	removeLeaseFile(b.path)
 }
 
-// newLeaseFile is the path of the file, in a directory of its own.
+// newLeaseFile returns the path of the lease file, in a directory of its own.
 func newLeaseFile() (string, error) {
 	dir, err := os.MkdirTemp("", "natsleader-") // for the owner only
 	if err != nil {
-		// A container whose file system is read-only has this, as a rule.
+		// A container with a read-only file system usually has this directory.
 		var failed error
 		if dir, failed = os.MkdirTemp("/dev/shm", "natsleader-"); failed != nil {
 			return "", fmt.Errorf("no directory for the file of the lease, set TMPDIR: %w", err)
@@ -146,7 +146,7 @@ func newLeaseFile() (string, error) {
 	return filepath.Join(dir, "lease"), nil
 }
 
-// removeLeaseFile leaves nothing behind, if the disk lets it.
+// removeLeaseFile removes the file and its directory, if the disk responds in time.
 func removeLeaseFile(path string) {
 	done := make(chan struct{})
 	go func() {
@@ -179,7 +179,7 @@ func showRemaining(path string, asJSON bool) error {
 	var note leaseNote
 	line, err := os.ReadFile(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // whoever would keep it has ended
+	case errors.Is(err, fs.ErrNotExist): // the supervisor that wrote it has ended
 	case err != nil:
 		return err
 	default:

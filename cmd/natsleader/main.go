@@ -1,5 +1,5 @@
-// Command natsleader runs commands under a lease, shows who leads, and looks
-// after buckets for elections, on NATS JetStream. docs/cli.md is its page.
+// Command natsleader runs commands under a lease, shows the leaders of elections, and
+// manages buckets for elections, on NATS JetStream. docs/cli.md is its page.
 package main
 
 import (
@@ -38,8 +38,8 @@ func main() {
 	os.Exit(report(g.explain(err)))
 }
 
-// newApp makes the application, and something that tells whether a command
-// line was fit and its command has begun.
+// newApp returns the application, and a flag that reports whether a command line was
+// valid and its command has begun.
 func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	app := fisk.New("natsleader", help)
 	app.Version(version())
@@ -62,8 +62,8 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerBench(app, g)
 	registerRemaining(app, g)
 	if introspected {
-		// As a plugin of `nats`, fisk hands on the flags of a command and those
-		// that `nats` has itself, and forgets all other global ones.
+		// In a plugin of `nats`, fisk passes on the flags of a command and those that
+		// `nats` has itself, and forgets all other global flags.
 		for _, cmd := range leaves(app.Model().CmdGroupModel, app.GetCommand) {
 			g.registerBucketFlag(cmd.Flag)
 		}
@@ -87,14 +87,14 @@ func leaves(group *fisk.CmdGroupModel, get func(string) *fisk.CmdClause) []*fisk
 	return found
 }
 
-// withoutCommand takes what follows the first "--" of `run` off the arguments:
-// fisk would drop every further "--".
+// withoutCommand removes the arguments after the first "--" of `run`, and keeps them in
+// g: fisk would drop every further "--".
 func (g *globals) withoutCommand(app *fisk.Application, args []string) []string {
 	i := slices.Index(args, "--")
 	if i < 0 {
 		return args
 	}
-	pc, _ := app.ParseContext(args[:i]) // its error is told by Parse
+	pc, _ := app.ParseContext(args[:i]) // Parse returns its error
 	if pc == nil || pc.SelectedCommand == nil || pc.SelectedCommand.FullCommand() != "run" {
 		return args
 	}
@@ -102,9 +102,9 @@ func (g *globals) withoutCommand(app *fisk.Application, args []string) []string 
 	return args[:i]
 }
 
-// withoutValues makes --flag of --flag=true, for flags that are on or off: as a
-// plugin of `nats` we get them like that, and fisk would take "true" for the
-// first argument.
+// withoutValues turns --flag=true into --flag, for flags that are on or off. A plugin
+// of `nats` gets such flags in that form, and fisk would take "true" for the first
+// argument.
 func withoutValues(app *fisk.Application, args []string) []string {
 	set := func(arg string) (flag, name string, on, ok bool) {
 		flag, value, _ := strings.Cut(arg, "=")
@@ -143,7 +143,7 @@ func withoutValues(app *fisk.Application, args []string) []string {
 	return append(plain, args[end:]...)
 }
 
-// version is that of the module, as `go install` records it.
+// version returns the version of the module, as `go install` records it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -46,12 +46,12 @@ func (w withBinary) Run() int {
 	return w.m.Run()
 }
 
-// Most of the tests wait for most of the time, so many run side by side.
+// Most of the tests spend most of their time waiting, so many run side by side.
 func TestMain(m *testing.M) {
-	superviseIfAsked()                  // by a test that starts a supervisor itself, from its own binary
+	superviseIfAsked()                  // if a test starts a supervisor itself, from its own binary
 	_ = flag.Set("test.parallel", "12") // unless the command line says otherwise
-	// A signal that is ignored here (nohup, a job in the background) would be ignored by
-	// the commands that the tests start and send it to.
+	// The commands that the tests start would inherit a signal that is ignored here (by
+	// nohup, or in a background job), and the tests send it to them.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
@@ -60,11 +60,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(withBinary{m})
 }
 
-// patience is for what must happen, however busy the machine is.
+// patience is the limit for events that must happen, however busy the machine is.
 const patience = 30 * time.Second
 
-// natsleader is the built binary in an environment that knows nothing of NATS.
-// It is killed when the test ends.
+// natsleader returns the built binary in an environment without settings for NATS. It
+// is killed when the test ends.
 func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	home := tb.TempDir()
@@ -74,7 +74,7 @@ func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
 		"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C.UTF-8",
 	}
-	cmd.WaitDelay = patience // of a grandchild that keeps the output open
+	cmd.WaitDelay = patience // for a grandchild that keeps the output open
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 	return s
 }
 
-// connectTo is a connection of the test itself.
+// connectTo returns a connection of the test itself.
 func connectTo(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	tb.Helper()
 	nc, err := nats.Connect(url)
@@ -152,7 +152,7 @@ func newBucket(tb testing.TB, url, name string, cfg leader.BucketConfig) {
 	}
 }
 
-// eventually waits until it is so.
+// eventually waits until so reports true.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {

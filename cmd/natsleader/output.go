@@ -16,7 +16,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// printable escapes what is no printable text: IDs, values and names of keys are
+// printable escapes all text that is not printable. IDs, values and names of keys are
 // bytes from others, and must not reach the terminal as commands to it.
 func printable(s string) string {
 	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
@@ -27,7 +27,7 @@ func printable(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// cells is how much room a printable text takes on a terminal.
+// cells returns the width of a printable text on a terminal.
 func cells(s string) int {
 	n := 0
 	for _, r := range s {
@@ -48,7 +48,7 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// shorten cuts a text to so many cells.
+// shorten cuts a text to so many cells at most.
 func shorten(s string, most int) string {
 	if cells(s) <= most {
 		return s
@@ -62,7 +62,7 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// columns sets rows below one another. Lines are cut at most cells, unless that is 0.
+// columns aligns the cells of rows. It cuts lines at most cells, unless that is 0.
 func columns(rows [][]string, most int) []string {
 	var widths []int
 	for _, row := range rows {
@@ -88,14 +88,14 @@ func columns(rows [][]string, most int) []string {
 	return lines
 }
 
-// printLines writes lines at once.
+// printLines writes all lines in one call.
 func printLines(w io.Writer, lines []string) error {
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
 }
 
-// printJSON writes a value for programs, indented or in one line. It may end up
-// on a terminal, too.
+// printJSON writes a value as JSON, indented or in one line. It escapes unprintable
+// characters, because the output may also reach a terminal.
 func printJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -118,7 +118,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// text is a value for JSON: as it is, or in base64 if it is no text.
+// text returns a value for JSON: as it is, or in base64 if it is not UTF-8.
 func text(b []byte) (plain, base string) {
 	if utf8.Valid(b) {
 		return string(b), ""
@@ -126,10 +126,10 @@ func text(b []byte) (plain, base string) {
 	return "", base64.StdEncoding.EncodeToString(b)
 }
 
-// moment is a time for people.
+// moment formats a time for people.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// lasting is how long something has lasted, for people.
+// lasting formats the duration of a state for people.
 func lasting(d time.Duration) string {
 	d = max(0, d)
 	const day = 24 * time.Hour
@@ -144,5 +144,5 @@ func lasting(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", d/day, int(d.Hours())%24)
 }
 
-// left is how long a lease is still good, for people.
+// left formats the remaining time of a lease for people.
 func left(d time.Duration) string { return fmt.Sprintf("%.1fs", max(0, d).Seconds()) }

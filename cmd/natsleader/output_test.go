@@ -33,7 +33,7 @@ func TestShortenCutsToCells(t *testing.T) {
 		{"worker", 5, "work…"},
 		{"請求請求", 8, "請求請求"},
 		{"請求請求", 7, "請求請…"},
-		{"請求請求", 6, "請求…"}, // half of a character cannot be drawn
+		{"請求請求", 6, "請求…"}, // half of a character cannot be shown
 		{"請求", 1, "…"},
 		{"cafe\u0301", 4, "cafe\u0301"},
 		{"cafe\u0301s", 4, "caf…"},

@@ -12,8 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// permissionsOfThePage reads the list of docs/cli.md, for the election billing
-// in the bucket elections.
+// permissionsOfThePage reads the list in docs/cli.md, for the election billing in the
+// bucket elections.
 func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -53,12 +53,14 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	return all
 }
 
-// cleaning up, and flow control that a small bucket does not need.
+// dispensable reports whether a subject serves only cleaning up, or flow control, which
+// a small bucket does not need.
 func dispensable(subject string) bool {
 	return strings.Contains(subject, "CONSUMER.DELETE") || strings.HasPrefix(subject, "$JS.FC.")
 }
 
-// what step-down hears by that the leader has handed over: without it, it polls.
+// prompt reports whether step-down hears of the handover by the subject. Without it,
+// step-down polls.
 func prompt(command, subject string) bool {
 	if command == "roster a --watch" && strings.HasPrefix(subject, "natsleader.feed.") {
 		return true // it prints what there is
@@ -120,23 +122,24 @@ func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
 	}
 }
 
-// without is what is left of a permission, of which there is always some: none at
-// all would be every permission.
+// without returns a permission without one subject. There is always another subject in
+// it, because an empty list permits everything.
 func without(p *server.SubjectPermission, subject string) *server.SubjectPermission {
 	rest := slices.DeleteFunc(slices.Clone(p.Allow), func(s string) bool { return s == subject })
 	return &server.SubjectPermission{Allow: append(rest, "nothing.at.all")}
 }
 
-// runLimited runs a command as a user with these permissions, and returns its
-// exit code. What does not end by itself is ended when it has printed something.
+// runLimited runs a command as a user with these permissions, and returns its exit
+// code. It interrupts a command that does not end by itself after the command's first
+// output.
 func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) int {
 	t.Helper()
 	s := startServer(t, func(o *server.Options) {
 		o.Users = []*server.User{{Username: "admin"}, {Username: "limited", Permissions: p}}
 		o.NoAuthUser = "admin"
 	})
-	// Where there is a roster, who does not ask for it needs no permission. But to
-	// change the bucket is to change both.
+	// With a roster, a command that does not use it needs no permission for it. But a
+	// change of the bucket changes both.
 	roster := args[0] != "bucket" || args[1] == "info"
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Roster: roster})
 	if !feed {
@@ -166,7 +169,7 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) i
 	}
 	out := started(t, cmd)
 	eventually(t, "it prints something", func() bool { return out.text() != "" })
-	_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+	_ = cmd.Process.Signal(os.Interrupt) // unless it has ended
 	code := endOf(t, cmd)
 	t.Logf("%v: exit code %d\n%s", args, code, out.text())
 	return code

@@ -14,8 +14,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// introspection is what `nats plugins register` asks the binary for, and keeps
-// (natscli, plugins/plugins.go).
+// introspection returns the description that `nats plugins register` asks the binary
+// for, and keeps (natscli, plugins/plugins.go).
 func introspection(t *testing.T) json.RawMessage {
 	t.Helper()
 	out, err := natsleader(t, "--fisk-introspect").CombinedOutput()
@@ -55,9 +55,9 @@ func TestItIntrospectsAsAPlugin(t *testing.T) {
 	}
 }
 
-// natsCommand is an application with the global flags of `nats` (natscli,
-// nats/main.go) and the command as its plugin. It returns what the plugin
-// printed, and the exit code.
+// natsCommand runs an application with the global flags of `nats` (natscli,
+// nats/main.go) and the command as its plugin. It returns the plugin's output, and the
+// exit code.
 func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	t.Helper()
 	app := fisk.New("nats", "NATS Utility")
@@ -94,13 +94,13 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	return string(printed), code
 }
 
-// hermetic keeps the settings of whoever runs the tests away from a plugin,
-// which gets the environment of the test.
+// hermetic keeps the settings of the user that runs the tests away from a plugin, which
+// gets the environment of the test.
 func hermetic(t *testing.T) {
 	t.Helper()
 	for _, kv := range os.Environ() {
 		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "NATS") {
-			t.Setenv(name, value) // puts it back
+			t.Setenv(name, value) // restores it after the test
 			if err := os.Unsetenv(name); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestItWorksAsAPluginOfNats(t *testing.T) {
 	}
 }
 
-// What docs/cli.md says that a plugin cannot do.
+// The limits of a plugin, as docs/cli.md describes them.
 func TestWhatAPluginCannotDo(t *testing.T) {
 	hermetic(t)
 	echo := filepath.Join(t.TempDir(), "echo")

@@ -63,14 +63,14 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 	return printLines(os.Stdout, columns(r.table(s.clock.now()), 0))
 }
 
-// roster is who holds the key of an election, and who stands beside it.
+// roster is the holder of an election's key, and the candidates that stand beside it.
 type roster struct {
 	election   string
-	holder     leader.Holder // zero: nobody
+	holder     leader.Holder // zero: none
 	candidates []leader.RosterEntry
 }
 
-// readRoster reads both.
+// readRoster reads the holder and the candidates.
 func (s *survey) readRoster(ctx context.Context, limit time.Duration, election string) (roster, error) {
 	r := roster{election: election}
 	err := s.within(ctx, limit, func(ctx context.Context) error {
@@ -89,7 +89,7 @@ func (s *survey) readRoster(ctx context.Context, limit time.Duration, election s
 	return r, err
 }
 
-// table has who leads in its first line.
+// table lists the leader before the candidates.
 func (r roster) table(now time.Time) [][]string {
 	rows := [][]string{{"PLACE", "ID", "PRIORITY", "PREEMPT", "SINCE", "FOR", "VALUE"}}
 	add := func(place, id, priority, preempt string, since time.Time, value []byte) {
@@ -120,10 +120,10 @@ func (r roster) table(now time.Time) [][]string {
 	return rows
 }
 
-// mostNext is how many of those who stand are named in a line.
+// mostNext is how many candidates a line names.
 const mostNext = 3
 
-// next is the first of those who stand, for a line.
+// next names the first candidates, for a line.
 func (r roster) next() string {
 	if len(r.candidates) == 0 {
 		return "nobody stands"
@@ -143,7 +143,7 @@ func (r roster) nextIDs(shown func(string) string) []string {
 	return ids
 }
 
-// line is a roster in one line.
+// line describes a roster in one line.
 func (r roster) line() string {
 	who := printable(r.holder.String())
 	if len(r.candidates) == 0 {
@@ -152,7 +152,7 @@ func (r roster) line() string {
 	return who + "; next: " + r.next()
 }
 
-// rosterSummary is what programs are told of a roster.
+// rosterSummary describes a roster for programs.
 type rosterSummary struct {
 	Time       *time.Time         `json:"time,omitempty"` // of a change
 	Election   string             `json:"election"`
@@ -196,14 +196,15 @@ func (r roster) summary() rosterSummary {
 	return s
 }
 
-// announced is who has announced itself in the elections of a bucket.
+// announced lists the candidates that have announced themselves in the elections of a
+// bucket.
 type announced struct {
 	counts map[string]int // by election
 	keys   []string       // of the roster, sorted
 }
 
-// stand counts who stands in an election: who holds the key does not, but may have
-// announced itself before it won.
+// stand returns how many candidates stand in an election. The holder of the key does
+// not, but its announcement from before it won may still be there.
 func (a announced) stand(x standing) int {
 	n := a.counts[x.election]
 	if n == 0 {
@@ -240,9 +241,9 @@ func (s *survey) announced(ctx context.Context) (a announced, err error) {
 	return a, err
 }
 
-// keysOf lists the keys of a bucket whose entries expire. When the last of those to
-// be told of has just expired, a watch never says that it was the last: so it begins
-// again when there is silence.
+// keysOf lists the keys of a bucket with entries that expire. If the last of the
+// initial entries of a watch has just expired, the watch never reports that there are
+// no more. So keysOf begins again when the watch is silent.
 func keysOf(ctx context.Context, kv jetstream.KeyValue) ([]string, error) {
 	for silence := 500 * time.Millisecond; ; silence *= 2 {
 		w, err := kv.WatchAll(ctx, jetstream.MetaOnly(), jetstream.IgnoreDeletes())
@@ -254,14 +255,15 @@ func keysOf(ctx context.Context, kv jetstream.KeyValue) ([]string, error) {
 		switch {
 		case complete:
 			slices.Sort(keys)
-			return slices.Compact(keys), nil // one that was announced again meanwhile came twice
+			return slices.Compact(keys), nil // a key that was announced again meanwhile came twice
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: not all of the roster came in time: %w", leader.ErrUnreachable, ctx.Err())
 		}
 	}
 }
 
-// listed is the keys that a watch begins with, and whether these are all.
+// listed returns the initial keys of a watch, and whether the watch has reported all of
+// them.
 func listed(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (keys []string, complete bool) {
 	for {
 		select {

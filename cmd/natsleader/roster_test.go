@@ -17,7 +17,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// leaderSees waits until the leader has published that so many follow it.
+// leaderSees waits until the leader has published that n candidates follow it.
 func leaderSees(tb testing.TB, url, election string, n int) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
@@ -35,7 +35,7 @@ func leaderSees(tb testing.TB, url, election string, n int) {
 	})
 }
 
-// inLine waits until these stand, in that order.
+// inLine waits until these candidates stand, in that order.
 func inLine(tb testing.TB, url, election string, ids ...string) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
@@ -53,7 +53,7 @@ func inLine(tb testing.TB, url, election string, ids ...string) {
 	})
 }
 
-// readRosterJSON is what the binary tells of a roster.
+// readRosterJSON returns the binary's output about a roster.
 func readRosterJSON(t *testing.T, url, election string) rosterSummary {
 	t.Helper()
 	var r rosterSummary
@@ -80,7 +80,7 @@ func TestRosterShowsWhoLeadsAndWhoWouldFollow(t *testing.T) {
 	inLine(t, url, "billing", "b", "c")
 	stands(t, url, "billing", leader.Config{ID: "d", Succession: leader.SuccessionPriority, Priority: -1, Preempt: true})
 	stands(t, url, "billing", leader.Config{ID: "e", Succession: leader.SuccessionPriority, Priority: 5, Value: []byte("10.0.0.8:80")})
-	stands(t, url, "billing", leader.Config{ID: "f"}) // tells nobody
+	stands(t, url, "billing", leader.Config{ID: "f"}) // is not in the roster
 	inLine(t, url, "billing", "e", "b", "c", "d")
 
 	r := readRosterJSON(t, url, "billing")
@@ -204,10 +204,10 @@ func TestRosterWatchTellsEachChangeOnce(t *testing.T) {
 	}
 }
 
-// What is told survives that the server goes away.
+// The watch survives the loss of the server.
 func TestRosterWatchGoesOnWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
-	dir, port := testserver.StoreDir(t), testserver.FreePort(t) // one that stays free while the server is down
+	dir, port := testserver.StoreDir(t), testserver.FreePort(t) // a port that stays free while the server is down
 	listens := func(o *server.Options) { o.StoreDir, o.Port = dir, port }
 	s := startServer(t, listens)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Roster: true})
@@ -275,7 +275,7 @@ func TestARosterOfOthersReachesNoTerminalAsItIs(t *testing.T) {
 	}
 }
 
-// silent is a watch of which nothing comes, as if the last entry had just expired.
+// silent is a watch that delivers nothing, as if the last entry had just expired.
 type silent struct {
 	jetstream.KeyValue
 	times int
@@ -283,7 +283,7 @@ type silent struct {
 
 func (s *silent) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
 	if s.times--; s.times >= 0 {
-		opts = append(opts, jetstream.UpdatesOnly()) // says nothing of what there is
+		opts = append(opts, jetstream.UpdatesOnly()) // leaves out the entries that exist
 	}
 	return s.KeyValue.WatchAll(ctx, opts...)
 }

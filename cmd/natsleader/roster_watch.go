@@ -15,8 +15,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// together is how long changes are collected before they are told: a handover
-// changes who leads and who stands, one after the other.
+// together is how long changes are collected before they are reported. A handover
+// changes the leader and the candidates, one after the other.
 const together = 100 * time.Millisecond
 
 // watchRoster shows a roster until SIGINT or SIGTERM.
@@ -43,12 +43,12 @@ func (g *globals) watchRoster(election string, asJSON bool) error {
 	return err
 }
 
-// rosterOnlooker is told of a roster.
+// rosterOnlooker receives the changes of a roster.
 type rosterOnlooker interface {
 	changed(r roster, at time.Time) error
 	// passed is called every second.
 	passed(at time.Time) error
-	// trouble gets what is wrong with the connection; nil: nothing any more.
+	// trouble gets the error of the connection, or nil when it works again.
 	trouble(err error)
 }
 
@@ -62,9 +62,9 @@ func rosterShow(asJSON bool) rosterOnlooker {
 	return rosterLines{}
 }
 
-// followRoster tells what is found, and then each change.
+// followRoster reports the roster as it is, and then each change.
 func (s *survey) followRoster(ctx context.Context, limit time.Duration, election string, o rosterOnlooker, links <-chan error) error {
-	now, err := s.readRoster(ctx, limit, election) // and learns what is not allowed
+	now, err := s.readRoster(ctx, limit, election) // fails if a permission is missing
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *survey) followRoster(ctx context.Context, limit time.Duration, election
 	}
 }
 
-// same reports whether there is nothing to tell: a renewal is nothing.
+// same reports whether there is no change to report. A renewal is none.
 func (r roster) same(o roster) bool {
 	return r.holder.Foreign == o.holder.Foreign && reflect.DeepEqual(r.summary(), o.summary())
 }

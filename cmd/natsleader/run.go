@@ -51,7 +51,7 @@ Exit codes: the command's own, or
    127  the command was not found
    128+n  natsleader, or the command, was ended by signal n`
 
-// run is what `natsleader run` was told.
+// run holds the arguments of `natsleader run`.
 type run struct {
 	*globals
 	election string
@@ -97,7 +97,7 @@ func registerRun(app *fisk.Application, g *globals) {
 	})
 }
 
-// check looks at everything that can be wrong without asking a server.
+// check checks everything that can be wrong without asking a server.
 func (r *run) check() error {
 	if r.command != nil {
 		if len(r.argv) > 0 {
@@ -167,8 +167,9 @@ func (r *run) checkDurations() error {
 	return nil
 }
 
-// untilGone is the DrainTimeout of a candidate whose command is ended: it keeps
-// the lease until nothing of it is left, and tells by Term.Release.
+// untilGone is the DrainTimeout of a candidate that ends its command with the term. The
+// candidate keeps the lease until nothing of the command is left and Term.Release is
+// called.
 const untilGone = 24 * time.Hour
 
 func (r *run) config(log *logbook) leader.Config {
@@ -179,7 +180,7 @@ func (r *run) config(log *logbook) leader.Config {
 	}
 	r.succession.apply(&cfg)
 	if r.won != 0 {
-		cfg.DrainTimeout = r.drain // nobody knows when it is ready
+		cfg.DrainTimeout = r.drain // natsleader does not know when the command is ready
 	}
 	return cfg
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buryAdopted reaps the processes that this one has adopted, as the first of a
-// container for instance, whenever one has ended. The supervisor is left to who
-// waits for it.
+// buryAdopted reaps the processes that this one has adopted (for instance as the first
+// process of a container), whenever one has ended. It leaves the supervisor to the
+// goroutine that waits for it.
 func buryAdopted(supervisor *atomic.Int64) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)

@@ -25,35 +25,35 @@ type conductor struct {
 	candidate *leader.Candidate
 	overseer  *overseer
 	keeper    atomic.Int64 // process ID of the supervisor
-	brief     int          // how many in a row have lived for less than a second
+	brief     int          // how many supervisors in a row have lived for less than a second
 	signals   <-chan os.Signal
 	waited    <-chan time.Time
 
-	term  *leader.Term // that is led now
-	fault error        // the last
-	last  *leader.Term // that was begun
-	// resigned is a term that was given up here.
+	term  *leader.Term // the term that is led now
+	fault error        // the last fault
+	last  *leader.Term // the last term that began
+	// resigned is a term that the conductor gave up itself.
 	resigned *leader.Term
-	holds    bool   // the key: from Elected to Deposed
-	lapsed   bool   // it does, but others may take it
-	shift    *shift // of the command, as long as anything of it may live; nil: none
+	holds    bool   // it holds the key: from Elected to Deposed
+	lapsed   bool   // it holds the key, but others may take it
+	shift    *shift // the run of the command, as long as anything of it may live; nil: none
 
 	leaving bool
-	outcome error // with which the run ends
+	outcome error // the result of the run
 	hurried bool  // by a second signal
 }
 
-// shift is a run of the command.
+// shift is one run of the command.
 type shift struct {
-	term   *leader.Term // for which it runs; nil: none, with --notify
-	lease  lease        // that was told last
+	term   *leader.Term // the term for which it runs; nil: none, with --notify
+	lease  lease        // the last lease that was sent
 	length time.Duration
-	begun  bool // the supervisor has said so
-	ending bool // it was told to stop
-	deaf   bool // its supervisor was killed, for it did not work
-	stuck  bool // it was said that something cannot be killed
-	// If it has not ended by then, its supervisor does not work: by the lease, and
-	// by what it was told. 0: none.
+	begun  bool // the supervisor has reported its start
+	ending bool // it was asked to stop
+	deaf   bool // its supervisor was killed because it did not work
+	stuck  bool // it was logged that a process cannot be killed
+	// If the shift has not ended by then, its supervisor does not work: leaseBy follows
+	// from the lease, and stopBy from the order to stop. 0: none.
 	leaseBy, stopBy instant
 }
 
@@ -112,7 +112,7 @@ func (c *conductor) waitedTooLong() error {
 	return exitError{exitWaited, fmt.Errorf("no leadership of %s within --wait %v", c.election, c.wait)}
 }
 
-// hear takes an event of the candidate.
+// hear handles an event of the candidate.
 func (c *conductor) hear(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
@@ -150,12 +150,12 @@ func (c *conductor) elected(t *leader.Term) {
 	case c.shift == nil:
 		c.begin(t)
 	case c.won != 0:
-		c.shift.term, c.shift.lease, c.shift.length = t, lease{}, 0 // look tells it
-	} // else when the command of the term before has ended
+		c.shift.term, c.shift.lease, c.shift.length = t, lease{}, 0 // look sends the lease
+	} // else it begins when the command of the term before has ended
 }
 
-// over ends what runs for the term. It is called twice where Fenced comes before
-// Deposed.
+// over ends the use of the term by the command. It is called twice where Fenced comes
+// before Deposed.
 func (c *conductor) over(t *leader.Term, cause error) {
 	if c.term != t {
 		return
@@ -169,7 +169,7 @@ func (c *conductor) over(t *leader.Term, cause error) {
 		t.Release() // nothing runs
 	case c.shift.term == t:
 		c.overseer.tell(order{Do: doLost})
-	} // else that of an earlier term has not ended yet
+	} // else the command of an earlier term has not ended yet
 	if c.once {
 		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %w", c.election, cause)})
 	}
@@ -182,8 +182,8 @@ func (c *conductor) over(t *leader.Term, cause error) {
 	}
 }
 
-// begin starts the command, for a term unless it is nil. A supervisor that was
-// killed reports nothing to the caller: bereaved begins again.
+// begin starts the command, for a term unless it is nil. If the supervisor was killed,
+// begin sends nothing and reports no error: bereaved begins again.
 func (c *conductor) begin(t *leader.Term) {
 	c.shift = &shift{term: t}
 	if c.overseer.killed {
@@ -197,7 +197,7 @@ func (c *conductor) begin(t *leader.Term) {
 	c.overseer.tell(start)
 }
 
-// stop tells the command to stop.
+// stop orders the supervisor to stop the command.
 func (c *conductor) stop() {
 	s := c.shift
 	if s == nil || s.ending {
@@ -208,11 +208,11 @@ func (c *conductor) stop() {
 	s.stopBy = clockNow().add(c.drain + patienceWithSupervisor)
 }
 
-// patienceWithSupervisor is how long a supervisor may take for what it was told,
-// where no lease is about to end.
+// patienceWithSupervisor is how long a supervisor may take to carry out an order, where
+// no lease is about to end.
 const patienceWithSupervisor = 2 * time.Second
 
-// leave ends the run with an outcome, of which the first counts.
+// leave ends the run with an outcome. The first outcome counts.
 func (c *conductor) leave(outcome error) {
 	if !c.leaving {
 		c.leaving, c.outcome = true, outcome
@@ -220,7 +220,7 @@ func (c *conductor) leave(outcome error) {
 	c.stop()
 }
 
-// read takes a bulletin of the supervisor.
+// read handles a bulletin of the supervisor.
 func (c *conductor) read(b bulletin) {
 	switch b.What {
 	case saidStarted:
@@ -245,8 +245,8 @@ func (c *conductor) read(b bulletin) {
 	}
 }
 
-// bereaved: the supervisor has died, and nothing of the command is left. One that
-// has not begun begins under the next supervisor.
+// bereaved handles the death of the supervisor, after which nothing of the command is
+// left. A command that has not begun begins under the next supervisor.
 func (c *conductor) bereaved() {
 	if c.brief++; clockNow().sub(c.overseer.begun) > time.Second {
 		c.brief = 0
@@ -257,7 +257,7 @@ func (c *conductor) bereaved() {
 		err = c.hire()
 	}
 	if err != nil {
-		c.overseer = &overseer{} // nobody hears, nobody tells
+		c.overseer = &overseer{} // it takes no orders and sends no bulletins
 		c.leave(err)
 	}
 	switch s := c.shift; {
@@ -266,7 +266,7 @@ func (c *conductor) bereaved() {
 		c.begin(s.term)
 	default:
 		switch {
-		case s.stuck: // it was said why that has taken so long
+		case s.stuck: // the reason why that has taken so long was logged
 		case s.deaf:
 			c.log.say("the supervising process did not work in time: it was killed, and the command with it")
 		case s.begun:
@@ -276,8 +276,8 @@ func (c *conductor) bereaved() {
 	}
 }
 
-// ended: nothing is left of the command, which was told to stop or ended with the
-// outcome.
+// ended handles the end of the command, of which nothing is left. It was stopped, or it
+// ended with the outcome.
 func (c *conductor) ended(outcome error, stopped bool) {
 	s := c.shift
 	c.shift = nil
@@ -302,7 +302,7 @@ func (c *conductor) ended(outcome error, stopped bool) {
 func (c *conductor) signalled(sig os.Signal) {
 	s, ends := ending(sig)
 	switch {
-	case !ends && (s == c.won || s == c.lost): // would be taken for ours
+	case !ends && (s == c.won || s == c.lost): // the command would take it for natsleader's
 	case !ends:
 		c.overseer.tell(order{Do: doSignal, Signal: int(s)})
 	case !c.leaving:
@@ -315,8 +315,8 @@ func (c *conductor) signalled(sig os.Signal) {
 	}
 }
 
-// handOver stops the candidate. A server that does not answer is not waited for
-// for long, and not at all after another signal.
+// handOver stops the candidate. It waits only briefly for a server that does not
+// answer, and not at all after another signal.
 func (c *conductor) handOver() {
 	if c.term != nil {
 		c.term.Release()
@@ -334,7 +334,7 @@ func (c *conductor) handOver() {
 		case e, more := <-events:
 			if !more {
 				events = nil
-			} else if e, ok := e.(leader.Elected); ok { // just before
+			} else if e, ok := e.(leader.Elected); ok { // elected just before
 				c.holds = true
 				e.Term.Release()
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// newSceneWith is a scene whose server takes in the users "boss", whom it is made
-// by, and "worker".
+// newSceneWith makes a scene with a server that has the users "boss" and "worker". The
+// bucket is made by "boss".
 func newSceneWith(t *testing.T, worker *server.Permissions) (s *scene, revoke func(revoked bool)) {
 	t.Helper()
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestRevokedCredentialsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// By default the signal would end it.
+// By default the signal would end the command.
 func TestNotifySendsNothingToACommandThatDoesNotHandleIt(t *testing.T) {
 	s := newScene(t, 15*time.Second)
 	a := s.enters("a", "--notify", "USR1,USR2", "--", "sleep", "1000")

@@ -17,7 +17,7 @@ import (
 	"github.com/natsleader/natsleader/metrics"
 )
 
-// listen takes the address of --http, if there is one.
+// listen opens the address of --http, if there is one.
 func (r *run) listen() (net.Listener, error) {
 	if r.http == "" {
 		return nil, nil

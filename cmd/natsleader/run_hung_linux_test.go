@@ -14,8 +14,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The Go runtime aborts when it cannot make a thread, which a command prevents that
-// uses up the limit of processes.
+// The Go runtime aborts when it cannot make a thread, as when a command uses up the
+// limit of processes.
 func TestBothProcessesMakeTheirThreadsAhead(t *testing.T) {
 	s := newScene(t, 15*time.Second)
 	a := s.enters("a", "--", s.obedient())
@@ -28,7 +28,7 @@ func TestBothProcessesMakeTheirThreadsAhead(t *testing.T) {
 	}
 }
 
-// hang makes the next write of a lease wait until somebody reads the pipe.
+// hang makes the next write of a lease wait until the pipe is read.
 func hang(t *testing.T, leaseFile string) (pipe string) {
 	t.Helper()
 	pipe = leaseFile + ".next"
@@ -66,7 +66,7 @@ func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
 	}
 }
 
-// leaseFile is where it keeps the lease.
+// leaseFile returns the path of its lease file.
 func (p *performer) leaseFile() string {
 	p.Helper()
 	var found []string
@@ -92,7 +92,7 @@ func TestALeaderWhoseDiskHangsHandsOver(t *testing.T) {
 	}
 }
 
-// systemd-tmpfiles removes what is old and not used.
+// systemd-tmpfiles removes files that are old and not used.
 func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
 	s := newScene(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
@@ -113,7 +113,7 @@ func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
 	}
 }
 
-// Nobody reads the messages, and the pipe is full.
+// The messages are not read, and the pipe is full.
 func TestAReaderThatHangsHoldsUpNoEnd(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -203,11 +203,12 @@ func TestTheDirectoryOfTheLeaseMayHaveAnyName(t *testing.T) {
 	}
 }
 
-// As the first process of a container it adopts whoever loses a parent.
+// As the first process of a container, natsleader adopts each process that loses its
+// parent.
 func TestAdoptedProcessesAreReaped(t *testing.T) {
 	s := newScene(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	// The shell becomes natsleader, which has its child.
+	// The shell becomes natsleader, which then is the parent of the shell's child.
 	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", "true")
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `(until [ -e end ]; do sleep 0.05; done) & exec "$@"`, "sh", binary}, cmd.Args[1:]...)
 	if err := cmd.Start(); err != nil {

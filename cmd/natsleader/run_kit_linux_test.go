@@ -19,22 +19,22 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// shortLease is long enough for a busy machine to renew it most of the time, which
-// no test depends on, and to end a command in time: from SIGKILL to the next leader
-// there are 350 ms.
+// shortLease is long enough for a busy machine to renew it most of the time, which no
+// test depends on, and to end a command in time. From SIGKILL to the next leader there
+// are 350 ms.
 const shortLease = 5 * time.Second
 
-// scene is where some `natsleader run` stand in the election "jobs". Their commands
-// share a lock, which every process that comes of a command holds as long as it
-// lives (it is that of an open file, which they inherit), and a journal.
+// scene is the place of several `natsleader run` that stand in the election "jobs".
+// Their commands share a journal, and a lock that every process of a command holds as
+// long as it lives (it is the lock of an open file, which they inherit).
 type scene struct {
 	*testing.T
 	server *server.Server
 	url    string
 	dir    string
 
-	output, terminal *os.File // of those who enter; nil: a log, and none
-	cgroups          bool     // commands have a control group where there can be one
+	output, terminal *os.File // of those that enter; nil: a log, and none
+	cgroups          bool     // commands have a control group if one can be made
 }
 
 func newScene(t *testing.T, lease time.Duration) *scene {
@@ -73,7 +73,7 @@ wait
 `)
 }
 
-// obedient is a command that ends when it is told to, after a moment.
+// obedient is a command that ends a moment after it was asked to.
 func (s *scene) obedient() string {
 	return s.script("obedient", s.enter()+`
 trap 'kill $sleeper 2>/dev/null; echo "end $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal; exit 0' TERM
@@ -90,7 +90,7 @@ flock -n 9 || echo "overlap $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 `, s.dir)
 }
 
-// journal is what the commands have written.
+// journal returns the lines that the commands have written.
 func (s *scene) journal() []string {
 	s.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "journal"))
@@ -100,7 +100,7 @@ func (s *scene) journal() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// alone fails if a command has begun while something of another lived.
+// alone fails if a command has begun while any process of another lived.
 func (s *scene) alone() {
 	s.Helper()
 	for _, line := range s.journal() {
@@ -111,7 +111,7 @@ func (s *scene) alone() {
 	}
 }
 
-// count is how often the journal has a line of that beginning.
+// count returns how many lines of the journal have that beginning.
 func (s *scene) count(beginning string) int {
 	n := 0
 	for _, line := range s.journal() {
@@ -131,7 +131,7 @@ type performer struct {
 	ended chan struct{}
 }
 
-// enters starts one with flags, and after a "--" its command.
+// enters starts a `natsleader run` with flags, and after a "--" its command.
 func (s *scene) enters(id string, args ...string) *performer {
 	s.Helper()
 	return s.entersBy(s.url, id, args...)
@@ -202,7 +202,7 @@ func (p *performer) says(text string) {
 	eventually(p.T, p.id+" says "+text, func() bool { return strings.Contains(p.said(), text) })
 }
 
-// plays waits until its command has begun so often.
+// plays waits until its command has begun that many times.
 func (p *performer) plays(times int) {
 	p.Helper()
 	eventually(p.T, p.id+"'s command has begun", func() bool { return p.count("begin "+p.id+" ") >= times })
@@ -228,15 +228,15 @@ func (p *performer) signal(sig unix.Signal) {
 	}
 }
 
-// processes are those that come of it and whose environment contains the text:
-// natsleader, the supervisor and the command with all that comes of it.
+// processes returns its descendants that have the text in their environment:
+// natsleader, the supervisor, and the command with the command's descendants.
 func (p *performer) processes(text string) []int {
 	var pids []int
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {
 		environ, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(environ, []byte("PERFORMER="+p.dir+"/"+p.id+"\x00")) || !bytes.Contains(environ, []byte(text)) {
-			continue // also of those who have ended and are not reaped
+			continue // also if it has ended and is not reaped
 		}
 		if pid, err := strconv.Atoi(strings.Split(path, "/")[2]); err == nil {
 			pids = append(pids, pid)
@@ -245,17 +245,17 @@ func (p *performer) processes(text string) []int {
 	return pids
 }
 
-// crew are the processes of its command.
+// crew returns the processes of its command.
 func (p *performer) crew() []int { return p.processes("NATSLEADER_ELECTION=") }
 
-// complete waits until all of the stubborn command live.
+// complete waits until all processes of the stubborn command live.
 func (p *performer) complete() {
 	p.Helper()
 	p.plays(1)
 	eventually(p.T, p.id+"'s command is complete", func() bool { return len(p.crew()) >= 5 })
 }
 
-// supervisor is the process ID of its supervisor.
+// supervisor returns the process ID of its supervisor.
 func (p *performer) supervisor() int {
 	p.Helper()
 	var pid int
@@ -266,7 +266,7 @@ func (p *performer) supervisor() int {
 	return pid
 }
 
-// vanished fails if anything of its command lives.
+// vanished fails if any process of its command lives.
 func (p *performer) vanished() {
 	p.Helper()
 	if left := p.crew(); len(left) > 0 {

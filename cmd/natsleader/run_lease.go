@@ -4,8 +4,8 @@ package main
 
 import "time"
 
-// leaseMargin is what is left of a lease when the term is over at the latest: the
-// leader package sets RenewDeadline to four fifths of the lease.
+// leaseMargin returns the part of a lease that is left when its term is over at the
+// latest: the leader package sets RenewDeadline to four fifths of the lease.
 func leaseMargin(length time.Duration) time.Duration { return length - length/5*4 }
 
 const (
@@ -18,15 +18,15 @@ func beatOf(length time.Duration) time.Duration {
 	return min(max(length/beatsPerLease, shortestBeat), longestBeat)
 }
 
-// extend takes how long the lease is good from now on, and reports whether that is
-// longer than it was. now was read before: a pause in between makes the lease look
-// shorter.
+// extend sets the lease to be valid for left from now on, and reports whether that is
+// longer than before. now was read before left, so a pause in between makes the lease
+// look shorter.
 func (s *shift) extend(now instant, left, length time.Duration) bool {
 	warn := now.add(left)
 	if left <= 0 || warn <= s.lease.Warn.add(time.Millisecond) {
 		return false
 	}
-	if s.length == 0 || length < s.length { // the lease in hand may be one of before the bucket was changed
+	if s.length == 0 || length < s.length { // the lease may be from before a change of the bucket
 		s.length = length
 	}
 	margin := leaseMargin(s.length)
@@ -35,9 +35,9 @@ func (s *shift) extend(now instant, left, length time.Duration) bool {
 	return true
 }
 
-// look tells the supervisor of a lease that was extended, kills one that does not
-// work, and returns when to look again. A report that has not been read comes first:
-// it may say that the command has ended in time.
+// look sends an extended lease to the supervisor, kills a supervisor that does not
+// work, and returns the time until the next look. It kills no supervisor with an unread
+// report, which may say that the command has ended in time.
 func (c *conductor) look(now instant) time.Duration {
 	s := c.shift
 	if s == nil {
@@ -45,8 +45,8 @@ func (c *conductor) look(now instant) time.Duration {
 	}
 	switch {
 	case c.term == nil && s.term != nil && c.holds:
-		// A leader that was asked to step down keeps the key, and nobody else leads
-		// as long as it is renewed.
+		// A leader that was asked to step down keeps the key, and no other candidate
+		// leads as long as the key is renewed.
 		if stats := c.candidate.Stats(); stats.SinceRenewal > 0 &&
 			s.extend(now, stats.LeaseDuration-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats.LeaseDuration) {
 			c.overseer.tell(order{Do: doHold, Lease: s.lease})

@@ -43,7 +43,7 @@ echo "$@"
 	if strconv.FormatUint(note.Token, 10) != strings.Fields(lines[0])[3] || note.Token == 0 || len(strings.Fields(lines[0])) != 4 {
 		t.Errorf("token in the environment and in the file: %q", lines[:2])
 	}
-	// The lease of 15 s is good for four fifths of it from when it was asked for.
+	// The lease of 15 s is valid for four fifths of that, counted from its request.
 	left := time.Until(note.Until)
 	byUptime := time.Duration((note.Boottime - clockNow().uptime()) * 1e9)
 	if left > 12*time.Second || left < 12*time.Second-patience || (left-byUptime).Abs() > time.Second {
@@ -148,7 +148,7 @@ func TestTheExitCodeIsThatOfTheCommand(t *testing.T) {
 		{exitNotFound, []string{"/no/such/program"}},
 		{exitCannotRun, []string{notExecutable}},
 		{exitCannotRun, []string{"/"}},
-		{exitCannotRun, []string{noProgram}}, // found out when it is started
+		{exitCannotRun, []string{noProgram}}, // discovered when it is started
 	} {
 		p := s.enters(strconv.Itoa(i), append([]string{"--"}, k.command...)...)
 		p.exits(k.code)
@@ -231,7 +231,7 @@ func TestWaitCountsOnlyUntilTheFirstLeadership(t *testing.T) {
 	}
 }
 
-// The second begins when nothing of the first's command is left.
+// The second command begins when nothing of the first is left.
 func TestTheNextBeginsWhenTheCommandHasEnded(t *testing.T) {
 	s := newScene(t, 15*time.Second)
 	a := s.enters("a", "--", s.obedient())
@@ -283,7 +283,7 @@ func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
 func TestSignalsEndARunWhoseServerIsGone(t *testing.T) {
 	proof.Only(t)
 	s := newScene(t, 15*time.Second)
-	campaigns(t, s.url, "elections", "other", leader.Config{}) // so that the server is used
+	campaigns(t, s.url, "elections", "other", leader.Config{}) // so that the server has work
 	waiting := s.enters("waits", "--", s.obedient())
 	waiting.plays(1)
 	b := s.enters("b", "--", s.obedient())
@@ -325,7 +325,7 @@ func TestOnceEndsACommandThatIsNotified(t *testing.T) {
 	p.vanished()
 }
 
-// stepDown asks a to hand over, as `natsleader step-down` does.
+// stepDown asks the leader to hand over, as `natsleader step-down` does.
 func (s *scene) stepDown() {
 	s.Helper()
 	_, js := connectTo(s.T, s.url)
@@ -451,7 +451,7 @@ func TestDelayIsTheLeastTimeFromWinningToLeading(t *testing.T) {
 	}
 }
 
-// A service manager tells every process of a group at once.
+// A service manager signals every process of a group at once.
 func TestEveryProcessIsToldToEndAtOnce(t *testing.T) {
 	s := newScene(t, 15*time.Second)
 	p := s.enters("a", "--", s.stubborn())
@@ -470,7 +470,7 @@ func TestEveryProcessIsToldToEndAtOnce(t *testing.T) {
 }
 
 // An upper bound of the time from Elected to the command: the lease counts from when
-// the write was sent that won it.
+// the winning write was sent.
 func TestTheCommandBeginsSoonAfterTheElection(t *testing.T) {
 	s := newScene(t, 0)
 	var all []time.Duration

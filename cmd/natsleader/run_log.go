@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// logbook prints lines for people. It never waits for whoever reads them: a pipe
-// that is full must not cost the leadership.
+// logbook prints lines for people. It never waits for their reader: a pipe that is full
+// must not cost the leadership.
 type logbook struct {
 	prefix string
 	lines  chan string
@@ -24,7 +24,7 @@ type logbook struct {
 	done   chan struct{}
 }
 
-// newLogbook prints to w, or nothing if it is nil.
+// newLogbook returns a logbook that prints to w, or nothing if w is nil.
 func newLogbook(w io.Writer, election string) *logbook {
 	l := &logbook{
 		prefix: "natsleader: " + printable(election) + ": ",
@@ -60,7 +60,7 @@ func (l *logbook) say(format string, args ...any) {
 	}
 }
 
-// close prints what is left, if somebody reads it.
+// close prints the remaining lines, if their reader takes them in time.
 func (l *logbook) close() {
 	close(l.last)
 	select {
@@ -69,14 +69,14 @@ func (l *logbook) close() {
 	}
 }
 
-// followConnection has told why there is no connection, each reason once, and when
-// there is one again.
+// followConnection returns options that log why there is no connection, each reason
+// once, and when there is one again.
 func (l *logbook) followConnection() []nats.Option {
-	const most = 8 // reasons that are told
+	const most = 8 // reasons that are logged
 	told := make(map[string]bool)
 	say := func(_ *nats.Conn, err error) { // one at a time
 		if err == nil {
-			return // it was closed
+			return // the connection was closed
 		}
 		if reason := connectionReason(err); !told[reason] && len(told) < most {
 			told[reason] = true
@@ -85,7 +85,7 @@ func (l *logbook) followConnection() []nats.Option {
 	}
 	return []nats.Option{
 		nats.DisconnectErrHandler(say), nats.ReconnectErrHandler(say),
-		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) { // that credentials are refused is told here only
+		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) { // refused credentials are seen here only
 			if !nc.IsConnected() && !errors.Is(err, nats.ErrPermissionViolation) {
 				say(nc, err)
 			}
@@ -99,8 +99,8 @@ func (l *logbook) followConnection() []nats.Option {
 	}
 }
 
-// connectionReason leaves out the port of our own, by which every try would have
-// another reason.
+// connectionReason leaves out the local port, which would make the reason of every try
+// a different one.
 func connectionReason(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		if op.Addr != nil {
@@ -111,8 +111,8 @@ func connectionReason(err error) string {
 	return strings.TrimPrefix(err.Error(), "nats: ")
 }
 
-// logger takes what a candidate logs and does not tell as an event: who has asked
-// it to hand over, and whether it can be asked.
+// logger prints those messages of a candidate's log that no event reports: each request
+// to hand over with its sender, and that the candidate cannot be asked to.
 func (l *logbook) logger() *slog.Logger { return slog.New(requests{l}) }
 
 type requests struct{ *logbook }

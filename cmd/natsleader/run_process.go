@@ -24,11 +24,11 @@ func (r *run) run() error {
 	signals := make(chan os.Signal, 8)
 	catch(signals, append(endings, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)...)
 	defer func() {
-		for _, sig := range endings { // nothing is left to be ended in order
+		for _, sig := range endings { // nothing is left that has to end in order
 			signal.Reset(sig)
 		}
 	}()
-	catch(make(chan os.Signal, 1), unix.SIGPIPE) // whoever read our messages has ended
+	catch(make(chan os.Signal, 1), unix.SIGPIPE) // the reader of the messages has ended
 	var waited <-chan time.Time
 	if r.wait > 0 {
 		waited = time.After(r.wait)
@@ -50,7 +50,7 @@ func (r *run) run() error {
 		Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 		StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
 	}}
-	if err = c.hire(); err != nil { // it gets ready while we connect
+	if err = c.hire(); err != nil { // it gets ready during the connect
 		return err
 	}
 	defer func() { c.overseer.dismiss() }()
@@ -81,7 +81,7 @@ func (r *run) run() error {
 	return c.conduct()
 }
 
-// reach connects and looks at the bucket. It can be interrupted.
+// reach connects and opens the bucket. A signal or --wait can interrupt it.
 func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
 	type reached struct {
 		nc     *nats.Conn

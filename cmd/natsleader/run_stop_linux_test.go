@@ -14,13 +14,13 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A run that was stopped, with no other candidate, runs its command in the end,
-// however long the stop was and whichever processes it concerned.
+// A run that was stopped, with no other candidate, runs its command in the end. That
+// holds for any length of the stop and for any of its processes.
 func TestRun_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	natsleaderOnly := func(a *performer, _ int, sig unix.Signal) { a.signal(sig) }
-	// Ctrl-Z and fg signal the group; the supervisor has a session of its own.
+	// Ctrl-Z and fg signal the group. The supervisor has a session of its own.
 	group := func(a *performer, _ int, sig unix.Signal) { _ = unix.Kill(-a.cmd.Process.Pid, sig) }
 	supervisorOnly := func(_ *performer, keeper int, sig unix.Signal) { _ = unix.Kill(keeper, sig) }
 	both := func(a *performer, keeper int, sig unix.Signal) {
@@ -36,7 +36,7 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 		name  string
 		send  func(a *performer, keeper int, sig unix.Signal)
 		least time.Duration
-		kept  bool // the supervisor works all the time: it is not replaced
+		kept  bool // the supervisor works all the time, so it is not replaced
 	}{
 		{"natsleader, long", natsleaderOnly, 2 * lease, true},
 		{"natsleader, for just a lease", natsleaderOnly, lease, true},
@@ -54,7 +54,7 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 			a.plays(1)
 			keeper := a.supervisor()
 			k.send(a, keeper, unix.SIGSTOP)
-			time.Sleep(k.least) // the stop lasts for some time: nothing happens that could be waited for
+			time.Sleep(k.least) // the stop lasts for some time: there is no event to wait for
 			k.send(a, keeper, unix.SIGCONT)
 			eventually(t, "it leads, and the command runs", func() bool {
 				lines := s.journal()
@@ -71,7 +71,7 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 	}
 }
 
-// aConductor is one in the test's process, with a supervisor but without its loop.
+// aConductor returns one in the test's process, with a supervisor but without its loop.
 func aConductor(t *testing.T, argv ...string) *conductor {
 	t.Helper()
 	url := startServer(t).ClientURL()
@@ -90,7 +90,7 @@ func aConductor(t *testing.T, argv ...string) *conductor {
 	return c
 }
 
-// reported are the reports of a supervisor until it ends.
+// reported returns the reports of a supervisor until it ends.
 func reported(o *overseer) (all []bulletin) {
 	for b := range o.bulletins {
 		all = append(all, b)
@@ -136,7 +136,7 @@ func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
 	}
 }
 
-// Where a command is late, a report that was not read comes first.
+// If a command is late, the conductor first reads a report that is unread.
 func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 	process := exec.Command("sleep", "1000")
 	if err := process.Start(); err != nil {
@@ -186,7 +186,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 	<-ended
 }
 
-// Lines may come in pieces, and several at once.
+// Lines may arrive in pieces, or several at once.
 func TestReports_AreLines(t *testing.T) {
 	out, in, err := os.Pipe()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// succession is what `natsleader run` was told of the order in which candidates
+// succession holds the flags of `natsleader run` for the order in which candidates
 // follow.
 type succession struct {
 	roster   bool
@@ -40,7 +40,7 @@ func (s *succession) register(cmd *fisk.CmdClause) {
 	cmd.Flag("kv-elect", "Share the key with processes of nats-kv-leader-elect").UnNegatableBoolVar(&s.kvElect)
 }
 
-// check refuses flags that contradict each other.
+// check rejects flags that contradict each other.
 func (s *succession) check(lease time.Duration) error {
 	byPriority := successions[s.kind] == leader.SuccessionPriority
 	switch {
@@ -56,7 +56,8 @@ func (s *succession) check(lease time.Duration) error {
 	return nil
 }
 
-// fit reports whether the bucket can serve it. A lease of 0 is the bucket's.
+// fit returns an error if the bucket does not allow this succession. A lease of 0 is
+// the bucket's.
 func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 	switch listed := s.roster || successions[s.kind] != leader.SuccessionRace; {
 	case listed && !info.Roster:
@@ -67,7 +68,7 @@ func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 	return nil
 }
 
-// apply sets what the candidate is told.
+// apply sets the succession in the configuration of a candidate.
 func (s *succession) apply(cfg *leader.Config) {
 	cfg.Roster, cfg.Succession, cfg.Priority = s.roster, successions[s.kind], s.priority
 	cfg.Preempt, cfg.TurnTimeout, cfg.Seats, cfg.KVElect = s.preempt, s.turn, s.seats, s.kvElect

@@ -26,7 +26,7 @@ func TestRunsFollowOneAnotherInTheQueue(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	c.plays(1)
-	inLine(t, s.url, "jobs", "b", "a") // it stands again, at the end
+	inLine(t, s.url, "jobs", "b", "a") // it stands again, in the last place
 	c.signal(unix.SIGTERM)
 	c.exits(128 + int(unix.SIGTERM))
 	b.plays(1)

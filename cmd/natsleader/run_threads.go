@@ -7,12 +7,13 @@ import (
 	"sync"
 )
 
-// threadsAhead is how many threads natsleader and its supervisor make when they
-// start. The Go runtime aborts when it needs another and the limit of processes is
-// used up, by the command for instance: both would die, and nobody would end it.
+// threadsAhead is how many threads natsleader and its supervisor make when they start.
+// The Go runtime aborts when it needs another and the limit of processes is used up, by
+// the command for instance. Both would die, and no process would be left to end the
+// command.
 const threadsAhead = 16
 
-// makeThreads has the runtime make threads, which it keeps.
+// makeThreads makes the runtime create threads, which it keeps.
 func makeThreads() {
 	var up, down sync.WaitGroup
 	up.Add(threadsAhead)

@@ -16,8 +16,8 @@ func registerRemaining(app *fisk.Application, _ *globals) {
 	unavailable(app, "remaining", "Show for how long the lease of 'run' is good (not available on Windows)")
 }
 
-// unavailable says so: without process groups and signals nothing could be
-// promised of the command.
+// unavailable registers a command that reports that it is not available. Without
+// process groups and signals, nothing could be promised of the processes that it runs.
 func unavailable(app *fisk.Application, name, help string) {
 	cmd := app.Command(name, help)
 	_ = cmd.Arg("arguments", "").Strings()

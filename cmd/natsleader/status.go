@@ -91,14 +91,14 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 	return printLines(os.Stdout, columns(rows, 0))
 }
 
-// What is longer is cut in tables and lines.
+// Longer IDs and values are cut in tables and lines.
 const longID, longValue = 40, 40
 
 func overviewHead() []string {
 	return []string{"ELECTION", "STATE", "LEADER", "SINCE", "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
 }
 
-// overview is the line of an election in a table.
+// overview returns the line of an election in a table.
 func (s standing) overview(st state, now time.Time) []string {
 	h, remaining := s.holder, s.remaining(now)
 	row := []string{printable(s.election), string(st), "-", "-", "-", "-", "-", ""}
@@ -108,7 +108,7 @@ func (s standing) overview(st state, now time.Time) []string {
 		row[2] = shorten(printable(h.ID), longID)
 		row[5], row[6] = fmt.Sprint(h.Token), left(remaining)
 		if st == statePending {
-			row[5] += "+" // it will have that one at least
+			row[5] += "+" // its token will be at least this one
 		}
 		row[7] = shorten(printable(string(h.Value)), longValue)
 	case stateExpired:
@@ -165,7 +165,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	return err
 }
 
-// details is all that is known of an election.
+// details returns all that is known of an election, for people.
 func (s standing) details(now time.Time) [][]string {
 	h, st := s.holder, s.at(now)
 	id := printable(h.ID)
@@ -209,11 +209,11 @@ func (s standing) details(now time.Time) [][]string {
 	return rows
 }
 
-// summary is what programs are told of an election.
+// summary describes an election for programs.
 type summary struct {
 	Election  string     `json:"election"`
 	State     state      `json:"state"`
-	ID        string     `json:"id,omitempty"` // of who leads, is pending, or has fallen silent
+	ID        string     `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
 	Since     *time.Time `json:"since,omitempty"`
 	Token     uint64     `json:"token,omitempty"`
 	Lease     float64    `json:"lease_seconds,omitempty"`
@@ -222,7 +222,7 @@ type summary struct {
 	Value64   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 	Written   *time.Time `json:"written,omitempty"` // the newest revision
 	Revision  uint64     `json:"revision,omitempty"`
-	Stand     *int       `json:"stand,omitempty"` // how many, with --roster
+	Stand     *int       `json:"stand,omitempty"` // how many candidates, with --roster
 	Next      []string   `json:"next,omitempty"`  // the IDs of the first of them
 }
 

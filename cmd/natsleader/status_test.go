@@ -19,7 +19,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// record is the record of a real candidate, with another ID and lease.
+// record returns the record of a real candidate, with another ID and lease.
 func record(tb testing.TB, js jetstream.JetStream, election, id string, lease time.Duration) string {
 	tb.Helper()
 	kv, err := js.KeyValue(tb.Context(), "elections")
@@ -53,7 +53,7 @@ func put(t *testing.T, js jetstream.JetStream, election, value string) {
 	}
 }
 
-// statusJSON is what the binary tells of an election, and its exit code.
+// statusJSON returns the binary's output about an election, and its exit code.
 func statusJSON(t *testing.T, url, election string) (summary, int) {
 	t.Helper()
 	out, errs, code := outcome(t, natsleader(t, "status", election, "--json", "-s", url))
@@ -195,7 +195,7 @@ func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
 	check(nil, fmt.Sprint(odd.details(time.Now()), odd.overview(stateNever, time.Now())), 2)
 }
 
-// A client that may do no more than an observer of one election.
+// observerOf permits a client no more than to observe one election.
 func observerOf(election string) func(*server.Options) {
 	return func(o *server.Options) {
 		o.Users = []*server.User{{Username: "admin"}, {Username: "observer", Permissions: &server.Permissions{
@@ -224,14 +224,14 @@ func TestStatusOfOneElectionNeedsThePermissionsOfAnObserver(t *testing.T) {
 func TestTheServersClockTellsTheRemainingLease(t *testing.T) {
 	var x standing
 	x.entry.Revision = 7
-	x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)} // this host is ahead
+	x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)} // the clock of this host is ahead
 	c := serverClock{said: x.holder.Renewed.Add(10 * time.Second), heard: time.Now().Add(-time.Second)}
 	if got := x.remaining(c.now()).Round(100 * time.Millisecond); x.at(c.now()) != stateLeading || got > 4*time.Second || got <= 0 {
 		t.Errorf("%s, %v left", x.at(c.now()), got)
 	}
 }
 
-// manyElections makes a bucket of so many elections, in each of which one stands, and
+// manyElections makes a bucket of n elections, with one waiting candidate in each, and
 // returns its server's URL.
 func manyElections(tb testing.TB, n int) string {
 	tb.Helper()
@@ -279,7 +279,7 @@ func endOf(t *testing.T, cmd *exec.Cmd) int {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the exit code tells
+		_ = cmd.Wait() // the exit code has it
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -79,7 +79,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	return s.ask(ctx, look.bucket)
 }
 
-// ask asks the leader, and tells who leads next.
+// ask asks the leader to step down, and prints the next leader.
 func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
@@ -97,8 +97,8 @@ func nobodyLeads(election string) error {
 	return exitError{exitFailed, fmt.Errorf("nobody leads %s", election)}
 }
 
-// inVain explains why a leader that was asked has not handed over, as far as is
-// known. What may be done about its silence comes last.
+// inVain explains why the leader has not handed over on request, as far as is known.
+// last is the advice for a leader that is silent, and comes last.
 func inVain(err error, election string, was leader.Holder, wait time.Duration, last string) error {
 	id := printable(was.ID)
 	switch {
@@ -112,7 +112,8 @@ func inVain(err error, election string, was leader.Holder, wait time.Duration, l
 	return err
 }
 
-// handedOver tells who has handed over, and waits a moment for who leads next.
+// handedOver prints which leader has handed over, and waits a moment for the next
+// leader.
 func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder) error {
 	fmt.Printf("%s has handed over %s (token %d)\n", printable(was.ID), election, was.Token)
 	const moment = 2 * time.Second
@@ -132,7 +133,7 @@ func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was
 	return nil
 }
 
-// deleteKey takes the key away, and says what that means.
+// deleteKey deletes the key, and prints the consequences.
 func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) error {
 	limited, cancel := s.patience(ctx)
 	defer cancel()
@@ -167,7 +168,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) erro
 	switch {
 	case err != nil:
 		return err
-	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue): // renewed otherwise
+	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue): // renewed with another lease or size
 		fmt.Println("deleted; it was written again meanwhile:")
 		for _, line := range s.waits(as, info) {
 			fmt.Printf("- %s.\n", line)
@@ -186,7 +187,7 @@ func keeps(x standing, most int) bool {
 	return !x.holder.Foreign && (most == 0 || len(x.entry.Value)+header <= most)
 }
 
-// waits says for how long candidates wait when the record is deleted.
+// waits describes for how long candidates wait when the record is deleted.
 func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
 	lease, bound := x.holder.Lease, max(info.MaxLease, info.TTL)
 	switch {
@@ -208,9 +209,9 @@ func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
 	return []string{fmt.Sprintf("Candidates wait for %v, the longest lease that the bucket allows", bound)}
 }
 
-// remove deletes the key while it is as shown but for renewals: to answer a prompt
-// takes a while, and a leader elected by then was not meant. It returns what it
-// has deleted.
+// remove deletes the key if only renewals have changed it since it was shown. The
+// answer to a prompt takes a while, and the operator does not mean a leader that was
+// elected by then. remove returns the record that it has deleted.
 func (s *stepDown) remove(ctx context.Context, look *survey, bucket backend.Store, shown standing, as state, most int) (standing, error) {
 	for {
 		x, err := look.one(ctx, s.election)
@@ -242,7 +243,7 @@ func (s *stepDown) remove(ctx context.Context, look *survey, bucket backend.Stor
 	}
 }
 
-// nowadays says who has the key.
+// nowadays describes the current holder of the key.
 func (s *stepDown) nowadays(x standing, now time.Time) string {
 	id := printable(x.holder.ID)
 	switch x.at(now) {
@@ -267,7 +268,7 @@ func confirmed() bool {
 	return false
 }
 
-// requester says in the leader's log who asked.
+// requester names the user and host for the leader's log.
 func requester(command string) string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {

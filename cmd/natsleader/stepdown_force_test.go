@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// lastMessage is the newest message of an election's key, as it is stored.
+// lastMessage returns the newest message of an election's key, as it is stored.
 func lastMessage(t *testing.T, js jetstream.JetStream, election string) *jetstream.RawStreamMsg {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), "KV_elections")
@@ -57,7 +57,7 @@ func TestStepDownForce_RefusesWithoutConfirmation(t *testing.T) {
 	}
 }
 
-// The marker keeps the lease that candidates wait for, where it is known.
+// The marker keeps the lease that candidates wait for, if that is known.
 func TestStepDownForce_MarkerKeepsTheRecord(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 15 * time.Second})
@@ -78,7 +78,7 @@ func TestStepDownForce_MarkerKeepsTheRecord(t *testing.T) {
 		"leading": {leading, true, "\n- Candidates wait for 12s, the lease on record.\n- Until"},
 		"pending": {pending, true, "\n- Candidates wait for 12s, the lease on record.\n- Until"},
 		"foreign": {"hello", false, "\n- Candidates wait for 15s, the longest lease that the bucket allows.\n- Until"},
-		// The bucket allowed it once, or it is junk.
+		// The bucket allowed this lease once, or it is junk.
 		"long": {long, true, "\n- Candidates wait for 1m0s, the lease on record.\n- That is more than the bucket allows. If no leader has such a lease, `nats kv del elections long` makes candidates wait for 15s instead.\n- Until"},
 	} {
 		put(t, js, name, x.record)
@@ -147,8 +147,8 @@ func TestStepDownForce_UnboundedBucket(t *testing.T) {
 	}
 }
 
-// Of several operators at once, one deletes the key of a leader that renews its
-// lease all the time.
+// If several operators act at once, one of them deletes the key of a leader that renews
+// its lease all the time.
 func TestStepDownForce_RacesWithRenewalsAndOthers(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: time.Hour})
@@ -162,7 +162,7 @@ func TestStepDownForce_RacesWithRenewalsAndOthers(t *testing.T) {
 	put(t, js, "billing", record)
 	var renewing, forcing sync.WaitGroup
 	renewing.Go(func() {
-		for { // until a renewal is refused, as a leader would
+		for { // until a renewal is rejected, as a leader would
 			e, err := kv.Get(t.Context(), "billing")
 			if err == nil {
 				_, err = kv.Update(t.Context(), "billing", []byte(record), e.Revision())

@@ -31,7 +31,7 @@ func TestForceAsksOnATerminalAndLooksAgain(t *testing.T) {
 		cmd := natsleader(t, "step-down", x.election, "--force", "-s", url)
 		cmd.Stdin = far
 		out := started(t, cmd)
-		out.says(t, "- Until then nobody leads.") // and now it asks, in a line without an end
+		out.says(t, "- Until then nobody leads.") // the prompt follows, in a line without an end
 		if x.meanwhile != "" {
 			put(t, js, x.election, x.meanwhile)
 		}

@@ -98,7 +98,7 @@ func TestForceDeletesTheKeyAndSaysWhatThatMeans(t *testing.T) {
 	}
 }
 
-// renewal is the record of a term of the election model that goes on.
+// renewal returns the record of a current term of the election model.
 func renewal(t *testing.T, js jetstream.JetStream, id string, lease time.Duration) string {
 	t.Helper()
 	return strings.Replace(record(t, js, "model", id, lease), `"state":"elected"`, `"state":"leading","token":7`, 1)
@@ -132,7 +132,7 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer look.close()
-	look.clock.said = look.clock.said.Add(time.Second) // it never lags behind the server's
+	look.clock.said = look.clock.said.Add(time.Second) // its clock never lags behind the server's
 	bucket := look.bucket.Backend()
 	remove := func(election string, bucket backend.Store, meanwhile string) (state, error) {
 		put(t, js, election, a)

@@ -16,23 +16,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A supervisor is this binary, started by `natsleader run` with the first two. It is
-// the parent of the command, and ends it when the lease ends or natsleader dies,
-// whatever natsleader itself does: it may be killed, or be stopped.
+// A supervisor is this binary, started by `natsleader run` with supervisorVariable and
+// supervisorArgument. It is the parent of the command, and ends the command when the
+// lease ends or natsleader dies, whatever happens to natsleader itself, which may be
+// killed or stopped.
 const (
 	supervisorVariable = "NATSLEADER_SUPERVISOR"
 	supervisorArgument = "supervise"
 
-	// So that "pkill -9 natsleader" leaves somebody who ends the command.
+	// The name differs, so that "pkill -9 natsleader" leaves a process that ends the
+	// command.
 	supervisorName = "lease-keeper"
 )
 
-// What the command is told in its environment.
+// commandVariables are the environment variables of the command.
 var commandVariables = []string{"NATSLEADER_BUCKET", "NATSLEADER_ELECTION", "NATSLEADER_ID", leaseVariable, tokenVariable}
 
-const tokenVariable = "NATSLEADER_TOKEN" // with --notify only the file of the lease tells
+const tokenVariable = "NATSLEADER_TOKEN" // with --notify only the lease file has it
 
-// superviseIfAsked never returns in a supervisor.
+// superviseIfAsked runs the supervisor, and then never returns, if this process was
+// started as one.
 func superviseIfAsked() {
 	conf, asked := os.LookupEnv(supervisorVariable)
 	if !asked || len(os.Args) < 3 || os.Args[1] != supervisorArgument {
@@ -49,8 +52,8 @@ func superviseIfAsked() {
 	os.Exit(0)
 }
 
-// supervisor is one goroutine, which waits for nothing but its select: whatever
-// may hang (a full pipe, a disk) is another's.
+// supervisor is one goroutine, which waits for nothing but its select. Any operation
+// that may hang (on a full pipe, on a disk) is done by another goroutine.
 type supervisor struct {
 	supervision
 	argv []string
@@ -60,21 +63,22 @@ type supervisor struct {
 	reports chan bulletin
 	reaped  chan os.Signal // a child has ended
 	notes   *notebook
-	cgroup  cgroup // of the command, or of the last
+	cgroup  cgroup // of the command, or of the last one
 
 	orphaned bool
 	command  *ward // nil: none
 }
 
 func (s *supervisor) open() {
-	// The signal that the command gets when its parent dies is sent when the thread
-	// ends that has started it. This one ends with the process.
+	// The kernel sends the signal for the death of a parent when the thread that has
+	// started the command ends. This thread ends with the process.
 	runtime.LockOSThread()
 	makeThreads()
 	introduceSupervisor()
 	unix.CloseOnExec(s.Orders)
 	unix.CloseOnExec(s.Reports)
-	// Without what is ours, or comes from a natsleader that runs this one.
+	// Without natsleader's own variables, including those of a natsleader that runs
+	// this one.
 	s.env = environWithout(append(commandVariables, supervisorVariable)...)
 	// Handled and not ignored, which the command would inherit.
 	catch(make(chan os.Signal, 1), append(endings, unix.SIGPIPE, unix.SIGTSTP, unix.SIGUSR1, unix.SIGUSR2)...)
@@ -83,7 +87,7 @@ func (s *supervisor) open() {
 	s.notes = newNotebook(string(s.LeaseFile))
 	s.orders = make(chan order)
 	go s.listen(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
-	s.reports = make(chan bulletin, 8) // the few for one command, who is started when those before were read
+	s.reports = make(chan bulletin, 8) // the few of one command: the next starts when they were read
 	go s.tell(os.NewFile(uintptr(s.Reports), "reports"))
 }
 
@@ -101,7 +105,7 @@ func (s *supervisor) listen(in *json.Decoder) {
 func (s *supervisor) tell(out io.Writer) {
 	enc := json.NewEncoder(out)
 	for r := range s.reports {
-		_ = enc.Encode(r) // natsleader has died: its end of the other pipe tells
+		_ = enc.Encode(r) // if natsleader has died, its end of the other pipe shows it
 	}
 }
 
@@ -158,9 +162,8 @@ func (s *supervisor) obey(o order) {
 	}
 }
 
-// start starts the command. Where it is ended with the leadership it does not
-// even begin when that is over: natsleader, or this process, may have been stopped
-// since it was elected.
+// start starts the command. Without --notify, the command does not begin if its term is
+// over already: natsleader, or this process, may have been stopped since the election.
 func (s *supervisor) start(o order) {
 	if s.tooLate(o) {
 		return
@@ -196,14 +199,14 @@ func (s *supervisor) tooLate(o order) bool {
 	return late
 }
 
-// extend takes the times of a lease.
+// extend sets a new lease.
 func (s *supervisor) extend(o order) {
 	w := s.command
 	w.lease, w.token = o.Lease, o.Token
 	s.notes.put(newLeaseNote(o.Token, o.Lease.Warn))
 }
 
-// lose tells the command that it does not lead any more.
+// lose signals to the command that it does not lead any more.
 func (s *supervisor) lose() {
 	w := s.command
 	s.notes.put(newLeaseNote(w.token, clockNow()))
@@ -216,7 +219,7 @@ func (s *supervisor) lose() {
 	}
 }
 
-// act does what is due, and returns how long nothing is; -1: for ever.
+// act does the work that is due, and returns how long no more is due; -1: for ever.
 func (s *supervisor) act(now instant) time.Duration {
 	w := s.command
 	if w == nil {
@@ -229,7 +232,7 @@ func (s *supervisor) act(now instant) time.Duration {
 	}
 	over := w.lease.Warn != 0 && now >= w.lease.Warn
 	switch {
-	case s.orphaned, w.ended, over && !s.notifies(): // ended: but not all that it has left behind
+	case s.orphaned, w.ended, over && !s.notifies(): // ended: but not all its processes
 		w.stop(now)
 	case over:
 		s.lose()
@@ -255,7 +258,7 @@ func (s *supervisor) act(now instant) time.Duration {
 			w.signal(unix.Signal(s.Won))
 		case !slow:
 			wait = min(wait, lookAgain)
-		default: // it would die of it
+		default: // the command would die of the signal
 			if !w.untold {
 				w.untold = true
 				s.reports <- bulletin{What: saidUntold}

@@ -11,19 +11,19 @@ import (
 )
 
 // cgroup is the path of a control group (version 2) for one command and its
-// descendants, below the group of this process; empty: none. The kernel kills all of it
-// at once, also what is being forked. It is a help where it can be had, and nothing depends
-// on it.
+// descendants, below the group of this process. Empty means none. The kernel kills the
+// whole group at once, including processes that are being forked. A group helps where
+// it is available, and nothing depends on it.
 //
-// No group is used for a second command: Linux 6.14 and later kill what is started in a
-// group after a cgroup.kill, if the parent is in another group.
+// No group is used for a second command: Linux 6.14 and later kill a process that is
+// started in a group after a cgroup.kill, if its parent is in another group.
 type cgroup string
 
-// cgroupVariable is "no" where the operator wants no control groups.
+// cgroupVariable is "no" if the operator wants no control groups.
 const cgroupVariable = "NATSLEADER_CGROUP"
 
-// makeCgroup makes a control group, or none where there is no
-// version 2, it is read-only or another user's, or the kernel is older than 5.14.
+// makeCgroup makes a control group. It makes none if there is no version 2, if that is
+// read-only or belongs to another user, or if the kernel is older than 5.14.
 func makeCgroup() cgroup {
 	own := ownCgroup()
 	if own == "" || os.Getenv(cgroupVariable) == "no" {
@@ -40,14 +40,14 @@ func makeCgroup() cgroup {
 	return cgroup(path)
 }
 
-// ownCgroup is the directory of the control group of this process.
+// ownCgroup returns the directory of the control group of this process.
 func ownCgroup() string {
 	groups, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	return cgroupDir(string(groups), string(mounts))
 }
 
-// cgroupDir finds the directory by the contents of the two files; see cgroups(7) and
+// cgroupDir finds the directory in the contents of the two files; see cgroups(7) and
 // proc_pid_mountinfo(5).
 func cgroupDir(groups, mounts string) string {
 	const version2 = "0::"
@@ -57,7 +57,7 @@ func cgroupDir(groups, mounts string) string {
 			own = path
 		}
 	}
-	if !strings.HasPrefix(own, "/") || strings.Contains(own+"/", "/../") { // not below the root of the namespace
+	if !strings.HasPrefix(own, "/") || strings.Contains(own+"/", "/../") { // outside the root of the namespace
 		return ""
 	}
 	for line := range strings.Lines(mounts) {
@@ -73,7 +73,7 @@ func cgroupDir(groups, mounts string) string {
 	return ""
 }
 
-// startIn has a process begin in the group. The returned function is for when it
+// startIn makes a process begin in the group. The caller calls started when the process
 // has been started.
 func (g cgroup) startIn(attr *syscall.SysProcAttr) (started func(), ok bool) {
 	if g == "" {

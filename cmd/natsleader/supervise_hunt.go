@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hunt kills processes that may start others meanwhile. A process is stopped when it
-// is seen first, and killed when it is seen again: by then those are stopped, too,
-// that would replace it.
+// hunt kills processes that may start others meanwhile. A process is stopped when it is
+// first seen, and killed when it is seen again. By then the processes that would
+// replace it are stopped, too.
 type hunt struct {
 	scan  func(found func(process)) // calls found for each process, as soon as it is seen
 	kill  func(pid int, sig unix.Signal) error
@@ -18,18 +18,18 @@ type hunt struct {
 	pause time.Duration
 }
 
-// process is what a scan sees.
+// process is a process that a scan has found.
 type process struct {
 	pid  int
-	dead bool // its main thread is: nothing that it could still start is waited for
+	dead bool // its main thread is dead: no scan waits for processes that it could still start
 }
 
-// newHunt is for the descendants of this process, but for some.
+// newHunt is for the descendants of this process, except some.
 func newHunt(but map[int]bool) *hunt {
 	return &hunt{scan: func(found func(process)) { scanDescendants(but, found) }, kill: unix.Kill}
 }
 
-// descendants are the processes that come from this one, but for some.
+// descendants returns the processes that come from this one, except some.
 func descendants(but map[int]bool) (all []int) {
 	scanDescendants(but, func(p process) { all = append(all, p.pid) })
 	return all
@@ -37,16 +37,17 @@ func descendants(but map[int]bool) (all []int) {
 
 const (
 	killAgain = 2 * time.Millisecond
-	// What cannot be killed at once (it is in the kernel, or another user's) is tried
-	// again less and less often.
+	// Processes that cannot be killed at once (in the kernel, or another user's) are
+	// tried again less and less often.
 	killSeldom = 500 * time.Millisecond
-	// Processes that replace themselves are found only by a scan that is faster. So
-	// the next follows at once, but this process has other things to do, too.
+	// A scan finds processes that replace themselves only if it is faster than they
+	// are. So the next scan follows at once, but this process has other things to do,
+	// too.
 	scansInARow = 16
 )
 
-// round stops and kills, and returns the processes that are left, and when the next round
-// is due: soon for as long as it finds new processes each time.
+// round stops and kills. It returns the processes that are left, and the time until the
+// next round is due, which is short as long as each round finds new processes.
 func (h *hunt) round() (left []int, pause time.Duration) {
 	changed := false
 	for range scansInARow {

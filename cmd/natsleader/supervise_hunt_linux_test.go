@@ -60,8 +60,8 @@ func TestHunt_StopsAllBeforeItKills(t *testing.T) {
 	}
 }
 
-// Daemons that replace themselves whenever they are seen: the pace is kept until one
-// was too slow.
+// Daemons that replace themselves whenever a scan finds them: the hunt keeps its pace
+// until one of them was too slow.
 func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
 	p := &prey{alive: []process{{pid: 1}}}
 	const generations = 1000
@@ -81,7 +81,8 @@ func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
 	}
 }
 
-// What cannot be killed, or is dead already, is looked at less and less often.
+// The hunt looks less and less often at processes that cannot be killed, or are dead
+// already.
 func TestHunt_GivesUpThePace(t *testing.T) {
 	for name, p := range map[string]*prey{
 		"denied": {alive: []process{{pid: 7}}, denied: map[int]bool{7: true}},
@@ -105,7 +106,7 @@ func TestHunt_GivesUpThePace(t *testing.T) {
 	}
 }
 
-// Each generation of a chain lives for as long as a shell needs to start the next, in a
+// Each process of a chain lives for as long as a shell needs to start the next, in a
 // session of its own.
 func (s *scene) chains() string {
 	chain := s.script("chain", `[ -e `+s.dir+`/enough ] || setsid "$0" & exit`)
@@ -177,8 +178,8 @@ func startsAlone(t *testing.T, argv ...string) *overseer {
 	return o
 }
 
-// The command runs in a control group of its own where there can be one, and nothing of
-// the group is left behind, whichever of the two processes dies.
+// The command runs in a control group of its own if one can be made. Nothing of the
+// group is left behind, whichever of the two processes dies.
 func TestRun_CommandHasItsOwnControlGroup(t *testing.T) {
 	t.Parallel()
 	group := makeCgroup()
@@ -220,8 +221,8 @@ while :; do sleep 0.1; done
 	}
 }
 
-// A command under the same supervisor lives, although the one before it was killed with
-// its control group.
+// A second command under the same supervisor lives, although the one before it was
+// killed with its control group.
 func TestRun_NextCommandAfterControlGroupWasKilled(t *testing.T) {
 	s := newScene(t, time.Second)
 	s.cgroups = true
@@ -239,7 +240,7 @@ func TestRun_NextCommandAfterControlGroupWasKilled(t *testing.T) {
 	s.alone()
 }
 
-// A group that is gone, or none at all, is done without.
+// If a group is gone, or there is none, the supervisor does without.
 func TestCgroup_IsDoneWithout(t *testing.T) {
 	for _, g := range []cgroup{"", "/nonexistent"} {
 		if _, ok := g.startIn(&syscall.SysProcAttr{}); ok {

@@ -11,30 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownBinary is the program that runs, also when its file was replaced.
+// ownBinary is the running program, even if its file was replaced.
 const ownBinary = "/proc/self/exe"
 
-// adoptOrphans makes this process the parent of descendants whose own has ended,
-// also of those that have left the group or the session.
+// adoptOrphans makes this process the parent of descendants whose own parent has ended,
+// including those that have left the group or the session.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// introduceSupervisor prepares the process, and names it for ps and top: it was
+// introduceSupervisor prepares the process, and names it for ps and top, because it was
 // started as "exe".
 func introduceSupervisor() {
 	adoptOrphans()
 	_ = os.WriteFile("/proc/self/comm", []byte(supervisorName), 0)
 }
 
-// commandAttr is how the command is started: in a group of its own, and killed by
-// the kernel with its parent.
+// commandAttr has the command started in a group of its own, and killed by the kernel
+// when its parent dies.
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// scanDescendants finds the processes that come from this one: its children but for
-// some, those that it has adopted, and theirs. (/proc/<pid>/task/<tid>/children would
-// be faster and is missing in many kernels.) The youngest are looked at first, which may
-// be gone in a moment: they have the highest numbers as a rule, and have been adopted.
+// scanDescendants finds the processes that come from this one: its children except
+// some, those that it has adopted, and their descendants.
+// (/proc/<pid>/task/<tid>/children would be faster, but many kernels do not have it.)
+// It looks at the youngest first, because they may be gone in a moment. As a rule they
+// have the highest numbers, and have been adopted.
 func scanDescendants(but map[int]bool, found func(process)) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -67,8 +68,8 @@ func scanDescendants(but map[int]bool, found func(process)) {
 	}
 }
 
-// statOf reads the third and the fourth field of a process's stat. The second is a
-// name in parentheses, which may contain some.
+// statOf reads the third and the fourth field of a process's stat. The second is a name
+// in parentheses, which may itself contain parentheses.
 func statOf(pid string) (state byte, parent int, ok bool) {
 	fd, err := unix.Open("/proc/"+pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -89,10 +90,10 @@ func statOf(pid string) (state byte, parent int, ok bool) {
 	return fields[0][0], parent, err == nil
 }
 
-// expects reports whether the command would not die of the signal: it handles or
-// ignores it. Who blocks it waits for it in another way, unless that is for a moment
-// only, as in a shell that starts something; sigwait blocks nothing as long as it
-// waits.
+// expects reports whether the command would not die of the signal, because it handles
+// or ignores the signal. A command that blocks the signal waits for it in another way,
+// unless it blocks the signal only for a moment, as a shell does that starts something.
+// sigwait blocks nothing while it waits.
 func (w *ward) expects(sig unix.Signal) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/status")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// What ends a leader without its will, or the process of it, leaves nothing of a
-// command that does not want to end when the next begins.
+// If a leader, or its process, ends against its will, nothing of a command that does
+// not want to end is left when the next command begins.
 func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
@@ -97,7 +97,7 @@ func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
 			b.says("waiting: a leads")
 			k.do(a, l)
 			eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
-			// Of a itself, which was killed, is led again or is b.
+			// The new command is b's, unless a itself leads again.
 			if s.count("begin a") == 1 {
 				a.vanished()
 			}
@@ -109,7 +109,7 @@ func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
 	}
 }
 
-// link is a way to the server that loses everything.
+// link is a connection to the server that can lose everything.
 type link struct {
 	t     *testing.T
 	proxy *toxiproxy.Proxy
@@ -158,23 +158,23 @@ func TestNothingLivesWhenTheServerHasStopped(t *testing.T) {
 	p.exits(128 + 15)
 }
 
-// It is killed at the same instant as natsleader: then the kernel ends the command,
-// and nobody is left to end what the command has started.
+// The supervisor is killed at the same instant as natsleader. Then the kernel ends the
+// command, and no process is left to end those that the command has started.
 func TestTheCommandItselfDiesWithBothOfItsParents(t *testing.T) {
 	s := newScene(t, shortLease)
 	p := s.enters("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
 	p.says("elected")
 	eventually(t, "the command runs", func() bool { return len(p.crew()) > 0 })
 	supervisor := p.supervisor()
-	p.signal(unix.SIGSTOP) // it shall not be the one that sees to it
+	p.signal(unix.SIGSTOP) // it shall not be the process that ends the command
 	_ = unix.Kill(supervisor, unix.SIGSTOP)
 	_ = unix.Kill(supervisor, unix.SIGKILL)
 	p.signal(unix.SIGKILL)
 	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
 }
 
-// A term that is over is not handed over before the command of the term before it
-// has ended.
+// A term that is over is not handed over before the command of an earlier term has
+// ended.
 func TestACommandOfAnEarlierTermIsWaitedFor(t *testing.T) {
 	s := newScene(t, 8*time.Second)
 	a := s.enters("a", "--drain", "3s", "--", s.script("c", s.enter()+`
@@ -211,7 +211,7 @@ func TestASupervisorThatIsKilledIsReplaced(t *testing.T) {
 	a.exits(6)
 }
 
-// A drain longer than the lease is cut short by it.
+// A drain longer than the lease ends with the lease.
 func TestTheCommandIsNotKilledBeforeItMust(t *testing.T) {
 	s := newScene(t, 5*time.Second)
 	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
@@ -227,8 +227,8 @@ while :; do sleep 0.05; done
 	}
 }
 
-// What a command that was told to stop takes as long as it likes, as long as the
-// lease is renewed.
+// A command that was asked to stop takes as long as it likes, as long as the lease is
+// renewed.
 func TestADrainMayOutlastTheLease(t *testing.T) {
 	s := newScene(t, time.Second)
 	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
@@ -248,7 +248,7 @@ while :; do sleep 0.05; done
 	s.alone()
 }
 
-// A reader of the output that has stopped reading holds up nobody.
+// A reader of the output that has stopped reading delays no process.
 func TestAFullPipeHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(a *performer){
@@ -292,13 +292,13 @@ func TestOutputThatNobodyWantsAnyMoreEndsNothing(t *testing.T) {
 	a := s.enters("a", "--", s.obedient())
 	_, _ = r.Close(), w.Close()
 	a.plays(1)
-	s.stepDown() // it would say so
+	s.stepDown() // natsleader logs that
 	a.plays(2)
 	a.signal(unix.SIGTERM)
 	a.exits(128 + 15)
 }
 
-// A group that goes on forking while it is killed, in and out of the group.
+// A group that goes on forking while it is killed, inside and outside of the group.
 func TestACommandThatForksWithoutEndIsEnded(t *testing.T) {
 	s := newScene(t, shortLease)
 	a := s.enters("a", "--", s.script("c", s.enter()+`

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exterminate kills what a supervisor that was killed has left behind, and returns
-// when nobody is left. The command itself, being its child, has died with it on
-// Linux; the others are ours now.
+// exterminate kills the processes that a killed supervisor has left behind, and returns
+// when none is left. On Linux, the command itself, as a child of the supervisor, has
+// died with it. This process has become the parent of the others.
 func (o *overseer) exterminate(group int) {
 	begun, told := clockNow(), false
 	for h := newHunt(o.strangers); ; {
@@ -43,7 +43,7 @@ func (o *overseer) exterminate(group int) {
 	}
 }
 
-// bury reaps a child, or those of a group, that have ended.
+// bury reaps a child, or the children of a group, that have ended.
 func bury(pid int) {
 	for {
 		n, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownBinary is asked of os.Executable.
+// ownBinary is empty, so os.Executable is used.
 const ownBinary = ""
 
-// Here nobody adopts orphans but process 1, and no signal comes when a parent dies.
-// So the group of the command is all that is known of its descendants.
+// On these systems only process 1 adopts orphans, and no signal comes when a parent
+// dies. So the group of the command is all that is known of its descendants.
 
 func adoptOrphans() {}
 
@@ -25,7 +25,7 @@ func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: t
 
 func scanDescendants(map[int]bool, func(process)) {}
 
-// cgroup is Linux's.
+// cgroup is used on Linux only.
 type cgroup string
 
 func makeCgroup() cgroup { return "" }

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reports are the lines that come through the pipe of a supervisor. A report is in
-// the pipe until each takes it while it holds the lock, and keeps the lock until it
-// has delivered it: so unread misses none.
+// reports are the lines from the pipe of a supervisor. each takes a report out of the
+// pipe while it holds the lock, and keeps the lock until it has delivered the report.
+// So unread misses none.
 type reports struct {
 	pipe syscall.RawConn
 	lock sync.Mutex

@@ -19,8 +19,8 @@ import (
 // endings are the signals that end a run.
 var endings = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
 
-// catch has the signals sent to a channel, but for those that this process was told
-// to ignore by who started it, as nohup does: the command shall ignore them, too.
+// catch has the signals sent to a channel, except those that the parent of this process
+// has set to be ignored, as nohup does. The command is to ignore them, too.
 func catch(to chan<- os.Signal, signals ...unix.Signal) {
 	for _, sig := range signals {
 		if !signal.Ignored(sig) {
@@ -45,7 +45,7 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 		if started(); err == nil {
 			return pid, nil
 		}
-		s.cgroup.remove() // or the program cannot be run, which it says again
+		s.cgroup.remove() // if the program cannot be run, the next fork fails, too
 		s.cgroup = ""
 	}
 	if pid, err = fork(commandAttr()); err != nil {
@@ -54,7 +54,7 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 	return pid, nil
 }
 
-// overseer is natsleader's side: a supervisor that was started.
+// overseer is natsleader's side of a supervisor that was started.
 type overseer struct {
 	process *os.Process
 	begun   instant
@@ -66,7 +66,7 @@ type overseer struct {
 	// bulletins is closed when the supervisor has ended and nothing of the command
 	// is left.
 	bulletins chan bulletin
-	strangers map[int]bool // children that were there before
+	strangers map[int]bool // children of this process from before
 }
 
 // newOverseer starts a supervisor for a command.
@@ -107,8 +107,8 @@ func newOverseer(conf supervision, argv []string) (*overseer, error) {
 	return o, nil
 }
 
-// launch starts the process. The descriptors that natsleader was started with go on
-// to the command under their numbers, so the pipes get higher ones.
+// launch starts the process. The command inherits the descriptors that natsleader was
+// started with, under their numbers, so the pipes get higher ones.
 func launch(binary string, conf supervision, argv []string, orders, reports *os.File) (*os.Process, error) {
 	var err error
 	if conf.Orders, err = inheritable(orders); err != nil {
@@ -126,13 +126,13 @@ func launch(binary string, conf supervision, argv []string, orders, reports *os.
 	return os.StartProcess(binary, append([]string{supervisorName, supervisorArgument}, argv...), &os.ProcAttr{
 		Env:   append(environWithout(supervisorVariable), supervisorVariable+"="+string(text)),
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		// A session of its own: what is sent to natsleader's group or comes from its
-		// terminal does not stop or end the supervisor along with it.
+		// A session of its own: signals to natsleader's group or from its terminal do
+		// not stop or end the supervisor.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
 
-// environWithout is the environment but for some variables.
+// environWithout returns the environment without some variables.
 func environWithout(names ...string) []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -140,8 +140,8 @@ func environWithout(names ...string) []string {
 	})
 }
 
-// inheritable is a second descriptor of a file, which a program that is started
-// gets, too.
+// inheritable returns a second descriptor of a file, which a program that is started
+// inherits.
 func inheritable(f *os.File) (fd int, err error) {
 	const above = 64
 	raw, err := f.SyscallConn()
@@ -159,18 +159,18 @@ func inheritable(f *os.File) (fd int, err error) {
 	return fd, err
 }
 
-// dictate writes orders until there are no more, which the supervisor takes for
-// the end of natsleader.
+// dictate writes orders until there are no more. The supervisor takes the end of the
+// orders for the end of natsleader.
 func (o *overseer) dictate(out *os.File) {
 	defer func() { _ = out.Close() }()
 	enc := json.NewEncoder(out)
 	for order := range o.orders {
-		_ = enc.Encode(order) // the end of its reports tells that it has died
+		_ = enc.Encode(order) // if the supervisor has died, the end of its reports shows it
 	}
 }
 
-// tell gives an order. It does not wait for a supervisor that does not read:
-// whoever is deaf for so long is killed when the lease ends.
+// tell gives an order. It does not wait for a supervisor that does not read: a
+// supervisor that is deaf for so long is killed when the lease ends.
 func (o *overseer) tell(order order) {
 	select {
 	case o.orders <- order:
@@ -178,8 +178,8 @@ func (o *overseer) tell(order order) {
 	}
 }
 
-// listen reads the reports until the supervisor has ended, and then ends what is
-// left of the command.
+// listen reads the reports until the supervisor has ended, and then ends the processes
+// of the command that are left.
 func (o *overseer) listen(in *os.File) {
 	defer func() { _ = in.Close() }()
 	defer close(o.bulletins)
@@ -203,7 +203,7 @@ func (o *overseer) listen(in *os.File) {
 // has not read.
 func (o *overseer) unread() bool { return len(o.bulletins) > 0 || o.reports.unread() }
 
-// kill ends the supervisor. What is left of the command follows.
+// kill ends the supervisor. The processes of the command that are left end after it.
 func (o *overseer) kill() {
 	o.killed = true
 	_ = o.process.Kill()

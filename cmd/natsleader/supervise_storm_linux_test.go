@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// One fault after another, at any instant: at most one of natsleader and its
-// supervisor suffers at a time, and the commands do not want to end. Never is
-// something of one left when another begins. STORM is how long it lasts.
+// One fault after another, at any instant. At most one of natsleader and its supervisor
+// suffers at a time, and the commands do not want to end. No process of a command is
+// ever left when another command begins. STORM is the length of the test.
 func TestAStormLeavesNothingBehind(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("STORM"))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestAStormLeavesNothingBehind(t *testing.T) {
 		case <-p.ended:
 			eventually(t, "nothing of "+p.id+" is left", func() bool { return len(p.processes("")) == 0 })
 			all[i] = enter()
-		case <-time.After(time.Second): // whoever lives on has a supervisor again
+		case <-time.After(time.Second): // a run that lives on has a supervisor again
 		}
 		if s.alone(); t.Failed() {
 			return
@@ -62,7 +62,7 @@ func TestAStormLeavesNothingBehind(t *testing.T) {
 	t.Logf("%d commands", s.count("begin"))
 }
 
-// leader is whose command has begun last; -1: nobody's of these.
+// leader returns the index of the run with the newest command; -1: none of these.
 func (s *scene) leader(all []*performer) int {
 	lines := s.journal()
 	words := strings.Fields(lines[len(lines)-1])

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ward is a command that was started, with all that it starts: its process group,
-// and on Linux every descendant.
+// ward is a command that was started, with all processes that it starts: its process
+// group, and on Linux every descendant.
 type ward struct {
 	pid        int // and the number of its group
 	token      uint64
@@ -18,41 +18,41 @@ type ward struct {
 	stopSignal unix.Signal
 	drain      time.Duration
 	begun      instant
-	won        bool // it was told that it leads
-	untold     bool // it was told that this is not possible
-	blocks     int  // how often in a row it was seen to block that signal
+	won        bool // the signal Won was sent
+	untold     bool // it was reported that this is not possible
+	blocks     int  // how often in a row the command was seen to block Won
 
 	ended bool // the command itself
 	code  int
-	clear bool // nobody is in the group: its number may be another's soon
-	// behind: more have ended than were reaped.
+	clear bool // the group is empty: its number may soon be another's
+	// behind: more children have ended than were reaped.
 	behind bool
 
 	stopping bool
-	told     bool    // to stop, before the command itself had ended
+	told     bool    // asked to stop before the command itself had ended
 	killAt   instant // while stopping
 	killed   instant // when it was killed first; 0: not yet
-	stuck    bool    // it was told that it does not die
+	stuck    bool    // it was reported that a process does not die
 	cgroup   cgroup
 	hunt     *hunt // while it is killed
 }
 
 const (
-	// Nothing tells when the last process of a group ends that is not a child of
-	// ours, nor when a process has left its parent.
+	// No signal reports that the last process of a group has ended if it is not a child
+	// of this process, nor that a process has left its parent.
 	lookAgain = 20 * time.Millisecond
-	// So long a command may take until it handles the signal that tells it that it
-	// leads. It is looked at seldom after that.
+	// longestStart is how long a command may take until it handles the signal Won.
+	// After that it is looked at seldom.
 	longestStart = 10 * time.Second
 	lookSeldom   = 500 * time.Millisecond
-	// A process takes a moment to die.
+	// patienceWithKilled is how long a killed process may take to die.
 	patienceWithKilled = time.Second
-	// So long it reaps before it does something else.
+	// longestReaping is how long reap goes on before this process does something else.
 	longestReaping = 20 * time.Millisecond
 )
 
-// stop tells the command to stop. It is killed after the drain, or when the lease
-// demands it.
+// stop sends the stop signal to the command. The command is killed after the drain, or
+// when the lease demands it.
 func (w *ward) stop(now instant) {
 	if w.stopping {
 		return
@@ -63,7 +63,7 @@ func (w *ward) stop(now instant) {
 	w.signalAll(w.stopSignal, unix.SIGCONT) // a stopped process cannot handle the stop signal
 }
 
-// due kills what must not live, and returns when to look again.
+// due kills the processes that must not live any more, and returns when to look again.
 func (w *ward) due(now instant) time.Duration {
 	if !w.stopping {
 		if w.lease.Warn == 0 {
@@ -72,7 +72,7 @@ func (w *ward) due(now instant) time.Duration {
 		return max(0, min(w.lease.Warn.sub(now), w.lease.Beat))
 	}
 	killAt := w.killAt
-	if w.lease.Kill != 0 { // which is later where the lease was extended
+	if w.lease.Kill != 0 { // later if the lease was extended
 		killAt = min(killAt, w.lease.Kill)
 	}
 	if now >= killAt {
@@ -84,13 +84,13 @@ func (w *ward) due(now instant) time.Duration {
 	return min(killAt.sub(now), lookAgain)
 }
 
-// gone reaps who has ended, and reports whether nobody is left.
+// gone reaps the processes that have ended, and reports whether none is left.
 func (w *ward) gone() bool {
 	alone := w.reap()
 	return w.ended && alone && w.groupIsClear()
 }
 
-// reap takes the ended children, and reports whether there are no others. Processes
+// reap reaps the ended children, and reports whether there are no others. Processes
 // that replace themselves may end faster than they can be reaped.
 func (w *ward) reap() bool {
 	w.behind = false
@@ -112,8 +112,8 @@ func (w *ward) reap() bool {
 	return false
 }
 
-// groupIsClear reports whether nobody is in the group. Its number is taken as long
-// as somebody is, or the command was not reaped.
+// groupIsClear reports whether the group is empty. Its number stays in use as long as a
+// process is in the group, or the command was not reaped.
 func (w *ward) groupIsClear() bool {
 	w.clear = w.clear || errors.Is(unix.Kill(-w.pid, 0), unix.ESRCH)
 	return w.clear
@@ -156,8 +156,8 @@ func (w *ward) signalAll(signals ...unix.Signal) {
 	}
 }
 
-// survivor is one of those who do not die of SIGKILL, and the reason; 0: none is
-// known.
+// survivor returns one of the processes that do not die of SIGKILL, and the reason. 0:
+// none is known.
 func survivor(pids []int) (pid int, why string) {
 	for _, p := range pids {
 		switch err := unix.Kill(p, unix.SIGKILL); {

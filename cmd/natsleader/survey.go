@@ -16,17 +16,17 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// state is what can be said of an election at one moment.
+// state is the state of an election at one moment.
 type state string
 
 const (
 	stateLeading  state = "leading"
-	statePending  state = "pending"  // somebody holds the key and does not lead yet
+	statePending  state = "pending"  // a candidate holds the key and does not lead yet
 	stateReleased state = "released" // given up in order
-	stateExpired  state = "expired"  // the lease has run out, and nobody has taken the key
+	stateExpired  state = "expired"  // the lease has run out, and no candidate has taken the key
 	stateDeleted  state = "deleted"  // the key was deleted, purged or has expired
 	stateForeign  state = "foreign"  // the key holds something else
-	stateNever    state = "never"    // nobody has ever stood, as far as the bucket knows
+	stateNever    state = "never"    // no candidate has ever stood, as far as the bucket knows
 )
 
 // standing is the newest revision of an election's key.
@@ -40,12 +40,12 @@ func newStanding(election string, e backend.Entry) standing {
 	return standing{election, e, leader.HolderOf(e.KeyValue(election))}
 }
 
-// at tells how things stand at a moment of the server's time.
+// at returns the state at a moment of the server's time.
 func (s standing) at(now time.Time) state {
 	switch h := s.holder; {
 	case s.entry.Revision == 0:
 		return stateNever
-	case h.Released: // perhaps by a marker that tells so
+	case h.Released: // perhaps according to a marker
 		return stateReleased
 	case s.entry.Marker:
 		return stateDeleted
@@ -59,13 +59,13 @@ func (s standing) at(now time.Time) state {
 	return stateLeading
 }
 
-// remaining is how long the lease keeps others out; negative when it is over.
+// remaining is how long the lease keeps other candidates out; negative when it is over.
 func (s standing) remaining(now time.Time) time.Duration {
 	return s.holder.Renewed.Add(s.holder.Lease).Sub(now)
 }
 
-// serverClock is the server's time, on which the clock of this host has no
-// influence but that it runs.
+// serverClock is the server's time. This host's clock has no influence on it except by
+// its rate.
 type serverClock struct{ said, heard time.Time }
 
 func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
@@ -80,7 +80,7 @@ type survey struct {
 	bucket *leader.Bucket
 	js     jetstream.JetStream
 	name   string
-	roster string // bucket in which those who stand announce themselves; empty: none
+	roster string // bucket in which candidates announce themselves; empty: none
 	clock  serverClock
 	denied <-chan error // the first permission that is missing
 }
@@ -100,7 +100,7 @@ func (g *globals) newSurvey(ctx context.Context, opts ...nats.Option) (*survey, 
 	return s, nil
 }
 
-// openSurvey connects, opens the bucket and asks nothing of it.
+// openSurvey connects, opens the bucket and requests nothing from it.
 func (g *globals) openSurvey(opts ...nats.Option) (*survey, error) {
 	denied := make(chan error, 1)
 	nc, bucket, err := g.open(append([]nats.Option{
@@ -124,14 +124,14 @@ func (g *globals) openSurvey(opts ...nats.Option) (*survey, error) {
 	return s, nil
 }
 
-// within gives an operation limited time, and ends it when a permission turns
-// out to be missing, which otherwise looks like silence.
+// within limits the time of an operation, and ends it when a permission turns out to be
+// missing, which otherwise looks like silence.
 func (s *survey) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	select {
 	case before := <-s.denied:
-		_ = before // not about this
+		_ = before // not about this operation
 	default:
 	}
 	done := make(chan error, 1)
@@ -142,7 +142,7 @@ func (s *survey) within(ctx context.Context, limit time.Duration, do func(contex
 	case denied := <-s.denied:
 		cancel()
 		if err := <-done; err == nil {
-			return nil // it was about something else
+			return nil // the refusal was about something else
 		}
 		return fmt.Errorf("%w: %w", leader.ErrPermission, denied)
 	}
@@ -204,8 +204,8 @@ func (s *survey) all(ctx context.Context) ([]standing, error) {
 	}
 }
 
-// watch follows one election, or all of them, for as long as ctx lives. What
-// the keys hold comes first, and then nil.
+// watch follows one election, or all of them, for as long as ctx lives. The current
+// entries of the keys come first, and then nil.
 func (s *survey) watch(ctx context.Context, election string) (jetstream.KeyWatcher, error) {
 	kv, err := s.js.KeyValue(ctx, s.name)
 	if err != nil {

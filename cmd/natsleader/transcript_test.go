@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts of docs/cli.md"
 
 const page = "../../docs/cli.md"
 
-// normal takes out of a transcript what differs from one run to the next.
+// normal removes from a transcript the parts that differ from one run to the next.
 var normal = []struct {
 	varies *regexp.Regexp
 	as     string
@@ -35,7 +35,7 @@ var normal = []struct {
 	{regexp.MustCompile(`("(token|revision|remaining_seconds)": ?)[\d.]+`), "${1}N"},
 	{regexp.MustCompile(`\d+\.\d+ times`), "N times"},
 	{regexp.MustCompile(`nats-server \d+\.\d+\.\S+`), "nats-server VERSION"},
-	// doctor: what depends on the host, and how busy it is.
+	// doctor: the parts that depend on the host, and on how busy it is.
 	{regexp.MustCompile(`(?m)^\w+ +(clock|round-trip) .*\n( +-> .*\n)*`), ""},
 	{regexp.MustCompile(`(?m)^\d+ .*, \d+ ok$`), "SUMMARY"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
@@ -85,7 +85,7 @@ func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
 
 var comments = regexp.MustCompile(`<!-- (?:scene: (\w+))?(?:, )?(?:during: (\w+))? -->\n$`)
 
-// scenesOf is what a comment right before a transcript asks for.
+// scenesOf returns the scenes that a comment right before a transcript asks for.
 func scenesOf(text string) (before, during string) {
 	if m := comments.FindStringSubmatch(text); m != nil {
 		return m[1], m[2]
@@ -93,7 +93,7 @@ func scenesOf(text string) (before, during string) {
 	return "", ""
 }
 
-// stage is where the transcripts are performed.
+// stage is the place where the transcripts are run.
 type stage struct {
 	t       *testing.T
 	url     string
@@ -106,8 +106,8 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
 }
 
-// perform runs what is typed in a transcript, and returns the transcript. Scenes
-// are played before it, and while a command runs that ends with ^C.
+// perform runs the commands of a transcript, and returns the transcript. Scenes are
+// played before it, and while a command runs that ends with ^C.
 func (s *stage) perform(before, during, body string) string {
 	s.t.Helper()
 	s.play(before)
@@ -115,7 +115,7 @@ func (s *stage) perform(before, during, body string) string {
 	for typed := range strings.SplitSeq("\n"+strings.TrimSuffix(body, "\n"), "\n$ ") {
 		command, printed, _ := strings.Cut(typed, "\n")
 		if command == "" {
-			continue // what is before the first
+			continue // the text before the first command
 		}
 		got.WriteString("$ " + command + "\n")
 		if lines, _, endless := strings.Cut(printed, "^C"); endless {
@@ -168,8 +168,8 @@ func (s *stage) types(command string) string {
 	return out.String()
 }
 
-// interrupts runs a command, plays a scene when it has printed something, and
-// types ^C when it has printed so many lines.
+// interrupts runs a command, plays a scene after the command's first output, and types
+// ^C when the command has printed so many lines.
 func (s *stage) interrupts(command string, lines int, scene string) string {
 	s.t.Helper()
 	cmd := s.shell("exec " + command)
@@ -194,7 +194,7 @@ func (s *stage) shows(text string) {
 	eventually(s.t, "it prints "+text, func() bool { return strings.Contains(s.printed(), text) })
 }
 
-// scenes is what happens before or during transcripts.
+// scenes returns the events that happen before or during transcripts.
 func (s *stage) scenes() map[string]func() {
 	campaign := func(election, id, value string, lease time.Duration) {
 		s.t.Helper()
@@ -226,8 +226,8 @@ func (s *stage) scenes() map[string]func() {
 			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
 		},
 		"handover": func() {
-			// The bucket keeps the newest record only: what is not told before it is
-			// replaced never is.
+			// The bucket keeps the newest record only. A record that is replaced before
+			// it is printed is never printed.
 			s.shows("worker-a leads")
 			stop("billing")
 			s.shows("handed over")

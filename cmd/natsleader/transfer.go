@@ -96,8 +96,8 @@ func (t *transfer) candidateIDs() []string {
 	return ids
 }
 
-// unquoted reports whether a shell takes an ID, which others may choose as they
-// like, for one word.
+// unquoted reports whether a shell takes an ID for one word. Candidates may choose any
+// ID.
 func unquoted(id string) bool {
 	return id != "" && !strings.HasPrefix(id, "-") && !strings.ContainsFunc(id, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@=+,", r)

@@ -45,7 +45,7 @@ func TestTransferNeedsNoRosterForAnID(t *testing.T) {
 	if out := succeeds(t, "transfer", "billing", "b", "-s", url); !strings.Contains(out, "\nb leads with token ") {
 		t.Errorf("%q", out)
 	}
-	// Nobody of that ID stands, which nobody knows.
+	// No candidate of that ID stands, which no candidate can know.
 	fails(t, natsleader(t, "transfer", "billing", "ghost", "-s", url), exitFailed, "the named successor has not taken over: a leads with token ")
 }
 
@@ -77,7 +77,7 @@ func TestTransferOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
 	fails(t, natsleader(t, "transfer", "slow", "d", "--wait", "1s", "-s", url), exitWaited, "c has not handed over within 1s")
 }
 
-// tokenOf is how the token of a candidate that leads is printed.
+// tokenOf returns the token of a leader as it is printed.
 func tokenOf(t *testing.T, c *leader.Candidate) string {
 	t.Helper()
 	term, ok := c.Term()

@@ -70,7 +70,7 @@ func (g *globals) watch(election string, o onlooker) error {
 	return err
 }
 
-// surveyUntil is newSurvey until ctx ends: to connect takes no context.
+// surveyUntil is newSurvey, but ends with ctx: the connect itself takes no context.
 func (g *globals) surveyUntil(ctx context.Context, opts ...nats.Option) (*survey, error) {
 	type opening struct {
 		s   *survey
@@ -85,17 +85,17 @@ func (g *globals) surveyUntil(ctx context.Context, opts ...nats.Option) (*survey
 	case its := <-opened:
 		return its.s, its.err
 	case <-ctx.Done():
-		return nil, ctx.Err() // the process ends, and with it what was begun
+		return nil, ctx.Err() // the process ends, and with it the connect
 	}
 }
 
-// onlooker is told what a follower finds.
+// onlooker receives the changes that a follower finds.
 type onlooker interface {
 	// told gets changes in order of time.
 	told(changes []change) error
-	// shown gets all that is known, now and then.
+	// shown gets the whole state, now and then.
 	shown(f *follower) error
-	// trouble gets what is wrong with the connection; nil: nothing any more.
+	// trouble gets the error of the connection, or nil when it works again.
 	trouble(err error)
 }
 

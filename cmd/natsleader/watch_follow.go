@@ -27,19 +27,19 @@ type follower struct {
 	end       context.CancelFunc   // of the feed
 	tried     time.Time            // when it was last tried to open one
 	opened    time.Time            // the server's time when the feed was opened
-	complete  bool                 // what the keys hold has come through the feed
+	complete  bool                 // the current entries of all keys have come through the feed
 	troubled  bool
 }
 
-// followed is an election and what was told of it.
+// followed is an election and its last reported state.
 type followed struct {
 	now  standing
-	last *standing // told; nil: nothing yet
-	as   state     // what it was told to be
+	last *standing // reported; nil: nothing yet
+	as   state     // the state that was reported
 	feed jetstream.KeyWatcher
 }
 
-// change is something to tell of an election.
+// change is a change of an election that is to be reported.
 type change struct {
 	at       time.Time // the server's
 	now      standing
@@ -56,7 +56,7 @@ func newFollower(s *survey, limit time.Duration, election string, cut <-chan str
 }
 
 const (
-	tick   = 100 * time.Millisecond // how late a lease that runs out may be told
+	tick   = 100 * time.Millisecond // greatest delay of the report that a lease has run out
 	reopen = time.Second            // the least time from one feed to the next
 )
 
@@ -97,7 +97,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// open opens a feed that begins with what all keys hold.
+// open opens a feed that begins with the current entries of all keys.
 func (f *follower) open(ctx context.Context) error {
 	f.drop()
 	f.complete, f.tried = false, time.Now()
@@ -122,7 +122,7 @@ func (f *follower) drop() {
 	}
 }
 
-// heard takes a revision of a key.
+// heard handles a revision of a key.
 func (f *follower) heard(e jetstream.KeyValueEntry) error {
 	x := f.elections[e.Key()]
 	if x == nil {
@@ -140,7 +140,7 @@ func (f *follower) heard(e jetstream.KeyValueEntry) error {
 	return f.tell(x)
 }
 
-// completed: what the keys hold has come.
+// completed handles the end of the current entries.
 func (f *follower) completed() error {
 	f.complete = true
 	for name, x := range f.elections {
@@ -155,8 +155,9 @@ func (f *follower) completed() error {
 	return f.tell(f.all()...)
 }
 
-// ticked tells what time has changed. A feed may be deaf: that nobody renews a
-// lease is believed after another look, by a feed opened when it was over.
+// ticked reports changes by the passage of time. A feed may be deaf, so the end of a
+// lease is reported only after a second look, through a feed that was opened when the
+// lease was over.
 func (f *follower) ticked(ctx context.Context) error {
 	now := f.s.clock.now()
 	again := f.feed == nil
@@ -180,7 +181,7 @@ func (f *follower) ticked(ctx context.Context) error {
 
 func (f *follower) all() []*followed { return slices.Collect(maps.Values(f.elections)) }
 
-// tell tells what has changed.
+// tell reports the changes of elections.
 func (f *follower) tell(elections ...*followed) error {
 	if !f.complete {
 		return nil
@@ -212,7 +213,7 @@ func (f *follower) tell(elections ...*followed) error {
 	return f.onlooker.told(changes)
 }
 
-// same reports whether a revision tells nothing new.
+// same reports whether a revision changes nothing that is reported.
 func same(a, b standing, st state) bool {
 	switch st {
 	case stateLeading:
@@ -224,8 +225,8 @@ func same(a, b standing, st state) bool {
 	return true
 }
 
-// since is when things came to stand like that, by the server's time; zero if
-// that is not known.
+// since returns when the election came into this state, by the server's time. It is
+// zero if that is not known.
 func (s standing) since(st state) time.Time {
 	h := s.holder
 	switch {
@@ -237,7 +238,7 @@ func (s standing) since(st state) time.Time {
 	return s.entry.Created
 }
 
-// text is a change for people.
+// text describes a change for people.
 func (c change) text() string {
 	h := c.now.holder
 	id := printable(h.ID)
@@ -269,7 +270,7 @@ func (c change) text() string {
 	return "the key is gone, nobody leads"
 }
 
-// summary is a change for programs.
+// summary describes a change for programs.
 func (c change) summary() any {
 	s := c.now.summary(c.at)
 	s.State = c.state

@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// heard is an onlooker that remembers.
+// heard is an onlooker that records the changes.
 type heard struct{ changes []change }
 
 func (h *heard) told(changes []change) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// reached tells of something once.
+// reached reports an event once.
 type reached chan struct{}
 
 func (r reached) tell() {
@@ -42,7 +42,7 @@ func TestWatchCanBeInterruptedWhileItOpens(t *testing.T) {
 	}
 }
 
-// silentServer accepts connections and says nothing.
+// silentServer accepts connections and sends nothing.
 func silentServer(t *testing.T, r reached) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,11 +64,11 @@ func silentServer(t *testing.T, r reached) string {
 		_, _ = io.Copy(io.Discard, conn) // until the command has ended
 		_ = conn.Close()
 	}()
-	const many = 20 // each is given two seconds: to wait for all of them would take longer than the test
+	const many = 20 // each may take two seconds: to wait for all of them would take longer than the test
 	return strings.Repeat("nats://"+l.Addr().String()+",", many-1) + "nats://" + l.Addr().String()
 }
 
-// deafJetStream is a JetStream that never answers the requests that begin so.
+// deafJetStream is a JetStream that never answers requests with the prefix deaf.
 func deafJetStream(t *testing.T, r reached, deaf string) string {
 	t.Helper()
 	behind := startServer(t).ClientURL()

@@ -18,11 +18,11 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// output collects what a running command prints.
+// output collects the output of a running command.
 type output struct {
 	mu    sync.Mutex
 	lines []string
-	ended chan struct{} // closed when nobody is left who could print
+	ended chan struct{} // closed when no process is left that could print
 }
 
 func (o *output) collect(r io.Reader) {
@@ -39,7 +39,7 @@ func (o *output) text() string {
 	return strings.Join(o.lines, "\n")
 }
 
-// started starts a command, and collects what it prints, in order.
+// started starts a command, and collects its output, in order.
 func started(t *testing.T, cmd *exec.Cmd) *output {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -195,8 +195,8 @@ func TestWatchEndsAtSIGTERM(t *testing.T) {
 	}
 }
 
-// That nobody renews a lease is told when the key has been looked at again: a
-// consumer may be deaf for a while although the connection lives.
+// The end of a lease is reported only after another look at the key: a consumer may be
+// deaf for a while although the connection lives.
 func TestADeafFeedDoesNotEndALease(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()

@@ -38,7 +38,7 @@ func (v *liveView) shown(f *follower) error {
 // screen is a terminal on which one view is drawn over the other.
 type screen struct{ cleared bool }
 
-// draw draws lines, which are told how many cells and lines there are.
+// draw draws the lines that lines returns for the size of the terminal.
 func (s *screen) draw(lines func(width, height int) []string) error {
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
@@ -50,7 +50,7 @@ func (s *screen) draw(lines func(width, height int) []string) error {
 		b.WriteString("\x1b[2J")
 	}
 	b.WriteString("\x1b[H")
-	for _, line := range lines(width, height-1) { // the cursor is in the last
+	for _, line := range lines(width, height-1) { // the last line is for the cursor
 		b.WriteString(line)
 		b.WriteString("\x1b[K\n")
 	}
@@ -59,7 +59,7 @@ func (s *screen) draw(lines func(width, height int) []string) error {
 	return err
 }
 
-// lines is the view, in no more lines than there are.
+// lines returns the view, in at most height lines.
 func (v *liveView) lines(f *follower, now time.Time, width, height int) []string {
 	head := fmt.Sprintf("Elections in bucket %s at %s", v.bucket, moment(now))
 	if v.err != nil {
@@ -85,7 +85,7 @@ func (v *liveView) lines(f *follower, now time.Time, width, height int) []string
 	table := columns(rows, 0)
 	if slices.ContainsFunc(table, func(s string) bool { return cells(s) > width }) {
 		for i := range rows {
-			rows[i] = slices.Delete(rows[i], 3, 4) // since when: how long says it, too
+			rows[i] = slices.Delete(rows[i], 3, 4) // SINCE: FOR says it, too
 		}
 		table = columns(rows, width)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// terminal is a pseudo terminal of a size: what is written to its far end can be
-// read from the near one.
+// terminal returns a pseudo terminal of a size. Output to its far end can be read from
+// the near one.
 func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -73,7 +73,7 @@ func TestOnATerminalWatchDrawsAViewThatFits(t *testing.T) {
 	fits(t, screen.text(), rows, columns)
 }
 
-// fits fails the test if a frame of a view is greater than the terminal.
+// fits fails the test if a frame of a view is larger than the terminal.
 func fits(t *testing.T, view string, rows, columns int) {
 	t.Helper()
 	for frame := range strings.SplitSeq(view, "\x1b[H") {

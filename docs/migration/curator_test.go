@@ -89,6 +89,6 @@ func TestWhoReturnsFromTakeLeadershipHandsOverAndStandsAgain(t *testing.T) {
 	if err := b.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Advance(15 * time.Second) // who resigned sits out one lease
+	f.clock.Advance(15 * time.Second) // the wait after Resign: one lease
 	<-taken
 }

@@ -67,7 +67,7 @@ func TestTheBackgroundTaskRunsWhileItsProcessLeads(t *testing.T) {
 			running.Add(-1)
 		})
 	})
-	t.Cleanup(func() { close(tasks) }) // also after a failure nobody waits for a task
+	t.Cleanup(func() { close(tasks) }) // also after a failure, so that no goroutine waits
 	for range 3 {
 		tasks <- struct{}{}
 	}
@@ -84,14 +84,14 @@ func TestTheBackgroundTaskRunsWhileItsProcessLeads(t *testing.T) {
 	}
 }
 
-// recorder is an application that tells what becomes of it.
+// recorder is an application that records the calls of its methods.
 type recorder struct {
 	done   chan string
 	finish chan struct{}
 	over   <-chan struct{} // the test
 }
 
-// newRecorder returns one that waits for nobody when the test is over.
+// newRecorder returns a recorder that does not block when the test is over.
 func newRecorder(t *testing.T) recorder {
 	t.Helper()
 	return recorder{make(chan string, 10), make(chan struct{}), t.Context().Done()}

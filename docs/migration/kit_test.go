@@ -1,6 +1,6 @@
-// Package migration_test holds the code of docs/migration.md: what the page shows
-// as this library's stands here word for word, and the tests run it. The fake
-// clock shows what the page claims.
+// Package migration_test holds the code of docs/migration.md. The page's code of this
+// library stands here word for word, and the tests run it. With a fake clock they check
+// the claims of the page.
 package migration_test
 
 import (
@@ -40,8 +40,8 @@ func newFake(t *testing.T) fake {
 	return fake{t, clock, leadertest.NewStore(clock)}
 }
 
-// serve runs what the page shows, over the link of that name, until the end of the
-// test, and wants it to end well.
+// serve runs code of the page over the link of that name, until the end of the test, and
+// requires that it ends without an error.
 func (f fake) serve(link string, shown func(context.Context, leader.Store) error) {
 	f.t.Helper()
 	ended := make(chan struct{})
@@ -78,8 +78,8 @@ func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher
 	return c, leadertest.Watch(f.t, f.clock, c)
 }
 
-// await returns when c leads: what is waited for happens on a goroutine of the
-// page, which the clock does not wait for.
+// await returns when c leads. The cause of that is on a goroutine of the page, for which
+// the clock does not wait.
 func await(t *testing.T, c *leader.Candidate) *leader.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

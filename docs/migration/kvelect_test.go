@@ -221,7 +221,7 @@ func TestTokensOfANewBucketGoOnWithMinToken(t *testing.T) {
 	}
 }
 
-// The token is ahead of the bucket's revisions, and only the record tells it.
+// The token is ahead of the bucket's revisions, and only the record has it.
 func TestTheLastTokenIsThatOfTheRecordThatWasGivenUp(t *testing.T) {
 	_, js := connect(t)
 	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: time.Second})

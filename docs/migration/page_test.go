@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// block is what stands between two fences of the page.
+// block is the text between two fences of the page.
 type block struct{ info, code string }
 
 func blocksOfThePage(t *testing.T) (page string, blocks []block) {
@@ -79,7 +79,7 @@ func TestThePageShowsCodeOfOthersThatParses(t *testing.T) {
 	}
 }
 
-// anchor is what GitHub makes of a heading.
+// anchor returns the anchor that GitHub makes of a heading.
 func anchor(heading string) string {
 	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(kept, " ", "-")

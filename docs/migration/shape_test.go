@@ -46,7 +46,7 @@ func underBoth(held context.Context, store leader.Store, work func(*leader.Term)
 	return c.Err() // now the old lock may be given up
 }
 
-// A worker is told when it is to work and when not, and tells when it does.
+// worker reports when its work begins and when its context ends.
 type worker struct {
 	begun chan uint64
 	ended chan error
@@ -85,9 +85,9 @@ func TestTheShapeWorksUnderEveryTermAndUnderNoOther(t *testing.T) {
 	}
 }
 
-// The fleet of the page's "without a stop": the old lock is itself an election
-// here, in another store, of the same time. "old" knows only that, "both" holds
-// both, "new" only ours.
+// The fleet of the page's section "Without a stop". The old lock is itself an election
+// here, in another store with the same clock. "before" takes only the old lock, "between"
+// takes both, "after" takes only ours.
 func TestAFleetThatHoldsBothLocksComesOverWithoutTwoThatWork(t *testing.T) {
 	f := newFake(t)
 	oldLocks := leadertest.NewStore(f.clock)
@@ -132,7 +132,7 @@ func TestAFleetThatHoldsBothLocksComesOverWithoutTwoThatWork(t *testing.T) {
 	f.clock.Advance(time.Minute)
 	watchAfter.Ignore(leadertest.Observed()).ExpectExactly()
 
-	// The old lock goes, and with it the right to work, although ours is good.
+	// The old lock is lost, and with it the right to work, although ours is valid.
 	oldLocks.Link("between").Cut()
 	f.clock.Advance(12 * time.Second)
 	<-term.Context().Done()

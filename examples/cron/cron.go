@@ -57,8 +57,8 @@ func (p *process) schedule(term *leader.Term) {
 			return
 		case <-time.After(time.Until(slot)):
 		}
-		// Timers may be late, after a pause of the process for instance. The
-		// term knows.
+		// Timers may be late, for instance after a pause of the process. The
+		// term asks the clock.
 		if term.Err() != nil {
 			return
 		}
@@ -67,7 +67,7 @@ func (p *process) schedule(term *leader.Term) {
 }
 
 // book runs the job for one slot. The lease makes it unlikely that two leaders
-// try; that the ledger compares their tokens makes it impossible that both
+// try. The ledger compares their tokens, which makes it impossible that both
 // succeed.
 func (p *process) book(ctx context.Context, token uint64, slot time.Time) {
 	err := p.ledger.book(ctx, token, slot, p.name)
@@ -82,8 +82,8 @@ func (p *process) book(ctx context.Context, token uint64, slot time.Time) {
 	}
 }
 
-// handOver resigns after a while, if it is told to, so that there is something
-// to see: a run of the old term that comes late.
+// handOver resigns after the tenure, if there is one, to demonstrate a run of the
+// old term that comes late.
 func (p *process) handOver(ctx context.Context, c *leader.Candidate, term *leader.Term) {
 	if p.tenure == 0 {
 		return

@@ -22,8 +22,8 @@ type entry struct {
 	By    string    `json:"by"`
 }
 
-// ledger books the runs of the job, each once. It stands for what a leader
-// protects with its fencing token: often a row of a database, with the same
+// ledger books the runs of the job, each once. It stands for the resource that a
+// leader protects with its fencing token, often a row of a database with the same
 // comparison in a WHERE clause.
 type ledger struct {
 	kv jetstream.KeyValue
@@ -31,15 +31,15 @@ type ledger struct {
 
 const ledgerKey = "last-run"
 
-// openLedger makes a bucket of its own: that of the elections is for elections.
+// openLedger makes a bucket of its own. The bucket of the elections is for elections only.
 func openLedger(ctx context.Context, js jetstream.JetStream) (*ledger, error) {
 	kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucketName + "-ledger"})
 	return &ledger{kv: kv}, err
 }
 
-// book books a run if no later leader has booked any and nobody this one. The
-// comparison and the write are one step: the update is refused if the entry has
-// changed since it was read.
+// book books a run, if no later leader has booked any and no process has booked
+// this one. The comparison and the write are one step: the update is refused if the
+// entry has changed since it was read.
 func (l *ledger) book(ctx context.Context, token uint64, slot time.Time, by string) error {
 	var last entry
 	var revision uint64

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// interrupter presses Ctrl-C when the output has told something twice.
+// interrupter presses Ctrl-C when the output contains at twice.
 type interrupter struct {
 	bytes.Buffer
 	at    string

@@ -41,8 +41,8 @@ func newCrew(st *stage, opts options, ref *referee, tl *timeline.Timeline) *crew
 	return &crew{st: st, opts: opts, ref: ref, tl: tl}
 }
 
-// start starts all the workers, each after a short random time unless told
-// otherwise.
+// start starts all the workers, each after a short random time unless splay is
+// off.
 func (cr *crew) start(ctx context.Context) error {
 	var g errgroup.Group
 	for range cr.opts.workers {
@@ -101,7 +101,7 @@ func (cr *crew) campaign(w *worker) (err error) {
 	return err
 }
 
-// follow tells the referee and the timeline what becomes of a worker.
+// follow reports the events of a worker to the referee and the timeline.
 func (cr *crew) follow(w *worker) {
 	for ev := range w.Events() {
 		switch ev := ev.(type) {
@@ -134,13 +134,13 @@ func (cr *crew) follow(w *worker) {
 }
 
 // concerns reports whether w led last. Ten candidates that all lose their server
-// have the same to tell.
+// report the same fault.
 func (cr *crew) concerns(w *worker) bool {
 	last, _ := cr.ref.leader()
 	return last.worker == w
 }
 
-// brief cuts a text to what fits on a line, unless told to be verbose.
+// brief cuts a text to the width of a line, unless the demo is verbose.
 func (cr *crew) brief(text string) string {
 	const width = 70
 	if cr.opts.verbose || len(text) <= width {

@@ -12,23 +12,23 @@ import (
 // polling is how often chaos looks whether the leader goes on.
 const polling = 5 * time.Millisecond
 
-// fault is one thing that happens to a leader.
+// fault is one kind of fault of a leader.
 type fault struct {
 	name string
-	// strike does it to the worker that leads.
+	// strike causes the fault in the worker that leads.
 	strike func(ctx context.Context, w *worker) error
-	// heal puts right what strike left broken, some time later. It may be nil.
+	// heal repairs the damage of strike, some time later. It may be nil.
 	heal func(w *worker) error
-	// harmless: the leader is expected to go on, or at least may.
+	// harmless means that the leader is expected to go on, or at least may.
 	harmless bool
-	// takes is about how long it takes until there is a leader and all is healed.
+	// takes is the approximate time until there is a leader and all is healed.
 	takes time.Duration
 }
 
 // repair is how long something stays broken: longer than a lease.
 func repair(lease time.Duration) time.Duration { return lease + lease/4 }
 
-// faults are what happens, in turn.
+// faults returns the faults of the demo, in the order in which they happen.
 func faults(st *stage, cr *crew) []fault {
 	lease := cr.opts.lease
 	fs := []fault{
@@ -96,14 +96,14 @@ func faults(st *stage, cr *crew) []fault {
 	)
 }
 
-// torment lets one fault after the other happen until the time is up or ctx
-// ends, and leaves nothing broken.
+// torment causes one fault after the other until the time is up or ctx ends, and
+// leaves nothing broken.
 func torment(ctx context.Context, st *stage, cr *crew, opts options) (tally, error) {
 	var t tally
 	deadline := cr.ref.began.Add(opts.duration)
 	playing, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	seen := 1 // the first election is nobody's fault
+	seen := 1 // no fault has caused the first election
 	for {
 		for _, f := range faults(st, cr) {
 			victim, ok := quietReign(playing, cr, func() time.Duration {
@@ -139,8 +139,8 @@ func torment(ctx context.Context, st *stage, cr *crew, opts options) (tally, err
 }
 
 // quietReign waits until one of the crew has led for a pause. It returns false
-// when there is no time for that any more. With a server of our own, somebody
-// must lead before long.
+// when there is no time for that any more. With a server of our own, there must be
+// a leader before long.
 func quietReign(playing context.Context, cr *crew, pause func() time.Duration) (reign, bool) {
 	late := cr.patience()
 	for {
@@ -171,8 +171,8 @@ func quietReign(playing context.Context, cr *crew, pause func() time.Duration) (
 	}
 }
 
-// patience is a channel that tells when there should have been a leader. On
-// somebody else's server, others may lead.
+// patience returns a channel that delivers when there should have been a leader. On
+// an existing server the channel is nil, because others may lead.
 func (cr *crew) patience() <-chan time.Time {
 	if cr.st.server == nil {
 		return nil
@@ -180,22 +180,22 @@ func (cr *crew) patience() <-chan time.Time {
 	return time.After(10*cr.opts.lease + 10*time.Second)
 }
 
-// outcome is what became of a fault.
+// outcome is the outcome of a fault.
 type outcome struct {
 	led    bool          // there is a new term
 	vacant time.Duration // before it
-	kept   bool          // the term that was went on
+	kept   bool          // the old term went on
 }
 
-// suffer lets the fault happen to a leader, and waits until it is healed and
-// somebody leads, even if the time is up meanwhile.
+// suffer causes the fault in a leader, and waits until it is healed and there is a
+// leader, even if the time is up meanwhile.
 func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out outcome, err error) {
 	until := time.Now().Add(victim.term.Remaining())
 	if err = f.strike(ctx, victim.worker); err != nil && ctx.Err() == nil {
 		cr.tl.Say(actorOperator, "faulted", "%s: %v", f.name, err)
 	}
 	struck := time.Now()
-	err = nil // who leads is what counts
+	err = nil // only the leadership counts
 
 	var heal <-chan time.Time
 	if f.heal != nil {
@@ -240,7 +240,7 @@ func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out 
 		case <-late:
 			cr.ref.fail("nobody has led since: %s", f.name)
 			return out, nil
-		case <-over: // others may lead, for all we know
+		case <-over: // others may lead
 			return out, nil
 		case <-ctx.Done():
 			return out, nil

@@ -10,7 +10,7 @@ import (
 var errLinkDown = errors.New("the link is down")
 
 // link is the network between one candidate and its server. It dials for
-// nats.go, and what it dialled can be cut or black-holed.
+// nats.go, and its connections can be cut or black-holed.
 type link struct {
 	inner dialer // nil: TCP
 
@@ -66,7 +66,7 @@ func (l *link) Cut() {
 }
 
 // BlackHole lets nothing through any more, in either direction, while the
-// connections stay. As with TCP, what was sent meanwhile arrives late.
+// connections stay. As with TCP, data that was sent meanwhile arrives late.
 func (l *link) BlackHole() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,11 +87,11 @@ func (l *link) Restore() {
 	conns := l.all()
 	l.mu.Unlock()
 	for _, c := range conns {
-		_, _ = c.Write(nil) // sends what has waited; a failure shows at the next write
+		_, _ = c.Write(nil) // sends the data that waits; a failure shows at the next write
 	}
 }
 
-// held and all want the lock.
+// In held and all, the lock is held.
 func (l *link) held() bool {
 	select {
 	case <-l.open:
@@ -138,7 +138,7 @@ type linkConn struct {
 	late []byte // written into the black hole
 }
 
-// Read returns what has arrived, once the link lets it through.
+// Read returns data that has arrived, once the link lets it through.
 func (c *linkConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	select {

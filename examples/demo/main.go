@@ -1,11 +1,11 @@
 // Command demo elects leaders and takes them down again.
 //
-// Without arguments it starts a NATS server of its own, lets ten candidates
-// stand for one key, and every few seconds something real happens to whoever
-// leads: it resigns, it crashes, its link swallows everything, an operator
-// deletes the key, the server restarts or stays away. A timeline tells what
-// becomes of it. All the while it checks that never two leadership contexts are
-// alive and that fencing tokens rise. It exits with 1 if a check failed.
+// Without arguments it starts a NATS server of its own and lets ten candidates
+// campaign for one key. Every few seconds the leader meets a real fault: it resigns,
+// it crashes, its link swallows everything, an operator deletes the key, the server
+// restarts or stays away. A timeline shows the outcome. All the while the demo checks
+// that two leadership contexts are never alive at once and that fencing tokens rise.
+// It exits with 1 if a check failed.
 //
 // Environment: KEY is the election (demo), WORKERS the number of candidates
 // (10), NOSPLAY=1 starts them all at once, and CONTEXT names a context of the
@@ -58,8 +58,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 }
 
-// perform sets the stage, plays, clears up and reports. It returns whether all
-// checks held.
+// perform sets the stage, runs the demo, clears up and reports. It returns whether
+// all checks held.
 func perform(ctx context.Context, opts options, tl *timeline.Timeline) (sound bool, err error) {
 	st, err := newStage(ctx, opts)
 	switch {

@@ -54,7 +54,7 @@ func TestEveryFaultIsFollowedByALeader(t *testing.T) {
 	}
 }
 
-// interrupter presses Ctrl-C when the output tells something.
+// interrupter presses Ctrl-C when the output contains at.
 type interrupter struct {
 	bytes.Buffer
 	at    string

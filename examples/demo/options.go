@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// maxWorkers keeps the demo to what one process and one terminal can take.
+// maxWorkers keeps the demo within the capacity of one process and one terminal.
 const maxWorkers = 500
 
-// options is what the demo may be told.
+// options are the settings of the demo.
 type options struct {
 	key      string        // the election
 	workers  int           // how many candidates
@@ -20,10 +20,10 @@ type options struct {
 	duration time.Duration // how long to play
 	lease    time.Duration
 	pause    time.Duration // between one fault and the next
-	verbose  bool          // tell every event of every candidate
+	verbose  bool          // print every event of every candidate
 }
 
-// settingError is an error of whoever started the demo.
+// settingError is an error in a setting of the demo.
 type settingError struct{ error }
 
 // Unwrap returns the error itself.
@@ -42,8 +42,8 @@ Environment:
 Flags:
 `
 
-// parseOptions reads flags and environment. Its errors name the setting and what
-// is wrong with it.
+// parseOptions reads flags and environment. Its errors name the setting and the
+// mistake in it.
 func parseOptions(args []string, getenv func(string) string, stderr io.Writer) (options, error) {
 	o := options{key: "demo", workers: 10, context: getenv("CONTEXT"), splay: true}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Who speaks in the timeline, besides the candidates.
+// The actors of the timeline, besides the candidates.
 const (
 	actorOperator = "operator"
 	actorReferee  = "referee"
@@ -24,22 +24,22 @@ type reign struct {
 	worker *worker
 	term   *leader.Term
 	began  time.Time
-	vacant time.Duration // how long nobody had led before
+	vacant time.Duration // how long there was no leader before
 }
 
-// referee knows every term of the election and checks what the library
-// promises: one leader, rising tokens, contexts that end before the loss is
-// told, one Deposed for each Elected.
+// referee knows every term of the election and checks the promises of the library:
+// one leader, rising tokens, contexts that end before the loss is reported, one
+// Deposed for each Elected.
 type referee struct {
 	tl    *timeline.Timeline
 	began time.Time
 
 	mu         sync.Mutex
 	reigns     []reign
-	alive      map[*leader.Term]struct{} // whose context has not ended, as far as is known
+	alive      map[*leader.Term]struct{} // terms with a living context, as far as is known
 	open       map[*leader.Term]struct{} // elected, not deposed yet
 	token      uint64                    // the greatest
-	idle       time.Time                 // since when nobody leads
+	idle       time.Time                 // since when there is no leader
 	checks     int
 	violations int
 	news       chan struct{} // closed at the next election
@@ -52,7 +52,7 @@ func newReferee(tl *timeline.Timeline) *referee {
 	}
 }
 
-// begin is when the play begins: nobody leads.
+// begin begins the demo, without a leader.
 func (r *referee) begin() {
 	r.tl.Begin()
 	r.mu.Lock()
@@ -82,8 +82,7 @@ func (r *referee) watch() (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// check looks for two terms that are alive at the same instant. It wants the
-// lock.
+// check looks for two terms that are alive at the same instant. The lock is held.
 func (r *referee) check() {
 	r.checks++
 	for a := range r.alive {
@@ -98,7 +97,7 @@ func (r *referee) check() {
 	}
 }
 
-// elected notes a new term, and returns how long nobody had led.
+// elected notes a new term, and returns how long there was no leader.
 func (r *referee) elected(w *worker, term *leader.Term) time.Duration {
 	now := time.Now()
 	r.mu.Lock()
@@ -108,7 +107,7 @@ func (r *referee) elected(w *worker, term *leader.Term) time.Duration {
 			r.end(t, now) // its AfterFunc is on the way
 		}
 	}
-	// News of a term that is over already may be late; only a living one can
+	// News of a term that is already over may be late. Only a living term can
 	// prove that tokens fall.
 	if term.Token() == r.token || term.Token() < r.token && term.Err() == nil {
 		r.violation("token %d comes after token %d", term.Token(), r.token)
@@ -134,7 +133,7 @@ func (r *referee) elected(w *worker, term *leader.Term) time.Duration {
 	return vacant
 }
 
-// end notes that a context has ended. It wants the lock.
+// end notes that a context has ended. The lock is held.
 func (r *referee) end(term *leader.Term, at time.Time) {
 	if _, ok := r.alive[term]; !ok {
 		return
@@ -145,7 +144,7 @@ func (r *referee) end(term *leader.Term, at time.Time) {
 	}
 }
 
-// lost checks that the context had ended before the loss was told.
+// lost checks that the context had ended before the loss was reported.
 func (r *referee) lost(term *leader.Term, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +159,7 @@ func (r *referee) lost(term *leader.Term, last bool) {
 	}
 }
 
-// leader returns who leads now.
+// leader returns the last reign, and reports whether its term is alive.
 func (r *referee) leader() (reign, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +178,7 @@ func (r *referee) since(n int) ([]reign, <-chan struct{}) {
 	return r.reigns[min(n, len(r.reigns)):], r.news
 }
 
-// verdict makes the last checks, and returns whether all have held.
+// verdict makes the last checks, and reports whether all have held.
 func (r *referee) verdict() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,14 +188,14 @@ func (r *referee) verdict() bool {
 	return r.violations == 0
 }
 
-// fail notes a check that failed.
+// fail is violation without the lock.
 func (r *referee) fail(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.violation(format, args...)
 }
 
-// violation wants the lock.
+// violation notes a check that failed. The lock is held.
 func (r *referee) violation(format string, args ...any) {
 	r.violations++
 	r.tl.Say(actorReferee, "VIOLATION", format, args...)

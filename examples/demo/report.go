@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 )
 
-// tally is what became of the faults, by kind.
+// tally has the outcomes of the faults, by kind.
 type tally struct {
 	kinds []kind // in the order in which they first happened
 	stray []time.Duration
@@ -22,7 +22,7 @@ type kind struct {
 	vacant []time.Duration // without a leader, for each new term
 }
 
-// add notes what became of one fault.
+// add notes the outcome of one fault.
 func (t *tally) add(f fault, out outcome) {
 	i := slices.IndexFunc(t.kinds, func(k kind) bool { return k.name == f.name })
 	if i < 0 {
@@ -45,7 +45,7 @@ func (t *tally) unprovoked(reigns []reign) {
 	}
 }
 
-// report prints the table and what the referee saw.
+// report prints the table and the findings of the referee.
 func (t *tally) report(tl *timeline.Timeline, ref *referee) {
 	tl.Line(timeline.Plain, "")
 	tl.Line(timeline.Bold, "%-16s %6s %9s %9s   %s", "", "", "", "", "seconds without a leader")

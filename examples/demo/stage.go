@@ -17,9 +17,9 @@ import (
 // bucketName is the bucket of the demo.
 const bucketName = "natsleader-demo"
 
-// stage is what the candidates play on: a server, and how to connect to it.
+// stage is the server of the candidates, and how to connect to it.
 type stage struct {
-	server *embedded.Server // nil: somebody else's
+	server *embedded.Server // nil: an existing one
 	opts   nats.Options     // to connect with
 	where  string           // for people
 	note   string           // for people, may be empty
@@ -52,7 +52,7 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 	st.opts.ReconnectWait = 100 * time.Millisecond
 	st.opts.ReconnectJitter = 20 * time.Millisecond
 	st.opts.ReconnectJitterTLS = 20 * time.Millisecond
-	// Lost connections are part of the play. By default nats.go prints errors.
+	// Lost connections are part of the demo. By default nats.go prints errors.
 	st.opts.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {}
 
 	if st.conn, err = st.connect("operator", nil); err != nil {
@@ -64,15 +64,15 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	// Whoever finds the key deleted waits for the longest lease that may be
-	// running: a MaxLease no longer than need be keeps that wait short.
+	// A candidate that finds the key deleted waits for the longest lease that may
+	// be running. A MaxLease that is no longer than needed keeps that wait short.
 	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{
 		Name: bucketName, Description: "elections of the natsleader demo", MaxLease: o.lease,
 	})
 	if err != nil {
 		return nil, err
 	}
-	// Look once, so that a name which is none is found out before the play.
+	// Look once, so that an invalid name is found before the demo begins.
 	if _, err = leader.Lookup(ctx, bucket, o.key); errors.Is(err, leader.ErrInvalidConfig) {
 		return nil, settingError{fmt.Errorf("KEY=%q: %w", o.key, err)}
 	} else if err != nil {
@@ -82,7 +82,7 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 	return st, err
 }
 
-// embed plays on a server of its own.
+// embed starts a server of its own.
 func (st *stage) embed() (err error) {
 	if st.server, err = embedded.Start(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (st *stage) embed() (err error) {
 	return nil
 }
 
-// visit plays on the server of a context of the nats command line.
+// visit uses the server of a context of the nats command line.
 func (st *stage) visit(name string) error {
 	nctx, err := natscontext.New(name, true)
 	if err != nil {
@@ -126,7 +126,7 @@ func (st *stage) connect(name string, l *link) (*nats.Conn, error) {
 	return opts.Connect()
 }
 
-// jetStream is JetStream as the context wants it.
+// jetStream returns JetStream with the settings of the context.
 func (st *stage) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 	switch {
 	case st.domain != "":

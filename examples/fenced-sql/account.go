@@ -11,14 +11,14 @@ import (
 type account struct {
 	db       *sql.DB
 	name     string
-	election string // whose leader may write
-	checked  bool   // false: whoever comes may, to show what becomes of it
+	election string // only its leader may write
+	checked  bool   // false: any process may, to show the difference
 }
 
 // openAccount opens the account in the database of dir. Every process has a pool
 // of connections of its own.
 func openAccount(dir string, checked bool) (*account, error) {
-	// SQLite has one writer at a time: who comes second waits, from the beginning
+	// SQLite has one writer at a time. The second one waits, from the beginning
 	// of its transaction.
 	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)"}, "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, "accounts.db"))+"?"+q.Encode())
@@ -43,14 +43,14 @@ func (a *account) create(ctx context.Context, balance int) error {
 	return err
 }
 
-// balance reads what is in the account.
+// balance reads the balance of the account.
 func (a *account) balance(ctx context.Context) (balance int, err error) {
 	err = a.db.QueryRowContext(ctx, `SELECT balance FROM account WHERE name = ?`, a.name).Scan(&balance)
 	return balance, err
 }
 
-// takeOver is the first thing that a leader does: it raises the fence and reads,
-// in one transaction. What it returns no predecessor can change any more.
+// takeOver is the first action of a leader. It raises the fence and reads the
+// balance, in one transaction. No predecessor can change that balance any more.
 func (a *account) takeOver(ctx context.Context, token uint64) (balance int, err error) {
 	if !a.checked {
 		return a.balance(ctx)

@@ -11,7 +11,7 @@ import (
 // writes. PostgreSQL takes the same statements with $1 and $2 for the question
 // marks.
 
-// errFenced is the answer to a write with the token of a term that has been
+// errFenced is the error of a write with the token of a term that has been
 // followed by another. Nothing was written.
 var errFenced = errors.New("a later leader has been here")
 
@@ -22,12 +22,13 @@ const createFence = `CREATE TABLE IF NOT EXISTS fence (
 )`
 
 // fenced runs write in a transaction that is committed only if no greater token
-// has been shown to the database. From then on it refuses every lesser one.
+// has been shown to the database. From then on the database refuses every lesser token.
 //
-// The comparison and the writes are one transaction, so nobody comes between. The
-// update locks the row of the election until the end, so the transactions of two
-// leaders follow one another. With a write that does nothing but read, a new
-// leader raises the fence: what it reads is what its predecessors leave behind.
+// The comparison and the writes are one transaction, so no other write comes between
+// them. The update locks the row of the election until the end of the transaction, so
+// the transactions of two leaders follow one another. A new leader raises the fence
+// with a write function that only reads. It reads the data that its predecessors leave
+// behind.
 func fenced(ctx context.Context, db *sql.DB, election string, token uint64, write func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -53,9 +54,9 @@ func fenced(ctx context.Context, db *sql.DB, election string, token uint64, writ
 }
 
 // openFence makes sure that the election has a row, and returns the greatest
-// token that the database has seen. It belongs in [leader.Config].MinToken:
-// a bucket that is newer than the database, made anew for instance, would else
-// begin with lesser tokens, and the database refuse its leaders.
+// token that the database has seen. It belongs in [leader.Config].MinToken.
+// Otherwise a bucket that is newer than the database, because it was made anew for
+// instance, would begin with lesser tokens, and the database would refuse its leaders.
 func openFence(ctx context.Context, db *sql.DB, election string) (minToken uint64, err error) {
 	if _, err = db.ExecContext(ctx, createFence); err != nil {
 		return 0, err

@@ -33,7 +33,7 @@ func database(t *testing.T, dir string) *sql.DB {
 	return a.db
 }
 
-// write returns a write that says which token it came with.
+// write returns a write that logs its token.
 func write(ctx context.Context, token uint64) func(*sql.Tx) error {
 	return func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO log (token) VALUES (?)`, token)

@@ -1,11 +1,11 @@
 // Command fenced-sql protects a table of an SQL database from leaders that have
-// been followed by others: the database refuses a write with a lesser token than
-// it has seen. See fence.go for the pattern.
+// been followed by others. The database refuses a write with a token that is less
+// than one it has seen. See fence.go for the pattern.
 //
 // It runs two processes, as goroutines, against a NATS server and a database of
 // its own. The worker of the first leader is held up between its check and its
-// write, and goes on when the other leads. Then the same once more without the
-// check by the database, to show what is lost. It ends after a few seconds.
+// write, and goes on when the other leads. Then the same runs once more without the
+// check by the database, to show the loss. The command ends after a few seconds.
 package main
 
 import (
@@ -111,8 +111,8 @@ func payIn(ctx context.Context, name string, s *stage, url, dir string, checked 
 	return errors.Join(t.run(ctx, url), a.db.Close())
 }
 
-// outliveTheBucket lets the database have seen leaders of a bucket that is no
-// more. Those of the new one must begin above: see MinToken.
+// outliveTheBucket writes to the database as a leader of an earlier bucket. The tokens
+// of the new bucket must begin above that token: see MinToken.
 func outliveTheBucket(ctx context.Context, tl *timeline.Timeline, a *account) error {
 	const token = 5_000_000_000_000_000
 	if _, err := openFence(ctx, a.db, a.election); err != nil {
@@ -125,7 +125,7 @@ func outliveTheBucket(ctx context.Context, tl *timeline.Timeline, a *account) er
 	return nil
 }
 
-// report compares what is in the account with what was paid into it.
+// report compares the balance of the account with the deposits.
 func report(s *stage, a *account) error {
 	balance, err := a.balance(context.Background())
 	if err != nil {

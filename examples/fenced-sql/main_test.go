@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// interrupter presses Ctrl-C when the output tells something.
+// interrupter presses Ctrl-C when the output contains at.
 type interrupter struct {
 	bytes.Buffer
 	at    string
@@ -26,7 +26,7 @@ func (i *interrupter) Write(b []byte) (int, error) {
 	return i.Buffer.Write(b)
 }
 
-// runUntil runs the example, and presses Ctrl-C when the output tells something.
+// runUntil runs the example, and presses Ctrl-C when the output contains at.
 func runUntil(t *testing.T, at string) string {
 	t.Helper()
 	tmp := t.TempDir()

@@ -56,7 +56,7 @@ func (t *teller) run(ctx context.Context, url string) error {
 	return t.serve(ctx, c)
 }
 
-// serve lets a worker loose in each term until ctx ends.
+// serve starts a worker in each term until ctx ends.
 func (t *teller) serve(ctx context.Context, c *leader.Candidate) error {
 	defer context.AfterFunc(ctx, func() {
 		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -77,7 +77,7 @@ func (t *teller) serve(ctx context.Context, c *leader.Candidate) error {
 				return err
 			})
 		case leader.Deposed:
-			// A careful program waits here for its worker. It would wait long.
+			// A careful program waits here for its worker. Here the wait would be long.
 			t.tl.Say(t.name, "deposed", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
 		case leader.Faulted:
 			t.tl.Say(t.name, "faulted", "%s", timeline.Reason(ev.Err))
@@ -100,7 +100,7 @@ func (t *teller) work(ctx context.Context, c *leader.Candidate, term *leader.Ter
 		if balance, err = t.account.balance(ctx); err != nil {
 			return err
 		}
-		// From the check to the write some time passes, and may be long: the
+		// Some time passes from the check to the write. It may be long, if the
 		// process is stopped, swapped out, or waits for something else.
 		if err := t.meanwhile(ctx, n, balance, c, term); err != nil {
 			return err
@@ -132,8 +132,8 @@ func (t *teller) wait(ctx context.Context, n int, term *leader.Term) {
 	}
 }
 
-// meanwhile is what happens between a check and a write. At the third deposit of
-// the first term it is a change of leaders, and two deposits by the other.
+// meanwhile simulates the time between a check and a write. At the third deposit of
+// the first term the leader changes, and the other teller makes two deposits.
 func (t *teller) meanwhile(ctx context.Context, n, balance int, c *leader.Candidate, term *leader.Term) error {
 	if n < 3 || !t.zombie.CompareAndSwap(nil, term) {
 		return nil
@@ -147,21 +147,21 @@ func (t *teller) meanwhile(ctx context.Context, n, balance int, c *leader.Candid
 	return nil
 }
 
-// stage is what the tellers of a run share so that there is something to see. A
+// stage is the state that the tellers of a run share for the demonstration. A
 // service has nothing like it.
 type stage struct {
 	tl   *timeline.Timeline
 	paid atomic.Int64 // deposits that were acknowledged
 	end  func()       // of the run
 
-	zombie    atomic.Pointer[leader.Term] // whose worker is held up
+	zombie    atomic.Pointer[leader.Term] // the term with the worker that is held up
 	overtaken context.Context             // ends when its successor has paid in twice
 	overtake  func()
 	tried     context.Context // ends when it has tried to write
 	try       func()
 }
 
-// left takes note of a worker that has ended. That of the zombie's successor
+// left takes note of a worker that has ended. The worker of the zombie's successor
 // ends the run.
 func (s *stage) left(term *leader.Term, err error) {
 	s.try()

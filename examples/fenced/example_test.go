@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Example is what docs/fencing.md shows.
+// Example is the code that docs/fencing.md shows.
 func Example() {
 	ctx := context.Background()
 	nc, err := nats.Connect(nats.DefaultURL)
@@ -47,7 +47,7 @@ func Example() {
 	}
 }
 
-// renumber is what docs/fencing.md shows of a write with a condition.
+// renumber is the write with a condition that docs/fencing.md shows.
 func renumber(ctx context.Context, kv jetstream.KeyValue, orders *leader.GuardedBucket, term *leader.Term) error {
 	entry, err := kv.Get(ctx, "next") // any replica may answer, and late
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command fenced lets the NATS server refuse a leader that has been followed by
-// another. Each leader writes its name to one key of a bucket, as fast as it can,
-// and its worker never looks at the context that tells it to stop.
+// Command fenced lets the NATS server refuse the writes of a leader that has been
+// followed by another. Each leader writes its name to one key of a bucket, as fast
+// as it can. Its worker never looks at the context that ends with the term.
 //
-// It runs two processes, as goroutines, against a NATS server of its own: first
-// with a guarded bucket, where only the leader can write; then with plain Put, to
-// show what is lost. It ends by itself.
+// It runs two processes, as goroutines, against a NATS server of its own. The first
+// part uses a guarded bucket, where only the leader can write. The second part uses
+// plain Put, to show the loss of data. The command ends by itself.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// interrupter presses Ctrl-C when the output tells something.
+// interrupter presses Ctrl-C when the output contains at.
 type interrupter struct {
 	bytes.Buffer
 	at    string
@@ -28,7 +28,7 @@ func (i *interrupter) Write(b []byte) (int, error) {
 	return i.Buffer.Write(b)
 }
 
-// runUntil runs the example, and presses Ctrl-C when the output tells something.
+// runUntil runs the example, and presses Ctrl-C when the output contains at.
 func runUntil(t *testing.T, at string) string {
 	t.Helper()
 	tmp := t.TempDir()
@@ -47,7 +47,7 @@ func runUntil(t *testing.T, at string) string {
 	return out.String()
 }
 
-// numbers returns what the pattern's group finds, in the order of the output.
+// numbers returns the numbers that the pattern's group finds, in the order of the output.
 func numbers(t *testing.T, pattern, out string) (found []int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(out, -1) {

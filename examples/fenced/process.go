@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	key    = "send-to"              // what only the leader may write
+	key    = "send-to"              // that only the leader may write
 	tenure = 200 * time.Millisecond // after which the first leader resigns
 )
 
@@ -25,7 +25,7 @@ const (
 type process struct {
 	name    string
 	bucket  string // that it writes to
-	guarded bool   // false: with plain Put, to show what becomes of it
+	guarded bool   // false: with plain Put, to show the difference
 	orders  *leader.GuardedBucket
 	kv      jetstream.KeyValue
 	*stage
@@ -68,7 +68,7 @@ func (p *process) run(ctx context.Context, url string) error {
 	return err
 }
 
-// serve lets a worker loose in each term until ctx ends.
+// serve starts a worker in each term until ctx ends.
 func (p *process) serve(ctx context.Context, c *leader.Candidate) error {
 	defer context.AfterFunc(ctx, func() {
 		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -90,7 +90,7 @@ func (p *process) serve(ctx context.Context, c *leader.Candidate) error {
 				return err
 			})
 		case leader.Deposed:
-			// A careful program waits here for its worker. It would wait long.
+			// A careful program waits here for its worker. Here the wait would be long.
 			p.tl.Say(p.name, "deposed", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
 		case leader.Faulted:
 			p.tl.Say(p.name, "faulted", "%s", timeline.Reason(ev.Err))
@@ -100,8 +100,8 @@ func (p *process) serve(ctx context.Context, c *leader.Candidate) error {
 	return errors.Join(c.Err(), workers.Wait())
 }
 
-// lead is the worker of a term: a zombie that of the first, its successor that of
-// the second.
+// lead is the worker of a term. The worker of the first term is a zombie, that of
+// the second term its successor.
 func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Term) error {
 	put := p.kv.Put
 	if !p.guarded {
@@ -125,11 +125,11 @@ func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Te
 	return work(ctx, c, put)
 }
 
-// put is the Put of a plain bucket, and that of a term.
+// put is the Put of a plain bucket, or that of a term's writer.
 type put func(ctx context.Context, key string, value []byte) (revision uint64, err error)
 
-// writeOn writes flat out until it is refused or the run ends. Meanwhile its
-// candidate hands over.
+// writeOn writes as fast as it can until a write is refused or the run ends.
+// Meanwhile its candidate hands over.
 func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) error {
 	var resigning errgroup.Group
 	resigning.Go(func() error {
@@ -156,8 +156,8 @@ func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) err
 	}
 }
 
-// succeed writes once, and reads what is there after a zombie has done what it
-// can.
+// succeed writes once. It reads the key when the zombie has been refused, or has
+// written over it.
 func (p *process) succeed(ctx context.Context, _ *leader.Candidate, put put) error {
 	revision, err := put(ctx, key, []byte(p.name))
 	if err != nil {
@@ -181,14 +181,14 @@ func (p *process) succeed(ctx context.Context, _ *leader.Candidate, put put) err
 	}
 }
 
-// stage is what the processes of a run share so that there is something to see. A
+// stage is the state that the processes of a run share for the demonstration. A
 // service has nothing like it.
 type stage struct {
 	tl      *timeline.Timeline
-	zombie  atomic.Bool     // the first term has begun, whose worker is one
-	refused context.Context // ends when it was refused
+	zombie  atomic.Bool     // the first term has begun; its worker is one
+	refused context.Context // ends when the zombie was refused
 	refuse  func()
 	end     func() // of the run
 
-	wrote, read string // by its successor
+	wrote, read string // by the zombie's successor
 }

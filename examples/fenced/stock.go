@@ -10,11 +10,11 @@ import (
 )
 
 // takeStock returns the keys of a guarded bucket as earlier terms have left them.
-// raised is the revision of the guard that Term.Fence tells.
+// raised is the revision of the guard that Term.Fence returns.
 //
-// A watch tells what one replica knows, which may lag. But it tells everything in
-// the order of the revisions: once it has come to the guard of this term, it has
-// told every write of the earlier ones.
+// A watch delivers the data of one replica, which may lag. But it delivers writes in
+// the order of their revisions. Once it has delivered the guard of this term, it has
+// delivered every write of the earlier terms.
 func takeStock(ctx context.Context, kv jetstream.KeyValue, raised uint64) (map[string]jetstream.KeyValueEntry, error) {
 	watch, err := kv.WatchAll(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 const (
 	duration = 10 * time.Second // of the example
-	tenure   = 4 * time.Second  // after which a leader resigns, to show how it goes
+	tenure   = 4 * time.Second  // after which a leader resigns, to show a handover
 )
 
 func main() {

@@ -23,7 +23,7 @@ func (r *replica) serve(ctx context.Context, store leader.Store) error {
 		return err
 	}
 	// Stop ends the term, waits for the workers, releases the key and closes the
-	// channel of events; but not for longer than we can wait.
+	// channel of events. The timeout limits the wait.
 	defer context.AfterFunc(ctx, func() {
 		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -40,7 +40,7 @@ func (r *replica) serve(ctx context.Context, store leader.Store) error {
 			crew.Go(func() { r.lead(ctx, c, ev.Term) })
 			crew.Go(func() { r.retire(ctx, c, ev.Term) })
 		case leader.Fenced:
-			// The context has ended, the key is still ours: the workers finish.
+			// The context has ended, but the key is still ours. The workers finish.
 			r.tl.Say(r.name, "fenced", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
 		case leader.Deposed:
 			crew.Wait() // nothing of this term may run when the next one begins
@@ -62,8 +62,8 @@ func (r *replica) lead(ctx context.Context, c *leader.Candidate, term *leader.Te
 	err := crew.Wait()
 	term.Release() // the next leader need not wait any longer
 	if err != nil {
-		// A worker has failed, and the others were cancelled with it. Who leads
-		// and does not work should let another try.
+		// A worker has failed, and the others were cancelled with it. A leader that
+		// does not work should let another candidate try.
 		r.resign(ctx, c, err.Error())
 	}
 }
@@ -77,7 +77,7 @@ func (r *replica) resign(ctx context.Context, c *leader.Candidate, why string) {
 	}
 }
 
-// retire resigns after a while, so that there is something to see.
+// retire resigns after the tenure, to demonstrate a handover.
 func (r *replica) retire(ctx context.Context, c *leader.Candidate, term *leader.Term) {
 	select {
 	case <-time.After(tenure):

@@ -6,16 +6,16 @@
 //
 //	for seed := range proof.Size(200, 4000) { // a sample, in full
 //
-// and a test of which no part is quick runs in full only:
+// A test without a quick part runs in full only:
 //
 //	func TestEveryPair(t *testing.T) {
 //		proof.Only(t)
 //
-// Both report what they ran with [Ran]; `make prove` prints the totals. The tag
+// Both report their numbers with [Ran], and `make prove` prints the totals. The tag
 // needs no flag, so it can be given to all packages at once.
 package proof
 
-// TB is what this package uses of a testing.TB.
+// TB is the part of testing.TB that this package uses.
 type TB interface {
 	Helper()
 	Skip(args ...any)

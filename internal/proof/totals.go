@@ -19,7 +19,7 @@ var totals = struct {
 	of map[string]int
 }{of: map[string]int{}}
 
-// Ran adds n to what this test binary has run of something: "situations", "seeds".
+// Ran adds n to this test binary's total of one kind, such as "situations" or "seeds".
 func Ran(n int, of string) {
 	totals.Lock()
 	defer totals.Unlock()
@@ -29,9 +29,8 @@ func Ran(n int, of string) {
 // Tests runs tests like a *testing.M.
 type Tests interface{ Run() int }
 
-// Main returns tests that report, when they have run, the totals of what was passed
-// to [Ran]: on the standard output, and in the file that [TotalsFile] names. TestMain
-// wraps its tests in it.
+// Main returns tests that report the totals of [Ran] when they have run, on the standard
+// output and in the file that [TotalsFile] names. TestMain wraps its tests in it.
 func Main(tests Tests) Tests { return counted{tests} }
 
 type counted struct{ tests Tests }

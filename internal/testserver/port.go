@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// TB is what this package uses of a testing.TB.
+// TB is the part of testing.TB that this package uses.
 type TB interface {
 	Helper()
 	Fatal(args ...any)
@@ -22,15 +22,15 @@ var (
 	given = make(map[int]bool)
 )
 
-// FreePort returns a port of the loopback interface that nobody listens on, and that
-// stays free while the server that is to listen there is down: it is below those
+// FreePort returns a port of the loopback interface on which no process listens. The port
+// stays free while the server that is to listen there is down, because it is below those
 // from which clients dial (ip_local_port_range), and FreePort returns no port twice.
 func FreePort(tb TB) int {
 	tb.Helper()
 	mu.Lock()
 	defer mu.Unlock()
 	// A process that is being started has copies of the open sockets until it runs
-	// its own program, and with them what is closed here.
+	// its own program. Among them is the socket that is closed here.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	for {

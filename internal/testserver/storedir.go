@@ -2,10 +2,10 @@ package testserver
 
 import "os"
 
-// StoreDir returns a directory for what a server of the test stores, which is removed at
-// the end of the test. It lies in memory where the system has a file system for that: on
-// a disk that is busy, for instance with building the tests, a server answers seconds
-// late, and leases of the tests run out.
+// StoreDir returns a directory for the data of a test's server. The directory is removed
+// at the end of the test. It lies in memory where the system has a file system for that. On
+// a disk that is busy, for instance with building the tests, a server answers seconds late,
+// and leases of the tests run out.
 func StoreDir(tb TB) string {
 	tb.Helper()
 	if !roomInMemory() {

@@ -19,7 +19,7 @@ type Server struct {
 	srv  *server.Server // nil while it is down
 }
 
-// Start starts a server. Close ends it and removes what it stored.
+// Start starts a server. Close ends it and removes its store.
 func Start() (*Server, error) {
 	dir, err := os.MkdirTemp("", "natsleader-*")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package timeline prints what the examples have to tell: one line for each
-// thing that happens, coloured on a terminal.
+// Package timeline prints the output of the examples: one line for each event,
+// coloured on a terminal.
 package timeline
 
 import (
@@ -25,10 +25,10 @@ const (
 	Warn   Style = "33"
 	Bad    Style = "31"
 	Alarm  Style = "1;37;41"
-	Strike Style = "1;35" // of other verbs in capitals: what is done to somebody
+	Strike Style = "1;35" // of other verbs in capitals: faults and requests
 )
 
-// verbs are the styles of what happens.
+// verbs are the styles of events.
 var verbs = map[string]Style{
 	"elected":   Good,
 	"goes on":   Mild,
@@ -64,7 +64,7 @@ func Coloured(w io.Writer, getenv func(string) string) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Begin sets the clock to zero and prints what the columns mean.
+// Begin sets the clock to zero and prints the headings of the columns.
 func (tl *Timeline) Begin() {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
@@ -72,7 +72,7 @@ func (tl *Timeline) Begin() {
 	tl.line(Dim, fmt.Sprintf("%8s  %-9s  %s", "time", "who", "what"))
 }
 
-// Say tells what became of somebody.
+// Say prints an event of one actor.
 func (tl *Timeline) Say(who, verb, format string, args ...any) {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
@@ -92,7 +92,7 @@ func (tl *Timeline) Line(style Style, format string, args ...any) {
 	tl.line(style, fmt.Sprintf(format, args...))
 }
 
-// line wants the lock.
+// line prints a line. The lock is held.
 func (tl *Timeline) line(style Style, text string) {
 	_, _ = fmt.Fprintln(tl.w, tl.paint(style, strings.TrimRight(text, " ")))
 }
@@ -104,8 +104,8 @@ func (tl *Timeline) paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Seconds is how durations look in a timeline.
+// Seconds formats a duration for a timeline.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
 
-// Reason is an error of package leader without the name of the package.
+// Reason returns the text of an error without the name of package leader.
 func Reason(err error) string { return strings.TrimPrefix(err.Error(), "leader: ") }

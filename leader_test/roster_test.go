@@ -17,20 +17,20 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Sessions of those who stand.
+// Sessions of candidates.
 const (
 	rosterA = "AAAAAAAAAAAAAAAAAAAAAAAAAA"
 	rosterB = "BBBBBBBBBBBBBBBBBBBBBBBBBB"
 	rosterC = "C234567CCCCCCCCCCCCCCCCCCC"
 )
 
-// rostered makes the bucket E with a roster. It is in memory, as that of expiring is.
+// rostered makes the bucket E with a roster. It is in memory, like that of expiring.
 func (w *world) rostered() {
 	w.Helper()
 	w.create(leader.BucketConfig{MaxLease: lease, Storage: jetstream.MemoryStorage, Roster: true})
 }
 
-// announce returns when it is answered, for which it has a second.
+// announce returns when the announcement is answered, which may take a second.
 func announce(tb testing.TB, r leader.Store, election, session, entry string, life time.Duration) (revision uint64, err error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
@@ -48,7 +48,7 @@ func announce(tb testing.TB, r leader.Store, election, session, entry string, li
 	return revision, err
 }
 
-// rosterView writes down what a view tells.
+// rosterView records the announcements of a view.
 type rosterView struct {
 	backend.Feed
 	mu   sync.Mutex
@@ -92,7 +92,7 @@ func (v *rosterView) hear(a backend.Announcement) {
 	v.told = append(v.told, line)
 }
 
-// take returns what was told since the last time.
+// take returns the records since the last call.
 func (v *rosterView) take() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -123,9 +123,10 @@ func (w *world) view(r leader.Store, election string) *rosterView {
 	return v
 }
 
-// An announcement is told to views, and lapses three leases after the last one, to
-// the instant; who withdraws is gone at once. An election that is named like another
-// and a dot has a roster of its own, and what is no announcement is not told.
+// Views report an announcement. It lapses three leases after the last one, to the
+// instant, and one that is withdrawn is gone at once. An election that is named like
+// another one, with a dot and more, has a roster of its own. A message that is no
+// announcement is not reported.
 func TestTheRosterTellsWhoStands(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -157,7 +158,7 @@ func TestTheRosterTellsWhoStands(t *testing.T) {
 		v.hears(w)
 		w.at(4*lease + 250*time.Millisecond)
 		v.hears(w, "A stands no more")
-		w.at(4*lease + 5*time.Second) // the markers are gone, and nothing is told of that
+		w.at(4*lease + 5*time.Second) // the markers are gone, which is not reported
 		v.hears(w)
 		late.hears(w, "B stands no more", "A stands no more")
 		empty.hears(w)
@@ -188,8 +189,8 @@ func TestAShortLifeIsAWholeSecond(t *testing.T) {
 	})
 }
 
-// A view ends when the connection is back, or its consumer is silent, or the
-// connection is closed; another then tells all.
+// A view ends when the connection is back, its consumer is silent, or the connection is
+// closed. Another view then reports everything.
 func TestAViewOfTheRosterEndsWhenItMayHaveMissedSomething(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -235,7 +236,7 @@ func TestAViewOfTheRosterEndsWhenItMayHaveMissedSomething(t *testing.T) {
 	})
 }
 
-// A message that gets lost on its way is missed at the next one, or at the next sign
+// The loss of a message on its way is noticed at the next message, or at the next sign
 // of life, within seconds.
 func TestAViewOfTheRosterNoticesWhatItHasMissed(t *testing.T) {
 	for name, next := range map[string]bool{"at the next message": true, "at the next heartbeat": false} {
@@ -273,7 +274,7 @@ func TestAViewOfTheRosterNoticesWhatItHasMissed(t *testing.T) {
 	}
 }
 
-// A view whose consumer falls silent ends, although the connection stays.
+// A view ends when its consumer falls silent, although the connection stays.
 func TestAViewOfTheRosterThatIsDeafEnds(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -287,7 +288,7 @@ func TestAViewOfTheRosterThatIsDeafEnds(t *testing.T) {
 	})
 }
 
-// A view to which nothing happens lives on.
+// A view without events lives on.
 func TestAnIdleViewOfTheRosterStays(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -318,8 +319,8 @@ func (w *world) consumers(stream string) int {
 	return s.CachedInfo().State.Consumers
 }
 
-// Where there is no roster, or none that lets announcements lapse, that is said, and
-// not that nobody answers.
+// If there is no roster, or one in which announcements do not lapse, the error says so,
+// and not that there is no answer.
 func TestABucketWithoutARosterSaysSo(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
@@ -342,7 +343,7 @@ func TestABucketWithoutARosterSaysSo(t *testing.T) {
 	})
 }
 
-// What is no session, or no election, is refused before anything is sent.
+// An invalid session or election is refused before anything is sent.
 func TestTheRosterTakesNoOtherKeys(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -358,7 +359,7 @@ func TestTheRosterTakesNoOtherKeys(t *testing.T) {
 	})
 }
 
-// Five thousand stand, on one connection, and who comes to look has them all.
+// Five thousand candidates stand, on one connection, and a new view has them all.
 func TestARosterOfFiveThousand(t *testing.T) {
 	const many = 5000
 	srv := tcpServe(t, tcpOptions(t, ""))

@@ -16,10 +16,10 @@ import (
 
 const life = 45 * time.Second
 
-// session is the session of a candidate of that name, of one letter.
+// session returns the session of a candidate with that name of one letter.
 func session(name string) string { return strings.Repeat(strings.ToUpper(name), 26) }
 
-// rosterKit is a store and what a view of it has told.
+// rosterKit is a store, and the announcements that a view of it has delivered.
 type rosterKit struct {
 	*testing.T
 	clock *leadertest.Clock
@@ -48,7 +48,7 @@ func (k *rosterKit) announce(r leader.Store, election, who, entry string) (answe
 	return answer
 }
 
-// view opens a view of the election e that writes down what it is told, and when.
+// view opens a view of the election e that writes down each announcement with its time.
 func (k *rosterKit) view(r leader.Store) (view backend.Feed, err error) {
 	k.Helper()
 	r.Backend().Stands(k.Context(), "e", func(a backend.Announcement) {
@@ -71,7 +71,7 @@ func (k *rosterKit) view(r leader.Store) (view backend.Feed, err error) {
 	return view, err
 }
 
-// hears fails the test unless the view has told that since the last time.
+// hears fails the test unless the view has delivered these lines since the last call.
 func (k *rosterKit) hears(want ...string) {
 	k.Helper()
 	k.clock.Settle()
@@ -81,7 +81,7 @@ func (k *rosterKit) hears(want ...string) {
 	k.told = nil
 }
 
-// An announcement stands for its life to the instant, unless it is made again.
+// An announcement lapses exactly at the end of its life, unless it is made again.
 func TestAnAnnouncementLapsesAtTheEndOfItsLife(t *testing.T) {
 	k := newRosterKit(t)
 	k.announce(k.store, "e", "a", "1")
@@ -107,8 +107,8 @@ func TestAnAnnouncementLapsesAtTheEndOfItsLife(t *testing.T) {
 	k.hears()
 }
 
-// Who withdraws stands no more at once; what a view told of before is not told again,
-// and no election hears of another.
+// A candidate that withdraws is gone from the roster at once. A view delivers no
+// announcement twice, and none of another election.
 func TestAViewTellsWhoStandsAndWhatChanges(t *testing.T) {
 	k := newRosterKit(t, leadertest.WithLatency(time.Millisecond))
 	view, err := k.view(k.store)
@@ -147,7 +147,7 @@ func TestAViewThatIsStoppedHearsNothing(t *testing.T) {
 	k.hears()
 }
 
-// A link that is cut announces nothing, and its views end when it is back.
+// A cut link delivers no announcement, and its views end when the link is restored.
 func TestTheRosterBehindACutLink(t *testing.T) {
 	k := newRosterKit(t)
 	link := k.store.Link("a")
@@ -176,7 +176,8 @@ func TestTheRosterBehindACutLink(t *testing.T) {
 	k.hears("0s " + leader.ErrConnectionClosed.Error())
 }
 
-// Faults of announcements leave writes alone, and the other way round.
+// Faults of announcements do not affect writes, and faults of writes do not affect
+// announcements.
 func TestFaultsOfTheRoster(t *testing.T) {
 	k := newRosterKit(t)
 	link := k.store.Link("a")
@@ -213,7 +214,7 @@ func TestFaultsOfTheRoster(t *testing.T) {
 	k.hears("1m0s " + leader.ErrPermission.Error())
 }
 
-// A roster that is deleted and made anew is empty; the bucket does not notice.
+// A roster that is deleted and made anew is empty. The bucket is not affected.
 func TestARosterMadeAnewIsEmpty(t *testing.T) {
 	k := newRosterKit(t)
 	if _, err := k.view(k.store); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// A leader that is asked hands over in order: it drains, releases, and sits out
-// one lease, in which the other leads.
+// A leader that is asked to step down hands over in order. It drains, releases, and waits
+// one lease before it campaigns again. The other candidate leads meanwhile.
 func TestStepDown(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock, leadertest.WithLatency(10*time.Millisecond))
@@ -39,7 +39,7 @@ func TestStepDown(t *testing.T) {
 	b.Expect(leadertest.Elected())
 }
 
-// Who leads can refuse, and a cut link hears nothing.
+// A leader can refuse a request, and a cut link receives none.
 func TestStepDownThatDoesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   leader.Config
@@ -65,7 +65,7 @@ func TestStepDownThatDoesNothing(t *testing.T) {
 	}
 }
 
-// After the lease that it sits out, and elected again, a leader can be asked again.
+// A leader that has waited one lease and was elected again can be asked again.
 func TestStepDownTwice(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)

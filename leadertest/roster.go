@@ -14,10 +14,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// stand is who stands where.
+// stand is the key of a roster entry: a session that stands in an election.
 type stand struct{ election, session string }
 
-// announced is what a session says of itself.
+// announced is the roster entry of a session.
 type announced struct {
 	entry    []byte
 	revision uint64
@@ -28,7 +28,8 @@ var (
 	errReconnected = errors.New("the connection was lost")
 )
 
-// validSession is what crypto/rand.Text returns: a [leader.Bucket] takes no others.
+// validSession matches the results of crypto/rand.Text. A [leader.Bucket] takes no other
+// sessions.
 var validSession = regexp.MustCompile("^[A-Z2-7]{26}$")
 
 func checkStand(election, session string) error {
@@ -63,7 +64,7 @@ func (l linkBackend) Announce(ctx context.Context, election, session string, ent
 	})
 }
 
-// Stands opens a view. It ends when the link has a new connection.
+// Stands opens a view of the roster. The view ends when the link has a new connection.
 func (l linkBackend) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	s := l.store
 	v := &view{link: l.Link, election: election, deliver: deliver}
@@ -98,7 +99,7 @@ type view struct {
 	election string
 	deliver  func(backend.Announcement)
 	open     bool  // the reply to Stands has been given
-	err      error // it has ended before that
+	err      error // the view has ended before that
 	last     time.Time
 }
 
@@ -110,7 +111,7 @@ func (v *view) Stop() {
 	v.drop()
 }
 
-// opened returns why the view is over already.
+// opened opens the view, or returns the reason if the view has already ended.
 func (v *view) opened() error {
 	s := v.link.store
 	s.mu.Lock()
@@ -119,8 +120,9 @@ func (v *view) opened() error {
 	return v.err
 }
 
-// tellAll tells who stands. That is an event of its own: a candidate that is told in the
-// event of the reply finds the view complete at its first look, or at its second.
+// tellAll delivers all entries. It is an event of its own. If the entries came in the
+// event of the reply, a candidate would find the view complete either at its first look or
+// at its second.
 func (v *view) tellAll() {
 	s := v.link.store
 	s.mu.Lock()
@@ -144,7 +146,7 @@ func (v *view) drop() {
 	}
 }
 
-// end tells err, at once and past the link.
+// end ends the view and delivers err, at once and without the link.
 func (v *view) end(err error) {
 	open, deliver := v.open, v.deliver
 	v.err = err
@@ -183,12 +185,12 @@ func (s *Store) tellViews(who stand, a announced) {
 	}
 }
 
-// of is what a view is told; the entry is its reader's own.
+// of returns the announcement for a view. The entry is a copy that its reader owns.
 func (a announced) of(session string) backend.Announcement {
 	return backend.Announcement{Session: session, Revision: a.revision, Entry: bytes.Clone(a.entry)}
 }
 
-// standing is who stands, in the order of their last announcements.
+// standing returns the entries of an election, in the order of their last announcements.
 func (s *Store) standing(election string) []backend.Announcement {
 	var all []backend.Announcement
 	for who, a := range s.roster {
@@ -200,8 +202,8 @@ func (s *Store) standing(election string) []backend.Announcement {
 	return all
 }
 
-// DropRoster deletes the roster, which ends its views. Until [Store.RecreateRoster]
-// who announces itself is answered with [leader.ErrNoRoster].
+// DropRoster deletes the roster, which ends its views. Until [Store.RecreateRoster],
+// announcements fail with [leader.ErrNoRoster].
 func (s *Store) DropRoster() {
 	s.lock("Store.DropRoster")
 	defer s.mu.Unlock()
@@ -219,13 +221,13 @@ func (s *Store) RecreateRoster() {
 	s.rosterGone = false
 }
 
-// LoseAnnouncements lets the next n announcements vanish on their way to the store;
-// they are answered with [leader.ErrUnreachable] when their context ends.
+// LoseAnnouncements loses the next n announcements on their way to the store. They fail
+// with [leader.ErrUnreachable] when their context ends.
 func (l *Link) LoseAnnouncements(n int) {
 	l.script("LoseAnnouncements", announcements, fault{what: loseRequest, n: n})
 }
 
-// AnnounceLate lets the next n announcements reach the store only when d has passed,
+// AnnounceLate makes the next n announcements reach the store only when d has passed,
 // as [Link.ApplyLate] does with writes.
 func (l *Link) AnnounceLate(n int, d time.Duration) {
 	l.script("AnnounceLate", announcements, fault{what: applyLate, n: n, after: d})
@@ -241,7 +243,7 @@ func (l *Link) FailViews(n int, err error) {
 	l.script("FailViews", views, fault{what: fails, n: n, err: err})
 }
 
-// EndViews ends the link's open views of the roster and tells them err.
+// EndViews ends the link's open views of the roster with err.
 func (l *Link) EndViews(err error) {
 	l.store.lock("Link.EndViews")
 	defer l.store.mu.Unlock()

@@ -16,8 +16,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// permAnnouncer is what docs/permissions.md lists for who stands in a roster,
-// beyond what a candidate may do anyway; permRoster for who looks at one.
+// permAnnouncer adds the permissions that docs/permissions.md lists for a candidate in
+// a roster, beyond those of any candidate; permRoster adds those for a reader of a
+// roster.
 func permAnnouncer(u permUser, election string) permUser {
 	u.pub = append(slices.Clone(u.pub), "$JS.API.STREAM.INFO.KV_E_roster", "$KV.E_roster."+election+".*")
 	return u
@@ -33,8 +34,8 @@ func permRostered(t *testing.T, h *permHost) {
 	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{Roster: true})
 }
 
-// The documented permissions, and nothing else, are enough to announce oneself and to
-// look at the roster.
+// The documented permissions, without any others, are enough to announce oneself and to
+// read the roster.
 func TestPermissionsForTheRosterAreEnough(t *testing.T) {
 	t.Parallel()
 	inbox := func(name string) permUser { return permUser{name: name, sub: []string{"_INBOX_" + name + ".>"}} }
@@ -66,7 +67,7 @@ func TestPermissionsForTheRosterAreEnough(t *testing.T) {
 	permDenials(t, oConn)
 }
 
-// What is missing is named.
+// A missing permission is named.
 func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 	t.Parallel()
 	u := permList("a", "a", false)
@@ -86,7 +87,7 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`) {
 		t.Errorf("a view: %v", err)
 	}
-	// Who may not ask for it believes that there is one.
+	// A client that may not ask for the roster assumes that there is one.
 	info, err := b.Info(t.Context())
 	if err != nil || !info.Roster {
 		t.Errorf("Info: %+v, %v", info, err)
@@ -100,7 +101,8 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 	tcpOK(t, err)
 }
 
-// Who may announce itself in a can neither stand in another election nor look at it.
+// A client that may announce itself in a can neither stand in another election nor look
+// at it.
 func TestPermissionsForOneRosterAreNoneForAnother(t *testing.T) {
 	t.Parallel()
 	full := func(name, election string) permUser {
@@ -192,7 +194,7 @@ func TestClusterTheRosterOutlivesAServer(t *testing.T) {
 		}
 		return after > before
 	})
-	// A view that does not tell of it has ended.
+	// A view that does not report it has ended.
 	var told []string
 	tcpEventually(t, "a view tells, or another", func() bool {
 		told = append(told, v.take()...)

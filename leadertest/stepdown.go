@@ -10,7 +10,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// ear is where requests to the holder of a key arrive.
+// ear is a listener for requests to the holder of a key.
 type ear struct {
 	link    *Link
 	key     string
@@ -49,7 +49,7 @@ func (l *Link) open(e *ear) error {
 	return nil
 }
 
-// Ask carries a request to whoever listens for the key, and the first answer back.
+// Ask carries a request to all ears for the key, and the first answer back.
 func (l linkBackend) Ask(ctx context.Context, key string, question []byte, reply func([]byte, error)) {
 	s := l.store
 	s.mu.Lock()
@@ -86,7 +86,7 @@ func (l linkBackend) Ask(ctx context.Context, key string, question []byte, reply
 	})
 }
 
-// carry takes a request to an ear, and what it answers back to the store. The
+// carry takes a request to an ear, and the ear's answer back to the store. The
 // lock is held, also when then is called.
 func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
 	e.link.transit(e.link.oneWay(), func() func() {
@@ -106,7 +106,7 @@ func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
 }
 
 // StepDown asks the leader of the election to hand over, as [leader.StepDown]
-// does, without waiting for it. It returns [leader.ErrNoLeader] if nobody leads.
+// does, without waiting for it. It returns [leader.ErrNoLeader] if there is no leader.
 func (s *Store) StepDown(election string) error {
 	entry := s.Entry(election)
 	h := leader.HolderOf(entry.KeyValue(election))

@@ -142,7 +142,7 @@ func TestLogHandler_QueueIsBounded(t *testing.T) {
 		if lines := h.written(); strings.Contains(lines[len(lines)-1], "dropped") {
 			t.Errorf("it is told twice: %q", lines[len(lines)-1])
 		}
-		if n := runtime.NumGoroutine(); n != before+1 {
+		if n := runtime.NumGoroutine(); n > before+1 { // less: one of an earlier test has ended meanwhile
 			t.Errorf("%d goroutines, %d before the candidate", n, before)
 		}
 		_ = c.Stop(t.Context())

@@ -1,7 +1,5 @@
 package leader
 
-import ()
-
 // sentinel is a plain value, so that errors can be part of the machine's state: two
 // machines with the same cause compare equal.
 type sentinel string

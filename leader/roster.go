@@ -61,7 +61,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	first, cancel := limit(ctx)
 	defer cancel()
 	r := reader{election: election}
-	if err := r.open(first, b); err != nil {
+	if err = r.open(first, b); err != nil {
 		return nil, err
 	}
 	holders, err := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})

@@ -24,13 +24,10 @@ test: ## what a newcomer runs: a sample of each long proof, at most three minute
 race: ## the tests with the race detector, in random order
 	go list ./... | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' | xargs go test -race -shuffle=on -timeout 20m
 
-# All tests in full (package internal/proof), and how much of everything they ran. Those
-# that need both cores first, then those in real time, which wait for most of it.
-COMPUTING := /leader$$|/leadertest$$|/mutation$$
+# All tests in full (package internal/proof), and how much of everything they ran.
 prove: servers ## every test in full, and how much of everything they ran
 	@totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals" && \
-	go list ./... | grep -E '$(COMPUTING)' | xargs go test -tags prove -timeout 30m && \
-	go list ./... | grep -vE '$(COMPUTING)' | xargs go test -tags prove -timeout 30m && sort "$$totals"
+	go test -tags prove -timeout 30m ./... && sort "$$totals"
 
 busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -35,18 +36,21 @@ func TestACandidateThatDoesNotKnowWhetherItHasWonTakesNoOtherSeat(t *testing.T) 
 
 // late is a store that stores a write to one key only when the test calls kept.
 type late struct {
-	*leadertest.Link
+	backend.Store
 	key  string
 	kept func()
 }
 
+// Backend returns l.
+func (l *late) Backend() backend.Store { return l }
+
 func (l *late) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	if key != l.key || l.kept != nil {
-		l.Link.Backend().Update(ctx, key, value, revision, reply)
+		l.Store.Update(ctx, key, value, revision, reply)
 		return
 	}
 	l.kept = func() {
-		l.Link.Backend().Update(context.WithoutCancel(ctx), key, value, revision, func(uint64, error) {})
+		l.Store.Update(context.WithoutCancel(ctx), key, value, revision, func(uint64, error) {})
 	}
 	reply(0, leader.ErrUnreachable)
 }
@@ -56,13 +60,14 @@ func (l *late) Update(ctx context.Context, key string, value []byte, revision ui
 // releases seat 1 and never leads on it.
 func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
 	k := newKit(t, leadertest.WithoutPurgeProtection())
-	link := &late{Link: k.store.Link("a"), key: "e"}
+	own := k.store.Link("a")
+	link := &late{Store: own.Backend(), key: "e"}
 	k.store.Put(leader.SeatKey("e", 2), []byte("not free yet"))
-	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2})
+	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2, Clock: k.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { link.Close(); <-a.Done() }()
+	defer func() { own.Close(); <-a.Done() }()
 	w := leadertest.Watch(t, k.clock, a)
 	for link.kept == nil {
 		k.clock.Advance(time.Second)

@@ -41,11 +41,11 @@ type actor struct {
 	outage bool                 // reported, and nothing has succeeded since
 	misfit string               // the fault of settings that were received, when it was reported
 
-	guards  []sentry
-	wish    guardsWish // as the guards know it
-	door    door
-	herald  herald
-	lookout lookout
+	guards    []guardDriver
+	wish      guardsWish // as the guards know it
+	listener  stepDownListener
+	announcer rosterAnnouncer
+	watcher   rosterWatcher
 
 	seat int
 	odd  seatsSeen // the last report
@@ -54,8 +54,8 @@ type actor struct {
 	feedNumber uint64
 	ownSession []byte // how the own session looks in a record
 
-	calls calls
-	hasty bool // it ends without waiting for anything
+	calls      calls
+	abandoning bool // it ends without waiting for anything
 }
 
 // now is the clock's time as the machine knows it.
@@ -92,7 +92,7 @@ func (a *actor) stop() { a.c.box.put(mail{in: input{kind: inStop}}) }
 //go:noinline
 func (a *actor) tick() {
 	a.step(input{kind: inTick}, nil)
-	a.guideAll(raiserInput{kind: raiserTick})
+	a.stepGuards(guardInput{kind: guardInTick})
 }
 
 // read takes the next mail, and reports whether there was any. If not, the timer
@@ -110,7 +110,7 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	a.arm(earlier(earlier(a.wakeAt(a.wake), a.door.wake()), a.rosterWake()))
+	a.arm(earlier(earlier(a.wakeAt(a.wake), a.listener.wake()), a.rosterWake()))
 }
 
 func (a *actor) arm(wake time.Time) {
@@ -151,14 +151,14 @@ func (a *actor) receive(m *mail) {
 		a.reported(m.guard)
 		return
 	}
-	if m.door != nil {
+	if m.listener != nil {
 		a.step(input{kind: inTick}, nil)
-		a.atDoor(m.door)
+		a.receiveListener(m.listener)
 		return
 	}
-	if m.herald != nil {
+	if m.roster != nil {
 		a.step(input{kind: inTick}, nil)
-		a.heralded(m.herald)
+		a.receiveRoster(m.roster)
 		return
 	}
 	if m.in.to != "" || m.in.next {
@@ -168,7 +168,7 @@ func (a *actor) receive(m *mail) {
 	}
 	switch m.in.kind {
 	case inRead:
-		m.in.sight = sees(m.entry)
+		m.in.sight = decodeEntry(m.entry)
 		a.replied(m)
 	case inWritten, inSettings, inFeed:
 		a.replied(m)
@@ -181,27 +181,27 @@ func (a *actor) receive(m *mail) {
 			m.in.sight = a.hears(m.entry, m.seen)
 			a.c.hears()
 		}
-		a.door.denied = a.door.denied && m.in.kind != inReconnected
+		a.listener.denied = a.listener.denied && m.in.kind != inReconnected
 	case inAbandon:
-		a.hasty = true
+		a.abandoning = true
 	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inBar, inOpen:
 	}
 	a.step(m.in, m.call)
 	if m.in.kind == inReconnected {
-		a.guideAll(raiserInput{kind: raiserReconnected})
+		a.stepGuards(guardInput{kind: guardInReconnected})
 	}
 }
 
 // hears decodes a message of the feed. Of an own record only the session is needed, and
 // every renewal comes back as one.
-func (a *actor) hears(e backend.Entry, seen *sight) sight {
+func (a *actor) hears(e backend.Entry, seen *observation) observation {
 	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
 		if seen != nil {
 			return *seen
 		}
-		return sees(e)
+		return decodeEntry(e)
 	}
-	return sight{revision: e.Revision, what: whatRecord, rec: record{session: a.m.session}, created: e.Created.UnixNano()}
+	return observation{revision: e.Revision, kind: entryRecord, rec: record{session: a.m.session}, created: e.Created.UnixNano()}
 }
 
 // replied cleans up after the request in flight.
@@ -265,7 +265,7 @@ func (a *actor) step(in input, call chan error) {
 	if len(a.guards) > 0 {
 		a.tell()
 	}
-	a.sit()
+	a.syncSeat()
 }
 
 // advance steps the machine. If there is a term, its watchdog sees the step, and what
@@ -278,14 +278,14 @@ func (a *actor) advance(in input) effects {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lapsed && a.m.state == StateLeader {
-		now = later(now, a.m.good) // the watchdog has read that time from the clock
+		now = later(now, a.m.leaseUntil) // the watchdog has read that time from the clock
 	}
 	fx := a.m.step(now, in)
 	switch {
 	case fx.end != nil:
 		t.end(fx.end)
 	case a.m.state == StateLeader:
-		t.until.Store(int64(a.m.good.Sub(a.base)))
+		t.until.Store(int64(a.m.leaseUntil.Sub(a.base)))
 	}
 	return fx
 }
@@ -320,7 +320,7 @@ func (a *actor) events(in input, fx effects) []Event {
 func (a *actor) faulted(err error) Faulted {
 	f := Faulted{Err: err}
 	if a.m.state == StateLeader {
-		f.Remaining = max(0, a.m.good.Sub(a.now()))
+		f.Remaining = max(0, a.m.leaseUntil.Sub(a.now()))
 	}
 	return f
 }
@@ -338,7 +338,7 @@ func (a *actor) begin(n note) *Term {
 	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start}
 	t.ctx, t.cancel = context.WithCancelCause(a.values)
 	t.until.Store(int64(n.until.Sub(a.base)))
-	a.door.at = a.now().Add(a.door.pause)
+	a.listener.at = a.now().Add(a.listener.pause)
 	box, number := &a.c.box, n.term
 	t.release = sync.OnceFunc(func() { box.put(mail{in: input{kind: inDrained, term: number}}) })
 	for i := range a.guards {
@@ -390,7 +390,7 @@ func (a *actor) publish() {
 	}
 	if a.m.shown != c.shown {
 		c.shown, c.holder = a.m.shown, a.holder()
-	} else if a.m.shown.what == whatRecord && a.m.seen.revision != c.holder.Revision {
+	} else if a.m.shown.kind == entryRecord && a.m.seen.revision != c.holder.Revision {
 		c.holder.date(a.m.seen)
 	}
 	holds := a.m.holds()
@@ -402,7 +402,7 @@ func (a *actor) publish() {
 
 // holder returns the holder of the key, as far as it is shown.
 func (a *actor) holder() Holder {
-	if a.m.shown.what == whatNothing || a.m.shown.what == whatUnseen {
+	if a.m.shown.kind == entryNothing || a.m.shown.kind == entryUnseen {
 		return Holder{Seat: a.seat}
 	}
 	return holderOf(a.m.seen, a.seat)
@@ -456,8 +456,8 @@ func (a *actor) ask(req request) {
 }
 
 // decoded returns the entry as the feed has decoded it, or nil.
-func decoded(e backend.FeedEvent) *sight {
-	s, _ := e.Decoded.(*sight)
+func decoded(e backend.FeedEvent) *observation {
+	s, _ := e.Decoded.(*observation)
 	return s
 }
 

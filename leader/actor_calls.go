@@ -66,8 +66,8 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 // this candidate may take the key again and no other has taken it.
 func (a *actor) taken() {
 	s := a.m.seen
-	by := s.what == whatForeign || s.what == whatRecord && s.rec.session != a.m.session
-	if !by && !a.m.holds() && a.now().Before(a.m.away) {
+	by := s.kind == entryForeign || s.kind == entryRecord && s.rec.session != a.m.session
+	if !by && !a.m.holds() && a.now().Before(a.m.cooldownUntil) {
 		return
 	}
 	a.c.mu.Lock()

@@ -5,8 +5,8 @@ func (a *actor) end() {
 	for i := range a.guards {
 		a.guards[i].dismiss()
 	}
-	if a.door.cancel != nil {
-		a.door.cancel()
+	if a.listener.cancel != nil {
+		a.listener.cancel()
 	}
 	a.attend()
 	a.dismissRoster()
@@ -29,7 +29,7 @@ func (a *actor) end() {
 	left := a.c.box.close()
 	for i := range left {
 		m := &left[i]
-		if h := m.herald; h == nil {
+		if h := m.roster; h == nil {
 			a.last(m)
 		} else if h.feed != nil {
 			h.feed.Stop()
@@ -45,7 +45,7 @@ func (a *actor) end() {
 
 // awaitsReplies reports whether a request is not answered yet.
 func (a *actor) awaitsReplies() bool {
-	return a.cancel != nil || a.guarding() || a.door.busy() || a.herald.sending != nil || a.lookout.opening != nil || a.lookout.closing > 0
+	return a.cancel != nil || a.guarding() || a.listener.busy() || a.announcer.sending != nil || a.watcher.opening != nil || a.watcher.closing > 0
 }
 
 // last takes mail that came too late to be acted on.
@@ -54,12 +54,12 @@ func (a *actor) last(m *mail) {
 		a.guards[m.guard.number].cleanUp(m.guard)
 		return
 	}
-	if m.door != nil {
-		a.leaveDoor(m.door)
+	if m.listener != nil {
+		a.leaveListener(m.listener)
 		return
 	}
-	if m.herald != nil {
-		a.leaveRoster(m.herald)
+	if m.roster != nil {
+		a.leaveRoster(m.roster)
 		return
 	}
 	switch m.in.kind {
@@ -70,7 +70,7 @@ func (a *actor) last(m *mail) {
 			m.call <- ErrNotLeader
 		}
 	case inAbandon:
-		a.hasty = true
+		a.abandoning = true
 		a.dismissRoster()
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inBar, inOpen:
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// sentry is one guard of a candidate. It has the raiser, which decides on the requests,
-// and the actor's means to send them.
-type sentry struct {
-	raiser
+// guardDriver is one guard of a candidate. It has the guard machine, which decides on the
+// requests, and the actor's means to send them.
+type guardDriver struct {
+	guardMachine
 	number int
 	guard  Guard
 	asks   backend.Guard
@@ -21,10 +21,10 @@ type sentry struct {
 	wakeAt time.Time
 	// told has the fault that was reported when a request of that kind failed, until one
 	// succeeds. A fault of the guard itself stands with raiserRaised.
-	told [raiserRaised + 1]string
+	told [guardInRaised + 1]string
 
 	recheckAt time.Time          // zero: the guard has not been found fit
-	recheck   context.CancelFunc // of the check in flight that the raiser knows nothing of
+	recheck   context.CancelFunc // of the check in flight that the guard machine knows nothing of
 }
 
 // recheckEvery is how often a guard that was found fit is checked again. Meanwhile
@@ -36,7 +36,7 @@ const recheckEvery = time.Minute
 // guardMail is mail about a guard.
 type guardMail struct {
 	number    int
-	in        raiserInput
+	in        guardInput
 	rechecked bool // in.err is the answer to a recheck
 }
 
@@ -72,27 +72,27 @@ func isNil(g Guard) bool {
 	}
 }
 
-// post makes the sentries of a candidate.
-func (a *actor) post(guards []Guard) {
+// addGuards makes the guard drivers of a candidate.
+func (a *actor) addGuards(guards []Guard) {
 	election := a.c.election
 	if b, ok := a.c.store.(*bucketStore); ok {
 		election = b.name + "/" + election
 	}
 	for i, g := range guards {
-		a.guards = append(a.guards, sentry{
+		a.guards = append(a.guards, guardDriver{
 			number: i, guard: g, asks: g.Backend(),
-			raiser: raiser{raiserParams: raiserParams{id: a.m.id, session: a.m.session, election: election}},
+			guardMachine: guardMachine{guardParams: guardParams{id: a.m.id, session: a.m.session, election: election}},
 		})
 	}
 }
 
-// tell makes the machine and the raisers agree after either has changed. The machine's
+// tell makes the machine and the guard machines agree after either has changed. The machine's
 // effects are carried out before.
 func (a *actor) tell() {
 	if w := a.m.wish(); w != a.wish {
 		a.wish = w
 		for i := range a.guards {
-			a.guide(&a.guards[i], raiserInput{kind: raiserWish, wish: w})
+			a.stepGuard(&a.guards[i], guardInput{kind: guardInWish, wish: w})
 		}
 	}
 	if r := a.report(); r != a.m.guards && !a.m.done {
@@ -100,7 +100,7 @@ func (a *actor) tell() {
 	}
 }
 
-// wakeAt returns when one of the raisers is to step again, or wake if that is earlier.
+// wakeAt returns when one of the guard machines is to step again, or wake if that is earlier.
 func (a *actor) wakeAt(wake time.Time) time.Time {
 	for i := range a.guards {
 		wake = earlier(wake, a.guards[i].wakeAt)
@@ -125,23 +125,23 @@ func (a *actor) report() guardsReport {
 	return r
 }
 
-// guideAll steps every raiser.
-func (a *actor) guideAll(in raiserInput) {
+// stepGuards steps every guard machine.
+func (a *actor) stepGuards(in guardInput) {
 	if len(a.guards) == 0 {
 		return
 	}
 	for i := range a.guards {
-		if in.kind == raiserReconnected {
+		if in.kind == guardInReconnected {
 			a.guards[i].recheckAt = time.Time{}
 		}
-		a.guide(&a.guards[i], in)
+		a.stepGuard(&a.guards[i], in)
 		a.checkAgain(&a.guards[i])
 	}
 	a.tell()
 }
 
 // checkAgain checks a guard again if a recheck is due.
-func (a *actor) checkAgain(s *sentry) {
+func (a *actor) checkAgain(s *guardDriver) {
 	if s.recheck != nil || s.recheckAt.IsZero() || a.now().Before(s.recheckAt) || a.m.done {
 		return
 	}
@@ -149,18 +149,18 @@ func (a *actor) checkAgain(s *sentry) {
 	s.recheck = cancel
 	box, number := &a.c.box, s.number
 	s.asks.Check(ctx, func(err error) {
-		box.put(mail{guard: &guardMail{number: number, in: raiserInput{err: err}, rechecked: true}})
+		box.put(mail{guard: &guardMail{number: number, in: guardInput{err: err}, rechecked: true}})
 	})
 }
 
 // recheckedAs takes the reply to a recheck. A guard that is not fit any more is left to
-// the raiser, which checks it itself, again and again until it is fit. A server that does
+// the guard machine, which checks it itself, again and again until it is fit. A server that does
 // not reply proves nothing.
-func (a *actor) recheckedAs(s *sentry, err error) {
+func (a *actor) recheckedAs(s *guardDriver, err error) {
 	s.recheckAt = a.now().Add(recheckEvery)
 	if err != nil && !errors.Is(err, ErrUnreachable) {
 		s.recheckAt = time.Time{}
-		a.guide(s, raiserInput{kind: raiserUnfit})
+		a.stepGuard(s, guardInput{kind: guardInUnfit})
 		a.tell()
 	}
 }
@@ -173,27 +173,27 @@ func (a *actor) reported(m *guardMail) {
 		a.recheckedAs(s, m.in.err)
 		return
 	}
-	if m.in.kind == raiserChecked && m.in.err == nil {
+	if m.in.kind == guardInChecked && m.in.err == nil {
 		s.recheckAt = a.now().Add(recheckEvery)
 	}
-	if m.in.err == nil && m.in.kind != raiserSuspect {
+	if m.in.err == nil && m.in.kind != guardInSuspect {
 		s.told[m.in.kind] = ""
 	}
-	a.guide(s, m.in)
+	a.stepGuard(s, m.in)
 	a.tell()
 }
 
-// guide steps the raiser of a guard and carries out the effects.
-func (a *actor) guide(s *sentry, in raiserInput) {
+// stepGuard steps the guard machine of a guard and carries out the effects.
+func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 	in.dice = a.rng.Uint32()
 	fx := s.step(a.now(), a.m.timing().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
-		a.term.fences[s.number].move(s.seen.revision, in.kind == raiserRaised && in.err == nil)
+		a.term.fences[s.number].move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
 	}
 	if fx.fault != nil {
 		kind := in.kind
 		if in.err == nil {
-			kind = raiserRaised
+			kind = guardInRaised
 		}
 		if text := fx.fault.Error(); text != s.told[kind] {
 			s.told[kind] = text
@@ -210,43 +210,43 @@ func (a *actor) guide(s *sentry, in raiserInput) {
 }
 
 // request sends a request to the guard. The reply goes to the mailbox.
-func (a *actor) request(s *sentry, op guardOp) {
+func (a *actor) request(s *guardDriver, op guardOp) {
 	ctx, cancel := context.WithCancel(a.values)
 	s.cancel = cancel
 	box, number := &a.c.box, s.number
-	answer := func(in raiserInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
+	answer := func(in guardInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
 	switch op.kind {
 	case guardCheck:
-		s.asks.Check(ctx, func(err error) { answer(raiserInput{kind: raiserChecked, err: err}) })
+		s.asks.Check(ctx, func(err error) { answer(guardInput{kind: guardInChecked, err: err}) })
 	case guardRead:
 		s.asks.Get(ctx, func(e backend.Entry, err error) {
-			answer(raiserInput{kind: raiserRead, sight: seesGuard(e), err: err})
+			answer(guardInput{kind: guardInRead, sight: decodeGuard(e), err: err})
 		})
 	case guardRaise:
 		s.asks.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {
-			answer(raiserInput{kind: raiserRaised, revision: revision, err: err})
+			answer(guardInput{kind: guardInRaised, revision: revision, err: err})
 		})
 	case guardNone:
 	}
 }
 
 // cleanUp releases the context of a request that is answered.
-func (s *sentry) cleanUp(m *guardMail) {
+func (s *guardDriver) cleanUp(m *guardMail) {
 	if m.rechecked {
 		s.recheck()
 		s.recheck = nil
 		return
 	}
 	switch m.in.kind {
-	case raiserChecked, raiserRead, raiserRaised:
+	case guardInChecked, guardInRead, guardInRaised:
 		s.cancel()
 		s.cancel = nil
-	case raiserTick, raiserWish, raiserReconnected, raiserUnfit, raiserSuspect:
+	case guardInTick, guardInWish, guardInReconnected, guardInUnfit, guardInSuspect:
 	}
 }
 
 // dismiss gives up the requests in flight, which still have to be answered.
-func (s *sentry) dismiss() {
+func (s *guardDriver) dismiss() {
 	if s.cancel != nil {
 		s.cancel()
 	}
@@ -266,12 +266,12 @@ func (a *actor) guarding() bool {
 }
 
 // fence makes the fence of a term at the guard.
-func (s *sentry) fence(t *Term, box *mailbox) *fence {
+func (s *guardDriver) fence(t *Term, box *mailbox) *fence {
 	f := &fence{
 		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.rec.encode(),
 		over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{}),
 	}
 	number := s.number
-	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: raiserInput{kind: raiserSuspect}}}) }
+	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: guardInput{kind: guardInSuspect}}}) }
 	return f
 }

@@ -9,15 +9,15 @@ import (
 
 // mail is one message to the actor.
 type mail struct {
-	in     input
-	entry  backend.Entry // inHeard, inRead: becomes the input's sight
-	seen   *sight        // inHeard: the decoded entry, if it was decoded before
-	feed   backend.Feed  // inFeed: the feed that was opened
-	guard  *guardMail    // of a guard, instead of in
-	door   *doorMail     // of a request to the holder, instead of in
-	herald *heraldMail   // of the roster, instead of in
-	from   uint64        // inHeard and others of a feed: the number of the feed
-	call   chan error    // of a call that waits for an answer
+	in       input
+	entry    backend.Entry // inHeard, inRead: becomes the input's sight
+	seen     *observation  // inHeard: the decoded entry, if it was decoded before
+	feed     backend.Feed  // inFeed: the feed that was opened
+	guard    *guardMail    // of a guard, instead of in
+	listener *listenerMail // of a request to the holder, instead of in
+	roster   *rosterMail   // of the roster, instead of in
+	from     uint64        // inHeard and others of a feed: the number of the feed
+	call     chan error    // of a call that waits for an answer
 }
 
 // mailbox brings everything but ticks to the actor. put never blocks. The actor arms its
@@ -26,7 +26,7 @@ type mail struct {
 //
 // The mail that can come in while the actor is held up is bounded. There is one reply for
 // each request in flight. Of a feed's revisions only the newest waits, of equal notices
-// only one, of requests at the door only a few. Each call waits on behalf of a goroutine
+// only one, of requests at the listener only a few. Each call waits on behalf of a goroutine
 // of the application, and is taken back when that goroutine gives up.
 type mailbox struct {
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ type mailbox struct {
 	closed bool
 }
 
-// maxRequests is how many requests at the door may wait.
+// maxRequests is how many requests at the listener may wait.
 const maxRequests = 16
 
 // put returns false if the actor has ended or never existed, or if the mail is a request
@@ -89,16 +89,16 @@ func (b *mailbox) merge(m *mail) bool {
 func (m *mail) isNotice() bool {
 	switch m.in.kind { //nolint:exhaustive // all others carry something
 	case inTick, inStop, inAbandon, inDrained:
-		return m.guard == nil && m.door == nil && m.herald == nil
+		return m.guard == nil && m.listener == nil && m.roster == nil
 	}
 	return false
 }
 
 // isSuspicion reports whether a mail says that a write has found a guard gone.
-func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.kind == raiserSuspect }
+func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.kind == guardInSuspect }
 
-// isRequest reports whether a mail is a request at the door.
-func (m *mail) isRequest() bool { return m.door != nil && m.door.answer != nil }
+// isRequest reports whether a mail is a request at the listener.
+func (m *mail) isRequest() bool { return m.listener != nil && m.listener.answer != nil }
 
 // count returns how many waiting mails satisfy is.
 func (b *mailbox) count(is func(*mail) bool) (n int) {

@@ -25,8 +25,8 @@ func TestMailbox_IsBounded(t *testing.T) {
 		b.put(mail{in: input{kind: inAbandon}})
 		b.put(mail{in: input{kind: inDrained, term: 1}})
 		b.put(mail{in: input{kind: inDrained, term: 2}})
-		b.put(mail{guard: &guardMail{number: int(i % 2), in: raiserInput{kind: raiserSuspect}}})
-		b.put(mail{door: &doorMail{answer: func([]byte) {}}})
+		b.put(mail{guard: &guardMail{number: int(i % 2), in: guardInput{kind: guardInSuspect}}})
+		b.put(mail{listener: &listenerMail{answer: func([]byte) {}}})
 	}
 	if n := len(b.mails); n != 2+1+3+2+2+maxRequests {
 		t.Errorf("%d mails wait", n)
@@ -49,10 +49,10 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 		}
 	}
 	put(mail{in: input{kind: inTick}})
-	put(mail{door: &doorMail{closed: true}}) // of the kind inTick, as those below
-	put(mail{herald: &heraldMail{what: announced}})
-	put(mail{herald: &heraldMail{what: viewClosed}})
-	put(mail{guard: &guardMail{in: raiserInput{kind: raiserChecked}}})
+	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
+	put(mail{roster: &rosterMail{what: announced}})
+	put(mail{roster: &rosterMail{what: viewClosed}})
+	put(mail{guard: &guardMail{in: guardInput{kind: guardInChecked}}})
 	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 1}, from: 1})
 	put(mail{in: input{kind: inReconnected}, from: 1})
 	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 2}, from: 1}) // after the reconnection

@@ -7,8 +7,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// herald announces a candidate in the roster while it stands.
-type herald struct {
+// rosterAnnouncer announces a candidate in the roster while it stands.
+type rosterAnnouncer struct {
 	roster    backend.Roster // nil: the candidate does not announce itself
 	election  string
 	announces bool         // of several seats the first does, for all
@@ -23,19 +23,19 @@ type herald struct {
 	told    string             // the fault that was reported last
 }
 
-// heraldMail is mail about the roster.
-type heraldMail struct {
-	what     heraldNews
+// rosterMail is mail about the roster.
+type rosterMail struct {
+	what     rosterNews
 	revision uint64       // announced
 	err      error        // announced, viewOpened
 	feed     backend.Feed // viewOpened
 	view     *view        // viewOpened, viewChanged
 }
 
-type heraldNews uint8
+type rosterNews uint8
 
 const (
-	announced heraldNews = iota
+	announced rosterNews = iota
 	viewOpened
 	viewChanged
 	viewClosed
@@ -48,7 +48,7 @@ const (
 	lives = 3
 	// rosterPause lets a candidate that has won the key report that, and its work begin,
 	// before anything is done about the roster, in which thousands may stand.
-	rosterPause = doorPause
+	rosterPause = listenPause
 	// lastWord is how long a candidate that ends waits for its withdrawal at most.
 	lastWord = 250 * time.Millisecond
 )
@@ -58,14 +58,14 @@ func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.timing
 
 // holdsAny reports whether the candidate holds the key, or one of several.
 func (a *actor) holdsAny() bool {
-	b := a.c.bench
+	b := a.c.permit
 	return a.m.holds() || b != nil && b.holds(a.m.session)
 }
 
 // sitsOut returns the instant until which the candidate does not stand.
 func (a *actor) sitsOut() time.Time {
-	until := later(a.m.away, a.deniedUntil())
-	if b := a.c.bench; b != nil {
+	until := later(a.m.cooldownUntil, a.deniedUntil())
+	if b := a.c.permit; b != nil {
 		until = later(until, a.inside(b.sitsOut()))
 	}
 	return until
@@ -74,7 +74,7 @@ func (a *actor) sitsOut() time.Time {
 // deniedUntil returns the instant until which the candidate does not stand because it was
 // not allowed to write its key, or one of several.
 func (a *actor) deniedUntil() time.Time {
-	if b := a.c.bench; b != nil {
+	if b := a.c.permit; b != nil {
 		return later(a.m.standsFrom, a.inside(b.deniedUntil()))
 	}
 	return a.m.standsFrom
@@ -82,20 +82,20 @@ func (a *actor) deniedUntil() time.Time {
 
 // rosterWake returns when lookAfterRoster is due.
 func (a *actor) rosterWake() time.Time {
-	if a.herald.roster == nil {
+	if a.announcer.roster == nil {
 		return time.Time{}
 	}
-	return earlier(a.rosterLimit(), earlier(a.heraldWake(), a.lookoutWake()))
+	return earlier(a.rosterLimit(), earlier(a.announcerWake(), a.watcherWake()))
 }
 
 // lookAfterRoster does the work on the roster that is due after a step.
 func (a *actor) lookAfterRoster() {
-	if a.herald.roster == nil {
+	if a.announcer.roster == nil {
 		return
 	}
 	now := a.now()
 	a.giveUpOnRoster(now)
-	if a.herald.announces {
+	if a.announcer.announces {
 		a.lookAfterStand(now)
 	}
 	a.lookAfterView(now)
@@ -104,21 +104,21 @@ func (a *actor) lookAfterRoster() {
 // giveUpOnRoster gives up requests that have taken too long. They still have to be
 // answered.
 func (a *actor) giveUpOnRoster(now time.Time) {
-	if h := &a.herald; !h.sendBy.IsZero() && !now.Before(h.sendBy) {
+	if h := &a.announcer; !h.sendBy.IsZero() && !now.Before(h.sendBy) {
 		h.sendBy = time.Time{}
 		h.sending()
 	}
-	if l := &a.lookout; !l.openBy.IsZero() && !now.Before(l.openBy) {
+	if l := &a.watcher; !l.openBy.IsZero() && !now.Before(l.openBy) {
 		l.openBy = time.Time{}
 		l.opening()
 	}
 }
 
 // rosterLimit returns when giveUpOnRoster is due; zero: never.
-func (a *actor) rosterLimit() time.Time { return earlier(a.herald.sendBy, a.lookout.openBy) }
+func (a *actor) rosterLimit() time.Time { return earlier(a.announcer.sendBy, a.watcher.openBy) }
 
-func (a *actor) heraldWake() time.Time {
-	h := &a.herald
+func (a *actor) announcerWake() time.Time {
+	h := &a.announcer
 	switch {
 	case h.sending != nil || !h.announces:
 	case h.held && a.now().Before(h.until):
@@ -132,7 +132,7 @@ func (a *actor) heraldWake() time.Time {
 }
 
 func (a *actor) lookAfterStand(now time.Time) {
-	h := &a.herald
+	h := &a.announcer
 	if held := a.holdsAny() && !a.m.done; h.held != held {
 		h.held = held
 		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // a former holder goes last
@@ -161,7 +161,7 @@ func (a *actor) lookAfterStand(now time.Time) {
 
 // announce announces that the candidate stands.
 func (a *actor) announce(now time.Time) {
-	h := &a.herald
+	h := &a.announcer
 	lease := a.m.times.lease
 	h.due, h.until = now.Add(lease), now.Add(lives*lease)
 	if h.entry.Since.IsZero() {
@@ -174,18 +174,18 @@ func (a *actor) announce(now time.Time) {
 
 // send sends an announcement, or withdraws it.
 func (a *actor) send(entry []byte, life, limit time.Duration) {
-	h, box := &a.herald, &a.c.box
+	h, box := &a.announcer, &a.c.box
 	var ctx context.Context
 	ctx, h.sending = context.WithCancel(a.values)
 	h.sendBy = a.now().Add(limit)
 	h.roster.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
-		box.put(mail{herald: &heraldMail{what: announced, revision: revision, err: err}})
+		box.put(mail{roster: &rosterMail{what: announced, revision: revision, err: err}})
 	})
 }
 
 // sent takes the answer to an announcement.
-func (a *actor) sent(m *heraldMail) {
-	h := &a.herald
+func (a *actor) sent(m *rosterMail) {
+	h := &a.announcer
 	h.sending()
 	h.sending, h.sendBy = nil, time.Time{}
 	first := h.entry.Ticket == 0 && !h.entry.Since.IsZero()
@@ -200,8 +200,8 @@ func (a *actor) sent(m *heraldMail) {
 	a.rosterFault(m.err)
 }
 
-// heralded takes mail about the roster.
-func (a *actor) heralded(m *heraldMail) {
+// receiveRoster takes mail about the roster.
+func (a *actor) receiveRoster(m *rosterMail) {
 	switch m.what {
 	case announced:
 		a.sent(m)
@@ -210,14 +210,14 @@ func (a *actor) heralded(m *heraldMail) {
 	case viewChanged:
 		a.readView(m.view)
 	case viewClosed:
-		a.lookout.closing--
+		a.watcher.closing--
 	}
 	a.lookAfterRoster()
 }
 
 // rosterFault reports an error that keeps the candidate from the roster, once.
 func (a *actor) rosterFault(err error) {
-	h := &a.herald
+	h := &a.announcer
 	switch {
 	case err == nil:
 		h.told = ""
@@ -231,17 +231,17 @@ func (a *actor) rosterFault(err error) {
 // dismissRoster gives up the requests in flight, which still have to be answered. It
 // spares the withdrawal, unless the candidate ends without waiting.
 func (a *actor) dismissRoster() {
-	if a.lookout.opening != nil {
-		a.lookout.opening()
+	if a.watcher.opening != nil {
+		a.watcher.opening()
 	}
-	if h := &a.herald; h.sending != nil && (a.hasty || !h.until.IsZero()) {
+	if h := &a.announcer; h.sending != nil && (a.abandoning || !h.until.IsZero()) {
 		h.sending()
 	}
 }
 
 // leaveRoster takes mail for a candidate that has ended.
-func (a *actor) leaveRoster(m *heraldMail) {
+func (a *actor) leaveRoster(m *rosterMail) {
 	if m.what != viewChanged {
-		a.heralded(m)
+		a.receiveRoster(m)
 	}
 }

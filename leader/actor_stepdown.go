@@ -10,9 +10,9 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// door is the listener for requests to a leader to hand over. A candidate that waits, or
-// has never led, has no open door, so it costs nothing.
-type door struct {
+// stepDownListener is the listener for requests to a leader to hand over. A candidate that
+// waits, or has never led, has no open door, so it costs nothing.
+type stepDownListener struct {
 	requests backend.Requests
 	close    func(closed func()) // nil: it is not open
 	cancel   context.CancelFunc  // of the opening that is going on; nil if there is none
@@ -22,29 +22,29 @@ type door struct {
 	denied   bool          // since the connection was last made
 }
 
-// doorPause lets a candidate that was elected on a connection report that, and its work
+// listenPause lets a candidate that was elected on a connection report that, and its work
 // begin, before anything else is done there: it may be asked for long.
-const doorPause = 10 * time.Millisecond
+const listenPause = 10 * time.Millisecond
 
 // busy reports whether an opening or a closing is going on.
-func (d *door) busy() bool { return d.cancel != nil || d.closing }
+func (d *stepDownListener) busy() bool { return d.cancel != nil || d.closing }
 
-// shut reports whether the door of a leader is to be opened.
-func (d *door) shut() bool {
+// shut reports whether the listener of a leader is to be opened.
+func (d *stepDownListener) shut() bool {
 	return d.close == nil && !d.busy() && !d.denied
 }
 
-// wake is when the door is to be opened; zero: with any step, or not at all.
-func (d *door) wake() time.Time {
+// wake is when the listener is to be opened; zero: with any step, or not at all.
+func (d *stepDownListener) wake() time.Time {
 	if !d.shut() {
 		return time.Time{}
 	}
 	return d.at
 }
 
-// doorMail is mail about the door: the outcome of the opening, the end of the closing, or
+// listenerMail is mail about the listener: the outcome of the opening, the end of the closing, or
 // a request.
-type doorMail struct {
+type listenerMail struct {
 	close  func(closed func())
 	err    error
 	closed bool
@@ -52,11 +52,11 @@ type doorMail struct {
 	answer func([]byte) // of a request only
 }
 
-// attend opens the door of a leader, again and again until it is open. It closes the door
+// attend opens the listener of a leader, again and again until it is open. It closes the listener
 // of any other candidate when another session's term is well under way, so that a
 // handover does not wait for the closing.
 func (a *actor) attend() {
-	d := &a.door
+	d := &a.listener
 	leads := a.m.state == StateLeader && !a.m.done
 	if !leads {
 		d.at = time.Time{}
@@ -70,38 +70,38 @@ func (a *actor) attend() {
 	case leads && d.shut():
 		if d.at.IsZero() || !a.now().Before(d.at) {
 			d.at = time.Time{}
-			a.openDoor()
+			a.openListener()
 		}
 	case !leads && d.close != nil && (a.m.done || a.m.seen.rec.phase == phaseLeading && !a.m.holds()):
 		box := &a.c.box
 		shut := d.close
 		d.close, d.closing = nil, true
-		shut(func() { box.put(mail{door: &doorMail{closed: true}}) })
+		shut(func() { box.put(mail{listener: &listenerMail{closed: true}}) })
 	}
 }
 
-func (a *actor) openDoor() {
+func (a *actor) openListener() {
 	var ctx context.Context
-	ctx, a.door.cancel = within(a.values, defaultLimit)
+	ctx, a.listener.cancel = within(a.values, defaultLimit)
 	box := &a.c.box
-	a.door.requests.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
-		if !box.put(mail{door: &doorMail{asked: request, answer: answer}}) {
+	a.listener.requests.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
+		if !box.put(mail{listener: &listenerMail{asked: request, answer: answer}}) {
 			answer(nil)
 		}
 	}, func(shut func(closed func()), err error) {
-		if !box.put(mail{door: &doorMail{close: shut, err: err}}) && shut != nil {
+		if !box.put(mail{listener: &listenerMail{close: shut, err: err}}) && shut != nil {
 			shut(func() {}) // the candidate has ended without waiting any longer
 		}
 	})
 }
 
-// atDoor takes mail about the door.
-func (a *actor) atDoor(m *doorMail) {
+// receiveListener takes mail about the listener.
+func (a *actor) receiveListener(m *listenerMail) {
 	switch {
 	case m.answer != nil:
-		a.petitioned(m)
+		a.requested(m)
 	case m.closed:
-		a.door.closing = false
+		a.listener.closing = false
 		a.attend() // it may lead again
 	default:
 		a.opened(m)
@@ -109,8 +109,8 @@ func (a *actor) atDoor(m *doorMail) {
 }
 
 // opened takes the outcome of an opening.
-func (a *actor) opened(m *doorMail) {
-	d := &a.door
+func (a *actor) opened(m *listenerMail) {
+	d := &a.listener
 	d.cancel()
 	d.cancel = nil
 	d.close = m.close
@@ -127,11 +127,11 @@ func (a *actor) opened(m *doorMail) {
 	}
 }
 
-// petitioned answers a request. A candidate answers only if it leads at this instant,
+// requested answers a request. A candidate answers only if it leads at this instant,
 // since the step before has applied the deadlines, or if it is draining because it was
 // asked.
-func (a *actor) petitioned(m *doorMail) {
-	var p petition
+func (a *actor) requested(m *listenerMail) {
+	var p stepDownRequest
 	if err := json.Unmarshal(m.asked, &p); err != nil {
 		a.detail("request not understood", slog.String("err", err.Error()))
 		m.answer(nil)
@@ -142,9 +142,9 @@ func (a *actor) petitioned(m *doorMail) {
 		m.answer(nil)
 		return
 	}
-	v := verdict{Format: petitionFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
+	v := stepDownReply{Format: stepDownFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
 	switch {
-	case p.Format != petitionFormat || p.Do != doStepDown && p.Do != doTransfer || len(p.To) > maxIDLength:
+	case p.Format != stepDownFormat || p.Do != doStepDown && p.Do != doTransfer || len(p.To) > maxIDLength:
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
@@ -154,7 +154,7 @@ func (a *actor) petitioned(m *doorMail) {
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
 	}
 	if v.Answer == answerAccepted && leads {
-		if err := a.obey(p); err != nil {
+		if err := a.handle(p); err != nil {
 			v.Answer, v.Reason = answerRefused, err.Error()
 		}
 	}
@@ -167,8 +167,8 @@ func (a *actor) petitioned(m *doorMail) {
 	m.answer(data)
 }
 
-// obey hands over as the petition asks, or returns the reason why not.
-func (a *actor) obey(p petition) error {
+// handle hands over as the request asks, or returns the reason why not.
+func (a *actor) handle(p stepDownRequest) error {
 	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == doTransfer && p.To == ""}, call: make(chan error, 1)}
 	if p.Do == doTransfer && !a.mayHandOver(&m) {
 		return <-m.call
@@ -182,11 +182,11 @@ func (a *actor) obey(p petition) error {
 	}
 }
 
-// leaveDoor takes mail for a candidate that has ended.
-func (a *actor) leaveDoor(m *doorMail) {
+// leaveListener takes mail for a candidate that has ended.
+func (a *actor) leaveListener(m *listenerMail) {
 	if m.answer != nil {
 		m.answer(nil)
 		return
 	}
-	a.atDoor(m)
+	a.receiveListener(m)
 }

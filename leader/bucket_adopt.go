@@ -66,12 +66,12 @@ func (i inspection) unfit(format string, args ...any) error {
 
 // look checks the newest message of one key.
 func (i inspection) look(key string, e backend.Entry) error {
-	s := sees(e)
-	if i.strange && s.what == whatForeign {
+	s := decodeEntry(e)
+	if i.strange && s.kind == entryForeign {
 		return i.unfit("the key %.100q holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt", key)
 	}
 	lease, holder := i.was, "whose leader is not known"
-	if s.what != whatRecord && e.Marker { // step-down --force leaves the held record in the marker
+	if s.kind != entryRecord && e.Marker { // step-down --force leaves the held record in the marker
 		s.rec, _ = decodeRecord(e.Value)
 	}
 	switch s.rec.phase {

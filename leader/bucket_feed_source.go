@@ -117,7 +117,7 @@ func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
 	if len(s.feeds) < 2 || ev.Err != nil || ev.Reconnected {
 		return nil, false
 	}
-	seen := sees(ev.Entry)
+	seen := decodeEntry(ev.Entry)
 	ev.Decoded = &seen
 	next := cmp.Or(seen.rec.to, seen.rec.next.first())
 	if seen.rec.phase != phaseReleased || next == "" {

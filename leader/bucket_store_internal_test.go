@@ -308,18 +308,18 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 			kv, released := mustKV(t, js), someRecord()
 			released.phase = phaseReleased
 			w, before := watch(t, b, "a"), lastRevision(t, b)
-			check := func(nth uint64, what what) {
+			check := func(nth uint64, what entryKind) {
 				t.Helper()
 				revision := before + nth
 				e, err := getFrom(t.Context(), b, "a")
 				told := w.next(t).Entry
-				if s := sees(e); err != nil || s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
+				if s := decodeEntry(e); err != nil || s.revision != revision || s.kind != what || what == entryRecord && s.rec != released {
 					t.Fatalf("got %+v, %v", s, err)
 				}
-				if s := sees(told); s.revision != revision || s.what != what || what == whatRecord && s.rec != released {
+				if s := decodeEntry(told); s.revision != revision || s.kind != what || what == entryRecord && s.rec != released {
 					t.Fatalf("told %+v", s)
 				}
-				if h := HolderOf(e.KeyValue("e")); e.Marker != (what != whatForeign) || h.Released != (what == whatRecord) || h.Foreign != (what == whatForeign) {
+				if h := HolderOf(e.KeyValue("e")); e.Marker != (what != entryForeign) || h.Released != (what == entryRecord) || h.Foreign != (what == entryForeign) {
 					t.Fatalf("marker %v, holder %+v", e.Marker, h)
 				}
 			}
@@ -336,7 +336,7 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 			if rev, err := mark(released.encode(), 0); err != nil || rev != before+1 {
 				t.Fatalf("got %d, %v", rev, err)
 			}
-			check(1, whatRecord)
+			check(1, entryRecord)
 			if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 				t.Fatalf("a KV client finds it: %v", err)
 			}
@@ -344,24 +344,24 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 			if _, err := mark(someRecord().encode(), 1); err != nil {
 				t.Fatal(err)
 			}
-			check(2, whatMarker)
+			check(2, entryMarker)
 			if _, err := mark([]byte("junk"), 2); err != nil {
 				t.Fatal(err)
 			}
-			check(3, whatMarker)
+			check(3, entryMarker)
 			if rev, err := kv.Create(t.Context(), "a", []byte("old")); err != nil || rev != before+4 {
 				t.Fatalf("it cannot be created over a marker: %d, %v", rev, err)
 			}
-			check(4, whatForeign)
+			check(4, entryForeign)
 			if err := kv.Delete(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
-			check(5, whatMarker)
+			check(5, entryMarker)
 			_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{"KV-Operation": {"PURGE"}}, Data: released.encode()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(6, whatMarker)
+			check(6, entryMarker)
 		})
 	}
 }

@@ -31,7 +31,7 @@ type Candidate struct {
 	logs     *logQueue    // behind log, shared by all seats; nil: nothing is logged
 	refuses  bool         // refuses requests to hand over
 	seats    []*Candidate // one for each seat, if there are several; this candidate only represents them
-	bench    *bench       // shared by the candidate and all of its seats, if there are several
+	permit   *seatPermit  // shared by the candidate and all of its seats, if there are several
 
 	box  mailbox
 	out  outbox
@@ -174,24 +174,24 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		c: c, start: c.start, timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`),
-		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), look: true},
+		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), needRead: true},
 	}
 	a.base = a.start.Round(0).UTC()
-	a.door.requests = c.store
+	a.listener.requests = c.store
 	if _, ok := c.store.(*bucketStore); ok {
-		a.door.pause = doorPause
+		a.listener.pause = listenPause
 	}
 	if p.listed {
 		a.m.lot = a.rng.Uint32()
-		a.herald = herald{
-			roster: c.store, election: c.election, announces: c.bench == nil || a.seat == 1,
+		a.announcer = rosterAnnouncer{
+			roster: c.store, election: c.election, announces: c.permit == nil || a.seat == 1,
 			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
 		}
-		if c.bench != nil {
-			a.herald.election = c.bench.election
+		if c.permit != nil {
+			a.announcer.election = c.permit.election
 		}
 	}
-	a.post(cfg.Guards)
+	a.addGuards(cfg.Guards)
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
@@ -243,7 +243,7 @@ func (c *Candidate) Election() string { return c.election }
 // does: a leader is fenced as soon as its lease is over, even before the candidate has
 // noticed.
 func (c *Candidate) State() State {
-	c = c.engaged()
+	c = c.seatHeld()
 	for {
 		s := State(c.state.Load())
 		if s != StateLeader {
@@ -261,7 +261,7 @@ func (c *Candidate) State() State {
 
 // Term returns the term that the candidate leads now, or false. It reads the clock.
 func (c *Candidate) Term() (*Term, bool) {
-	if t := c.engaged().leading.Load(); t != nil && t.Err() == nil {
+	if t := c.seatHeld().leading.Load(); t != nil && t.Err() == nil {
 		return t, true
 	}
 	return nil, false
@@ -314,7 +314,7 @@ func (c *Candidate) Resign(ctx context.Context) error {
 
 func (c *Candidate) call(ctx context.Context, in input) error {
 	answer := make(chan error, 1)
-	box := &c.engaged().box
+	box := &c.seatHeld().box
 	if !box.put(mail{in: in, call: answer}) {
 		return ErrNotLeader
 	}
@@ -392,9 +392,9 @@ func (c *Candidate) finish(err error) {
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent = false, false
 	c.mu.Unlock()
-	if c.bench != nil {
+	if c.permit != nil {
 		close(c.done)
-		c.bench.leave()
+		c.permit.leave()
 		return
 	}
 	c.out.close()
@@ -403,7 +403,7 @@ func (c *Candidate) finish(err error) {
 }
 
 // date updates the fields that change with every renewal.
-func (h *Holder) date(s sight) {
+func (h *Holder) date(s observation) {
 	h.Revision = s.revision
 	h.Token = s.rec.termToken(s.revision) // grows while the holder is pending
 	h.Lease = s.rec.lease
@@ -419,16 +419,16 @@ func (h *Holder) date(s sight) {
 // HolderOf returns the holder that one revision of an election's key names. Whether its
 // lease is still valid cannot be known from it.
 func HolderOf(e jetstream.KeyValueEntry) Holder {
-	return holderOf(sees(backend.EntryOf(e)), seatOf(e.Key()))
+	return holderOf(decodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
 }
 
 // holderOf returns the holder that a revision of the key of that seat shows.
-func holderOf(s sight, seat int) Holder {
+func holderOf(s observation, seat int) Holder {
 	switch {
-	case s.what == whatForeign:
+	case s.kind == entryForeign:
 		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
 	case !s.held():
-		if s.what != whatRecord {
+		if s.kind != entryRecord {
 			return Holder{Seat: seat}
 		}
 		return Holder{Seat: seat, Released: true, Token: s.rec.token, Revision: s.revision}

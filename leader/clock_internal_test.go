@@ -106,7 +106,7 @@ func TestARenewalAllocatesNothing(t *testing.T) {
 	s.begin([]string{"sealed", "maxlease=15s"})
 	leads := s.m
 	now := scriptOrigin
-	leads.step(now, input{kind: inRead, sight: sight{what: whatNothing}})
+	leads.step(now, input{kind: inRead, sight: observation{kind: entryNothing}})
 	revision := uint64(5)
 	leads.step(now, input{kind: inWritten, revision: revision})
 	if n := testing.AllocsPerRun(1000, func() {
@@ -122,7 +122,7 @@ func TestARenewalAllocatesNothing(t *testing.T) {
 
 	waits := s.m
 	now = scriptOrigin
-	held := sight{revision: 5, what: whatRecord, rec: someRecord()}
+	held := observation{revision: 5, kind: entryRecord, rec: someRecord()}
 	waits.step(now, input{kind: inRead, sight: held})
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(2500 * time.Millisecond)
@@ -141,11 +141,11 @@ func TestAMachineIsAPlainValue(t *testing.T) {
 	s := script{t: t, wrote: map[uint64]record{}}
 	s.begin([]string{"sealed", "maxlease=15s"})
 	a, b := s.m, s.m
-	a.step(scriptOrigin, input{kind: inRead, sight: sight{what: whatNothing}})
+	a.step(scriptOrigin, input{kind: inRead, sight: observation{kind: entryNothing}})
 	if a == b || b != s.m {
 		t.Error("a copy is not independent")
 	}
-	b.step(scriptOrigin, input{kind: inRead, sight: sight{what: whatNothing}})
+	b.step(scriptOrigin, input{kind: inRead, sight: observation{kind: entryNothing}})
 	if a != b {
 		t.Error("the same input made two machines different")
 	}

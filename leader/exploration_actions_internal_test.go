@@ -30,7 +30,7 @@ func (w *worldOf) actions(all []action) []action {
 			w.rosterActions(i, add)
 		}
 		for n, s := range p.told {
-			if s.what == whatUnseen {
+			if s.kind == entryUnseen {
 				break
 			}
 			if n == 0 || w.may(reorderFeed) {
@@ -105,10 +105,10 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.may(stop) && !p.promises.stopped {
 		add(doStop, i, 0)
 	}
-	if w.gated && !p.m.barred {
+	if w.gated && !p.m.suspended {
 		add(doBar, i, 0)
 	}
-	if w.gated && p.m.barred {
+	if w.gated && p.m.suspended {
 		add(doOpen, i, 0)
 	}
 	if w.may(closeConnection) {
@@ -145,7 +145,7 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 		}
 		if kind == reqRead && w.may(readPast) {
 			for n, s := range w.past {
-				if s.what != whatUnseen {
+				if s.kind != entryUnseen {
 					add(doStale, i, n)
 				}
 			}
@@ -172,11 +172,11 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 }
 
 func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
-	held := w.current.what == whatRecord || w.current.what == whatForeign
+	held := w.current.kind == entryRecord || w.current.kind == entryForeign
 	if w.may(remove) && held {
 		add(doRemove, 0, 0)
 	}
-	if w.may(purge) && w.current.what != whatNothing {
+	if w.may(purge) && w.current.kind != entryNothing {
 		add(doPurge, 0, 0)
 	}
 	if w.may(overwrite) {
@@ -184,7 +184,7 @@ func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
 	}
 	if w.may(rollBack) {
 		for n, s := range w.past {
-			if s.what != whatUnseen && s.revision < w.current.revision {
+			if s.kind != entryUnseen && s.revision < w.current.revision {
 				add(doRollBack, 0, n)
 			}
 		}
@@ -206,7 +206,7 @@ func (w *worldOf) apply(a action) {
 		w.pass(a.arg)
 	case doWake:
 		w.step(i, input{kind: inTick})
-		w.guideAlone(i, raiserInput{kind: raiserTick})
+		w.guideAlone(i, guardInput{kind: guardInTick})
 	case doArrive:
 		w.arrive(i, a.arg == 1)
 	case doStale:
@@ -236,12 +236,12 @@ func (w *worldOf) apply(a action) {
 		p.hear(int(a.arg))
 	case doEndFeed:
 		w.spend(endFeed)
-		p.listening, p.told = false, [2]sight{}
+		p.listening, p.told = false, [2]observation{}
 		w.step(i, input{kind: inFeedLost, err: ErrUnreachable})
 	case doReconnect:
 		w.spend(reconnect)
 		w.step(i, input{kind: inReconnected})
-		w.guideAlone(i, raiserInput{kind: raiserReconnected})
+		w.guideAlone(i, guardInput{kind: guardInReconnected})
 	case doFreeze:
 		if a.arg == 0 {
 			w.spend(freeze)
@@ -280,7 +280,7 @@ func (w *worldOf) apply(a action) {
 	case doBar:
 		w.step(i, input{kind: inBar})
 	case doOpen:
-		eager, counter := p.m.eager(p.now), p.m.counter
+		eager, counter := p.m.wantsKey(p.now), p.m.counter
 		w.step(i, input{kind: inOpen})
 		if tries := p.m.counter > counter && p.m.op.write.win; eager != tries {
 			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)
@@ -291,13 +291,13 @@ func (w *worldOf) apply(a action) {
 		w.compareAndSet(g.cond, g.rec, g.marker)
 	case doRemove:
 		w.spend(remove)
-		w.put(sight{what: whatMarker})
+		w.put(observation{kind: entryMarker})
 	case doPurge:
 		w.spend(purge)
-		w.put(sight{what: whatNothing})
+		w.put(observation{kind: entryNothing})
 	case doOverwrite:
 		w.spend(overwrite)
-		w.put(sight{what: whatForeign})
+		w.put(observation{kind: entryForeign})
 	case doForce:
 		w.spend(force)
 		w.put(w.forced())
@@ -307,7 +307,7 @@ func (w *worldOf) apply(a action) {
 		w.spend(rollBack)
 		w.current = w.past[a.arg]
 		w.last = w.current.revision
-		w.past = [2]sight{}
+		w.past = [2]observation{}
 	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 		w.applyGuard(a)
 	case doAnnounce, doRank, doHandOver, doLapse:
@@ -356,7 +356,7 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 		in.kind = inSettings
 	case reqFeed:
 		in.kind = inFeed
-		p.listening, p.told = false, [2]sight{}
+		p.listening, p.told = false, [2]observation{}
 	case reqRead:
 		in.kind = inRead
 	case reqWrite:

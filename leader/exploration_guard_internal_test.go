@@ -8,8 +8,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// The guard in the world of the exploration. Each candidate has the shipped raiser, and
-// is connected to it as in actor_guards.go. The raiser is given the wish of the machine,
+// The guard in the world of the exploration. Each candidate has the shipped guard machine, and
+// is connected to it as in actor_guards.go. The guard machine is given the wish of the machine,
 // and the machine is given the state of the guard.
 //
 // The writes of terms are no actions. A candidate that leads or has led may write at any
@@ -19,7 +19,7 @@ import (
 
 // post is the part of a candidate that concerns the guard.
 type post struct {
-	raiser
+	guardMachine
 	wake   time.Time
 	way    way
 	reply  guardReply
@@ -29,7 +29,7 @@ type post struct {
 
 // guardReply is the guard's reply to the request in flight.
 type guardReply struct {
-	sight    guardSight
+	sight    guardObservation
 	revision uint64
 	refused  bool
 	named    bool
@@ -42,11 +42,11 @@ type footing struct {
 
 // guardKey is the guard itself.
 type guardKey struct {
-	at     guardSight
-	ruled  bool          // the term that raised it was elected: it may write now
-	past   [2]guardSight // the entries that were stored before, newest first
-	last   uint64        // revision of its stream
-	bared  bool          // it was deleted, or written over
+	at     guardObservation
+	ruled  bool                // the term that raised it was elected: it may write now
+	past   [2]guardObservation // the entries that were stored before, newest first
+	last   uint64              // revision of its stream
+	bared  bool                // it was deleted, or written over
 	ghosts [2]raiseGhost
 }
 
@@ -66,24 +66,24 @@ func (q *post) report() guardsReport {
 	return r
 }
 
-// post makes the raiser of a candidate that starts.
+// post makes the guard machine of a candidate that starts.
 func (w *worldOf) post(i int) {
-	w.posts[i] = post{raiser: raiser{raiserParams: raiserParams{session: w.parties[i].m.session, election: "e"}}}
+	w.posts[i] = post{guardMachine: guardMachine{guardParams: guardParams{session: w.parties[i].m.session, election: "e"}}}
 }
 
-// agree makes the machine and the raiser agree after either has changed.
+// agree makes the machine and the guard machine agree after either has changed.
 func (w *worldOf) agree(i int) {
 	p, q := &w.parties[i], &w.posts[i]
 	if wish := p.m.wish(); wish != q.wish {
-		w.guide(i, raiserInput{kind: raiserWish, wish: wish})
+		w.guide(i, guardInput{kind: guardInWish, wish: wish})
 	}
 	if r := q.report(); r != p.m.guards {
 		w.step(i, input{kind: inGuards, guards: r})
 	}
 }
 
-// guideAlone steps the raiser, and then the machine if that makes a difference.
-func (w *worldOf) guideAlone(i int, in raiserInput) {
+// guideAlone steps the guard machine, and then the machine if that makes a difference.
+func (w *worldOf) guideAlone(i int, in guardInput) {
 	if w.guarded && w.parties[i].up {
 		w.guide(i, in)
 		w.agree(i)
@@ -91,33 +91,33 @@ func (w *worldOf) guideAlone(i int, in raiserInput) {
 }
 
 // guardMail delivers mail about the guard. Deadlines that have passed come first.
-func (w *worldOf) guardMail(i int, in raiserInput) {
+func (w *worldOf) guardMail(i int, in guardInput) {
 	w.step(i, input{kind: inTick})
 	w.guideAlone(i, in)
 }
 
-// guide steps a raiser, and does the work of the actor.
-func (w *worldOf) guide(i int, in raiserInput) {
+// guide steps a guard machine, and does the work of the actor.
+func (w *worldOf) guide(i int, in guardInput) {
 	p, q := &w.parties[i], &w.posts[i]
 	asked := q.op
 	fx := q.step(p.now, p.m.timing().lease, in)
 	if w.say != nil {
-		w.tell("%s's raiser %s%s", p.m.session, describeRaiserInput(in), describeRaiserEffects(fx))
+		w.tell("%s's raiser %s%s", p.m.session, describeGuardInput(in), describeGuardEffects(fx))
 	}
 	if w.didRaise != nil {
 		w.didRaise(p.now, fx)
 	}
 	if q.stands && p.promises.open && q.stand.token == q.wish.token {
-		if acked := in.kind == raiserRaised && in.err == nil; acked || q.seen.revision > q.stand.revision {
+		if acked := in.kind == guardInRaised && in.err == nil; acked || q.seen.revision > q.stand.revision {
 			q.stand.revision = q.seen.revision
 		}
 	}
 	switch {
-	case in.kind == raiserRaised && in.err == nil && q.seen != (guardSight{revision: in.revision, what: whatRecord, rec: asked.rec}):
+	case in.kind == guardInRaised && in.err == nil && q.seen != (guardObservation{revision: in.revision, kind: entryRecord, rec: asked.rec}):
 		w.fail("%s takes what it has raised for something else", p.m.session)
 	case q.stands && !q.seen.raisedBy(p.m.session, q.wish.token):
 		w.fail("%s believes that a guard stands that it has not raised", p.m.session)
-	case errors.Is(fx.fault, ErrGuardDeleted) && !w.guard.bared && in.sight.what != whatNothing: // which may be of the past
+	case errors.Is(fx.fault, ErrGuardDeleted) && !w.guard.bared && in.sight.kind != entryNothing: // which may be of the past
 		w.fail("%s says that the guard was deleted, and it was not", p.m.session)
 	case !fx.wake.IsZero() && !fx.wake.After(p.now):
 		w.fail("the raiser of %s wakes in the past", p.m.session)
@@ -186,30 +186,30 @@ func (w *worldOf) raise(g raiseGhost) (uint64, bool) {
 	if at.revision != g.cond {
 		return 0, false
 	}
-	if at.what == whatRecord && (g.rec.Token < at.rec.Token || g.rec.Token == at.rec.Token && g.rec.Session != at.rec.Session) {
+	if at.kind == entryRecord && (g.rec.Token < at.rec.Token || g.rec.Token == at.rec.Token && g.rec.Session != at.rec.Session) {
 		w.fail("%s raises the guard from %d to %d", g.rec.Session, at.rec.Token, g.rec.Token)
 	}
-	w.putGuard(guardSight{what: whatRecord, rec: g.rec}, g.ruled)
+	w.putGuard(guardObservation{kind: entryRecord, rec: g.rec}, g.ruled)
 	return w.guard.last, true
 }
 
 // putGuard stores a message, or takes the last one away.
-func (w *worldOf) putGuard(s guardSight, ruled bool) {
+func (w *worldOf) putGuard(s guardObservation, ruled bool) {
 	g := &w.guard
-	if s.what != whatNothing {
+	if s.kind != entryNothing {
 		g.last++
 		s.revision = g.last
 	}
 	g.past[1], g.past[0] = g.past[0], g.at
-	g.at, g.ruled, g.bared, w.bogus = s, ruled, g.bared || s.what != whatRecord, false
+	g.at, g.ruled, g.bared, w.bogus = s, ruled, g.bared || s.kind != entryRecord, false
 	w.tell("    at the guard: %s", describeGuard(s))
 	w.fenced()
 }
 
-// guardDeliver hands the answer to the raiser.
+// guardDeliver hands the answer to the guard machine.
 func (w *worldOf) guardDeliver(i int) {
 	q := &w.posts[i]
-	in := raiserInput{kind: raiserKinds[q.op.kind], sight: q.reply.sight, revision: q.reply.revision}
+	in := guardInput{kind: guardInKinds[q.op.kind], sight: q.reply.sight, revision: q.reply.revision}
 	if q.reply.refused {
 		refused := &backend.RefusedError{Named: q.reply.named}
 		if refused.Named {
@@ -221,7 +221,7 @@ func (w *worldOf) guardDeliver(i int) {
 	w.guardMail(i, in)
 }
 
-var raiserKinds = map[guardOpKind]raiserInputKind{guardCheck: raiserChecked, guardRead: raiserRead, guardRaise: raiserRaised}
+var guardInKinds = map[guardOpKind]guardInputKind{guardCheck: guardInChecked, guardRead: guardInRead, guardRaise: guardInRaised}
 
 // guardFail answers the request in flight with an unknown outcome.
 func (w *worldOf) guardFail(i int, haunts bool) {
@@ -232,7 +232,7 @@ func (w *worldOf) guardFail(i int, haunts bool) {
 	if haunts {
 		w.guardHaunt(i)
 	}
-	in := raiserInput{kind: raiserKinds[q.op.kind], err: ErrUnreachable}
+	in := guardInput{kind: guardInKinds[q.op.kind], err: ErrUnreachable}
 	q.way, q.reply = nowhere, guardReply{}
 	w.guardMail(i, in)
 }
@@ -256,8 +256,8 @@ func (w *worldOf) guardHaunt(i int) {
 func (w *worldOf) guardWrite(i int) {
 	p, q := &w.parties[i], &w.posts[i]
 	at := w.guard.at
-	e := backend.Entry{Revision: at.revision, Marker: at.what == whatMarker}
-	if at.what == whatRecord {
+	e := backend.Entry{Revision: at.revision, Marker: at.kind == entryMarker}
+	if at.kind == entryRecord {
 		e.Value = at.rec.encode()
 	}
 	f := fence{election: "e", session: p.m.session, token: q.stand.token, revision: q.stand.revision, moved: make(chan struct{})}
@@ -267,7 +267,7 @@ func (w *worldOf) guardWrite(i int) {
 	}
 	q.stand.revision = f.revision
 	if found == standsNot {
-		w.guardMail(i, raiserInput{kind: raiserSuspect})
+		w.guardMail(i, guardInput{kind: guardInSuspect})
 	}
 }
 
@@ -289,7 +289,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 		}
 		if q.op.kind == guardRead && w.may(readPast) {
 			for n, s := range w.guard.past {
-				if s.what != whatUnseen {
+				if s.kind != entryUnseen {
 					add(doGuardStale, i, n)
 				}
 			}
@@ -312,7 +312,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 			add(doGuardFail, i, 1)
 		}
 	}
-	if p.promises.open && !p.cut && !q.look && w.guard.at.revision != q.stand.revision {
+	if p.promises.open && !p.cut && !q.needRead && w.guard.at.revision != q.stand.revision {
 		add(doGuardWrite, i, 0)
 	}
 	if q.fit && w.may(guardUnfit) {
@@ -331,7 +331,7 @@ func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 			add(doGuardGhost, 0, n)
 		}
 	}
-	if w.may(guardRemove) && (g.at.what == whatRecord || g.at.what == whatForeign) {
+	if w.may(guardRemove) && (g.at.kind == entryRecord || g.at.kind == entryForeign) {
 		add(doGuardRemove, 0, 0)
 	}
 	if w.may(guardOverwrite) {
@@ -342,7 +342,7 @@ func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 			add(doGuardOverwrite, 0, n+1)
 		}
 	}
-	if w.may(guardPurge) && g.at.what != whatNothing {
+	if w.may(guardPurge) && g.at.kind != entryNothing {
 		add(doGuardPurge, 0, 0)
 	}
 }
@@ -375,66 +375,66 @@ func (w *worldOf) applyGuard(a action) {
 		w.guardWrite(i)
 	case doGuardUnfit:
 		w.spend(guardUnfit)
-		w.guardMail(i, raiserInput{kind: raiserUnfit})
+		w.guardMail(i, guardInput{kind: guardInUnfit})
 	case doGuardGhost:
 		g := w.guard.ghosts[a.arg]
 		w.guard.ghosts[a.arg] = raiseGhost{}
 		w.raise(g)
 	case doGuardRemove:
 		w.spend(guardRemove)
-		w.putGuard(guardSight{what: whatMarker}, false)
+		w.putGuard(guardObservation{kind: entryMarker}, false)
 	case doGuardOverwrite:
 		if a.arg > 0 {
 			w.spend(guardJunk)
-			w.putGuard(guardSight{what: whatRecord, rec: guardRecord{Election: "e", Token: guardTokens[a.arg-1], Session: stranger}}, false)
+			w.putGuard(guardObservation{kind: entryRecord, rec: guardRecord{Election: "e", Token: guardTokens[a.arg-1], Session: stranger}}, false)
 			w.guard.bared, w.bogus = true, true
 			return
 		}
 		w.spend(guardOverwrite)
-		w.putGuard(guardSight{what: whatForeign}, false)
+		w.putGuard(guardObservation{kind: entryForeign}, false)
 	case doGuardPurge:
 		w.spend(guardPurge)
-		w.putGuard(guardSight{what: whatNothing}, false)
+		w.putGuard(guardObservation{kind: entryNothing}, false)
 	}
 }
 
-func describeGuard(s guardSight) string {
-	if s.what == whatRecord {
+func describeGuard(s guardObservation) string {
+	if s.kind == entryRecord {
 		return fmt.Sprintf("%d %s token %d", s.revision, s.rec.Session, s.rec.Token)
 	}
-	return describe(sight{revision: s.revision, what: s.what})
+	return describe(observation{revision: s.revision, kind: s.kind})
 }
 
-var raiserInputNames = map[raiserInputKind]string{
-	raiserTick: "tick", raiserWish: "wish", raiserReconnected: "reconnected", raiserUnfit: "unfit", raiserSuspect: "suspect",
-	raiserChecked: "checked", raiserRead: "read", raiserRaised: "raised",
+var guardInNames = map[guardInputKind]string{
+	guardInTick: "tick", guardInWish: "wish", guardInReconnected: "reconnected", guardInUnfit: "unfit", guardInSuspect: "suspect",
+	guardInChecked: "checked", guardInRead: "read", guardInRaised: "raised",
 }
 
-func describeRaiserInput(in raiserInput) string {
-	text := raiserInputNames[in.kind]
+func describeGuardInput(in guardInput) string {
+	text := guardInNames[in.kind]
 	switch {
 	case in.err != nil:
 		return text + ": " + in.err.Error()
-	case in.kind == raiserWish:
+	case in.kind == guardInWish:
 		return fmt.Sprintf("%s %d soon=%v", text, in.wish.token, in.wish.soon)
-	case in.kind == raiserRead:
+	case in.kind == guardInRead:
 		return text + " " + describeGuard(in.sight)
-	case in.kind == raiserRaised:
+	case in.kind == guardInRaised:
 		return fmt.Sprintf("%s as %d", text, in.revision)
 	}
 	return text
 }
 
-func describeRaiserEffects(fx raiserEffects) string {
+func describeGuardEffects(fx guardEffects) string {
 	text := ""
-	for _, line := range raiserEffectLines(fx) {
+	for _, line := range guardEffectLines(fx) {
 		text += "; " + line
 	}
 	return text
 }
 
-// raiserEffectLines describes the effects of a step of a raiser.
-func raiserEffectLines(fx raiserEffects) []string {
+// guardEffectLines describes the effects of a step of a guard machine.
+func guardEffectLines(fx guardEffects) []string {
 	var lines []string
 	if fx.fault != nil {
 		lines = append(lines, fmt.Sprintf("Faulted: %v", fx.fault))

@@ -2,7 +2,7 @@ package leader
 
 import "time"
 
-// The part of the renumbering of the exploration that concerns the guard and the raisers,
+// The part of the renumbering of the exploration that concerns the guard and the guard machines,
 // with the reasons why no machine can notice it.
 
 // forgetRaises drops raises with conditions that can never hold again.
@@ -19,11 +19,11 @@ func (w *worldOf) forgetRaises() {
 		g.ghosts[0], g.ghosts[1] = g.ghosts[1], raiseGhost{}
 	}
 	if w.left[readPast] == 0 {
-		g.past = [2]guardSight{} // only such reads look at it
+		g.past = [2]guardObservation{} // only such reads look at it
 	}
 }
 
-// forget drops the state that no raiser looks at.
+// forget drops the state that no guard machine looks at.
 func (q *post) forget(p *party) {
 	if !p.up {
 		*q = post{}
@@ -32,7 +32,7 @@ func (q *post) forget(p *party) {
 	if q.op.kind == guardNone {
 		q.opAt, q.opBy, q.opLate = time.Time{}, time.Time{}, false // set with the next request
 	}
-	if q.look {
+	if q.needRead {
 		q.readAt = time.Time{} // set with the read
 	}
 	if !p.promises.open {
@@ -43,7 +43,7 @@ func (q *post) forget(p *party) {
 	q.fails, q.losses = min(q.fails, 8), q.losses%4
 }
 
-// shift makes the instants that a raiser remembers relative to the epoch.
+// shift makes the instants that a guard machine remembers relative to the epoch.
 func (q *post) shift(now time.Time, horizon time.Duration) {
 	by := epoch.Sub(now)
 	// These are only compared with now, and a clock shows whole ticks.

@@ -236,19 +236,19 @@ func (sc *scenario) bound() time.Duration {
 
 // calm ends all faults. A process that was down stays down, unless no process is left.
 func (w *worldOf) calm() {
-	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]sight{}
-	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]guardSight{}
+	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]observation{}
+	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]guardObservation{}
 	if w.junked {
-		w.put(sight{what: whatMarker})
+		w.put(observation{kind: entryMarker})
 	}
 	if w.bogus {
-		w.putGuard(guardSight{what: whatMarker}, false)
+		w.putGuard(guardObservation{kind: entryMarker}, false)
 	}
 	up := false
 	for i := range w.times {
 		p := &w.parties[i]
 		p.frozen, p.cut = false, false
-		if p.up && p.m.barred {
+		if p.up && p.m.suspended {
 			w.step(i, input{kind: inOpen})
 		}
 		up = up || p.up && !p.promises.stopped
@@ -274,7 +274,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 			switch {
 			case !p.up:
 				continue
-			case p.told[0].what != whatUnseen:
+			case p.told[0].kind != entryUnseen:
 				a.do = doHear
 			case p.way == going:
 				a.do = doArrive

@@ -20,17 +20,17 @@ const (
 
 // junk returns records that no candidate of this world has written, including the
 // extremes of what can be read. Those in A's name carry the session of the A that lives.
-func (w *worldOf) junk() []sight {
+func (w *worldOf) junk() []observation {
 	a := &w.parties[0].m
-	stranger := func(r record) sight {
+	stranger := func(r record) observation {
 		r.id, r.session, r.counter = "A", "A8", 1
-		return sight{what: whatRecord, rec: r}
+		return observation{kind: entryRecord, rec: r}
 	}
-	forged := func(r record) sight {
+	forged := func(r record) observation {
 		r.id, r.session = "A", a.session
-		return sight{what: whatRecord, rec: r}
+		return observation{kind: entryRecord, rec: r}
 	}
-	return []sight{
+	return []observation{
 		stranger(record{phase: phaseLeading, lease: longJunk}),
 		stranger(record{phase: phaseLeading, lease: shortJunk}),
 		stranger(record{phase: phaseLeading, lease: 3 * tick, token: maxToken}),
@@ -40,21 +40,21 @@ func (w *worldOf) junk() []sight {
 		forged(record{phase: phaseLeading, lease: 3 * tick, counter: math.MaxUint64}),
 		forged(record{phase: phaseReleased, lease: 3 * tick, counter: math.MaxUint64, token: maxToken}),
 		forged(record{phase: phaseLeading, lease: longJunk, counter: a.counter}),
-		sightOfMarker(record{lease: longJunk, token: maxToken}),
+		observationOfMarker(record{lease: longJunk, token: maxToken}),
 	}
 }
 
-// sightOfMarker returns what sees makes of a marker that carries a held record.
-func sightOfMarker(r record) sight {
-	return sight{what: whatMarker, rec: record{lease: r.lease, token: knownToken(max(r.token, r.least))}}
+// observationOfMarker returns what sees makes of a marker that carries a held record.
+func observationOfMarker(r record) observation {
+	return observation{kind: entryMarker, rec: record{lease: r.lease, token: knownToken(max(r.token, r.least))}}
 }
 
 // forgeries returns messages that were never stored. They are of a session that never
 // was, at the revision that comes next, unless they say otherwise. The first is a
 // release.
-func (w *worldOf) forgeries() []sight {
-	held := func(lease time.Duration) sight {
-		return sight{what: whatRecord, rec: record{phase: phaseLeading, id: "A", session: "A8", counter: 1, lease: lease}}
+func (w *worldOf) forgeries() []observation {
+	held := func(lease time.Duration) observation {
+		return observation{kind: entryRecord, rec: record{phase: phaseLeading, id: "A", session: "A8", counter: 1, lease: lease}}
 	}
 	release, token, far, old := held(tick), held(3*tick), held(3*tick), held(longJunk)
 	// Not of the session that another has held: the first of two would be believed.
@@ -62,11 +62,11 @@ func (w *worldOf) forgeries() []sight {
 	token.rec.token = maxToken
 	far.revision = math.MaxUint64
 	old.revision = max(w.current.revision, 1)
-	all := []sight{
+	all := []observation{
 		release, held(shortJunk), held(longJunk), token, far, old, held(3 * tick),
-		{what: whatMarker},
-		sightOfMarker(record{lease: shortJunk}),
-		{what: whatForeign},
+		{kind: entryMarker},
+		observationOfMarker(record{lease: shortJunk}),
+		{kind: entryForeign},
 	}
 	for i := range all {
 		if all[i].revision == 0 {
@@ -77,7 +77,7 @@ func (w *worldOf) forgeries() []sight {
 }
 
 // forced is the marker that `step-down --force` puts in place of what is held.
-func (w *worldOf) forced() sight { return sightOfMarker(w.current.rec) }
+func (w *worldOf) forced() observation { return observationOfMarker(w.current.rec) }
 
 // junkActions adds what the adversary may do to the key.
 func (w *worldOf) junkActions(add func(do verb, party, arg int)) {
@@ -117,7 +117,7 @@ func (w *worldOf) putJunk(n int) {
 // junk in the name of the candidate that replaces it, because it belongs to no term.
 func (w *worldOf) chained(rec record) {
 	c := w.current
-	if rec.phase == phaseElect && c.what == whatRecord && c.rec.session != rec.session && rec.least <= c.rec.termToken(c.revision) {
+	if rec.phase == phaseElect && c.kind == entryRecord && c.rec.session != rec.session && rec.least <= c.rec.termToken(c.revision) {
 		w.fail("%s is elected with token %d over %s", rec.session, rec.least, describe(c))
 	}
 	if max(rec.token, rec.least) > maxToken {
@@ -126,11 +126,11 @@ func (w *worldOf) chained(rec record) {
 }
 
 // marker reads a marker of a transcript, with the record that it carries.
-func (s *script) marker(words []string) sight {
+func (s *script) marker(words []string) observation {
 	s.t.Helper()
-	found := sight{what: whatMarker}
+	found := observation{kind: entryMarker}
 	if len(words) > 2 {
-		found = sightOfMarker(s.sight(append(words[:1:1], words[2:]...)).rec)
+		found = observationOfMarker(s.sight(append(words[:1:1], words[2:]...)).rec)
 	}
 	found.revision, found.created = s.number(words[0]), int64(s.last)
 	return found

@@ -94,7 +94,7 @@ func (w *worldOf) passOld(which uint8) {
 	if w.old.processes == 0 {
 		return
 	}
-	if which != 1 && w.current.what != whatNothing {
+	if which != 1 && w.current.kind != entryNothing {
 		w.age = min(w.age+1, w.lasts())
 	}
 	if which == 1 && !w.old.fast || which == 2 && w.old.fast {
@@ -114,7 +114,7 @@ func (w *worldOf) lasts() int8 { return int8(w.settings.TTL / tick) }
 
 // expires reports whether the bucket may drop its message.
 func (w *worldOf) expires() bool {
-	return w.old.processes > 0 && w.current.what != whatNothing && w.age >= w.lasts()
+	return w.old.processes > 0 && w.current.kind != entryNothing && w.age >= w.lasts()
 }
 
 func (w *worldOf) oldActions(add func(do verb, party, arg int)) {
@@ -181,7 +181,7 @@ func (w *worldOf) applyOld(a action) {
 	o := &w.olds[k]
 	switch a.do { //nolint:exhaustive // the others have nothing to do with such processes
 	case doOldExpire:
-		w.put(sight{what: whatNothing})
+		w.put(observation{kind: entryNothing})
 	case doOldBoot:
 		w.spend(restart)
 		*o = oldProcess{up: true, next: int8(more), haunts: o.haunts, hauntCond: o.hauntCond}
@@ -226,7 +226,7 @@ func (w *worldOf) applyOld(a action) {
 	case doOldGhost:
 		o.haunts = false
 		if w.current.revision == o.hauntCond {
-			w.put(sight{what: whatForeign})
+			w.put(observation{kind: entryForeign})
 		}
 		o.hauntCond = 0
 	case doDouble:
@@ -254,11 +254,11 @@ func (w *worldOf) oldArrive(o *oldProcess) {
 	switch c := w.current; {
 	case o.op == oldGet:
 		o.said = oldReply{ok: w.vacant, revision: c.revision}
-		if c.what == whatRecord && c.rec.phase == phaseReleased && !w.vacant && !w.old.alone {
+		if c.kind == entryRecord && c.rec.phase == phaseReleased && !w.vacant && !w.old.alone {
 			w.fail("what %s has released keeps others out", c.rec.session)
 		}
 	case c.revision == o.cond:
-		w.put(sight{what: whatForeign})
+		w.put(observation{kind: entryForeign})
 		o.said = oldReply{ok: true, revision: w.last}
 	default:
 		o.said = oldReply{}

@@ -83,7 +83,7 @@ func (w *worldOf) forgetGhosts() {
 		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
 	}
 	if w.left[readPast] == 0 && w.left[rollBack] == 0 {
-		w.past = [2]sight{} // only reads of the past and roll-backs look at it
+		w.past = [2]observation{} // only reads of the past and roll-backs look at it
 	}
 }
 
@@ -98,7 +98,7 @@ func (p *party) forget(w *worldOf) {
 	// last revision bounds how far away the next one may be, and in this world only the
 	// greatest one is far away.
 	m.echo, m.elected, m.since, m.acked, m.settings.LastRevision = echo{}, 0, 0, 0, 0
-	m.shown = shown{what: m.shown.what}
+	m.shown = shown{kind: m.shown.kind}
 	m.term = 1
 	// The counts of failures are capped where they are used.
 	m.fails, m.feedFails = min(m.fails, 6), min(m.feedFails, 6)
@@ -123,7 +123,7 @@ func (p *party) forget(w *worldOf) {
 	// A message that is no news changes nothing when it is heard.
 	for n := len(p.told) - 1; n >= 0; n-- {
 		s := p.told[n]
-		if s.what != whatUnseen && s.revision <= max(m.seen.revision, m.gone) && m.deaf == 0 {
+		if s.kind != entryUnseen && s.revision <= max(m.seen.revision, m.removedUpTo) && m.deaf == 0 {
 			p.hear(n)
 		}
 	}
@@ -141,7 +141,7 @@ func (p *party) forgetInstants() {
 	if m.raising() {
 		m.ready = time.Time{} // it was reached
 	} else if m.state != StateLeader {
-		m.good = time.Time{} // set with the next term
+		m.leaseUntil = time.Time{} // set with the next term
 	}
 	if m.holds() {
 		m.seenAt, m.lookedAt = time.Time{}, time.Time{} // set when the key is another's
@@ -164,14 +164,14 @@ func (p *party) forgetInstants() {
 // they replaced anything. The newest is special: the next write may be put with it, and a
 // candidate that stops asks for its phase.
 func (w *worldOf) forgetBatches(m *machine) {
-	known := max(m.seen.revision, m.gone)
+	known := max(m.seen.revision, m.removedUpTo)
 	if w.void || w.limits[forgeAny] > 0 {
 		known = 0 // the machine may forget what it knew
 	}
 	alive := func(b batch) bool {
 		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
 		found := m.op.kind == reqWrite && within(m.op.rec)
-		w.eachShown(func(s *sight) { found = found || s.revision > known && within(s.rec) })
+		w.eachShown(func(s *observation) { found = found || s.revision > known && within(s.rec) })
 		for g := range w.ghosts {
 			found = found || within(w.ghosts[g].rec)
 		}
@@ -200,7 +200,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 const gone = math.MaxUint64
 
 // eachShown visits every sight that a candidate may still be shown.
-func (w *worldOf) eachShown(visit func(s *sight)) {
+func (w *worldOf) eachShown(visit func(s *observation)) {
 	visit(&w.current)
 	for n := range w.past {
 		visit(&w.past[n])
@@ -212,7 +212,7 @@ func (w *worldOf) eachShown(visit func(s *sight)) {
 
 // eachRecord visits every record in the world.
 func (w *worldOf) eachRecord(visit func(r *record)) {
-	w.eachShown(func(s *sight) { visit(&s.rec) })
+	w.eachShown(func(s *observation) { visit(&s.rec) })
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].rec)
 	}
@@ -243,7 +243,7 @@ func (p *party) shift(horizon time.Duration) {
 	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
 	// handovers in vain are forgotten. So they are never forgotten here, and the wait
 	// that follows one is longer.)
-	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.away, &m.drainBy, &m.good, &m.raiseBy, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
+	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.cooldownUntil, &m.drainBy, &m.leaseUntil, &m.guardDeadline, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks, so differences within one do not matter for these.
@@ -257,7 +257,7 @@ func (p *party) shift(horizon time.Duration) {
 	// put with those before it. Then writes that count as sent earlier than they were are
 	// left out of the exploration. They give less time, not more.)
 	far := epoch.Add(-horizon)
-	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.heardOf, &m.absent, &m.floor, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
+	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.heardOf, &m.absent, &m.notBefore, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
 		move(t, far)
 	}
 	for i := range m.sent {
@@ -356,7 +356,7 @@ func (w *worldOf) renumberCounters() {
 	for i := range w.times {
 		s := &w.parties[i].m.seen
 		shown := false
-		w.eachShown(func(o *sight) { shown = shown || o.revision == s.revision })
+		w.eachShown(func(o *observation) { shown = shown || o.revision == s.revision })
 		for j := range w.parties {
 			for n := range w.parties[j].told {
 				shown = shown || w.parties[j].told[n].revision == s.revision
@@ -447,7 +447,7 @@ func (w *worldOf) eachToken(visit func(v *uint64)) {
 
 func (w *worldOf) eachRevision(visit func(v *uint64)) {
 	visit(&w.last)
-	w.eachShown(func(s *sight) { visit(&s.revision) })
+	w.eachShown(func(s *observation) { visit(&s.revision) })
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].cond)
 	}
@@ -461,7 +461,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 		}
 		m := &p.m
 		visit(&m.seen.revision)
-		visit(&m.gone)
+		visit(&m.removedUpTo)
 		visit(&m.told)
 		visit(&m.again)
 		visit(&m.op.revision)

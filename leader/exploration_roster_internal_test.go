@@ -149,7 +149,7 @@ func (w *worldOf) applyRoster(a action) {
 	case doRank:
 		r := w.toldTo(i)
 		if a.arg == 1 {
-			r.rival = rival{session: w.rivalOf(i)} // since long ago
+			r.preemptor = preemptor{session: w.rivalOf(i)} // since long ago
 		}
 		w.step(i, input{kind: inRoster, roster: r})
 	case doHandOver:
@@ -238,12 +238,12 @@ func (w *worldOf) queues(i int, held, led bool) {
 
 // yields checks the patience of a leader: after it has seen a handover in vain it gives
 // way to no rival for two leases.
-func (w *worldOf) yields(i int, was sight, in input, fx effects) {
+func (w *worldOf) yields(i int, was observation, in input, fx effects) {
 	p := &w.parties[i]
 	if in.kind == inRoster && errors.Is(fx.end, ErrResigned) && p.now.Before(p.patient) {
 		w.fail("%s hands over to %s soon after a handover in vain", p.m.session, p.m.to)
 	}
-	given := was.what == whatRecord && was.rec.phase == phaseReleased && was.rec.to != ""
+	given := was.kind == entryRecord && was.rec.phase == phaseReleased && was.rec.to != ""
 	if given && p.m.seen.held() && !was.rec.names(p.m.seen.rec.id, p.m.seen.rec.session) {
 		p.patient = p.now.Add(2 * p.m.times.lease)
 	}

@@ -35,8 +35,8 @@ func TestNobodyCanTellThatAWorldWasRenumbered(t *testing.T) {
 			var did, twinDid []string
 			w.did = func(now time.Time, fx effects) { did = append(did, inTicks(now, fx)) }
 			twin.did = func(now time.Time, fx effects) { twinDid = append(twinDid, inTicks(now, fx)) }
-			w.didRaise = func(now time.Time, fx raiserEffects) { did = append(did, raiseInTicks(now, fx)) }
-			twin.didRaise = func(now time.Time, fx raiserEffects) { twinDid = append(twinDid, raiseInTicks(now, fx)) }
+			w.didRaise = func(now time.Time, fx guardEffects) { did = append(did, guardInTicks(now, fx)) }
+			twin.didRaise = func(now time.Time, fx guardEffects) { twinDid = append(twinDid, guardInTicks(now, fx)) }
 			var trace []action
 			for range 120 {
 				all := w.actions(nil)
@@ -78,8 +78,8 @@ func inTicks(now time.Time, fx effects) string {
 	return b.String()
 }
 
-// raiseInTicks is inTicks for a raiser.
-func raiseInTicks(now time.Time, fx raiserEffects) string {
+// guardInTicks is inTicks for a guard machine.
+func guardInTicks(now time.Time, fx guardEffects) string {
 	return fmt.Sprint(fx.op.kind, fx.cancel, fx.fault != nil, fx.wake.IsZero(), max(0, fx.wake.Sub(now)+tick-1).Truncate(tick))
 }
 
@@ -96,7 +96,7 @@ func (w *worldOf) forgetLike(other *worldOf) {
 		p.forget(&thinned)
 		before := other.parties[i].told
 		for n := len(before) - 1; n >= 0; n-- {
-			if before[n].what != whatUnseen && !slices.Contains(p.told[:], before[n]) {
+			if before[n].kind != entryUnseen && !slices.Contains(p.told[:], before[n]) {
 				w.parties[i].hear(n)
 			}
 		}
@@ -109,7 +109,7 @@ func (w *worldOf) forgetLike(other *worldOf) {
 	if w.ghosts[0].rec.session == "" {
 		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
 	}
-	if thinned.past == ([2]sight{}) {
+	if thinned.past == ([2]observation{}) {
 		w.past = thinned.past
 	}
 	thinned.forgetRaises()
@@ -121,7 +121,7 @@ func (w *worldOf) forgetLike(other *worldOf) {
 	if w.guard.ghosts[0].rec.Session == "" {
 		w.guard.ghosts[0], w.guard.ghosts[1] = w.guard.ghosts[1], raiseGhost{}
 	}
-	if thinned.guard.past == ([2]guardSight{}) {
+	if thinned.guard.past == ([2]guardObservation{}) {
 		w.guard.past = thinned.guard.past
 	}
 	w.forgetOld()

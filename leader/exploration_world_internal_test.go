@@ -32,12 +32,12 @@ type situation struct {
 
 // surroundings are the parts of a situation that belong to no candidate.
 type surroundings struct {
-	current sight    // of the key
-	past    [2]sight // the entries that were stored before, newest first
-	last    uint64   // revision of the bucket
-	ghosts  [2]ghost // writes whose senders have given up, and that may still arrive
-	top     uint64   // the greatest token so far
-	ahead   int8     // by how many ticks the first clock has run ahead of the others, since the start
+	current observation    // of the key
+	past    [2]observation // the entries that were stored before, newest first
+	last    uint64         // revision of the bucket
+	ghosts  [2]ghost       // writes whose senders have given up, and that may still arrive
+	top     uint64         // the greatest token so far
+	ahead   int8           // by how many ticks the first clock has run ahead of the others, since the start
 	roster  roster
 	left    [maxKinds]uint8
 	budget  uint8 // how many faults may still happen, of all kinds together
@@ -57,12 +57,12 @@ type party struct {
 	wake      time.Time
 	way       way
 	reply     response
-	listening bool      // a feed is open
-	told      [2]sight  // by the feed: its messages, oldest first, that were not heard yet
-	frozen    bool      // the process stands still
-	cut       bool      // nothing reaches the store, nor comes from it
-	robbed    bool      // another writer has replaced a record of this session
-	patient   time.Time // it has seen a handover in vain, and gives way to no rival before then
+	listening bool           // a feed is open
+	told      [2]observation // by the feed: its messages, oldest first, that were not heard yet
+	frozen    bool           // the process stands still
+	cut       bool           // nothing reaches the store, nor comes from it
+	robbed    bool           // another writer has replaced a record of this session
+	patient   time.Time      // it has seen a handover in vain, and gives way to no rival before then
 }
 
 // way is how far the request in flight has come.
@@ -77,7 +77,7 @@ const (
 
 // response is the store's reply to the request in flight.
 type response struct {
-	sight    sight
+	sight    observation
 	revision uint64
 	refused  bool
 	named    bool
@@ -92,7 +92,7 @@ type ghost struct {
 }
 
 func (p *party) leads() bool {
-	return p.up && p.m.state == StateLeader && p.now.Before(p.m.good)
+	return p.up && p.m.state == StateLeader && p.now.Before(p.m.leaseUntil)
 }
 
 // due reports whether a timer has fired that was not served.
@@ -106,7 +106,7 @@ func (w *worldOf) due(i int) bool {
 func (w *worldOf) waits(i int) bool {
 	p := &w.parties[i]
 	under := func(way way) bool { return !p.cut && (way == going || way == answered) }
-	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].what != whatUnseen || w.listed && (w.toAnnounce(i) || w.toWithdraw(i) || w.toRank(i)))
+	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].kind != entryUnseen || w.listed && (w.toAnnounce(i) || w.toWithdraw(i) || w.toRank(i)))
 }
 
 // worldOf is a situation with the rules that hold in it, and with the findings.
@@ -117,7 +117,7 @@ type worldOf struct {
 	say    func(format string, args ...any)
 	// These are called with the effects of every step.
 	did      func(now time.Time, fx effects)
-	didRaise func(now time.Time, fx raiserEffects)
+	didRaise func(now time.Time, fx guardEffects)
 }
 
 func (w *worldOf) fail(format string, args ...any) {
@@ -151,12 +151,12 @@ func (w *worldOf) spend(k limited) {
 func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	w := &worldOf{scenario: sc, say: say}
 	w.budget = unlimited
-	w.current = sight{what: whatNothing}
+	w.current = observation{kind: entryNothing}
 	if w.guarded {
-		w.guard.at = guardSight{what: whatNothing}
+		w.guard.at = guardObservation{kind: entryNothing}
 	}
 	if w.raised > 0 {
-		w.putGuard(guardSight{what: whatRecord, rec: guardRecord{Election: "e", Token: w.raised, Session: stranger}}, false)
+		w.putGuard(guardObservation{kind: entryRecord, rec: guardRecord{Election: "e", Token: w.raised, Session: stranger}}, false)
 	}
 	w.vacant = true
 	w.startOld()
@@ -197,7 +197,7 @@ func (w *worldOf) boot(i int) {
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
 		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone, order: w.orders[i]},
-		state:  StateCandidate, look: true,
+		state:  StateCandidate, needRead: true,
 	}}
 	if p.now.IsZero() {
 		p.now = epoch
@@ -205,7 +205,7 @@ func (w *worldOf) boot(i int) {
 	w.roster.behind[i] = w.orders[i].listed
 	w.post(i)
 	w.step(i, input{kind: inTick})
-	w.guideAlone(i, raiserInput{kind: raiserTick})
+	w.guideAlone(i, guardInput{kind: guardInTick})
 	for w.posts[i].way == going {
 		w.guardArrive(i, false)
 		w.guardDeliver(i)
@@ -274,14 +274,14 @@ func (w *worldOf) step(i int, in input) {
 	p.wake = fx.wake
 	switch fx.request.kind {
 	case reqFeed:
-		p.listening, p.told = false, [2]sight{}
+		p.listening, p.told = false, [2]observation{}
 		p.way = going
 	case reqSettings, reqRead, reqWrite:
 		p.way = going
 	case reqNone:
 	}
 	if fx.done {
-		if w.tidy && p.m.state == StateCandidate && w.current.held() && w.current.rec.session == p.m.session && w.current.rec.phase != phasePending && p.now.Before(p.m.futile()) {
+		if w.tidy && p.m.state == StateCandidate && w.current.held() && w.current.rec.session == p.m.session && w.current.rec.phase != phasePending && p.now.Before(p.m.releaseDeadline()) {
 			w.fail("%s ended and left its record behind", p.m.session)
 		}
 		w.down(i, true)
@@ -388,7 +388,7 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 	// A candidate that is not engaged has no write under way that may still be stored,
 	// unless a forged revision made it believe that.
 	for i := range w.times {
-		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.engaged() && w.settings.PurgeProtected && !w.void && w.limits[forgeAny] == 0 {
+		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.mayHoldKey() && w.settings.PurgeProtected && !w.void && w.limits[forgeAny] == 0 {
 			w.fail("%s is not engaged, and its %s was stored", rec.session, describeRecord(rec))
 		}
 	}
@@ -408,14 +408,14 @@ func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, b
 			}
 		}
 	}
-	w.put(sight{what: whatRecord, rec: rec})
+	w.put(observation{kind: entryRecord, rec: rec})
 	w.vacant = marker
 	return w.last, true
 }
 
 // put stores a message, or takes the last one away, and passes it to the feeds.
-func (w *worldOf) put(s sight) {
-	if s.what != whatNothing {
+func (w *worldOf) put(s observation) {
+	if s.kind != entryNothing {
 		w.last++
 		s.revision = w.last
 	}
@@ -426,9 +426,9 @@ func (w *worldOf) put(s sight) {
 	}
 	w.past[1], w.past[0] = w.past[0], w.current
 	w.current, w.junked = s, false
-	w.vacant, w.age = s.what == whatMarker || s.what == whatNothing, 0
+	w.vacant, w.age = s.kind == entryMarker || s.kind == entryNothing, 0
 	w.tell("    stored: %s", describe(s))
-	if s.what == whatNothing {
+	if s.kind == entryNothing {
 		return
 	}
 	for i := range w.parties {
@@ -436,17 +436,17 @@ func (w *worldOf) put(s sight) {
 		if !p.listening || p.cut {
 			continue
 		}
-		if p.told[1].what != whatUnseen { // no more fit: the oldest is lost
-			p.told[0], p.told[1] = p.told[1], sight{}
+		if p.told[1].kind != entryUnseen { // no more fit: the oldest is lost
+			p.told[0], p.told[1] = p.told[1], observation{}
 		}
-		p.told[slices.IndexFunc(p.told[:], func(s sight) bool { return s.what == whatUnseen })] = s
+		p.told[slices.IndexFunc(p.told[:], func(s observation) bool { return s.kind == entryUnseen })] = s
 	}
 }
 
 // hear takes a message out of the feed.
-func (p *party) hear(n int) sight {
+func (p *party) hear(n int) observation {
 	s := p.told[n]
 	copy(p.told[n:], p.told[n+1:])
-	p.told[len(p.told)-1] = sight{}
+	p.told[len(p.told)-1] = observation{}
 	return s
 }

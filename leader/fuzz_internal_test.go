@@ -53,7 +53,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []backend.Settings{tight, roomy, expiring, {}}[first%4]
-		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, look: true}
+		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, needRead: true}
 		told := promises{void: true}
 		now := epoch
 		for range 1000 {
@@ -73,7 +73,7 @@ func FuzzMachine(f *testing.F) {
 
 func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
-	in.sight = fuzzSight(next)
+	in.sight = fuzzObservation(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		// A reply is of the kind that was requested, with any content.
@@ -109,7 +109,7 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 			in.guards.stand = m.token
 		}
 	case inRoster:
-		in.roster = rosterReport{line: fuzzLine(next), rival: rival{session: []string{"", "B", "C"}[next()%3]}}
+		in.roster = rosterReport{line: fuzzLine(next), preemptor: preemptor{session: []string{"", "B", "C"}[next()%3]}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
 	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inBar, inOpen:
@@ -121,19 +121,19 @@ func fuzzLine(next func() int) line {
 	return []line{"", "", "A", "B", "A B", "B A", "B C A", "B B"}[next()%8]
 }
 
-func fuzzSight(next func() int) sight {
-	s := sight{revision: uint64(next() % 12), what: whatNothing}
+func fuzzObservation(next func() int) observation {
+	s := observation{revision: uint64(next() % 12), kind: entryNothing}
 	if s.revision == 0 {
 		return s
 	}
-	switch s.what = whatMarker + what(next()%3); s.what {
-	case whatRecord:
+	switch s.kind = entryMarker + entryKind(next()%3); s.kind {
+	case entryRecord:
 		s.rec = record{
 			phase: phasePending + phase(next()%4), id: "A", session: []string{"A", "B", "C"}[next()%3], counter: uint64(next() % 8),
 			lease: time.Duration(1+next()%6) * tick, token: uint64(next() % 12), least: uint64(next() % 12),
 			next: fuzzLine(next), to: []string{"", "", "A", "B"}[next()%4],
 		}
-	case whatUnseen, whatNothing, whatMarker, whatForeign:
+	case entryUnseen, entryNothing, entryMarker, entryForeign:
 	}
 	return s
 }

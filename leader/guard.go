@@ -47,31 +47,31 @@ func (r guardRecord) encode() []byte {
 // names.
 const maxGuardSize = 64 << 10
 
-// guardSight is one revision of a guard, decoded.
-type guardSight struct {
+// guardObservation is one revision of a guard, decoded.
+type guardObservation struct {
 	revision uint64
-	what     what // whatUnseen, whatNothing, whatMarker, whatForeign or whatRecord
+	kind     entryKind // whatUnseen, whatNothing, whatMarker, whatForeign or whatRecord
 	rec      guardRecord
 }
 
-func seesGuard(e backend.Entry) guardSight {
-	s := guardSight{revision: e.Revision, what: whatForeign}
+func decodeGuard(e backend.Entry) guardObservation {
+	s := guardObservation{revision: e.Revision, kind: entryForeign}
 	switch {
 	case e.Revision == 0:
-		s.what = whatNothing
+		s.kind = entryNothing
 	case e.Marker:
-		s.what = whatMarker
+		s.kind = entryMarker
 	case len(e.Value) > maxGuardSize:
 	default:
 		var r guardRecord
 		if json.Unmarshal(e.Value, &r) == nil && r.Format >= recordFormat && r.Session != "" && r.Election != "" && r.Token <= maxToken {
-			s.what, s.rec = whatRecord, r
+			s.kind, s.rec = entryRecord, r
 		}
 	}
 	return s
 }
 
 // raisedBy reports whether that term of that session wrote this revision of the guard.
-func (s guardSight) raisedBy(session string, token uint64) bool {
-	return s.what == whatRecord && s.rec.Session == session && s.rec.Token == token && token != 0
+func (s guardObservation) raisedBy(session string, token uint64) bool {
+	return s.kind == entryRecord && s.rec.Session == session && s.rec.Token == token && token != 0
 }

@@ -8,37 +8,37 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// raiser brings one guard to the state that the machine wishes, and keeps it there. It is
+// guardMachine brings one guard to the state that the machine wishes, and keeps it there. It is
 // as plain a value as the machine, and steps like it.
 //
-// Every write of a raiser is conditioned on the revision last seen, so it cannot replace
-// a revision that the raiser has not read. The raiser writes only if that revision has a
-// lesser token than its own. So the token of a guard only rises, whichever candidate
-// writes it and however late, unless the guard is deleted.
-type raiser struct {
-	raiserParams
+// Every write of a guard machine is conditioned on the revision last seen, so it cannot
+// replace a revision that the guard machine has not read. The guard machine writes only if
+// that revision has a lesser token than its own. So the token of a guard only rises,
+// whichever candidate writes it and however late, unless the guard is deleted.
+type guardMachine struct {
+	guardParams
 
-	fit    bool // checked since the connection was last made
-	known  bool // and read since then
-	wish   guardsWish
-	seen   guardSight // the newest revision known
-	readAt time.Time  // when seen was last confirmed
-	look   bool       // a read is needed before anything is concluded
-	past   int        // reads in a row that returned older revisions
-	stands bool       // the guard was raised for the wish, and has not been seen gone
+	fit      bool // checked since the connection was last made
+	known    bool // and read since then
+	wish     guardsWish
+	seen     guardObservation // the newest revision known
+	readAt   time.Time        // when seen was last confirmed
+	needRead bool             // a read is needed before anything is concluded
+	past     int              // reads in a row that returned older revisions
+	stands   bool             // the guard was raised for the wish, and has not been seen gone
 
-	op      guardOp
-	opAt    time.Time
-	opBy    time.Time // when the request is given up
-	opLate  bool
-	fails   int  // requests in a row that were not answered
-	stuck   bool // the last raise was not answered; reads that are do not end the row
-	losses  int  // rejections in a row
-	retryAt time.Time
+	op           guardOp
+	opAt         time.Time
+	opBy         time.Time // when the request is given up
+	opLate       bool
+	fails        int  // requests in a row that were not answered
+	raiseFailing bool // the last raise was not answered; reads that are do not end the row
+	losses       int  // rejections in a row
+	retryAt      time.Time
 }
 
-// raiserParams holds the parameters of a raiser. They never change.
-type raiserParams struct {
+// guardParams holds the parameters of a guard machine. They never change.
+type guardParams struct {
 	id, session string
 	election    string // the owner that the guard is to have
 }
@@ -60,40 +60,40 @@ type guardOp struct {
 	rec      guardRecord // guardRaise
 }
 
-// raiserInput is one event for the raiser.
-type raiserInput struct {
-	kind     raiserInputKind
-	wish     guardsWish // raiserWish
-	sight    guardSight // raiserRead
-	revision uint64     // raiserRaised: the revision that was acknowledged
-	err      error      // of a reply
+// guardInput is one event for the guard machine.
+type guardInput struct {
+	kind     guardInputKind
+	wish     guardsWish       // guardInWish
+	sight    guardObservation // guardInRead
+	revision uint64           // guardInRaised: the revision that was acknowledged
+	err      error            // of a reply
 	dice     uint32
 }
 
-type raiserInputKind uint8
+type guardInputKind uint8
 
 const (
-	raiserTick raiserInputKind = iota
-	raiserWish
-	raiserReconnected
-	raiserUnfit   // a check beside the request in flight found the guard not fit
-	raiserSuspect // a write of the term was rejected, and the guard found gone
-	raiserChecked // replies to the request in flight
-	raiserRead
-	raiserRaised // the last, see sentry.told
+	guardInTick guardInputKind = iota
+	guardInWish
+	guardInReconnected
+	guardInUnfit   // a check beside the request in flight found the guard not fit
+	guardInSuspect // a write of the term was rejected, and the guard found gone
+	guardInChecked // replies to the request in flight
+	guardInRead
+	guardInRaised // the last, see guardDriver.told
 )
 
-// raiserEffects holds the actions to take after a step.
-type raiserEffects struct {
+// guardEffects holds the actions to take after a step.
+type guardEffects struct {
 	fault  error
 	cancel bool // give up the request in flight; it still has to be answered
 	op     guardOp
 	wake   time.Time
 }
 
-// The pace of a raiser. Writers of earlier terms that write without a pause make a
+// The pace of a guard machine. Writers of earlier terms that write without a pause make a
 // replicated stream reject a raise now and then although its own condition holds. So the
-// raiser tries again at once, many times, before it pauses.
+// guard machine tries again at once, many times, before it pauses.
 const (
 	raisePause  = 50 * time.Millisecond
 	raisePauses = 5 * time.Second // at most
@@ -102,26 +102,26 @@ const (
 )
 
 // step handles one event and returns the actions to take. lease is the interval at which
-// the raiser reads a guard that stands.
-func (r *raiser) step(now time.Time, lease time.Duration, in raiserInput) raiserEffects {
-	var fx raiserEffects
+// the guard machine reads a guard that stands.
+func (r *guardMachine) step(now time.Time, lease time.Duration, in guardInput) guardEffects {
+	var fx guardEffects
 	switch in.kind {
-	case raiserTick:
-	case raiserWish:
+	case guardInTick:
+	case guardInWish:
 		if in.wish.token != r.wish.token {
 			r.stands = false
 		}
-		r.look = r.look || in.wish.soon && !r.wish.soon
+		r.needRead = r.needRead || in.wish.soon && !r.wish.soon
 		r.wish = in.wish
-	case raiserReconnected:
-		r.fit, r.known, r.look = false, false, true
+	case guardInReconnected:
+		r.fit, r.known, r.needRead = false, false, true
 		r.fails, r.retryAt = 0, now
 		r.giveUp(&fx)
-	case raiserUnfit:
+	case guardInUnfit:
 		r.fit = false
-	case raiserSuspect:
-		r.look = true
-	case raiserChecked, raiserRead, raiserRaised:
+	case guardInSuspect:
+		r.needRead = true
+	case guardInChecked, guardInRead, guardInRaised:
 		r.answered(now, in, &fx)
 	}
 	r.judge(&fx)
@@ -142,7 +142,7 @@ func (r *raiser) step(now time.Time, lease time.Duration, in raiserInput) raiser
 	return fx
 }
 
-func (r *raiser) giveUp(fx *raiserEffects) {
+func (r *guardMachine) giveUp(fx *guardEffects) {
 	if r.op.kind != guardNone && !r.opLate {
 		r.opLate = true
 		fx.cancel = true
@@ -150,7 +150,7 @@ func (r *raiser) giveUp(fx *raiserEffects) {
 }
 
 // answered handles the reply to the request in flight.
-func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
+func (r *guardMachine) answered(now time.Time, in guardInput, fx *guardEffects) {
 	op := r.op
 	r.op, r.opLate = guardOp{}, false
 	fx.cancel = false
@@ -161,32 +161,32 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 		// write again at once is then as good as a read. It is not if the revision is known to
 		// be gone.
 		r.losses++
-		r.fails, r.stuck = 0, false
-		r.look = refused.Named || r.losses%4 == 0
+		r.fails, r.raiseFailing = 0, false
+		r.needRead = refused.Named || r.losses%4 == 0
 		if r.losses > raiseRush {
 			r.retryAt = now.Add(pauseAfter(r.losses-raiseRush, in.dice))
 		}
 		return
 	case in.err != nil:
-		r.look = r.look || in.kind != raiserChecked
-		r.stuck = r.stuck || in.kind == raiserRaised
+		r.needRead = r.needRead || in.kind != guardInChecked
+		r.raiseFailing = r.raiseFailing || in.kind == guardInRaised
 		r.fails++
 		r.retryAt = later(now, r.opAt.Add(pauseAfter(r.fails, in.dice)))
 		fx.fault = in.err
 		return
 	}
-	if r.stuck = r.stuck && in.kind == raiserRead; !r.stuck {
+	if r.raiseFailing = r.raiseFailing && in.kind == guardInRead; !r.raiseFailing {
 		r.fails = 0
 	}
 	switch in.kind {
-	case raiserChecked:
+	case guardInChecked:
 		r.fit = true
-	case raiserRead:
+	case guardInRead:
 		r.read(now, in.sight, in.dice)
-	case raiserRaised:
-		r.look, r.losses = false, 0
-		r.seen, r.readAt = guardSight{revision: in.revision, what: whatRecord, rec: op.rec}, now
-	case raiserTick, raiserWish, raiserReconnected, raiserUnfit, raiserSuspect:
+	case guardInRaised:
+		r.needRead, r.losses = false, 0
+		r.seen, r.readAt = guardObservation{revision: in.revision, kind: entryRecord, rec: op.rec}, now
+	case guardInTick, guardInWish, guardInReconnected, guardInUnfit, guardInSuspect:
 	}
 }
 
@@ -195,54 +195,54 @@ func (r *raiser) answered(now time.Time, in raiserInput, fx *raiserEffects) {
 const stalest = 3
 
 // read handles the result of a read.
-func (r *raiser) read(now time.Time, s guardSight, dice uint32) {
+func (r *guardMachine) read(now time.Time, s guardObservation, dice uint32) {
 	if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {
 		r.past++
 		r.retryAt = now.Add(pauseAfter(1, dice))
 		return // and read again
 	}
 	r.past = 0
-	r.look, r.known = false, true
+	r.needRead, r.known = false, true
 	r.seen, r.readAt = s, now
 }
 
 // judge compares the guard as last seen with the wish.
-func (r *raiser) judge(fx *raiserEffects) {
+func (r *guardMachine) judge(fx *guardEffects) {
 	stood := r.stands
 	r.stands = r.wish.token != 0 && r.seen.raisedBy(r.session, r.wish.token)
 	if stood && !r.stands && r.over() < r.wish.token {
 		fx.fault = fmt.Errorf("%w, and is raised again", ErrGuardDeleted)
 	}
-	if r.taken() && !r.look && r.op.kind == guardNone && fx.fault == nil {
+	if r.taken() && !r.needRead && r.op.kind == guardNone && fx.fault == nil {
 		fx.fault = fmt.Errorf("%w: it stands for %q", ErrGuardTaken, r.seen.rec.Election)
 	}
 }
 
 // over returns the token at which the guard stands, if not for the wish; or 0.
-func (r *raiser) over() uint64 {
-	if r.seen.what != whatRecord || r.stands || r.taken() {
+func (r *guardMachine) over() uint64 {
+	if r.seen.kind != entryRecord || r.stands || r.taken() {
 		return 0
 	}
 	return r.seen.rec.Token
 }
 
 // taken reports whether the guard belongs to another election.
-func (r *raiser) taken() bool {
-	return r.seen.what == whatRecord && r.seen.rec.Election != r.election
+func (r *guardMachine) taken() bool {
+	return r.seen.kind == entryRecord && r.seen.rec.Election != r.election
 }
 
 // ready reports whether the guard can be raised, as far as is known.
-func (r *raiser) ready() bool { return r.fit && r.known && !r.taken() }
+func (r *guardMachine) ready() bool { return r.fit && r.known && !r.taken() }
 
 // next returns the next request to send, and when.
-func (r *raiser) next(now time.Time, lease time.Duration) (guardOpKind, time.Time) {
+func (r *guardMachine) next(now time.Time, lease time.Duration) (guardOpKind, time.Time) {
 	soonest := later(now, r.retryAt)
 	switch {
 	case r.op.kind != guardNone:
 		return guardNone, time.Time{}
 	case !r.fit:
 		return guardCheck, soonest
-	case r.look || !r.known:
+	case r.needRead || !r.known:
 		return guardRead, soonest
 	case r.wish.token == 0 && !r.taken() && r.over() <= lastToken:
 		return guardNone, time.Time{}
@@ -254,7 +254,7 @@ func (r *raiser) next(now time.Time, lease time.Duration) (guardOpKind, time.Tim
 }
 
 // send sends a request.
-func (r *raiser) send(now time.Time, kind guardOpKind, fx *raiserEffects) {
+func (r *guardMachine) send(now time.Time, kind guardOpKind, fx *guardEffects) {
 	op := guardOp{kind: kind}
 	if kind == guardRaise {
 		op.revision = r.seen.revision

@@ -30,7 +30,7 @@ import (
 // most 1024 bytes.
 type BucketWriter struct {
 	b *GuardedBucket
-	l *lane
+	l *writeQueue
 }
 
 // Writer returns the writer of a term. The candidate of that term must have been given
@@ -157,7 +157,7 @@ func (b *BucketBatch) Commit(ctx context.Context) (revisions []uint64, err error
 // made reports whether the batch's writer was made by a bucket.
 func (b *BucketBatch) made() bool { return b.w != nil && b.w.b != nil }
 
-func (b *BucketBatch) commit(ctx context.Context) (*change, error) {
+func (b *BucketBatch) commit(ctx context.Context) (*writeSet, error) {
 	if !b.made() {
 		return nil, fmt.Errorf("%w: the writer was not made by GuardedBucket.Writer", ErrInvalidConfig)
 	}
@@ -169,5 +169,5 @@ func (b *BucketBatch) commit(ctx context.Context) (*change, error) {
 			return nil, fmt.Errorf("leader: key %q: %w", m.key, jetstream.ErrInvalidKey)
 		}
 	}
-	return b.w.l.commit(ctx, b.w.b, &change{messages: slices.Clone(b.messages)})
+	return b.w.l.commit(ctx, b.w.b, &writeSet{messages: slices.Clone(b.messages)})
 }

@@ -15,8 +15,8 @@ import (
 // errApart means that nothing was written, and that one of several changes is the reason.
 var errApart = errors.New("to be written one by one")
 
-// change is the write set of one call: messages that are all written, or none of them.
-type change struct {
+// writeSet is the write set of one call: messages that are all written, or none of them.
+type writeSet struct {
 	messages []message
 	single   bool // has a Nats-Msg-Id of its own, and must not share a batch with others
 
@@ -28,7 +28,7 @@ type change struct {
 	older int   // reads in a row that returned older revisions than it knows
 	why   error // why the last try has not written it
 
-	// Under the lane's lock.
+	// Under the queue's lock.
 	sent bool // in flight at this moment, or its outcome known
 	left bool // its caller does not wait any more
 }
@@ -48,14 +48,14 @@ type message struct {
 
 // detach copies the caller's data, because the caller may return and use it again while
 // the change is being sent.
-func (c *change) detach() {
+func (c *writeSet) detach() {
 	for i := range c.messages {
 		m := &c.messages[i]
 		m.data, m.header = bytes.Clone(m.data), maps.Clone(m.header)
 	}
 }
 
-func (c *change) conditioned() bool {
+func (c *writeSet) conditioned() bool {
 	for _, m := range c.messages {
 		if m.conditioned {
 			return true
@@ -64,9 +64,9 @@ func (c *change) conditioned() bool {
 	return false
 }
 
-// commit checks a change and writes it. A nil lane belongs to a term that does not know
+// commit checks a change and writes it. A nil queue belongs to a term that does not know
 // the guard.
-func (l *lane) commit(ctx context.Context, g Guard, c *change) (*change, error) {
+func (l *writeQueue) commit(ctx context.Context, g Guard, c *writeSet) (*writeSet, error) {
 	if l == nil {
 		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", ErrInvalidConfig, g)
 	}
@@ -77,7 +77,7 @@ func (l *lane) commit(ctx context.Context, g Guard, c *change) (*change, error) 
 }
 
 // check rejects a change that the server would reject, or that must not be sent to it.
-func (c *change) check(s *guardedStream) error {
+func (c *writeSet) check(s *guardedStream) error {
 	if n := len(c.messages); n == 0 || n > maxBatchMessages {
 		return fmt.Errorf("%w: a batch of %d messages is not one of 1 to %d", ErrInvalidConfig, n, maxBatchMessages)
 	}
@@ -119,7 +119,7 @@ func (m *message) checkSubjects() error {
 // conflict returns a subject that one of the messages has a condition on, or rolls up,
 // although a message before it in the batch writes it; the server rejects that. conflict
 // adds the subjects that the change writes to written.
-func (c *change) conflict(written map[string]bool) string {
+func (c *writeSet) conflict(written map[string]bool) string {
 	for i := range c.messages {
 		m := &c.messages[i]
 		switch {

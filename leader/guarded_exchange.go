@@ -107,7 +107,7 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 
 // compare finds out from the stream's leader which condition of a change's own did not
 // hold. It returns nil if all of them hold, so that the change may be tried again.
-func (s *guardedStream) compare(c *change) error {
+func (s *guardedStream) compare(c *writeSet) error {
 	ctx, cancel := limit(context.Background())
 	defer cancel()
 	for i := range c.messages {

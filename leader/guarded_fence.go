@@ -23,7 +23,7 @@ type fence struct {
 	revision uint64        // of the guard, as the term raised it
 	moved    chan struct{} // closed when that changes
 	later    bool          // a later term was found to have raised the guard, which has not moved since
-	way      *lane
+	way      *writeQueue
 }
 
 // fence returns the term's fence at a guard, or nil.
@@ -68,12 +68,12 @@ func (f *fence) passed() bool {
 	return f.later
 }
 
-// lane returns the write queue of the term, which all its writers share.
-func (f *fence) lane(s *guardedStream) *lane {
+// queue returns the write queue of the term, which all its writers share.
+func (f *fence) lane(s *guardedStream) *writeQueue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.way == nil {
-		f.way = &lane{s: s, f: f}
+		f.way = &writeQueue{s: s, f: f}
 	}
 	return f.way
 }
@@ -116,7 +116,7 @@ const (
 // judge compares the guard, as the stream's leader returned it, with the term's own
 // revision, which it brings up to date.
 func (f *fence) judge(e backend.Entry) standing {
-	s := seesGuard(e)
+	s := decodeGuard(e)
 	own, _ := f.current()
 	switch {
 	case s.raisedBy(f.session, f.token):
@@ -127,9 +127,9 @@ func (f *fence) judge(e backend.Entry) standing {
 		return standsStill
 	case 0 < s.revision && s.revision < own:
 		return standsOlder
-	case s.what == whatRecord && s.rec.Election != f.election:
+	case s.kind == entryRecord && s.rec.Election != f.election:
 		return standsTaken
-	case s.what == whatRecord && s.rec.Token > f.token:
+	case s.kind == entryRecord && s.rec.Token > f.token:
 		f.mu.Lock()
 		f.later = true
 		f.mu.Unlock()

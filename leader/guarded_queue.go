@@ -24,29 +24,29 @@ const (
 	guardLagBytes = 1 << 20
 )
 
-// lane is the write queue of one term for one guarded stream.
+// writeQueue is the write queue of one term for one guarded stream.
 //
 // If the stream has one replica, single messages are sent side by side. If it has more,
 // two conditions on one subject reject one another while the first is being agreed on. So
 // one request is in flight at a time: an atomic batch of all changes that have come up
 // meanwhile. On any stream, a change that needs a batch of its own, or moves the guard,
 // waits until nothing else is in flight.
-type lane struct {
+type writeQueue struct {
 	s *guardedStream
 	f *fence
 
-	mu     sync.Mutex
-	queue  []*change
-	busy   bool          // a goroutine drains the queue
-	flying int           // number of changes that are being sent by themselves
-	landed chan struct{} // closed when flying is 0; nil: nothing waits for that
-	doubt  bool          // the outcome of a write is unknown: the guard has to move
-	head   uint64        // the greatest sequence acknowledged
-	bytes  int           // written since the guard moved
+	mu             sync.Mutex
+	queue          []*writeSet
+	busy           bool          // a goroutine drains the queue
+	direct         int           // number of changes that are being sent by themselves
+	directDone     chan struct{} // closed when flying is 0; nil: nothing waits for that
+	unknownOutcome bool          // the outcome of a write is unknown: the guard has to move
+	head           uint64        // the greatest sequence acknowledged
+	bytes          int           // written since the guard moved
 }
 
 // submit writes the change and returns when its outcome is known.
-func (l *lane) submit(ctx context.Context, c *change) error {
+func (l *writeQueue) submit(ctx context.Context, c *writeSet) error {
 	_, patient := ctx.Deadline() // the caller has set how long
 	ctx, cancel := limit(ctx)
 	defer cancel()
@@ -55,9 +55,9 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	}
 	l.mu.Lock()
 	if !l.busy && l.free(c) {
-		l.flying++
+		l.direct++
 		l.mu.Unlock()
-		return l.fly(ctx, patient, c)
+		return l.sendDirect(ctx, patient, c)
 	}
 	c.turn, c.done = make(chan struct{}), make(chan struct{})
 	c.detach()
@@ -69,7 +69,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	l.mu.Unlock()
 	select {
 	case <-c.turn:
-		return l.fly(ctx, patient, c)
+		return l.sendDirect(ctx, patient, c)
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
@@ -78,7 +78,7 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 	defer l.mu.Unlock()
 	select {
 	case <-c.turn:
-		l.land()
+		l.sent()
 		return unwritten(ctx.Err())
 	case <-c.done:
 		return c.err
@@ -92,18 +92,18 @@ func (l *lane) submit(ctx context.Context, c *change) error {
 }
 
 // free reports whether the change may be sent beside others.
-func (l *lane) free(c *change) bool {
+func (l *writeQueue) free(c *writeSet) bool {
 	return !l.s.replicated() && len(c.messages) == 1 && !c.messages[0].conditioned && !l.overdue()
 }
 
 // overdue reports whether the guard has to move before anything else is written.
-func (l *lane) overdue() bool {
+func (l *writeQueue) overdue() bool {
 	revision, _ := l.f.current()
-	return l.doubt || l.head > revision+guardLag || l.bytes > guardLagBytes
+	return l.unknownOutcome || l.head > revision+guardLag || l.bytes > guardLagBytes
 }
 
-// fly sends a change by itself.
-func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
+// sendDirect sends a change by itself.
+func (l *writeQueue) sendDirect(ctx context.Context, patient bool, c *writeSet) error {
 	err := l.insist(ctx, func(revision uint64) error {
 		try := ctx
 		if patient { // but others wait for this change to end
@@ -111,7 +111,7 @@ func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
 			try, cancel = within(ctx, defaultLimit)
 			defer cancel()
 		}
-		_, err := (&parcel{s: l.s, f: l.f, changes: []*change{c}, revision: revision}).send(try)
+		_, err := (&publishRequest{s: l.s, f: l.f, changes: []*writeSet{c}, revision: revision}).send(try)
 		return err
 	}, func() error {
 		// Perhaps the stream has more replicas than it had.
@@ -123,32 +123,32 @@ func (l *lane) fly(ctx context.Context, patient bool, c *change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note(c, err)
-	l.land()
+	l.sent()
 	return err
 }
 
-// land removes a change from flying. The lane is locked.
-func (l *lane) land() {
-	l.flying--
-	if l.flying == 0 && l.landed != nil {
-		close(l.landed)
-		l.landed = nil
+// sent removes a change from flying. The queue is locked.
+func (l *writeQueue) sent() {
+	l.direct--
+	if l.direct == 0 && l.directDone != nil {
+		close(l.directDone)
+		l.directDone = nil
 	}
 }
 
-// note records the effect of a write on the stream. The lane is locked.
-func (l *lane) note(c *change, err error) {
+// note records the effect of a write on the stream. The queue is locked.
+func (l *writeQueue) note(c *writeSet, err error) {
 	if err == nil {
 		l.head = max(l.head, c.ack.Sequence)
 		for _, m := range c.messages {
 			l.bytes += len(m.data)
 		}
 	}
-	l.doubt = l.doubt || errors.Is(err, ErrUnknownOutcome)
+	l.unknownOutcome = l.unknownOutcome || errors.Is(err, ErrUnknownOutcome)
 }
 
 // drain sends the changes in the queue, and ends when it is empty.
-func (l *lane) drain() {
+func (l *writeQueue) drain() {
 	for {
 		l.mu.Lock()
 		group := l.take()
@@ -157,10 +157,10 @@ func (l *lane) drain() {
 			l.mu.Unlock()
 			return
 		}
-		landed := l.landed
-		if l.flying > 0 && landed == nil {
+		landed := l.directDone
+		if l.direct > 0 && landed == nil {
 			landed = make(chan struct{})
-			l.landed = landed
+			l.directDone = landed
 		}
 		l.mu.Unlock()
 		if landed != nil {
@@ -171,9 +171,9 @@ func (l *lane) drain() {
 }
 
 // take takes from the front of the queue the changes to write next in one request.
-// Changes that need not wait for that request are sent at once. The lane is locked.
-func (l *lane) take() []*change {
-	var group []*change
+// Changes that need not wait for that request are sent at once. The queue is locked.
+func (l *writeQueue) take() []*writeSet {
+	var group []*writeSet
 	messages, bytes := 0, 0
 	written := make(map[string]bool)
 	for len(l.queue) > 0 {
@@ -184,7 +184,7 @@ func (l *lane) take() []*change {
 			if len(group) > 0 {
 				return group
 			}
-			l.flying++
+			l.direct++
 			close(c.turn)
 		default:
 			messages += len(c.messages)
@@ -205,10 +205,10 @@ func (l *lane) take() []*change {
 
 // deliver writes a group in one request, and the guard with it if the guard has to move.
 // Nothing else is written meanwhile.
-func (l *lane) deliver(group []*change) {
+func (l *writeQueue) deliver(group []*writeSet) {
 	live := group
 	err := l.insist(context.Background(), func(revision uint64) error {
-		if live = l.board(group); len(live) == 0 {
+		if live = l.claim(group); len(live) == 0 {
 			return nil
 		}
 		ctx, cancel := limit(context.Background())
@@ -226,7 +226,7 @@ func (l *lane) deliver(group []*change) {
 	case err == nil || errors.Is(err, ErrUnknownOutcome): // the callers have the outcome
 	case len(live) > 1 && !errors.Is(err, ErrFenced):
 		for _, c := range live { // one of them is the reason; sending each by itself shows which
-			l.deliver([]*change{c})
+			l.deliver([]*writeSet{c})
 		}
 	default:
 		for _, c := range live {
@@ -236,12 +236,12 @@ func (l *lane) deliver(group []*change) {
 	}
 }
 
-// board returns those changes of a group that still have a waiting caller. From now on a
+// claim returns those changes of a group that still have a waiting caller. From now on a
 // caller that leaves learns that its change may be written.
-func (l *lane) board(group []*change) []*change {
+func (l *writeQueue) claim(group []*writeSet) []*writeSet {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var live []*change
+	var live []*writeSet
 	for _, c := range group {
 		if !c.left {
 			c.sent = true
@@ -253,7 +253,7 @@ func (l *lane) board(group []*change) []*change {
 
 // unboard ends the try that board began, and gives the callers the outcome unless nothing
 // was written.
-func (l *lane) unboard(live []*change, err error) {
+func (l *writeQueue) unboard(live []*writeSet, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range live {
@@ -268,12 +268,12 @@ func (l *lane) unboard(live []*change, err error) {
 
 // post writes the changes with one request. It moves the guard with that request, or
 // before it, if the guard has to move.
-func (l *lane) post(ctx context.Context, live []*change, revision uint64) error {
+func (l *writeQueue) post(ctx context.Context, live []*writeSet, revision uint64) error {
 	l.mu.Lock()
 	move := l.overdue()
 	l.mu.Unlock()
 	one := len(live) == 1 && len(live[0].messages) == 1
-	conditioned := slices.ContainsFunc(live, (*change).conditioned)
+	conditioned := slices.ContainsFunc(live, (*writeSet).conditioned)
 	if (conditioned || !one) && !l.s.batches() {
 		if _, err := l.s.settings(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errNotNow, err)
@@ -293,7 +293,7 @@ func (l *lane) post(ctx context.Context, live []*change, revision uint64) error 
 		l.moved(moved)
 		revision, move = moved, false
 	}
-	p := &parcel{s: l.s, f: l.f, changes: live, revision: revision, move: move || conditioned, id: crand.Text()}
+	p := &publishRequest{s: l.s, f: l.f, changes: live, revision: revision, move: move || conditioned, id: crand.Text()}
 	moved, err := p.settle(ctx)
 	if err == nil && moved != 0 {
 		l.moved(moved)
@@ -303,17 +303,17 @@ func (l *lane) post(ctx context.Context, live []*change, revision uint64) error 
 
 // moved records the guard's new revision. From now on no write that is still unanswered
 // can be accepted.
-func (l *lane) moved(revision uint64) {
+func (l *writeQueue) moved(revision uint64) {
 	l.f.move(revision, false)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.doubt, l.head, l.bytes = false, revision, 0
+	l.unknownOutcome, l.head, l.bytes = false, revision, 0
 }
 
 // insist sends until the outcome is known, or ctx has ended. contested returns the reason
 // why a write was rejected although the guard stands as it stood when the write was sent,
 // or nil if the write may be sent again.
-func (l *lane) insist(ctx context.Context, send func(revision uint64) error, contested func() error) error {
+func (l *writeQueue) insist(ctx context.Context, send func(revision uint64) error, contested func() error) error {
 	for tries := 1; ; tries++ {
 		if l.f.passed() {
 			return ErrFenced
@@ -335,7 +335,7 @@ func (l *lane) insist(ctx context.Context, send func(revision uint64) error, con
 }
 
 // explain finds out from the stream's leader why a write was rejected.
-func (l *lane) explain(ctx context.Context, revision uint64, contested func() error) error {
+func (l *writeQueue) explain(ctx context.Context, revision uint64, contested func() error) error {
 	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
 	e, err := l.s.lastOf(limited, l.s.guard)

@@ -15,7 +15,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// parcel is the content of one request: one message, or an atomic batch.
+// publishRequest is the content of one request: one message, or an atomic batch.
 //
 // A rejection by a stream with one replica is final. With several replicas, two of them
 // may believe that they lead. A leader that was cut off can be reached again before it
@@ -23,10 +23,10 @@ import (
 // one rejects the message that the new one stores. So a rejection proves something only
 // if it shows that a condition cannot have held since. Until then the same message is
 // sent again with the same Nats-Msg-Id, under which it is written once.
-type parcel struct {
+type publishRequest struct {
 	s        *guardedStream
 	f        *fence
-	changes  []*change
+	changes  []*writeSet
 	revision uint64 // of the guard
 	move     bool   // the guard's message is the last of the batch
 	id       string // of all its tries
@@ -36,9 +36,9 @@ type parcel struct {
 	careful    bool // a message of the last try was missing
 }
 
-// settle sends the parcel until its outcome is known, or ctx has ended. It returns the
+// settle sends the publish request until its outcome is known, or ctx has ended. It returns the
 // guard's new revision, or 0. A [backend.RefusedError] is proven.
-func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
+func (p *publishRequest) settle(ctx context.Context) (moved uint64, err error) {
 	if p.replicated = p.s.replicated(); !p.replicated {
 		moved, err = p.send(ctx)
 		if errors.Is(err, errIncomplete) {
@@ -84,7 +84,7 @@ func (p *parcel) settle(ctx context.Context) (moved uint64, err error) {
 
 // answered reports whether a server has answered that it takes no writes now. The other
 // one may take them.
-func (p *parcel) answered(err error) bool {
+func (p *publishRequest) answered(err error) bool {
 	_, ok := errors.AsType[*jetstream.APIError](err)
 	return ok
 }
@@ -98,7 +98,7 @@ var errStage = errors.New("leader: nothing was written")
 var errStored = errors.New("leader: a message with this Nats-Msg-Id was stored before")
 
 // named reports whether the caller has given an ID to a message.
-func (p *parcel) named() bool {
+func (p *publishRequest) named() bool {
 	for _, c := range p.changes {
 		if c.single {
 			return true
@@ -107,8 +107,8 @@ func (p *parcel) named() bool {
 	return false
 }
 
-// highest is the greatest sequence that a condition of the parcel names.
-func (p *parcel) highest() uint64 {
+// highest is the greatest sequence that a condition of the publish request names.
+func (p *publishRequest) highest() uint64 {
 	h := p.revision
 	for _, c := range p.changes {
 		for _, m := range c.messages {
@@ -120,11 +120,11 @@ func (p *parcel) highest() uint64 {
 	return h
 }
 
-// find looks for proof that the parcel was stored, or that it cannot have been. It was
+// find looks for proof that the publish request was stored, or that it cannot have been. It was
 // stored if its last message is the newest of its subject. It cannot have been stored if
 // a subject has a message newer than a condition allows. The message that is read may be
 // old, but the answer was true once, and sequences only rise.
-func (p *parcel) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
+func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
 	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
 	guard, h, err := p.s.lastWithHeader(limited, p.s.guard)
@@ -156,13 +156,13 @@ func (p *parcel) find(ctx context.Context, refused error) (moved uint64, known b
 	return 0, false, nil
 }
 
-// wrote reports whether a message with that header belongs to this parcel.
-func (p *parcel) wrote(h nats.Header) bool {
+// wrote reports whether a message with that header belongs to this publish request.
+func (p *publishRequest) wrote(h nats.Header) bool {
 	return lastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(lastValue(h, batchIDHeader), p.id+".")
 }
 
 // size returns the number of messages.
-func (p *parcel) size() int {
+func (p *publishRequest) size() int {
 	n := 0
 	for _, c := range p.changes {
 		n += len(c.messages)
@@ -173,8 +173,8 @@ func (p *parcel) size() int {
 	return n
 }
 
-// send sends the parcel once.
-func (p *parcel) send(ctx context.Context) (moved uint64, err error) {
+// send sends the publish request once.
+func (p *publishRequest) send(ctx context.Context) (moved uint64, err error) {
 	messages := p.pack()
 	last := len(messages) - 1
 	// Without its commit a batch has no effect.
@@ -199,7 +199,7 @@ func (p *parcel) send(ctx context.Context) (moved uint64, err error) {
 
 // stage sends the messages of a batch except the last. After a message was missing, it
 // requests a reply to each, which gives the reason.
-func (p *parcel) stage(ctx context.Context, messages []*nats.Msg) error {
+func (p *publishRequest) stage(ctx context.Context, messages []*nats.Msg) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (p *parcel) stage(ctx context.Context, messages []*nats.Msg) error {
 }
 
 // publish hands messages to the connection, if there is one.
-func (p *parcel) publish(messages []*nats.Msg) error {
+func (p *publishRequest) publish(messages []*nats.Msg) error {
 	if err := p.s.connected(); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (p *parcel) publish(messages []*nats.Msg) error {
 }
 
 // stageOne sends one message of a batch and waits for the server's reply.
-func (p *parcel) stageOne(ctx context.Context, m *nats.Msg) error {
+func (p *publishRequest) stageOne(ctx context.Context, m *nats.Msg) error {
 	limited, cancel := within(ctx, time.Second)
 	defer cancel()
 	resp, err := p.s.request(limited, m)
@@ -251,7 +251,7 @@ func (p *parcel) stageOne(ctx context.Context, m *nats.Msg) error {
 
 // stored records in the changes where they were stored, and returns the guard's new
 // revision, or 0. The messages of a batch are stored one after the other.
-func (p *parcel) stored(ack jetstream.PubAck) (moved uint64) {
+func (p *publishRequest) stored(ack jetstream.PubAck) (moved uint64) {
 	seq := ack.Sequence - uint64(p.size())
 	for _, c := range p.changes {
 		seq += uint64(len(c.messages))
@@ -270,7 +270,7 @@ func (p *parcel) stored(ack jetstream.PubAck) (moved uint64) {
 // rejects a condition on a subject that the batch has written before. So the guard, if it
 // moves, is the last message, and others may carry conditions of their own. Each message
 // has only one condition.
-func (p *parcel) pack() []*nats.Msg {
+func (p *publishRequest) pack() []*nats.Msg {
 	var messages []*nats.Msg
 	for _, c := range p.changes {
 		for i := range c.messages {

@@ -17,7 +17,7 @@ import (
 // [jetstream.JSErrCodeStreamWrongLastSequence].
 type StreamWriter struct {
 	s *GuardedStream
-	l *lane
+	l *writeQueue
 }
 
 // Writer returns the writer of a term. The candidate of that term must have been given
@@ -100,7 +100,7 @@ func (b *StreamBatch) Commit(ctx context.Context) (*jetstream.PubAck, error) {
 	case b.w == nil || b.w.s == nil:
 		return nil, fmt.Errorf("%w: the writer was not made by GuardedStream.Writer", ErrInvalidConfig)
 	}
-	c, err := b.w.l.commit(ctx, b.w.s, &change{messages: slices.Clone(b.messages), single: b.named})
+	c, err := b.w.l.commit(ctx, b.w.s, &writeSet{messages: slices.Clone(b.messages), single: b.named})
 	if err != nil {
 		return nil, err
 	}

@@ -66,9 +66,9 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 }
 
 // look reads the key once.
-func look(ctx context.Context, store backend.Store, election string) (sight, error) {
+func look(ctx context.Context, store backend.Store, election string) (observation, error) {
 	if err := checkKey(election); err != nil {
-		return sight{}, err
+		return observation{}, err
 	}
 	ctx, cancel := limit(ctx)
 	defer cancel()
@@ -81,9 +81,9 @@ func look(ctx context.Context, store backend.Store, election string) (sight, err
 	got := <-answers // soon after ctx has ended, at the latest
 	if got.err != nil {
 		if ctx.Err() != nil {
-			return sight{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
+			return observation{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
 		}
-		return sight{}, got.err
+		return observation{}, got.err
 	}
-	return sees(got.entry), nil
+	return decodeEntry(got.entry), nil
 }

@@ -42,15 +42,15 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.token, m.guards.over)
-	case m.barred && m.state != StateCandidate:
+	case m.suspended && m.state != StateCandidate:
 		return fmt.Sprintf("it is barred and %v", m.state)
-	case m.raising() && !now.Before(m.raiseBy) && !fx.done:
+	case m.raising() && !now.Before(m.guardDeadline) && !fx.done:
 		return "it goes on raising its guards"
 	case fx.done && p.open:
 		return "it ended with an open term"
 	case !fx.wake.IsZero() && !fx.wake.After(now):
 		return "it wakes in the past"
-	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.good)):
+	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.leaseUntil)):
 		return "it sleeps past the renew deadline"
 	case !fx.done && fx.wake.IsZero() && m.op.kind == reqNone:
 		return "it sleeps for ever"
@@ -117,10 +117,10 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 
 // toldOf reports whether the newest revision known is the one from before, or is in the
 // input. So no write is ever conditioned on a guess.
-func toldOf(s sight, known uint64, in input) bool {
+func toldOf(s observation, known uint64, in input) bool {
 	var refused *backend.RefusedError
 	switch {
-	case s.revision == known, s.what == whatUnseen:
+	case s.revision == known, s.kind == entryUnseen:
 		return true
 	case in.kind == inHeard, in.kind == inRead:
 		return s.revision == in.sight.revision
@@ -134,7 +134,7 @@ func toldOf(s sight, known uint64, in input) bool {
 
 func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 	switch {
-	case req.revision != m.seen.revision || m.seen.what == whatUnseen:
+	case req.revision != m.seen.revision || m.seen.kind == entryUnseen:
 		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.seen))
 	case req.rec.lease > max(m.bound, m.times.lease) && m.bound > 0:
 		return fmt.Sprintf("it writes a lease of %v, and the bucket was never set to more than %v", req.rec.lease, m.bound)
@@ -144,7 +144,7 @@ func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 		return "it tries for the key, and its guards are not fit"
 	case m.raising() && req.rec.phase != phaseLeading:
 		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
-	case m.barred && req.rec.phase != phaseReleased:
+	case m.suspended && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
 	case p.stopped && !m.draining && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " after stop"

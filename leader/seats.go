@@ -48,8 +48,8 @@ func checkSeats(cfg Config) error {
 	return nil
 }
 
-// bench is the state that the seats of one candidate share. The candidate has a machine
-// of its own for each seat, all with the same session. The bench ensures that the
+// seatPermit is the state that the seats of one candidate share. The candidate has a machine
+// of its own for each seat, all with the same session. The seat permit ensures that the
 // candidate never leads on two seats: it has one permit to give, and a machine needs the
 // permit to take a seat.
 //
@@ -67,27 +67,27 @@ func checkSeats(cfg Config) error {
 //     trace, an old write may yet win a seat. A candidate that finds that write there
 //     waits as for any other holder, until the barred machine has released the seat, or
 //     its lease is over.
-type bench struct {
+type seatPermit struct {
 	election string
 
-	mu      sync.Mutex  // held for moments only
-	taker   int         // the seat of the machine that has the permit; 0: none
-	waiting []*mailbox  // of the machines that wait for the permit, by seat
-	holders []holding   // of each seat, as it is seen there
-	denied  []time.Time // of each seat: until then the candidate keeps out of the roster, by the clock
-	until   time.Time   // no seat is taken before then, by the clock
-	value   string      // the value that is published on the next seat
-	there   int         // seats that have not ended
-	herald  *mailbox    // of the first seat, which announces the candidate
-	changes uint64      // of the holders
-	odd     map[seatsSeen]bool
-	events  funnel
+	mu        sync.Mutex  // held for moments only
+	taker     int         // the seat of the machine that has the permit; 0: none
+	waiting   []*mailbox  // of the machines that wait for the permit, by seat
+	holders   []holding   // of each seat, as it is seen there
+	denied    []time.Time // of each seat: until then the candidate keeps out of the roster, by the clock
+	until     time.Time   // no seat is taken before then, by the clock
+	value     string      // the value that is published on the next seat
+	there     int         // seats that have not ended
+	announcer *mailbox    // of the first seat, which announces the candidate
+	changes   uint64      // of the holders
+	odd       map[seatsSeen]bool
+	events    eventMux
 }
 
 // take gives the permit to a seat, with the time before which the seat may not use it and
 // the value to publish. If another seat has the permit, take remembers that this one
 // waits.
-func (b *bench) take(seat int, box *mailbox) (until time.Time, value string, ok bool) {
+func (b *seatPermit) take(seat int, box *mailbox) (until time.Time, value string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.taker != 0 && b.taker != seat {
@@ -99,7 +99,7 @@ func (b *bench) take(seat int, box *mailbox) (until time.Time, value string, ok 
 }
 
 // sitOut keeps the candidate from all seats until then.
-func (b *bench) sitOut(until time.Time) {
+func (b *seatPermit) sitOut(until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = later(b.until, until)
@@ -107,12 +107,12 @@ func (b *bench) sitOut(until time.Time) {
 
 // giveBack takes the permit back from a seat with a closed gate, with the value that the
 // seat has published last.
-func (b *bench) giveBack(value string) {
+func (b *seatPermit) giveBack(value string) {
 	b.mu.Lock()
 	b.taker, b.value = 0, value
 	waiting := slices.Clone(b.waiting)
 	clear(b.waiting)
-	b.mu.Unlock() // an actor uses the bench under the lock of its box
+	b.mu.Unlock() // an actor uses the seat permit under the lock of its box
 	for _, box := range waiting {
 		if box != nil {
 			box.put(mail{in: input{kind: inTick}})
@@ -129,7 +129,7 @@ type holding struct {
 // givesWay reports whether the holder of that seat is the one to hand over to a higher
 // priority. Among the holders with the lowest priority, that is the one on the last seat.
 // All candidates come to the same result.
-func (b *bench) givesWay(seat int) bool {
+func (b *seatPermit) givesWay(seat int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.holders[seat-1].priority
@@ -143,7 +143,7 @@ func (b *bench) givesWay(seat int) bool {
 
 // holds reports whether a session holds one of the seats, as far as it is known
 // here.
-func (b *bench) holds(session string) bool {
+func (b *seatPermit) holds(session string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, holder := range b.holders {
@@ -155,7 +155,7 @@ func (b *bench) holds(session string) bool {
 }
 
 // isNews reports whether another candidate's number of seats has not been reported yet.
-func (b *bench) isNews(seen seatsSeen) bool {
+func (b *seatPermit) isNews(seen seatsSeen) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.odd[seen] {
@@ -171,45 +171,45 @@ func (b *bench) isNews(seen seatsSeen) bool {
 // maxOdd bounds the numbers of seats that are remembered while candidates come and go.
 const maxOdd = 64
 
-// sit makes the machine and the bench agree after either has changed. A seat that ends
+// syncSeat makes the machine and the seat permit agree after either has changed. A seat that ends
 // keeps the permit, because its candidate ends on all seats.
-func (a *actor) sit() {
-	b := a.c.bench
+func (a *actor) syncSeat() {
+	b := a.c.permit
 	if b == nil || a.m.done {
 		return
 	}
 	a.showHolder()
 	switch {
-	case a.m.eager(a.now()):
+	case a.m.wantsKey(a.now()):
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
 			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
 		}
-	case !a.m.barred && !a.m.engaged():
-		b.sitOut(a.outside(a.m.away)) // before it becomes known that the seat is free
-		if a.step(input{kind: inBar}, nil); a.m.barred {
+	case !a.m.suspended && !a.m.mayHoldKey():
+		b.sitOut(a.outside(a.m.cooldownUntil)) // before it becomes known that the seat is free
+		if a.step(input{kind: inBar}, nil); a.m.suspended {
 			b.giveBack(a.m.value)
 		}
 	}
 }
 
-// showHolder reports the holder of the seat to the bench.
+// showHolder reports the holder of the seat to the seat permit.
 func (a *actor) showHolder() {
 	var holder holding
 	if r := a.m.seen.rec; a.m.seen.held() {
 		holder = holding{r.session, r.priority}
 	}
-	if box := a.c.bench.seated(a, holder); box != nil {
+	if box := a.c.permit.seated(a, holder); box != nil {
 		box.put(mail{in: input{kind: inTick}})
 	}
 }
 
 // seated records the holder of a seat. It returns the mailbox of the actor that has to
 // react to the change, or nil.
-func (b *bench) seated(a *actor, holder holding) *mailbox {
+func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.seat == 1 {
-		b.herald = &a.c.box
+		b.announcer = &a.c.box
 	}
 	was, denied := b.holders[a.seat-1], b.denied[a.seat-1]
 	b.denied[a.seat-1] = a.outside(a.m.standsFrom)
@@ -222,14 +222,14 @@ func (b *bench) seated(a *actor, holder holding) *mailbox {
 	}
 	concerns := was.session == a.m.session || holder.session == a.m.session || !denied.Equal(b.denied[a.seat-1])
 	if a.m.listed && a.seat > 1 && concerns {
-		return b.herald
+		return b.announcer
 	}
 	return nil
 }
 
 // deniedUntil returns the time, by the clock, until which the candidate keeps out of the
 // roster because it was not allowed to write the key of a seat.
-func (b *bench) deniedUntil() time.Time {
+func (b *seatPermit) deniedUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var until time.Time
@@ -240,14 +240,14 @@ func (b *bench) deniedUntil() time.Time {
 }
 
 // sitsOut returns the time, by the clock, until which the candidate takes no seat.
-func (b *bench) sitsOut() time.Time {
+func (b *seatPermit) sitsOut() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.until
 }
 
 // changed returns how often a seat was seen to change hands.
-func (b *bench) changed() uint64 {
+func (b *seatPermit) changed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changes
@@ -272,7 +272,7 @@ func (a *actor) disagree(events []Event) []Event {
 		return events
 	}
 	a.odd = seen
-	if a.c.bench != nil && !a.c.bench.isNews(seen) {
+	if a.c.permit != nil && !a.c.permit.isNews(seen) {
 		return events // it was reported on another seat before
 	}
 	return append(events, a.faulted(fmt.Errorf("%w: %s is set to %d, %s to %d", ErrSeats, a.c.id, own, rec.id, seen.seats)))

@@ -13,19 +13,19 @@ import (
 // one for each seat, and one that passes on their events.
 func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
 	front := newCandidate(store, election, cfg, p)
-	b := &bench{
+	b := &seatPermit{
 		election: election,
 		waiting:  make([]*mailbox, p.seats), holders: make([]holding, p.seats), denied: make([]time.Time, p.seats), value: string(cfg.Value), there: p.seats,
-		events: funnel{out: &front.out, bell: make(chan struct{}, 1), end: make(chan struct{})},
+		events: eventMux{out: &front.out, bell: make(chan struct{}, 1), end: make(chan struct{})},
 	}
-	front.bench = b
+	front.permit = b
 	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
 	for n := 1; n <= p.seats; n++ {
 		c := newCandidate(store, SeatKey(election, n), cfg, p)
-		c.bench = b
+		c.permit = b
 		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
 		a := newActor(ctx, c, cfg, p)
-		a.m.barred = true
+		a.m.suspended = true
 		front.seats = append(front.seats, c)
 		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
 	}
@@ -33,15 +33,15 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 	return front, nil
 }
 
-// engaged returns the candidate of the seat that is held, or may be, or that of the first
+// seatHeld returns the candidate of the seat that is held, or may be, or that of the first
 // seat if there is none. In an election with one leader it returns the candidate itself.
-func (c *Candidate) engaged() *Candidate {
+func (c *Candidate) seatHeld() *Candidate {
 	if c.seats == nil {
 		return c
 	}
-	c.bench.mu.Lock()
-	defer c.bench.mu.Unlock()
-	return c.seats[max(c.bench.taker, 1)-1]
+	c.permit.mu.Lock()
+	defer c.permit.mu.Unlock()
+	return c.seats[max(c.permit.taker, 1)-1]
 }
 
 // toAll sends an input to the candidate on all seats.
@@ -73,7 +73,7 @@ func (c *Candidate) Leaders() []Holder {
 
 // allStats returns the Stats of a candidate with several seats.
 func (c *Candidate) allStats() Stats {
-	engaged := c.engaged()
+	engaged := c.seatHeld()
 	all := engaged.Stats() // LogDropped is that of the queue, which they share
 	for _, seat := range c.seats {
 		if seat == engaged {
@@ -101,15 +101,15 @@ func (c *Candidate) allStats() Stats {
 
 // offer passes an event on to the reader.
 func (c *Candidate) offer(e Event) {
-	if c.bench != nil {
-		c.bench.events.add(e)
+	if c.permit != nil {
+		c.permit.events.add(e)
 		return
 	}
 	c.out.add(e)
 }
 
 // leave records that a seat has ended.
-func (b *bench) leave() {
+func (b *seatPermit) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.there--; b.there == 0 {
@@ -120,7 +120,7 @@ func (b *bench) leave() {
 // runEvents passes on the events of all seats until the seats have ended, and then ends
 // the candidate.
 func (c *Candidate) runEvents() {
-	c.bench.events.run()
+	c.permit.events.run()
 	for _, seat := range c.seats {
 		if err := seat.Err(); err != nil {
 			c.mu.Lock()
@@ -132,9 +132,9 @@ func (c *Candidate) runEvents() {
 	close(c.done)
 }
 
-// funnel brings the events of several seats into one channel, in the order in which they
+// eventMux brings the events of several seats into one channel, in the order in which they
 // came: the event that ends one seat's term comes before the one that begins another's.
-type funnel struct {
+type eventMux struct {
 	mu   sync.Mutex // held for moments only
 	out  *outbox
 	held bool // run holds an event, which nothing may overtake
@@ -143,7 +143,7 @@ type funnel struct {
 }
 
 // add never blocks. The events that fit are in the channel when it returns.
-func (f *funnel) add(e Event) {
+func (f *eventMux) add(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.out.keep(e)
@@ -160,7 +160,7 @@ func (f *funnel) add(e Event) {
 
 // run waits for the reader with the events that did not fit, and closes the channel in
 // the end.
-func (f *funnel) run() {
+func (f *eventMux) run() {
 	for {
 		e := f.next()
 		if e == nil {
@@ -182,7 +182,7 @@ func (f *funnel) run() {
 }
 
 // next takes an event out of the backlog, to be sent before all others; or nil.
-func (f *funnel) next() Event {
+func (f *eventMux) next() Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.out.flush()
@@ -194,7 +194,7 @@ func (f *funnel) next() Event {
 }
 
 // close puts back the event that was held, and closes the channel.
-func (f *funnel) close(held Event) {
+func (f *eventMux) close(held Event) {
 	if held != nil {
 		f.out.backlog = append([]Event{held}, f.out.backlog...)
 	}

@@ -40,8 +40,8 @@ func TestARecordTellsTheNumberOfSeats(t *testing.T) {
 	}
 }
 
-func newBench(seats int) *bench {
-	return &bench{waiting: make([]*mailbox, seats), holders: make([]holding, seats), denied: make([]time.Time, seats), value: "v", there: seats}
+func newBench(seats int) *seatPermit {
+	return &seatPermit{waiting: make([]*mailbox, seats), holders: make([]holding, seats), denied: make([]time.Time, seats), value: "v", there: seats}
 }
 
 func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
@@ -117,7 +117,7 @@ type quietFeed struct{}
 
 func (quietFeed) Stop() {}
 
-// The bench knows the holders of the other seats, and at most one gate is open.
+// The seat permit knows the holders of the other seats, and at most one gate is open.
 func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 	other := record{phase: phaseLeading, id: "b", session: "other", counter: 1, lease: time.Hour, token: 3, seats: 2}
 	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
@@ -127,14 +127,14 @@ func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 	}
 	poll, limit := time.NewTicker(time.Millisecond), time.After(time.Minute)
 	defer poll.Stop()
-	for !c.bench.holds("other") { // it is read soon
+	for !c.permit.holds("other") { // it is read soon
 		select {
 		case <-limit:
 			t.Fatal("nobody is known to hold a seat")
 		case <-poll.C:
 		}
 	}
-	if c.bench.holds("another") {
+	if c.permit.holds("another") {
 		t.Error("a stranger holds a seat")
 	}
 	stopping, cancel := context.WithCancel(t.Context())
@@ -148,7 +148,7 @@ func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 // An event that does not fit waits for the reader. Later events do not overtake it.
 func TestTheFunnelKeepsTheOrder(t *testing.T) {
 	out := &outbox{ch: make(chan Event, 2)}
-	f := &funnel{out: out, bell: make(chan struct{}, 1), end: make(chan struct{})}
+	f := &eventMux{out: out, bell: make(chan struct{}, 1), end: make(chan struct{})}
 	done := make(chan struct{})
 	go func() {
 		f.run()

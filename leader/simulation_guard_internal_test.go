@@ -8,8 +8,8 @@ import (
 
 // modelGuard is the guard of a simulated world.
 type modelGuard struct {
-	at   guardSight
-	past []guardSight // all entries that were stored, nothing included
+	at   guardObservation
+	past []guardObservation // all entries that were stored, nothing included
 	last uint64
 	term map[guardTerm]bool // the terms that were elected
 }
@@ -20,7 +20,7 @@ type guardTerm struct {
 }
 
 // putGuard stores a message at the guard.
-func (w *world) putGuard(s guardSight, by string) {
+func (w *world) putGuard(s guardObservation, by string) {
 	g := &w.guard
 	g.last += 1 + uint64(w.rng.Uint32N(3)) // others use the stream, too
 	s.revision = g.last
@@ -53,21 +53,21 @@ func (n *node) mayWrite() bool {
 	return !n.w.guarded || n.w.guard.at.revision == n.post.stand.revision
 }
 
-// agree makes the machine and the raiser agree after either has changed.
+// agree makes the machine and the guard machine agree after either has changed.
 func (n *node) agree() {
 	if !n.w.guarded || n.m.done {
 		return
 	}
 	if wish := n.m.wish(); wish != n.post.wish {
-		n.guide(raiserInput{kind: raiserWish, wish: wish})
+		n.guide(guardInput{kind: guardInWish, wish: wish})
 	}
 	if r := n.post.report(); r != n.m.guards {
 		n.step(input{kind: inGuards, guards: r})
 	}
 }
 
-// guideAlone steps the raiser, and then the machine if that makes a difference.
-func (n *node) guideAlone(in raiserInput) {
+// guideAlone steps the guard machine, and then the machine if that makes a difference.
+func (n *node) guideAlone(in guardInput) {
 	if n.w.guarded && !n.m.done {
 		n.guide(in)
 		n.agree()
@@ -75,7 +75,7 @@ func (n *node) guideAlone(in raiserInput) {
 }
 
 // handGuard gives the process mail about its guard.
-func (n *node) handGuard(life int, in raiserInput) {
+func (n *node) handGuard(life int, in guardInput) {
 	switch {
 	case n.life != life || n.gone || n.m.done:
 	case n.asleep > n.w.now:
@@ -86,20 +86,20 @@ func (n *node) handGuard(life int, in raiserInput) {
 	}
 }
 
-// guide steps the raiser, and does the work of the actor.
-func (n *node) guide(in raiserInput) {
+// guide steps the guard machine, and does the work of the actor.
+func (n *node) guide(in guardInput) {
 	w, q := n.w, &n.post
 	in.dice = w.rng.Uint32()
 	fx := q.step(n.clock(), n.m.timing().lease, in)
-	if w.trace != nil && (in.kind != raiserTick || fx.op.kind != guardNone) {
-		w.logf("%s's raiser %s%s", n.config.session, describeRaiserInput(in), describeRaiserEffects(fx))
+	if w.trace != nil && (in.kind != guardInTick || fx.op.kind != guardNone) {
+		w.logf("%s's raiser %s%s", n.config.session, describeGuardInput(in), describeGuardEffects(fx))
 	}
-	if acked := in.kind == raiserRaised && in.err == nil; q.stands && n.told.open && q.stand.token == q.wish.token && (acked || q.seen.revision > q.stand.revision) {
+	if acked := in.kind == guardInRaised && in.err == nil; q.stands && n.told.open && q.stand.token == q.wish.token && (acked || q.seen.revision > q.stand.revision) {
 		q.stand.revision = q.seen.revision
 	}
 	if fx.cancel && n.guardAnswer != nil {
 		answer := n.guardAnswer
-		w.after(w.between(time.Microsecond, 50*time.Millisecond), func() { answer(raiserInput{err: ErrUnreachable}) })
+		w.after(w.between(time.Microsecond, 50*time.Millisecond), func() { answer(guardInput{err: ErrUnreachable}) })
 	}
 	if fx.op.kind == guardRaise && (!n.leads() && !n.m.raising() || fx.op.rec.Token != n.m.token) {
 		w.failf("%s raises the guard to %d without leading, or claiming to, with that token", n.config.session, fx.op.rec.Token)
@@ -122,15 +122,15 @@ func (n *node) guide(in raiserInput) {
 func (n *node) askGuard(op guardOp) {
 	w, life := n.w, n.life
 	answered := false
-	answer := func(in raiserInput) {
+	answer := func(in guardInput) {
 		if !answered {
 			answered = true
-			in.kind = raiserKinds[op.kind]
+			in.kind = guardInKinds[op.kind]
 			n.handGuard(life, in)
 		}
 	}
 	n.guardAnswer = answer
-	reply := func(in raiserInput) {
+	reply := func(in guardInput) {
 		if !w.chance(w.faults.unanswered) {
 			w.after(w.delay(), func() { answer(in) })
 		}
@@ -139,32 +139,32 @@ func (n *node) askGuard(op guardOp) {
 		return // until it is given up
 	}
 	if w.chance(w.faults.lost) { // given up early, although it is on its way
-		w.after(w.delay(), func() { answer(raiserInput{err: ErrUnreachable}) })
+		w.after(w.delay(), func() { answer(guardInput{err: ErrUnreachable}) })
 	}
 	w.after(w.delay(), func() {
 		g := &w.guard
 		switch op.kind {
 		case guardRead:
 			if w.chance(w.faults.stale) {
-				reply(raiserInput{sight: g.past[len(g.past)-1-w.rng.IntN(min(len(g.past), 8))]})
+				reply(guardInput{sight: g.past[len(g.past)-1-w.rng.IntN(min(len(g.past), 8))]})
 				return
 			}
-			reply(raiserInput{sight: g.at})
+			reply(guardInput{sight: g.at})
 		case guardRaise:
 			switch {
 			case w.chance(w.faults.refused):
-				reply(raiserInput{err: &backend.RefusedError{}})
+				reply(guardInput{err: &backend.RefusedError{}})
 			case g.at.revision != op.revision:
-				reply(raiserInput{err: &backend.RefusedError{Actual: g.at.revision, Named: w.rng.Uint32N(2) == 0}})
+				reply(guardInput{err: &backend.RefusedError{Actual: g.at.revision, Named: w.rng.Uint32N(2) == 0}})
 			default:
-				if g.at.what == whatRecord && op.rec.Token <= g.at.rec.Token {
+				if g.at.kind == entryRecord && op.rec.Token <= g.at.rec.Token {
 					w.failf("%s raises the guard from %d to %d", op.rec.Session, g.at.rec.Token, op.rec.Token)
 				}
-				w.putGuard(guardSight{what: whatRecord, rec: op.rec}, op.rec.Session)
-				reply(raiserInput{revision: g.at.revision})
+				w.putGuard(guardObservation{kind: entryRecord, rec: op.rec}, op.rec.Session)
+				reply(guardInput{revision: g.at.revision})
 			}
 		case guardNone, guardCheck:
-			reply(raiserInput{})
+			reply(guardInput{})
 		}
 	})
 }

@@ -43,7 +43,7 @@ type node struct {
 	told   promises
 
 	post        post // of its guard
-	guardAnswer func(in raiserInput)
+	guardAnswer func(in guardInput)
 	guardWakes  uint64
 }
 
@@ -61,15 +61,15 @@ func (n *node) until(t time.Time) time.Duration {
 func (n *node) boot() {
 	n.life++
 	n.config.session = fmt.Sprintf("%s%d", n.name, n.life)
-	n.m = machine{params: n.config, state: StateCandidate, look: true}
+	n.m = machine{params: n.config, state: StateCandidate, needRead: true}
 	n.gone, n.asleep, n.mail, n.cut = false, 0, nil, 0
 	n.feed, n.deaf, n.answer, n.asked = 0, false, nil, false
 	n.told = promises{void: n.w.hostile || n.w.forges}
-	n.post = post{raiser: raiser{raiserParams: raiserParams{session: n.config.session, election: "e"}}}
+	n.post = post{guardMachine: guardMachine{guardParams: guardParams{session: n.config.session, election: "e"}}}
 	n.guardAnswer = nil
 	n.w.logf("%s starts", n.config.session)
 	n.step(input{kind: inTick})
-	n.guideAlone(raiserInput{kind: raiserTick})
+	n.guideAlone(guardInput{kind: guardInTick})
 }
 
 // hand gives the process mail, unless it has been started anew since.
@@ -80,11 +80,11 @@ func (n *node) hand(life int, in input) {
 		n.mail = append(n.mail, func() { n.hand(life, in) })
 	default:
 		n.step(in)
-		switch in.kind { //nolint:exhaustive // the raiser is told of these
+		switch in.kind { //nolint:exhaustive // the guard machine is told of these
 		case inTick:
-			n.guideAlone(raiserInput{kind: raiserTick})
+			n.guideAlone(guardInput{kind: guardInTick})
 		case inReconnected:
-			n.guideAlone(raiserInput{kind: raiserReconnected})
+			n.guideAlone(guardInput{kind: guardInReconnected})
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (n *node) check(known uint64, in input, fx effects) {
 
 // leads reports whether Term.Err would return nil, also in a process that is paused.
 func (n *node) leads() bool {
-	return !n.gone && !n.m.done && n.m.state == StateLeader && n.clock().Before(n.m.good)
+	return !n.gone && !n.m.done && n.m.state == StateLeader && n.clock().Before(n.m.leaseUntil)
 }
 
 // ask carries a request through the network.
@@ -330,7 +330,7 @@ func (n *node) anyOrder() input {
 	}
 	in := input{kind: inRoster, roster: rosterReport{line: lineOf(sessions)}}
 	if r.Uint32N(2) == 0 {
-		in.roster.rival = rival{session: other.config.session}
+		in.roster.preemptor = preemptor{session: other.config.session}
 	}
 	return in
 }
@@ -339,11 +339,11 @@ func (n *node) anyOrder() input {
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1))}
 	r := w.rng
-	w.bucket.current = sight{what: whatNothing}
-	w.bucket.past = []sight{w.bucket.current}
+	w.bucket.current = observation{kind: entryNothing}
+	w.bucket.past = []observation{w.bucket.current}
 	w.guarded = seed%4 == 3
 	w.forges, w.hostile = seed%5 == 1, seed%16 == 9
-	w.guard = modelGuard{at: guardSight{what: whatNothing}, past: []guardSight{{what: whatNothing}}, term: make(map[guardTerm]bool)}
+	w.guard = modelGuard{at: guardObservation{kind: entryNothing}, past: []guardObservation{{kind: entryNothing}}, term: make(map[guardTerm]bool)}
 	s := &w.bucket.settings
 	s.LastRevision = uint64(r.Uint32N(3))
 	s.PurgeProtected = r.Uint32N(2) == 0
@@ -415,7 +415,7 @@ func (w *world) run() {
 			w.after(w.between(0, second), w.operate)
 		}
 		if w.guarded && w.chance(w.faults.operator) {
-			w.after(w.between(0, second), func() { w.putGuard(guardSight{what: whatMarker + what(w.rng.Uint32N(2))}, "operator") })
+			w.after(w.between(0, second), func() { w.putGuard(guardObservation{kind: entryMarker + entryKind(w.rng.Uint32N(2))}, "operator") })
 		}
 		w.after(second, tick)
 	}

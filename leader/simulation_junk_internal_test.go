@@ -32,17 +32,17 @@ func (w *world) anyJunk() record {
 func (n *node) forge() {
 	w := n.w
 	last := w.bucket.settings.LastRevision
-	s := sight{revision: []uint64{1, last, last + 1, last + 2, math.MaxUint64}[w.rng.Uint32N(5)]}
+	s := observation{revision: []uint64{1, last, last + 1, last + 2, math.MaxUint64}[w.rng.Uint32N(5)]}
 	switch w.rng.Uint32N(6) {
 	case 0:
-		s.what = whatMarker
+		s.kind = entryMarker
 	case 1:
-		s = sightOfMarker(w.anyJunk())
+		s = observationOfMarker(w.anyJunk())
 		s.revision = last + 1
 	case 2:
-		s.what = whatForeign
+		s.kind = entryForeign
 	default:
-		s.what, s.rec = whatRecord, w.anyJunk()
+		s.kind, s.rec = entryRecord, w.anyJunk()
 	}
 	if n.feed != 0 {
 		n.hand(n.life, input{kind: inHeard, sight: s})
@@ -51,13 +51,13 @@ func (n *node) forge() {
 
 // putJunk writes the key.
 func (w *world) putJunk() {
-	s := sight{what: whatRecord, rec: w.anyJunk()}
+	s := observation{kind: entryRecord, rec: w.anyJunk()}
 	switch w.rng.Uint32N(4) {
 	case 0:
 		n := w.nodes[w.rng.IntN(len(w.nodes))] // in its name
 		s.rec.session, s.rec.counter = n.config.session, []uint64{1, n.m.counter, n.m.counter + 1, math.MaxUint64}[w.rng.Uint32N(4)]
 	case 1:
-		s = sightOfMarker(s.rec)
+		s = observationOfMarker(s.rec)
 	}
 	w.put(s, "the adversary")
 	w.junk = w.bucket.current.revision
@@ -66,6 +66,6 @@ func (w *world) putJunk() {
 // cleanUp deletes the junk that stands.
 func (w *world) cleanUp() {
 	if w.junk > 0 && w.bucket.current.revision == w.junk {
-		w.put(sight{what: whatMarker}, "operator")
+		w.put(observation{kind: entryMarker}, "operator")
 	}
 }

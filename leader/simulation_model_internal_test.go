@@ -92,14 +92,14 @@ func (w *world) failf(format string, args ...any) {
 // modelBucket is one key of a bucket.
 type modelBucket struct {
 	settings backend.Settings
-	current  sight
-	past     []sight // all entries that were stored, nothing included
+	current  observation
+	past     []observation // all entries that were stored, nothing included
 }
 
 // put stores a message of any kind, or takes all of them away.
-func (w *world) put(s sight, by string) {
+func (w *world) put(s observation, by string) {
 	b := &w.bucket
-	if s.what != whatNothing {
+	if s.kind != entryNothing {
 		b.settings.LastRevision += 1 + uint64(w.rng.Uint32N(3)) // others use the bucket, too
 		s.revision = b.settings.LastRevision
 		s.created = int64(w.now)
@@ -107,7 +107,7 @@ func (w *world) put(s sight, by string) {
 	b.current = s
 	b.past = append(b.past, s)
 	w.logf("        stored %s by %s", describe(s), by)
-	if s.what == whatNothing {
+	if s.kind == entryNothing {
 		return
 	}
 	for _, n := range w.nodes {
@@ -129,10 +129,10 @@ func (w *world) put(s sight, by string) {
 }
 
 func (w *world) expire() {
-	if w.bucket.current.what == whatMarker {
-		w.put(sight{what: whatNothing}, "expiry")
+	if w.bucket.current.kind == entryMarker {
+		w.put(observation{kind: entryNothing}, "expiry")
 	} else {
-		w.put(sight{what: whatMarker}, "expiry")
+		w.put(observation{kind: entryMarker}, "expiry")
 	}
 }
 
@@ -151,7 +151,7 @@ func (w *world) compareAndSet(req request, by string) (uint64, error) {
 	case phaseNone:
 		w.failf("%s wrote a record without a phase", by)
 	}
-	w.put(sight{what: whatRecord, rec: req.rec}, by)
+	w.put(observation{kind: entryRecord, rec: req.rec}, by)
 	return w.bucket.current.revision, nil
 }
 
@@ -165,7 +165,7 @@ func (w *world) refusal() error {
 }
 
 // look returns the reply to a read: of now, or of the past.
-func (w *world) look() sight {
+func (w *world) look() observation {
 	past := w.bucket.past
 	if w.chance(w.faults.stale) {
 		return past[len(past)-1-w.rng.IntN(min(len(past), 8))]
@@ -192,38 +192,38 @@ func (w *world) operate() {
 		return
 	}
 	if w.purges {
-		w.put(sight{what: whatNothing}, "purge")
+		w.put(observation{kind: entryNothing}, "purge")
 		return
 	}
 	switch w.rng.Uint32N(8) {
 	case 0:
-		w.put(sight{what: whatForeign}, "operator")
+		w.put(observation{kind: entryForeign}, "operator")
 	case 1, 2, 3:
 		if !w.bucket.settings.PurgeProtected {
-			w.put(sight{what: whatNothing}, "purge")
+			w.put(observation{kind: entryNothing}, "purge")
 			return
 		}
-		w.put(sight{what: whatMarker}, "operator")
+		w.put(observation{kind: entryMarker}, "operator")
 	case 4:
 		if !w.bucket.settings.PurgeProtected {
 			w.expire()
 		}
 	default:
-		w.put(sight{what: whatMarker}, "operator")
+		w.put(observation{kind: entryMarker}, "operator")
 	}
 }
 
-func describe(s sight) string {
-	switch s.what {
-	case whatNothing:
+func describe(s observation) string {
+	switch s.kind {
+	case entryNothing:
 		return "nothing"
-	case whatMarker:
+	case entryMarker:
 		return fmt.Sprintf("%d marker", s.revision)
-	case whatForeign:
+	case entryForeign:
 		return fmt.Sprintf("%d foreign", s.revision)
-	case whatUnseen:
+	case entryUnseen:
 		return "unseen"
-	case whatRecord:
+	case entryRecord:
 	}
 	return fmt.Sprintf("%d %s", s.revision, describeRecord(s.rec))
 }
@@ -265,8 +265,8 @@ func describeInput(in input) string {
 		return fmt.Sprintf("%s as %d", text, in.revision)
 	case in.kind == inRoster:
 		text += fmt.Sprintf(" of %q", in.roster.line)
-		if in.roster.rival.session != "" {
-			text += " with rival " + in.roster.rival.session
+		if in.roster.preemptor.session != "" {
+			text += " with rival " + in.roster.preemptor.session
 		}
 		return text
 	case in.to != "" || in.next:

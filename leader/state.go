@@ -38,30 +38,30 @@ type machine struct {
 	feedAt    time.Time // when to try to open a feed, while there is none
 
 	// The key.
-	seen     sight         // the newest revision known
-	seenAt   time.Time     // when it was received
-	gone     uint64        // revisions up to this one were removed without a marker
-	told     uint64        // the newest revision that a read has shown, not only the feed
-	absent   time.Time     // since when reads, which may lag, find nothing; zero: they find one
-	behind   int           // reads in a row that returned less than the feed had delivered before
-	lookedAt time.Time     // when the last reply to a read arrived
-	look     bool          // a read is needed before anything is concluded
-	again    uint64        // another read is needed if the one in flight returns less than this
-	beaten   bool          // that read is only to find the winner; the feed may be faster
-	silent   bool          // the read that is due is made because the feed is silent
-	deaf     int           // how often in a row the feed was found deaf
-	strange  bool          // the read or renewal that is due follows a strange message of the feed
-	wary     time.Time     // before this, strange messages are no reason to read
-	deferred bool          // there was one before wary, so a read is due at wary
-	bound    time.Duration // the greatest MaxLease or TTL that was ever known
-	longest  time.Duration // the longest lease of others that was read
-	heardOf  time.Time     // when that lease was last seen
-	topToken uint64        // the greatest token remembered
-	hearsay  uint64        // the greatest token of the feed alone, beyond that of the next term
-	spent    bool          // it was reported that no greater token is left
-	floor    time.Time     // the store went backwards: no term begins before
-	shown    shown         // the holder that was last reported
-	echo     echo          // an own write as the feed delivered it
+	seen        observation   // the newest revision known
+	seenAt      time.Time     // when it was received
+	removedUpTo uint64        // revisions up to this one were removed without a marker
+	told        uint64        // the newest revision that a read has shown, not only the feed
+	absent      time.Time     // since when reads, which may lag, find nothing; zero: they find one
+	behind      int           // reads in a row that returned less than the feed had delivered before
+	lookedAt    time.Time     // when the last reply to a read arrived
+	needRead    bool          // a read is needed before anything is concluded
+	again       uint64        // another read is needed if the one in flight returns less than this
+	lostRace    bool          // that read is only to find the winner; the feed may be faster
+	feedSilent  bool          // the read that is due is made because the feed is silent
+	deaf        int           // how often in a row the feed was found deaf
+	strange     bool          // the read or renewal that is due follows a strange message of the feed
+	wary        time.Time     // before this, strange messages are no reason to read
+	deferred    bool          // there was one before wary, so a read is due at wary
+	bound       time.Duration // the greatest MaxLease or TTL that was ever known
+	longest     time.Duration // the longest lease of others that was read
+	heardOf     time.Time     // when that lease was last seen
+	topToken    uint64        // the greatest token remembered
+	hearsay     uint64        // the greatest token of the feed alone, beyond that of the next term
+	spent       bool          // it was reported that no greater token is left
+	notBefore   time.Time     // the store went backwards: no term begins before
+	shown       shown         // the holder that was last reported
+	echo        echo          // an own write as the feed delivered it
 
 	// Own writes.
 	counter uint64        // of the last write sent
@@ -71,25 +71,25 @@ type machine struct {
 	lastFor time.Duration // how long others wait after the last write
 
 	// Holding the key.
-	ready   time.Time // when a write that elects may be sent at the earliest
-	renewAt time.Time
-	urgent  bool // a renewal is wanted without waiting for renewAt
+	ready    time.Time // when a write that elects may be sent at the earliest
+	renewAt  time.Time
+	renewNow bool // a renewal is wanted without waiting for renewAt
 
 	// The gate.
-	barred bool // it watches its key and does not take it
+	suspended bool // it watches its key and does not take it
 
 	// The term.
-	term     uint64       // counts the terms of this machine
-	token    uint64       // of the term, also while its guards are still to be raised; 0: none
-	good     time.Time    // the lease is valid until then
-	raiseBy  time.Time    // when a candidate gives up the key if its guards are not raised
-	guards   guardsReport // how the guards stand
-	cause    error        // of its end; a sentinel, so a plain value
-	elected  uint64       // revision of the write that began it
-	since    int64        // server's time of that write
-	drained  bool         // the application has released the term
-	draining bool
-	drainBy  time.Time
+	term          uint64       // counts the terms of this machine
+	token         uint64       // of the term, also while its guards are still to be raised; 0: none
+	leaseUntil    time.Time    // the lease is valid until then
+	guardDeadline time.Time    // when a candidate gives up the key if its guards are not raised
+	guards        guardsReport // how the guards stand
+	cause         error        // of its end; a sentinel, so a plain value
+	elected       uint64       // revision of the write that began it
+	since         int64        // server's time of that write
+	drained       bool         // the application has released the term
+	draining      bool
+	drainBy       time.Time
 
 	// Succession.
 	line  line      // as the last holder published it, or as the own view of the roster shows it
@@ -101,19 +101,19 @@ type machine struct {
 	standsFrom time.Time // its writes were denied: it does not stand before then
 
 	// Leaving.
-	leaving leaving
-	leftAt  time.Time // since when
-	to      string    // the intended successor: an ID or a session
-	away    time.Time // takes no lease before then
+	leaving       leaving
+	leftAt        time.Time // since when
+	to            string    // the intended successor: an ID or a session
+	cooldownUntil time.Time // takes no lease before then
 
 	// The request in flight, and the outcome of those before it.
-	op      request
-	opAt    time.Time // when it was sent
-	opBy    time.Time // when it is given up
-	opLate  bool      // it was given up; its reply is still to come
-	fails   int       // in a row
-	stuck   bool      // the last write failed; reads that succeed do not end the row
-	retryAt time.Time // no request before then
+	op           request
+	opAt         time.Time // when it was sent
+	opBy         time.Time // when it is given up
+	opLate       bool      // it was given up; its reply is still to come
+	fails        int       // in a row
+	writeFailing bool      // the last write failed; reads that succeed do not end the row
+	retryAt      time.Time // no request before then
 
 	done bool
 	err  error // why it ended by itself
@@ -196,14 +196,14 @@ func (m *machine) step(now time.Time, in input) effects {
 
 // expire applies the deadlines that have passed.
 func (m *machine) expire(now time.Time, fx *effects) {
-	if m.state == StateLeader && !now.Before(m.good) {
+	if m.state == StateLeader && !now.Before(m.leaseUntil) {
 		m.becomeFenced(now, ErrLeaseExpired, fx)
-		m.look = true // somebody else may have the key: read before writing again
+		m.needRead = true // somebody else may have the key: read before writing again
 	}
 	if m.draining && (m.drained || !now.Before(m.drainBy)) {
 		m.becomeCandidate(fx)
 	}
-	if m.raising() && !now.Before(m.raiseBy) {
+	if m.raising() && !now.Before(m.guardDeadline) {
 		m.leaving, m.leftAt, m.to = resigning, now, "" // another may have more luck with the guards
 		m.becomeCandidate(fx)
 	}
@@ -243,13 +243,13 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 // good. The term begins as soon as its guards stand.
 func (m *machine) claim(now, good time.Time) {
 	m.token = m.seen.rec.termToken(m.seen.revision)
-	m.good = good
+	m.leaseUntil = good
 	m.elected = m.seen.revision
 	m.since = 0
 	if m.echo.revision == m.elected {
 		m.since = m.echo.created
 	}
-	m.raiseBy = now.Add(m.times.lease)
+	m.guardDeadline = now.Add(m.times.lease)
 }
 
 // becomeLeader begins the term that was claimed.
@@ -258,8 +258,8 @@ func (m *machine) becomeLeader(now time.Time, fx *effects) {
 	m.state = StateLeader
 	m.term++
 	m.ledAt = now
-	m.ready, m.raiseBy = time.Time{}, time.Time{}
-	fx.notes = append(fx.notes, note{event: noteElected, term: m.term, token: m.token, until: m.good})
+	m.ready, m.guardDeadline = time.Time{}, time.Time{}
+	fx.notes = append(fx.notes, note{event: noteElected, term: m.term, token: m.token, until: m.leaseUntil})
 }
 
 // becomeFenced ends the term's context while the candidate may still hold the key.
@@ -287,7 +287,7 @@ func (m *machine) becomeCandidate(fx *effects) {
 // unclaim forgets a claim that did not become a term.
 func (m *machine) unclaim() {
 	m.token, m.elected, m.since = 0, 0, 0
-	m.good, m.raiseBy = time.Time{}, time.Time{}
+	m.leaseUntil, m.guardDeadline = time.Time{}, time.Time{}
 }
 
 // depose is becomeCandidate for a leader. The term ends with the cause.
@@ -336,7 +336,7 @@ func (m *machine) lose(cause error, fx *effects) {
 // holds reports whether the newest revision known is a record of its own that
 // is not released.
 func (m *machine) holds() bool {
-	return m.seen.what == whatRecord && m.seen.rec.session == m.session && m.seen.rec.phase != phaseReleased
+	return m.seen.kind == entryRecord && m.seen.rec.session == m.session && m.seen.rec.phase != phaseReleased
 }
 
 // fault adds a Faulted event.

@@ -10,36 +10,36 @@ import "time"
 
 // bar closes the gate of a candidate. A machine that holds the key, or is about to give
 // it up after a term, goes on.
-func (m *machine) bar() { m.barred = m.barred || m.state == StateCandidate }
+func (m *machine) bar() { m.suspended = m.suspended || m.state == StateCandidate }
 
 // open opens the gate. The candidate takes no lease before until, and later publishes the
 // value.
 func (m *machine) open(until time.Time, value string) {
-	m.barred = false
-	m.away = later(m.away, until)
+	m.suspended = false
+	m.cooldownUntil = later(m.cooldownUntil, until)
 	m.value = value
 }
 
 // unbarred returns the request that would be due next if the gate were open.
 func (m *machine) unbarred(now time.Time) agenda {
 	open := *m
-	open.barred = false
+	open.suspended = false
 	return open.next(now)
 }
 
-// eager reports whether the closed gate is all that keeps the candidate from writing to
+// wantsKey reports whether the closed gate is all that keeps the candidate from writing to
 // take its key now.
-func (m *machine) eager(now time.Time) bool {
+func (m *machine) wantsKey(now time.Time) bool {
 	a := m.unbarred(now)
-	return m.barred && m.leaving == staying && a.kind == reqWrite && !a.at.After(now)
+	return m.suspended && m.leaving == staying && a.kind == reqWrite && !a.at.After(now)
 }
 
-// engaged reports whether the candidate holds the key, or may turn out to hold it by a
+// mayHoldKey reports whether the candidate holds the key, or may turn out to hold it by a
 // write that it has sent. Such a write may win until the candidate knows another revision
 // than the one that its newest write was to replace. The writes before the newest were to
 // replace that revision or an older one. In a bucket where keys are emptied without a
 // trace, a write that was to replace no message may still be stored afterwards.
-func (m *machine) engaged() bool {
+func (m *machine) mayHoldKey() bool {
 	return m.state != StateCandidate || m.holds() || m.leaving != staying || m.op.kind == reqWrite ||
 		m.counter > 0 && m.sent[0].cond == m.seen.revision
 }

@@ -39,7 +39,7 @@ func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 		// The session that raised it leads, or has led where this bucket's memory does
 		// not reach. A new term needs a greater token.
 		m.becomeFenced(now, ErrFenced, fx)
-		m.look = true
+		m.needRead = true
 	}
 	m.begin(now, fx)
 }
@@ -52,7 +52,7 @@ func (m *machine) begin(now time.Time, fx *effects) {
 	case m.guards.over >= m.token:
 		m.unclaim()
 	case m.guarded && m.guards.stand != m.token:
-	case now.Before(m.good):
+	case now.Before(m.leaseUntil):
 		m.becomeLeader(now, fx)
 	}
 }

@@ -36,7 +36,7 @@ const (
 // input is one input of the machine.
 type input struct {
 	kind     inputKind
-	sight    sight            // inHeard, inRead
+	sight    observation      // inHeard, inRead
 	revision uint64           // inWritten: acknowledged as
 	settings backend.Settings // inSettings
 	guards   guardsReport     // inGuards
@@ -58,7 +58,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		m.heard(now, in.sight, fx)
 	case inReconnected:
 		m.settled = false
-		m.look = true
+		m.needRead = true
 		m.standsFrom = time.Time{}
 		m.fails, m.retryAt = 0, now
 		m.giveUp(fx) // the request in flight was lost with the old connection
@@ -120,7 +120,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.settle(now, req, in, fx)
 	case inFeed:
 		m.feedUp, m.feedFails = true, 0
-		m.look, m.silent = true, false // for what was stored before the feed was open
+		m.needRead, m.feedSilent = true, false // for what was stored before the feed was open
 		m.fails = 0
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
 	}
@@ -137,17 +137,17 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 			// while.
 			m.standsFrom = now.Add(m.longestPatience())
 		}
-		m.look, m.beaten, m.stuck = true, false, true
-		m.urgent = m.holds()
+		m.needRead, m.lostRace, m.writeFailing = true, false, true
+		m.renewNow = m.holds()
 	case reqRead:
 		// Reads may fail where writes work, because a replica that hangs answers no read.
 		// A holder in good standing asks the stream's leader by its next renewal.
-		m.look = m.state != StateLeader && m.state != StatePending
-		m.urgent = m.holds()
+		m.needRead = m.state != StateLeader && m.state != StatePending
+		m.renewNow = m.holds()
 	case reqFeed:
 		m.feedFails++
 		m.feedAt = now.Add(m.pause(m.feedFails, in.dice))
-		m.look = m.look || !m.holds() // poll
+		m.needRead = m.needRead || !m.holds() // poll
 		m.fault(fmt.Errorf("%w: %w", ErrNoFeed, err), fx)
 		return
 	case reqNone, reqSettings:
@@ -180,7 +180,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 		m.fault(err, fx)
 		m.pace(now, in.dice)
 	}
-	if m.settings.LastRevision < max(req.revision, m.gone) {
+	if m.settings.LastRevision < max(req.revision, m.removedUpTo) {
 		m.regress(now, fx)
 	}
 }
@@ -285,5 +285,5 @@ func (m *machine) proclaim(value string, fx *effects) {
 		return
 	}
 	m.value = value
-	m.urgent = true
+	m.renewNow = true
 }

@@ -40,7 +40,7 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s heard|read 12 B/4 released next=C,A to=A
 //
 // After begin ... guarded the candidate has one guard, which has been checked. The
-// guard's raiser is part of the script:
+// guard's guard machine is part of the script:
 //
 //	1.5s guard checked        the guard was checked, and is fit
 //	1.5s guard raised 12      it was raised, at revision 12
@@ -122,7 +122,7 @@ func runTranscript(t *testing.T, text string) string {
 			if words[1] == "guard" {
 				lines = s.happen(input{kind: inTick}, s.parseGuard(line, words[2:]))
 			} else {
-				lines = s.happen(s.parse(line, words[1:]), raiserInput{})
+				lines = s.happen(s.parse(line, words[1:]), guardInput{})
 			}
 		}
 		for _, l := range lines {
@@ -170,24 +170,24 @@ func (s *script) begin(words []string) []string {
 			rest = append(rest, word)
 		}
 	}
-	s.m = machine{params: p, state: StateCandidate, look: true}
-	s.post.raiserParams = raiserParams{id: p.id, session: p.session, election: "e"}
+	s.m = machine{params: p, state: StateCandidate, needRead: true}
+	s.post.guardParams = guardParams{id: p.id, session: p.session, election: "e"}
 	s.step(input{kind: inTick})
 	s.step(input{kind: inSettings, settings: s.settings(rest)})
 	if p.guarded {
-		s.guide(raiserInput{kind: raiserTick})
+		s.guide(guardInput{kind: guardInTick})
 		s.agree()
 	}
-	lines := s.happen(input{kind: inFeed}, raiserInput{})
+	lines := s.happen(input{kind: inFeed}, guardInput{})
 	if p.guarded {
-		lines = append(lines, s.guide(raiserInput{kind: raiserChecked})...)
+		lines = append(lines, s.guide(guardInput{kind: guardInChecked})...)
 	}
 	return lines
 }
 
 // happen runs one line of a script: an input of the candidate, or of its guard.
 // Afterwards both agree on it.
-func (s *script) happen(in input, guard raiserInput) []string {
+func (s *script) happen(in input, guard guardInput) []string {
 	s.t.Helper()
 	lines := s.step(in)
 	if !s.m.guarded {
@@ -196,10 +196,10 @@ func (s *script) happen(in input, guard raiserInput) []string {
 	switch {
 	case s.m.done:
 		return lines
-	case guard.kind != raiserTick || in.kind == inTick:
+	case guard.kind != guardInTick || in.kind == inTick:
 		lines = append(lines, s.guide(guard)...)
 	case in.kind == inReconnected:
-		lines = append(lines, s.guide(raiserInput{kind: raiserReconnected})...)
+		lines = append(lines, s.guide(guardInput{kind: guardInReconnected})...)
 	}
 	lines = append(lines, s.agree()...)
 	// Only the last deadlines count.
@@ -220,11 +220,11 @@ func (s *script) happen(in input, guard raiserInput) []string {
 	return said
 }
 
-// agree makes the machine and the raiser agree, as the actor does.
+// agree makes the machine and the guard machine agree, as the actor does.
 func (s *script) agree() []string {
 	var lines []string
 	if wish := s.m.wish(); wish != s.post.wish {
-		lines = s.guide(raiserInput{kind: raiserWish, wish: wish})
+		lines = s.guide(guardInput{kind: guardInWish, wish: wish})
 	}
 	if r := s.post.report(); r != s.m.guards && !s.m.done {
 		lines = append(lines, "guard: "+describeGuards(r))
@@ -234,12 +234,12 @@ func (s *script) agree() []string {
 	return lines
 }
 
-// guide steps the raiser.
-func (s *script) guide(in raiserInput) []string {
+// guide steps the guard machine.
+func (s *script) guide(in guardInput) []string {
 	in.dice = 1 << 31
 	fx := s.post.step(scriptOrigin.Add(s.last), s.m.timing().lease, in)
 	var lines []string
-	for _, line := range raiserEffectLines(fx) {
+	for _, line := range guardEffectLines(fx) {
 		lines = append(lines, "guard: "+line)
 	}
 	wake := "guard: wake at "
@@ -338,27 +338,27 @@ func (s *script) parse(line string, words []string) input {
 }
 
 // parseGuard reads an input of the guard.
-func (s *script) parseGuard(line string, words []string) raiserInput {
+func (s *script) parseGuard(line string, words []string) guardInput {
 	s.t.Helper()
 	asked := s.post.op
-	in, of := raiserInput{}, guardNone
+	in, of := guardInput{}, guardNone
 	switch words[0] {
 	case "suspect":
-		return raiserInput{kind: raiserSuspect}
+		return guardInput{kind: guardInSuspect}
 	case "checked":
-		in.kind, of = raiserChecked, guardCheck
+		in.kind, of = guardInChecked, guardCheck
 	case "raised":
-		in.kind, of, in.revision = raiserRaised, guardRaise, s.number(words[1])
+		in.kind, of, in.revision = guardInRaised, guardRaise, s.number(words[1])
 	case "refused":
 		refused := &backend.RefusedError{Named: len(words) > 1}
 		if refused.Named {
 			refused.Actual = s.number(words[1])
 		}
-		in.kind, of, in.err = raiserRaised, guardRaise, refused
+		in.kind, of, in.err = guardInRaised, guardRaise, refused
 	case "unknown":
-		in.kind, of, in.err = raiserKinds[asked.kind], asked.kind, ErrUnreachable
+		in.kind, of, in.err = guardInKinds[asked.kind], asked.kind, ErrUnreachable
 	case "read":
-		in.kind, of, in.sight = raiserRead, guardRead, s.guardSight(words[1:])
+		in.kind, of, in.sight = guardInRead, guardRead, s.guardSight(words[1:])
 	default:
 		s.t.Fatalf("%q is not understood", line)
 	}
@@ -369,23 +369,23 @@ func (s *script) parseGuard(line string, words []string) raiserInput {
 }
 
 // guardSight reads an entry of the guard.
-func (s *script) guardSight(words []string) guardSight {
+func (s *script) guardSight(words []string) guardObservation {
 	s.t.Helper()
 	if words[0] == "none" {
-		return guardSight{what: whatNothing}
+		return guardObservation{kind: entryNothing}
 	}
-	found := guardSight{revision: s.number(words[0])}
+	found := guardObservation{revision: s.number(words[0])}
 	switch words[1] {
 	case "marker":
-		found.what = whatMarker
+		found.kind = entryMarker
 	case "foreign":
-		found.what = whatForeign
+		found.kind = entryForeign
 	default:
 		token, isToken := strings.CutPrefix(words[2], "token=")
 		if !isToken {
 			s.t.Fatalf("%v has no token", words)
 		}
-		found.what = whatRecord
+		found.kind = entryRecord
 		found.rec = guardRecord{Format: recordFormat, Election: "e", Token: s.number(token), ID: words[1], Session: words[1]}
 		if words[1] == "own" {
 			found.rec.ID, found.rec.Session = s.m.id, s.m.session
@@ -395,18 +395,18 @@ func (s *script) guardSight(words []string) guardSight {
 }
 
 // sight reads an entry of the key.
-func (s *script) sight(words []string) sight {
+func (s *script) sight(words []string) observation {
 	s.t.Helper()
 	if words[0] == "none" {
-		return sight{what: whatNothing}
+		return observation{kind: entryNothing}
 	}
-	found := sight{revision: s.number(words[0]), what: whatRecord, created: int64(s.last)}
+	found := observation{revision: s.number(words[0]), kind: entryRecord, created: int64(s.last)}
 	session, counter, _ := strings.Cut(words[1], "/")
 	switch session {
 	case "marker":
 		return s.marker(words)
 	case "foreign":
-		found.what, found.rec.value = whatForeign, strings.Join(words[2:], " ")
+		found.kind, found.rec.value = entryForeign, strings.Join(words[2:], " ")
 		return found
 	case "own":
 		rec, ok := s.wrote[s.number(counter)]
@@ -452,7 +452,7 @@ func (s *script) roster(words []string) (r rosterReport) {
 	for _, word := range words {
 		if rival, ok := strings.CutPrefix(word, "rival="); ok {
 			session, since, _ := strings.Cut(rival, "/")
-			r.rival.session, r.rival.since = session, scriptOrigin.Add(s.duration(since))
+			r.preemptor.session, r.preemptor.since = session, scriptOrigin.Add(s.duration(since))
 			continue
 		}
 		r.line = lineOf(strings.Split(word, ","))

@@ -7,28 +7,28 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// what is the kind of an entry at a revision of the key.
-type what uint8
+// entryKind is the kind of an entry at a revision of the key.
+type entryKind uint8
 
 const (
-	whatUnseen  what = iota // nothing is known yet
-	whatNothing             // no message
-	whatMarker              // deleted, purged or expired; perhaps with the lease of the record that was deleted
-	whatForeign             // not a record of this package
-	whatRecord
+	entryUnseen  entryKind = iota // nothing is known yet
+	entryNothing                  // no message
+	entryMarker                   // deleted, purged or expired; perhaps with the lease of the record that was deleted
+	entryForeign                  // not a record of this package
+	entryRecord
 )
 
-// sight is one revision of the key, decoded.
-type sight struct {
+// observation is one revision of the key, decoded.
+type observation struct {
 	revision uint64
-	what     what
+	kind     entryKind
 	rec      record
 	created  int64 // server's time, Unix nanoseconds
 }
 
-// sees decodes an entry.
-func sees(e backend.Entry) sight {
-	s := sight{revision: e.Revision, what: whatNothing}
+// decodeEntry decodes an entry.
+func decodeEntry(e backend.Entry) observation {
+	s := observation{revision: e.Revision, kind: entryNothing}
 	if e.Revision == 0 {
 		return s
 	}
@@ -39,17 +39,17 @@ func sees(e backend.Entry) sight {
 	switch {
 	case err == nil && e.Marker && rec.phase != phaseReleased:
 		// The key was deleted in place of the holder, and the holder may not have heard
-		// of it. The holder's lease is kept: see winnable.
-		s.what, s.rec = whatMarker, record{lease: rec.lease, token: knownToken(max(rec.token, rec.least))}
+		// of it. The holder's lease is kept: see earliestLead.
+		s.kind, s.rec = entryMarker, record{lease: rec.lease, token: knownToken(max(rec.token, rec.least))}
 	case err == nil:
 		// A release counts as a release whether or not the key also counts as deleted.
 		// Either no candidate has had the key since, or the condition of the next write
 		// does not hold.
-		s.what, s.rec = whatRecord, rec
+		s.kind, s.rec = entryRecord, rec
 	case e.Marker:
-		s.what = whatMarker
+		s.kind = entryMarker
 	default:
-		s.what, s.rec.value = whatForeign, foreignName(e.Value)
+		s.kind, s.rec.value = entryForeign, foreignName(e.Value)
 	}
 	return s
 }
@@ -65,13 +65,13 @@ func foreignName(value []byte) string {
 
 const maxForeignName = 64
 
-// same reports whether two sights of one revision show the same write.
-func (s sight) same(o sight) bool {
-	return s.what == o.what && s.rec.session == o.rec.session && s.rec.counter == o.rec.counter
+// same reports whether two observations of one revision show the same write.
+func (s observation) same(o observation) bool {
+	return s.kind == o.kind && s.rec.session == o.rec.session && s.rec.counter == o.rec.counter
 }
 
 // held reports whether a candidate holds the key for a time that is known.
-func (s sight) held() bool { return s.what == whatRecord && s.rec.phase != phaseReleased }
+func (s observation) held() bool { return s.kind == entryRecord && s.rec.phase != phaseReleased }
 
 // echo is an own write as the feed delivered it. It only dates the term.
 type echo struct {
@@ -79,10 +79,10 @@ type echo struct {
 	created  int64
 }
 
-// shown is the holder as it was last reported. It has the parts of a sight that make a
+// shown is the holder as it was last reported. It has the parts of an observation that make a
 // difference to an application.
 type shown struct {
-	what    what // whatRecord: held; whatNothing: not held; whatForeign
+	kind    entryKind // whatRecord: held; whatNothing: not held; whatForeign
 	id      string
 	session string
 	token   uint64
@@ -94,8 +94,8 @@ type shown struct {
 // revision is a reason to ask the store by renewing at once, and no more. So the feed
 // deposes no holder, and makes no lease valid. For a candidate, a strange message is a
 // reason to read, and the candidate remembers nothing of it.
-func (m *machine) heard(now time.Time, s sight, fx *effects) {
-	mine := s.what == whatRecord && s.rec.session == m.session
+func (m *machine) heard(now time.Time, s observation, fx *effects) {
+	mine := s.kind == entryRecord && s.rec.session == m.session
 	ignored := now.Before(m.wary) && m.leaving == staying // a candidate reads when that is over
 	m.deaf = 0
 	if mine {
@@ -105,17 +105,17 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 		}
 	}
 	switch {
-	case s.revision <= max(m.seen.revision, m.gone) || s.what == whatNothing:
+	case s.revision <= max(m.seen.revision, m.removedUpTo) || s.kind == entryNothing:
 	case m.holds():
 		if !mine && !ignored {
-			m.urgent, m.strange = true, true
+			m.renewNow, m.strange = true, true
 			m.overtaken(s) // the answer may cost it the key, and not show the record that followed
 		}
 	case mine && !ignored:
 		// A winning write that was applied late, or one with a reply that is still to
 		// come.
 		if m.op.kind != reqWrite {
-			m.look, m.strange = true, true
+			m.needRead, m.strange = true, true
 		}
 		m.overtaken(s)
 	case mine:
@@ -124,12 +124,12 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 		if ignored {
 			m.deferred = true
 		} else {
-			m.look, m.strange = true, true
+			m.needRead, m.strange = true, true
 			m.overtaken(s)
 		}
 	default:
-		if m.beaten { // the winner's record was all that the read was for
-			m.look = false
+		if m.lostRace { // the winner's record was all that the read was for
+			m.needRead = false
 			if m.fails == 0 {
 				m.retryAt = now
 			}
@@ -140,7 +140,7 @@ func (m *machine) heard(now time.Time, s sight, fx *effects) {
 
 // overtaken remembers that the feed delivered a revision while a read was in flight. The
 // reply to that read may be older.
-func (m *machine) overtaken(s sight) {
+func (m *machine) overtaken(s observation) {
 	if m.op.kind == reqRead {
 		m.again = max(m.again, s.revision)
 	}
@@ -162,25 +162,25 @@ const leap = 1 << 32
 // Either messages were lost, or this one is forged. The store knows which. A forged
 // revision may be that of the holder's next renewal. Then the condition of a write on it
 // holds, so the write itself would not reveal the forgery.
-func (m *machine) dubious(now time.Time, s sight) bool {
-	known := s.what == whatRecord && m.seen.held() && s.rec.session == m.seen.rec.session
+func (m *machine) dubious(now time.Time, s observation) bool {
+	known := s.kind == entryRecord && m.seen.held() && s.rec.session == m.seen.rec.session
 	switch {
-	case m.seen.what == whatUnseen, s.revision > max(m.seen.revision, m.settings.LastRevision)+leap, s.rec.termToken(s.revision) > max(m.least(), s.revision):
+	case m.seen.kind == entryUnseen, s.revision > max(m.seen.revision, m.settings.LastRevision)+leap, s.rec.termToken(s.revision) > max(m.least(), s.revision):
 		return true
 	case s.rec.lease > m.unknownLease() && (!known || s.rec.lease > m.seen.rec.lease):
 		return true
 	case known:
 		return false
 	default:
-		keeps := m.keepsOut() && m.seen.what != whatForeign && now.Before(m.lapse())
-		return keeps || s.what == whatRecord && !s.held()
+		keeps := m.keepsOut() && m.seen.kind != entryForeign && now.Before(m.lapse())
+		return keeps || s.kind == entryRecord && !s.held()
 	}
 }
 
 // note remembers the lease and the token of another session's record that was read,
 // however old the record is, and of one that was deleted.
-func (m *machine) note(now time.Time, s sight) {
-	if s.what == whatRecord && s.rec.session == m.session {
+func (m *machine) note(now time.Time, s observation) {
+	if s.kind == entryRecord && s.rec.session == m.session {
 		return
 	}
 	if s.rec.lease > 0 && s.rec.lease >= m.longest {
@@ -193,7 +193,7 @@ func (m *machine) note(now time.Time, s sight) {
 // greater than that of the next term, or than its own revision (see dubious). In the
 // second case the next write has a greater revision and so a greater token, unless the
 // store forgets.
-func (m *machine) count(s sight, read bool) {
+func (m *machine) count(s observation, read bool) {
 	token := knownToken(s.rec.termToken(s.revision))
 	if read || token <= m.least() {
 		m.topToken = max(m.topToken, token)
@@ -223,37 +223,37 @@ func (m *machine) forget(now time.Time) {
 // read takes the reply to a read.
 func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	s := in.sight
-	if s.what == whatRecord && s.rec.session == m.session && s.rec.counter > m.counter {
+	if s.kind == entryRecord && s.rec.session == m.session && s.rec.counter > m.counter {
 		// It has not sent so many, so another client has written in its name.
-		s.what, s.rec = whatForeign, record{}
+		s.kind, s.rec = entryForeign, record{}
 	}
 	m.note(now, s)
-	silent := m.silent
-	m.look, m.beaten, m.silent, m.lookedAt = m.again > s.revision, false, false, now
+	silent := m.feedSilent
+	m.needRead, m.lostRace, m.feedSilent, m.lookedAt = m.again > s.revision, false, false, now
 	m.again = 0
-	if s.what != whatNothing || m.seen.revision == 0 || m.settings.PurgeProtected {
+	if s.kind != entryNothing || m.seen.revision == 0 || m.settings.PurgeProtected {
 		m.absent = time.Time{}
 	} else if m.absent.IsZero() {
 		m.absent = now
 	}
 	m.soothe(now, s.revision <= m.seen.revision)
 	switch {
-	case m.seen.what == whatUnseen:
+	case m.seen.kind == entryUnseen:
 		m.fails = 0
 		m.find(now, s, fx)
 	case !m.absent.IsZero() && !m.holds() && m.standingToken() > lastToken:
 		// No write replaces such a record, so no write would reveal that it is gone. A
 		// write that creates the key does. The read may be from the past, so the record
 		// may be found again.
-		gone := m.gone
+		gone := m.removedUpTo
 		m.learn(now, s, fx)
-		m.gone = gone
-	case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:
+		m.removedUpTo = gone
+	case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.removedUpTo:
 		// The reply is late, or from a replica that lags. A holder asks the stream's
 		// leader by renewing. After a write that was rejected without a revision, a
 		// candidate asks it for the settings.
-		m.look = m.look || m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
-		m.urgent = m.urgent || m.holds()
+		m.needRead = m.needRead || m.leaving != staying && !m.holds() // nothing was learnt, and a late win would stay behind
+		m.renewNow = m.renewNow || m.holds()
 		m.settled = m.settled && m.fails == 0
 		switch {
 		case req.revision != m.seen.revision: // the feed was faster
@@ -265,7 +265,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		}
 	case s.revision == m.seen.revision:
 		m.behind = 0
-		if !m.stuck {
+		if !m.writeFailing {
 			m.fails = 0
 		}
 		switch {
@@ -277,10 +277,10 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		case s.revision == req.revision:
 			m.regress(now, fx) // the same number for another write
 		default:
-			m.look = true // the feed has told otherwise meanwhile
+			m.needRead = true // the feed has told otherwise meanwhile
 		}
 	default:
-		m.fails, m.stuck = 0, false
+		m.fails, m.writeFailing = 0, false
 		if silent && m.feedUp {
 			m.deafened(now, fx)
 		}
@@ -315,9 +315,9 @@ func (m *machine) disproved(now time.Time) bool {
 }
 
 // find takes a newer revision that was read: an own write, or another session's.
-func (m *machine) find(now time.Time, s sight, fx *effects) {
+func (m *machine) find(now time.Time, s observation, fx *effects) {
 	m.told = s.revision
-	if s.what == whatRecord && s.rec.session == m.session {
+	if s.kind == entryRecord && s.rec.session == m.session {
 		m.recognise(now, s, fx)
 		return
 	}
@@ -336,25 +336,25 @@ func (m *machine) soothe(now time.Time, vain bool) {
 
 // learn takes a revision that is not an own write. If the candidate held the key, it no
 // longer does.
-func (m *machine) learn(now time.Time, s sight, fx *effects) {
-	if s.what == whatRecord && s.rec.since == 0 && m.seen.what == whatRecord && m.seen.rec.session == s.rec.session {
+func (m *machine) learn(now time.Time, s observation, fx *effects) {
+	if s.kind == entryRecord && s.rec.since == 0 && m.seen.kind == entryRecord && m.seen.rec.session == s.rec.session {
 		s.rec.since = m.seen.began(s) // this candidate saw it begin; the holder itself did not
 	}
 	held := m.holds()
 	m.count(s, m.told == s.revision)
-	if s.what == whatNothing {
-		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing
-		m.told = 0                            // only the store shows that
+	if s.kind == entryNothing {
+		m.removedUpTo = max(m.removedUpTo, m.seen.revision) // not to be taken for newer than nothing
+		m.told = 0                                          // only the store shows that
 	}
 	if !s.held() {
 		m.heardOf = now // a lease may have been renewed until a moment ago
 	}
-	if s.what == whatRecord {
+	if s.kind == entryRecord {
 		m.line, s.rec.next = s.rec.next, ""
 	}
 	m.succeeded(now, s)
 	m.seen, m.seenAt, m.absent, m.behind = s, now, time.Time{}, 0
-	if s.what == whatForeign && !m.kvElect {
+	if s.kind == entryForeign && !m.kvElect {
 		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)
 	}
 	if !held {
@@ -362,18 +362,18 @@ func (m *machine) learn(now time.Time, s sight, fx *effects) {
 	}
 	// No candidate takes the key of a leader with a valid lease. If another one is
 	// pending there, the key was deleted first.
-	deleted := m.state == StateLeader && s.what == whatRecord && s.rec.phase == phasePending
-	if (s.what == whatRecord || s.what == whatForeign) && !deleted {
+	deleted := m.state == StateLeader && s.kind == entryRecord && s.rec.phase == phasePending
+	if (s.kind == entryRecord || s.kind == entryForeign) && !deleted {
 		m.lose(ErrPreempted, fx)
 		return
 	}
 	m.lose(ErrDeleted, fx)
-	m.away = now.Add(m.times.renewInterval) // the operator that deleted it wants another leader
+	m.cooldownUntil = now.Add(m.times.renewInterval) // the operator that deleted it wants another leader
 }
 
 // began returns the server's time of the write that began the term, if later is a record
 // of the same term, and 0 otherwise.
-func (s sight) began(later sight) int64 {
+func (s observation) began(later observation) int64 {
 	switch {
 	case s.rec.termToken(s.revision) != later.rec.termToken(later.revision):
 		return 0
@@ -388,11 +388,11 @@ func (s sight) began(later sight) int64 {
 // void, and any session may hold a lease of which no record remains.
 func (m *machine) regress(now time.Time, fx *effects) {
 	m.fault(ErrRegressed, fx)
-	m.floor = now.Add(m.unknownLease())
+	m.notBefore = now.Add(m.unknownLease())
 	m.topToken = max(m.topToken, m.hearsay)
 	m.lose(ErrRegressed, fx)
-	m.seen, m.seenAt, m.gone, m.told, m.behind = sight{}, time.Time{}, 0, 0, 0
-	m.look = true
+	m.seen, m.seenAt, m.removedUpTo, m.told, m.behind = observation{}, time.Time{}, 0, 0, 0
+	m.needRead = true
 }
 
 // unknownLease returns the longest lease that could be running without being known. Where
@@ -409,14 +409,14 @@ func (m *machine) unknownLease() time.Duration {
 
 // keepsOut reports whether the entry seen keeps others out until it lapses.
 func (m *machine) keepsOut() bool {
-	return m.seen.held() || m.seen.what == whatForeign || m.seen.what == whatMarker && m.seen.rec.lease > 0
+	return m.seen.held() || m.seen.kind == entryForeign || m.seen.kind == entryMarker && m.seen.rec.lease > 0
 }
 
 // lapse returns when the entry seen stops keeping others out, if it does. A record is
 // believed as long as it stands, however long its lease is. It may be the record of a
 // living leader from before the bucket was set to a shorter lease.
 func (m *machine) lapse() time.Time {
-	if m.seen.what == whatForeign {
+	if m.seen.kind == entryForeign {
 		return m.seenAt.Add(m.unknownLease())
 	}
 	return m.seenAt.Add(m.seen.rec.lease)
@@ -425,21 +425,21 @@ func (m *machine) lapse() time.Time {
 // showing returns the holder of the key to report.
 func (m *machine) showing(now time.Time) shown {
 	switch {
-	case m.seen.what == whatUnseen && m.shown.what == whatUnseen:
+	case m.seen.kind == entryUnseen && m.shown.kind == entryUnseen:
 		return m.shown
-	case m.seen.what == whatForeign && now.Before(m.lapse()):
+	case m.seen.kind == entryForeign && now.Before(m.lapse()):
 		if m.kvElect || m.observe { // each is somebody
-			return shown{what: whatForeign, value: m.seen.rec.value}
+			return shown{kind: entryForeign, value: m.seen.rec.value}
 		}
-		return shown{what: whatForeign}
+		return shown{kind: entryForeign}
 	case m.seen.held() && (m.holds() || now.Before(m.lapse())):
 		r := m.seen.rec
 		if r.phase == phasePending { // its token grows with every renewal, and is no news
-			return shown{what: whatRecord, id: r.id, session: r.session, pending: true, value: r.value}
+			return shown{kind: entryRecord, id: r.id, session: r.session, pending: true, value: r.value}
 		}
-		return shown{what: whatRecord, id: r.id, session: r.session, token: r.termToken(m.seen.revision), value: r.value}
+		return shown{kind: entryRecord, id: r.id, session: r.session, token: r.termToken(m.seen.revision), value: r.value}
 	default:
-		return shown{what: whatNothing}
+		return shown{kind: entryNothing}
 	}
 }
 
@@ -450,9 +450,9 @@ func (m *machine) show(now time.Time, fx *effects) {
 	if s == m.shown {
 		return
 	}
-	first := m.shown.what == whatUnseen
+	first := m.shown.kind == entryUnseen
 	m.shown = s
-	if m.holds() || m.leaving == stopping || first && s.what == whatNothing && !m.observe {
+	if m.holds() || m.leaving == stopping || first && s.kind == entryNothing && !m.observe {
 		return
 	}
 	fx.notes = append(fx.notes, note{event: noteObserved})

@@ -88,26 +88,26 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 	}
 }
 
-// winnable returns when the winner of the key, as it is seen, may lead at the earliest.
+// earliestLead returns when the winner of the key, as it is seen, may lead at the earliest.
 // Zero means at once. In four cases no earlier lease can be valid. The fourth is the
 // candidate's own record after a fence. In all other cases the winner waits for an
 // unknown lease.
-func (m *machine) winnable() time.Time {
+func (m *machine) earliestLead() time.Time {
 	var ready time.Time
-	switch m.seen.what {
-	case whatRecord: // released, or its lease ran out while it was watched
-	case whatForeign: // likewise
+	switch m.seen.kind {
+	case entryRecord: // released, or its lease ran out while it was watched
+	case entryForeign: // likewise
 		if m.kvElect {
 			// The process that wrote it may find out about the loss as late as its own
 			// algorithm allows for: that algorithm reports a leader only long after the
 			// key was won.
 			ready = m.lapse().Add(m.unknownLease())
 		}
-	case whatNothing:
+	case entryNothing:
 		if !m.settings.PurgeProtected {
 			ready = m.seenAt.Add(m.unknownLease())
 		}
-	case whatMarker:
+	case entryMarker:
 		// A marker that carries a lease replaced the record with that lease, by
 		// compare-and-set. So that record was the last one that its holder wrote. The
 		// holder wrote it before the marker was stored, and so before this candidate
@@ -118,13 +118,13 @@ func (m *machine) winnable() time.Time {
 		if m.seen.rec.lease == 0 {
 			ready = m.seenAt.Add(m.unknownLease())
 		}
-	case whatUnseen:
+	case entryUnseen:
 		panic("leader: a write without a revision to base it on")
 	}
 	if !m.confirmed() { // the entry at that revision is not known
 		ready = later(later(ready, later(m.seenAt, m.lookedAt).Add(m.unknownLease())), m.lapse())
 	}
-	return later(ready, m.floor)
+	return later(ready, m.notBefore)
 }
 
 func later(a, b time.Time) time.Time {
@@ -150,7 +150,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 		elects = m.times.pendingPeriod == 0
 	default:
 		w.win, w.blind = true, !m.confirmed()
-		w.ready = m.winnable()
+		w.ready = m.earliestLead()
 		elects = m.times.pendingPeriod == 0 && !now.Before(w.ready)
 	}
 	switch {
@@ -179,12 +179,12 @@ func (m *machine) compose(now time.Time) (record, write) {
 // acknowledged handles the acknowledgement of the write in flight, which was stored at
 // revision. Its lease counts from when it was sent.
 func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *effects) {
-	if revision <= max(req.revision, m.gone) {
+	if revision <= max(req.revision, m.removedUpTo) {
 		m.regress(now, fx)
 		return
 	}
-	m.look = false
-	m.fails, m.stuck = 0, false
+	m.needRead = false
+	m.fails, m.writeFailing = 0, false
 	m.standsFrom = time.Time{}
 	m.soothe(now, true)
 	if revision < m.seen.revision {
@@ -194,7 +194,7 @@ func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *
 	if m.filledGap(w) {
 		w.ready = now.Add(m.unknownLease())
 	}
-	m.stored(now, sight{revision: revision, what: whatRecord, rec: req.rec}, w, m.opAt, fx)
+	m.stored(now, observation{revision: revision, kind: entryRecord, rec: req.rec}, w, m.opAt, fx)
 }
 
 // filledGap reports whether a write that was stored replaced no message, in a bucket
@@ -210,29 +210,29 @@ func (m *machine) filledGap(w write) bool {
 func (m *machine) refused(now time.Time, req request, r backend.RefusedError, dice uint32, fx *effects) {
 	m.standsFrom = time.Time{} // a refusal is the stream's, so the write was allowed
 	switch {
-	case r.Named && r.Actual < max(req.revision, m.gone) && (r.Actual > 0 || m.settings.PurgeProtected):
+	case r.Named && r.Actual < max(req.revision, m.removedUpTo) && (r.Actual > 0 || m.settings.PurgeProtected):
 		m.regress(now, fx)
 	case m.seen.revision > req.revision: // the feed has delivered the newer revision already
 	case r.Named && r.Actual < req.revision:
-		m.learn(now, sight{what: whatNothing}, fx) // gone without a marker
+		m.learn(now, observation{kind: entryNothing}, fx) // gone without a marker
 	default:
 		if m.holds() {
-			m.look, m.urgent, m.stuck = true, true, true
+			m.needRead, m.renewNow, m.writeFailing = true, true, true
 			if m.fails++; m.fails > 1 { // the first look is at once
 				m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
 			}
 		} else {
 			// The winner's record is on its way, so thousands of candidates need not ask
 			// for it.
-			m.beaten = m.beaten || !m.look
-			m.look = true
+			m.lostRace = m.lostRace || !m.needRead
+			m.needRead = true
 			m.retryAt = now.Add(m.pause(1, dice))
 		}
 	}
 }
 
 // recognise takes a revision that was read and turns out to be an own write.
-func (m *machine) recognise(now time.Time, s sight, fx *effects) {
+func (m *machine) recognise(now time.Time, s observation, fx *effects) {
 	if s.rec.phase == phaseReleased {
 		m.acked = max(m.acked, s.rec.counter)
 		m.count(s, true)
@@ -260,7 +260,7 @@ func (m *machine) recognise(now time.Time, s sight, fx *effects) {
 }
 
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
-func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *effects) {
+func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, fx *effects) {
 	m.succeeded(now, s)
 	m.seen, m.seenAt = s, now
 	m.acked = max(m.acked, s.rec.counter)
@@ -269,24 +269,24 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 	}
 	if s.rec.phase == phaseReleased {
 		// The feed may have delivered a successor's record before this reply came.
-		m.look, m.urgent = m.urgent && m.leaving != stopping, false
+		m.needRead, m.renewNow = m.renewNow && m.leaving != stopping, false
 		return
 	}
 	good := sent.Add(m.times.renewDeadline)
 	m.renewAt = sent.Add(m.times.renewInterval)
-	ready := later(w.ready, m.floor)
+	ready := later(w.ready, m.notBefore)
 	if p := m.times.pendingPeriod; p > 0 {
 		ready = later(ready, now.Add(p))
 	}
 	switch m.state {
 	case StateCandidate:
 		if !w.win && m.leaving != staying {
-			ready = later(m.ready, m.floor) // a renewal, or what it was pending for
+			ready = later(m.ready, m.notBefore) // a renewal, or what it was pending for
 		}
-		if m.barred && m.leaving == staying {
+		if m.suspended && m.leaving == staying {
 			m.leaving, m.leftAt, m.to = resigning, now, "" // it came late: there may be another that is to be led instead
 		}
-		if m.leaving == resigning && now.Before(ready) && !m.barred {
+		if m.leaving == resigning && now.Before(ready) && !m.suspended {
 			m.leaving, m.to = staying, "" // it must not release this one: others would lead at once
 		}
 		if m.leaving != staying {
@@ -296,15 +296,15 @@ func (m *machine) stored(now time.Time, s sight, w write, sent time.Time, fx *ef
 		m.becomePending(now, ready, fx)
 	case StateFenced:
 		if m.draining || s.rec.phase == phaseLeading {
-			m.urgent = !m.draining // sent before the fence; one that is sent now elects
+			m.renewNow = !m.draining // sent before the fence; one that is sent now elects
 			return
 		}
 		m.becomePending(now, ready, fx)
 	case StateLeader:
-		m.good = later(m.good, good)
+		m.leaseUntil = later(m.leaseUntil, good)
 	case StatePending:
 		if m.raising() {
-			m.good = later(m.good, good)
+			m.leaseUntil = later(m.leaseUntil, good)
 		}
 	}
 	if m.state == StatePending && s.rec.phase == phaseElect && !sent.Before(m.ready) && now.Before(good) {

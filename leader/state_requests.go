@@ -54,13 +54,13 @@ func (m *machine) next(now time.Time) agenda {
 	switch {
 	case m.op.kind != reqNone || m.done:
 	case m.leaving != staying && !m.draining:
-		if m.look {
+		if m.needRead {
 			a.add(reqRead, now, soonest)
 		} else if m.holds() {
 			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)
 		}
 	case m.holds():
-		if m.look {
+		if m.needRead {
 			a.add(reqRead, now, soonest)
 			return a
 		}
@@ -72,7 +72,7 @@ func (m *machine) next(now time.Time) agenda {
 			return a
 		}
 		m.upkeep(&a, soonest)
-		if m.look {
+		if m.needRead {
 			a.add(reqRead, now, soonest)
 			return a
 		}
@@ -82,10 +82,10 @@ func (m *machine) next(now time.Time) agenda {
 		switch try := m.mayTry(); {
 		case try && !m.confirmed() && m.absent.IsZero():
 			a.add(reqRead, m.tryAt(), soonest)
-		case try && !m.barred:
+		case try && !m.suspended:
 			a.add(reqWrite, m.tryAt(), soonest)
 		}
-		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.patience()), soonest)
+		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.silenceTimeout()), soonest)
 	}
 	return a
 }
@@ -103,7 +103,7 @@ func (m *machine) upkeep(a *agenda, soonest time.Time) {
 // renewalDue returns when a holder writes the key again.
 func (m *machine) renewalDue(now time.Time) time.Time {
 	switch {
-	case m.urgent:
+	case m.renewNow:
 		return now
 	case m.state == StatePending && !m.raising() && m.ready.Before(m.renewAt):
 		return m.ready
@@ -124,7 +124,7 @@ func (m *machine) tryAt() time.Time {
 	if m.named() {
 		return at // also where it has just resigned itself
 	}
-	return later(at.Add(m.turn()), m.away)
+	return later(at.Add(m.turn()), m.cooldownUntil)
 }
 
 // mayTry reports whether the candidate may try for its key when its time has come.
@@ -137,16 +137,16 @@ func (m *machine) mayTry() bool {
 // other entry must have been read at that revision. A lease that runs out has been read,
 // because the candidate reads when it has heard nothing for half of it. In a bucket where
 // keys are emptied without a trace, only a rejected write proves that this key was
-// emptied. See winnable for a write that is not rejected.
+// emptied. See earliestLead for a write that is not rejected.
 func (m *machine) confirmed() bool {
-	return m.seen.what == whatRecord && m.seen.rec.phase == phaseReleased || m.told == m.seen.revision && m.absent.IsZero()
+	return m.seen.kind == entryRecord && m.seen.rec.phase == phaseReleased || m.told == m.seen.revision && m.absent.IsZero()
 }
 
-// patience returns how long a candidate hears nothing before it reads the key itself. It
+// silenceTimeout returns how long a candidate hears nothing before it reads the key itself. It
 // is half of the lease seen, which is three times the default renew interval. A lease
 // that is longer than any known to be possible, or next to nothing, does not change how
 // soon a record that is not renewed is read again.
-func (m *machine) patience() time.Duration {
+func (m *machine) silenceTimeout() time.Duration {
 	if !m.feedUp || m.deaf >= mute {
 		return m.timing().renewInterval
 	}
@@ -173,12 +173,12 @@ func (m *machine) leave(now time.Time, fx *effects) {
 	// A pending candidate releases nothing, so it need not find out whether its
 	// last write has arrived.
 	silent := (m.holds() || m.sent[0].phase == phasePending) && now.Before(later(m.ready, m.sent[0].ready))
-	over := !now.Before(m.futile())
-	given := !m.holds() && (over || m.op.kind == reqNone && !m.look)
+	over := !now.Before(m.releaseDeadline())
+	given := !m.holds() && (over || m.op.kind == reqNone && !m.needRead)
 	switch {
 	case m.leaving == resigning && given:
 		m.leaving = staying
-		m.away = now.Add(m.sitsOut())
+		m.cooldownUntil = now.Add(m.sitsOut())
 		m.to = ""
 	case m.leaving == stopping && (given || silent || m.counter == 0 || over):
 		m.quit(now, fx)
@@ -189,23 +189,23 @@ func (m *machine) leave(now time.Time, fx *effects) {
 // others out, although the candidate may not know the outcome of that write. For example,
 // it may be cut off.
 func (m *machine) abandoned(now time.Time) bool {
-	return m.leaving == resigning && !m.draining && !now.Before(m.futile())
+	return m.leaving == resigning && !m.draining && !now.Before(m.releaseDeadline())
 }
 
-// futile returns when a candidate that leaves gains nothing any more by looking for its
+// releaseDeadline returns when a candidate that leaves gains nothing any more by looking for its
 // writes. From then on, its last write no longer keeps others out.
-func (m *machine) futile() time.Time { return m.lastAt.Add(m.lastFor) }
+func (m *machine) releaseDeadline() time.Time { return m.lastAt.Add(m.lastFor) }
 
 // send sends a request.
 func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 	req := request{kind: kind, revision: m.seen.revision}
 	switch kind {
 	case reqRead:
-		if m.deferred && !m.look {
-			m.look, m.strange = true, true
+		if m.deferred && !m.needRead {
+			m.needRead, m.strange = true, true
 		}
 		m.deferred = false
-		m.silent = m.silent || !m.look
+		m.feedSilent = m.feedSilent || !m.needRead
 		m.again = 0
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
@@ -215,7 +215,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 		if req.write.win {
 			m.ranks = false
 		}
-		m.urgent = false
+		m.renewNow = false
 		m.lastAt, m.lastFor = now, req.rec.lease
 	case reqNone, reqSettings, reqFeed:
 	}
@@ -270,15 +270,15 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	}
 	a := m.next(now)
 	at(a.at, a.kind != reqNone)
-	if m.barred {
+	if m.suspended {
 		try := m.unbarred(now)
 		at(try.at, try.kind == reqWrite)
 	}
-	at(m.good, m.state == StateLeader)
+	at(m.leaseUntil, m.state == StateLeader)
 	at(m.drainBy, m.draining)
-	at(m.raiseBy, m.raising())
+	at(m.guardDeadline, m.raising())
 	at(m.opBy, m.op.kind != reqNone && !m.opLate)
-	at(m.lapse(), m.shown.what != whatNothing && !m.holds() && m.seen.what != whatUnseen)
-	at(m.futile(), m.leaving != staying && !m.draining)
+	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.seen.kind != entryUnseen)
+	at(m.releaseDeadline(), m.leaving != staying && !m.draining)
 	return wake
 }

@@ -131,21 +131,21 @@ func (l line) without(session string) line {
 // that may not take a lease yet, or that may not write the key, does not stand. Otherwise
 // the others would wait for its turn.
 func (m *machine) stands(now time.Time) bool {
-	return m.listed && m.settled && m.leaving == staying && m.seen.what != whatUnseen && !m.holds() &&
-		(!m.guarded || m.guards.fit) && !now.Before(later(m.away, m.standsFrom))
+	return m.listed && m.settled && m.leaving == staying && m.seen.kind != entryUnseen && !m.holds() &&
+		(!m.guarded || m.guards.fit) && !now.Before(later(m.cooldownUntil, m.standsFrom))
 }
 
-// rival is the candidate that is to lead instead of the leader: it has a higher priority,
+// preemptor is the candidate that is to lead instead of the leader: it has a higher priority,
 // asks to lead, and is alive.
-type rival struct {
+type preemptor struct {
 	session string
 	since   time.Time // when it was first seen to stand
 }
 
 // rosterReport is the content of the roster for the holder.
 type rosterReport struct {
-	line  line
-	rival rival
+	line      line
+	preemptor preemptor
 }
 
 // ranked takes a report of the roster for the holder of the key.
@@ -154,11 +154,11 @@ func (m *machine) ranked(now time.Time, r rosterReport, fx *effects) {
 		return
 	}
 	// The first line is published at once: the leader may be gone before it renews.
-	m.urgent = m.urgent || m.state == StateLeader && m.line == "" && r.line != ""
+	m.renewNow = m.renewNow || m.state == StateLeader && m.line == "" && r.line != ""
 	m.line, m.ranks = r.line, true
-	stayed := !now.Before(later(r.rival.since, m.ledAt).Add(m.times.lease)) // both
-	if m.state == StateLeader && r.rival.session != "" && stayed && !now.Before(m.yieldsFrom) {
-		m.handOver(now, r.rival.session, fx)
+	stayed := !now.Before(later(r.preemptor.since, m.ledAt).Add(m.times.lease)) // both
+	if m.state == StateLeader && r.preemptor.session != "" && stayed && !now.Before(m.yieldsFrom) {
+		m.handOver(now, r.preemptor.session, fx)
 	}
 }
 
@@ -176,7 +176,7 @@ func (m *machine) longestPatience() time.Duration { return m.timing().lease << p
 // more memory for a crowd of sessions than for one. A handover that succeeds does not
 // reset the count. Otherwise a candidate that can write would make way for those that
 // cannot.
-func (m *machine) succeeded(now time.Time, next sight) {
+func (m *machine) succeeded(now time.Time, next observation) {
 	if !m.given() || !next.held() || m.seen.rec.names(next.rec.id, next.rec.session) {
 		return
 	}
@@ -206,7 +206,7 @@ func (r *record) names(id, session string) bool { return r.to == session || r.to
 
 // given reports whether the key was released in favour of a candidate.
 func (m *machine) given() bool {
-	return m.seen.what == whatRecord && m.seen.rec.phase == phaseReleased && m.seen.rec.to != ""
+	return m.seen.kind == entryRecord && m.seen.rec.phase == phaseReleased && m.seen.rec.to != ""
 }
 
 // turn returns how long after the key is free the candidate tries to take it.

@@ -11,10 +11,10 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// petition is a request to the holder of an election, in JSON. It is for one term: if it
+// stepDownRequest is a request to the holder of an election, in JSON. It is for one term: if it
 // is late, sent twice, or received in another bucket of the same name, it ends no other
 // term.
-type petition struct {
+type stepDownRequest struct {
 	Format  int    `json:"v"`
 	Do      string `json:"do"`
 	Session string `json:"session"`      // of the record
@@ -23,8 +23,8 @@ type petition struct {
 	By      string `json:"by,omitempty"` // name of the requester, by its own account
 }
 
-// verdict is the leader's answer to a petition.
-type verdict struct {
+// stepDownReply is the leader's answer to a request.
+type stepDownReply struct {
 	Format int    `json:"v"`
 	Answer string `json:"answer"`
 	ID     string `json:"id"`
@@ -33,7 +33,7 @@ type verdict struct {
 }
 
 const (
-	petitionFormat = 1
+	stepDownFormat = 1
 	doStepDown     = "step-down"
 	doTransfer     = "transfer"
 
@@ -58,11 +58,11 @@ const (
 // the leader neither answers nor hands over within 5 s, those of [Lookup], and that of
 // ctx, after which the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
-	return ask(ctx, store, election, petition{Do: doStepDown, By: by})
+	return ask(ctx, store, election, stepDownRequest{Do: doStepDown, By: by})
 }
 
-// ask sends a petition to the leader, and waits for its effect.
-func ask(ctx context.Context, store Store, election string, p petition) (Holder, error) {
+// ask sends a request to the leader, and waits for its effect.
+func ask(ctx context.Context, store Store, election string, p stepDownRequest) (Holder, error) {
 	b, err := backendOf(store)
 	if err != nil {
 		return Holder{}, err
@@ -101,7 +101,7 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	case <-first.Done():
 	}
 	go func() {
-		p.Format, p.Session, p.Token = petitionFormat, s.rec.session, h.Token
+		p.Format, p.Session, p.Token = stepDownFormat, s.rec.session, h.Token
 		v, end := p.present(asking, b, election)
 		answers <- answer{v, end}
 		close(answers)
@@ -109,9 +109,9 @@ func ask(ctx context.Context, store Store, election string, p petition) (Holder,
 	return h, over.wait(ctx, holders, answers)
 }
 
-// answer is the outcome of a petition.
+// answer is the outcome of a request.
 type answer struct {
-	verdict
+	stepDownReply
 	err error
 }
 
@@ -184,10 +184,10 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 const askAgain = 100 * time.Millisecond
 
 // present sends the request until there is an answer.
-func (p petition) present(ctx context.Context, courier backend.Requests, election string) (verdict, error) {
+func (p stepDownRequest) present(ctx context.Context, courier backend.Requests, election string) (stepDownReply, error) {
 	request, err := json.Marshal(p)
 	if err != nil {
-		return verdict{}, err
+		return stepDownReply{}, err
 	}
 	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
@@ -202,7 +202,7 @@ func (p petition) present(ctx context.Context, courier backend.Requests, electio
 	}
 }
 
-func (p petition) ask(ctx context.Context, courier backend.Requests, election string, request []byte) (verdict, error) {
+func (p stepDownRequest) ask(ctx context.Context, courier backend.Requests, election string, request []byte) (stepDownReply, error) {
 	ctx, cancel := within(ctx, time.Second) // a lost request is sent again unchanged
 	defer cancel()
 	type reply struct {
@@ -213,15 +213,15 @@ func (p petition) ask(ctx context.Context, courier backend.Requests, election st
 	courier.Ask(ctx, election, request, func(data []byte, err error) { replies <- reply{data, err} })
 	got := <-replies
 	if got.err != nil {
-		return verdict{}, got.err
+		return stepDownReply{}, got.err
 	}
-	var v verdict
+	var v stepDownReply
 	if err := json.Unmarshal(got.data, &v); err != nil {
-		return verdict{}, fmt.Errorf("%w: the leader's answer cannot be read: %w", ErrUnreachable, err)
+		return stepDownReply{}, fmt.Errorf("%w: the leader's answer cannot be read: %w", ErrUnreachable, err)
 	}
 	switch v.Answer {
 	case answerAccepted, answerRefused, answerOver:
 		return v, nil
 	}
-	return verdict{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
+	return stepDownReply{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
 }

@@ -17,9 +17,9 @@ func TestHandover(t *testing.T) {
 		nobody  = Holder{}
 		foreign = Holder{Foreign: true}
 
-		accepted = answer{verdict: verdict{Answer: answerAccepted}}
-		over     = answer{verdict: verdict{Answer: answerOver}}
-		refused  = answer{verdict: verdict{Answer: answerRefused}}
+		accepted = answer{stepDownReply: stepDownReply{Answer: answerAccepted}}
+		over     = answer{stepDownReply: stepDownReply{Answer: answerOver}}
+		refused  = answer{stepDownReply: stepDownReply{Answer: answerRefused}}
 		silence  = answer{err: ErrUnreachable}
 		denied   = answer{err: ErrPermission}
 	)

@@ -29,7 +29,7 @@ func (c *Candidate) Transfer(ctx context.Context, id string) error {
 // candidate's ID. Further errors: [ErrNotStanding] if no other candidate is in the
 // roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
 func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
-	seat := c.engaged()
+	seat := c.seatHeld()
 	if err := seat.call(ctx, input{kind: inResign, next: true}); err != nil {
 		return "", err
 	}
@@ -50,7 +50,7 @@ func checkSuccessor(id string) error {
 func (a *actor) mayHandOver(m *mail) bool {
 	var all []announcement
 	told := false
-	if v := a.lookout.view; v != nil {
+	if v := a.watcher.view; v != nil {
 		all, told, _ = v.order(a.holding)
 	}
 	var err error
@@ -84,5 +84,5 @@ func Transfer(ctx context.Context, store Store, election, id, by string) (Holder
 			return Holder{}, err
 		}
 	}
-	return ask(ctx, store, election, petition{Do: doTransfer, To: id, By: by})
+	return ask(ctx, store, election, stepDownRequest{Do: doTransfer, To: id, By: by})
 }

@@ -6,12 +6,12 @@ package mutation_test
 var successionMutants = []mutant{
 	{
 		name:   "nobody waits for a turn",
-		edits:  []string{"return later(at.Add(m.turn()), m.away)", "return later(at, m.away)"},
+		edits:  []string{"return later(at.Add(m.turn()), m.cooldownUntil)", "return later(at, m.cooldownUntil)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who resigned tries when it is its turn",
-		edits:  []string{"return later(at.Add(m.turn()), m.away)", "return at.Add(m.turn())"},
+		edits:  []string{"return later(at.Add(m.turn()), m.cooldownUntil)", "return at.Add(m.turn())"},
 		caught: "transcript succession",
 	},
 	{
@@ -21,7 +21,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the named one sits out",
-		edits:  []string{"		return at // also", "		return later(at, m.away) // also"},
+		edits:  []string{"		return at // also", "		return later(at, m.cooldownUntil) // also"},
 		caught: "transcript succession",
 	},
 	{
@@ -91,7 +91,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a marker makes a queue a race",
-		edits:  []string{"	if s.what == whatRecord {\n		m.line, s.rec.next", "	{\n		m.line, s.rec.next"},
+		edits:  []string{"	if s.kind == entryRecord {\n		m.line, s.rec.next", "	{\n		m.line, s.rec.next"},
 		caught: "transcript succession",
 	},
 	{
@@ -101,7 +101,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the first line waits for a renewal",
-		edits:  []string{"	m.urgent = m.urgent || m.state == StateLeader && m.line == \"\" && r.line != \"\"\n", ""},
+		edits:  []string{"	m.renewNow = m.renewNow || m.state == StateLeader && m.line == \"\" && r.line != \"\"\n", ""},
 		caught: "transcript succession",
 	},
 	{
@@ -141,12 +141,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a rival preempts at once",
-		edits:  []string{"!now.Before(later(r.rival.since, m.ledAt)", "!now.Before(m.ledAt"},
+		edits:  []string{"!now.Before(later(r.preemptor.since, m.ledAt)", "!now.Before(m.ledAt"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who leads since a moment ago gives way",
-		edits:  []string{"!now.Before(later(r.rival.since, m.ledAt)", "!now.Before(r.rival.since"},
+		edits:  []string{"!now.Before(later(r.preemptor.since, m.ledAt)", "!now.Before(r.preemptor.since"},
 		caught: "transcript succession",
 	},
 	{
@@ -225,16 +225,16 @@ var successionMutants = []mutant{
 	{
 		name: "a pending candidate gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
-			"	if m.state == StatePending && r.rival.session != \"\" && stayed {\n		m.leaving, m.leftAt, m.to = resigning, now, r.rival.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.state == StatePending && r.preemptor.session != \"\" && stayed {\n		m.leaving, m.leftAt, m.to = resigning, now, r.preemptor.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
 	{
 		name: "a leader that leaves gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
-			"	if m.draining && r.rival.session != \"\" && stayed {\n		m.to = r.rival.session\n	}\n	if m.state == StateLeader && r.rival.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.draining && r.preemptor.session != \"\" && stayed {\n		m.to = r.preemptor.session\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
@@ -280,17 +280,17 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a successor once named is named for ever",
-		edits:  []string{"		m.away = now.Add(m.sitsOut())\n		m.to = \"\"\n", "		m.away = now.Add(m.sitsOut())\n"},
+		edits:  []string{"		m.cooldownUntil = now.Add(m.sitsOut())\n		m.to = \"\"\n", "		m.cooldownUntil = now.Add(m.sitsOut())\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who sits out stands",
-		edits:  []string{"!now.Before(later(m.away, m.standsFrom))", "!now.Before(m.standsFrom)"},
+		edits:  []string{"!now.Before(later(m.cooldownUntil, m.standsFrom))", "!now.Before(m.standsFrom)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who holds the key stands",
-		edits:  []string{"m.seen.what != whatUnseen && !m.holds() &&", "m.seen.what != whatUnseen &&"},
+		edits:  []string{"m.seen.kind != entryUnseen && !m.holds() &&", "m.seen.kind != entryUnseen &&"},
 		caught: "transcript succession",
 	},
 	{
@@ -300,7 +300,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who knows nothing of the key stands",
-		edits:  []string{" && m.seen.what != whatUnseen && !m.holds()", " && !m.holds()"},
+		edits:  []string{" && m.seen.kind != entryUnseen && !m.holds()", " && !m.holds()"},
 		caught: "transcript succession",
 	},
 	{

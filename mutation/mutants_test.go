@@ -15,12 +15,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "renew deadline not checked",
-		edits:  []string{"if m.state == StateLeader && !now.Before(m.good) {", "if m.state == StateLeader && m.good.IsZero() {"},
+		edits:  []string{"if m.state == StateLeader && !now.Before(m.leaseUntil) {", "if m.state == StateLeader && m.leaseUntil.IsZero() {"},
 		caught: "sealed",
 	},
 	{
 		name:   "fenced at the deadline but not on it",
-		edits:  []string{"if m.state == StateLeader && !now.Before(m.good) {", "if m.state == StateLeader && now.After(m.good) {"},
+		edits:  []string{"if m.state == StateLeader && !now.Before(m.leaseUntil) {", "if m.state == StateLeader && now.After(m.leaseUntil) {"},
 		caught: "sealed",
 	},
 	{
@@ -65,7 +65,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a foreign record is not waited for",
-		edits:  []string{"m.seen.held() || m.seen.what == whatForeign || m.seen.what == whatMarker", "m.seen.held() || m.seen.what == whatMarker"},
+		edits:  []string{"m.seen.held() || m.seen.kind == entryForeign || m.seen.kind == entryMarker", "m.seen.held() || m.seen.kind == entryMarker"},
 		caught: "sealed",
 	},
 	{
@@ -90,7 +90,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "elected on a lease that is over",
-		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)", "	case now.Before(m.good):\n		m.becomeLeader(now, fx)\n", "	case m.raising():\n		m.becomeLeader(now, fx)\n"},
+		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)", "	case now.Before(m.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.raising():\n		m.becomeLeader(now, fx)\n"},
 		caught: "late",
 	},
 	{
@@ -118,12 +118,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "an unknown write treated as failed",
-		edits:  []string{"m.look, m.beaten, m.stuck = true, false, true\n", "m.beaten, m.stuck = false, true\n"},
+		edits:  []string{"m.needRead, m.lostRace, m.writeFailing = true, false, true\n", "m.lostRace, m.writeFailing = false, true\n"},
 		caught: "tidy",
 	},
 	{
 		name:   "a refusal treated as a loss",
-		edits:  []string{"		if m.holds() {\n			m.look, m.urgent", "		if m.holds() {\n			m.learn(now, sight{revision: m.seen.revision, what: whatForeign}, fx)\n			m.look, m.urgent"},
+		edits:  []string{"		if m.holds() {\n			m.needRead, m.renewNow", "		if m.holds() {\n			m.learn(now, sight{revision: m.seen.revision, what: entryForeign}, fx)\n			m.needRead, m.renewNow"},
 		caught: "sealed",
 	},
 	{
@@ -138,7 +138,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a release over another's record",
-		edits:  []string{"		if !mine && !ignored {\n			m.urgent, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.urgent = m.urgent || !mine\n		if m.leaving != staying {\n			m.seen.revision = s.revision\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.renewNow, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renewNow = m.renewNow || !mine\n		if m.leaving != staying {\n			m.seen.revision = s.revision\n		}\n"},
 		caught: "leaving",
 	},
 	{
@@ -151,7 +151,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a fenced leader leads again in the old term",
-		edits:  []string{"			m.urgent = !m.draining // sent before", "			m.state = StateLeader\n			m.good = good\n			return\n			m.urgent = !m.draining // sent before"},
+		edits:  []string{"			m.renewNow = !m.draining // sent before", "			m.state = StateLeader\n			m.leaseUntil = good\n			return\n			m.renewNow = !m.draining // sent before"},
 		caught: "sealed",
 	},
 	{
@@ -166,22 +166,22 @@ var mutants = []mutant{
 	},
 	{
 		name:   "drain time without renewals",
-		edits:  []string{"	case m.urgent:\n		return now\n", "	case m.draining:\n		return m.drainBy\n	case m.urgent:\n		return now\n"},
+		edits:  []string{"	case m.renewNow:\n		return now\n", "	case m.draining:\n		return m.drainBy\n	case m.renewNow:\n		return now\n"},
 		caught: "handover",
 	},
 	{
 		name:   "released while draining",
-		edits:  []string{"	case m.leaving != staying && !m.draining:\n		w.phase = phaseReleased\n", "	case m.leaving != staying:\n		w.phase = phaseReleased\n", "	case m.leaving != staying && !m.draining:\n		if m.look {", "	case m.leaving != staying:\n		if m.look {"},
+		edits:  []string{"	case m.leaving != staying && !m.draining:\n		w.phase = phaseReleased\n", "	case m.leaving != staying:\n		w.phase = phaseReleased\n", "	case m.leaving != staying && !m.draining:\n		if m.needRead {", "	case m.leaving != staying:\n		if m.needRead {"},
 		caught: "handover",
 	},
 	{
 		name:   "a stale read believed",
-		edits:  []string{"case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.gone:", "case 0 < s.revision && s.revision <= m.gone:"},
+		edits:  []string{"case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.removedUpTo:", "case 0 < s.revision && s.revision <= m.removedUpTo:"},
 		caught: "transcript regress",
 	},
 	{
 		name:   "what was removed believed again",
-		edits:  []string{"		m.gone = max(m.gone, m.seen.revision) // not to be taken for newer than nothing\n", ""},
+		edits:  []string{"		m.removedUpTo = max(m.removedUpTo, m.seen.revision) // not to be taken for newer than nothing\n", ""},
 		caught: "transcript deleted",
 	},
 	{
@@ -206,7 +206,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a strange revision in the feed deposes",
-		edits:  []string{"		if !mine && !ignored {\n			m.urgent, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.renewNow, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
 		caught: "forged",
 	},
 	{
@@ -226,7 +226,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no wait after the store has forgotten",
-		edits:  []string{"	m.floor = now.Add(m.unknownLease())\n", "	m.floor = now\n"},
+		edits:  []string{"	m.notBefore = now.Add(m.unknownLease())\n", "	m.notBefore = now\n"},
 		caught: "forgetful",
 	},
 	{
@@ -237,7 +237,7 @@ var mutants = []mutant{
 	// Guards.
 	{
 		name:   "a guard raised on what a refusal names",
-		edits:  []string{"		r.look = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = guardSight{revision: refused.Actual, what: whatForeign}\n		}\n"},
+		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = guardObservation{revision: refused.Actual, what: entryForeign}\n		}\n"},
 		caught: "guard overtaken",
 	},
 	{
@@ -252,12 +252,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a term begins on a lease that ended while its guards were raised",
-		edits:  []string{"	case now.Before(m.good):\n		m.becomeLeader(now, fx)\n", "	case m.guarded || now.Before(m.good):\n		m.becomeLeader(now, fx)\n"},
+		edits:  []string{"	case now.Before(m.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.guarded || now.Before(m.leaseUntil):\n		m.becomeLeader(now, fx)\n"},
 		caught: "guarded",
 	},
 	{
 		name:   "renewals while raising do not count",
-		edits:  []string{"		if m.raising() {\n			m.good = later(m.good, good)\n		}\n", ""},
+		edits:  []string{"		if m.raising() {\n			m.leaseUntil = later(m.leaseUntil, good)\n		}\n", ""},
 		caught: "transcript guards-refused",
 	},
 	{
@@ -292,7 +292,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "raising is never given up",
-		edits:  []string{"	if m.raising() && !now.Before(m.raiseBy) {", "	if m.raising() && m.done {"},
+		edits:  []string{"	if m.raising() && !now.Before(m.guardDeadline) {", "	if m.raising() && m.done {"},
 		caught: "guarded",
 	},
 	{
@@ -307,7 +307,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "what was raised before taken for what is wished now",
-		edits:  []string{"	case raiserRaised:\n		r.look, r.losses", "	case raiserRaised:\n		op.rec.Token = max(op.rec.Token, r.wish.token)\n		r.look, r.losses"},
+		edits:  []string{"	case guardInRaised:\n		r.needRead, r.losses", "	case guardInRaised:\n		op.rec.Token = max(op.rec.Token, r.wish.token)\n		r.needRead, r.losses"},
 		caught: "guard deleted",
 	},
 	{
@@ -322,37 +322,37 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no look at the guard after a raise that failed",
-		edits:  []string{"		r.look = r.look || in.kind != raiserChecked\n", ""},
+		edits:  []string{"		r.needRead = r.needRead || in.kind != guardInChecked\n", ""},
 		caught: "transcript guards-deleted",
 	},
 	{
 		name:   "a reconnected raiser goes on with the old check",
-		edits:  []string{"		r.fit, r.known, r.look = false, false, true\n", "		r.known, r.look = false, true\n"},
+		edits:  []string{"		r.fit, r.known, r.needRead = false, false, true\n", "		r.known, r.needRead = false, true\n"},
 		caught: "transcript guards-reconnect",
 	},
 	{
 		name:   "no look for the key by a leader whose guard was raised further",
-		edits:  []string{"		m.becomeFenced(now, ErrFenced, fx)\n		m.look = true\n", "		m.becomeFenced(now, ErrFenced, fx)\n"},
+		edits:  []string{"		m.becomeFenced(now, ErrFenced, fx)\n		m.needRead = true\n", "		m.becomeFenced(now, ErrFenced, fx)\n"},
 		caught: "transcript guards-overtaken",
 	},
 	{
 		name:   "no look at the guard by the winner",
-		edits:  []string{"		r.look = r.look || in.wish.soon && !r.wish.soon\n", ""},
+		edits:  []string{"		r.needRead = r.needRead || in.wish.soon && !r.wish.soon\n", ""},
 		caught: "transcript guards-overtaken",
 	},
 	{
 		name:   "a raise refused is not looked into",
-		edits:  []string{"		r.look = refused.Named || r.losses%4 == 0\n", ""},
+		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", ""},
 		caught: "guarded",
 	},
 	{
 		name:   "a raise is waited for no longer after one that failed",
-		edits:  []string{"		r.stuck = r.stuck || in.kind == raiserRaised\n", ""},
+		edits:  []string{"		r.raiseFailing = r.raiseFailing || in.kind == guardInRaised\n", ""},
 		caught: "transcript guards-refused",
 	},
 	{
 		name:   "a raiser suspects nothing",
-		edits:  []string{"	case raiserSuspect:\n		r.look = true\n", "	case raiserSuspect:\n"},
+		edits:  []string{"	case guardInSuspect:\n		r.needRead = true\n", "	case guardInSuspect:\n"},
 		caught: "transcript guards-deleted",
 	},
 	{
@@ -363,17 +363,17 @@ var mutants = []mutant{
 	// The gate.
 	{
 		name:   "who is barred tries for the key",
-		edits:  []string{"		case try && !m.barred:\n", "		case try:\n"},
+		edits:  []string{"		case try && !m.suspended:\n", "		case try:\n"},
 		caught: "gated",
 	},
 	{
 		name:   "who is barred leads after a late win",
-		edits:  []string{"		if m.barred && m.leaving == staying {\n", "		if m.barred && m.leaving == stopping {\n"},
+		edits:  []string{"		if m.suspended && m.leaving == staying {\n", "		if m.suspended && m.leaving == stopping {\n"},
 		caught: "gated",
 	},
 	{
 		name:   "who is barred is pending after a late win",
-		edits:  []string{"if m.leaving == resigning && now.Before(ready) && !m.barred {", "if m.leaving == resigning && now.Before(ready) {"},
+		edits:  []string{"if m.leaving == resigning && now.Before(ready) && !m.suspended {", "if m.leaving == resigning && now.Before(ready) {"},
 		caught: "gated, ordinary",
 	},
 	{
@@ -383,7 +383,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a leader is barred",
-		edits:  []string{"m.barred = m.barred || m.state == StateCandidate", "m.barred = true"},
+		edits:  []string{"m.suspended = m.suspended || m.state == StateCandidate", "m.suspended = true"},
 		caught: "gated",
 	},
 	{
@@ -414,7 +414,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "beside nats-kv-leader-elect a foreign record is a fault",
-		edits:  []string{"if s.what == whatForeign && !m.kvElect {", "if s.what == whatForeign {"},
+		edits:  []string{"if s.kind == entryForeign && !m.kvElect {", "if s.kind == entryForeign {"},
 		caught: "transcript kvelect",
 	},
 	{

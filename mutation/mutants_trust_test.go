@@ -45,12 +45,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a message believed while a holder keeps others out",
-		edits:  []string{"return keeps || s.what", "return keeps && m.done || s.what"},
+		edits:  []string{"return keeps || s.kind", "return keeps && m.done || s.kind"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a message believed before the first read",
-		edits:  []string{"	case m.seen.what == whatUnseen, s.revision", "	case s.revision"},
+		edits:  []string{"	case m.seen.kind == entryUnseen, s.revision", "	case s.revision"},
 		caught: "transcript trust",
 	},
 	{
@@ -130,7 +130,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "the lease of a marker not waited for",
-		edits:  []string{"m.seen.what == whatMarker && m.seen.rec.lease > 0\n", "m.seen.what == whatMarker && m.done\n"},
+		edits:  []string{"m.seen.kind == entryMarker && m.seen.rec.lease > 0\n", "m.seen.kind == entryMarker && m.done\n"},
 		caught: "forced",
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"testing/synctest"
 
 	"github.com/nats-io/nats.go"
 )
@@ -215,6 +216,25 @@ func (g *gate) open() {
 		h.to.put(h.f)
 	}
 	g.held = nil
+}
+
+// openInTurn is open, but each held frame takes its effect before the next is delivered.
+// Replies and messages of a feed reach a client on different goroutines, so that otherwise
+// the scheduler decides which of them it acts on first.
+func (g *gate) openInTurn() {
+	for {
+		g.mu.Lock()
+		if len(g.held) == 0 {
+			g.closed, g.rule = false, nil
+			g.mu.Unlock()
+			return
+		}
+		h := g.held[0]
+		g.held = g.held[1:]
+		g.mu.Unlock()
+		h.to.put(h.f)
+		synctest.Wait()
+	}
 }
 
 // queue carries frames from one end of a link to the other, in order.

@@ -39,7 +39,7 @@ func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
 		w.at(2200 * time.Millisecond)
 		a.saw(t, "1s faulted unreachable")
-		a.open()
+		a.openInTurn()
 		w.at(w.now()) // the held write arrives before b comes
 		b := w.stand("b")
 		// The write of 2s is given up at 3s, and then the candidate reads the key.
@@ -60,7 +60,7 @@ func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
 		w.at(2200 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(2500 * time.Millisecond)
-		a.open()
+		a.openInTurn()
 		w.at(w.now()) // the held write arrives before b comes
 		b := w.stand("b")
 		w.at(20 * time.Second)
@@ -82,7 +82,7 @@ func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
 		w.at(30 * time.Second)
 		a.news()
-		a.open()
+		a.openInTurn()
 		w.at(40 * time.Second)
 		// It is elected by the write that follows, which has a valid lease.
 		got := a.transitions()
@@ -117,7 +117,7 @@ func TestARenewalAppliedAfterTheLossIsUsedByWhoIsStillThere(t *testing.T) {
 		a.detain(up)
 		w.at(8500 * time.Millisecond)
 		a.saw(t, "4.25s faulted unreachable", "7.8s fenced expired")
-		a.open()
+		a.openInTurn()
 		w.at(10 * time.Second)
 		a.saw(t, "8.5s deposed expired", "8.5s pending", "8.5s elected")
 		b.saw(t, "8.5s observed a")
@@ -131,7 +131,7 @@ func TestARenewalThatComesAfterASuccessorIsRefused(t *testing.T) {
 		a.detain(up)
 		w.at(10 * time.Second)
 		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
-		a.open()
+		a.openInTurn()
 		w.at(20 * time.Second)
 		b.saw(t)
 		if got := a.transitions(); strings.Join(got, "|") != "7.8s fenced expired|10s deposed expired" {

@@ -39,7 +39,7 @@ type actor struct {
 	term   *Term
 	faults map[string]inputKind // the faults reported, and the kind of reply that reported each
 	outage bool                 // reported, and nothing has succeeded since
-	misfit string               // the fault of settings that were received, when it was reported
+	misfit string               // the last fault reported of settings that were received; empty: none since they last fitted
 
 	guards    []guardDriver
 	wish      guardsWish // as the guards know it

@@ -23,7 +23,8 @@ type stepDownListener struct {
 }
 
 // listenPause lets a candidate that was elected on a connection report that, and its work
-// begin, before anything else is done there: it may be asked for long.
+// begin, before anything else is done there. A leader can be asked during its whole term, so
+// the pause costs little.
 const listenPause = 10 * time.Millisecond
 
 // busy reports whether an opening or a closing is going on.
@@ -52,9 +53,9 @@ type listenerMail struct {
 	answer func([]byte) // of a request only
 }
 
-// attend opens the listener of a leader, again and again until it is open. It closes the listener
-// of any other candidate when another session's term is well under way, so that a
-// handover does not wait for the closing.
+// attend opens the listener of a leader, again and again until it is open. It closes the
+// listener of a candidate that no longer leads once another session's term is well under
+// way, so that a handover does not wait for the closing, or once the machine has ended.
 func (a *actor) attend() {
 	d := &a.listener
 	leads := a.m.state == StateLeader && !a.m.done
@@ -127,9 +128,10 @@ func (a *actor) opened(m *listenerMail) {
 	}
 }
 
-// requested answers a request. A candidate answers only if it leads at this instant,
-// since the step before has applied the deadlines, or if it is draining because it was
-// asked.
+// requested answers a request. It decides only on a request that names this session, and
+// only if the candidate leads at this instant (the step before has applied the deadlines) or
+// drains, for whatever reason. Any other request, and one that cannot be decoded, gets no
+// answer.
 func (a *actor) requested(m *listenerMail) {
 	var p stepDownRequest
 	if err := json.Unmarshal(m.asked, &p); err != nil {

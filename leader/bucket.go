@@ -25,9 +25,9 @@ type BucketConfig struct {
 	// jetstream.FileStorage.
 	Storage jetstream.StorageType
 	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A
-	// candidate that cannot know which lease was running waits for MaxLease. Default: the
-	// MaxLease of the existing bucket if it is less than TTL, or else 15s, or two thirds of
-	// TTL if that is shorter.
+	// candidate that cannot know which lease was running waits as long as MaxLease. Default:
+	// the MaxLease of the existing bucket if it is less than TTL, or else 15s, or two thirds
+	// of TTL if that is shorter.
 	//
 	// MaxLease cannot be lowered while a longer lease may be running. A longer lease may be
 	// running until the record that is held with it, or the deletion of a key, is older than

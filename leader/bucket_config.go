@@ -28,7 +28,7 @@ const (
 	duplicateWindow = 2 * time.Minute
 )
 
-// headroom is the share of a message's size that the header of a write takes.
+// headroom is how many bytes of a message's size the header of a write takes, at most.
 const headroom = len("NATS/1.0\r\n"+jetstream.ExpectedLastSubjSeqHeader+": \r\n\r\n") + len("18446744073709551615")
 
 // check returns an error for the first setting that cannot work. The error names the

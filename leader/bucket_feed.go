@@ -123,8 +123,10 @@ func (f *feed) begin() {
 	f.early = nil
 }
 
-// Stop implements [backend.Feed]. It sends no request. The last feed of a source ends
-// the source and waits for its goroutines, but not for the connection's lock.
+// Stop implements [backend.Feed]. It waits for a running call of deliver, and for no reply.
+// The last feed of a source closes the source: it unsubscribes, asks the server to delete
+// the consumer of a watch feed, and waits for the source's goroutines, but only for a
+// moment, because closing may need the connection's lock.
 func (f *feed) Stop() {
 	f.stop.Do(func() {
 		f.mu.Lock()

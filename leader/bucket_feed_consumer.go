@@ -33,7 +33,8 @@ func (s *source) consume(ctx context.Context) error {
 // follow subscribes to an ephemeral push consumer of the subjects that the filter of conf
 // matches. The consumer delivers the newest message of each subject first. follow calls
 // named with the name of the consumer that has to be deleted in the end, or with an empty
-// name if there is none. For messages of the consumer itself, handle gets a nil meta.
+// name if there is none. For a message that is not a stored one, such as a heartbeat, handle
+// gets a nil meta.
 func (a *streamAPI) follow(ctx context.Context, s *subscription, conf jetstream.ConsumerConfig, named func(string), handle func(m *nats.Msg, meta *nats.MsgMetadata)) (*jetstream.ConsumerInfo, error) {
 	inbox := a.nc.NewInbox()
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:]

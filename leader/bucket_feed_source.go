@@ -110,8 +110,8 @@ func (s *source) goesAhead(outdated func() bool) bool {
 	return outdated()
 }
 
-// look decodes a message once for all feeds. For a release it reports whether the record
-// names a successor, and returns the successor's feed if it is here: among thousands of
+// look decodes a message once for all feeds. For a release it reports whether there is a
+// successor, named or first in line, and returns its feed if it is here: among thousands of
 // feeds, that one gets the release first. The lock is held.
 func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
 	if len(s.feeds) < 2 || ev.Err != nil || ev.Reconnected {

@@ -220,7 +220,7 @@ type rosterView struct {
 	over     bool
 }
 
-// open reports whether the roster has no entry for the election.
+// open opens the view, and reports whether the roster has no entry for the election.
 func (v *rosterView) open(ctx context.Context, election string) (empty bool, err error) {
 	if err = checkKey(election); err != nil {
 		return false, err
@@ -259,7 +259,7 @@ func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 		e := newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
 		a := backend.Announcement{Session: session, Revision: e.Revision}
 		if !e.Marker {
-			a.Entry = append([]byte{}, e.Value...) // an empty entry is one, too
+			a.Entry = append([]byte{}, e.Value...) // not nil: an empty entry is no withdrawal
 		}
 		v.tell(a)
 	}

@@ -117,8 +117,8 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	return stand(ctx, b, election, cfg, p)
 }
 
-// admits rejects durations that the bucket is known to reject. If the bucket's settings
-// are not known yet, the candidate finds out later and emits a Faulted event.
+// admits rejects durations that the bucket is known to reject. If the bucket's settings are
+// not known yet, the candidate finds out later, and a rejection is then a Faulted event.
 func admits(store backend.Store, d durations, kvElect bool) error {
 	s, ok, err := store.Known()
 	if !ok {
@@ -274,10 +274,9 @@ func (c *Candidate) IsLeader() bool {
 }
 
 // Leader returns the holder that is believed to lead, possibly the candidate itself, and
-// true. It returns false if no holder is believed to lead. That includes a Holder that
-// holds the key and does not lead (yet), and the candidate itself while it is fenced.
-// With several seats Leader returns the leader of the lowest seat that has one; see
-// [Candidate.Leaders].
+// true. Otherwise it returns false, with the Holder of the key if one is shown: one that
+// does not lead (yet), or the candidate itself while it is fenced. With several seats Leader
+// returns the leader of the lowest seat that has one; see [Candidate.Leaders].
 func (c *Candidate) Leader() (Holder, bool) {
 	for _, seat := range c.seats {
 		if h, ok := seat.Leader(); ok {

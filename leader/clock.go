@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Clock is the only source of time of the package. The fake is leadertest.Clock. The
-// methods of a Clock and of its timers must return at once, and Now must never return
-// less to one goroutine than it has returned to another before.
+// Clock is the only source of time of the candidates' rules. Timeouts of requests use the
+// time of the process. The fake is leadertest.Clock. The methods of a Clock and of its
+// timers must return at once, and Now must never return less to one goroutine than it has
+// returned to another before.
 //
 // A Clock may also have a method AfterFunc(time.Duration, func()) Timer that calls the
 // function in a goroutine of its own after that time, as [time.AfterFunc] does. With it a
@@ -18,9 +19,11 @@ type Clock interface {
 	// Now returns the time. Only differences between its results matter.
 	Now() time.Time
 	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed
-	// before its first Reset. A candidate owns exactly one such timer, or one for each of
-	// its seats. With a Logger it owns one more if the timers have a method Wake, to show
-	// that records are being written.
+	// before its first Reset. A candidate makes exactly one timer with a negative d, or one
+	// for each of its seats. With a Logger, and if these timers have a method Wake, it makes
+	// one more with a positive d, for all seats together, and stops it at once. That one is
+	// never armed again: its Wake is called for each log record that is queued, and its Stop
+	// when all are written.
 	NewTimer(d time.Duration) Timer
 }
 

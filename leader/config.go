@@ -30,16 +30,17 @@ type Config struct {
 	// TTL. In a bucket without MaxLease all candidates of an election must use the same
 	// LeaseDuration.
 	LeaseDuration time.Duration
-	// RenewDeadline is the time from sending the last acknowledged renewal until the leader
-	// is fenced. The rest of the lease is the margin for clocks that run at different rates
-	// and for work to stop. Default: 80% of the lease.
+	// RenewDeadline is the time from sending the last renewal that was confirmed, by its
+	// acknowledgement or by a read, until the leader is fenced. The rest of the lease is the
+	// margin for clocks that run at different rates and for work to stop. Default: 80% of
+	// the lease.
 	RenewDeadline time.Duration
 	// RenewInterval is the time from one renewal to the next. Default: a sixth of the lease.
 	// If it is more than half of the lease, every waiting candidate reads the key once for
 	// each renewal.
 	RenewInterval time.Duration
 	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a
-	// protected resource, set it to the token that the resource has already accepted. At
+	// protected resource, set it to the greatest token that the resource has accepted. At
 	// most 1<<61.
 	MinToken uint64
 	// PendingPeriod is the least time from winning the key to leading. Default: 0.
@@ -84,8 +85,8 @@ type Config struct {
 	// the writes of one leader. See Several leaders in the package documentation.
 	Seats int
 	// RefuseRequests makes a leader refuse to hand over when [StepDown] or [Transfer], or a
-	// candidate with Preempt, asks it to. Each request is logged, refused or not, with the
-	// name of the requester.
+	// candidate with Preempt, asks it to. Each request of StepDown or Transfer to the
+	// leader's session is logged, refused or not, with the name that the requester gave.
 	RefuseRequests bool
 	// KVElect lets the candidate share its key with processes that still run
 	// nats-kv-leader-elect, or choria's election. There is one leader among all of them
@@ -94,10 +95,11 @@ type Config struct {
 	// candidate at a time.
 	//
 	// KVElect needs the bucket of those processes, which has a TTL. LeaseDuration must be at
-	// most three quarters of that TTL. RenewDeadline must be at most half of it, because a
-	// successor among those processes does not wait longer. Half of the TTL is the default
-	// of RenewDeadline if it is less than 80% of the lease. KVElect cannot be combined with
-	// Seats. docs/kvelect.md in the repository has the rest.
+	// most three quarters of that TTL. RenewDeadline must be at most half of it, because
+	// after a delete of the key one of those processes may lead three quarters of a TTL
+	// after the tick at which it tried; the remaining quarter is for its requests. Half of
+	// the TTL is the default of RenewDeadline if it is less than 80% of the lease. KVElect
+	// cannot be combined with Seats. docs/kvelect.md in the repository has the rest.
 	KVElect bool
 	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it
 	// has one.

@@ -42,14 +42,14 @@
 // by comparing [Term.Token] (see Fencing). And check [Term.Err] before each step that
 // matters.
 //
-// The promise of one leader ends where an assumption ends. Clocks must not drift apart by
-// more than the margin between RenewDeadline and LeaseDuration, 20% by default. The bucket
-// forgets if an operator deletes it or restores a backup while a leader lives, or if
-// servers that acknowledge before they sync to disk (the default of NATS, see
-// sync_interval) lose power together. A candidate that notices reports [ErrRegressed] and
-// waits until no forgotten lease can be running. A server that led the stream and is cut
-// off from the others may answer from the past for some 10 s. That looks the same; it
-// costs a wait and no safety.
+// The promise of one leader ends where an assumption ends. Over one lease, clocks must not
+// drift apart by more than the margin between RenewDeadline and LeaseDuration, 20% of the
+// lease by default. The bucket forgets if an operator deletes it or restores a backup while
+// a leader lives, or if servers that acknowledge before they sync to disk (the default of
+// NATS, see sync_interval) lose power together. A candidate that notices reports
+// [ErrRegressed] and waits until no forgotten lease can be running. A server that led the
+// stream and is cut off from the others may answer from the past for some 10 s. That looks
+// the same; it costs a wait and no safety.
 //
 // # States
 //
@@ -73,10 +73,11 @@
 // try.
 //
 // A leader writes its record again every RenewInterval. A write that was sent at s and
-// acknowledged makes the lease valid until s + RenewDeadline by the leader's own clock.
-// When that passes, the context ends. Other candidates wait for the LeaseDuration in the
-// record, from when they received it. A record is received after it was sent, so their
-// wait ends later. A renewal that fails is tried again soon, until the deadline.
+// acknowledged makes the lease valid until s + RenewDeadline by the leader's own clock. When
+// that passes, the context ends. Other candidates wait for the LeaseDuration in the record,
+// from when they received it. A record is received after it was sent, so their wait ends
+// later. A renewal that fails is tried again soon, with a short wait for each attempt, until
+// the deadline.
 //
 // The default lease of 15 s outlives the loss of one NATS server of three, killed or
 // paused, which stops writes for 5 to 8 s. A lease of less than 12 s may not. If the
@@ -84,35 +85,42 @@
 // nats.PingInterval(time.Second) it does so in time; with its default of two minutes the
 // leader is fenced.
 //
-// The winner of the key leads at once if it replaced a released record, a held record
-// whose lease ran out while it watched, its own record after a fence, or nothing in a
-// purge-protected bucket. Otherwise it is [Pending] for one unknown lease: the longest that
-// could be running, which is its own lease, or the greatest MaxLease or TTL that it has
-// known the bucket to have, if that is longer. So a MaxLease close to the leases in use
-// makes the recovery from `nats kv del` fast, and a long TTL makes it slow. In a bucket
-// with neither, the longest lease that the candidate has read in another's record counts.
+// The winner of the key leads at once if it replaced a released record, a held record whose
+// lease ran out while it watched, its own record after a fence, or nothing in a
+// purge-protected bucket. It also leads at once if it replaced a delete marker that carries
+// a record, because it has waited for the lease of that record before. Otherwise it is
+// [Pending] for one unknown lease: the longest that could be running, which is its own
+// lease, or the greatest MaxLease or TTL that it has known the bucket to have, if that is
+// longer. So a MaxLease close to the leases in use makes the recovery from `nats kv del`
+// fast, and a long TTL makes it slow. A bucket with neither bounds nothing. There the
+// longest lease that the candidate has read in another's record counts, too, if it is
+// longer, until it has run out and was not read again.
 //
 // The outcome of a write that timed out is unknown: the server may apply it a minute
 // later. The candidate reads the key before it concludes anything, and recognises its own
 // writes by session and number.
 //
-// A candidate that resigns or stops ends its context and then writes the record once more
-// as released. It deletes no key (but see [Config].KVElect) and never touches another's
-// record. A candidate that resigned sits out one lease. With DrainTimeout the leader
-// first becomes Fenced and keeps the lease until [Term.Release] is called or the time is
-// up. A stopping candidate that cannot reach the bucket gives up when its last record
-// keeps no other candidate out: after one lease, at most. docs/protocol.md in the
-// repository has each rule with the reason for it.
+// A candidate that resigns or stops ends its context and then writes the record once more as
+// released. It deletes no key (but see [Config].KVElect) and never touches another's record.
+// A candidate that is Pending for a lease that may be running releases nothing. A candidate
+// that resigned sits out one lease. With DrainTimeout the leader first becomes Fenced and
+// keeps the lease until [Term.Release] is called or the time is up. A stopping candidate
+// that cannot reach the bucket gives up when its last record keeps no other candidate out:
+// after one lease, at most. docs/protocol.md in the repository has each rule with the reason
+// for it.
 //
 // # Fencing
 //
-// The token of a term is a uint64: one more than the greatest token known to the
-// winner, or the revision of the winning write, whichever is greater. Revisions of a
-// bucket of [CreateBucket] begin at the time of day in microseconds, so a bucket that is
-// created again goes on above the tokens of the old one. A record that expires by a TTL
-// while no candidate lives takes its token along: give a MinToken to the candidates that
-// stand next. Tokens are at most 1<<62. A token within 1<<32 of that is junk: candidates
-// report [ErrTokensExhausted], and none is elected, until the record or guard is deleted.
+// The token of a term is a uint64: one more than the greatest token known to the winner, or
+// the revision of the winning write, whichever is greater. Revisions of a bucket of
+// [CreateBucket] begin at the time of day in microseconds, so a bucket that is created again
+// goes on above the tokens of the old one. A record that expires by a TTL while no candidate
+// lives takes its token along: give a MinToken to the candidates that stand next. After a
+// restore, or with a MinToken, tokens may be ahead of the revisions. Then only the record
+// and living candidates remember them. Tokens are at most 1<<62. A record with a greater one
+// is foreign, and a guard with a greater one is no guard record. A token within 1<<32 of
+// that is junk: candidates report [ErrTokensExhausted], and none is elected, until the
+// record or guard is deleted.
 //
 // Buckets and streams that only the leader may write are named in [Config].Guards and
 // written with the Writer of the term:
@@ -133,14 +141,14 @@
 // # Events
 //
 // Transitions come in order and are never dropped while the candidate lives. There is
-// exactly one [Pending] before each [Elected], and exactly one [Deposed] for each.
-// [Fenced] comes between them where the candidate may still hold the key. [Deposed].Cause
-// is the cause with which the context ended, so a term that was fenced and then
-// overtaken has [ErrLeaseExpired]. [Observed] reports a change of the holder, not each
-// renewal; a candidate that has seen no holder yet reports none. A holder whose lease has
-// run out counts as none. [Faulted] reports an outage
-// once, not each attempt, and tells a leader in Remaining how long its lease is valid if
-// nothing gets better. The channel is closed at the end, after the last Deposed.
+// exactly one [Pending] before each [Elected], and exactly one [Deposed] for each. [Fenced]
+// comes between them where the candidate may still hold the key. [Deposed].Cause is the
+// cause with which the context ended, so a term that was fenced and then overtaken has
+// [ErrLeaseExpired]. [Observed] reports a change of the holder, not each renewal; a
+// candidate that has not seen a holder yet emits no Observed to say that there is none. A
+// holder whose lease has run out counts as none. [Faulted] reports an outage once, not each
+// attempt, and tells a leader in Remaining how long its lease is valid if nothing gets
+// better. The channel is closed at the end, after the last Deposed.
 //
 // # Succession
 //
@@ -209,14 +217,14 @@
 // # Buckets
 //
 // [CreateBucket] makes a purge-protected bucket: `nats kv del` works on it, but purges,
-// roll-ups and expiry do not, so an empty key has never been written and can be led at
-// once. Clients cannot undo that. An administrator of the stream can, by giving it a TTL,
-// and must not while candidates stand. A bucket with a TTL cannot be purge-protected,
-// because the server needs roll-ups for expiry markers. [OpenBucket] works with any KV
-// bucket, under the same rules: the first leader of an empty key waits for one unknown
-// lease. Candidates hear of changes through the messages that the stream republishes (one
-// of [CreateBucket] does), which costs the server no consumer, or else through a KV watch.
-// The application's connection is used as it is, never configured and never closed.
+// roll-ups and expiry do not, so an empty key has never been written and can be led at once.
+// Clients cannot undo that. An administrator of the stream can, by giving it a TTL, and must
+// not while candidates stand. A bucket with a TTL cannot be purge-protected, because the
+// server needs roll-ups for expiry markers. [OpenBucket] works with any KV bucket, under the
+// same rules: in one that is not purge-protected, the winner of an empty key waits for one
+// unknown lease. Candidates hear of changes through the messages that the stream republishes
+// (one of [CreateBucket] does), which costs the server no consumer, or else through a KV
+// watch. The application's connection is used as it is, never configured and never closed.
 //
 // A fleet that runs nats-kv-leader-elect, or the election of choria, can move over one
 // process at a time on its own key: see [Config].KVElect and docs/kvelect.md in the

@@ -10,7 +10,9 @@ func (s sentinel) Error() string { return "leader: " + string(s) }
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
 // term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
 var (
-	// ErrResigned ends a term that was given up with [Candidate.Resign].
+	// ErrResigned ends a term that was handed over: by [Candidate.Resign],
+	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown] or
+	// [Transfer], or to a candidate with [Config].Preempt.
 	ErrResigned error = sentinel("resigned")
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
 	// end of the context given to [Campaign].

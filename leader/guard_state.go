@@ -13,8 +13,8 @@ import (
 //
 // Every write of a guard machine is conditioned on the revision last seen, so it cannot
 // replace a revision that the guard machine has not read. The guard machine writes only if
-// that revision has a lesser token than its own. So the token of a guard only rises,
-// whichever candidate writes it and however late, unless the guard is deleted.
+// that revision has no token, or a lesser one than its own. So the token of a guard only
+// rises, whichever candidate writes it and however late, unless the guard is deleted.
 type guardMachine struct {
 	guardParams
 

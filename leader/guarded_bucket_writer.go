@@ -127,7 +127,7 @@ const (
 	kvOperation = "KV-Operation"
 	kvDelete    = "DEL"
 	kvPurge     = "PURGE"
-	// markRoom is the share of a message's size that the header of a marker takes.
+	// markRoom is how many bytes of a message's size the header of a marker takes.
 	markRoom = len(kvOperation + ": " + kvDelete + "\r\n")
 )
 

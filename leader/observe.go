@@ -8,10 +8,11 @@ import (
 )
 
 // Observe reports the holder of the key of an election on a channel: at once when it is
-// known, even if there is none, and again whenever it changes, until ctx ends and the
-// channel is closed. A slow reader gets the newest holder. Observe fails only for a name
-// that is not the name of an election, with [ErrInvalidConfig]; while the store cannot be
-// reached it tries again.
+// known, even if there is none, and again whenever it changes, until ctx ends or the
+// application closes the connection, and the channel is closed. A slow reader gets the
+// newest holder. Observe fails only for a name that is not that of an election or seat, and
+// for a store that is nil or was not opened, with [ErrInvalidConfig]; while the store cannot
+// be reached it tries again.
 //
 // An observer needs less permission than a candidate and never writes.
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
@@ -46,9 +47,10 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 }
 
 // Lookup reads the holder of the key of an election once. A Holder with an empty ID means
-// that there is none. One read cannot show whether the lease is still valid: compare
-// Renewed and Lease, or use [Observe]. On a replicated bucket the answer may come from a
-// replica that lags.
+// that there is none, unless it is Foreign: then the key holds a value that is no record of
+// this package, and counts as held. One read cannot show whether the lease is still valid:
+// compare Renewed and Lease, or use [Observe]. On a replicated bucket the answer may come
+// from a replica that lags.
 //
 // Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed] and that of ctx. Lookup waits for 5 s at most if ctx has no

@@ -13,8 +13,8 @@ const maxSeats = 1000
 
 // SeatKey returns the key of a seat of an election with several leaders. For seat 1, and
 // anything less, that is the election's own key, so that an election with one leader can
-// come to have more. The key of a seat is a name for [Observe], [Lookup] and [StepDown];
-// [Campaign] rejects it.
+// come to have more. The key of a seat is a name for [Observe], [Lookup] and [StepDown].
+// [Campaign] rejects the key of a seat above 1.
 func SeatKey(election string, n int) string {
 	if n <= 1 {
 		return election

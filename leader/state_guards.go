@@ -6,7 +6,7 @@ import "time"
 type guardsReport struct {
 	fit   bool   // all can protect their streams; checked since the connection was last made
 	stand uint64 // all stand at this token, raised by this session; 0: not all, or not at the same
-	over  uint64 // the greatest token of another session that was found at one of them
+	over  uint64 // the greatest token found at one of them that was not raised for the wish
 }
 
 // guardsWish is the state in which the candidate wants its guards.
@@ -20,9 +20,10 @@ type guardsWish struct {
 // lease like a leader, because no other candidate's lease can be running.
 func (m *machine) raising() bool { return m.state == StatePending && m.token != 0 }
 
-// wish returns the state in which the machine wants its guards. A leader's lease is
-// valid, by its own clock, at every call of wish. So only a leader raises a deleted guard
-// again.
+// wish returns the state in which the machine wants its guards. Only a leader, whose lease is
+// valid by its own clock at every call of wish, and a candidate that has claimed a term and
+// waits for its guards want them to stand at a token. So a leader that was fenced or deposed
+// does not raise a deleted guard again.
 func (m *machine) wish() guardsWish {
 	w := guardsWish{soon: m.op.kind == reqWrite && m.op.rec.phase == phaseElect}
 	if m.raising() || m.state == StateLeader {
@@ -44,8 +45,9 @@ func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 	m.begin(now, fx)
 }
 
-// begin begins the term that was claimed, if its guards stand and its lease is valid. If
-// one of them stands at a greater token, another write elects.
+// begin begins the term that was claimed, if its guards stand and its lease is valid. If one
+// of them stands at the same or a greater token that was not raised for this term, the claim
+// is dropped and another write elects.
 func (m *machine) begin(now time.Time, fx *effects) {
 	switch {
 	case !m.raising():

@@ -368,7 +368,7 @@ func (m *machine) learn(now time.Time, s observation, fx *effects) {
 		return
 	}
 	m.lose(ErrDeleted, fx)
-	m.cooldownUntil = now.Add(m.times.renewInterval) // the operator that deleted it wants another leader
+	m.cooldownUntil = now.Add(m.times.renewInterval) // if a client deleted the key, it wants another leader
 }
 
 // began returns the server's time of the write that began the term, if later is a record

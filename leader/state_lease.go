@@ -89,9 +89,16 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 }
 
 // earliestLead returns when the winner of the key, as it is seen, may lead at the earliest.
-// Zero means at once. In four cases no earlier lease can be valid. The fourth is the
-// candidate's own record after a fence. In all other cases the winner waits for an
-// unknown lease.
+// Zero means at once: no earlier lease can be valid when tryAt allows the write. That is so
+// for these entries, if they are confirmed:
+//
+//   - a released record
+//   - a held record or, without KVElect, a foreign one that has lapsed
+//   - a marker with a lease that has lapsed
+//   - no message in a purge-protected bucket
+//
+// In all other cases, and after a regress, the winner waits for an unknown lease. A fenced
+// candidate renews its own record and may lead at once; earliestLead is not called for it.
 func (m *machine) earliestLead() time.Time {
 	var ready time.Time
 	switch m.seen.kind {

@@ -29,8 +29,8 @@ const (
 	leastWait = 250 * time.Millisecond
 	// A candidate has more time.
 	longWait = 5 * time.Second
-	// A pause is no longer than this, so a candidate that is not notified when the store
-	// is back is not late by much.
+	// A pause is no longer than this, give or take a quarter (see pause), so a candidate
+	// that is not notified when the store is back is not late by much.
 	longPause = 5 * time.Second
 )
 

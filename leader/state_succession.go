@@ -44,7 +44,7 @@ type order struct {
 	// priority is published with the lease. Of the leaders of several seats, the one with
 	// the lowest priority gives way.
 	priority int
-	lot      uint32 // the share of all lots that it waits longer, if it is not in line
+	lot      uint32 // random; it waits lot/2^32 of the longest extra wait if it is not in line
 }
 
 // line is the head of the order in which other candidates follow. It is a plain value:

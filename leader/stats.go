@@ -35,7 +35,8 @@ type Stats struct {
 	// Refused counts the writes of the record that were rejected because their condition did
 	// not hold.
 	Refused uint64
-	// Unknown counts the writes that were not answered in time or at all.
+	// Unknown counts the writes that failed otherwise, mostly because they were not
+	// answered in time or at all.
 	Unknown uint64
 	// FeedRebuilds counts the feeds that were opened, except for the first.
 	FeedRebuilds uint64

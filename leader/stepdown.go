@@ -116,8 +116,8 @@ type answer struct {
 }
 
 // handover follows the end of a holder's term from outside. It works even if the leader's
-// answer is lost, or if the leader may not answer. The first observations may be from the
-// past: a lagging replica may show a time before the term.
+// answer is lost, or if the leader has no permission to answer. The first observations may
+// be from the past: a lagging replica may show a time before the term.
 type handover struct {
 	of     Holder
 	led    bool // it was seen to lead, or has answered

@@ -121,9 +121,9 @@ func (t *Term) Seat() int {
 	return t.seat
 }
 
-// Err returns nil while the lease is valid. It reads the clock, so a process that was
-// paused finds out before its timers do. Afterwards Err returns the cause with which the
-// context ended, or [ErrLeaseExpired] if the clock is ahead of the timers.
+// Err returns nil while the context is alive and the lease is valid. It reads the clock, so
+// a process that was paused finds out before its timers do. Afterwards Err returns the cause
+// with which the context ended, or [ErrLeaseExpired] if the clock is ahead of the timers.
 func (t *Term) Err() error {
 	if ctx := t.Context(); ctx.Err() != nil {
 		return context.Cause(ctx)

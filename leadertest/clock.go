@@ -83,10 +83,10 @@ func (c *Clock) NewTimer(d time.Duration) leader.Timer {
 	return t
 }
 
-// Advance moves the clock by d, from one event to the next. It returns when all
-// events that were due have run and all is at rest. It never skips an event, not
-// even one that was scheduled on the way. It panics if d is negative, or if all has
-// not come to rest after 30 s.
+// Advance moves the clock by d, from one event to the next. It returns when all events that
+// were due have run and all is at rest. It never skips an event, not even one that was
+// scheduled on the way. It panics if d is negative, or if between two events all has not
+// come to rest for 30 s.
 func (c *Clock) Advance(d time.Duration) {
 	if d < 0 {
 		panic(fmt.Sprintf("leadertest: Advance(%v): time does not run backwards", d))
@@ -186,9 +186,9 @@ func (c *Clock) settled() bool {
 	return !c.running && !c.dirty && len(c.busy) == 0 && !c.queue.due(c.now)
 }
 
-// kick is called after any change. It starts run if there is work for it, or else wakes
-// the callers that wait for rest. Events never run on the goroutine that causes them,
-// because it may hold a lock that they need.
+// kick is called after any change. While no owner is busy and run does not go on, it starts
+// run if there is work for it, and else wakes the callers that wait for rest. Events never
+// run on the goroutine that causes them, because it may hold a lock that they need.
 func (c *Clock) kick() {
 	switch {
 	case c.running || len(c.busy) > 0:
@@ -202,8 +202,8 @@ func (c *Clock) kick() {
 }
 
 // run runs due events as long as all is at rest. Before every event it looks for ended
-// contexts. A candidate ends a context before it comes to rest, but the goroutine that
-// context.AfterFunc starts may be late.
+// contexts. Whichever owner of a timer ended one did so before it came to rest, but the
+// goroutine that context.AfterFunc starts may be late.
 func (c *Clock) run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

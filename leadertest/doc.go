@@ -69,9 +69,9 @@
 // time after its context has ended. Wait for it, by a channel or a sync.WaitGroup, before
 // you look at its results. [Clock] explains how timers of a worker may take part.
 //
-// The methods for the test must not be called from a callback that the clock waits for,
-// such as a log handler, because they would wait for their own caller. A method that has
-// waited for 30 s panics and names the makers of the timers that it waits for.
+// The methods for the test must not be called from a callback that the clock waits for, such
+// as a log handler, because they would wait for their own caller. A method that has waited
+// for 30 s panics and names what it waits for: the makers of timers, or an event.
 //
 // # Bubbles
 //

@@ -62,7 +62,8 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// columns aligns the cells of rows. It cuts lines at most cells, unless that is 0.
+// columns aligns the cells of rows. It cuts lines to a width of most cells, unless most is
+// 0.
 func columns(rows [][]string, most int) []string {
 	var widths []int
 	for _, row := range rows {

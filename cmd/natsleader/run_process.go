@@ -81,7 +81,8 @@ func (r *run) run() error {
 	return c.conduct()
 }
 
-// reach connects and opens the bucket. A signal or --wait can interrupt it.
+// reach connects, reads the settings of the bucket, and checks that they fit. A signal or
+// --wait can interrupt it.
 func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
 	type reached struct {
 		nc     *nats.Conn

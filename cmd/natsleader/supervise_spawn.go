@@ -45,7 +45,7 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 		if started(); err == nil {
 			return pid, nil
 		}
-		s.cgroup.remove() // if the program cannot be run, the next fork fails, too
+		s.cgroup.remove() // the group cannot be used; or the program cannot be run, and then the next fork fails, too
 		s.cgroup = ""
 	}
 	if pid, err = fork(commandAttr()); err != nil {

@@ -222,10 +222,10 @@ func seed(id, election string) uint64 {
 var errNotOpened = errors.New("was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions")
 
 // Events returns the channel of events, in order. The candidate never waits for a reader.
-// Transitions are never dropped while it lives; Observed and Faulted are coalesced when
-// more than 32 events are unread. The channel is closed when the candidate has stopped.
-// Up to 32 unread events can still be read then. If there were more, the events of whole
-// terms are left out, the oldest first.
+// Transitions are never dropped while it lives; Observed and Faulted are coalesced when more
+// than 32 events are unread. The channel is closed when the candidate has stopped. Up to 32
+// unread events can still be read then. If there were more, Observed and Faulted are left
+// out first, and then the events of whole terms, the oldest first.
 func (c *Candidate) Events() <-chan Event {
 	if c.out.ch == nil {
 		return noEvents

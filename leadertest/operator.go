@@ -90,9 +90,9 @@ func (s *Store) unlessProtected(what string, do func()) error {
 	return nil
 }
 
-// Drop deletes the bucket. Until [Store.Recreate], requests for settings and new feeds
-// fail with [leader.ErrNoBucket]. Reads and writes fail with [leader.ErrUnreachable],
-// because no stream serves them.
+// Drop deletes the bucket. Until [Store.Recreate], requests for settings and new feeds fail
+// with [leader.ErrNoBucket]. Writes and the first read of a link fail with
+// [leader.ErrUnreachable], because no stream serves them.
 func (s *Store) Drop() {
 	s.lock("Store.Drop")
 	defer s.mu.Unlock()

@@ -203,7 +203,7 @@ func (s *Store) standing(election string) []backend.Announcement {
 }
 
 // DropRoster deletes the roster, which ends its views. Until [Store.RecreateRoster],
-// announcements fail with [leader.ErrNoRoster].
+// announcements and new views fail with [leader.ErrNoRoster].
 func (s *Store) DropRoster() {
 	s.lock("Store.DropRoster")
 	defer s.mu.Unlock()

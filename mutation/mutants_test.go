@@ -123,7 +123,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a refusal treated as a loss",
-		edits:  []string{"		if m.holds() {\n			m.needRead, m.renewNow", "		if m.holds() {\n			m.learn(now, sight{revision: m.seen.revision, what: entryForeign}, fx)\n			m.needRead, m.renewNow"},
+		edits:  []string{"		if m.holds() {\n			m.needRead, m.renewNow", "		if m.holds() {\n			m.learn(now, observation{revision: m.seen.revision, kind: entryForeign}, fx)\n			m.needRead, m.renewNow"},
 		caught: "sealed",
 	},
 	{
@@ -237,7 +237,7 @@ var mutants = []mutant{
 	// Guards.
 	{
 		name:   "a guard raised on what a refusal names",
-		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = guardObservation{revision: refused.Actual, what: entryForeign}\n		}\n"},
+		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = guardObservation{revision: refused.Actual, kind: entryForeign}\n		}\n"},
 		caught: "guard overtaken",
 	},
 	{

@@ -44,6 +44,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -70,7 +71,7 @@ func Alive(c *leader.Candidate) http.Handler {
 		stats := c.Stats()
 		lease := stats.LeaseDuration
 		if lease == 0 {
-			lease = defaultLease
+			lease = wire.DefaultLease
 		}
 		alive := stats.Silent <= lease
 		select {
@@ -93,8 +94,6 @@ func some(c *leader.Candidate) *leader.Candidate {
 	}
 	return c
 }
-
-const defaultLease = 15 * time.Second
 
 var candidate = leader.StateCandidate.String()
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // stepDownListener is the listener for requests to a leader to hand over. A candidate that
@@ -120,7 +121,7 @@ func (a *actor) opened(m *listenerMail) {
 	d.denied = errors.Is(m.err, ErrPermission)
 	switch {
 	case d.denied:
-		a.c.log.LogAttrs(a.values, slog.LevelWarn, "cannot be asked to hand over", slog.String("err", m.err.Error()))
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, wire.LogNotListening, slog.String("err", m.err.Error()))
 	case m.err != nil:
 		a.detail("cannot be asked to hand over yet", slog.String("err", m.err.Error())) // the next step tries again
 	default:
@@ -133,7 +134,7 @@ func (a *actor) opened(m *listenerMail) {
 // drains, for whatever reason. Any other request, and one that cannot be decoded, gets no
 // answer.
 func (a *actor) requested(m *listenerMail) {
-	var p stepDownRequest
+	var p wire.StepDownRequest
 	if err := json.Unmarshal(m.asked, &p); err != nil {
 		a.detail("request not understood", slog.String("err", err.Error()))
 		m.answer(nil)
@@ -144,13 +145,13 @@ func (a *actor) requested(m *listenerMail) {
 		m.answer(nil)
 		return
 	}
-	v := stepDownReply{Format: stepDownFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
+	v := stepDownReply{Format: wire.StepDownFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
 	switch {
-	case p.Format != stepDownFormat || p.Do != doStepDown && p.Do != doTransfer || len(p.To) > maxIDLength:
+	case p.Format != wire.StepDownFormat || p.Do != wire.DoStepDown && p.Do != wire.DoTransfer || len(p.To) > maxIDLength:
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
-	case p.Do == doTransfer && draining && (a.m.to == "" || p.To != "" && p.To != a.m.to):
+	case p.Do == wire.DoTransfer && draining && (a.m.to == "" || p.To != "" && p.To != a.m.to):
 		v.Answer, v.Reason = answerRefused, "it is handing over already"
 	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
@@ -160,7 +161,7 @@ func (a *actor) requested(m *listenerMail) {
 			v.Answer, v.Reason = answerRefused, err.Error()
 		}
 	}
-	a.c.log.LogAttrs(a.values, slog.LevelInfo, "asked to hand over",
+	a.c.log.LogAttrs(a.values, slog.LevelInfo, wire.LogRequested,
 		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), maxIDLength)]), slog.String("answer", v.Answer))
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -170,9 +171,9 @@ func (a *actor) requested(m *listenerMail) {
 }
 
 // handle hands over as the request asks, or returns the reason why not.
-func (a *actor) handle(p stepDownRequest) error {
-	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == doTransfer && p.To == ""}, call: make(chan error, 1)}
-	if p.Do == doTransfer && !a.mayHandOver(&m) {
+func (a *actor) handle(p wire.StepDownRequest) error {
+	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == wire.DoTransfer && p.To == ""}, call: make(chan error, 1)}
+	if p.Do == wire.DoTransfer && !a.mayHandOver(&m) {
 		return <-m.call
 	}
 	a.step(m.in, m.call)

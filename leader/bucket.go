@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // BucketConfig holds the settings of a bucket for [CreateBucket].
@@ -289,6 +290,6 @@ func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
 	s, err := settings(c, b.name, payload)
 	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
 	// A client that needs no roster needs no permission to read its settings.
-	bi.Roster = c.Metadata[rosterKey] != "" && !b.roster.isMissing(ctx)
+	bi.Roster = c.Metadata[wire.RosterKey] != "" && !b.roster.isMissing(ctx)
 	return bi, err
 }

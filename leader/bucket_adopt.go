@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 const (
@@ -41,7 +42,7 @@ type inspection struct {
 // that may be running be longer than MaxLease. It does not read the content of a bucket
 // of CreateBucket if MaxLease is not lowered.
 func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
-	_, own := info.Config.Metadata[maxLeaseKey]
+	_, own := info.Config.Metadata[wire.MaxLeaseKey]
 	i := inspection{stream: b.stream, now: info.TimeStamp, strange: !own && !adopt}
 	i.was, _ = parseMaxLease(info.Config.Metadata) // a value that is not valid counts as not known
 	var err error

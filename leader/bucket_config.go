@@ -12,16 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 const (
-	// maxLeaseKey is the key of MaxLease in the stream's metadata. Its value is text that
-	// time.ParseDuration reads.
-	maxLeaseKey = "natsleader.max_lease"
-	// feedRoot is the prefix of the subjects to which a bucket of CreateBucket republishes.
-	feedRoot = "natsleader.feed."
-
-	defaultMaxLease = 15 * time.Second
 	// minTTL is the least MaxAge of a stream (nats-server, checkStreamCfg).
 	minTTL = 100 * time.Millisecond
 	// duplicateWindow is the server's default. It must not exceed MaxAge.
@@ -69,20 +63,20 @@ func (c BucketConfig) maxLease(metadata map[string]string) time.Duration {
 		return d
 	}
 	if c.TTL > 0 {
-		return min(defaultMaxLease, c.TTL/3*2)
+		return min(wire.DefaultLease, c.TTL/3*2)
 	}
-	return defaultMaxLease
+	return wire.DefaultLease
 }
 
 func parseMaxLease(metadata map[string]string) (time.Duration, error) {
-	text, ok := metadata[maxLeaseKey]
+	text, ok := metadata[wire.MaxLeaseKey]
 	if !ok {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 || d > maxRecordLease {
 		return 0, fmt.Errorf("%w: the metadata %s %q is not a duration between 0 and %v",
-			ErrIncompatibleBucket, maxLeaseKey, text, maxRecordLease)
+			ErrIncompatibleBucket, wire.MaxLeaseKey, text, maxRecordLease)
 	}
 	return d, nil
 }
@@ -117,14 +111,14 @@ func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
 	if conf.Metadata == nil {
 		conf.Metadata = make(map[string]string)
 	}
-	conf.Metadata[maxLeaseKey] = c.maxLease(conf.Metadata).String()
+	conf.Metadata[wire.MaxLeaseKey] = c.maxLease(conf.Metadata).String()
 	if c.Roster {
-		conf.Metadata[rosterKey] = rosterName(c.Name)
+		conf.Metadata[wire.RosterKey] = rosterName(c.Name)
 	}
 	if conf.RePublish == nil {
 		conf.RePublish = &jetstream.RePublish{
 			Source:      "$KV." + c.Name + ".>",
-			Destination: feedRoot + c.Name + ".>",
+			Destination: wire.FeedPrefix + c.Name + ".>",
 		}
 	}
 	if c.Description != "" {
@@ -150,8 +144,8 @@ func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	switch reason := misfit(conf, c.Name); {
 	case reason != "":
 		return conf, false, unfit(reason)
-	case old.Metadata[rosterOfKey] != "":
-		return conf, false, unfit("is the roster of " + old.Metadata[rosterOfKey])
+	case old.Metadata[wire.RosterOfKey] != "":
+		return conf, false, unfit("is the roster of " + old.Metadata[wire.RosterOfKey])
 	case len(old.Sources) > 0:
 		return conf, false, unfit("has sources, whose messages ignore every condition")
 	case old.Storage != c.Storage:

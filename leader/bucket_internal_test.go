@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
@@ -247,7 +248,7 @@ func TestOnlyABucketThatCannotLoseAMessageIsPurgeProtected(t *testing.T) {
 func TestAMaxLeaseThatCannotBeReadIsUnfit(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", Metadata: map[string]string{maxLeaseKey: "long"}})
+		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", Metadata: map[string]string{wire.MaxLeaseKey: "long"}})
 		if err != nil {
 			t.Fatal(err)
 		}

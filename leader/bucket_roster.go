@@ -17,15 +17,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 const (
 	// rosterSuffix turns the name of a bucket into the name of its roster.
 	rosterSuffix = "_roster"
-	// rosterKey is the key in the stream's metadata for the name of its roster. rosterOfKey
-	// is the key in the metadata of the roster's stream for the name of its bucket.
-	rosterKey   = "natsleader.roster"
-	rosterOfKey = "natsleader.roster_of"
 	// rosterMarkerTTL is how long markers stay: the least that the server takes. Only views
 	// that are open at that time receive them.
 	rosterMarkerTTL = time.Second
@@ -85,7 +82,7 @@ func (c rosterConfig) newStream() jetstream.StreamConfig {
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"},
 		Description: "natsleader: who stands in the elections of " + c.bucket,
 		MaxMsgs:     -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
-		Storage: c.like.Storage, FirstSeq: firstRevision(), Metadata: map[string]string{rosterOfKey: c.bucket},
+		Storage: c.like.Storage, FirstSeq: firstRevision(), Metadata: map[string]string{wire.RosterOfKey: c.bucket},
 	}
 	c.apply(&conf)
 	return conf
@@ -108,8 +105,8 @@ func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 		return fmt.Errorf("%w: stream %s exists and %s, so it cannot be the roster", ErrIncompatibleBucket, old.Name, reason)
 	}
 	switch reason := misfit(conf, rosterName(c.bucket)); {
-	case old.Metadata[rosterOfKey] != c.bucket:
-		return conf, false, unfit(fmt.Sprintf("its metadata %s is %q, not %q", rosterOfKey, old.Metadata[rosterOfKey], c.bucket))
+	case old.Metadata[wire.RosterOfKey] != c.bucket:
+		return conf, false, unfit(fmt.Sprintf("its metadata %s is %q, not %q", wire.RosterOfKey, old.Metadata[wire.RosterOfKey], c.bucket))
 	case reason != "":
 		return conf, false, unfit(reason)
 	case old.DenyPurge:

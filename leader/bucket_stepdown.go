@@ -6,11 +6,9 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
-)
 
-// askRoot is the prefix of the subject of requests to a holder. The name of the bucket, a
-// dot and the name of the election follow.
-const askRoot = "natsleader.ask."
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 // Listen implements [backend.Requests]. It is one plain subscription.
 func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
@@ -33,7 +31,7 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 	if err := b.opened(); err != nil {
 		return nil, err
 	}
-	s, subject := &subscription{}, askRoot+b.name+"."+key
+	s, subject := &subscription{}, wire.AskPrefix+b.name+"."+key
 	if b.nc.Opts.NoEcho {
 		s.leave = listenNoEcho(b.nc, subject, deliver)
 	}
@@ -116,12 +114,12 @@ func askNoEcho(ctx context.Context, nc *nats.Conn, subject string, request []byt
 func (b *bucketStore) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
 	go func() {
 		if b.opened() == nil && b.nc.Opts.NoEcho {
-			if data := askNoEcho(ctx, b.nc, askRoot+b.name+"."+key, request); data != nil {
+			if data := askNoEcho(ctx, b.nc, wire.AskPrefix+b.name+"."+key, request); data != nil {
 				reply(data, nil)
 				return
 			}
 		}
-		resp, err := b.request(ctx, &nats.Msg{Subject: askRoot + b.name + "." + key, Data: request})
+		resp, err := b.request(ctx, &nats.Msg{Subject: wire.AskPrefix + b.name + "." + key, Data: request})
 		if err != nil {
 			reply(nil, err)
 			return

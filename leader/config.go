@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
-
-// defaultLease outlives the loss of the server that leads the stream, out of three
-// servers: writes resume 5 to 8 s after the loss.
-const defaultLease = 15 * time.Second
 
 // Config configures a candidate. The zero value works.
 //
@@ -147,7 +144,7 @@ func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) 
 		d.lease = s.MaxLease
 	}
 	if d.lease == 0 {
-		d.lease = defaultLease
+		d.lease = wire.DefaultLease
 		if s.TTL > 0 {
 			d.lease = min(d.lease, s.TTL*2/3)
 		}

@@ -15,9 +15,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Error codes of the JetStream API that matter here (nats-server, server/errors.json).
+// Error codes of the JetStream API that matter here, beside those in package wire (nats-server,
+// server/errors.json).
 const (
 	codeResourcesExceeded   = 10002
 	codeClusterNotAvailable = 10008
@@ -29,11 +31,9 @@ const (
 	codeMirrorFixed         = 10055
 	codeStreamNotFound      = 10059
 	codeSubjectOverlap      = 10065
-	codeWrongLastSequence   = 10071
 	codeReplicasUnsupported = 10074
 	codeStoreFailed         = 10077
 	codeIDInProcess         = 10158
-	codeWrongLastConstant   = 10164 // without the sequence
 	codeMessageTTLDisabled  = 10166
 	codeTooManyRequests     = 10167
 	codeBatchDisabled       = 10174
@@ -369,9 +369,9 @@ func (a *streamAPI) deniesReplies(text string, fresh bool) bool {
 // refusal returns the meaning of an error of the JetStream API.
 func (a *streamAPI) refusal(err *jetstream.APIError) error {
 	switch int(err.ErrorCode) {
-	case codeWrongLastSequence:
+	case wire.CodeWrongLastSequence:
 		return wrongSequence(err.Description)
-	case codeWrongLastConstant:
+	case wire.CodeWrongLastConstant:
 		return &backend.RefusedError{}
 	case codeStreamNotFound:
 		return fmt.Errorf("%w: %w", ErrNoBucket, err)

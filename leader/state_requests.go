@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 // requestKind is the kind of a request to the store.
 type requestKind uint8
@@ -255,7 +259,7 @@ func (m *machine) pause(fails int, dice uint32) time.Duration {
 // timing returns the durations of the candidate, also before it knows the bucket.
 func (m *machine) timing() durations {
 	if m.times.lease == 0 {
-		return durations{lease: defaultLease, renewInterval: defaultLease / 6, turn: defaultTurn}
+		return durations{lease: wire.DefaultLease, renewInterval: wire.DefaultLease / 6, turn: defaultTurn}
 	}
 	return m.times
 }

@@ -9,19 +9,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
-
-// stepDownRequest is a request to the holder of an election, in JSON. It is for one term: if it
-// is late, sent twice, or received in another bucket of the same name, it ends no other
-// term.
-type stepDownRequest struct {
-	Format  int    `json:"v"`
-	Do      string `json:"do"`
-	Session string `json:"session"`      // of the record
-	Token   uint64 `json:"token"`        // of the term
-	To      string `json:"to,omitempty"` // doTransfer: an ID; empty: the next of the roster
-	By      string `json:"by,omitempty"` // name of the requester, by its own account
-}
 
 // stepDownReply is the leader's answer to a request.
 type stepDownReply struct {
@@ -33,10 +22,6 @@ type stepDownReply struct {
 }
 
 const (
-	stepDownFormat = 1
-	doStepDown     = "step-down"
-	doTransfer     = "transfer"
-
 	answerAccepted = "accepted"
 	answerRefused  = "refused"
 	answerOver     = "over" // the term of the request has ended: a later one leads
@@ -58,11 +43,11 @@ const (
 // the leader neither answers nor hands over within 5 s, those of [Lookup], and that of
 // ctx, after which the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
-	return ask(ctx, store, election, stepDownRequest{Do: doStepDown, By: by})
+	return ask(ctx, store, election, wire.StepDownRequest{Do: wire.DoStepDown, By: by})
 }
 
 // ask sends a request to the leader, and waits for its effect.
-func ask(ctx context.Context, store Store, election string, p stepDownRequest) (Holder, error) {
+func ask(ctx context.Context, store Store, election string, p wire.StepDownRequest) (Holder, error) {
 	b, err := backendOf(store)
 	if err != nil {
 		return Holder{}, err
@@ -89,7 +74,7 @@ func ask(ctx context.Context, store Store, election string, p stepDownRequest) (
 		for range answers {
 		}
 	}()
-	over := handover{of: h, succeeded: p.Do == doTransfer, to: p.To}
+	over := handover{of: h, succeeded: p.Do == wire.DoTransfer, to: p.To}
 	first, enough := within(ctx, time.Second)
 	defer enough()
 	select {
@@ -101,8 +86,8 @@ func ask(ctx context.Context, store Store, election string, p stepDownRequest) (
 	case <-first.Done():
 	}
 	go func() {
-		p.Format, p.Session, p.Token = stepDownFormat, s.rec.session, h.Token
-		v, end := p.present(asking, b, election)
+		p.Format, p.Session, p.Token = wire.StepDownFormat, s.rec.session, h.Token
+		v, end := present(asking, b, election, p)
 		answers <- answer{v, end}
 		close(answers)
 	}()
@@ -184,7 +169,7 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 const askAgain = 100 * time.Millisecond
 
 // present sends the request until there is an answer.
-func (p stepDownRequest) present(ctx context.Context, courier backend.Requests, election string) (stepDownReply, error) {
+func present(ctx context.Context, to backend.Requests, election string, p wire.StepDownRequest) (stepDownReply, error) {
 	request, err := json.Marshal(p)
 	if err != nil {
 		return stepDownReply{}, err
@@ -192,7 +177,7 @@ func (p stepDownRequest) present(ctx context.Context, courier backend.Requests, 
 	limited, cancel := within(ctx, defaultLimit)
 	defer cancel()
 	for {
-		v, err := p.ask(limited, courier, election, request)
+		v, err := presentOnce(limited, to, election, request)
 		if err == nil || !errors.Is(err, ErrUnreachable) || idle(limited, askAgain) != nil {
 			if ctx.Err() != nil {
 				err = ctx.Err()
@@ -202,7 +187,7 @@ func (p stepDownRequest) present(ctx context.Context, courier backend.Requests, 
 	}
 }
 
-func (p stepDownRequest) ask(ctx context.Context, courier backend.Requests, election string, request []byte) (stepDownReply, error) {
+func presentOnce(ctx context.Context, to backend.Requests, election string, request []byte) (stepDownReply, error) {
 	ctx, cancel := within(ctx, time.Second) // a lost request is sent again unchanged
 	defer cancel()
 	type reply struct {
@@ -210,7 +195,7 @@ func (p stepDownRequest) ask(ctx context.Context, courier backend.Requests, elec
 		err  error
 	}
 	replies := make(chan reply, 1)
-	courier.Ask(ctx, election, request, func(data []byte, err error) { replies <- reply{data, err} })
+	to.Ask(ctx, election, request, func(data []byte, err error) { replies <- reply{data, err} })
 	got := <-replies
 	if got.err != nil {
 		return stepDownReply{}, got.err

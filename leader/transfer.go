@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Transfer hands over to the candidate with that ID, as by [Candidate.Resign], and stays
@@ -84,5 +86,5 @@ func Transfer(ctx context.Context, store Store, election, id, by string) (Holder
 			return Holder{}, err
 		}
 	}
-	return ask(ctx, store, election, stepDownRequest{Do: doTransfer, To: id, By: by})
+	return ask(ctx, store, election, wire.StepDownRequest{Do: wire.DoTransfer, To: id, By: by})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -117,7 +118,12 @@ func (s *Store) StepDown(election string) error {
 	if err := json.Unmarshal(entry.Value, &record); err != nil {
 		return err // a leader's record decodes
 	}
-	request := fmt.Appendf(nil, `{"v":1,"do":"step-down","session":%q,"token":%d,"by":"leadertest"}`, record.Session, h.Token)
+	request, err := json.Marshal(wire.StepDownRequest{
+		Format: wire.StepDownFormat, Do: wire.DoStepDown, Session: record.Session, Token: h.Token, By: "leadertest",
+	})
+	if err != nil {
+		return err // strings and a number encode
+	}
 	s.Link("").Backend().Ask(context.Background(), election, request, func([]byte, error) {})
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -94,7 +95,7 @@ const defaultMaxValue = 1<<20 - 71
 // It is purge-protected, with a MaxLease of 15 s, unless options say otherwise.
 func NewStore(clock *Clock, opts ...Option) *Store {
 	s := &Store{
-		settings: backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: defaultMaxValue},
+		settings: backend.Settings{PurgeProtected: true, MaxLease: wire.DefaultLease, MaxValue: defaultMaxValue},
 		keys:     make(map[string]backend.Entry),
 		before:   make(map[string]backend.Entry),
 		written:  make(map[string]uint64),

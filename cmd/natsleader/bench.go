@@ -14,6 +14,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -164,7 +165,7 @@ func (b *bench) measure(ctx context.Context, cfg leader.BucketConfig, o benchOpt
 			return err
 		}
 	}
-	b.feed = "natsleader.feed." + cfg.Name + "."
+	b.feed = wire.FeedPrefix + cfg.Name + "."
 	for n := range o.rounds {
 		if err = b.round(ctx, fmt.Sprintf("round.%d", n), o.lease); err != nil {
 			return err

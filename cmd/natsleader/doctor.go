@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/term"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -299,14 +300,11 @@ func (e *exam) lease() time.Duration {
 	case e.settings.MaxLease > 0:
 		return e.settings.MaxLease
 	case e.settings.TTL > 0:
-		return min(defaultLease, e.settings.TTL*2/3)
+		return min(wire.DefaultLease, e.settings.TTL*2/3)
 	default:
-		return defaultLease
+		return wire.DefaultLease
 	}
 }
-
-// defaultLease is that of package leader.
-const defaultLease = 15 * time.Second
 
 // tell prints the findings and returns the exit code as an error.
 func tell(w io.Writer, all []finding, asJSON bool, width int) error {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // trial is one permission of a candidate.
@@ -130,19 +132,12 @@ func (e *exam) checkWrite() []finding {
 		return []finding{unknown("the answer to a write is not understood: %v", err)}
 	case ack.Error == nil:
 		return []finding{severityCritical.of("the bucket accepts writes whose condition does not hold").advise("use another bucket")}
-	case ack.Error.ErrorCode == codeWrongLast || ack.Error.ErrorCode == codeWrongLastUnnamed:
+	case ack.Error.ErrorCode == wire.CodeWrongLastSequence || ack.Error.ErrorCode == wire.CodeWrongLastConstant:
 		return nil
 	default:
 		return []finding{severityCritical.of("writes of the bucket are refused: %v", ack.Error)}
 	}
 }
-
-// Error codes of a server for a write condition that does not hold (nats-server,
-// errors.json).
-const (
-	codeWrongLast        jetstream.ErrorCode = 10071
-	codeWrongLastUnnamed jetstream.ErrorCode = 10164
-)
 
 // listen subscribes, and unsubscribes when the server has answered.
 func (e *exam) listen(subject string) func() error {
@@ -165,10 +160,10 @@ func (e *exam) feed() string {
 	if e.settings.FeedSubject != "" {
 		return e.settings.FeedSubject
 	}
-	return "natsleader.feed." + e.name
+	return wire.FeedPrefix + e.name
 }
 
-func (e *exam) askSubject() string { return "natsleader.ask." + e.name + "." + e.election }
+func (e *exam) askSubject() string { return wire.AskPrefix + e.name + "." + e.election }
 
 // checkFeedPublish reports whether this connection may publish to the feed, as only the
 // server should. The subject is that of an election that no candidate stands in.
@@ -190,7 +185,7 @@ func checkFeedPublish(_ context.Context, e *exam) []finding {
 // checkAskPublish reports whether this connection may push leaders out. It sends a
 // request that no candidate receives.
 func checkAskPublish(_ context.Context, e *exam) []finding {
-	subject := "natsleader.ask." + e.name
+	subject := wire.AskPrefix + e.name
 	switch err := e.try(func() error { return e.nc.Publish(subject+"."+unusedElection(), nil) }); {
 	case err == nil:
 		return []finding{severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // announcementLives is how many leases an announcement stays
@@ -18,8 +20,8 @@ const announcementLives = 3
 // made. (If the bucket has a long name, the roster has another name, which is in the
 // metadata once the roster is made.)
 func (e *exam) rosterName() string {
-	if e.info != nil && e.info.Config.Metadata[rosterKey] != "" {
-		return e.info.Config.Metadata[rosterKey]
+	if e.info != nil && e.info.Config.Metadata[wire.RosterKey] != "" {
+		return e.info.Config.Metadata[wire.RosterKey]
 	}
 	return e.name + "_roster"
 }
@@ -31,12 +33,12 @@ func checkRoster(ctx context.Context, e *exam) []finding {
 		if e.roster {
 			f = severityWarning.of("%s: nobody waits for a turn, and nobody is told who stands", text)
 		}
-		if e.roster || e.info.Config.Metadata[rosterKey] != "" {
+		if e.roster || e.info.Config.Metadata[wire.RosterKey] != "" {
 			f = f.advise("make it: " + e.addLine("--roster"))
 		}
 		return []finding{f}
 	}
-	if e.info.Config.Metadata[rosterKey] == "" {
+	if e.info.Config.Metadata[wire.RosterKey] == "" {
 		return missing("the bucket keeps no roster")
 	}
 	err := e.try(func() error { return e.nc.PublishRequest(e.api+"STREAM.INFO.KV_"+e.rosterName(), e.nc.NewInbox(), nil) })

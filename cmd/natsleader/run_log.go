@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // logbook prints lines for people. It never waits for their reader: a pipe that is full
@@ -123,10 +125,10 @@ func (h requests) WithGroup(string) slog.Handler                  { return h }
 
 func (h requests) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
-	case "asked to hand over":
+	case wire.LogRequested:
 		told := attributes(r)
 		h.say("asked to hand over by %s: %s", told["by"], told["answer"])
-	case "cannot be asked to hand over":
+	case wire.LogNotListening:
 		h.say("cannot be asked to hand over: %s", attributes(r)["err"])
 	}
 	return nil

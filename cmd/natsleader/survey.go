@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -69,10 +70,6 @@ func (s standing) remaining(now time.Time) time.Duration {
 type serverClock struct{ said, heard time.Time }
 
 func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
-
-// rosterKey is where the metadata of a bucket's stream keep the name of the bucket of
-// its roster (leader/bucket_roster.go).
-const rosterKey = "natsleader.roster"
 
 // survey looks at the elections of a bucket.
 type survey struct {
@@ -159,7 +156,7 @@ func (s *survey) ask(ctx context.Context) error {
 	}
 	info := stream.CachedInfo()
 	s.clock = serverClock{said: info.TimeStamp, heard: time.Now()}
-	s.roster = info.Config.Metadata[rosterKey]
+	s.roster = info.Config.Metadata[wire.RosterKey]
 	return nil
 }
 

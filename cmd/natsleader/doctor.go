@@ -73,7 +73,7 @@ func (f finding) advise(what string) finding {
 type check struct {
 	name   string
 	stream bool // it needs the settings of the bucket's stream
-	look   func(context.Context, *exam) []finding
+	look   func(context.Context, *environment) []finding
 }
 
 // checks are all checks of doctor, in the order of its report. None stores, deletes or
@@ -103,8 +103,8 @@ var checks = []check{
 	{"elections", true, checkElections},
 }
 
-// exam holds the inputs of the checks.
-type exam struct {
+// environment holds the inputs of the checks.
+type environment struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	bucket *leader.Bucket
@@ -175,7 +175,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 		if err != nil {
 			return err
 		}
-		e := &exam{
+		e := &environment{
 			nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
 			election: d.election, named: d.election != "", asked: d.lease, roster: d.roster, system: system, hostSync: hostSync,
 		}
@@ -186,7 +186,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 		if err != nil {
 			width = 0 // no terminal: one line for each finding
 		}
-		err = tell(os.Stdout, e.examine(context.Background()), d.json, width)
+		err = tell(os.Stdout, e.runChecks(context.Background()), d.json, width)
 		if !nc.IsConnected() {
 			return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 		}
@@ -213,8 +213,8 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 // noSettings is the finding of checks that need settings which are not available.
 var noSettings = unknown("the settings of the bucket are not known")
 
-// examine makes all checks.
-func (e *exam) examine(ctx context.Context) []finding {
+// runChecks makes all checks.
+func (e *environment) runChecks(ctx context.Context) []finding {
 	e.begin(ctx)
 	var all []finding
 	for _, c := range checks {
@@ -234,7 +234,7 @@ func (e *exam) examine(ctx context.Context) []finding {
 }
 
 // begin requests the data that most checks look at.
-func (e *exam) begin(ctx context.Context) {
+func (e *environment) begin(ctx context.Context) {
 	var resp struct {
 		Error *jetstream.APIError `json:"error"`
 		jetstream.StreamInfo
@@ -261,7 +261,7 @@ func (e *exam) begin(ctx context.Context) {
 
 // ask sends a request and waits for the reply. The server answers a ping after it has
 // refused a message, so a missing permission is reported at once.
-func (e *exam) ask(m *nats.Msg) (*nats.Msg, error) {
+func (e *environment) ask(m *nats.Msg) (*nats.Msg, error) {
 	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
 	if err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (e *exam) ask(m *nats.Msg) (*nats.Msg, error) {
 
 // try runs do on the connection, and returns nil if the server has not refused it. A
 // refusal appears as the connection's last error, which is one sticky slot.
-func (e *exam) try(do func() error) error {
+func (e *environment) try(do func() error) error {
 	before := e.nc.LastError()
 	if err := do(); err != nil {
 		return err
@@ -293,7 +293,7 @@ func (e *exam) try(do func() error) error {
 }
 
 // lease returns the lease that candidates of the bucket use, as far as is known.
-func (e *exam) lease() time.Duration {
+func (e *environment) lease() time.Duration {
 	switch {
 	case e.asked > 0:
 		return e.asked

@@ -343,22 +343,22 @@ func TestDoctorOnTooManyPermissions(t *testing.T) {
 func TestDoctorOnClocks(t *testing.T) {
 	now := time.Now()
 	for name, k := range map[string]struct {
-		e        exam
+		e        environment
 		severity severity
 		words    string
 	}{
-		"well":           {exam{hostSync: func() (bool, error) { return true, nil }}, severityOK, "is synchronised"},
-		"unsynchronised": {exam{hostSync: func() (bool, error) { return false, nil }}, severityNote, "not synchronised"},
-		"no telling":     {exam{hostSync: func() (bool, error) { return false, errors.New("cannot tell") }}, severityNote, "not checked: cannot tell"},
-		"behind": {exam{
+		"well":           {environment{hostSync: func() (bool, error) { return true, nil }}, severityOK, "is synchronised"},
+		"unsynchronised": {environment{hostSync: func() (bool, error) { return false, nil }}, severityNote, "not synchronised"},
+		"no telling":     {environment{hostSync: func() (bool, error) { return false, errors.New("cannot tell") }}, severityNote, "not checked: cannot tell"},
+		"behind": {environment{
 			hostSync: func() (bool, error) { return true, nil },
 			info:     &jetstream.StreamInfo{TimeStamp: now.Add(time.Minute)}, infoAt: now,
 		}, severityNote, "1m0s off"},
-		"ahead": {exam{
+		"ahead": {environment{
 			hostSync: func() (bool, error) { return true, nil },
 			info:     &jetstream.StreamInfo{TimeStamp: now.Add(-time.Minute)}, infoAt: now,
 		}, severityNote, "1m0s off"},
-		"slow answer": {exam{
+		"slow answer": {environment{
 			hostSync: func() (bool, error) { return true, nil },
 			info:     &jetstream.StreamInfo{TimeStamp: now.Add(2 * time.Second)}, infoAt: now, infoTook: 3 * time.Second,
 		}, severityOK, "within 3.5s"},

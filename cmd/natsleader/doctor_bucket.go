@@ -14,15 +14,15 @@ import (
 )
 
 // reshape is the advice to give the bucket the settings of a bucket for elections.
-func (e *exam) reshape() string {
+func (e *environment) reshape() string {
 	return "while no candidate stands: " + e.addLine()
 }
 
-func (e *exam) addLine(flags ...string) string {
+func (e *environment) addLine(flags ...string) string {
 	return strings.Join(append([]string{"natsleader bucket add", e.name}, flags...), " ")
 }
 
-func checkBucket(_ context.Context, e *exam) []finding {
+func checkBucket(_ context.Context, e *environment) []finding {
 	switch {
 	case e.noJetStream():
 		return []finding{unknown("JetStream does not answer")}
@@ -42,7 +42,7 @@ func checkBucket(_ context.Context, e *exam) []finding {
 	}
 }
 
-func checkSources(_ context.Context, e *exam) []finding {
+func checkSources(_ context.Context, e *environment) []finding {
 	c := e.info.Config
 	if c.Mirror != nil {
 		return []finding{severityCritical.of("the bucket is a mirror of %s and takes no conditional writes: nobody can lead", c.Mirror.Name).
@@ -59,7 +59,7 @@ func checkSources(_ context.Context, e *exam) []finding {
 	return []finding{fine("the bucket is no mirror and has no sources")}
 }
 
-func checkReplicas(_ context.Context, e *exam) []finding {
+func checkReplicas(_ context.Context, e *environment) []finding {
 	n := e.info.Config.Replicas
 	clustered := e.info.Cluster != nil && e.info.Cluster.Name != ""
 	switch {
@@ -77,7 +77,7 @@ func checkReplicas(_ context.Context, e *exam) []finding {
 	}
 }
 
-func checkStorage(_ context.Context, e *exam) []finding {
+func checkStorage(_ context.Context, e *environment) []finding {
 	switch c := e.info.Config; {
 	case c.Storage == jetstream.FileStorage:
 		return []finding{fine("storage is file")}
@@ -91,7 +91,7 @@ func checkStorage(_ context.Context, e *exam) []finding {
 }
 
 // checkPurgeProtection names the settings by which a record can vanish.
-func checkPurgeProtection(_ context.Context, e *exam) []finding {
+func checkPurgeProtection(_ context.Context, e *environment) []finding {
 	if e.settings.PurgeProtected {
 		return []finding{fine("the bucket is purge-protected: no record can vanish")}
 	}
@@ -126,7 +126,7 @@ func checkPurgeProtection(_ context.Context, e *exam) []finding {
 	return []finding{f}
 }
 
-func checkTTL(_ context.Context, e *exam) []finding {
+func checkTTL(_ context.Context, e *environment) []finding {
 	ttl, lease := e.info.Config.MaxAge, e.lease()
 	switch {
 	case ttl <= 0:
@@ -145,7 +145,7 @@ func checkTTL(_ context.Context, e *exam) []finding {
 	}
 }
 
-func checkMaxLease(_ context.Context, e *exam) []finding {
+func checkMaxLease(_ context.Context, e *environment) []finding {
 	if e.settings.MaxLease > 0 {
 		return []finding{fine("MaxLease is %v", e.settings.MaxLease)}
 	}
@@ -153,7 +153,7 @@ func checkMaxLease(_ context.Context, e *exam) []finding {
 		advise(e.reshape() + " --max-lease " + e.lease().String())}
 }
 
-func checkRepublish(_ context.Context, e *exam) []finding {
+func checkRepublish(_ context.Context, e *environment) []finding {
 	if e.settings.FeedSubject != "" {
 		return []finding{fine("changes are republished on %s.>", e.settings.FeedSubject)}
 	}
@@ -169,7 +169,7 @@ func checkRepublish(_ context.Context, e *exam) []finding {
 // three with certainty. The loss stops writes for 5 to 8 s.
 const lossOfServer = 12 * time.Second
 
-func checkLease(_ context.Context, e *exam) []finding {
+func checkLease(_ context.Context, e *environment) []finding {
 	lease, most := e.lease(), e.settings.MaxLease
 	if most > 0 && lease > most {
 		return []finding{severityCritical.of("leases of %v are longer than the bucket's MaxLease %v: candidates refuse to stand", lease, most).
@@ -193,7 +193,7 @@ func checkLease(_ context.Context, e *exam) []finding {
 // recordSize is the size of a record without its value, with some room.
 const recordSize = 1024
 
-func checkPayload(_ context.Context, e *exam) []finding {
+func checkPayload(_ context.Context, e *environment) []finding {
 	switch most := e.settings.MaxValue; {
 	case most == 0 || most >= leader.MaxValueSize+recordSize:
 		return []finding{fine("records of any size fit into a message")}

@@ -49,7 +49,7 @@ func serverCluster(t *testing.T) []*server.Server {
 	return all
 }
 
-// current reports whether the bucket has two followers that are up to date.
+// current reports whether the bucket has two watchers that are up to date.
 func current(t *testing.T, js jetstream.JetStream) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -153,7 +153,7 @@ func TestDoctorOnReplicas(t *testing.T) {
 		"majority is away": {"a", silent, offline, severityCritical, "2 of the stream's 3 servers"},
 		"nobody leads":     {"", well, well, severityCritical, "no leader"},
 	} {
-		e := exam{info: &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{
+		e := environment{info: &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{
 			Name: "C", Leader: k.leader, Replicas: []*jetstream.PeerInfo{peer("b", k.b), peer("c", k.c)},
 		}}}
 		found := checkCluster(t.Context(), &e)
@@ -177,7 +177,7 @@ func TestDoctorOnVersionsOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := exam{nc: nc, wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
+	e := environment{nc: nc, wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
 		Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
 		Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
 	}}

@@ -17,14 +17,14 @@ import (
 const mostNames = 5
 
 // checkElections reads all records of the bucket.
-func checkElections(ctx context.Context, e *exam) []finding {
+func checkElections(ctx context.Context, e *environment) []finding {
 	if err := e.try(e.createNothing("$KV." + e.name + ".>")); err != nil {
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			return []finding{unknown("%s (to read all elections; candidates need not)", violation(err))}
 		}
 		return []finding{unknown("%v", err)}
 	}
-	s := &survey{bucket: e.bucket, js: e.js, name: e.name} // the permission was tried above
+	s := &inspector{bucket: e.bucket, js: e.js, name: e.name} // the permission was tried above
 	var all []standing
 	err := s.within(ctx, e.wait, func(ctx context.Context) (err error) {
 		all, err = s.all(ctx)

@@ -12,7 +12,7 @@ const farOff = time.Second
 
 // checkClock compares times of day. Leases depend on the rate of clocks and not on the
 // time that they show, so no finding here is worse than a note.
-func checkClock(_ context.Context, e *exam) []finding {
+func checkClock(_ context.Context, e *environment) []finding {
 	var found []finding
 	switch synced, err := e.hostSync(); {
 	case err != nil:
@@ -39,7 +39,7 @@ func checkClock(_ context.Context, e *exam) []finding {
 
 // checkClient reports the settings that applications should use, which the server does
 // not know.
-func checkClient(_ context.Context, e *exam) []finding {
+func checkClient(_ context.Context, e *environment) []finding {
 	ping, flush := e.nc.Opts.PingInterval, e.nc.Opts.FlusherTimeout
 	return []finding{fine("this connection pings every %v, and a write that the network does not take fails after %v", ping, flush).
 		advise("set nats.PingInterval(time.Second) and nats.FlusherTimeout(2*time.Second) in applications, too: their defaults are minutes, and doctor cannot see them")}
@@ -56,7 +56,7 @@ const (
 // candidates. They renew six times in a lease, wait for each answer for a quarter of
 // that interval, but at least 250 ms (leader/state_requests.go), and are fenced at 80%
 // of the lease.
-func checkRoundTrip(_ context.Context, e *exam) []finding {
+func checkRoundTrip(_ context.Context, e *environment) []finding {
 	pings, err := e.times(e.nc.RTT)
 	if err != nil {
 		return []finding{unknown("%v", err)}
@@ -95,7 +95,7 @@ func checkRoundTrip(_ context.Context, e *exam) []finding {
 }
 
 // times measures something several times, and sorts the results.
-func (e *exam) times(measure func() (time.Duration, error)) ([]time.Duration, error) {
+func (e *environment) times(measure func() (time.Duration, error)) ([]time.Duration, error) {
 	var took []time.Duration
 	for began := time.Now(); len(took) < manyTrips && (len(took) < someTrips || time.Since(began) < longTrips); {
 		d, err := measure()

@@ -15,8 +15,8 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// trial is one permission of a candidate.
-type trial struct {
+// permissionProbe is one permission of a candidate.
+type permissionProbe struct {
 	what    string // it is for
 	missing severity
 	do      func() error
@@ -24,32 +24,32 @@ type trial struct {
 
 // checkPermissions tries each permission of a candidate, and reports those that are
 // missing. Only a refusal by the server counts; any other answer does not matter.
-func checkPermissions(_ context.Context, e *exam) []finding {
+func checkPermissions(_ context.Context, e *environment) []finding {
 	key := "$KV." + e.name + "." + e.election
 	stream := "KV_" + e.name
 	send := func(subject, body string) func() error {
 		return func() error { return e.nc.PublishRequest(subject, e.nc.NewInbox(), []byte(body)) }
 	}
-	trials := []trial{
+	trials := []permissionProbe{
 		{"every answer of the server", severityCritical, e.listen(e.nc.NewInbox())},
 		{"the settings of the bucket", severityCritical, send(e.api+"STREAM.INFO."+stream, "")},
 	}
-	read := trial{"reading the election", severityCritical, send(e.api+"DIRECT.GET."+stream+"."+key, "")}
+	read := permissionProbe{"reading the election", severityCritical, send(e.api+"DIRECT.GET."+stream+"."+key, "")}
 	if e.info != nil && !e.info.Config.AllowDirect {
 		read.do = send(e.api+"STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
 	}
-	trials = append(trials, read, trial{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }})
+	trials = append(trials, read, permissionProbe{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }})
 	if e.info == nil || e.settings.FeedSubject != "" {
-		trials = append(trials, trial{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
+		trials = append(trials, permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
 	} else {
 		// The server can fulfil neither request.
 		trials = append(trials,
-			trial{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(key)},
-			trial{"tidiness", severityNote, send(e.api+"CONSUMER.DELETE."+stream+"."+noConsumer, "")})
+			permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(key)},
+			permissionProbe{"tidiness", severityNote, send(e.api+"CONSUMER.DELETE."+stream+"."+noConsumer, "")})
 	}
-	trials = append(trials, trial{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
+	trials = append(trials, permissionProbe{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
 	if e.roster {
-		trials = append(trials, e.rosterTrials()...)
+		trials = append(trials, e.rosterProbes()...)
 	}
 
 	var found []finding
@@ -81,7 +81,7 @@ const noConsumer = "natsleader-doctor"
 
 // createNothing returns a request for a consumer of a subject. The request is invalid,
 // so the server makes no consumer even if it permits the request.
-func (e *exam) createNothing(subject string) func() error {
+func (e *environment) createNothing(subject string) func() error {
 	return func() error {
 		return e.nc.PublishRequest(e.api+"CONSUMER.CREATE.KV_"+e.name+"."+noConsumer+"."+subject, e.nc.NewInbox(), nil)
 	}
@@ -104,7 +104,7 @@ func violation(err error) string {
 
 // impossible returns a write of a key that no bucket accepts, because no bucket reaches
 // the revision that the write is conditioned on.
-func (e *exam) impossible(bucket, key string) *nats.Msg {
+func (e *environment) impossible(bucket, key string) *nats.Msg {
 	put := "$KV." + bucket + "."
 	if e.api != jetstream.DefaultAPIPrefix {
 		put = e.api + put // as nats.go does: jetstream/kv.go, useJSPfx
@@ -119,7 +119,7 @@ func (e *exam) impossible(bucket, key string) *nats.Msg {
 
 // checkWrite checks the reason for which the server rejects the impossible write. It
 // ought to be the condition.
-func (e *exam) checkWrite() []finding {
+func (e *environment) checkWrite() []finding {
 	reply, err := e.ask(e.impossible(e.name, e.election))
 	if err != nil {
 		return []finding{severityCritical.of("a write of the bucket is not answered: %v", err)}
@@ -140,7 +140,7 @@ func (e *exam) checkWrite() []finding {
 }
 
 // listen subscribes, and unsubscribes when the server has answered.
-func (e *exam) listen(subject string) func() error {
+func (e *environment) listen(subject string) func() error {
 	return func() error {
 		sub, err := e.nc.SubscribeSync(subject)
 		if err != nil {
@@ -156,18 +156,18 @@ func (e *exam) listen(subject string) func() error {
 }
 
 // feed is the prefix of the subjects of the bucket's feeds.
-func (e *exam) feed() string {
+func (e *environment) feed() string {
 	if e.settings.FeedSubject != "" {
 		return e.settings.FeedSubject
 	}
 	return wire.FeedPrefix + e.name
 }
 
-func (e *exam) askSubject() string { return wire.AskPrefix + e.name + "." + e.election }
+func (e *environment) askSubject() string { return wire.AskPrefix + e.name + "." + e.election }
 
 // checkFeedPublish reports whether this connection may publish to the feed, as only the
 // server should. The subject is that of an election that no candidate stands in.
-func checkFeedPublish(_ context.Context, e *exam) []finding {
+func checkFeedPublish(_ context.Context, e *environment) []finding {
 	if e.settings.FeedSubject == "" {
 		return []finding{fine("there is no feed to forge: the bucket does not republish")}
 	}
@@ -184,7 +184,7 @@ func checkFeedPublish(_ context.Context, e *exam) []finding {
 
 // checkAskPublish reports whether this connection may push leaders out. It sends a
 // request that no candidate receives.
-func checkAskPublish(_ context.Context, e *exam) []finding {
+func checkAskPublish(_ context.Context, e *environment) []finding {
 	subject := wire.AskPrefix + e.name
 	switch err := e.try(func() error { return e.nc.Publish(subject+"."+unusedElection(), nil) }); {
 	case err == nil:

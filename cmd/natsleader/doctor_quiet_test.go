@@ -177,8 +177,8 @@ func TestDoctorThatLosesItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	nc.Close()
-	e := &exam{nc: nc, js: js, bucket: b, name: "elections", api: "$JS.API.", wait: patience, election: "e", hostSync: hostSync}
-	found := e.examine(t.Context())
+	e := &environment{nc: nc, js: js, bucket: b, name: "elections", api: "$JS.API.", wait: patience, election: "e", hostSync: hostSync}
+	found := e.runChecks(t.Context())
 	for _, f := range found {
 		if f.Severity != severityNote || f.Text != "not checked: the connection is lost" {
 			t.Errorf("%+v", f)

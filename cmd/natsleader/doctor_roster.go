@@ -19,7 +19,7 @@ const announcementLives = 3
 // rosterName returns the name of the roster's bucket, also if the roster is yet to be
 // made. (If the bucket has a long name, the roster has another name, which is in the
 // metadata once the roster is made.)
-func (e *exam) rosterName() string {
+func (e *environment) rosterName() string {
 	if e.info != nil && e.info.Config.Metadata[wire.RosterKey] != "" {
 		return e.info.Config.Metadata[wire.RosterKey]
 	}
@@ -27,7 +27,7 @@ func (e *exam) rosterName() string {
 }
 
 // checkRoster checks the roster, if there ought to be one.
-func checkRoster(ctx context.Context, e *exam) []finding {
+func checkRoster(ctx context.Context, e *environment) []finding {
 	missing := func(text string) []finding {
 		f := fine("%s: whoever is first takes a free key", text)
 		if e.roster {
@@ -64,7 +64,7 @@ func checkRoster(ctx context.Context, e *exam) []finding {
 
 // wrongInRoster names the settings with which a roster would not work, or would not
 // show which candidates stand.
-func (e *exam) wrongInRoster(c jetstream.StreamConfig) []string {
+func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
 	var wrong []string
 	for _, x := range []struct {
 		wrong bool
@@ -84,15 +84,15 @@ func (e *exam) wrongInRoster(c jetstream.StreamConfig) []string {
 	return wrong
 }
 
-// rosterTrials are the permissions of a candidate with a roster. Nothing is stored,
+// rosterProbes are the permissions of a candidate with a roster. Nothing is stored,
 // and no consumer is made.
-func (e *exam) rosterTrials() []trial {
+func (e *environment) rosterProbes() []permissionProbe {
 	name := e.rosterName()
 	keys := "$KV." + name + "." + e.election + "."
 	send := func(subject string) func() error {
 		return func() error { return e.nc.PublishRequest(e.api+subject, e.nc.NewInbox(), nil) }
 	}
-	return []trial{
+	return []permissionProbe{
 		{"the settings of the roster", severityNote, send("STREAM.INFO.KV_" + name)},
 		{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
 			return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))

@@ -50,7 +50,7 @@ func TestDoctorOnRosters(t *testing.T) {
 	diagnose(t, s.ClientURL(), "--bucket", "gone", "--roster").says(t, "roster", "warning", "is gone", "natsleader bucket add gone --roster")
 	// AllowMsgTTL is set when the roster is made, and cannot be unset. So this case is
 	// tested without a server.
-	e := &exam{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
+	e := &environment{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
 	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
 	if wrong != "nothing lapses (AllowMsgTTL); 1 replicas, where the bucket has 3" {
 		t.Error(wrong)

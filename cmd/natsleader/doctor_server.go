@@ -22,7 +22,7 @@ const (
 	leastGuardVersion = "2.11.8"
 )
 
-func checkServer(_ context.Context, e *exam) []finding {
+func checkServer(_ context.Context, e *environment) []finding {
 	found := e.checkVersions()
 	if e.noJetStream() {
 		found = append(found, severityCritical.of("JetStream does not answer on %s", strings.TrimSuffix(e.api, ".")).
@@ -34,7 +34,7 @@ func checkServer(_ context.Context, e *exam) []finding {
 // checkVersions checks the version of the connected server. If the stream is one of a
 // cluster, it also checks the other servers that keep the stream, and all that answer
 // meanwhile.
-func (e *exam) checkVersions() []finding {
+func (e *environment) checkVersions() []finding {
 	found := []finding{judgeVersion("", e.nc.ConnectedServerVersion())}
 	if e.info == nil || e.info.Cluster == nil || e.info.Cluster.Name == "" {
 		return found
@@ -93,7 +93,7 @@ func judgeVersion(name, version string) finding {
 }
 
 // streamServers names the servers that keep the stream of the bucket.
-func (e *exam) streamServers() []string {
+func (e *environment) streamServers() []string {
 	c := e.info.Cluster
 	if c == nil || c.Name == "" {
 		return []string{e.nc.ConnectedServerName()}
@@ -108,7 +108,7 @@ func (e *exam) streamServers() []string {
 // versions asks all servers for their versions, with system credentials or as every
 // account may. It returns when the servers that keep the stream have answered, or when
 // no other server answers in time.
-func (e *exam) versions() (map[string]string, error) {
+func (e *environment) versions() (map[string]string, error) {
 	versions := map[string]string{e.nc.ConnectedServerName(): e.nc.ConnectedServerVersion()}
 	if v := e.info.Config.Metadata["_nats.ver"]; v != "" {
 		versions[e.info.Cluster.Leader] = v // since 2.11
@@ -138,9 +138,9 @@ func (e *exam) versions() (map[string]string, error) {
 	return versions, err
 }
 
-// asSystem returns the exam with a connection that has system credentials, if they are
+// asSystem returns the environment with a connection that has system credentials, if they are
 // known. done closes that connection.
-func (e *exam) asSystem() (asks *exam, done func(), err error) {
+func (e *environment) asSystem() (asks *environment, done func(), err error) {
 	if e.system == nil {
 		return e, func() {}, nil
 	}
@@ -148,12 +148,12 @@ func (e *exam) asSystem() (asks *exam, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &exam{nc: nc, wait: e.wait}, nc.Close, nil
+	return &environment{nc: nc, wait: e.wait}, nc.Close, nil
 }
 
 // poll asks all servers, and passes their answers to take until take has enough, or no
 // other server answers in time.
-func (e *exam) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
+func (e *environment) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (e *exam) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 }
 
 // noJetStream reports whether no server answers for JetStream.
-func (e *exam) noJetStream() bool {
+func (e *environment) noJetStream() bool {
 	return errors.Is(e.infoErr, nats.ErrNoResponders) || errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabled) ||
 		errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabledForAccount)
 }
@@ -184,7 +184,7 @@ func (e *exam) noJetStream() bool {
 // second. Servers that were killed count as online for much longer.
 const longSilence = 5 * time.Second
 
-func checkCluster(_ context.Context, e *exam) []finding {
+func checkCluster(_ context.Context, e *environment) []finding {
 	c := e.info.Cluster
 	if c == nil || c.Name == "" {
 		return []finding{fine("a single server, no cluster")}
@@ -225,7 +225,7 @@ const defaultSync = 2 * time.Minute
 
 // checkSync asks the servers of the stream for their sync interval, which they report
 // to the system account only.
-func checkSync(_ context.Context, e *exam) []finding {
+func checkSync(_ context.Context, e *environment) []finding {
 	if e.info.Config.Storage == jetstream.MemoryStorage {
 		return []finding{fine("there is no disk to sync to: the storage is memory")}
 	}
@@ -260,7 +260,7 @@ func checkSync(_ context.Context, e *exam) []finding {
 	return found
 }
 
-func (e *exam) judgeSync(server string, interval time.Duration) finding {
+func (e *environment) judgeSync(server string, interval time.Duration) finding {
 	s, what := severityNote, "a power failure of several servers, or of one at a bad moment, can undo acknowledged writes"
 	if e.info.Config.Replicas == 1 {
 		s, what = severityWarning, "a power failure can undo acknowledged writes"
@@ -274,7 +274,7 @@ func (e *exam) judgeSync(server string, interval time.Duration) finding {
 
 // syncIntervals asks all servers, and returns when those named have answered, or no
 // other server answers in time. An interval of 0 means every write.
-func (e *exam) syncIntervals(names []string) (map[string]time.Duration, error) {
+func (e *environment) syncIntervals(names []string) (map[string]time.Duration, error) {
 	intervals := make(map[string]time.Duration)
 	err := e.poll(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
 		var status struct {
@@ -305,7 +305,7 @@ const full = 0.9
 
 // checkLimits checks the limits that make the server reject renewals when they are used
 // up.
-func checkLimits(_ context.Context, e *exam) []finding {
+func checkLimits(_ context.Context, e *environment) []finding {
 	var found []finding
 	c, state := e.info.Config, e.info.State
 	gauge := func(what string, used uint64, limit int64) {
@@ -347,7 +347,7 @@ func checkLimits(_ context.Context, e *exam) []finding {
 }
 
 // accountTier returns the account's usage for streams like the bucket's.
-func (e *exam) accountTier() (jetstream.Tier, error) {
+func (e *environment) accountTier() (jetstream.Tier, error) {
 	reply, err := e.ask(&nats.Msg{Subject: e.api + "INFO"})
 	if err != nil {
 		return jetstream.Tier{}, err

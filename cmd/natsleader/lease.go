@@ -69,20 +69,20 @@ func (n leaseNote) write(path string) error {
 	return os.Rename(next, path)
 }
 
-// notebook writes the file for a goroutine that must not wait for a disk.
-type notebook struct {
+// leaseFile writes the file for a goroutine that must not wait for a disk.
+type leaseFile struct {
 	path string
-	next chan notice // the newest counts
+	next chan leaseWrite // the newest counts
 	done chan struct{}
 }
 
-type notice struct {
+type leaseWrite struct {
 	leaseNote
 	written chan<- error // nil: no caller waits for the outcome
 }
 
-func newNotebook(path string) *notebook {
-	b := &notebook{path: path, next: make(chan notice, 1), done: make(chan struct{})}
+func openLeaseFile(path string) *leaseFile {
+	b := &leaseFile{path: path, next: make(chan leaseWrite, 1), done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
 		for n := range b.next {
@@ -97,25 +97,25 @@ func newNotebook(path string) *notebook {
 
 // put queues the note, to be written unless a newer one comes before. A note that is
 // not written describes a lease that ends earlier.
-func (b *notebook) put(n leaseNote) {
+func (b *leaseFile) put(n leaseNote) {
 	select {
 	case <-b.next:
 	default:
 	}
-	b.next <- notice{leaseNote: n}
+	b.next <- leaseWrite{leaseNote: n}
 }
 
 // patienceWithDisk is how long the write of a few bytes may take.
 const patienceWithDisk = 5 * time.Second
 
 // write writes the note and returns when it is written.
-func (b *notebook) write(n leaseNote) error {
+func (b *leaseFile) write(n leaseNote) error {
 	select {
 	case <-b.next:
 	default:
 	}
 	written := make(chan error, 1)
-	b.next <- notice{n, written}
+	b.next <- leaseWrite{n, written}
 	select {
 	case err := <-written:
 		return err
@@ -124,7 +124,7 @@ func (b *notebook) write(n leaseNote) error {
 	}
 }
 
-func (b *notebook) remove() {
+func (b *leaseFile) remove() {
 	close(b.next)
 	select {
 	case <-b.done:

@@ -127,11 +127,11 @@ func text(b []byte) (plain, base string) {
 	return "", base64.StdEncoding.EncodeToString(b)
 }
 
-// moment formats a time for people.
-func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+// formatTime formats a time for people.
+func formatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// lasting formats the duration of a state for people.
-func lasting(d time.Duration) string {
+// formatAge formats the duration of a state for people.
+func formatAge(d time.Duration) string {
 	d = max(0, d)
 	const day = 24 * time.Hour
 	switch {

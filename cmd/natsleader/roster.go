@@ -48,7 +48,7 @@ func registerRoster(app *fisk.Application, g *globals) {
 }
 
 func (g *globals) printRoster(election string, asJSON bool) error {
-	s, err := g.newSurvey(context.Background())
+	s, err := g.newInspector(context.Background())
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ type roster struct {
 }
 
 // readRoster reads the holder and the candidates.
-func (s *survey) readRoster(ctx context.Context, limit time.Duration, election string) (roster, error) {
+func (s *inspector) readRoster(ctx context.Context, limit time.Duration, election string) (roster, error) {
 	r := roster{election: election}
 	err := s.within(ctx, limit, func(ctx context.Context) error {
 		x, err := s.one(ctx, election)
@@ -95,7 +95,7 @@ func (r roster) table(now time.Time) [][]string {
 	add := func(place, id, priority, preempt string, since time.Time, value []byte) {
 		row := []string{place, shorten(printable(id), longID), priority, preempt, "-", "-", shorten(printable(string(value)), longValue)}
 		if !since.IsZero() {
-			row[4], row[5] = moment(since), lasting(now.Sub(since))
+			row[4], row[5] = formatTime(since), formatAge(now.Sub(since))
 		}
 		rows = append(rows, row)
 	}
@@ -220,7 +220,7 @@ func (a announced) stand(x standing) int {
 }
 
 // announced reads the keys of the bucket's roster.
-func (s *survey) announced(ctx context.Context) (a announced, err error) {
+func (s *inspector) announced(ctx context.Context) (a announced, err error) {
 	if s.roster == "" {
 		return a, leader.ErrNoRoster
 	}

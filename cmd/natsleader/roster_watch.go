@@ -30,7 +30,7 @@ func (g *globals) watchRoster(election string, asJSON bool) error {
 		default: // the connection comes and goes
 		}
 	}
-	s, err := g.surveyUntil(ctx,
+	s, err := g.inspectorUntil(ctx,
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { tell(fmt.Errorf("%w: the connection was lost", errUnreachable)) }),
 		nats.ReconnectHandler(func(*nats.Conn) { tell(nil) }))
 	if err == nil {
@@ -43,8 +43,8 @@ func (g *globals) watchRoster(election string, asJSON bool) error {
 	return err
 }
 
-// rosterOnlooker receives the changes of a roster.
-type rosterOnlooker interface {
+// rosterRenderer receives the changes of a roster.
+type rosterRenderer interface {
 	changed(r roster, at time.Time) error
 	// passed is called every second.
 	passed(at time.Time) error
@@ -52,7 +52,7 @@ type rosterOnlooker interface {
 	trouble(err error)
 }
 
-func rosterShow(asJSON bool) rosterOnlooker {
+func rosterShow(asJSON bool) rosterRenderer {
 	switch {
 	case asJSON:
 		return rosterJSON{}
@@ -63,7 +63,7 @@ func rosterShow(asJSON bool) rosterOnlooker {
 }
 
 // followRoster reports the roster as it is, and then each change.
-func (s *survey) followRoster(ctx context.Context, limit time.Duration, election string, o rosterOnlooker, links <-chan error) error {
+func (s *inspector) followRoster(ctx context.Context, limit time.Duration, election string, o rosterRenderer, links <-chan error) error {
 	now, err := s.readRoster(ctx, limit, election) // fails if a permission is missing
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (v *rosterView) trouble(err error) { v.err = err }
 
 func (v *rosterView) passed(at time.Time) error {
 	return v.screen.draw(func(width, height int) []string {
-		head := fmt.Sprintf("Roster of %s at %s, %d stand", v.roster.election, moment(at), len(v.roster.candidates))
+		head := fmt.Sprintf("Roster of %s at %s, %d stand", v.roster.election, formatTime(at), len(v.roster.candidates))
 		if v.err != nil {
 			head = "NOT UP TO DATE: " + errorText(v.err)
 		}

@@ -172,7 +172,7 @@ func (r *run) checkDurations() error {
 // called.
 const untilGone = 24 * time.Hour
 
-func (r *run) config(log *logbook) leader.Config {
+func (r *run) config(log *runLog) leader.Config {
 	cfg := leader.Config{
 		ID: r.id, Value: []byte(r.value),
 		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain,

@@ -16,35 +16,35 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// conductor brings together the candidate, the command under its supervisor, and
+// runLoop brings together the candidate, the command under its supervisor, and
 // the signals. It is one goroutine, which waits for nothing but its select.
-type conductor struct {
+type runLoop struct {
 	*run
-	conf      supervision
-	log       *logbook
-	candidate *leader.Candidate
-	overseer  *overseer
-	keeper    atomic.Int64 // process ID of the supervisor
-	brief     int          // how many supervisors in a row have lived for less than a second
-	signals   <-chan os.Signal
-	waited    <-chan time.Time
+	conf       supervision
+	log        *runLog
+	candidate  *leader.Candidate
+	supervisor *supervisorProcess
+	keeper     atomic.Int64 // process ID of the supervisor
+	brief      int          // how many supervisors in a row have lived for less than a second
+	signals    <-chan os.Signal
+	waited     <-chan time.Time
 
 	term  *leader.Term // the term that is led now
 	fault error        // the last fault
 	last  *leader.Term // the last term that began
-	// resigned is a term that the conductor gave up itself.
+	// resigned is a term that the run loop gave up itself.
 	resigned *leader.Term
-	holds    bool   // it holds the key: from Elected to Deposed
-	lapsed   bool   // it holds the key, but others may take it
-	shift    *shift // the run of the command, as long as anything of it may live; nil: none
+	holds    bool        // it holds the key: from Elected to Deposed
+	lapsed   bool        // it holds the key, but others may take it
+	current  *commandRun // the run of the command, as long as anything of it may live; nil: none
 
 	leaving bool
 	outcome error // the result of the run
 	hurried bool  // by a second signal
 }
 
-// shift is one run of the command.
-type shift struct {
+// commandRun is one run of the command.
+type commandRun struct {
 	term   *leader.Term // the term for which it runs; nil: none, with --notify
 	lease  lease        // the last lease that was sent
 	length time.Duration
@@ -57,14 +57,14 @@ type shift struct {
 	leaseBy, stopBy instant
 }
 
-// conduct returns when the command has ended and the leadership is handed over.
-func (c *conductor) conduct() error {
+// loop returns when the command has ended and the leadership is handed over.
+func (c *runLoop) loop() error {
 	if c.won != 0 {
 		c.begin(nil)
 	}
 	look := time.NewTimer(0)
 	events := c.candidate.Events()
-	for !c.leaving || c.shift != nil {
+	for !c.leaving || c.current != nil {
 		look.Reset(c.look(clockNow()))
 		select {
 		case e, more := <-events:
@@ -75,11 +75,11 @@ func (c *conductor) conduct() error {
 				c.holds = false
 				c.leave(c.candidate.Err())
 			}
-		case b, more := <-c.overseer.bulletins:
+		case b, more := <-c.supervisor.bulletins:
 			if more {
 				c.read(b)
 			} else {
-				c.bereaved()
+				c.supervisorExited()
 			}
 		case sig := <-c.signals:
 			c.signalled(sig)
@@ -93,19 +93,19 @@ func (c *conductor) conduct() error {
 	return c.outcome
 }
 
-// hire starts a supervisor.
-func (c *conductor) hire() error {
+// startSupervisor starts a supervisor.
+func (c *runLoop) startSupervisor() error {
 	o, err := newOverseer(c.conf, c.argv)
 	if err != nil {
 		return fmt.Errorf("supervisor: %w", err)
 	}
-	c.overseer = o
+	c.supervisor = o
 	c.keeper.Store(int64(o.process.Pid))
 	return nil
 }
 
 // waitedTooLong is the outcome when --wait is over.
-func (c *conductor) waitedTooLong() error {
+func (c *runLoop) waitedTooLong() error {
 	if errors.Is(c.fault, leader.ErrPermission) {
 		return exitError{exitDenied, fmt.Errorf("no leadership of %s within --wait %v: %w", c.election, c.wait, c.fault)}
 	}
@@ -113,7 +113,7 @@ func (c *conductor) waitedTooLong() error {
 }
 
 // hear handles an event of the candidate.
-func (c *conductor) hear(e leader.Event) {
+func (c *runLoop) hear(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
 		if wait := time.Until(e.Until); wait > time.Second {
@@ -141,22 +141,22 @@ func (c *conductor) hear(e leader.Event) {
 	}
 }
 
-func (c *conductor) elected(t *leader.Term) {
+func (c *runLoop) elected(t *leader.Term) {
 	c.waited = nil
 	c.term, c.last, c.holds, c.lapsed = t, t, true, false
 	c.log.say("elected with token %d", t.Token())
 	switch {
 	case c.leaving:
-	case c.shift == nil:
+	case c.current == nil:
 		c.begin(t)
 	case c.won != 0:
-		c.shift.term, c.shift.lease, c.shift.length = t, lease{}, 0 // look sends the lease
+		c.current.term, c.current.lease, c.current.length = t, lease{}, 0 // look sends the lease
 	} // else it begins when the command of the term before has ended
 }
 
 // over ends the use of the term by the command. It is called twice where Fenced comes
 // before Deposed.
-func (c *conductor) over(t *leader.Term, cause error) {
+func (c *runLoop) over(t *leader.Term, cause error) {
 	if c.term != t {
 		return
 	}
@@ -165,46 +165,46 @@ func (c *conductor) over(t *leader.Term, cause error) {
 		c.log.say("lost: %s", errorText(cause))
 	}
 	switch {
-	case c.shift == nil:
+	case c.current == nil:
 		t.Release() // nothing runs
-	case c.shift.term == t:
-		c.overseer.tell(order{Do: doLost})
+	case c.current.term == t:
+		c.supervisor.tell(order{Do: doLost})
 	} // else the command of an earlier term has not ended yet
 	if c.once {
 		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %w", c.election, cause)})
 	}
 	switch {
-	case c.shift == nil || c.shift.term != t:
+	case c.current == nil || c.current.term != t:
 	case c.won == 0:
 		c.stop()
 	default:
-		c.shift.term, c.shift.lease = nil, lease{}
+		c.current.term, c.current.lease = nil, lease{}
 	}
 }
 
 // begin starts the command, for a term unless it is nil. If the supervisor was killed,
 // begin sends nothing and reports no error: bereaved begins again.
-func (c *conductor) begin(t *leader.Term) {
-	c.shift = &shift{term: t}
-	if c.overseer.killed {
+func (c *runLoop) begin(t *leader.Term) {
+	c.current = &commandRun{term: t}
+	if c.supervisor.killed {
 		return
 	}
 	start := order{Do: doStart, ID: c.candidate.ID()}
 	if t != nil {
-		c.shift.extend(clockNow(), t.Remaining(), c.candidate.Stats().LeaseDuration)
-		start.Token, start.Lease = t.Token(), c.shift.lease
+		c.current.extend(clockNow(), t.Remaining(), c.candidate.Stats().LeaseDuration)
+		start.Token, start.Lease = t.Token(), c.current.lease
 	}
-	c.overseer.tell(start)
+	c.supervisor.tell(start)
 }
 
 // stop orders the supervisor to stop the command.
-func (c *conductor) stop() {
-	s := c.shift
+func (c *runLoop) stop() {
+	s := c.current
 	if s == nil || s.ending {
 		return
 	}
 	s.ending = true
-	c.overseer.tell(order{Do: doStop})
+	c.supervisor.tell(order{Do: doStop})
 	s.stopBy = clockNow().add(c.drain + patienceWithSupervisor)
 }
 
@@ -213,26 +213,26 @@ func (c *conductor) stop() {
 const patienceWithSupervisor = 2 * time.Second
 
 // leave ends the run with an outcome. The first outcome counts.
-func (c *conductor) leave(outcome error) {
+func (c *runLoop) leave(outcome error) {
 	if !c.leaving {
 		c.leaving, c.outcome = true, outcome
 	}
 	c.stop()
 }
 
-// read handles a bulletin of the supervisor.
-func (c *conductor) read(b bulletin) {
+// read handles a report of the supervisor.
+func (c *runLoop) read(b supervisorReport) {
 	switch b.What {
 	case saidStarted:
-		if c.shift != nil {
-			c.shift.begun = true
+		if c.current != nil {
+			c.current.begun = true
 		}
 	case saidFailed:
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
 	case saidEnded:
 		c.ended(exitError{code: b.Code}, b.Stopped)
 	case saidStuck:
-		if s := c.shift; s != nil && !s.stuck {
+		if s := c.current; s != nil && !s.stuck {
 			s.stuck = true
 			until := "the lease is kept until it ends"
 			if !c.holds || c.lapsed {
@@ -245,22 +245,22 @@ func (c *conductor) read(b bulletin) {
 	}
 }
 
-// bereaved handles the death of the supervisor, after which nothing of the command is
+// supervisorExited handles the death of the supervisor, after which nothing of the command is
 // left. A command that has not begun begins under the next supervisor.
-func (c *conductor) bereaved() {
-	if c.brief++; clockNow().sub(c.overseer.begun) > time.Second {
+func (c *runLoop) supervisorExited() {
+	if c.brief++; clockNow().sub(c.supervisor.begun) > time.Second {
 		c.brief = 0
 	}
-	c.overseer.dismiss()
-	err := fmt.Errorf("the supervising process ends as soon as it begins: %v", c.overseer.end)
+	c.supervisor.dismiss()
+	err := fmt.Errorf("the supervising process ends as soon as it begins: %v", c.supervisor.end)
 	if c.brief < 3 {
-		err = c.hire()
+		err = c.startSupervisor()
 	}
 	if err != nil {
-		c.overseer = &overseer{} // it takes no orders and sends no bulletins
+		c.supervisor = &supervisorProcess{} // it takes no orders and sends no reports
 		c.leave(err)
 	}
-	switch s := c.shift; {
+	switch s := c.current; {
 	case s == nil:
 	case !s.begun && !s.ending:
 		c.begin(s.term)
@@ -278,9 +278,9 @@ func (c *conductor) bereaved() {
 
 // ended handles the end of the command, of which nothing is left. It was stopped, or it
 // ended with the outcome.
-func (c *conductor) ended(outcome error, stopped bool) {
-	s := c.shift
-	c.shift = nil
+func (c *runLoop) ended(outcome error, stopped bool) {
+	s := c.current
+	c.current = nil
 	if c.term == nil && c.last != nil {
 		c.last.Release()
 	}
@@ -299,25 +299,25 @@ func (c *conductor) ended(outcome error, stopped bool) {
 	} // else the event is on its way
 }
 
-func (c *conductor) signalled(sig os.Signal) {
+func (c *runLoop) signalled(sig os.Signal) {
 	s, ends := ending(sig)
 	switch {
 	case !ends && (s == c.won || s == c.lost): // the command would take it for natsleader's
 	case !ends:
-		c.overseer.tell(order{Do: doSignal, Signal: int(s)})
+		c.supervisor.tell(order{Do: doSignal, Signal: int(s)})
 	case !c.leaving:
 		c.log.say("ending: %s", signalName(s))
 		c.leave(exitError{code: 128 + int(s)})
-	case c.shift != nil && !c.hurried:
+	case c.current != nil && !c.hurried:
 		c.hurried = true
-		c.overseer.tell(order{Do: doKill})
-		c.shift.stopBy = clockNow().add(patienceWithSupervisor)
+		c.supervisor.tell(order{Do: doKill})
+		c.current.stopBy = clockNow().add(patienceWithSupervisor)
 	}
 }
 
 // handOver stops the candidate. It waits only briefly for a server that does not
 // answer, and not at all after another signal.
-func (c *conductor) handOver() {
+func (c *runLoop) handOver() {
 	if c.term != nil {
 		c.term.Release()
 	}

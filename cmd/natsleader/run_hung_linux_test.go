@@ -42,7 +42,7 @@ func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lease")
 	pipe := hang(t, path)
 	begun := filepath.Join(t.TempDir(), "begun")
-	s := &supervisor{argv: []string{"touch", begun}, reports: make(chan bulletin, 8), notes: newNotebook(path)}
+	s := &supervisor{argv: []string{"touch", begun}, reports: make(chan supervisorReport, 8), notes: openLeaseFile(path)}
 	done := make(chan struct{})
 	end := clockNow().add(time.Second)
 	go func() {

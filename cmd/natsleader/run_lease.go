@@ -21,7 +21,7 @@ func beatOf(length time.Duration) time.Duration {
 // extend sets the lease to be valid for left from now on, and reports whether that is
 // longer than before. now was read before left, so a pause in between makes the lease
 // look shorter.
-func (s *shift) extend(now instant, left, length time.Duration) bool {
+func (s *commandRun) extend(now instant, left, length time.Duration) bool {
 	warn := now.add(left)
 	if left <= 0 || warn <= s.lease.Warn.add(time.Millisecond) {
 		return false
@@ -38,8 +38,8 @@ func (s *shift) extend(now instant, left, length time.Duration) bool {
 // look sends an extended lease to the supervisor, kills a supervisor that does not
 // work, and returns the time until the next look. It kills no supervisor with an unread
 // report, which may say that the command has ended in time.
-func (c *conductor) look(now instant) time.Duration {
-	s := c.shift
+func (c *runLoop) look(now instant) time.Duration {
+	s := c.current
 	if s == nil {
 		return time.Hour
 	}
@@ -49,20 +49,20 @@ func (c *conductor) look(now instant) time.Duration {
 		// leads as long as the key is renewed.
 		if stats := c.candidate.Stats(); stats.SinceRenewal > 0 &&
 			s.extend(now, stats.LeaseDuration-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats.LeaseDuration) {
-			c.overseer.tell(order{Do: doHold, Lease: s.lease})
+			c.supervisor.tell(order{Do: doHold, Lease: s.lease})
 		}
 	case c.term != nil && s.term == c.term:
 		if s.extend(now, c.term.Remaining(), c.candidate.Stats().LeaseDuration) {
-			c.overseer.tell(order{Do: doLease, Token: c.term.Token(), Lease: s.lease})
+			c.supervisor.tell(order{Do: doLease, Token: c.term.Token(), Lease: s.lease})
 		}
 	}
 	late := s.stopBy
 	if c.won == 0 && s.leaseBy != 0 && (late == 0 || s.leaseBy < late) {
 		late = s.leaseBy
 	}
-	if late != 0 && now >= late && !c.overseer.unread() { // natsleader itself may have been stopped
+	if late != 0 && now >= late && !c.supervisor.unread() { // natsleader itself may have been stopped
 		s.ending, s.deaf = true, true
-		c.overseer.kill()
+		c.supervisor.kill()
 	}
 	wait := longestBeat
 	if s.lease.Warn != 0 {

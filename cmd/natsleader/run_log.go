@@ -17,18 +17,18 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// logbook prints lines for people. It never waits for their reader: a pipe that is full
+// runLog prints lines for people. It never waits for their reader: a pipe that is full
 // must not cost the leadership.
-type logbook struct {
+type runLog struct {
 	prefix string
 	lines  chan string
 	last   chan struct{} // closed: no more follow
 	done   chan struct{}
 }
 
-// newLogbook returns a logbook that prints to w, or nothing if w is nil.
-func newLogbook(w io.Writer, election string) *logbook {
-	l := &logbook{
+// newRunLog returns a log that prints to w, or nothing if w is nil.
+func newRunLog(w io.Writer, election string) *runLog {
+	l := &runLog{
 		prefix: "natsleader: " + printable(election) + ": ",
 		lines:  make(chan string, 64), last: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -39,7 +39,7 @@ func newLogbook(w io.Writer, election string) *logbook {
 	return l
 }
 
-func (l *logbook) print(w io.Writer) {
+func (l *runLog) print(w io.Writer) {
 	defer close(l.done)
 	for {
 		select {
@@ -55,7 +55,7 @@ func (l *logbook) print(w io.Writer) {
 	}
 }
 
-func (l *logbook) say(format string, args ...any) {
+func (l *runLog) say(format string, args ...any) {
 	select {
 	case l.lines <- l.prefix + printable(fmt.Sprintf(format, args...)) + "\n":
 	default:
@@ -63,7 +63,7 @@ func (l *logbook) say(format string, args ...any) {
 }
 
 // close prints the remaining lines, if their reader takes them in time.
-func (l *logbook) close() {
+func (l *runLog) close() {
 	close(l.last)
 	select {
 	case <-l.done:
@@ -73,7 +73,7 @@ func (l *logbook) close() {
 
 // followConnection returns options that log why there is no connection, each reason
 // once, and when there is one again.
-func (l *logbook) followConnection() []nats.Option {
+func (l *runLog) followConnection() []nats.Option {
 	const most = 8 // reasons that are logged
 	told := make(map[string]bool)
 	say := func(_ *nats.Conn, err error) { // one at a time
@@ -115,9 +115,9 @@ func connectionReason(err error) string {
 
 // logger prints those messages of a candidate's log that no event reports: each request
 // to hand over with its sender, and that the candidate cannot be asked to.
-func (l *logbook) logger() *slog.Logger { return slog.New(requests{l}) }
+func (l *runLog) logger() *slog.Logger { return slog.New(requests{l}) }
 
-type requests struct{ *logbook }
+type requests struct{ *runLog }
 
 func (requests) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 func (h requests) WithAttrs([]slog.Attr) slog.Handler             { return h }

@@ -46,21 +46,21 @@ func (r *run) run() error {
 		return err
 	}
 	defer removeLeaseFile(path)
-	c := &conductor{run: r, signals: signals, waited: waited, conf: supervision{
+	c := &runLoop{run: r, signals: signals, waited: waited, conf: supervision{
 		Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 		StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
 	}}
-	if err = c.hire(); err != nil { // it gets ready during the connect
+	if err = c.startSupervisor(); err != nil { // it gets ready during the connect
 		return err
 	}
-	defer func() { c.overseer.dismiss() }()
+	defer func() { c.supervisor.dismiss() }()
 	buryAdopted(&c.keeper)
 
 	var out io.Writer = os.Stderr
 	if r.quiet {
 		out = nil
 	}
-	c.log = newLogbook(out, r.election)
+	c.log = newRunLog(out, r.election)
 	defer c.log.close()
 	nc, bucket, err := r.reach(signals, waited, c.log.followConnection()...)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *run) run() error {
 			c.log.say("serves http://%s", listener.Addr())
 		}
 	}
-	return c.conduct()
+	return c.loop()
 }
 
 // reach connects, reads the settings of the bucket, and checks that they fit. A signal or

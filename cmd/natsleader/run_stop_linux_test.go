@@ -72,26 +72,26 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 }
 
 // aConductor returns one in the test's process, with a supervisor but without its loop.
-func aConductor(t *testing.T, argv ...string) *conductor {
+func aConductor(t *testing.T, argv ...string) *runLoop {
 	t.Helper()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	c := &conductor{
+	c := &runLoop{
 		run:       &run{globals: &globals{bucket: "elections"}, election: "jobs", argv: argv, drain: time.Second},
 		conf:      supervision{Election: "jobs", Bucket: "elections", LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Second},
-		log:       newLogbook(nil, "jobs"),
+		log:       newRunLog(nil, "jobs"),
 		candidate: campaigns(t, url, "elections", "jobs", leader.Config{ID: "a"}),
 	}
 	t.Cleanup(c.log.close)
-	if err := c.hire(); err != nil {
+	if err := c.startSupervisor(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.overseer.dismiss() })
+	t.Cleanup(func() { c.supervisor.dismiss() })
 	return c
 }
 
 // reported returns the reports of a supervisor until it ends.
-func reported(o *overseer) (all []bulletin) {
+func reported(o *supervisorProcess) (all []supervisorReport) {
 	for b := range o.bulletins {
 		all = append(all, b)
 	}
@@ -99,33 +99,33 @@ func reported(o *overseer) (all []bulletin) {
 }
 
 func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
-	for name, killed := range map[string]func(*conductor, *leader.Term){
-		"by natsleader, before the election": func(c *conductor, term *leader.Term) {
-			c.overseer.killed = true // and SIGKILL is on its way
+	for name, killed := range map[string]func(*runLoop, *leader.Term){
+		"by natsleader, before the election": func(c *runLoop, term *leader.Term) {
+			c.supervisor.killed = true // and SIGKILL is on its way
 			c.elected(term)
-			close(c.overseer.orders)
-			if all := reported(c.overseer); len(all) > 0 {
+			close(c.supervisor.orders)
+			if all := reported(c.supervisor); len(all) > 0 {
 				t.Errorf("it was told to begin: %v", all)
 			}
 		},
-		"by others, just before": func(c *conductor, term *leader.Term) {
-			_ = c.overseer.process.Kill()
-			_ = reported(c.overseer)
+		"by others, just before": func(c *runLoop, term *leader.Term) {
+			_ = c.supervisor.process.Kill()
+			_ = reported(c.supervisor)
 			c.elected(term)
-			close(c.overseer.orders)
+			close(c.supervisor.orders)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := aConductor(t, "sleep", "1000")
 			term, _ := c.candidate.Term()
 			killed(c, term)
-			c.overseer = &overseer{begun: c.overseer.begun, end: c.overseer.end} // its orders are closed
-			c.bereaved()
-			if c.leaving || c.shift == nil || c.shift.term != term {
+			c.supervisor = &supervisorProcess{begun: c.supervisor.begun, end: c.supervisor.end} // its orders are closed
+			c.supervisorExited()
+			if c.leaving || c.current == nil || c.current.term != term {
 				t.Fatalf("the run ends with %v", c.outcome)
 			}
 			select {
-			case b := <-c.overseer.bulletins:
+			case b := <-c.supervisor.bulletins:
 				if b.What != saidStarted {
 					t.Errorf("the next supervisor says %+v", b)
 				}
@@ -136,7 +136,7 @@ func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
 	}
 }
 
-// If a command is late, the conductor first reads a report that is unread.
+// If a command is late, the run loop first reads a report that is unread.
 func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 	process := exec.Command("sleep", "1000")
 	if err := process.Start(); err != nil {
@@ -148,14 +148,14 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = out.Close(), in.Close() }()
-	o := &overseer{process: process.Process, bulletins: make(chan bulletin, 1)}
+	o := &supervisorProcess{process: process.Process, bulletins: make(chan supervisorReport, 1)}
 	if o.reports.pipe, err = out.SyscallConn(); err != nil {
 		t.Fatal(err)
 	}
-	c := &conductor{run: &run{}, overseer: o, shift: &shift{leaseBy: 1}}
+	c := &runLoop{run: &run{}, supervisor: o, current: &commandRun{leaseBy: 1}}
 	late := func(where string, killed bool) {
 		t.Helper()
-		if c.look(clockNow()); o.killed != killed || c.shift.deaf != killed {
+		if c.look(clockNow()); o.killed != killed || c.current.deaf != killed {
 			t.Errorf("a report is %s: killed %t", where, o.killed)
 		}
 	}
@@ -163,9 +163,9 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 		t.Fatal(err)
 	}
 	late("in the pipe", false)
-	taken, proceed, ended := make(chan bulletin), make(chan bool), make(chan bool)
+	taken, proceed, ended := make(chan supervisorReport), make(chan bool), make(chan bool)
 	go func() {
-		o.reports.each(out, func(b bulletin) {
+		o.reports.each(out, func(b supervisorReport) {
 			taken <- b
 			<-proceed
 			o.bulletins <- b
@@ -204,9 +204,9 @@ func TestReports_AreLines(t *testing.T) {
 		}
 		_ = in.Close()
 	}()
-	var all []bulletin
-	r.each(out, func(b bulletin) { all = append(all, b) })
-	if len(all) != 3 || all[0].What != saidStarted || all[1].Error != long || all[2] != (bulletin{}) {
+	var all []supervisorReport
+	r.each(out, func(b supervisorReport) { all = append(all, b) })
+	if len(all) != 3 || all[0].What != saidStarted || all[1].Error != long || all[2] != (supervisorReport{}) {
 		t.Errorf("%d reports", len(all))
 	}
 }

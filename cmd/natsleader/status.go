@@ -42,7 +42,7 @@ func registerStatus(app *fisk.Application, g *globals) {
 
 func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 	ctx := context.Background()
-	s, err := g.newSurvey(ctx)
+	s, err := g.newInspector(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s standing) overview(st state, now time.Time) []string {
 		since = s.entry.Created
 	}
 	if !since.IsZero() {
-		row[3], row[4] = moment(since), lasting(now.Sub(since))
+		row[3], row[4] = formatTime(since), formatAge(now.Sub(since))
 	}
 	return row
 }
@@ -127,7 +127,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := g.newSurvey(ctx)
+	s, err := g.newInspector(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s standing) details(now time.Time) [][]string {
 	who := func(format string, args ...any) {
 		rows = append(rows, []string{"Leader:", fmt.Sprintf(format, args...)})
 	}
-	written := fmt.Sprintf("%s (%s ago)", moment(s.entry.Created), lasting(now.Sub(s.entry.Created)))
+	written := fmt.Sprintf("%s (%s ago)", formatTime(s.entry.Created), formatAge(now.Sub(s.entry.Created)))
 	switch st {
 	case stateNever:
 		who("nobody: no candidate has ever led it")
@@ -198,7 +198,7 @@ func (s standing) details(now time.Time) [][]string {
 		return rows
 	}
 	if !h.Since.IsZero() {
-		rows = append(rows, []string{"Since:", fmt.Sprintf("%s (%s ago)", moment(h.Since), lasting(now.Sub(h.Since)))})
+		rows = append(rows, []string{"Since:", fmt.Sprintf("%s (%s ago)", formatTime(h.Since), formatAge(now.Sub(h.Since)))})
 	}
 	rows = append(rows,
 		[]string{"Token:", fmt.Sprint(h.Token)},

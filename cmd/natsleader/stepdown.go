@@ -58,7 +58,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	if s.force && !s.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
-	look, err := s.newSurvey(ctx)
+	look, err := s.newInspector(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
 	case errors.Is(err, leader.ErrRequestRefused):
 		return exitError{exitFailed, fmt.Errorf("%s refuses requests to step down; --force deletes the key instead", printable(was.ID))}
 	case err != nil:
-		return inVain(err, s.election, was, s.wait, ", or delete the key with --force")
+		return explainFailure(err, s.election, was, s.wait, ", or delete the key with --force")
 	}
 	return handedOver(ctx, bucket, s.election, was)
 }
@@ -97,9 +97,9 @@ func nobodyLeads(election string) error {
 	return exitError{exitFailed, fmt.Errorf("nobody leads %s", election)}
 }
 
-// inVain explains why the leader has not handed over on request, as far as is known.
+// explainFailure explains why the leader has not handed over on request, as far as is known.
 // last is the advice for a leader that is silent, and comes last.
-func inVain(err error, election string, was leader.Holder, wait time.Duration, last string) error {
+func explainFailure(err error, election string, was leader.Holder, wait time.Duration, last string) error {
 	id := printable(was.ID)
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
@@ -134,7 +134,7 @@ func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was
 }
 
 // deleteKey deletes the key, and prints the consequences.
-func (s *stepDown) deleteKey(ctx context.Context, look *survey, x standing) error {
+func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x standing) error {
 	limited, cancel := s.patience(ctx)
 	defer cancel()
 	info, unfit := look.bucket.Info(limited)
@@ -212,7 +212,7 @@ func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
 // remove deletes the key if only renewals have changed it since it was shown. The
 // answer to a prompt takes a while, and the operator does not mean a leader that was
 // elected by then. remove returns the record that it has deleted.
-func (s *stepDown) remove(ctx context.Context, look *survey, bucket backend.Store, shown standing, as state, most int) (standing, error) {
+func (s *stepDown) remove(ctx context.Context, look *inspector, bucket backend.Store, shown standing, as state, most int) (standing, error) {
 	for {
 		x, err := look.one(ctx, s.election)
 		if err != nil {
@@ -220,7 +220,7 @@ func (s *stepDown) remove(ctx context.Context, look *survey, bucket backend.Stor
 		}
 		now := look.clock.now()
 		if x.holder.ID != shown.holder.ID || x.holder.Token != shown.holder.Token || x.at(now) != as {
-			return x, exitError{exitFailed, fmt.Errorf("%s by now; nothing was deleted", s.nowadays(x, now))}
+			return x, exitError{exitFailed, fmt.Errorf("%s by now; nothing was deleted", s.describeNow(x, now))}
 		}
 		var body []byte
 		if keeps(x, most) {
@@ -243,8 +243,8 @@ func (s *stepDown) remove(ctx context.Context, look *survey, bucket backend.Stor
 	}
 }
 
-// nowadays describes the current holder of the key.
-func (s *stepDown) nowadays(x standing, now time.Time) string {
+// describeNow describes the current holder of the key.
+func (s *stepDown) describeNow(x standing, now time.Time) string {
 	id := printable(x.holder.ID)
 	switch x.at(now) {
 	case stateLeading:

@@ -127,7 +127,7 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 	campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
 	a, b := renewal(t, js, "a", time.Hour), renewal(t, js, "b", time.Hour)
 	g := &globals{bucket: "elections", timeout: patience, servers: url, noContext: true}
-	look, err := g.newSurvey(t.Context())
+	look, err := g.newInspector(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,13 +60,13 @@ type supervisor struct {
 	env  []string
 
 	orders  chan order // closed: natsleader has died
-	reports chan bulletin
+	reports chan supervisorReport
 	reaped  chan os.Signal // a child has ended
-	notes   *notebook
+	notes   *leaseFile
 	cgroup  cgroup // of the command, or of the last one
 
 	orphaned bool
-	command  *ward // nil: none
+	command  *managedProcess // nil: none
 }
 
 func (s *supervisor) open() {
@@ -84,10 +84,10 @@ func (s *supervisor) open() {
 	catch(make(chan os.Signal, 1), append(endings, unix.SIGPIPE, unix.SIGTSTP, unix.SIGUSR1, unix.SIGUSR2)...)
 	s.reaped = make(chan os.Signal, 1)
 	signal.Notify(s.reaped, unix.SIGCHLD)
-	s.notes = newNotebook(string(s.LeaseFile))
+	s.notes = openLeaseFile(string(s.LeaseFile))
 	s.orders = make(chan order)
 	go s.listen(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
-	s.reports = make(chan bulletin, 8) // the few of one command: the next starts when they were read
+	s.reports = make(chan supervisorReport, 8) // the few of one command: the next starts when they were read
 	go s.tell(os.NewFile(uintptr(s.Reports), "reports"))
 }
 
@@ -169,7 +169,7 @@ func (s *supervisor) start(o order) {
 		return
 	}
 	if err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn)); err != nil {
-		s.reports <- bulletin{What: saidFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
+		s.reports <- supervisorReport{What: saidFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
 		return
 	}
 	if s.tooLate(o) { // the disk took its time
@@ -183,18 +183,18 @@ func (s *supervisor) start(o order) {
 	}
 	pid, err := s.spawn(env)
 	if err != nil {
-		s.reports <- bulletin{What: saidFailed, Code: codeOf(err), Error: err.Error()}
+		s.reports <- supervisorReport{What: saidFailed, Code: codeOf(err), Error: err.Error()}
 		return
 	}
-	s.command = &ward{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain, cgroup: s.cgroup}
-	s.reports <- bulletin{What: saidStarted, PID: pid, Cgroup: string(s.cgroup)}
+	s.command = &managedProcess{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain, cgroup: s.cgroup}
+	s.reports <- supervisorReport{What: saidStarted, PID: pid, Cgroup: string(s.cgroup)}
 }
 
 // tooLate reports whether the command must not begin any more.
 func (s *supervisor) tooLate(o order) bool {
 	late := !s.notifies() && clockNow() >= o.Lease.Warn
 	if late {
-		s.reports <- bulletin{What: saidEnded, Stopped: true}
+		s.reports <- supervisorReport{What: saidEnded, Stopped: true}
 	}
 	return late
 }
@@ -226,7 +226,7 @@ func (s *supervisor) act(now instant) time.Duration {
 		return -1
 	}
 	if w.gone() {
-		s.reports <- bulletin{What: saidEnded, Code: w.code, Stopped: w.told}
+		s.reports <- supervisorReport{What: saidEnded, Code: w.code, Stopped: w.told}
 		s.command = nil
 		return -1
 	}
@@ -248,7 +248,7 @@ func (s *supervisor) act(now instant) time.Duration {
 		}
 		if pid, why := survivor(all); pid != 0 {
 			w.stuck = true
-			s.reports <- bulletin{What: saidStuck, PID: pid, Error: why}
+			s.reports <- supervisorReport{What: saidStuck, PID: pid, Error: why}
 		}
 	}
 	if s.notifies() && w.lease.Warn != 0 && !w.won && !w.stopping {
@@ -261,7 +261,7 @@ func (s *supervisor) act(now instant) time.Duration {
 		default: // the command would die of the signal
 			if !w.untold {
 				w.untold = true
-				s.reports <- bulletin{What: saidUntold}
+				s.reports <- supervisorReport{What: saidUntold}
 			}
 			wait = min(wait, lookSeldom)
 		}

@@ -165,8 +165,8 @@ func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
 	t.Error("it has not ended in order")
 }
 
-// startsAlone starts a supervisor without a conductor.
-func startsAlone(t *testing.T, argv ...string) *overseer {
+// startsAlone starts a supervisor without a run loop.
+func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
 	t.Helper()
 	o, err := newOverseer(supervision{
 		LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Hour,

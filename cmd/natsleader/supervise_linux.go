@@ -94,7 +94,7 @@ func statOf(pid string) (state byte, parent int, ok bool) {
 // or ignores the signal. A command that blocks the signal waits for it in another way,
 // unless it blocks the signal only for a moment, as a shell does that starts something.
 // sigwait blocks nothing while it waits.
-func (w *ward) expects(sig unix.Signal) bool {
+func (w *managedProcess) expects(sig unix.Signal) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/status")
 	if err != nil {
 		return true
@@ -113,7 +113,7 @@ func (w *ward) expects(sig unix.Signal) bool {
 }
 
 // sigwaits reports whether the command is in sigwait, as far as that can be seen.
-func (w *ward) sigwaits() bool {
+func (w *managedProcess) sigwaits() bool {
 	call, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/syscall")
 	number, _, _ := strings.Cut(string(call), " ")
 	return err == nil && (number == strconv.Itoa(unix.SYS_RT_SIGTIMEDWAIT) || number == timedwait64)

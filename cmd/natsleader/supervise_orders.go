@@ -51,8 +51,8 @@ type lease struct {
 	Beat time.Duration // how often the clock is read, so that a pause of the host is noticed
 }
 
-// bulletin is one report of a supervisor: one line of JSON.
-type bulletin struct {
+// supervisorReport is one report of a supervisor: one line of JSON.
+type supervisorReport struct {
 	What string
 	// PID: saidStarted, saidStuck.
 	PID int `json:",omitempty"`

@@ -12,7 +12,7 @@ import (
 // exterminate kills the processes that a killed supervisor has left behind, and returns
 // when none is left. On Linux, the command itself, as a child of the supervisor, has
 // died with it. This process has become the parent of the others.
-func (o *overseer) exterminate(group int) {
+func (o *supervisorProcess) exterminate(group int) {
 	begun, told := clockNow(), false
 	for h := newHunt(o.strangers); ; {
 		o.cgroup.kill()
@@ -36,7 +36,7 @@ func (o *overseer) exterminate(group int) {
 		if !told && clockNow() >= begun.add(patienceWithKilled) {
 			told = true
 			if pid, why := survivor(left); pid != 0 {
-				o.bulletins <- bulletin{What: saidStuck, PID: pid, Error: why}
+				o.bulletins <- supervisorReport{What: saidStuck, PID: pid, Error: why}
 			}
 		}
 		time.Sleep(pause)

@@ -36,4 +36,4 @@ func (cgroup) kill() {}
 
 func (cgroup) remove() {}
 
-func (*ward) expects(unix.Signal) bool { return true }
+func (*managedProcess) expects(unix.Signal) bool { return true }

@@ -22,7 +22,7 @@ type reports struct {
 }
 
 // each delivers every report, until the supervisor closes the pipe.
-func (r *reports) each(in io.Reader, deliver func(bulletin)) {
+func (r *reports) each(in io.Reader, deliver func(supervisorReport)) {
 	var rest []byte // the beginning of a line
 	for chunk := make([]byte, 4096); ; {
 		if r.pipe.Read(readable) != nil {
@@ -37,7 +37,7 @@ func (r *reports) each(in io.Reader, deliver func(bulletin)) {
 				break
 			}
 			rest = after
-			var b bulletin
+			var b supervisorReport
 			if json.Unmarshal(line, &b) == nil {
 				deliver(b)
 			}

@@ -54,23 +54,23 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 	return pid, nil
 }
 
-// overseer is natsleader's side of a supervisor that was started.
-type overseer struct {
+// supervisorProcess is natsleader's side of a supervisor that was started.
+type supervisorProcess struct {
 	process *os.Process
 	begun   instant
 	killed  bool             // by kill: it runs no command any more
-	end     *os.ProcessState // set before bulletins is closed; nil: not known
+	end     *os.ProcessState // set before reports is closed; nil: not known
 	orders  chan order
 	reports reports
 	cgroup  cgroup // of the command
-	// bulletins is closed when the supervisor has ended and nothing of the command
+	// reports is closed when the supervisor has ended and nothing of the command
 	// is left.
-	bulletins chan bulletin
+	bulletins chan supervisorReport
 	strangers map[int]bool // children of this process from before
 }
 
 // newOverseer starts a supervisor for a command.
-func newOverseer(conf supervision, argv []string) (*overseer, error) {
+func newOverseer(conf supervision, argv []string) (*supervisorProcess, error) {
 	binary := ownBinary
 	if binary == "" {
 		path, err := os.Executable()
@@ -79,7 +79,7 @@ func newOverseer(conf supervision, argv []string) (*overseer, error) {
 		}
 		binary = path
 	}
-	o := &overseer{begun: clockNow(), orders: make(chan order, 64), bulletins: make(chan bulletin, 8), strangers: make(map[int]bool)}
+	o := &supervisorProcess{begun: clockNow(), orders: make(chan order, 64), bulletins: make(chan supervisorReport, 8), strangers: make(map[int]bool)}
 	for _, pid := range descendants(nil) {
 		o.strangers[pid] = true
 	}
@@ -161,7 +161,7 @@ func inheritable(f *os.File) (fd int, err error) {
 
 // dictate writes orders until there are no more. The supervisor takes the end of the
 // orders for the end of natsleader.
-func (o *overseer) dictate(out *os.File) {
+func (o *supervisorProcess) dictate(out *os.File) {
 	defer func() { _ = out.Close() }()
 	enc := json.NewEncoder(out)
 	for order := range o.orders {
@@ -171,7 +171,7 @@ func (o *overseer) dictate(out *os.File) {
 
 // tell gives an order. It does not wait for a supervisor that does not read: a
 // supervisor that is deaf for so long is killed when the lease ends.
-func (o *overseer) tell(order order) {
+func (o *supervisorProcess) tell(order order) {
 	select {
 	case o.orders <- order:
 	default:
@@ -180,11 +180,11 @@ func (o *overseer) tell(order order) {
 
 // listen reads the reports until the supervisor has ended, and then ends the processes
 // of the command that are left.
-func (o *overseer) listen(in *os.File) {
+func (o *supervisorProcess) listen(in *os.File) {
 	defer func() { _ = in.Close() }()
 	defer close(o.bulletins)
 	group := 0
-	o.reports.each(in, func(b bulletin) {
+	o.reports.each(in, func(b supervisorReport) {
 		switch b.What {
 		case saidStarted:
 			group, o.cgroup = b.PID, cgroup(b.Cgroup)
@@ -199,18 +199,18 @@ func (o *overseer) listen(in *os.File) {
 	o.cgroup.remove()
 }
 
-// unread reports whether the supervisor has reported something that the conductor
+// unread reports whether the supervisor has reported something that the run loop
 // has not read.
-func (o *overseer) unread() bool { return len(o.bulletins) > 0 || o.reports.unread() }
+func (o *supervisorProcess) unread() bool { return len(o.bulletins) > 0 || o.reports.unread() }
 
 // kill ends the supervisor. The processes of the command that are left end after it.
-func (o *overseer) kill() {
+func (o *supervisorProcess) kill() {
 	o.killed = true
 	_ = o.process.Kill()
 }
 
 // dismiss lets a supervisor without a command end.
-func (o *overseer) dismiss() {
+func (o *supervisorProcess) dismiss() {
 	if o.orders == nil {
 		return
 	}

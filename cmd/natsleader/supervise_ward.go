@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ward is a command that was started, with all processes that it starts: its process
+// managedProcess is a command that was started, with all processes that it starts: its process
 // group, and on Linux every descendant.
-type ward struct {
+type managedProcess struct {
 	pid        int // and the number of its group
 	token      uint64
 	lease      lease // zero: none
@@ -53,7 +53,7 @@ const (
 
 // stop sends the stop signal to the command. The command is killed after the drain, or
 // when the lease demands it.
-func (w *ward) stop(now instant) {
+func (w *managedProcess) stop(now instant) {
 	if w.stopping {
 		return
 	}
@@ -64,7 +64,7 @@ func (w *ward) stop(now instant) {
 }
 
 // due kills the processes that must not live any more, and returns when to look again.
-func (w *ward) due(now instant) time.Duration {
+func (w *managedProcess) due(now instant) time.Duration {
 	if !w.stopping {
 		if w.lease.Warn == 0 {
 			return -1
@@ -85,14 +85,14 @@ func (w *ward) due(now instant) time.Duration {
 }
 
 // gone reaps the processes that have ended, and reports whether none is left.
-func (w *ward) gone() bool {
+func (w *managedProcess) gone() bool {
 	alone := w.reap()
 	return w.ended && alone && w.groupIsClear()
 }
 
 // reap reaps the ended children, and reports whether there are no others. Processes
 // that replace themselves may end faster than they can be reaped.
-func (w *ward) reap() bool {
+func (w *managedProcess) reap() bool {
 	w.behind = false
 	for end := clockNow().add(longestReaping); clockNow() < end; {
 		var status unix.WaitStatus
@@ -114,13 +114,13 @@ func (w *ward) reap() bool {
 
 // groupIsClear reports whether the group is empty. Its number stays in use as long as a
 // process is in the group, or the command was not reaped.
-func (w *ward) groupIsClear() bool {
+func (w *managedProcess) groupIsClear() bool {
 	w.clear = w.clear || errors.Is(unix.Kill(-w.pid, 0), unix.ESRCH)
 	return w.clear
 }
 
 // kill kills the processes that are left, and returns when to try again.
-func (w *ward) kill() time.Duration {
+func (w *managedProcess) kill() time.Duration {
 	w.cgroup.kill()
 	w.signalGroup(unix.SIGSTOP)
 	_, pause := w.hunt.round()
@@ -129,21 +129,21 @@ func (w *ward) kill() time.Duration {
 }
 
 // signal sends a signal to the command itself.
-func (w *ward) signal(sig unix.Signal) {
+func (w *managedProcess) signal(sig unix.Signal) {
 	if !w.ended {
 		_ = unix.Kill(w.pid, sig)
 	}
 }
 
 // signalGroup sends a signal to the command's group.
-func (w *ward) signalGroup(sig unix.Signal) {
+func (w *managedProcess) signalGroup(sig unix.Signal) {
 	if !w.ended || !w.groupIsClear() {
 		_ = unix.Kill(-w.pid, sig)
 	}
 }
 
 // signalAll sends signals to every process of the command, also outside its group.
-func (w *ward) signalAll(signals ...unix.Signal) {
+func (w *managedProcess) signalAll(signals ...unix.Signal) {
 	for _, sig := range signals {
 		w.signalGroup(sig)
 	}

@@ -71,8 +71,8 @@ type serverClock struct{ said, heard time.Time }
 
 func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
 
-// survey looks at the elections of a bucket.
-type survey struct {
+// inspector looks at the elections of a bucket.
+type inspector struct {
 	nc     *nats.Conn
 	bucket *leader.Bucket
 	js     jetstream.JetStream
@@ -82,10 +82,10 @@ type survey struct {
 	denied <-chan error // the first permission that is missing
 }
 
-func (s *survey) close() { s.nc.Close() }
+func (s *inspector) close() { s.nc.Close() }
 
-// newSurvey connects, opens the bucket and asks for the server's time.
-func (g *globals) newSurvey(ctx context.Context, opts ...nats.Option) (*survey, error) {
+// newInspector connects, opens the bucket and asks for the server's time.
+func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspector, error) {
 	s, err := g.openSurvey(opts...)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (g *globals) newSurvey(ctx context.Context, opts ...nats.Option) (*survey, 
 }
 
 // openSurvey connects, opens the bucket and requests nothing from it.
-func (g *globals) openSurvey(opts ...nats.Option) (*survey, error) {
+func (g *globals) openSurvey(opts ...nats.Option) (*inspector, error) {
 	denied := make(chan error, 1)
 	nc, bucket, err := g.open(append([]nats.Option{
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -113,7 +113,7 @@ func (g *globals) openSurvey(opts ...nats.Option) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{nc: nc, bucket: bucket, name: g.bucket, denied: denied}
+	s := &inspector{nc: nc, bucket: bucket, name: g.bucket, denied: denied}
 	if s.js, err = g.jetStream(nc); err != nil {
 		nc.Close()
 		return nil, err
@@ -123,7 +123,7 @@ func (g *globals) openSurvey(opts ...nats.Option) (*survey, error) {
 
 // within limits the time of an operation, and ends it when a permission turns out to be
 // missing, which otherwise looks like silence.
-func (s *survey) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+func (s *inspector) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	select {
@@ -146,7 +146,7 @@ func (s *survey) within(ctx context.Context, limit time.Duration, do func(contex
 }
 
 // ask learns the server's time, and whether the bucket exists.
-func (s *survey) ask(ctx context.Context) error {
+func (s *inspector) ask(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, "KV_"+s.name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -161,7 +161,7 @@ func (s *survey) ask(ctx context.Context) error {
 }
 
 // one reads one election, with the permissions of an observer.
-func (s *survey) one(ctx context.Context, election string) (standing, error) {
+func (s *inspector) one(ctx context.Context, election string) (standing, error) {
 	type answer struct {
 		entry backend.Entry
 		err   error
@@ -173,7 +173,7 @@ func (s *survey) one(ctx context.Context, election string) (standing, error) {
 }
 
 // all reads the newest revision of every key through one consumer.
-func (s *survey) all(ctx context.Context) ([]standing, error) {
+func (s *inspector) all(ctx context.Context) ([]standing, error) {
 	w, err := s.watch(ctx, "")
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (s *survey) all(ctx context.Context) ([]standing, error) {
 
 // watch follows one election, or all of them, for as long as ctx lives. The current
 // entries of the keys come first, and then nil.
-func (s *survey) watch(ctx context.Context, election string) (jetstream.KeyWatcher, error) {
+func (s *inspector) watch(ctx context.Context, election string) (jetstream.KeyWatcher, error) {
 	kv, err := s.js.KeyValue(ctx, s.name)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (s *survey) watch(ctx context.Context, election string) (jetstream.KeyWatch
 }
 
 // open is watch with limited time for the opening.
-func (s *survey) open(ctx context.Context, limit time.Duration, election string) (jetstream.KeyWatcher, context.CancelFunc, error) {
+func (s *inspector) open(ctx context.Context, limit time.Duration, election string) (jetstream.KeyWatcher, context.CancelFunc, error) {
 	life, end := context.WithCancel(ctx)
 	var w jetstream.KeyWatcher
 	err := s.within(ctx, limit, func(ctx context.Context) error {
@@ -251,7 +251,7 @@ func (g *globals) electionNames() []string {
 	}
 	const soon = time.Second
 	g.timeout = min(g.timeout, soon)
-	s, err := g.newSurvey(context.Background(), nats.Timeout(soon))
+	s, err := g.newInspector(context.Background(), nats.Timeout(soon))
 	if err != nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (t *transfer) run(ctx context.Context) error {
 	if err := checkElection(t.election); err != nil {
 		return err
 	}
-	look, err := t.newSurvey(ctx)
+	look, err := t.newInspector(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (t *transfer) run(ctx context.Context) error {
 	defer cancel()
 	was, err := leader.Transfer(ctx, look.bucket, t.election, t.id, requester("transfer"))
 	if err != nil {
-		return inVain(err, t.election, was, t.wait, "")
+		return explainFailure(err, t.election, was, t.wait, "")
 	}
 	return handedOver(ctx, look.bucket, t.election, was)
 }

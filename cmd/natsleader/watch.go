@@ -29,7 +29,7 @@ func registerWatch(app *fisk.Application, g *globals) {
 	cmd.Flag("json", "Print one line of JSON for every change").Short('j').UnNegatableBoolVar(&asJSON)
 	cmd.Flag("timeline", "Print a line for every change on a terminal, too").UnNegatableBoolVar(&timeline)
 	cmd.Action(func(*fisk.ParseContext) error {
-		var o onlooker
+		var o renderer
 		switch {
 		case asJSON:
 			o = jsonLines{}
@@ -42,7 +42,7 @@ func registerWatch(app *fisk.Application, g *globals) {
 	})
 }
 
-func (g *globals) watch(election string, o onlooker) error {
+func (g *globals) watch(election string, o renderer) error {
 	if election != "" {
 		if err := checkElection(election); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (g *globals) watch(election string, o onlooker) error {
 		default:
 		}
 	}
-	s, err := g.surveyUntil(ctx,
+	s, err := g.inspectorUntil(ctx,
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { tell() }),
 		nats.ReconnectHandler(func(*nats.Conn) { tell() }))
 	if err == nil {
@@ -70,15 +70,15 @@ func (g *globals) watch(election string, o onlooker) error {
 	return err
 }
 
-// surveyUntil is newSurvey, but ends with ctx: the connect itself takes no context.
-func (g *globals) surveyUntil(ctx context.Context, opts ...nats.Option) (*survey, error) {
+// inspectorUntil is newInspector, but ends with ctx: the connect itself takes no context.
+func (g *globals) inspectorUntil(ctx context.Context, opts ...nats.Option) (*inspector, error) {
 	type opening struct {
-		s   *survey
+		s   *inspector
 		err error
 	}
 	opened := make(chan opening, 1)
 	go func() {
-		s, err := g.newSurvey(ctx, opts...)
+		s, err := g.newInspector(ctx, opts...)
 		opened <- opening{s, err}
 	}()
 	select {
@@ -89,12 +89,12 @@ func (g *globals) surveyUntil(ctx context.Context, opts ...nats.Option) (*survey
 	}
 }
 
-// onlooker receives the changes that a follower finds.
-type onlooker interface {
+// renderer receives the changes that a watcher finds.
+type renderer interface {
 	// told gets changes in order of time.
 	told(changes []change) error
 	// shown gets the whole state, now and then.
-	shown(f *follower) error
+	shown(f *watcher) error
 	// trouble gets the error of the connection, or nil when it works again.
 	trouble(err error)
 }
@@ -110,7 +110,7 @@ func (timelineLines) told(changes []change) error {
 	return printLines(os.Stdout, rows)
 }
 
-func (timelineLines) shown(*follower) error { return nil }
+func (timelineLines) shown(*watcher) error { return nil }
 
 func (timelineLines) trouble(err error) { printTrouble(err) }
 
@@ -126,7 +126,7 @@ func (jsonLines) told(changes []change) error {
 	return nil
 }
 
-func (jsonLines) shown(*follower) error { return nil }
+func (jsonLines) shown(*watcher) error { return nil }
 
 func (jsonLines) trouble(err error) { printTrouble(err) }
 

@@ -14,15 +14,15 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// follower keeps up with the elections of a bucket.
-type follower struct {
-	s        *survey
+// watcher keeps up with the elections of a bucket.
+type watcher struct {
+	s        *inspector
 	limit    time.Duration   // for one answer
 	election string          // empty: all
 	cut      <-chan struct{} // the connection was lost, or is back
-	onlooker onlooker
+	out      renderer
 
-	elections map[string]*followed
+	elections map[string]*watched
 	feed      jetstream.KeyWatcher // nil while there is none
 	end       context.CancelFunc   // of the feed
 	tried     time.Time            // when it was last tried to open one
@@ -31,8 +31,8 @@ type follower struct {
 	troubled  bool
 }
 
-// followed is an election and its last reported state.
-type followed struct {
+// watched is an election and its last reported state.
+type watched struct {
 	now  standing
 	last *standing // reported; nil: nothing yet
 	as   state     // the state that was reported
@@ -47,10 +47,10 @@ type change struct {
 	previous *standing // nil: it is the first
 }
 
-func newFollower(s *survey, limit time.Duration, election string, cut <-chan struct{}, o onlooker) *follower {
-	f := &follower{s: s, limit: limit, election: election, cut: cut, onlooker: o, elections: map[string]*followed{}}
+func newFollower(s *inspector, limit time.Duration, election string, cut <-chan struct{}, o renderer) *watcher {
+	f := &watcher{s: s, limit: limit, election: election, cut: cut, out: o, elections: map[string]*watched{}}
 	if election != "" {
-		f.elections[election] = &followed{now: standing{election: election}}
+		f.elections[election] = &watched{now: standing{election: election}}
 	}
 	return f
 }
@@ -60,7 +60,7 @@ const (
 	reopen = time.Second            // the least time from one feed to the next
 )
 
-func (f *follower) run(ctx context.Context) error {
+func (f *watcher) run(ctx context.Context) error {
 	if err := f.open(ctx); err != nil {
 		return err // from here on it tries again
 	}
@@ -98,7 +98,7 @@ func (f *follower) run(ctx context.Context) error {
 }
 
 // open opens a feed that begins with the current entries of all keys.
-func (f *follower) open(ctx context.Context) error {
+func (f *watcher) open(ctx context.Context) error {
 	f.drop()
 	f.complete, f.tried = false, time.Now()
 	if err := f.s.within(ctx, f.limit, f.s.ask); err != nil {
@@ -114,7 +114,7 @@ func (f *follower) open(ctx context.Context) error {
 }
 
 // drop gives up the feed.
-func (f *follower) drop() {
+func (f *watcher) drop() {
 	if f.feed != nil {
 		_ = f.feed.Stop() // it may have gone with the connection
 		f.end()
@@ -123,10 +123,10 @@ func (f *follower) drop() {
 }
 
 // heard handles a revision of a key.
-func (f *follower) heard(e jetstream.KeyValueEntry) error {
+func (f *watcher) heard(e jetstream.KeyValueEntry) error {
 	x := f.elections[e.Key()]
 	if x == nil {
-		x = &followed{}
+		x = &watched{}
 		f.elections[e.Key()] = x
 	}
 	x.feed = f.feed
@@ -141,7 +141,7 @@ func (f *follower) heard(e jetstream.KeyValueEntry) error {
 }
 
 // completed handles the end of the current entries.
-func (f *follower) completed() error {
+func (f *watcher) completed() error {
 	f.complete = true
 	for name, x := range f.elections {
 		if x.feed != f.feed {
@@ -150,7 +150,7 @@ func (f *follower) completed() error {
 	}
 	if f.troubled {
 		f.troubled = false
-		f.onlooker.trouble(nil)
+		f.out.trouble(nil)
 	}
 	return f.tell(f.all()...)
 }
@@ -158,7 +158,7 @@ func (f *follower) completed() error {
 // ticked reports changes by the passage of time. A feed may be deaf, so the end of a
 // lease is reported only after a second look, through a feed that was opened when the
 // lease was over.
-func (f *follower) ticked(ctx context.Context) error {
+func (f *watcher) ticked(ctx context.Context) error {
 	now := f.s.clock.now()
 	again := f.feed == nil
 	for _, x := range f.elections {
@@ -170,19 +170,19 @@ func (f *follower) ticked(ctx context.Context) error {
 	if again && time.Since(f.tried) > reopen {
 		if err := f.open(ctx); err != nil && ctx.Err() == nil && !f.troubled {
 			f.troubled = true
-			f.onlooker.trouble(err)
+			f.out.trouble(err)
 		}
 	}
 	if err := f.tell(f.all()...); err != nil {
 		return err
 	}
-	return f.onlooker.shown(f)
+	return f.out.shown(f)
 }
 
-func (f *follower) all() []*followed { return slices.Collect(maps.Values(f.elections)) }
+func (f *watcher) all() []*watched { return slices.Collect(maps.Values(f.elections)) }
 
 // tell reports the changes of elections.
-func (f *follower) tell(elections ...*followed) error {
+func (f *watcher) tell(elections ...*watched) error {
 	if !f.complete {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (f *follower) tell(elections ...*followed) error {
 	slices.SortFunc(changes, func(a, b change) int {
 		return cmp.Or(a.at.Compare(b.at), strings.Compare(a.now.election, b.now.election))
 	})
-	return f.onlooker.told(changes)
+	return f.out.told(changes)
 }
 
 // same reports whether a revision changes nothing that is reported.

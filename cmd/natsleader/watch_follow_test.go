@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// heard is an onlooker that records the changes.
+// heard is a renderer that records the changes.
 type heard struct{ changes []change }
 
 func (h *heard) told(changes []change) error {
@@ -16,16 +16,16 @@ func (h *heard) told(changes []change) error {
 	return nil
 }
 
-func (h *heard) shown(*follower) error { return nil }
-func (h *heard) trouble(error)         {}
+func (h *heard) shown(*watcher) error { return nil }
+func (h *heard) trouble(error)        {}
 
 // A lease is over when a feed that was opened afterwards has nothing newer.
 func TestALeaseIsOverWhenItWasLookedAtAfterwards(t *testing.T) {
 	now := time.Now()
 	var o heard
-	f := newFollower(&survey{clock: serverClock{said: now, heard: now}}, time.Second, "", nil, &o)
+	f := newFollower(&inspector{clock: serverClock{said: now, heard: now}}, time.Second, "", nil, &o)
 	f.complete, f.opened = true, now.Add(-time.Minute)
-	x := &followed{now: standing{election: "a", entry: backend.Entry{Revision: 1}, holder: leader.Holder{
+	x := &watched{now: standing{election: "a", entry: backend.Entry{Revision: 1}, holder: leader.Holder{
 		ID: "w", Token: 1, Lease: time.Second, Renewed: now.Add(-10 * time.Second), Since: now.Add(-time.Hour),
 	}}}
 	f.elections["a"] = x

@@ -26,7 +26,7 @@ func (v *liveView) told([]change) error {
 
 func (v *liveView) trouble(err error) { v.err, v.fresh = err, false }
 
-func (v *liveView) shown(f *follower) error {
+func (v *liveView) shown(f *watcher) error {
 	now := f.s.clock.now()
 	if v.fresh && v.drawn.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
 		return nil
@@ -60,18 +60,18 @@ func (s *screen) draw(lines func(width, height int) []string) error {
 }
 
 // lines returns the view, in at most height lines.
-func (v *liveView) lines(f *follower, now time.Time, width, height int) []string {
-	head := fmt.Sprintf("Elections in bucket %s at %s", v.bucket, moment(now))
+func (v *liveView) lines(f *watcher, now time.Time, width, height int) []string {
+	head := fmt.Sprintf("Elections in bucket %s at %s", v.bucket, formatTime(now))
 	if v.err != nil {
-		head = fmt.Sprintf("NOT UP TO DATE since %s: %s", moment(f.opened), errorText(v.err))
+		head = fmt.Sprintf("NOT UP TO DATE since %s: %s", formatTime(f.opened), errorText(v.err))
 	}
-	var all []*followed
+	var all []*watched
 	for _, x := range f.elections {
 		if x.last != nil {
 			all = append(all, x)
 		}
 	}
-	slices.SortFunc(all, func(a, b *followed) int { return strings.Compare(a.now.election, b.now.election) })
+	slices.SortFunc(all, func(a, b *watched) int { return strings.Compare(a.now.election, b.now.election) })
 	const around = 3 // the head, a line below it, and the head of the table
 	more := 0
 	if room := max(1, height-around); len(all) > room {

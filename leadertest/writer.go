@@ -200,6 +200,9 @@ func (p *writing) refused(guard backend.Entry) {
 func (p *writing) failed(err error) {
 	switch {
 	case p.ctx.Err() != nil:
+		if ended := context.Cause(p.ctx); !errors.Is(err, ended) { // both at one instant
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
 		p.gaveUp(err)
 	case errors.Is(err, leader.ErrUnreachable), errors.Is(err, backend.ErrRefused):
 		p.pause(err)

@@ -168,7 +168,7 @@ func (a *actor) receive(m *mail) {
 	}
 	switch m.in.kind {
 	case inRead:
-		m.in.sight = decodeEntry(m.entry)
+		m.in.observed = decodeEntry(m.entry)
 		a.replied(m)
 	case inWritten, inSettings, inFeed:
 		a.replied(m)
@@ -178,7 +178,7 @@ func (a *actor) receive(m *mail) {
 			return // of a feed that was replaced
 		}
 		if m.in.kind == inHeard {
-			m.in.sight = a.hears(m.entry, m.seen)
+			m.in.observed = a.hears(m.entry, m.seen)
 			a.c.hears()
 		}
 		a.listener.denied = a.listener.denied && m.in.kind != inReconnected

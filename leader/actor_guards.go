@@ -20,7 +20,7 @@ type guardDriver struct {
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
 	// told has the fault that was reported when a request of that kind failed, until one
-	// succeeds. A fault of the guard itself stands with raiserRaised.
+	// succeeds. A fault of the guard itself stands with guardInRaised.
 	told [guardInRaised + 1]string
 
 	recheckAt time.Time          // zero: the guard has not been found fit
@@ -220,7 +220,7 @@ func (a *actor) request(s *guardDriver, op guardOp) {
 		s.asks.Check(ctx, func(err error) { answer(guardInput{kind: guardInChecked, err: err}) })
 	case guardRead:
 		s.asks.Get(ctx, func(e backend.Entry, err error) {
-			answer(guardInput{kind: guardInRead, sight: decodeGuard(e), err: err})
+			answer(guardInput{kind: guardInRead, observed: decodeGuard(e), err: err})
 		})
 	case guardRaise:
 		s.asks.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {

@@ -40,8 +40,8 @@ type mailbox struct {
 // maxRequests is how many requests at the listener may wait.
 const maxRequests = 16
 
-// put returns false if the actor has ended or never existed, or if the mail is a request
-// at its door and too many of those wait.
+// put returns false if the actor has ended or never existed, or if the mail is a request at
+// the listener and too many of those wait.
 func (b *mailbox) put(m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -50,8 +50,8 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	}
 	put(mail{in: input{kind: inTick}})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
-	put(mail{roster: &rosterMail{what: announced}})
-	put(mail{roster: &rosterMail{what: viewClosed}})
+	put(mail{roster: &rosterMail{kind: announced}})
+	put(mail{roster: &rosterMail{kind: viewClosed}})
 	put(mail{guard: &guardMail{in: guardInput{kind: guardInChecked}}})
 	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 1}, from: 1})
 	put(mail{in: input{kind: inReconnected}, from: 1})

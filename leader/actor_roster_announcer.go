@@ -25,7 +25,7 @@ type rosterAnnouncer struct {
 
 // rosterMail is mail about the roster.
 type rosterMail struct {
-	what     rosterNews
+	kind     rosterNews
 	revision uint64       // announced
 	err      error        // announced, viewOpened
 	feed     backend.Feed // viewOpened
@@ -179,7 +179,7 @@ func (a *actor) send(entry []byte, life, limit time.Duration) {
 	ctx, h.sending = context.WithCancel(a.values)
 	h.sendBy = a.now().Add(limit)
 	h.roster.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
-		box.put(mail{roster: &rosterMail{what: announced, revision: revision, err: err}})
+		box.put(mail{roster: &rosterMail{kind: announced, revision: revision, err: err}})
 	})
 }
 
@@ -202,7 +202,7 @@ func (a *actor) sent(m *rosterMail) {
 
 // receiveRoster takes mail about the roster.
 func (a *actor) receiveRoster(m *rosterMail) {
-	switch m.what {
+	switch m.kind {
 	case announced:
 		a.sent(m)
 	case viewOpened:
@@ -241,7 +241,7 @@ func (a *actor) dismissRoster() {
 
 // leaveRoster takes mail for a candidate that has ended.
 func (a *actor) leaveRoster(m *rosterMail) {
-	if m.what != viewChanged {
+	if m.kind != viewChanged {
 		a.receiveRoster(m)
 	}
 }

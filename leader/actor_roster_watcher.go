@@ -87,9 +87,9 @@ func (a *actor) openView(now time.Time) {
 	ctx, l.opening = context.WithCancel(a.values)
 	l.openBy = now.Add(a.rosterWait())
 	var v *view
-	v = newView(a.m.priority, func() { box.put(mail{roster: &rosterMail{what: viewChanged, view: v}}) })
+	v = newView(a.m.priority, func() { box.put(mail{roster: &rosterMail{kind: viewChanged, view: v}}) })
 	a.announcer.roster.Stands(ctx, a.announcer.election, v.take, func(f backend.Feed, err error) {
-		if !box.put(mail{roster: &rosterMail{what: viewOpened, view: v, feed: f, err: err}}) && f != nil {
+		if !box.put(mail{roster: &rosterMail{kind: viewOpened, view: v, feed: f, err: err}}) && f != nil {
 			f.Stop() // the candidate has ended without waiting any longer
 		}
 	})
@@ -120,7 +120,7 @@ func (a *actor) closeView() {
 		l.closing++
 		go func() {
 			v.Stop()
-			box.put(mail{roster: &rosterMail{what: viewClosed}})
+			box.put(mail{roster: &rosterMail{kind: viewClosed}})
 		}()
 	} else {
 		l.feed.Stop()

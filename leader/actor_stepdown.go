@@ -12,7 +12,7 @@ import (
 )
 
 // stepDownListener is the listener for requests to a leader to hand over. A candidate that
-// waits, or has never led, has no open door, so it costs nothing.
+// waits, or has never led, has no open listener, so it costs nothing.
 type stepDownListener struct {
 	requests backend.Requests
 	close    func(closed func()) // nil: it is not open

@@ -345,10 +345,8 @@ func (c *Candidate) Stop(ctx context.Context) error {
 // Done returns a channel that is closed when the candidate has ended and none of its
 // goroutines runs any more.
 //
-// The only code that may still run is the application's own, if it was called and has not
-// returned: a handler of the log that blocks for more than a second, or a method of a
-// [Store] that does not reply for more than a second although its context has ended. A
-// method that does not even return keeps the channel open until it does.
+// The only code that may still run is a handler of the log that blocks for more than a
+// second.
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended
@@ -417,7 +415,13 @@ func (h *Holder) date(s observation) {
 
 // HolderOf returns the holder that one revision of an election's key names. Whether its
 // lease is still valid cannot be known from it.
+//
+// For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns a
+// Holder that stands for none.
 func HolderOf(e jetstream.KeyValueEntry) Holder {
+	if e == nil {
+		return Holder{Seat: 1}
+	}
 	return holderOf(decodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
 }
 

@@ -13,8 +13,8 @@ import (
 //
 // A Clock may also have a method AfterFunc(time.Duration, func()) Timer that calls the
 // function in a goroutine of its own after that time, as [time.AfterFunc] does. With it a
-// term's context ends in time even if the candidate's goroutine is held up, for example
-// by a [Store] that does not return. SystemClock has it.
+// term's context ends in time even if the candidate's goroutine is held up, whatever the
+// reason. SystemClock has it.
 type Clock interface {
 	// Now returns the time. Only differences between its results matter.
 	Now() time.Time

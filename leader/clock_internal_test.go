@@ -106,7 +106,7 @@ func TestARenewalAllocatesNothing(t *testing.T) {
 	s.begin([]string{"sealed", "maxlease=15s"})
 	leads := s.m
 	now := scriptOrigin
-	leads.step(now, input{kind: inRead, sight: observation{kind: entryNothing}})
+	leads.step(now, input{kind: inRead, observed: observation{kind: entryNothing}})
 	revision := uint64(5)
 	leads.step(now, input{kind: inWritten, revision: revision})
 	if n := testing.AllocsPerRun(1000, func() {
@@ -123,11 +123,11 @@ func TestARenewalAllocatesNothing(t *testing.T) {
 	waits := s.m
 	now = scriptOrigin
 	held := observation{revision: 5, kind: entryRecord, rec: someRecord()}
-	waits.step(now, input{kind: inRead, sight: held})
+	waits.step(now, input{kind: inRead, observed: held})
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(2500 * time.Millisecond)
 		held.revision++
-		if fx := waits.step(now, input{kind: inHeard, sight: held}); fx.request.kind != reqNone {
+		if fx := waits.step(now, input{kind: inHeard, observed: held}); fx.request.kind != reqNone {
 			t.Fatal("it asks for something")
 		}
 	}); n != 0 {
@@ -141,11 +141,11 @@ func TestAMachineIsAPlainValue(t *testing.T) {
 	s := script{t: t, wrote: map[uint64]record{}}
 	s.begin([]string{"sealed", "maxlease=15s"})
 	a, b := s.m, s.m
-	a.step(scriptOrigin, input{kind: inRead, sight: observation{kind: entryNothing}})
+	a.step(scriptOrigin, input{kind: inRead, observed: observation{kind: entryNothing}})
 	if a == b || b != s.m {
 		t.Error("a copy is not independent")
 	}
-	b.step(scriptOrigin, input{kind: inRead, sight: observation{kind: entryNothing}})
+	b.step(scriptOrigin, input{kind: inRead, observed: observation{kind: entryNothing}})
 	if a != b {
 		t.Error("the same input made two machines different")
 	}

@@ -151,8 +151,7 @@ type Holder struct {
 	// Revision is the revision of the record that was seen.
 	Revision uint64
 	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n
-	// for the key that [SeatKey] names. It is 1 in the result of [HolderOf], which does not
-	// know the key.
+	// for the key that [SeatKey] names.
 	Seat int
 }
 

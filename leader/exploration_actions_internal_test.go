@@ -230,7 +230,7 @@ func (w *worldOf) apply(a action) {
 		if a.arg > 0 {
 			w.spend(reorderFeed)
 		}
-		w.step(i, input{kind: inHeard, sight: p.hear(int(a.arg))})
+		w.step(i, input{kind: inHeard, observed: p.hear(int(a.arg))})
 	case doMute:
 		w.spend(loseFeed)
 		p.hear(int(a.arg))
@@ -258,7 +258,7 @@ func (w *worldOf) apply(a action) {
 		} else {
 			w.spend(forge)
 		}
-		w.step(i, input{kind: inHeard, sight: w.forgeries()[a.arg]})
+		w.step(i, input{kind: inHeard, observed: w.forgeries()[a.arg]})
 	case doCrash:
 		w.spend(crash)
 		w.down(i, a.arg == 1)

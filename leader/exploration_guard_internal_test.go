@@ -117,7 +117,7 @@ func (w *worldOf) guide(i int, in guardInput) {
 		w.fail("%s takes what it has raised for something else", p.m.session)
 	case q.stands && !q.seen.raisedBy(p.m.session, q.wish.token):
 		w.fail("%s believes that a guard stands that it has not raised", p.m.session)
-	case errors.Is(fx.fault, ErrGuardDeleted) && !w.guard.bared && in.sight.kind != entryNothing: // which may be of the past
+	case errors.Is(fx.fault, ErrGuardDeleted) && !w.guard.bared && in.observed.kind != entryNothing: // which may be of the past
 		w.fail("%s says that the guard was deleted, and it was not", p.m.session)
 	case !fx.wake.IsZero() && !fx.wake.After(p.now):
 		w.fail("the raiser of %s wakes in the past", p.m.session)
@@ -209,7 +209,7 @@ func (w *worldOf) putGuard(s guardObservation, ruled bool) {
 // guardDeliver hands the answer to the guard machine.
 func (w *worldOf) guardDeliver(i int) {
 	q := &w.posts[i]
-	in := guardInput{kind: guardInKinds[q.op.kind], sight: q.reply.sight, revision: q.reply.revision}
+	in := guardInput{kind: guardInKinds[q.op.kind], observed: q.reply.sight, revision: q.reply.revision}
 	if q.reply.refused {
 		refused := &backend.RefusedError{Named: q.reply.named}
 		if refused.Named {
@@ -418,7 +418,7 @@ func describeGuardInput(in guardInput) string {
 	case in.kind == guardInWish:
 		return fmt.Sprintf("%s %d soon=%v", text, in.wish.token, in.wish.soon)
 	case in.kind == guardInRead:
-		return text + " " + describeGuard(in.sight)
+		return text + " " + describeGuard(in.observed)
 	case in.kind == guardInRaised:
 		return fmt.Sprintf("%s as %d", text, in.revision)
 	}

@@ -44,7 +44,7 @@ func (w *worldOf) junk() []observation {
 	}
 }
 
-// observationOfMarker returns what sees makes of a marker that carries a held record.
+// observationOfMarker returns what decodeEntry makes of a marker that carries a held record.
 func observationOfMarker(r record) observation {
 	return observation{kind: entryMarker, rec: record{lease: r.lease, token: knownToken(max(r.token, r.least))}}
 }

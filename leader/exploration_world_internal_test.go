@@ -355,7 +355,7 @@ func (w *worldOf) deliver(i int) {
 	case reqFeed:
 		in.kind = inFeed
 	case reqRead:
-		in = input{kind: inRead, sight: r.sight}
+		in = input{kind: inRead, observed: r.sight}
 	case reqWrite:
 		in = input{kind: inWritten, revision: r.revision}
 		if r.refused {

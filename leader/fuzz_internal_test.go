@@ -73,7 +73,7 @@ func FuzzMachine(f *testing.F) {
 
 func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
-	in.sight = fuzzObservation(next)
+	in.observed = fuzzObservation(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		// A reply is of the kind that was requested, with any content.

@@ -17,11 +17,11 @@ import (
 // the write can never replace a greater token. From then on the revision of that write
 // stands for the term. See [Term.Fence].
 //
-// Guards are compared with ==.
+// Guards are compared with ==. Only this module implements them.
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
-	// Backend is for this module.
+	// Backend is for this module; applications do not call it.
 	Backend() backend.Guard
 }
 
@@ -50,7 +50,7 @@ const maxGuardSize = 64 << 10
 // guardObservation is one revision of a guard, decoded.
 type guardObservation struct {
 	revision uint64
-	kind     entryKind // whatUnseen, whatNothing, whatMarker, whatForeign or whatRecord
+	kind     entryKind // entryUnseen, entryNothing, entryMarker, entryForeign or entryRecord
 	rec      guardRecord
 }
 

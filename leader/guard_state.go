@@ -64,7 +64,7 @@ type guardOp struct {
 type guardInput struct {
 	kind     guardInputKind
 	wish     guardsWish       // guardInWish
-	sight    guardObservation // guardInRead
+	observed guardObservation // guardInRead
 	revision uint64           // guardInRaised: the revision that was acknowledged
 	err      error            // of a reply
 	dice     uint32
@@ -182,7 +182,7 @@ func (r *guardMachine) answered(now time.Time, in guardInput, fx *guardEffects) 
 	case guardInChecked:
 		r.fit = true
 	case guardInRead:
-		r.read(now, in.sight, in.dice)
+		r.read(now, in.observed, in.dice)
 	case guardInRaised:
 		r.needRead, r.losses = false, 0
 		r.seen, r.readAt = guardObservation{revision: in.revision, kind: entryRecord, rec: op.rec}, now

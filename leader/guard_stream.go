@@ -64,9 +64,9 @@ func GuardKey(key string) GuardOption {
 	}
 }
 
-// OpenGuardedBucket returns a bucket that exists, or is created later. It sends no
-// request; a candidate checks the bucket by itself, see [GuardedBucket.Check]. Errors:
-// [ErrInvalidConfig].
+// OpenGuardedBucket returns a bucket that exists, or is created later. It sends no request;
+// a candidate checks the bucket by itself, when it starts and once a minute: see
+// docs/fencing.md in the repository. Errors: [ErrInvalidConfig].
 func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption) (*GuardedBucket, error) {
 	if err := checkJetStream(js); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ type BucketWriter struct {
 func (b *GuardedBucket) Writer(t *Term) *BucketWriter {
 	w := &BucketWriter{b: b}
 	if f := t.fence(b); f != nil {
-		w.l = f.lane(&b.guardedStream)
+		w.l = f.queue(&b.guardedStream)
 	}
 	return w
 }

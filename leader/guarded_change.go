@@ -33,7 +33,7 @@ type writeSet struct {
 	left bool // its caller does not wait any more
 }
 
-// message is one message of a change.
+// message is one message of a write set.
 type message struct {
 	subject string
 	header  nats.Header

@@ -69,7 +69,7 @@ func (f *fence) passed() bool {
 }
 
 // queue returns the write queue of the term, which all its writers share.
-func (f *fence) lane(s *guardedStream) *writeQueue {
+func (f *fence) queue(s *guardedStream) *writeQueue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.way == nil {

@@ -39,7 +39,7 @@ type writeQueue struct {
 	queue          []*writeSet
 	busy           bool          // a goroutine drains the queue
 	direct         int           // number of changes that are being sent by themselves
-	directDone     chan struct{} // closed when flying is 0; nil: nothing waits for that
+	directDone     chan struct{} // closed when direct is 0; nil: nothing waits for that
 	unknownOutcome bool          // the outcome of a write is unknown: the guard has to move
 	head           uint64        // the greatest sequence acknowledged
 	bytes          int           // written since the guard moved
@@ -127,7 +127,7 @@ func (l *writeQueue) sendDirect(ctx context.Context, patient bool, c *writeSet) 
 	return err
 }
 
-// sent removes a change from flying. The queue is locked.
+// sent removes a write set from direct. The queue is locked.
 func (l *writeQueue) sent() {
 	l.direct--
 	if l.direct == 0 && l.directDone != nil {
@@ -214,7 +214,7 @@ func (l *writeQueue) deliver(group []*writeSet) {
 		ctx, cancel := limit(context.Background())
 		defer cancel()
 		err := l.post(ctx, live, revision)
-		l.unboard(live, err)
+		l.unclaim(live, err)
 		return err
 	}, func() error {
 		if len(live) > 1 {
@@ -251,9 +251,9 @@ func (l *writeQueue) claim(group []*writeSet) []*writeSet {
 	return live
 }
 
-// unboard ends the try that board began, and gives the callers the outcome unless nothing
+// unclaim ends the try that claim began, and gives the callers the outcome unless nothing
 // was written.
-func (l *writeQueue) unboard(live []*writeSet, err error) {
+func (l *writeQueue) unclaim(live []*writeSet, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range live {

@@ -25,7 +25,7 @@ type StreamWriter struct {
 func (s *GuardedStream) Writer(t *Term) *StreamWriter {
 	w := &StreamWriter{s: s}
 	if f := t.fence(s); f != nil {
-		w.l = f.lane(&s.guardedStream)
+		w.l = f.queue(&s.guardedStream)
 	}
 	return w
 }

@@ -38,7 +38,7 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.seen))
 	case m.state == StateCandidate && m.holds() && m.leaving == staying && !fx.done:
 		return "it holds the key and is but a candidate"
-	case !p.void && in.kind == inRead && in.err == nil && in.sight.rec.session == m.session && in.sight.rec.counter <= m.counter && in.sight.held() && m.seen.revision == in.sight.revision && m.seen.rec.session != m.session:
+	case !p.void && in.kind == inRead && in.err == nil && in.observed.rec.session == m.session && in.observed.rec.counter <= m.counter && in.observed.held() && m.seen.revision == in.observed.revision && m.seen.rec.session != m.session:
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.token, m.guards.over)
@@ -123,7 +123,7 @@ func toldOf(s observation, known uint64, in input) bool {
 	case s.revision == known, s.kind == entryUnseen:
 		return true
 	case in.kind == inHeard, in.kind == inRead:
-		return s.revision == in.sight.revision
+		return s.revision == in.observed.revision
 	case in.kind == inWritten && in.err == nil:
 		return s.revision == in.revision
 	case errors.As(in.err, &refused):

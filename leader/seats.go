@@ -53,20 +53,23 @@ func checkSeats(cfg Config) error {
 // candidate never leads on two seats: it has one permit to give, and a machine needs the
 // permit to take a seat.
 //
-//   - A machine is barred from the start. Its actor opens the gate after it has got the
+//   - A machine is suspended from the start. Its actor opens the gate after it has got the
 //     permit, and gives the permit back after it has closed the gate. So at any instant
-//     all machines are barred but at most one.
-//   - A barred machine is neither pending, nor leading, nor fenced, whatever is lost or
+//     all machines are suspended but at most one.
+//   - A suspended machine is neither pending, nor leading, nor fenced, whatever is lost or
 //     late. A gate does not close on a machine in one of these states (state_gate.go; the
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
-//   - A gate is closed only when the machine is not engaged. In a purge-protected bucket
-//     no write that the machine has sent can be stored any more then: each was
-//     conditioned on a revision that is not the last, and never will be again. So the
-//     candidate does not even hold two seats. In a bucket that is emptied without a
-//     trace, an old write may yet win a seat. A candidate that finds that write there
-//     waits as for any other holder, until the barred machine has released the seat, or
-//     its lease is over.
+//   - A gate is closed only when the machine cannot hold its key any more (mayHoldKey). In a
+//
+// purge-protected bucket
+//
+//	no write that the machine has sent can be stored any more then: each was
+//	conditioned on a revision that is not the last, and never will be again. So the
+//	candidate does not even hold two seats. In a bucket that is emptied without a
+//	trace, an old write may yet win a seat. A candidate that finds that write there
+//	waits as for any other holder, until the suspended machine has released the seat, or
+//	its lease is over.
 type seatPermit struct {
 	election string
 

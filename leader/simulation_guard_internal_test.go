@@ -146,10 +146,10 @@ func (n *node) askGuard(op guardOp) {
 		switch op.kind {
 		case guardRead:
 			if w.chance(w.faults.stale) {
-				reply(guardInput{sight: g.past[len(g.past)-1-w.rng.IntN(min(len(g.past), 8))]})
+				reply(guardInput{observed: g.past[len(g.past)-1-w.rng.IntN(min(len(g.past), 8))]})
 				return
 			}
-			reply(guardInput{sight: g.at})
+			reply(guardInput{observed: g.at})
 		case guardRaise:
 			switch {
 			case w.chance(w.faults.refused):

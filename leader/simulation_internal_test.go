@@ -233,7 +233,7 @@ func (n *node) ask(req request) {
 		case reqFeed:
 			reply(input{})
 		case reqRead:
-			reply(input{sight: w.look()})
+			reply(input{observed: w.look()})
 		case reqWrite:
 			if w.chance(w.faults.refused) {
 				reply(input{err: w.refusal()})

@@ -45,7 +45,7 @@ func (n *node) forge() {
 		s.kind, s.rec = entryRecord, w.anyJunk()
 	}
 	if n.feed != 0 {
-		n.hand(n.life, input{kind: inHeard, sight: s})
+		n.hand(n.life, input{kind: inHeard, observed: s})
 	}
 }
 

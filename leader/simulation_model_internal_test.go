@@ -114,7 +114,7 @@ func (w *world) put(s observation, by string) {
 		if feed := n.feed; feed != 0 && !n.deaf && !w.chance(w.faults.lost) {
 			w.after(w.delay(), func() {
 				if n.feed == feed {
-					n.hand(n.life, input{kind: inHeard, sight: s})
+					n.hand(n.life, input{kind: inHeard, observed: s})
 				}
 			})
 		}
@@ -260,7 +260,7 @@ func describeInput(in input) string {
 	case in.err != nil:
 		return text + ": " + in.err.Error()
 	case in.kind == inHeard || in.kind == inRead:
-		return text + " " + describe(in.sight)
+		return text + " " + describe(in.observed)
 	case in.kind == inWritten:
 		return fmt.Sprintf("%s as %d", text, in.revision)
 	case in.kind == inRoster:

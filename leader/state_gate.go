@@ -2,15 +2,15 @@ package leader
 
 import "time"
 
-// A candidate can be barred. A barred candidate hears and reads as much as any other, so
+// A candidate can be suspended. A suspended candidate hears and reads as much as any other, so
 // that it can take its key with one write as soon as the gate is opened. It never writes
 // to take its key. An earlier write of its own may still be stored. The candidate
 // releases a key that it wins by such a write as soon as it may, and never leads with it.
-// So a barred candidate is never Pending, Leader or Fenced.
+// So a suspended candidate is never Pending, Leader or Fenced.
 
-// bar closes the gate of a candidate. A machine that holds the key, or is about to give
+// suspend closes the gate of a candidate. A machine that holds the key, or is about to give
 // it up after a term, goes on.
-func (m *machine) bar() { m.suspended = m.suspended || m.state == StateCandidate }
+func (m *machine) suspend() { m.suspended = m.suspended || m.state == StateCandidate }
 
 // open opens the gate. The candidate takes no lease before until, and later publishes the
 // value.
@@ -20,8 +20,8 @@ func (m *machine) open(until time.Time, value string) {
 	m.value = value
 }
 
-// unbarred returns the request that would be due next if the gate were open.
-func (m *machine) unbarred(now time.Time) agenda {
+// ifResumed returns the request that would be due next if the gate were open.
+func (m *machine) ifResumed(now time.Time) agenda {
 	open := *m
 	open.suspended = false
 	return open.next(now)
@@ -30,7 +30,7 @@ func (m *machine) unbarred(now time.Time) agenda {
 // wantsKey reports whether the closed gate is all that keeps the candidate from writing to
 // take its key now.
 func (m *machine) wantsKey(now time.Time) bool {
-	a := m.unbarred(now)
+	a := m.ifResumed(now)
 	return m.suspended && m.leaving == staying && a.kind == reqWrite && !a.at.After(now)
 }
 

@@ -36,7 +36,7 @@ const (
 // input is one input of the machine.
 type input struct {
 	kind     inputKind
-	sight    observation      // inHeard, inRead
+	observed observation      // inHeard, inRead
 	revision uint64           // inWritten: acknowledged as
 	settings backend.Settings // inSettings
 	guards   guardsReport     // inGuards
@@ -55,7 +55,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 	switch in.kind {
 	case inTick:
 	case inHeard:
-		m.heard(now, in.sight, fx)
+		m.heard(now, in.observed, fx)
 	case inReconnected:
 		m.settled = false
 		m.needRead = true
@@ -88,7 +88,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 	case inProclaim:
 		m.proclaim(in.value, fx)
 	case inBar:
-		m.bar()
+		m.suspend()
 	case inOpen:
 		m.open(in.until, in.value)
 	}

@@ -302,9 +302,9 @@ func (s *script) parse(line string, words []string) input {
 		}
 		return input{kind: kind, err: map[string]error{"unknown": ErrUnreachable, "denied": ErrPermission}[word]}
 	case "read":
-		return reply(inRead, reqRead, input{sight: s.sight(rest)})
+		return reply(inRead, reqRead, input{observed: s.sight(rest)})
 	case "heard":
-		return input{kind: inHeard, sight: s.sight(rest)}
+		return input{kind: inHeard, observed: s.sight(rest)}
 	case "settings":
 		return reply(inSettings, reqSettings, input{settings: s.settings(rest)})
 	case "feed":
@@ -358,7 +358,7 @@ func (s *script) parseGuard(line string, words []string) guardInput {
 	case "unknown":
 		in.kind, of, in.err = guardInKinds[asked.kind], asked.kind, ErrUnreachable
 	case "read":
-		in.kind, of, in.sight = guardInRead, guardRead, s.guardSight(words[1:])
+		in.kind, of, in.observed = guardInRead, guardRead, s.guardSight(words[1:])
 	default:
 		s.t.Fatalf("%q is not understood", line)
 	}

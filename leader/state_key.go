@@ -82,7 +82,7 @@ type echo struct {
 // shown is the holder as it was last reported. It has the parts of an observation that make a
 // difference to an application.
 type shown struct {
-	kind    entryKind // whatRecord: held; whatNothing: not held; whatForeign
+	kind    entryKind // entryRecord: held; entryNothing: not held; entryForeign
 	id      string
 	session string
 	token   uint64
@@ -222,7 +222,7 @@ func (m *machine) forget(now time.Time) {
 
 // read takes the reply to a read.
 func (m *machine) read(now time.Time, req request, in input, fx *effects) {
-	s := in.sight
+	s := in.observed
 	if s.kind == entryRecord && s.rec.session == m.session && s.rec.counter > m.counter {
 		// It has not sent so many, so another client has written in its name.
 		s.kind, s.rec = entryForeign, record{}
@@ -324,7 +324,7 @@ func (m *machine) find(now time.Time, s observation, fx *effects) {
 	m.learn(now, s, fx)
 }
 
-// soothe ends a look that was caused by a strange message of the feed. If the look was in
+// soothe ends a read that was caused by a strange message of the feed. If the read was in
 // vain, the next strange message is a reason to read only after a moment. Forged messages
 // must not keep a candidate busy, and a true one must not go unread.
 func (m *machine) soothe(now time.Time, vain bool) {

@@ -225,7 +225,7 @@ func (m *machine) refused(now time.Time, req request, r backend.RefusedError, di
 	default:
 		if m.holds() {
 			m.needRead, m.renewNow, m.writeFailing = true, true, true
-			if m.fails++; m.fails > 1 { // the first look is at once
+			if m.fails++; m.fails > 1 { // the first read is at once
 				m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
 			}
 		} else {

@@ -275,7 +275,7 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	a := m.next(now)
 	at(a.at, a.kind != reqNone)
 	if m.suspended {
-		try := m.unbarred(now)
+		try := m.ifResumed(now)
 		at(try.at, try.kind == reqWrite)
 	}
 	at(m.leaseUntil, m.state == StateLeader)

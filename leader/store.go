@@ -6,13 +6,13 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Store is a bucket of elections: a [Bucket] on a NATS server, or a leadertest.Store or
-// leadertest.Link in memory.
+// Store is a bucket of elections, which only this module implements: a [Bucket] on a NATS
+// server, or a leadertest.Store or leadertest.Link in memory.
 //
 // A Store with a method Clock() Clock has a time of its own, which is then the default of
 // [Config].Clock.
 type Store interface {
-	// Backend is for this module.
+	// Backend is for this module; applications do not call it.
 	Backend() backend.Store
 }
 

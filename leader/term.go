@@ -83,12 +83,11 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // [ErrFenced] or [ErrConnectionClosed]. The context carries the values of the context
 // given to [Campaign].
 //
-// Two timers end it at the deadline: the candidate's, and one of the term's own. The
-// second waits for nothing that holds up the candidate, such as a [Store] that does not
-// return. It needs a method of the [Clock], which the system's clock has. Both timers
-// need the scheduler. A process that was stopped for a while, or that keeps its
-// processors busy with very many goroutines, finds its context alive until the timers
-// have caught up. [Term.Err] is exact.
+// Two timers end it at the deadline: the candidate's, and one of the term's own. The second
+// waits for nothing that holds up the candidate, whatever that is. It needs a method of the
+// [Clock], which the system's clock has. Both timers need the scheduler. A process that was
+// stopped for a while, or that keeps its processors busy with very many goroutines, finds
+// its context alive until the timers have caught up. [Term.Err] is exact.
 func (t *Term) Context() context.Context {
 	if t.ctx == nil {
 		return termOver

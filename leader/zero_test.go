@@ -45,6 +45,7 @@ var zeros = []any{
 	leader.Stats{},
 	&leader.StreamBatch{}, &leader.StreamWriter{}, leader.Succession(0), &leader.Term{},
 	leader.Transition{},
+	new(leader.Bucket).Backend(), new(leader.GuardedBucket).Backend(), new(leader.GuardedStream).Backend(),
 }
 
 // The table of zero values has every exported type but interfaces and functions.

@@ -247,7 +247,8 @@ func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
 		}
 	}
 	for n := range 3 {
-		if h := leader.HolderOf(b.store.Entry(leader.SeatKey("e", n+1)).KeyValue("e")); !h.Released {
+		key := leader.SeatKey("e", n+1)
+		if h := leader.HolderOf(b.store.Entry(key).KeyValue(key)); !h.Released || h.Seat != n+1 {
 			t.Errorf("seat %d: %v", n+1, h)
 		}
 	}

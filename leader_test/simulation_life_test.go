@@ -104,6 +104,13 @@ func (t tap) Update(ctx context.Context, key string, value []byte, revision uint
 	t.life.holdUp(func() { t.Store.Update(ctx, key, value, revision, reply) })
 }
 
+// Mark is noted likewise.
+func (t tap) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	t.life.scribe.await()
+	t.life.writes(value, revision)
+	t.life.holdUp(func() { t.Store.Mark(ctx, key, value, revision, reply) })
+}
+
 // Settings, Get and Watch may be held up.
 func (t tap) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	t.life.holdUp(func() { t.Store.Settings(ctx, reply) })

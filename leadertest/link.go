@@ -171,7 +171,7 @@ func (l linkBackend) Update(ctx context.Context, key string, value []byte, revis
 }
 
 // Mark writes a delete marker that carries the value, on the condition of
-// [Link.Update]. It counts as a write.
+// Update. It counts as a write.
 func (l linkBackend) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	l.update(ctx, key, value, revision, true, reply)
 }

@@ -11,10 +11,13 @@ import (
 // to purge, to erase and to expire.
 var ErrPurgeProtected = errors.New("leadertest: the bucket is purge-protected")
 
-// Entry is one message of a key.
+// Entry is one message of a key, with the fields Revision (0: no message), Value, Marker (the
+// key was deleted) and Created. Its method KeyValue makes an entry of a KV bucket of it, as
+// [leader.HolderOf] takes it.
 type Entry = backend.Entry
 
-// Settings is what the bucket of a [Store] is set to.
+// Settings is what the bucket of a [Store] is set to: PurgeProtected, MaxLease, TTL and
+// MaxValue in bytes. [Store.Configure] ignores LastRevision.
 type Settings = backend.Settings
 
 // Entry returns the newest message of the key; without one, a zero Entry.

@@ -52,8 +52,8 @@ type commandRun struct {
 	ending bool // it was asked to stop
 	deaf   bool // its supervisor was killed because it did not work
 	stuck  bool // it was logged that a process cannot be killed
-	// If the shift has not ended by then, its supervisor does not work: leaseBy follows
-	// from the lease, and stopBy from the order to stop. 0: none.
+	// If the run has not ended by then, its supervisor does not work: leaseBy follows from
+	// the lease, and stopBy from the order to stop. 0: none.
 	leaseBy, stopBy instant
 }
 
@@ -75,7 +75,7 @@ func (c *runLoop) loop() error {
 				c.holds = false
 				c.leave(c.candidate.Err())
 			}
-		case b, more := <-c.supervisor.bulletins:
+		case b, more := <-c.supervisor.inbox:
 			if more {
 				c.read(b)
 			} else {
@@ -95,7 +95,7 @@ func (c *runLoop) loop() error {
 
 // startSupervisor starts a supervisor.
 func (c *runLoop) startSupervisor() error {
-	o, err := newOverseer(c.conf, c.argv)
+	o, err := newSupervisorProcess(c.conf, c.argv)
 	if err != nil {
 		return fmt.Errorf("supervisor: %w", err)
 	}
@@ -183,7 +183,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 }
 
 // begin starts the command, for a term unless it is nil. If the supervisor was killed,
-// begin sends nothing and reports no error: bereaved begins again.
+// begin sends nothing and reports no error: supervisorExited begins again.
 func (c *runLoop) begin(t *leader.Term) {
 	c.current = &commandRun{term: t}
 	if c.supervisor.killed {

@@ -92,7 +92,7 @@ func aConductor(t *testing.T, argv ...string) *runLoop {
 
 // reported returns the reports of a supervisor until it ends.
 func reported(o *supervisorProcess) (all []supervisorReport) {
-	for b := range o.bulletins {
+	for b := range o.inbox {
 		all = append(all, b)
 	}
 	return all
@@ -125,7 +125,7 @@ func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
 				t.Fatalf("the run ends with %v", c.outcome)
 			}
 			select {
-			case b := <-c.supervisor.bulletins:
+			case b := <-c.supervisor.inbox:
 				if b.What != saidStarted {
 					t.Errorf("the next supervisor says %+v", b)
 				}
@@ -148,7 +148,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = out.Close(), in.Close() }()
-	o := &supervisorProcess{process: process.Process, bulletins: make(chan supervisorReport, 1)}
+	o := &supervisorProcess{process: process.Process, inbox: make(chan supervisorReport, 1)}
 	if o.reports.pipe, err = out.SyscallConn(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 		o.reports.each(out, func(b supervisorReport) {
 			taken <- b
 			<-proceed
-			o.bulletins <- b
+			o.inbox <- b
 		})
 		close(ended)
 	}()
@@ -177,9 +177,9 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 	}
 	late("on its way", false)
 	proceed <- true
-	eventually(t, "it is delivered", func() bool { return len(o.bulletins) == 1 })
+	eventually(t, "it is delivered", func() bool { return len(o.inbox) == 1 })
 	late("delivered", false)
-	<-o.bulletins
+	<-o.inbox
 	eventually(t, "the pipe is waited for", func() bool { return !o.unread() })
 	late("read", true)
 	_ = in.Close()

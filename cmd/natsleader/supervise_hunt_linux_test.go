@@ -157,7 +157,7 @@ func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
 	o.tell(order{Do: doStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
 	eventually(t, "it has begun", func() bool { return s.count("begin") == 1 })
 	o.tell(order{Do: doKill})
-	for b := range o.bulletins {
+	for b := range o.inbox {
 		if b.What == saidEnded {
 			return
 		}
@@ -168,7 +168,7 @@ func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
 // startsAlone starts a supervisor without a run loop.
 func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
 	t.Helper()
-	o, err := newOverseer(supervision{
+	o, err := newSupervisorProcess(supervision{
 		LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Hour,
 	}, argv)
 	if err != nil {

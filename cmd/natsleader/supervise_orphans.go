@@ -36,7 +36,7 @@ func (o *supervisorProcess) exterminate(group int) {
 		if !told && clockNow() >= begun.add(patienceWithKilled) {
 			told = true
 			if pid, why := survivor(left); pid != 0 {
-				o.bulletins <- supervisorReport{What: saidStuck, PID: pid, Error: why}
+				o.inbox <- supervisorReport{What: saidStuck, PID: pid, Error: why}
 			}
 		}
 		time.Sleep(pause)

@@ -59,18 +59,18 @@ type supervisorProcess struct {
 	process *os.Process
 	begun   instant
 	killed  bool             // by kill: it runs no command any more
-	end     *os.ProcessState // set before reports is closed; nil: not known
+	end     *os.ProcessState // set before inbox is closed; nil: not known
 	orders  chan order
 	reports reports
 	cgroup  cgroup // of the command
-	// reports is closed when the supervisor has ended and nothing of the command
+	// inbox is closed when the supervisor has ended and nothing of the command
 	// is left.
-	bulletins chan supervisorReport
+	inbox     chan supervisorReport
 	strangers map[int]bool // children of this process from before
 }
 
-// newOverseer starts a supervisor for a command.
-func newOverseer(conf supervision, argv []string) (*supervisorProcess, error) {
+// newSupervisorProcess starts a supervisor for a command.
+func newSupervisorProcess(conf supervision, argv []string) (*supervisorProcess, error) {
 	binary := ownBinary
 	if binary == "" {
 		path, err := os.Executable()
@@ -79,7 +79,7 @@ func newOverseer(conf supervision, argv []string) (*supervisorProcess, error) {
 		}
 		binary = path
 	}
-	o := &supervisorProcess{begun: clockNow(), orders: make(chan order, 64), bulletins: make(chan supervisorReport, 8), strangers: make(map[int]bool)}
+	o := &supervisorProcess{begun: clockNow(), orders: make(chan order, 64), inbox: make(chan supervisorReport, 8), strangers: make(map[int]bool)}
 	for _, pid := range descendants(nil) {
 		o.strangers[pid] = true
 	}
@@ -182,7 +182,7 @@ func (o *supervisorProcess) tell(order order) {
 // of the command that are left.
 func (o *supervisorProcess) listen(in *os.File) {
 	defer func() { _ = in.Close() }()
-	defer close(o.bulletins)
+	defer close(o.inbox)
 	group := 0
 	o.reports.each(in, func(b supervisorReport) {
 		switch b.What {
@@ -192,7 +192,7 @@ func (o *supervisorProcess) listen(in *os.File) {
 			group = 0
 			o.cgroup.remove()
 		}
-		o.bulletins <- b
+		o.inbox <- b
 	})
 	o.end, _ = o.process.Wait()
 	o.exterminate(group)
@@ -201,7 +201,7 @@ func (o *supervisorProcess) listen(in *os.File) {
 
 // unread reports whether the supervisor has reported something that the run loop
 // has not read.
-func (o *supervisorProcess) unread() bool { return len(o.bulletins) > 0 || o.reports.unread() }
+func (o *supervisorProcess) unread() bool { return len(o.inbox) > 0 || o.reports.unread() }
 
 // kill ends the supervisor. The processes of the command that are left end after it.
 func (o *supervisorProcess) kill() {
@@ -218,7 +218,7 @@ func (o *supervisorProcess) dismiss() {
 	limit := time.After(patienceWithSupervisor)
 	for {
 		select {
-		case _, more := <-o.bulletins:
+		case _, more := <-o.inbox:
 			if !more {
 				return
 			}

@@ -1,6 +1,6 @@
 // Package backend has the interfaces between package leader and what keeps its records: a
-// bucket on a NATS server, or the store in memory of package leadertest. Applications see
-// none of it.
+// bucket on a NATS server, or the store in memory of package leadertest. Applications do not
+// use it.
 //
 // Every method of these interfaces returns at once, without waiting for the bucket, and
 // answers through reply. It calls reply exactly once, from any goroutine, perhaps before it

@@ -8,8 +8,12 @@ import (
 
 // EntryOf returns the entry of a KV bucket as an Entry.
 func EntryOf(e jetstream.KeyValueEntry) Entry {
+	value := e.Value()
+	if e.Operation() == jetstream.KeyValuePurge {
+		value = nil // candidates do not look at it either
+	}
 	return Entry{
-		Revision: e.Revision(), Value: e.Value(), Created: e.Created(),
+		Revision: e.Revision(), Value: value, Created: e.Created(),
 		Marker: e.Operation() != jetstream.KeyValuePut,
 	}
 }

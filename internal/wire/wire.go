@@ -50,6 +50,7 @@ type StepDownRequest struct {
 	By      string `json:"by,omitempty"` // name of the requester, by its own account
 }
 
+// The values of a StepDownRequest.
 const (
 	StepDownFormat = 1
 	DoStepDown     = "step-down"

@@ -313,8 +313,10 @@ func (a *streamAPI) connected() error {
 // last error from before the request was sent.
 func (a *streamAPI) failure(subject string, before, err error) error {
 	switch {
-	case errors.Is(err, nats.ErrConnectionClosed):
+	case errors.Is(err, nats.ErrConnectionClosed) && a.nc.IsClosed():
 		return ErrConnectionClosed
+	case errors.Is(err, nats.ErrConnectionClosed): // nats.go ends a flush so when it reconnects, too
+		return fmt.Errorf("%w: the connection was lost during a request on %s", ErrUnreachable, subject)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		if denied := a.denied(subject, before); denied != nil {
 			return denied

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -57,6 +58,31 @@ func TestALeaderThatCrashesInAnUnprotectedBucketIsReplacedOneLeaseAfterItsLastRe
 			b.saw(t, "26s observed nobody", "26s pending", "26s elected")
 		})
 	}
+}
+
+// nats.go ends a flush that waits for its reply with nats.ErrConnectionClosed when the
+// connection is lost, although it connects again. A candidate that opens its feed at that
+// moment goes on.
+func TestOutage_WhileAFeedIsOpenedEndsNoCandidate(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.create(leader.BucketConfig{MaxLease: 10 * time.Second})
+		cl := w.dial("a")
+		cl.filter(func(f frame) verdict {
+			if f.dir == down && bytes.HasPrefix(f.raw, []byte("PONG")) {
+				return hold
+			}
+			return pass
+		})
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(500 * time.Millisecond)
+		cl.cut()
+		w.at(700 * time.Millisecond)
+		cl.open()
+		w.at(20 * time.Second)
+		if err := a.Err(); err != nil || !a.IsLeader() {
+			t.Errorf("the candidate has ended with %v, or does not lead", err)
+		}
+	})
 }
 
 // Fault 3 of docs/faults.md.

@@ -315,7 +315,7 @@ func (a *streamAPI) failure(subject string, before, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed) && a.nc.IsClosed():
 		return ErrConnectionClosed
-	case errors.Is(err, nats.ErrConnectionClosed): // nats.go ends a flush so when it reconnects, too
+	case errors.Is(err, nats.ErrConnectionClosed): // also what nats.go ends flushes with when it reconnects, and requests at ForceReconnect
 		return fmt.Errorf("%w: the connection was lost during a request on %s", ErrUnreachable, subject)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		if denied := a.denied(subject, before); denied != nil {

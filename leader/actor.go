@@ -210,7 +210,7 @@ func (a *actor) replied(m *mail) {
 		a.cancel()
 	}
 	a.cancel = nil
-	a.c.settle(m.in, a.asked, a.m.op.rec.phase)
+	a.c.settle(m.in, a.asked, a.m.flight.req.rec.phase)
 	if m.in.kind == inFeed {
 		a.feed = m.feed
 		if f, ok := m.feed.(*feed); ok {
@@ -240,11 +240,11 @@ func (a *actor) step(in input, call chan error) {
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
-	next, before := a.m.counter+1, a.m.state // of the first write that knows of the input
+	next, before := a.m.writes.counter+1, a.m.state // of the first write that knows of the input
 	fx := a.advance(in)
 	events := a.disagree(a.events(in, fx))
 	a.c.transits(before, a.m.state, events)
-	if in.kind == inSettings && in.err == nil && a.m.settled {
+	if in.kind == inSettings && in.err == nil && a.m.bucket.known {
 		a.misfit = ""
 	}
 	a.publish()
@@ -278,14 +278,14 @@ func (a *actor) advance(in input) effects {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lapsed && a.m.state == StateLeader {
-		now = later(now, a.m.leaseUntil) // the watchdog has read that time from the clock
+		now = later(now, a.m.term.leaseUntil) // the watchdog has read that time from the clock
 	}
 	fx := a.m.step(now, in)
 	switch {
 	case fx.end != nil:
 		t.end(fx.end)
 	case a.m.state == StateLeader:
-		t.until.Store(int64(a.m.leaseUntil.Sub(a.base)))
+		t.until.Store(int64(a.m.term.leaseUntil.Sub(a.base)))
 	}
 	return fx
 }
@@ -320,7 +320,7 @@ func (a *actor) events(in input, fx effects) []Event {
 func (a *actor) faulted(err error) Faulted {
 	f := Faulted{Err: err}
 	if a.m.state == StateLeader {
-		f.Remaining = max(0, a.m.leaseUntil.Sub(a.now()))
+		f.Remaining = max(0, a.m.term.leaseUntil.Sub(a.now()))
 	}
 	return f
 }
@@ -390,12 +390,12 @@ func (a *actor) publish() {
 	}
 	if a.m.shown != c.shown {
 		c.shown, c.holder = a.m.shown, a.holder()
-	} else if a.m.shown.kind == entryRecord && a.m.seen.revision != c.holder.Revision {
-		c.holder.date(a.m.seen)
+	} else if a.m.shown.kind == entryRecord && a.m.key.seen.revision != c.holder.Revision {
+		c.holder.date(a.m.key.seen)
 	}
 	holds := a.m.holds()
 	c.holds = holds && a.m.state != StateLeader
-	c.tally.holds, c.tally.lease = holds, a.m.times.lease
+	c.tally.holds, c.tally.lease = holds, a.m.bucket.times.lease
 	c.tally.kept = c.tally.kept && holds
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
 }
@@ -405,7 +405,7 @@ func (a *actor) holder() Holder {
 	if a.m.shown.kind == entryNothing || a.m.shown.kind == entryUnseen {
 		return Holder{Seat: a.seat}
 	}
-	return holderOf(a.m.seen, a.seat)
+	return holderOf(a.m.key.seen, a.seat)
 }
 
 // cancellable returns a context for a request. a.cancel ends it.

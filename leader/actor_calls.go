@@ -32,13 +32,13 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	case denied != nil:
 		call <- denied
 	case in.kind == inResign && (in.to != "" || in.next):
-		a.calls.handing = append(a.calls.handing, handing{call, a.m.to})
+		a.calls.handing = append(a.calls.handing, handing{call, a.m.leave.to})
 	case in.kind == inResign:
 		a.calls.resigning = append(a.calls.resigning, call)
 	case in.kind == inProclaim:
-		a.calls.proclaimed = append(a.calls.proclaimed, proclamation{call, a.m.term, next})
+		a.calls.proclaimed = append(a.calls.proclaimed, proclamation{call, a.m.term.number, next})
 	}
-	if a.m.leaving == staying || a.m.abandoned(a.now()) {
+	if a.m.leave.mode == staying || a.m.abandoned(a.now()) {
 		for _, call := range a.calls.resigning {
 			call <- nil
 		}
@@ -50,9 +50,9 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	if len(a.calls.proclaimed) > 0 {
 		a.calls.proclaimed = slices.DeleteFunc(a.calls.proclaimed, func(p proclamation) bool {
 			switch {
-			case a.m.state != StateLeader || a.m.term != p.term:
+			case a.m.state != StateLeader || a.m.term.number != p.term:
 				p.call <- ErrNotLeader
-			case a.m.acked >= p.counter:
+			case a.m.writes.acked >= p.counter:
 				p.call <- nil
 			default:
 				return false
@@ -65,9 +65,9 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 // taken answers the calls of Transfer when another holder of the key is seen, or when
 // this candidate may take the key again and no other has taken it.
 func (a *actor) taken() {
-	s := a.m.seen
+	s := a.m.key.seen
 	by := s.kind == entryForeign || s.kind == entryRecord && s.rec.session != a.m.session
-	if !by && !a.m.holds() && a.now().Before(a.m.cooldownUntil) {
+	if !by && !a.m.holds() && a.now().Before(a.m.leave.cooldownUntil) {
 		return
 	}
 	a.c.mu.Lock()

@@ -186,7 +186,7 @@ func (a *actor) reported(m *guardMail) {
 // stepGuard steps the guard machine of a guard and carries out the effects.
 func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 	in.dice = a.rng.Uint32()
-	fx := s.step(a.now(), a.m.timing().lease, in)
+	fx := s.step(a.now(), a.m.bucket.timing().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
 		a.term.fences[s.number].move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
 	}

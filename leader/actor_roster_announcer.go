@@ -54,7 +54,7 @@ const (
 )
 
 // rosterWait is how long a request to the roster may take.
-func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.timing().lease) }
+func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.bucket.timing().lease) }
 
 // holdsAny reports whether the candidate holds the key, or one of several.
 func (a *actor) holdsAny() bool {
@@ -64,7 +64,7 @@ func (a *actor) holdsAny() bool {
 
 // sitsOut returns the instant until which the candidate does not stand.
 func (a *actor) sitsOut() time.Time {
-	until := later(a.m.cooldownUntil, a.deniedUntil())
+	until := later(a.m.leave.cooldownUntil, a.deniedUntil())
 	if b := a.c.permit; b != nil {
 		until = later(until, a.inside(b.sitsOut()))
 	}
@@ -75,9 +75,9 @@ func (a *actor) sitsOut() time.Time {
 // not allowed to write its key, or one of several.
 func (a *actor) deniedUntil() time.Time {
 	if b := a.c.permit; b != nil {
-		return later(a.m.standsFrom, a.inside(b.deniedUntil()))
+		return later(a.m.queue.eligibleFrom, a.inside(b.deniedUntil()))
 	}
-	return a.m.standsFrom
+	return a.m.queue.eligibleFrom
 }
 
 // rosterWake returns when lookAfterRoster is due.
@@ -150,9 +150,9 @@ func (a *actor) lookAfterStand(now time.Time) {
 	case !h.held && a.m.stands(now) && !now.Before(later(h.due, a.sitsOut())):
 		a.announce(now)
 	case !now.Before(h.until): // nothing is announced
-	case a.m.done || a.m.leaving == stopping:
+	case a.m.done || a.m.leave.mode == stopping:
 		h.until = time.Time{}
-		a.send(nil, 0, min(lastWord, a.m.timing().turn))
+		a.send(nil, 0, min(lastWord, a.m.bucket.timing().turn))
 	case h.entry.Since.IsZero() && !now.Before(h.due):
 		h.until = time.Time{} // the announced stand is over: no candidate is to wait for it
 		a.send(nil, 0, a.rosterWait())
@@ -162,7 +162,7 @@ func (a *actor) lookAfterStand(now time.Time) {
 // announce announces that the candidate stands.
 func (a *actor) announce(now time.Time) {
 	h := &a.announcer
-	lease := a.m.times.lease
+	lease := a.m.bucket.times.lease
 	h.due, h.until = now.Add(lease), now.Add(lives*lease)
 	if h.entry.Since.IsZero() {
 		h.entry.Since = a.outside(now).UTC()
@@ -192,7 +192,7 @@ func (a *actor) sent(m *rosterMail) {
 	switch {
 	case h.over:
 	case m.err != nil && first: // no candidate waits for one that is not known to stand
-		h.due = a.now().Add(a.m.timing().renewInterval)
+		h.due = a.now().Add(a.m.bucket.timing().renewInterval)
 	case m.err == nil && (first || m.revision < h.entry.Ticket):
 		h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
 	}

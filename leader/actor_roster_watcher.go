@@ -39,7 +39,7 @@ func (l *rosterWatcher) shut() bool { return l.view == nil && l.opening == nil }
 // handedOver reports whether the view that is left from holding the key may be closed. No
 // candidate's try for the key is to wait for that.
 func (a *actor) handedOver(now time.Time) bool {
-	return a.m.done || a.m.seen.held() || !now.Before(a.watcher.at)
+	return a.m.done || a.m.key.seen.held() || !now.Before(a.watcher.at)
 }
 
 func (a *actor) watcherWake() time.Time {
@@ -68,7 +68,7 @@ func (a *actor) lookAfterView(now time.Time) {
 			l.opening()
 		}
 	case holds && l.shut():
-		if !now.Before(l.at) || a.m.leaving != staying && !a.m.ranks {
+		if !now.Before(l.at) || a.m.leave.mode != staying && !a.m.queue.reported {
 			a.openView(now)
 		}
 	case l.view == nil:
@@ -102,12 +102,12 @@ func (a *actor) viewOpened(m *rosterMail) {
 	l.opening, l.openBy = nil, time.Time{}
 	a.rosterFault(m.err)
 	if m.err != nil {
-		l.at = a.now().Add(a.m.timing().lease)
-		a.step(input{kind: inRoster, roster: rosterReport{line: a.m.line}}, nil) // no better is known
+		l.at = a.now().Add(a.m.bucket.timing().lease)
+		a.step(input{kind: inRoster, roster: rosterReport{line: a.m.queue.line}}, nil) // no better is known
 		return
 	}
 	l.view, l.feed = m.view, m.feed
-	l.anew = a.now().Add(viewLives * a.m.timing().lease)
+	l.anew = a.now().Add(viewLives * a.m.bucket.timing().lease)
 	a.readView(m.view)
 }
 
@@ -141,12 +141,12 @@ func (a *actor) readView(v *view) {
 	switch {
 	case err != nil:
 		a.rosterFault(err)
-		l.at = a.now().Add(a.m.timing().renewInterval)
+		l.at = a.now().Add(a.m.bucket.timing().renewInterval)
 		a.closeView()
 	case told && a.m.holds():
-		r, before := rosterReport{line: lineOfAll(all), preemptor: a.rival(all)}, a.m.leaving
-		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.to != "" {
-			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.m.to))
+		r, before := rosterReport{line: lineOfAll(all), preemptor: a.rival(all)}, a.m.leave.mode
+		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.leave.to != "" {
+			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.m.leave.to))
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (a *actor) holding(session string) bool {
 // the key waits behind one that cannot.
 func (a *actor) rival(all []announcement) preemptor {
 	l, now := &a.watcher, a.now()
-	lease := a.m.times.lease
+	lease := a.m.bucket.times.lease
 	var rivals []preemptor
 	var just []bool
 	seen := make(map[string]preemptorEntry)
@@ -190,7 +190,7 @@ func (a *actor) rival(all []announcement) preemptor {
 	if b := a.c.permit; len(rivals) == 0 || a.c.refuses || b != nil && !b.givesWay(a.seat) {
 		return preemptor{}
 	}
-	next := int(a.m.vain % uint32(len(rivals)))
+	next := int(a.m.queue.vain % uint32(len(rivals)))
 	if !just[next] {
 		return preemptor{}
 	}

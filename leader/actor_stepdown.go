@@ -74,7 +74,7 @@ func (a *actor) attend() {
 			d.at = time.Time{}
 			a.openListener()
 		}
-	case !leads && d.close != nil && (a.m.done || a.m.seen.rec.phase == phaseLeading && !a.m.holds()):
+	case !leads && d.close != nil && (a.m.done || a.m.key.seen.rec.phase == phaseLeading && !a.m.holds()):
 		box := &a.c.box
 		shut := d.close
 		d.close, d.closing = nil, true
@@ -140,7 +140,7 @@ func (a *actor) requested(m *listenerMail) {
 		m.answer(nil)
 		return
 	}
-	leads, draining := a.m.state == StateLeader, a.m.state == StateFenced && a.m.draining
+	leads, draining := a.m.state == StateLeader, a.m.state == StateFenced && a.m.term.draining
 	if p.Session != a.m.session || !leads && !draining {
 		m.answer(nil)
 		return
@@ -151,7 +151,7 @@ func (a *actor) requested(m *listenerMail) {
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
-	case p.Do == wire.DoTransfer && draining && (a.m.to == "" || p.To != "" && p.To != a.m.to):
+	case p.Do == wire.DoTransfer && draining && (a.m.leave.to == "" || p.To != "" && p.To != a.m.leave.to):
 		v.Answer, v.Reason = answerRefused, "it is handing over already"
 	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"

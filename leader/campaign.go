@@ -174,7 +174,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		c: c, start: c.start, timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`),
-		m:          machine{params: p, state: StateCandidate, value: string(cfg.Value), needRead: true},
+		m:          newMachine(p, string(cfg.Value)),
 	}
 	a.base = a.start.Round(0).UTC()
 	a.listener.requests = c.store

@@ -87,7 +87,7 @@ func (w *worldOf) troubleActions(i int, add func(do verb, party, arg int)) {
 	if w.may(crash) {
 		add(doCrash, i, 0)
 		raises := w.posts[i].op.kind == guardRaise && w.posts[i].way == going
-		if (p.m.op.kind == reqWrite && p.way == going || raises) && w.may(applyLate) {
+		if (p.m.flight.req.kind == reqWrite && p.way == going || raises) && w.may(applyLate) {
 			add(doCrash, i, 1)
 		}
 	}
@@ -99,7 +99,7 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 		add(doWake, i, 0)
 	}
 	w.forgeActions(i, add)
-	if w.may(resign) && p.m.state == StateLeader && p.m.leaving == staying {
+	if w.may(resign) && p.m.state == StateLeader && p.m.leave.mode == staying {
 		add(doResign, i, 0)
 	}
 	if w.may(stop) && !p.promises.stopped {
@@ -114,20 +114,20 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.may(closeConnection) {
 		add(doClose, i, 0)
 	}
-	if w.may(release) && p.promises.open && !p.m.drained {
+	if w.may(release) && p.promises.open && !p.m.term.drained {
 		add(doRelease, i, 0)
 	}
 	if w.may(reconnect) && p.listening {
 		add(doReconnect, i, 0)
 	}
-	if w.may(endFeed) && p.listening && p.m.feedUp {
+	if w.may(endFeed) && p.listening && p.m.feed.up {
 		add(doEndFeed, i, 0)
 	}
 }
 
 func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 	p := &w.parties[i]
-	kind := p.m.op.kind
+	kind := p.m.flight.req.kind
 	switch p.way {
 	case going:
 		if p.cut {
@@ -135,10 +135,10 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 		}
 		add(doArrive, i, 0)
 		if kind == reqWrite {
-			if !w.named && w.current.revision != p.m.op.revision {
+			if !w.named && w.current.revision != p.m.flight.req.revision {
 				add(doArrive, i, 1)
 			}
-			if w.may(refuse) && w.current.revision == p.m.op.revision {
+			if w.may(refuse) && w.current.revision == p.m.flight.req.revision {
 				add(doRefuse, i, 0)
 				add(doRefuse, i, 1)
 			}
@@ -163,7 +163,7 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 		}
 	case lost, nowhere:
 	}
-	if p.way != nowhere && (p.m.opLate || w.may(giveUpEarly)) {
+	if p.way != nowhere && (p.m.flight.late || w.may(giveUpEarly)) {
 		add(doFail, i, 0)
 		if kind == reqWrite && p.way == going && w.may(applyLate) {
 			add(doFail, i, 1)
@@ -276,13 +276,13 @@ func (w *worldOf) apply(a action) {
 		w.step(i, input{kind: inClosed})
 	case doRelease:
 		w.spend(release)
-		w.step(i, input{kind: inDrained, term: p.m.term})
+		w.step(i, input{kind: inDrained, term: p.m.term.number})
 	case doBar:
 		w.step(i, input{kind: inBar})
 	case doOpen:
-		eager, counter := p.m.wantsKey(p.now), p.m.counter
+		eager, counter := p.m.wantsKey(p.now), p.m.writes.counter
 		w.step(i, input{kind: inOpen})
-		if tries := p.m.counter > counter && p.m.op.write.win; eager != tries {
+		if tries := p.m.writes.counter > counter && p.m.flight.req.write.win; eager != tries {
 			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)
 		}
 	case doGhost:
@@ -344,14 +344,14 @@ func (w *worldOf) pass(which uint8) {
 // giveUp answers the request in flight with an unknown outcome.
 func (w *worldOf) giveUp(i int, haunts bool) {
 	p := &w.parties[i]
-	if !p.m.opLate {
+	if !p.m.flight.late {
 		w.spend(giveUpEarly)
 	}
 	if haunts {
 		w.haunt(i)
 	}
 	in := input{err: ErrUnreachable}
-	switch p.m.op.kind {
+	switch p.m.flight.req.kind {
 	case reqSettings:
 		in.kind = inSettings
 	case reqFeed:
@@ -371,7 +371,7 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 func (w *worldOf) explain(a action) string {
 	p := &w.parties[a.party]
 	who := p.m.session
-	what := map[requestKind]string{reqSettings: "question for the settings", reqFeed: "opening of a feed", reqRead: "read", reqWrite: "write"}[p.m.op.kind]
+	what := map[requestKind]string{reqSettings: "question for the settings", reqFeed: "opening of a feed", reqRead: "read", reqWrite: "write"}[p.m.flight.req.kind]
 	switch a.do {
 	case doTick:
 		return []string{"a tick passes", "a tick passes on A's clock alone", "a tick passes on all clocks but A's"}[a.arg]

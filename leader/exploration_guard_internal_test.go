@@ -100,7 +100,7 @@ func (w *worldOf) guardMail(i int, in guardInput) {
 func (w *worldOf) guide(i int, in guardInput) {
 	p, q := &w.parties[i], &w.posts[i]
 	asked := q.op
-	fx := q.step(p.now, p.m.timing().lease, in)
+	fx := q.step(p.now, p.m.bucket.timing().lease, in)
 	if w.say != nil {
 		w.tell("%s's raiser %s%s", p.m.session, describeGuardInput(in), describeGuardEffects(fx))
 	}
@@ -131,7 +131,7 @@ func (w *worldOf) guide(i int, in guardInput) {
 	q.way, q.ruling = going, false
 	if fx.op.kind == guardRaise {
 		q.ruling = p.promises.open
-		if !p.leads() && !p.m.raising() || fx.op.rec.Token != p.m.token {
+		if !p.leads() && !p.m.raising() || fx.op.rec.Token != p.m.term.token {
 			w.fail("%s raises the guard to %d without leading, or claiming to, with that token", p.m.session, fx.op.rec.Token)
 		}
 	}

@@ -110,7 +110,7 @@ func (w *worldOf) eachKeptToken(visit func(v *uint64)) {
 		visit(&q.wish.token)
 		visit(&q.stand.token)
 		if m.raising() || m.state == StateLeader {
-			visit(&m.token)
+			visit(&m.term.token)
 		}
 	}
 }

@@ -280,7 +280,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				a.do = doArrive
 			case p.way == answered:
 				a.do = doDeliver
-			case p.way == lost && p.m.opLate:
+			case p.way == lost && p.m.flight.late:
 				a.do = doFail
 			case q.way == going:
 				a.do = doGuardArrive

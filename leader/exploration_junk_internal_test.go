@@ -39,7 +39,7 @@ func (w *worldOf) junk() []observation {
 		stranger(record{phase: phasePending, lease: longJunk, least: maxToken}),
 		forged(record{phase: phaseLeading, lease: 3 * tick, counter: math.MaxUint64}),
 		forged(record{phase: phaseReleased, lease: 3 * tick, counter: math.MaxUint64, token: maxToken}),
-		forged(record{phase: phaseLeading, lease: longJunk, counter: a.counter}),
+		forged(record{phase: phaseLeading, lease: longJunk, counter: a.writes.counter}),
 		observationOfMarker(record{lease: longJunk, token: maxToken}),
 	}
 }

@@ -170,7 +170,7 @@ func (w *worldOf) oldActions(add func(do verb, party, arg int)) {
 		}
 	}
 	for i := range w.times {
-		if p := &w.parties[i]; w.may(double) && p.up && p.way == going && !p.cut && p.m.op.kind == reqWrite {
+		if p := &w.parties[i]; w.may(double) && p.up && p.way == going && !p.cut && p.m.flight.req.kind == reqWrite {
 			add(doDouble, 0, i)
 		}
 	}
@@ -234,7 +234,7 @@ func (w *worldOf) applyOld(a action) {
 		p := &w.parties[a.arg]
 		for g := range w.ghosts {
 			if w.ghosts[g].rec.session == "" {
-				w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec, marker: p.m.op.marker}
+				w.ghosts[g] = ghost{cond: p.m.flight.req.revision, rec: p.m.flight.req.rec, marker: p.m.flight.req.marker}
 				break
 			}
 		}

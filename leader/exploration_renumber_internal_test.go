@@ -97,25 +97,25 @@ func (p *party) forget(w *worldOf) {
 	// Dates, the term's number and the newest stored write are only shown. The bucket's
 	// last revision bounds how far away the next one may be, and in this world only the
 	// greatest one is far away.
-	m.echo, m.elected, m.since, m.acked, m.settings.LastRevision = echo{}, 0, 0, 0, 0
+	m.key.echo, m.term.elected, m.term.since, m.writes.acked, m.bucket.settings.LastRevision = echo{}, 0, 0, 0, 0
 	m.shown = shown{kind: m.shown.kind}
-	m.term = 1
+	m.term.number = 1
 	// The counts of failures are capped where they are used.
-	m.fails, m.feedFails = min(m.fails, 6), min(m.feedFails, 6)
-	if m.deaf > mute {
-		m.deaf = mute + 1 + (m.deaf-mute-1)%16
+	m.flight.fails, m.feed.fails = min(m.flight.fails, 6), min(m.feed.fails, 6)
+	if m.feed.deaf > mute {
+		m.feed.deaf = mute + 1 + (m.feed.deaf-mute-1)%16
 	}
-	if m.longest <= max(m.bound, m.times.lease) || m.settings.MaxLease > 0 || m.settings.TTL > 0 {
-		m.longest, m.heardOf = 0, time.Time{} // there is a longer one to wait for
+	if m.memory.lease <= max(m.bucket.bound, m.bucket.times.lease) || m.bucket.settings.MaxLease > 0 || m.bucket.settings.TTL > 0 {
+		m.memory.lease, m.memory.leaseAt = 0, time.Time{} // there is a longer one to wait for
 	}
 	if !w.void && w.limits[forgeAny] == 0 {
-		m.hearsay = 0 // used when the store forgets
+		m.memory.hearsay = 0 // used when the store forgets
 	}
-	if m.told != m.seen.revision || m.holds() {
-		m.told = 0 // only whether they are equal matters, for another's record
+	if m.key.readRevision != m.key.seen.revision || m.holds() {
+		m.key.readRevision = 0 // only whether they are equal matters, for another's record
 	}
-	if !m.wary.After(p.now) {
-		m.wary = time.Time{}
+	if !m.reads.calmUntil.After(p.now) {
+		m.reads.calmUntil = time.Time{}
 	}
 	m.forgetOrder()
 	p.forgetInstants()
@@ -123,7 +123,7 @@ func (p *party) forget(w *worldOf) {
 	// A message that is no news changes nothing when it is heard.
 	for n := len(p.told) - 1; n >= 0; n-- {
 		s := p.told[n]
-		if s.kind != entryUnseen && s.revision <= max(m.seen.revision, m.removedUpTo) && m.deaf == 0 {
+		if s.kind != entryUnseen && s.revision <= max(m.key.seen.revision, m.key.removedUpTo) && m.feed.deaf == 0 {
 			p.hear(n)
 		}
 	}
@@ -132,30 +132,30 @@ func (p *party) forget(w *worldOf) {
 // forgetInstants drops those that are set again before they are looked at.
 func (p *party) forgetInstants() {
 	m := &p.m
-	if m.op.kind == reqNone {
-		m.opAt, m.opBy, m.opLate = time.Time{}, time.Time{}, false // set with the next request
+	if m.flight.req.kind == reqNone {
+		m.flight.sentAt, m.flight.deadline, m.flight.late = time.Time{}, time.Time{}, false // set with the next request
 	}
-	if m.op.kind != reqRead {
-		m.again = 0 // set with the next read
+	if m.flight.req.kind != reqRead {
+		m.reads.atLeast = 0 // set with the next read
 	}
 	if m.raising() {
-		m.ready = time.Time{} // it was reached
+		m.renew.electFrom = time.Time{} // it was reached
 	} else if m.state != StateLeader {
-		m.leaseUntil = time.Time{} // set with the next term
+		m.term.leaseUntil = time.Time{} // set with the next term
 	}
 	if m.holds() {
-		m.seenAt, m.lookedAt = time.Time{}, time.Time{} // set when the key is another's
+		m.key.seenAt, m.key.readAt = time.Time{}, time.Time{} // set when the key is another's
 	} else {
-		m.renewAt = time.Time{} // set with the next win
+		m.renew.at = time.Time{} // set with the next win
 	}
-	if !m.lookedAt.After(m.seenAt) {
-		m.lookedAt = time.Time{} // only the later of the two counts
+	if !m.key.readAt.After(m.key.seenAt) {
+		m.key.readAt = time.Time{} // only the later of the two counts
 	}
-	if m.feedUp {
-		m.feedAt = time.Time{} // set when the feed ends
+	if m.feed.up {
+		m.feed.retryAt = time.Time{} // set when the feed ends
 	}
-	if !m.lastAt.Add(max(m.lastFor, m.times.renewInterval)).After(p.now) {
-		m.lastAt = time.Time{} // no candidate waits for that write any more
+	if !m.writes.lastAt.Add(max(m.writes.lastFor, m.bucket.times.renewInterval)).After(p.now) {
+		m.writes.lastAt = time.Time{} // no candidate waits for that write any more
 	}
 }
 
@@ -164,23 +164,23 @@ func (p *party) forgetInstants() {
 // they replaced anything. The newest is special: the next write may be put with it, and a
 // candidate that stops asks for its phase.
 func (w *worldOf) forgetBatches(m *machine) {
-	known := max(m.seen.revision, m.removedUpTo)
+	known := max(m.key.seen.revision, m.key.removedUpTo)
 	if w.void || w.limits[forgeAny] > 0 {
 		known = 0 // the machine may forget what it knew
 	}
 	alive := func(b batch) bool {
 		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
-		found := m.op.kind == reqWrite && within(m.op.rec)
+		found := m.flight.req.kind == reqWrite && within(m.flight.req.rec)
 		w.eachShown(func(s *observation) { found = found || s.revision > known && within(s.rec) })
 		for g := range w.ghosts {
 			found = found || within(w.ghosts[g].rec)
 		}
 		return found
 	}
-	for i := range m.sent {
-		b := &m.sent[i]
+	for i := range m.writes.sent {
+		b := &m.writes.sent[i]
 		lives := alive(*b)
-		repeats := i == 0 && (b.cond == m.seen.revision || w.void)
+		repeats := i == 0 && (b.cond == m.key.seen.revision || w.void)
 		if b.cond != 0 && !repeats {
 			b.cond = gone
 		}
@@ -218,8 +218,8 @@ func (w *worldOf) eachRecord(visit func(r *record)) {
 	}
 	for i := range w.parties {
 		p := &w.parties[i]
-		visit(&p.m.seen.rec)
-		visit(&p.m.op.rec)
+		visit(&p.m.key.seen.rec)
+		visit(&p.m.flight.req.rec)
 		for n := range p.told {
 			visit(&p.told[n].rec)
 		}
@@ -243,11 +243,11 @@ func (p *party) shift(horizon time.Duration) {
 	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
 	// handovers in vain are forgotten. So they are never forgotten here, and the wait
 	// that follows one is longer.)
-	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.cooldownUntil, &m.drainBy, &m.leaseUntil, &m.guardDeadline, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
+	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.leaseUntil, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.eligibleFrom, &m.reads.calmUntil, &p.patient} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks, so differences within one do not matter for these.
-	for _, t := range []*time.Time{&p.wake, &m.opBy} {
+	for _, t := range []*time.Time{&p.wake, &m.flight.deadline} {
 		if !t.IsZero() {
 			*t = t.Add(tick - 1).Truncate(tick)
 		}
@@ -257,12 +257,12 @@ func (p *party) shift(horizon time.Duration) {
 	// put with those before it. Then writes that count as sent earlier than they were are
 	// left out of the exploration. They give less time, not more.)
 	far := epoch.Add(-horizon)
-	for _, t := range []*time.Time{&m.seenAt, &m.lookedAt, &m.heardOf, &m.absent, &m.notBefore, &m.lastAt, &m.ready, &m.opAt, &m.op.write.ready, &m.leftAt, &m.ledAt} {
+	for _, t := range []*time.Time{&m.key.seenAt, &m.key.readAt, &m.memory.leaseAt, &m.key.absentSince, &m.memory.notBefore, &m.writes.lastAt, &m.renew.electFrom, &m.flight.sentAt, &m.flight.req.write.ready, &m.leave.since, &m.term.began} {
 		move(t, far)
 	}
-	for i := range m.sent {
-		move(&m.sent[i].at, far)
-		move(&m.sent[i].ready, far)
+	for i := range m.writes.sent {
+		move(&m.writes.sent[i].at, far)
+		move(&m.writes.sent[i].ready, far)
 	}
 }
 
@@ -354,7 +354,7 @@ func (r *ranks) of(v uint64) uint64 {
 // with each other.
 func (w *worldOf) renumberCounters() {
 	for i := range w.times {
-		s := &w.parties[i].m.seen
+		s := &w.parties[i].m.key.seen
 		shown := false
 		w.eachShown(func(o *observation) { shown = shown || o.revision == s.revision })
 		for j := range w.parties {
@@ -387,10 +387,10 @@ func (w *worldOf) rankCounters(session string, m *machine) bool {
 			}
 		})
 		if m != nil {
-			visit(&m.counter)
-			for n := range m.sent {
-				visit(&m.sent[n].first)
-				visit(&m.sent[n].last)
+			visit(&m.writes.counter)
+			for n := range m.writes.sent {
+				visit(&m.writes.sent[n].first)
+				visit(&m.writes.sent[n].last)
 			}
 		}
 	}
@@ -437,10 +437,10 @@ func (w *worldOf) eachToken(visit func(v *uint64)) {
 	for i := range w.times {
 		m := &w.parties[i].m
 		visit(&m.minToken)
-		visit(&m.topToken)
-		visit(&m.hearsay)
+		visit(&m.memory.token)
+		visit(&m.memory.hearsay)
 		if !w.guarded || !m.raising() && m.state != StateLeader {
-			visit(&m.token)
+			visit(&m.term.token)
 		}
 	}
 }
@@ -460,14 +460,14 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 			visit(&p.told[n].revision)
 		}
 		m := &p.m
-		visit(&m.seen.revision)
-		visit(&m.removedUpTo)
-		visit(&m.told)
-		visit(&m.again)
-		visit(&m.op.revision)
-		visit(&m.op.write.cond)
-		for n := range m.sent {
-			if c := &m.sent[n].cond; *c != gone {
+		visit(&m.key.seen.revision)
+		visit(&m.key.removedUpTo)
+		visit(&m.key.readRevision)
+		visit(&m.reads.atLeast)
+		visit(&m.flight.req.revision)
+		visit(&m.flight.req.write.cond)
+		for n := range m.writes.sent {
+			if c := &m.writes.sent[n].cond; *c != gone {
 				visit(c)
 			}
 		}

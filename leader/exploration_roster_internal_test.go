@@ -96,7 +96,7 @@ func (w *worldOf) toRank(i int) bool {
 		return false
 	}
 	r := w.toldTo(i)
-	return !p.m.ranks || p.m.line != r.line
+	return !p.m.queue.reported || p.m.queue.line != r.line
 }
 
 func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
@@ -113,7 +113,7 @@ func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
 	if p.up && !p.frozen && !p.cut && p.m.holds() && w.rivalOf(i) != "" {
 		add(doRank, i, 1) // a rival that has stood for long shows that it is alive
 	}
-	if w.may(transfer) && p.m.state == StateLeader && p.m.leaving == staying {
+	if w.may(transfer) && p.m.state == StateLeader && p.m.leave.mode == staying {
 		for j := range w.times {
 			if j != i {
 				add(doHandOver, i, j)
@@ -204,8 +204,8 @@ func (w *worldOf) eachLine(visit func(l *line)) {
 	})
 	for i := range w.times {
 		m := &w.parties[i].m
-		visit(&m.line)
-		text(&m.to)
+		visit(&m.queue.line)
+		text(&m.leave.to)
 	}
 }
 
@@ -241,31 +241,31 @@ func (w *worldOf) queues(i int, held, led bool) {
 func (w *worldOf) yields(i int, was observation, in input, fx effects) {
 	p := &w.parties[i]
 	if in.kind == inRoster && errors.Is(fx.end, ErrResigned) && p.now.Before(p.patient) {
-		w.fail("%s hands over to %s soon after a handover in vain", p.m.session, p.m.to)
+		w.fail("%s hands over to %s soon after a handover in vain", p.m.session, p.m.leave.to)
 	}
 	given := was.kind == entryRecord && was.rec.phase == phaseReleased && was.rec.to != ""
-	if given && p.m.seen.held() && !was.rec.names(p.m.seen.rec.id, p.m.seen.rec.session) {
-		p.patient = p.now.Add(2 * p.m.times.lease)
+	if given && p.m.key.seen.held() && !was.rec.names(p.m.key.seen.rec.id, p.m.key.seen.rec.session) {
+		p.patient = p.now.Add(2 * p.m.bucket.times.lease)
 	}
 }
 
 // forgetOrder drops the state that no machine looks at.
 func (m *machine) forgetOrder() {
-	m.seen.rec.next = "" // only the line of a record on its way matters
+	m.key.seen.rec.next = "" // only the line of a record on its way matters
 	if !m.listed && !m.orders {
-		m.line = ""
+		m.queue.line = ""
 	}
 	if !m.holds() {
-		m.ranks = false
+		m.queue.reported = false
 	}
 	if m.state != StateLeader || !m.listed {
-		m.ledAt = time.Time{} // set with the next term
+		m.term.began = time.Time{} // set with the next term
 	}
-	if m.leaving == staying {
-		m.leftAt = time.Time{}
+	if m.leave.mode == staying {
+		m.leave.since = time.Time{}
 	}
 	// The number of handovers in vain is capped where it is used.
-	if m.vain = min(m.vain, patienceDoubles); !m.listed {
-		m.vain, m.yieldsFrom = 0, time.Time{} // it hears of no rival
+	if m.queue.vain = min(m.queue.vain, patienceDoubles); !m.listed {
+		m.queue.vain, m.queue.yieldsFrom = 0, time.Time{} // it hears of no rival
 	}
 }

@@ -92,7 +92,7 @@ type ghost struct {
 }
 
 func (p *party) leads() bool {
-	return p.up && p.m.state == StateLeader && p.now.Before(p.m.leaseUntil)
+	return p.up && p.m.state == StateLeader && p.now.Before(p.m.term.leaseUntil)
 }
 
 // due reports whether a timer has fired that was not served.
@@ -195,10 +195,9 @@ func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
 	w.posts[i] = post{}
-	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: machine{
-		params: params{id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone, order: w.orders[i]},
-		state:  StateCandidate, needRead: true,
-	}}
+	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: newMachine(params{
+		id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone, order: w.orders[i],
+	}, "")}
 	if p.now.IsZero() {
 		p.now = epoch
 	}
@@ -210,8 +209,8 @@ func (w *worldOf) boot(i int) {
 		w.guardArrive(i, false)
 		w.guardDeliver(i)
 	}
-	for p.m.op.kind != reqRead {
-		if p.m.op.kind == reqNone {
+	for p.m.flight.req.kind != reqRead {
+		if p.m.flight.req.kind == reqNone {
 			panic(fmt.Sprintf("%s cannot use the bucket", name))
 		}
 		w.arrive(i, false)
@@ -229,7 +228,7 @@ func (sc *scenario) forgets() bool {
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before, held, was := p.m.seen.revision, p.m.state, p.m.holds(), p.m.seen
+	known, before, held, was := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen
 	fx := p.m.step(p.now, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -257,7 +256,7 @@ func (w *worldOf) step(i int, in input) {
 		}
 	}
 	for j := range w.parties {
-		if o := &w.parties[j]; w.drains && j != i && p.leads() && o.up && o.m.draining && o.now.Before(o.m.drainBy) {
+		if o := &w.parties[j]; w.drains && j != i && p.leads() && o.up && o.m.term.draining && o.now.Before(o.m.term.drainBy) {
 			w.fail("%s leads while %s drains", p.m.session, o.m.session)
 		}
 		if j != i && p.leads() && w.parties[j].leads() && !w.void {
@@ -281,7 +280,7 @@ func (w *worldOf) step(i int, in input) {
 	case reqNone:
 	}
 	if fx.done {
-		if w.tidy && p.m.state == StateCandidate && w.current.held() && w.current.rec.session == p.m.session && w.current.rec.phase != phasePending && p.now.Before(p.m.releaseDeadline()) {
+		if w.tidy && p.m.state == StateCandidate && w.current.held() && w.current.rec.session == p.m.session && w.current.rec.phase != phasePending && p.now.Before(p.m.writes.releaseDeadline()) {
 			w.fail("%s ended and left its record behind", p.m.session)
 		}
 		w.down(i, true)
@@ -307,12 +306,12 @@ func (w *worldOf) down(i int, haunts bool) {
 // haunt keeps the write in flight on its way.
 func (w *worldOf) haunt(i int) {
 	p := &w.parties[i]
-	if p.m.op.kind != reqWrite || p.way != going {
+	if p.m.flight.req.kind != reqWrite || p.way != going {
 		return
 	}
 	for g := range w.ghosts {
 		if w.ghosts[g].rec.session == "" {
-			w.ghosts[g] = ghost{cond: p.m.op.revision, rec: p.m.op.rec, marker: p.m.op.marker}
+			w.ghosts[g] = ghost{cond: p.m.flight.req.revision, rec: p.m.flight.req.rec, marker: p.m.flight.req.marker}
 			w.spend(applyLate)
 			return
 		}
@@ -322,7 +321,7 @@ func (w *worldOf) haunt(i int) {
 // arrive lets the store answer the request in flight.
 func (w *worldOf) arrive(i int, unnamed bool) {
 	p := &w.parties[i]
-	req := p.m.op
+	req := p.m.flight.req
 	p.way, p.reply = answered, response{}
 	switch req.kind {
 	case reqSettings:
@@ -345,7 +344,7 @@ func (w *worldOf) arrive(i int, unnamed bool) {
 func (w *worldOf) deliver(i int) {
 	p := &w.parties[i]
 	r, in := p.reply, input{}
-	switch p.m.op.kind {
+	switch p.m.flight.req.kind {
 	case reqSettings:
 		in = input{kind: inSettings, settings: w.settings}
 		if b := w.belief[i]; b != (backend.Settings{}) {

@@ -53,7 +53,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []backend.Settings{tight, roomy, expiring, {}}[first%4]
-		m := machine{params: params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, state: StateCandidate, needRead: true}
+		m := newMachine(params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, "")
 		told := promises{void: true}
 		now := epoch
 		for range 1000 {
@@ -62,8 +62,11 @@ func FuzzMachine(f *testing.F) {
 			}
 			now = now.Add(time.Duration(next()%8) * tick / 4)
 			in := fuzzInput(&m, settings, next)
-			known := m.seen.revision
+			known := m.key.seen.revision
 			fx := m.step(now, in)
+			if broken := m.brokenInvariant(); broken != "" {
+				t.Fatalf("%s: %s", describeInput(in), broken)
+			}
 			if broken := told.keep(&m, known, now, in, fx); broken != "" {
 				t.Fatalf("%s: %s", describeInput(in), broken)
 			}
@@ -77,7 +80,7 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
 		// A reply is of the kind that was requested, with any content.
-		switch m.op.kind {
+		switch m.flight.req.kind {
 		case reqNone:
 			return input{kind: inTick}
 		case reqRead:
@@ -92,21 +95,21 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 		}
 		if e := next(); e%3 == 0 {
 			in.err = []error{ErrUnreachable, ErrPermission, ErrNoBucket, ErrConnectionClosed, &backend.RefusedError{}, &backend.RefusedError{Named: true, Actual: uint64(next() % 12)}}[e/3%6]
-			if m.op.kind != reqWrite && e/3%6 > 3 {
+			if m.flight.req.kind != reqWrite && e/3%6 > 3 {
 				in.err = ErrUnreachable // only a write is refused
 			}
 		}
 	case inFeedLost:
 		in.err = ErrUnreachable
 	case inDrained:
-		in.term = m.term
+		in.term = m.term.number
 	case inGuards:
 		if !m.guarded {
 			return input{kind: inTick}
 		}
 		in.guards = guardsReport{fit: next()%4 != 0, over: uint64(next() % 12)}
 		if next()%2 == 0 {
-			in.guards.stand = m.token
+			in.guards.stand = m.term.token
 		}
 	case inRoster:
 		in.roster = rosterReport{line: fuzzLine(next), preemptor: preemptor{session: []string{"", "B", "C"}[next()%3]}}

@@ -35,27 +35,27 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 	case p.alive != (m.state == StateLeader), p.open && m.state != StateLeader && m.state != StateFenced:
 		return fmt.Sprintf("it is %v with its context alive: %v, its term open: %v", m.state, p.alive, p.open)
 	case m.state != StateCandidate && !m.holds() && !fx.done:
-		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.seen))
-	case m.state == StateCandidate && m.holds() && m.leaving == staying && !fx.done:
+		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.key.seen))
+	case m.state == StateCandidate && m.holds() && m.leave.mode == staying && !fx.done:
 		return "it holds the key and is but a candidate"
-	case !p.void && in.kind == inRead && in.err == nil && in.observed.rec.session == m.session && in.observed.rec.counter <= m.counter && in.observed.held() && m.seen.revision == in.observed.revision && m.seen.rec.session != m.session:
+	case !p.void && in.kind == inRead && in.err == nil && in.observed.rec.session == m.session && in.observed.rec.counter <= m.writes.counter && in.observed.held() && m.key.seen.revision == in.observed.revision && m.key.seen.rec.session != m.session:
 		return "it does not recognise its own record"
-	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.token:
-		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.token, m.guards.over)
+	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.term.token:
+		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.term.token, m.guards.over)
 	case m.suspended && m.state != StateCandidate:
 		return fmt.Sprintf("it is barred and %v", m.state)
-	case m.raising() && !now.Before(m.guardDeadline) && !fx.done:
+	case m.raising() && !now.Before(m.term.guardDeadline) && !fx.done:
 		return "it goes on raising its guards"
 	case fx.done && p.open:
 		return "it ended with an open term"
 	case !fx.wake.IsZero() && !fx.wake.After(now):
 		return "it wakes in the past"
-	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.leaseUntil)):
+	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.term.leaseUntil)):
 		return "it sleeps past the renew deadline"
-	case !fx.done && fx.wake.IsZero() && m.op.kind == reqNone:
+	case !fx.done && fx.wake.IsZero() && m.flight.req.kind == reqNone:
 		return "it sleeps for ever"
-	case !toldOf(m.seen, known, in):
-		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.seen.revision)
+	case !toldOf(m.key.seen, known, in):
+		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.revision)
 	}
 	if fx.request.kind == reqWrite {
 		return p.keepWrite(m, now, fx.request)
@@ -80,13 +80,13 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 				return "Pending while a term is open"
 			}
 			p.pending = true
-			p.notBefore = later(p.notBefore, now.Add(m.times.pendingPeriod))
+			p.notBefore = later(p.notBefore, now.Add(m.bucket.times.pendingPeriod))
 		case noteElected:
 			if now.Before(p.notBefore) {
 				return "Elected before its time"
 			}
 			p.notBefore = time.Time{}
-			if n.token < m.elected || n.token <= m.minToken {
+			if n.token < m.term.elected || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
 			if m.guarded && m.guards.stand != n.token {
@@ -134,10 +134,10 @@ func toldOf(s observation, known uint64, in input) bool {
 
 func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 	switch {
-	case req.revision != m.seen.revision || m.seen.kind == entryUnseen:
-		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.seen))
-	case req.rec.lease > max(m.bound, m.times.lease) && m.bound > 0:
-		return fmt.Sprintf("it writes a lease of %v, and the bucket was never set to more than %v", req.rec.lease, m.bound)
+	case req.revision != m.key.seen.revision || m.key.seen.kind == entryUnseen:
+		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.key.seen))
+	case req.rec.lease > max(m.bucket.bound, m.bucket.times.lease) && m.bucket.bound > 0:
+		return fmt.Sprintf("it writes a lease of %v, and the bucket was never set to more than %v", req.rec.lease, m.bucket.bound)
 	case max(req.rec.token, req.rec.least) > maxToken:
 		return "it writes a token that cannot be read"
 	case m.guarded && req.write.win && !m.guards.fit:
@@ -146,11 +146,11 @@ func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
 	case m.suspended && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
-	case p.stopped && !m.draining && req.rec.phase != phaseReleased:
+	case p.stopped && !m.term.draining && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " after stop"
 	case req.rec.phase == phaseReleased && p.alive:
 		return "it releases before its context ended"
-	case req.rec.phase == phaseReleased && now.Before(m.ready):
+	case req.rec.phase == phaseReleased && now.Before(m.renew.electFrom):
 		return "it releases what it must not lead yet"
 	}
 	return ""

@@ -57,7 +57,7 @@ func checkSeats(cfg Config) error {
 //     permit, and gives the permit back after it has closed the gate. So at any instant
 //     all machines are suspended but at most one.
 //   - A suspended machine is neither pending, nor leading, nor fenced, whatever is lost or
-//     late. A gate does not close on a machine in one of these states (state_gate.go; the
+//     late. A gate does not close on a machine in one of these states (state_suspend.go; the
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
 //   - A gate is closed only when the machine cannot hold its key any more (mayHoldKey). In a
@@ -188,7 +188,7 @@ func (a *actor) syncSeat() {
 			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
 		}
 	case !a.m.suspended && !a.m.mayHoldKey():
-		b.sitOut(a.outside(a.m.cooldownUntil)) // before it becomes known that the seat is free
+		b.sitOut(a.outside(a.m.leave.cooldownUntil)) // before it becomes known that the seat is free
 		if a.step(input{kind: inBar}, nil); a.m.suspended {
 			b.giveBack(a.m.value)
 		}
@@ -198,7 +198,7 @@ func (a *actor) syncSeat() {
 // showHolder reports the holder of the seat to the seat permit.
 func (a *actor) showHolder() {
 	var holder holding
-	if r := a.m.seen.rec; a.m.seen.held() {
+	if r := a.m.key.seen.rec; a.m.key.seen.held() {
 		holder = holding{r.session, r.priority}
 	}
 	if box := a.c.permit.seated(a, holder); box != nil {
@@ -215,7 +215,7 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 		b.announcer = &a.c.box
 	}
 	was, denied := b.holders[a.seat-1], b.denied[a.seat-1]
-	b.denied[a.seat-1] = a.outside(a.m.standsFrom)
+	b.denied[a.seat-1] = a.outside(a.m.queue.eligibleFrom)
 	if was == holder && denied.Equal(b.denied[a.seat-1]) {
 		return nil
 	}
@@ -269,9 +269,9 @@ type seatsSeen struct {
 // disagree adds the event that another candidate is set to another number of seats. It
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
-	rec, own := &a.m.seen.rec, max(a.m.seats, 1)
+	rec, own := a.m.key.seen.rec, max(a.m.seats, 1)
 	seen := seatsSeen{rec.session, max(rec.seats, 1)}
-	if !a.m.seen.held() || rec.session == a.m.session || rec.id == "" || seen.seats == own || a.odd == seen || a.m.observe {
+	if !a.m.key.seen.held() || rec.session == a.m.session || rec.id == "" || seen.seats == own || a.odd == seen || a.m.observe {
 		return events
 	}
 	a.odd = seen

@@ -90,7 +90,7 @@ func (n *node) handGuard(life int, in guardInput) {
 func (n *node) guide(in guardInput) {
 	w, q := n.w, &n.post
 	in.dice = w.rng.Uint32()
-	fx := q.step(n.clock(), n.m.timing().lease, in)
+	fx := q.step(n.clock(), n.m.bucket.timing().lease, in)
 	if w.trace != nil && (in.kind != guardInTick || fx.op.kind != guardNone) {
 		w.logf("%s's raiser %s%s", n.config.session, describeGuardInput(in), describeGuardEffects(fx))
 	}
@@ -101,7 +101,7 @@ func (n *node) guide(in guardInput) {
 		answer := n.guardAnswer
 		w.after(w.between(time.Microsecond, 50*time.Millisecond), func() { answer(guardInput{err: ErrUnreachable}) })
 	}
-	if fx.op.kind == guardRaise && (!n.leads() && !n.m.raising() || fx.op.rec.Token != n.m.token) {
+	if fx.op.kind == guardRaise && (!n.leads() && !n.m.raising() || fx.op.rec.Token != n.m.term.token) {
 		w.failf("%s raises the guard to %d without leading, or claiming to, with that token", n.config.session, fx.op.rec.Token)
 	}
 	if fx.op.kind != guardNone {

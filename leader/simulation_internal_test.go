@@ -61,7 +61,7 @@ func (n *node) until(t time.Time) time.Duration {
 func (n *node) boot() {
 	n.life++
 	n.config.session = fmt.Sprintf("%s%d", n.name, n.life)
-	n.m = machine{params: n.config, state: StateCandidate, needRead: true}
+	n.m = newMachine(n.config, "")
 	n.gone, n.asleep, n.mail, n.cut = false, 0, nil, 0
 	n.feed, n.deaf, n.answer, n.asked = 0, false, nil, false
 	n.told = promises{void: n.w.hostile || n.w.forges}
@@ -119,7 +119,7 @@ func (n *node) step(in input) {
 		n.asked = false
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
 	}
-	before, known := n.m.state, n.m.seen.revision
+	before, known := n.m.state, n.m.key.seen.revision
 	fx := n.m.step(n.clock(), in)
 	if w.trace != nil && (in.kind != inTick || fx.request.kind != reqNone || len(fx.notes) > 0) {
 		w.logf("%s %s: %v->%v %s", n.config.session, describeInput(in), before, n.m.state, describeEffects(n.clock(), fx))
@@ -151,6 +151,9 @@ func (n *node) step(in input) {
 // check checks the promises after every step of every machine.
 func (n *node) check(known uint64, in input, fx effects) {
 	w := n.w
+	if broken := n.m.brokenInvariant(); broken != "" {
+		w.failf("%s, after %s: %s", n.config.session, describeInput(in), broken)
+	}
 	if broken := n.told.keep(&n.m, known, n.clock(), in, fx); broken != "" {
 		w.failf("%s, after %s: %s", n.config.session, describeInput(in), broken)
 	}
@@ -179,7 +182,7 @@ func (n *node) check(known uint64, in input, fx effects) {
 
 // leads reports whether Term.Err would return nil, also in a process that is paused.
 func (n *node) leads() bool {
-	return !n.gone && !n.m.done && n.m.state == StateLeader && n.clock().Before(n.m.leaseUntil)
+	return !n.gone && !n.m.done && n.m.state == StateLeader && n.clock().Before(n.m.term.leaseUntil)
 }
 
 // ask carries a request through the network.
@@ -302,7 +305,7 @@ func (n *node) trouble() {
 	case 2:
 		n.hand(life, input{kind: inClosed})
 	case 3:
-		n.hand(life, input{kind: inDrained, term: n.m.term})
+		n.hand(life, input{kind: inDrained, term: n.m.term.number})
 	case 4:
 		n.hand(life, input{kind: inProclaim, value: fmt.Sprint(w.now)})
 	default:

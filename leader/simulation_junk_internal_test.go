@@ -55,7 +55,7 @@ func (w *world) putJunk() {
 	switch w.rng.Uint32N(4) {
 	case 0:
 		n := w.nodes[w.rng.IntN(len(w.nodes))] // in its name
-		s.rec.session, s.rec.counter = n.config.session, []uint64{1, n.m.counter, n.m.counter + 1, math.MaxUint64}[w.rng.Uint32N(4)]
+		s.rec.session, s.rec.counter = n.config.session, []uint64{1, n.m.writes.counter, n.m.writes.counter + 1, math.MaxUint64}[w.rng.Uint32N(4)]
 	case 1:
 		s = observationOfMarker(s.rec)
 	}

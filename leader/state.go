@@ -3,8 +3,6 @@ package leader
 import (
 	"fmt"
 	"time"
-
-	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // machine is the state machine of one candidate. It has no goroutine, lock, context,
@@ -15,108 +13,48 @@ import (
 //
 // The rules are those of the package documentation. They are in these files:
 //
-//	state.go             the states, their transitions, and step
-//	state_inputs.go      the meaning of each input
-//	state_key.go         the knowledge of the key, and the consequences of learning more
-//	state_lease.go       own writes: what each replaces, when its winner may lead, its outcome
-//	state_requests.go    which request is due, and when
-//	state_guards.go      the conditions for which a candidate with guards waits
-//	state_succession.go  the order of candidates, and the successor of a leader that resigns
-//	state_gate.go        the gate that keeps a candidate from taking its key
+//	state.go               the states, their transitions, and step
+//	state_inputs.go        the meaning of each input
+//	state_learn.go         the consequences of learning more of the key
+//	state_lease.go         own writes: what each replaces, when its winner may lead, its outcome
+//	state_requests.go      which request is due, and when
+//	state_guards.go        the conditions for which a candidate with guards waits
+//	state_succession.go    the order of candidates, and the successor of a leader that resigns
+//	state_suspend.go       a candidate that does not take its key
+//
+// Its parts, and what they keep true, are in state_bucket.go, state_key.go, state_reads.go,
+// state_writes.go, state_term.go, state_succession.go and state_flight.go. status is the
+// only other method that the actor calls.
 type machine struct {
 	params
-	times durations // resolved when the bucket's settings are known
-
 	state State
 	value string // published with the lease
 
-	// The bucket.
-	settled   bool // settings are known since the connection was last made
-	settings  backend.Settings
-	feedUp    bool
-	feedFails int
-	feedAt    time.Time // when to try to open a feed, while there is none
+	// The parts. Each states its invariant, and only its own methods write its fields.
+	bucket bucketView
+	feed   feedHealth
+	key    keyView
+	memory memory
+	reads  readNeed
+	writes writeLog
+	renew  renewal
+	term   termState
+	queue  queueState
+	leave  departure
+	flight inflight
 
-	// The key.
-	seen        observation   // the newest revision known
-	seenAt      time.Time     // when it was received
-	removedUpTo uint64        // revisions up to this one were removed without a marker
-	told        uint64        // the newest revision that a read has shown, not only the feed
-	absent      time.Time     // since when reads, which may lag, find nothing; zero: they find one
-	behind      int           // reads in a row that returned less than the feed had delivered before
-	lookedAt    time.Time     // when the last reply to a read arrived
-	needRead    bool          // a read is needed before anything is concluded
-	again       uint64        // another read is needed if the one in flight returns less than this
-	lostRace    bool          // that read is only to find the winner; the feed may be faster
-	feedSilent  bool          // the read that is due is made because the feed is silent
-	deaf        int           // how often in a row the feed was found deaf
-	strange     bool          // the read or renewal that is due follows a strange message of the feed
-	wary        time.Time     // before this, strange messages are no reason to read
-	deferred    bool          // there was one before wary, so a read is due at wary
-	bound       time.Duration // the greatest MaxLease or TTL that was ever known
-	longest     time.Duration // the longest lease of others that was read
-	heardOf     time.Time     // when that lease was last seen
-	topToken    uint64        // the greatest token remembered
-	hearsay     uint64        // the greatest token of the feed alone, beyond that of the next term
-	spent       bool          // it was reported that no greater token is left
-	notBefore   time.Time     // the store went backwards: no term begins before
-	shown       shown         // the holder that was last reported
-	echo        echo          // an own write as the feed delivered it
+	guards    guardsReport // how the guards stand
+	shown     shown        // the holder that was last reported
+	spent     bool         // it was reported that no greater token is left
+	suspended bool         // it watches its key and does not take it
+	done      bool
+	err       error // why it ended by itself
+}
 
-	// Own writes.
-	counter uint64        // of the last write sent
-	acked   uint64        // of the newest write known to be stored
-	sent    [4]batch      // the last few, newest first
-	lastAt  time.Time     // of the last write sent
-	lastFor time.Duration // how long others wait after the last write
-
-	// Holding the key.
-	ready    time.Time // when a write that elects may be sent at the earliest
-	renewAt  time.Time
-	renewNow bool // a renewal is wanted without waiting for renewAt
-
-	// The gate.
-	suspended bool // it watches its key and does not take it
-
-	// The term.
-	term          uint64       // counts the terms of this machine
-	token         uint64       // of the term, also while its guards are still to be raised; 0: none
-	leaseUntil    time.Time    // the lease is valid until then
-	guardDeadline time.Time    // when a candidate gives up the key if its guards are not raised
-	guards        guardsReport // how the guards stand
-	cause         error        // of its end; a sentinel, so a plain value
-	elected       uint64       // revision of the write that began it
-	since         int64        // server's time of that write
-	drained       bool         // the application has released the term
-	draining      bool
-	drainBy       time.Time
-
-	// Succession.
-	line  line      // as the last holder published it, or as the own view of the roster shows it
-	ranks bool      // the own view of the roster has reported since the last try for the key
-	ledAt time.Time // when the term began
-	// Handovers in vain: the key was released in favour of a candidate, and another took it.
-	vain       uint32    // in a row
-	yieldsFrom time.Time // as a leader it hands over to no higher priority before then
-	standsFrom time.Time // its writes were denied: it does not stand before then
-
-	// Leaving.
-	leaving       leaving
-	leftAt        time.Time // since when
-	to            string    // the intended successor: an ID or a session
-	cooldownUntil time.Time // takes no lease before then
-
-	// The request in flight, and the outcome of those before it.
-	op           request
-	opAt         time.Time // when it was sent
-	opBy         time.Time // when it is given up
-	opLate       bool      // it was given up; its reply is still to come
-	fails        int       // in a row
-	writeFailing bool      // the last write failed; reads that succeed do not end the row
-	retryAt      time.Time // no request before then
-
-	done bool
-	err  error // why it ended by itself
+// newMachine returns the machine of a candidate that begins. It asks for the settings of the
+// bucket, opens a feed and reads the key, in this order.
+func newMachine(p params, value string) machine {
+	return machine{params: p, state: StateCandidate, value: value, reads: readNeed{needed: true}}
 }
 
 // params is the configuration of a candidate. It never changes.
@@ -131,15 +69,6 @@ type params struct {
 	kvElect  bool // shares the key with processes of nats-kv-leader-elect
 	order
 }
-
-// leaving states whether the candidate is giving up the key, and how it goes on.
-type leaving uint8
-
-const (
-	staying   leaving = iota
-	resigning         // hand over and stay a candidate
-	stopping          // hand over and end
-)
 
 // effects lists the actions after a step, in the order of the fields.
 type effects struct {
@@ -196,18 +125,18 @@ func (m *machine) step(now time.Time, in input) effects {
 
 // expire applies the deadlines that have passed.
 func (m *machine) expire(now time.Time, fx *effects) {
-	if m.state == StateLeader && !now.Before(m.leaseUntil) {
+	if m.state == StateLeader && !now.Before(m.term.leaseUntil) {
 		m.becomeFenced(now, ErrLeaseExpired, fx)
-		m.needRead = true // somebody else may have the key: read before writing again
+		m.reads.need() // somebody else may have the key: read before writing again
 	}
-	if m.draining && (m.drained || !now.Before(m.drainBy)) {
+	if m.term.draining && (m.term.drained || !now.Before(m.term.drainBy)) {
 		m.becomeCandidate(fx)
 	}
-	if m.raising() && !now.Before(m.guardDeadline) {
-		m.leaving, m.leftAt, m.to = resigning, now, "" // another may have more luck with the guards
+	if m.raising() && !now.Before(m.term.guardDeadline) {
+		m.leave.resign(now, "") // another may have more luck with the guards
 		m.becomeCandidate(fx)
 	}
-	if m.op.kind != reqNone && !m.opLate && !now.Before(m.opBy) {
+	if m.flight.waits() && !now.Before(m.flight.deadline) {
 		m.giveUp(fx)
 	}
 	m.forget(now)
@@ -216,10 +145,7 @@ func (m *machine) expire(now time.Time, fx *effects) {
 // giveUp stops waiting for the request in flight. Its reply follows soon, and may still
 // report success.
 func (m *machine) giveUp(fx *effects) {
-	if m.op.kind != reqNone && !m.opLate {
-		m.opLate = true
-		fx.cancel = true
-	}
+	fx.cancel = m.flight.giveUp() || fx.cancel
 }
 
 // The transitions. Only they write the state. Each sets or clears all fields that belong
@@ -232,45 +158,38 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
 	} else {
-		m.line = m.line.without(m.session)
+		m.queue.left(m.session)
 	}
 	m.state = StatePending
-	m.ready = ready
-	fx.notes = append(fx.notes, note{event: notePending, token: m.seen.rec.termToken(m.seen.revision), until: later(ready, now)})
+	m.renew.waitUntil(ready)
+	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.rec.termToken(m.key.seen.revision), until: later(ready, now)})
 }
 
 // claim records that the write that is seen elects, with a lease that is valid until
 // good. The term begins as soon as its guards stand.
 func (m *machine) claim(now, good time.Time) {
-	m.token = m.seen.rec.termToken(m.seen.revision)
-	m.leaseUntil = good
-	m.elected = m.seen.revision
-	m.since = 0
-	if m.echo.revision == m.elected {
-		m.since = m.echo.created
-	}
-	m.guardDeadline = now.Add(m.times.lease)
+	m.term.claim(m.key.seen.revision, m.key.seen.rec.termToken(m.key.seen.revision), good, now.Add(m.bucket.times.lease))
+	m.term.date(m.key.echo)
 }
 
 // becomeLeader begins the term that was claimed.
 func (m *machine) becomeLeader(now time.Time, fx *effects) {
 	m.edge(StateLeader, StatePending)
 	m.state = StateLeader
-	m.term++
-	m.ledAt = now
-	m.ready, m.guardDeadline = time.Time{}, time.Time{}
-	fx.notes = append(fx.notes, note{event: noteElected, term: m.term, token: m.token, until: m.leaseUntil})
+	m.term.begin(now)
+	m.renew.waitNoLonger()
+	fx.notes = append(fx.notes, note{event: noteElected, term: m.term.number, token: m.term.token, until: m.term.leaseUntil})
 }
 
 // becomeFenced ends the term's context while the candidate may still hold the key.
 func (m *machine) becomeFenced(now time.Time, cause error, fx *effects) {
 	m.edge(StateFenced, StateLeader)
 	m.state = StateFenced
-	m.cause = cause
-	m.renewAt = now
-	m.ready = time.Time{}
+	m.term.fence(cause)
+	m.renew.due(now)
+	m.renew.waitNoLonger()
 	fx.end = cause
-	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term, token: m.token, err: cause})
+	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term.number, token: m.term.token, err: cause})
 }
 
 // becomeCandidate enters StateCandidate: another candidate has the key, no candidate has
@@ -280,14 +199,8 @@ func (m *machine) becomeCandidate(fx *effects) {
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
 	}
-	m.unclaim()
+	m.term.unclaim()
 	m.state = StateCandidate
-}
-
-// unclaim forgets a claim that did not become a term.
-func (m *machine) unclaim() {
-	m.token, m.elected, m.since = 0, 0, 0
-	m.leaseUntil, m.guardDeadline = time.Time{}, time.Time{}
 }
 
 // depose is becomeCandidate for a leader. The term ends with the cause.
@@ -311,14 +224,11 @@ func (m *machine) edge(to State, from ...State) {
 // has ended before.
 func (m *machine) endTerm(cause error, fx *effects) {
 	if cause != nil {
-		m.cause = cause
+		m.term.fence(cause)
 		fx.end = cause
 	}
-	fx.notes = append(fx.notes, note{event: noteDeposed, term: m.term, token: m.token, err: m.cause})
-	m.unclaim()
-	m.drainBy = time.Time{}
-	m.drained, m.draining = false, false
-	m.cause = nil
+	fx.notes = append(fx.notes, note{event: noteDeposed, term: m.term.number, token: m.term.token, err: m.term.cause})
+	m.term.end()
 }
 
 // lose leaves each state that holds the key, because the key is no longer the candidate's
@@ -336,7 +246,7 @@ func (m *machine) lose(cause error, fx *effects) {
 // holds reports whether the newest revision known is a record of its own that
 // is not released.
 func (m *machine) holds() bool {
-	return m.seen.kind == entryRecord && m.seen.rec.session == m.session && m.seen.rec.phase != phaseReleased
+	return m.key.seen.kind == entryRecord && m.key.seen.rec.session == m.session && m.key.seen.rec.phase != phaseReleased
 }
 
 // fault adds a Faulted event.

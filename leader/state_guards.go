@@ -18,16 +18,16 @@ type guardsWish struct {
 // raising reports whether a term is claimed that has not begun. Either its guards do not
 // stand yet, or the lease was no longer valid when they did. The candidate renews its
 // lease like a leader, because no other candidate's lease can be running.
-func (m *machine) raising() bool { return m.state == StatePending && m.token != 0 }
+func (m *machine) raising() bool { return m.state == StatePending && m.term.token != 0 }
 
 // wish returns the state in which the machine wants its guards. Only a leader, whose lease is
 // valid by its own clock at every call of wish, and a candidate that has claimed a term and
 // waits for its guards want them to stand at a token. So a leader that was fenced or deposed
 // does not raise a deleted guard again.
 func (m *machine) wish() guardsWish {
-	w := guardsWish{soon: m.op.kind == reqWrite && m.op.rec.phase == phaseElect}
+	w := guardsWish{soon: m.flight.req.kind == reqWrite && m.flight.req.rec.phase == phaseElect}
 	if m.raising() || m.state == StateLeader {
-		w.token = m.token
+		w.token = m.term.token
 	}
 	return w
 }
@@ -35,12 +35,12 @@ func (m *machine) wish() guardsWish {
 // guardsStand takes a report on the guards.
 func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 	m.guards = r
-	m.topToken = max(m.topToken, knownToken(r.over))
-	if m.state == StateLeader && r.over >= m.token {
+	m.memory.count(knownToken(r.over))
+	if m.state == StateLeader && r.over >= m.term.token {
 		// The session that raised it leads, or has led where this bucket's memory does
 		// not reach. A new term needs a greater token.
 		m.becomeFenced(now, ErrFenced, fx)
-		m.needRead = true
+		m.reads.need()
 	}
 	m.begin(now, fx)
 }
@@ -51,10 +51,10 @@ func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 func (m *machine) begin(now time.Time, fx *effects) {
 	switch {
 	case !m.raising():
-	case m.guards.over >= m.token:
-		m.unclaim()
-	case m.guarded && m.guards.stand != m.token:
-	case now.Before(m.leaseUntil):
+	case m.guards.over >= m.term.token:
+		m.term.unclaim()
+	case m.guarded && m.guards.stand != m.term.token:
+	case now.Before(m.term.leaseUntil):
 		m.becomeLeader(now, fx)
 	}
 }

@@ -170,7 +170,7 @@ func (s *script) begin(words []string) []string {
 			rest = append(rest, word)
 		}
 	}
-	s.m = machine{params: p, state: StateCandidate, needRead: true}
+	s.m = newMachine(p, "")
 	s.post.guardParams = guardParams{id: p.id, session: p.session, election: "e"}
 	s.step(input{kind: inTick})
 	s.step(input{kind: inSettings, settings: s.settings(rest)})
@@ -237,7 +237,7 @@ func (s *script) agree() []string {
 // guide steps the guard machine.
 func (s *script) guide(in guardInput) []string {
 	in.dice = 1 << 31
-	fx := s.post.step(scriptOrigin.Add(s.last), s.m.timing().lease, in)
+	fx := s.post.step(scriptOrigin.Add(s.last), s.m.bucket.timing().lease, in)
 	var lines []string
 	for _, line := range guardEffectLines(fx) {
 		lines = append(lines, "guard: "+line)
@@ -253,6 +253,9 @@ func (s *script) step(in input) []string {
 	in.dice = 1 << 31 // pauses in the middle of their range
 	before, now := s.m.state, scriptOrigin.Add(s.last)
 	fx := s.m.step(now, in)
+	if broken := s.m.brokenInvariant(); broken != "" {
+		s.t.Errorf("after %s: %s", describeInput(in), broken)
+	}
 	if fx.request.kind == reqWrite {
 		s.wrote[fx.request.rec.counter] = fx.request.rec
 	}
@@ -276,7 +279,7 @@ func (s *script) parse(line string, words []string) input {
 	s.t.Helper()
 	word, rest := words[0], words[1:]
 	reply := func(kind inputKind, of requestKind, in input) input {
-		if s.m.op.kind != of {
+		if s.m.flight.req.kind != of {
 			s.t.Errorf("%q: nothing like that was asked", line)
 			return input{kind: inTick}
 		}
@@ -296,7 +299,7 @@ func (s *script) parse(line string, words []string) input {
 		return reply(inWritten, reqWrite, input{err: refused})
 	case "unknown", "denied":
 		kinds := map[requestKind]inputKind{reqSettings: inSettings, reqFeed: inFeed, reqRead: inRead, reqWrite: inWritten}
-		kind, ok := kinds[s.m.op.kind]
+		kind, ok := kinds[s.m.flight.req.kind]
 		if !ok {
 			s.t.Fatalf("%q: nothing was asked", line)
 		}
@@ -325,7 +328,7 @@ func (s *script) parse(line string, words []string) input {
 	case "abandon":
 		return input{kind: inAbandon}
 	case "drained":
-		return input{kind: inDrained, term: s.m.term}
+		return input{kind: inDrained, term: s.m.term.number}
 	case "proclaim":
 		return input{kind: inProclaim, value: rest[0]}
 	case "reconnected":

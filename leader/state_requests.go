@@ -2,8 +2,6 @@ package leader
 
 import (
 	"time"
-
-	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // requestKind is the kind of a request to the store.
@@ -54,81 +52,81 @@ func (a *agenda) add(kind requestKind, at, notBefore time.Time) {
 // next returns the request that is due next, and when.
 func (m *machine) next(now time.Time) agenda {
 	var a agenda
-	soonest := later(now, m.retryAt)
+	soonest := later(now, m.flight.retryAt)
 	switch {
-	case m.op.kind != reqNone || m.done:
-	case m.leaving != staying && !m.draining:
-		if m.needRead {
+	case m.flight.req.kind != reqNone || m.done:
+	case m.leave.mode != staying && !m.term.draining:
+		if m.reads.needed {
 			a.add(reqRead, now, soonest)
 		} else if m.holds() {
-			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)
+			a.add(reqWrite, later(m.releaseDue(), m.renew.electFrom), soonest)
 		}
 	case m.holds():
-		if m.needRead {
+		if m.reads.needed {
 			a.add(reqRead, now, soonest)
 			return a
 		}
 		a.add(reqWrite, m.renewalDue(now), soonest)
 		m.upkeep(&a, soonest)
 	default:
-		if !m.settled {
+		if !m.bucket.known {
 			a.add(reqSettings, now, soonest)
 			return a
 		}
 		m.upkeep(&a, soonest)
-		if m.needRead {
+		if m.reads.needed {
 			a.add(reqRead, now, soonest)
 			return a
 		}
-		if m.deferred {
-			a.add(reqRead, m.wary, soonest)
+		if m.reads.deferred {
+			a.add(reqRead, m.reads.calmUntil, soonest)
 		}
 		switch try := m.mayTry(); {
-		case try && !m.confirmed() && m.absent.IsZero():
+		case try && !m.confirmed() && m.key.absentSince.IsZero():
 			a.add(reqRead, m.tryAt(), soonest)
 		case try && !m.suspended:
 			a.add(reqWrite, m.tryAt(), soonest)
 		}
-		a.add(reqRead, later(m.seenAt, m.lookedAt).Add(m.silenceTimeout()), soonest)
+		a.add(reqRead, later(m.key.seenAt, m.key.readAt).Add(m.silenceTimeout()), soonest)
 	}
 	return a
 }
 
 // upkeep adds the requests that the candidate needs beside those for the key.
 func (m *machine) upkeep(a *agenda, soonest time.Time) {
-	if !m.settled {
+	if !m.bucket.known {
 		a.add(reqSettings, soonest, soonest)
 	}
-	if !m.feedUp {
-		a.add(reqFeed, m.feedAt, soonest)
+	if !m.feed.up {
+		a.add(reqFeed, m.feed.retryAt, soonest)
 	}
 }
 
 // renewalDue returns when a holder writes the key again.
 func (m *machine) renewalDue(now time.Time) time.Time {
 	switch {
-	case m.renewNow:
+	case m.renew.soon:
 		return now
-	case m.state == StatePending && !m.raising() && m.ready.Before(m.renewAt):
-		return m.ready
+	case m.state == StatePending && !m.raising() && m.renew.electFrom.Before(m.renew.at):
+		return m.renew.electFrom
 	default:
-		return m.renewAt
+		return m.renew.at
 	}
 }
 
 // tryAt returns when a candidate may try to take the key as it is seen.
 func (m *machine) tryAt() time.Time {
-	at := m.seenAt
-	if m.keepsOut() {
+	at := m.key.seenAt
+	if m.key.keepsOut() {
 		at = m.lapse()
-		if !m.absent.IsZero() { // the record may be gone: a write finds out
-			at = earlier(at, m.absent.Add(m.unknownLease()))
+		if !m.key.absentSince.IsZero() { // the record may be gone: a write finds out
+			at = earlier(at, m.key.absentSince.Add(m.unknownLease()))
 		}
 	}
 	if m.named() {
 		return at // also where it has just resigned itself
 	}
-	return later(at.Add(m.turn()), m.cooldownUntil)
+	return later(at.Add(m.turn()), m.leave.cooldownUntil)
 }
 
 // mayTry reports whether the candidate may try for its key when its time has come.
@@ -143,7 +141,7 @@ func (m *machine) mayTry() bool {
 // keys are emptied without a trace, only a rejected write proves that this key was
 // emptied. See earliestLead for a write that is not rejected.
 func (m *machine) confirmed() bool {
-	return m.seen.kind == entryRecord && m.seen.rec.phase == phaseReleased || m.told == m.seen.revision && m.absent.IsZero()
+	return m.key.seen.kind == entryRecord && m.key.seen.rec.phase == phaseReleased || m.key.readRevision == m.key.seen.revision && m.key.absentSince.IsZero()
 }
 
 // silenceTimeout returns how long a candidate hears nothing before it reads the key itself. It
@@ -151,40 +149,39 @@ func (m *machine) confirmed() bool {
 // that is longer than any known to be possible, or next to nothing, does not change how
 // soon a record that is not renewed is read again.
 func (m *machine) silenceTimeout() time.Duration {
-	if !m.feedUp || m.deaf >= mute {
-		return m.timing().renewInterval
+	if !m.feed.trusted() {
+		return m.bucket.timing().renewInterval
 	}
 	half := m.unknownLease() / 2
-	if m.seen.held() {
-		half = min(half, m.seen.rec.lease/2)
+	if m.key.seen.held() {
+		half = min(half, m.key.seen.rec.lease/2)
 	}
-	return max(half, m.timing().renewInterval/4)
+	return max(half, m.bucket.timing().renewInterval/4)
 }
 
 // plan ends a resignation or stop that is finished, and sends the next request if it is
 // due.
 func (m *machine) plan(now time.Time, fx *effects) {
-	if m.leaving != staying && !m.draining && !m.done {
-		m.leave(now, fx)
+	if m.leave.mode != staying && !m.term.draining && !m.done {
+		m.finishLeaving(now, fx)
 	}
 	if a := m.next(now); a.kind != reqNone && !a.at.After(now) {
 		m.send(now, a.kind, fx)
 	}
 }
 
-// leave checks whether the key is given up, or was never held.
-func (m *machine) leave(now time.Time, fx *effects) {
+// finishLeaving checks whether the key is given up, or was never held.
+func (m *machine) finishLeaving(now time.Time, fx *effects) {
 	// A pending candidate releases nothing, so it need not find out whether its
 	// last write has arrived.
-	silent := (m.holds() || m.sent[0].phase == phasePending) && now.Before(later(m.ready, m.sent[0].ready))
-	over := !now.Before(m.releaseDeadline())
-	given := !m.holds() && (over || m.op.kind == reqNone && !m.needRead)
+	silent := (m.holds() || m.writes.sent[0].phase == phasePending) && now.Before(later(m.renew.electFrom, m.writes.sent[0].ready))
+	over := !now.Before(m.writes.releaseDeadline())
+	given := !m.holds() && (over || m.flight.req.kind == reqNone && !m.reads.needed)
 	switch {
-	case m.leaving == resigning && given:
-		m.leaving = staying
-		m.cooldownUntil = now.Add(m.sitsOut())
-		m.to = ""
-	case m.leaving == stopping && (given || silent || m.counter == 0 || over):
+	case m.leave.mode == resigning && given:
+		m.leave.coolDown(now.Add(m.sitsOut()))
+		m.leave.stay()
+	case m.leave.mode == stopping && (given || silent || m.writes.counter == 0 || over):
 		m.quit(now, fx)
 	}
 }
@@ -193,75 +190,55 @@ func (m *machine) leave(now time.Time, fx *effects) {
 // others out, although the candidate may not know the outcome of that write. For example,
 // it may be cut off.
 func (m *machine) abandoned(now time.Time) bool {
-	return m.leaving == resigning && !m.draining && !now.Before(m.releaseDeadline())
+	return m.leave.mode == resigning && !m.term.draining && !now.Before(m.writes.releaseDeadline())
 }
-
-// releaseDeadline returns when a candidate that leaves gains nothing any more by looking for its
-// writes. From then on, its last write no longer keeps others out.
-func (m *machine) releaseDeadline() time.Time { return m.lastAt.Add(m.lastFor) }
 
 // send sends a request.
 func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
-	req := request{kind: kind, revision: m.seen.revision}
+	req := request{kind: kind, revision: m.key.seen.revision}
 	switch kind {
 	case reqRead:
-		if m.deferred && !m.needRead {
-			m.needRead, m.strange = true, true
-		}
-		m.deferred = false
-		m.feedSilent = m.feedSilent || !m.needRead
-		m.again = 0
+		m.reads.sent()
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
 		req.marker = m.kvElect && req.rec.phase == phaseReleased // they wait until the key is absent
-		m.counter++
-		m.remember(now, req.write)
+		m.writes.add(now, req, m.bucket.times)
 		if req.write.win {
-			m.ranks = false
+			m.queue.stale()
 		}
-		m.renewNow = false
-		m.lastAt, m.lastFor = now, req.rec.lease
+		m.renew.served()
 	case reqNone, reqSettings, reqFeed:
 	}
-	m.op, m.opAt, m.opBy = req, now, now.Add(m.wait())
+	m.flight.send(req, now, now.Add(m.wait()))
 	fx.request = req
 }
 
 // wait returns how long a request may take before it is given up.
 func (m *machine) wait() time.Duration {
-	t := m.timing()
+	t := m.bucket.timing()
 	if m.holds() {
 		w := min(t.renewInterval, max(t.renewInterval/4, leastWait))
-		return w << min(m.fails, 1)
+		return w << min(m.flight.fails, 1)
 	}
-	return min(t.renewInterval<<min(m.fails, 8), max(t.lease, longWait))
+	return min(t.renewInterval<<min(m.flight.fails, 8), max(t.lease, longWait))
 }
 
 // pace counts a failure and delays the next request. The pause counts from when the
 // failed request was sent, so time spent waiting for its reply counts.
 func (m *machine) pace(now time.Time, dice uint32) {
-	m.fails++
-	m.retryAt = later(now, m.opAt.Add(m.pause(m.fails, dice)))
+	m.flight.retryFrom(later(now, m.flight.sentAt.Add(m.pause(m.flight.failed(), dice))))
 }
 
 // pause returns how long to wait after so many failures in a row. It grows, and the dice
 // spread it over a quarter to either side.
 func (m *machine) pause(fails int, dice uint32) time.Duration {
-	t := m.timing()
+	t := m.bucket.timing()
 	base, most := t.renewInterval/4, min(t.lease, longPause)
 	if m.holds() {
 		base, most = t.renewInterval/16, t.renewInterval/4
 	}
 	d := min(base<<min(fails-1, 8), most)
 	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
-}
-
-// timing returns the durations of the candidate, also before it knows the bucket.
-func (m *machine) timing() durations {
-	if m.times.lease == 0 {
-		return durations{lease: wire.DefaultLease, renewInterval: wire.DefaultLease / 6, turn: defaultTurn}
-	}
-	return m.times
 }
 
 // wakeAt returns the first deadline after now, or zero.
@@ -278,11 +255,11 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 		try := m.ifResumed(now)
 		at(try.at, try.kind == reqWrite)
 	}
-	at(m.leaseUntil, m.state == StateLeader)
-	at(m.drainBy, m.draining)
-	at(m.guardDeadline, m.raising())
-	at(m.opBy, m.op.kind != reqNone && !m.opLate)
-	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.seen.kind != entryUnseen)
-	at(m.releaseDeadline(), m.leaving != staying && !m.draining)
+	at(m.term.leaseUntil, m.state == StateLeader)
+	at(m.term.drainBy, m.term.draining)
+	at(m.term.guardDeadline, m.raising())
+	at(m.flight.deadline, m.flight.waits())
+	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.key.seen.kind != entryUnseen)
+	at(m.writes.releaseDeadline(), m.leave.mode != staying && !m.term.draining)
 	return wake
 }

@@ -131,8 +131,8 @@ func (l line) without(session string) line {
 // that may not take a lease yet, or that may not write the key, does not stand. Otherwise
 // the others would wait for its turn.
 func (m *machine) stands(now time.Time) bool {
-	return m.listed && m.settled && m.leaving == staying && m.seen.kind != entryUnseen && !m.holds() &&
-		(!m.guarded || m.guards.fit) && !now.Before(later(m.cooldownUntil, m.standsFrom))
+	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.kind != entryUnseen && !m.holds() &&
+		(!m.guarded || m.guards.fit) && !now.Before(later(m.leave.cooldownUntil, m.queue.eligibleFrom))
 }
 
 // preemptor is the candidate that is to lead instead of the leader: it has a higher priority,
@@ -148,16 +148,59 @@ type rosterReport struct {
 	preemptor preemptor
 }
 
+// queueState is the candidate's place in the succession, and its patience as a leader.
+//
+// reported is set only after a report of its own view of the roster, and a try for the key
+// clears it: the report may be of the time before. yieldsFrom is not set unless a handover
+// was in vain.
+type queueState struct {
+	line     line // as the last holder published it, or as the own view of the roster shows it
+	reported bool // the own view of the roster has reported since the last try for the key
+	// Handovers in vain: the key was released in favour of a candidate, and another took it.
+	vain         uint32    // in a row
+	yieldsFrom   time.Time // as a leader it hands over to no higher priority before then
+	eligibleFrom time.Time // its writes were denied: it does not stand before then
+}
+
+// publish takes the line that a holder published.
+func (q *queueState) publish(l line) { q.line = l }
+
+// report takes the line of the own view of the roster.
+func (q *queueState) report(l line) { q.line, q.reported = l, true }
+
+// left takes a session out of the line.
+func (q *queueState) left(session string) { q.line = q.line.without(session) }
+
+// stale makes the candidate ask its own view of the roster again.
+func (q *queueState) stale() { q.reported = false }
+
+// inVain counts a handover in vain. The wait after it doubles with each.
+func (q *queueState) inVain(now time.Time, lease time.Duration) {
+	q.vain++
+	q.yieldsFrom = now.Add(lease << min(q.vain, patienceDoubles))
+}
+
+// forgetVain forgets the handovers in vain.
+func (q *queueState) forgetVain() { q.vain = 0 }
+
+// denied records that the candidate may not write, so it does not stand until an instant.
+func (q *queueState) denied(until time.Time) { q.eligibleFrom = until }
+
+// permitted records that the candidate may write, or may have become allowed to.
+func (q *queueState) permitted() { q.eligibleFrom = time.Time{} }
+
 // ranked takes a report of the roster for the holder of the key.
 func (m *machine) ranked(now time.Time, r rosterReport, fx *effects) {
 	if !m.holds() {
 		return
 	}
 	// The first line is published at once: the leader may be gone before it renews.
-	m.renewNow = m.renewNow || m.state == StateLeader && m.line == "" && r.line != ""
-	m.line, m.ranks = r.line, true
-	stayed := !now.Before(later(r.preemptor.since, m.ledAt).Add(m.times.lease)) // both
-	if m.state == StateLeader && r.preemptor.session != "" && stayed && !now.Before(m.yieldsFrom) {
+	if m.state == StateLeader && m.queue.line == "" && r.line != "" {
+		m.renew.want()
+	}
+	m.queue.report(r.line)
+	stayed := !now.Before(later(r.preemptor.since, m.term.began).Add(m.bucket.times.lease)) // both
+	if m.state == StateLeader && r.preemptor.session != "" && stayed && !now.Before(m.queue.yieldsFrom) {
 		m.handOver(now, r.preemptor.session, fx)
 	}
 }
@@ -168,7 +211,7 @@ const patienceDoubles = 8
 
 // longestPatience returns the limit of the wait between two handovers in vain. It is
 // about an hour with the default lease.
-func (m *machine) longestPatience() time.Duration { return m.timing().lease << patienceDoubles }
+func (m *machine) longestPatience() time.Duration { return m.bucket.timing().lease << patienceDoubles }
 
 // succeeded counts a handover in vain: the record seen was released in favour of one
 // candidate, and another candidate holds the next one. All candidates see the same
@@ -177,28 +220,25 @@ func (m *machine) longestPatience() time.Duration { return m.timing().lease << p
 // reset the count. Otherwise a candidate that can write would make way for those that
 // cannot.
 func (m *machine) succeeded(now time.Time, next observation) {
-	if !m.given() || !next.held() || m.seen.rec.names(next.rec.id, next.rec.session) {
+	if !m.given() || !next.held() || m.key.seen.rec.names(next.rec.id, next.rec.session) {
 		return
 	}
-	if !now.Before(m.yieldsFrom.Add(m.longestPatience())) {
-		m.vain = 0
+	if !now.Before(m.queue.yieldsFrom.Add(m.longestPatience())) {
+		m.queue.forgetVain()
 	}
-	m.vain++
-	m.yieldsFrom = now.Add(m.timing().lease << min(m.vain, patienceDoubles))
+	m.queue.inVain(now, m.bucket.timing().lease)
 }
 
 // handOver resigns in favour of a candidate, given by its ID or session. If to is empty,
 // it resigns in favour of none.
 func (m *machine) handOver(now time.Time, to string, fx *effects) {
-	m.leaving, m.leftAt = resigning, now
-	m.to = to
+	m.leave.resign(now, to)
 	m.stepDown(now, ErrResigned, fx)
 }
 
 // named reports whether the key was released in favour of this candidate.
 func (m *machine) named() bool {
-	r := &m.seen.rec
-	return m.given() && r.session != m.session && r.names(m.id, m.session)
+	return m.given() && m.key.seen.rec.session != m.session && m.key.seen.rec.names(m.id, m.session)
 }
 
 // names reports whether the record is in favour of that candidate.
@@ -206,7 +246,7 @@ func (r *record) names(id, session string) bool { return r.to == session || r.to
 
 // given reports whether the key was released in favour of a candidate.
 func (m *machine) given() bool {
-	return m.seen.kind == entryRecord && m.seen.rec.phase == phaseReleased && m.seen.rec.to != ""
+	return m.key.seen.kind == entryRecord && m.key.seen.rec.phase == phaseReleased && m.key.seen.rec.to != ""
 }
 
 // turn returns how long after the key is free the candidate tries to take it.
@@ -215,26 +255,26 @@ func (m *machine) turn() time.Duration {
 	if m.given() {
 		turns++ // somebody else is named
 	}
-	if !m.orders || m.line == "" {
-		return time.Duration(turns) * m.times.turn
+	if !m.orders || m.queue.line == "" {
+		return time.Duration(turns) * m.bucket.times.turn
 	}
-	ahead, in := m.line.place(m.session)
-	d := time.Duration(turns+ahead) * m.times.turn
+	ahead, in := m.queue.line.place(m.session)
+	d := time.Duration(turns+ahead) * m.bucket.times.turn
 	if !in {
-		d += share(crowding*m.times.turn, m.lot)
+		d += share(crowding*m.bucket.times.turn, m.lot)
 	}
 	return d
 }
 
 // curtail leaves hints out of a record that the bucket would not take otherwise.
 func (m *machine) curtail(rec *record) {
-	room := m.settings.MaxValue
+	room := m.bucket.settings.MaxValue
 	if m.kvElect {
 		room -= markRoom
 	}
 	// JSON makes six bytes of one at most. Most buckets take far more.
 	most := 512 + 6*(len(rec.id)+len(rec.session)+len(rec.value)+len(rec.to)) + len(rec.next) + 2*maxLine
-	if m.settings.MaxValue == 0 || most <= room {
+	if m.bucket.settings.MaxValue == 0 || most <= room {
 		return
 	}
 	if len(rec.encode()) > room {
@@ -249,19 +289,19 @@ func (m *machine) curtail(rec *record) {
 // won the key, and has no other in line after it, reads the roster first. Otherwise it
 // would pass over the candidates that have waited longest.
 func (m *machine) releaseDue() time.Time {
-	if !m.listed || m.ranks || m.line != "" || m.to != "" {
+	if !m.listed || m.queue.reported || m.queue.line != "" || m.leave.to != "" {
 		return time.Time{}
 	}
-	return m.leftAt.Add(m.times.turn)
+	return m.leave.since.Add(m.bucket.times.turn)
 }
 
 // sitsOut returns how long the candidate takes no lease after it has resigned. If it
 // resigned in favour of a candidate, it stands behind all others. So if all of them are
 // gone, the election is without a leader for that long at most.
 func (m *machine) sitsOut() time.Duration {
-	if m.to == "" {
-		return m.times.lease
+	if m.leave.to == "" {
+		return m.bucket.times.lease
 	}
-	ahead, _ := m.line.place(m.session)
-	return min(m.times.lease, time.Duration(ahead+1+crowding)*m.times.turn)
+	ahead, _ := m.queue.line.place(m.session)
+	return min(m.bucket.times.lease, time.Duration(ahead+1+crowding)*m.bucket.times.turn)
 }

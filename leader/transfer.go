@@ -58,7 +58,7 @@ func (a *actor) mayHandOver(m *mail) bool {
 	var err error
 	switch to := m.in.to; {
 	case a.m.state != StateLeader:
-	case m.in.next && !told && a.m.line == "":
+	case m.in.next && !told && a.m.queue.line == "":
 		err = ErrNoRoster
 	case m.in.next:
 	case told && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):

@@ -6,12 +6,12 @@ package mutation_test
 var successionMutants = []mutant{
 	{
 		name:   "nobody waits for a turn",
-		edits:  []string{"return later(at.Add(m.turn()), m.cooldownUntil)", "return later(at, m.cooldownUntil)"},
+		edits:  []string{"return later(at.Add(m.turn()), m.leave.cooldownUntil)", "return later(at, m.leave.cooldownUntil)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who resigned tries when it is its turn",
-		edits:  []string{"return later(at.Add(m.turn()), m.cooldownUntil)", "return at.Add(m.turn())"},
+		edits:  []string{"return later(at.Add(m.turn()), m.leave.cooldownUntil)", "return at.Add(m.turn())"},
 		caught: "transcript succession",
 	},
 	{
@@ -21,12 +21,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the named one sits out",
-		edits:  []string{"		return at // also", "		return later(at, m.cooldownUntil) // also"},
+		edits:  []string{"		return at // also", "		return later(at, m.leave.cooldownUntil) // also"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "an own release names oneself",
-		edits:  []string{"return m.given() && r.session != m.session && r.names", "return m.given() && r.names"},
+		edits:  []string{"return m.given() && m.key.seen.rec.session != m.session && m.key.seen.rec.names", "return m.given() && m.key.seen.rec.names"},
 		caught: "transcript succession",
 	},
 	{
@@ -46,12 +46,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who races does not wait for the named one",
-		edits:  []string{"return time.Duration(turns) * m.times.turn", "return 0"},
+		edits:  []string{"return time.Duration(turns) * m.bucket.times.turn", "return 0"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who races waits for its turn",
-		edits:  []string{"	if !m.orders || m.line == \"\" {", "	if m.line == \"\" {"},
+		edits:  []string{"	if !m.orders || m.queue.line == \"\" {", "	if m.queue.line == \"\" {"},
 		caught: "transcript succession",
 	},
 	{
@@ -61,22 +61,22 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who is in line draws lots",
-		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.line.place(m.session)\n	d :=", "	ahead, _ := m.line.place(m.session)\n	d :="},
+		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.queue.line.place(m.session)\n	d :=", "	ahead, _ := m.queue.line.place(m.session)\n	d :="},
 		caught: "transcript succession",
 	},
 	{
 		name:   "without a line lots are drawn",
-		edits:  []string{"	if !m.orders || m.line == \"\" {", "	if !m.orders {"},
+		edits:  []string{"	if !m.orders || m.queue.line == \"\" {", "	if !m.orders {"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the line keeps the winner",
-		edits:  []string{"rec.next, rec.priority = m.line.without(m.session), m.priority", "rec.next, rec.priority = m.line, m.priority", "		m.line = m.line.without(m.session)\n", ""},
+		edits:  []string{"rec.next, rec.priority = m.queue.line.without(m.session), m.priority", "rec.next, rec.priority = m.queue.line, m.priority", "		m.queue.left(m.session)\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the line is lost on the winner",
-		edits:  []string{"		m.line = m.line.without(m.session)\n", "		m.line = \"\"\n"},
+		edits:  []string{"		m.queue.left(m.session)\n", "		m.queue.publish(\"\")\n"},
 		caught: "transcript succession",
 	},
 	{
@@ -86,12 +86,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the line of one before the last is followed",
-		edits:  []string{"		m.line, s.rec.next = s.rec.next, \"\"\n", "		if s.rec.next != \"\" {\n			m.line, s.rec.next = s.rec.next, \"\"\n		}\n"},
+		edits:  []string{"		m.queue.publish(s.rec.next)\n", "		if s.rec.next != \"\" {\n			m.queue.publish(s.rec.next)\n		}\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a marker makes a queue a race",
-		edits:  []string{"	if s.kind == entryRecord {\n		m.line, s.rec.next", "	{\n		m.line, s.rec.next"},
+		edits:  []string{"	if s.kind == entryRecord {\n		m.queue.publish", "	{\n		m.queue.publish"},
 		caught: "transcript succession",
 	},
 	{
@@ -101,87 +101,87 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the first line waits for a renewal",
-		edits:  []string{"	m.renewNow = m.renewNow || m.state == StateLeader && m.line == \"\" && r.line != \"\"\n", ""},
+		edits:  []string{"	if m.state == StateLeader && m.queue.line == \"\" && r.line != \"\" {\n		m.renew.want()\n	}\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "every line is published at once",
-		edits:  []string{"m.state == StateLeader && m.line == \"\" && r.line != \"\"", "m.state == StateLeader && m.line != r.line"},
+		edits:  []string{"m.state == StateLeader && m.queue.line == \"\" && r.line != \"\"", "m.state == StateLeader && m.queue.line != r.line"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a release before the roster was looked at",
-		edits:  []string{"	return m.leftAt.Add(m.times.turn)\n", "	return time.Time{}\n"},
+		edits:  []string{"	return m.leave.since.Add(m.bucket.times.turn)\n", "	return time.Time{}\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a stop before the roster was looked at",
-		edits:  []string{"	m.leaving, m.leftAt = stopping, now\n", "	m.leaving = stopping\n"},
+		edits:  []string{"d.mode, d.since = stopping, now", "d.mode = stopping"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a release waits for the roster for ever",
-		edits:  []string{"	return m.leftAt.Add(m.times.turn)\n", "	return m.leftAt.Add(1000 * m.times.lease)\n"},
+		edits:  []string{"	return m.leave.since.Add(m.bucket.times.turn)\n", "	return m.leave.since.Add(1000 * m.bucket.times.lease)\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a transfer waits for the roster",
-		edits:  []string{"|| m.line != \"\" || m.to != \"\" {", "|| m.line != \"\" {"},
+		edits:  []string{"|| m.queue.line != \"\" || m.leave.to != \"\" {", "|| m.queue.line != \"\" {"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "without a roster a release waits for it",
-		edits:  []string{"	if !m.listed || m.ranks ||", "	if m.ranks ||"},
+		edits:  []string{"	if !m.listed || m.queue.reported ||", "	if m.queue.reported ||"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the roster of an earlier term counts",
-		edits:  []string{"			m.ranks = false\n", ""},
+		edits:  []string{"			m.queue.stale()\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a rival preempts at once",
-		edits:  []string{"!now.Before(later(r.preemptor.since, m.ledAt)", "!now.Before(m.ledAt"},
+		edits:  []string{"!now.Before(later(r.preemptor.since, m.term.began)", "!now.Before(m.term.began"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who leads since a moment ago gives way",
-		edits:  []string{"!now.Before(later(r.preemptor.since, m.ledAt)", "!now.Before(r.preemptor.since"},
+		edits:  []string{"!now.Before(later(r.preemptor.since, m.term.began)", "!now.Before(r.preemptor.since"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the next handover follows one in vain at once",
-		edits:  []string{"stayed && !now.Before(m.yieldsFrom) {", "stayed {"},
+		edits:  []string{"stayed && !now.Before(m.queue.yieldsFrom) {", "stayed {"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the wait after handovers in vain does not grow",
-		edits:  []string{"m.timing().lease << min(m.vain, patienceDoubles)", "m.timing().lease << min(m.vain, 1)"},
+		edits:  []string{"lease << min(q.vain, patienceDoubles)", "lease << min(q.vain, 1)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the wait after handovers in vain grows without end",
-		edits:  []string{"m.timing().lease << min(m.vain, patienceDoubles)", "m.timing().lease << m.vain"},
+		edits:  []string{"lease << min(q.vain, patienceDoubles)", "lease << q.vain"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "handovers in vain are never forgotten",
-		edits:  []string{"	if !now.Before(m.yieldsFrom.Add(m.longestPatience())) {\n		m.vain = 0\n	}\n", ""},
+		edits:  []string{"	if !now.Before(m.queue.yieldsFrom.Add(m.longestPatience())) {\n		m.queue.forgetVain()\n	}\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "candidates that wait do not count handovers in vain",
-		edits:  []string{"	m.succeeded(now, s)\n	m.seen, m.seenAt, m.absent", "	m.seen, m.seenAt, m.absent"},
+		edits:  []string{"	m.succeeded(now, s)\n	m.key.see(s, now)", "	m.key.see(s, now)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the winner does not count the handover in vain",
-		edits:  []string{"	m.succeeded(now, s)\n	m.seen, m.seenAt = s, now\n	m.acked", "	m.seen, m.seenAt = s, now\n	m.acked"},
+		edits:  []string{"	m.succeeded(now, s)\n	m.key.seeOwn(s, now)\n	m.writes.ack", "	m.key.seeOwn(s, now)\n	m.writes.ack"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a handover to a candidate that takes the key is in vain",
-		edits:  []string{" || m.seen.rec.names(next.rec.id, next.rec.session) {", " {"},
+		edits:  []string{" || m.key.seen.rec.names(next.rec.id, next.rec.session) {", " {"},
 		caught: "transcript succession",
 	},
 	{
@@ -193,119 +193,119 @@ var successionMutants = []mutant{
 		name: "a handover that succeeds begins the count anew",
 		edits: []string{
 			"	if !m.given() || !next.held() ||",
-			"	if m.given() && next.held() && m.seen.rec.names(next.rec.id, next.rec.session) {\n		m.vain, m.yieldsFrom = 0, time.Time{}\n	}\n	if !m.given() || !next.held() ||",
+			"	if m.given() && next.held() && m.key.seen.rec.names(next.rec.id, next.rec.session) {\n		m.queue.vain, m.queue.yieldsFrom = 0, time.Time{}\n	}\n	if !m.given() || !next.held() ||",
 		},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a candidate that may not write stands",
-		edits:  []string{"			m.standsFrom = now.Add(m.longestPatience())\n", ""},
+		edits:  []string{"			m.queue.denied(now.Add(m.longestPatience()))\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a candidate that may not write never stands again",
-		edits:  []string{"m.standsFrom = now.Add(m.longestPatience())", "m.standsFrom = now.Add(2 * m.longestPatience())"},
+		edits:  []string{"m.queue.denied(now.Add(m.longestPatience()))", "m.queue.denied(now.Add(2 * m.longestPatience()))"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a reconnection changes no permission",
-		edits:  []string{"		m.standsFrom = time.Time{}\n		m.fails, m.retryAt = 0, now\n", "		m.fails, m.retryAt = 0, now\n"},
+		edits:  []string{"		m.queue.permitted()\n		m.flight.startAnew(now)\n", "		m.flight.startAnew(now)\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a write that is refused is taken for one that is denied",
-		edits:  []string{"	m.standsFrom = time.Time{} // a refusal is the stream's, so the write was allowed\n", ""},
+		edits:  []string{"	m.queue.permitted() // a refusal is the stream's, so the write was allowed\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a write that is stored is taken for one that is denied",
-		edits:  []string{"	m.standsFrom = time.Time{}\n	m.soothe(now, true)", "	m.soothe(now, true)"},
+		edits:  []string{"	m.queue.permitted()\n	m.soothe(now, true)", "	m.soothe(now, true)"},
 		caught: "transcript succession",
 	},
 	{
 		name: "a pending candidate gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
-			"	if m.state == StatePending && r.preemptor.session != \"\" && stayed {\n		m.leaving, m.leftAt, m.to = resigning, now, r.preemptor.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
+			"	if m.state == StatePending && r.preemptor.session != \"\" && stayed {\n		m.leave.mode, m.leave.since, m.leave.to = resigning, now, r.preemptor.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
 	{
 		name: "a leader that leaves gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
-			"	if m.draining && r.preemptor.session != \"\" && stayed {\n		m.to = r.preemptor.session\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.yieldsFrom) {",
+			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
+			"	if m.term.draining && r.preemptor.session != \"\" && stayed {\n		m.leave.to = r.preemptor.session\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the release names nobody",
-		edits:  []string{"		rec.to = m.to\n", ""},
+		edits:  []string{"		rec.to = m.leave.to\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a transfer to the next without a roster",
-		edits:  []string{"	case in.next && (!m.listed || m.line == \"\" && !m.ranks):\n		fx.denied = ErrNoRoster\n", ""},
+		edits:  []string{"	case in.next && (!m.listed || m.queue.line == \"\" && !m.queue.reported):\n		fx.denied = ErrNoRoster\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a transfer to the next where nobody stands",
-		edits:  []string{"	case in.next && m.line == \"\":\n		fx.denied = ErrNotStanding\n", ""},
+		edits:  []string{"	case in.next && m.queue.line == \"\":\n		fx.denied = ErrNotStanding\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the next is an empty roster's before it has told",
-		edits:  []string{"(!m.listed || m.line == \"\" && !m.ranks)", "!m.listed"},
+		edits:  []string{"(!m.listed || m.queue.line == \"\" && !m.queue.reported)", "!m.listed"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a second transfer takes the place of the first",
-		edits:  []string{"	plain := in.to == \"\" && !in.next\n", "	plain := in.to == \"\" && !in.next\n	if m.leaving == resigning && in.to != \"\" {\n		m.to = in.to\n	}\n"},
+		edits:  []string{"	plain := in.to == \"\" && !in.next\n", "	plain := in.to == \"\" && !in.next\n	if m.leave.mode == resigning && in.to != \"\" {\n		m.leave.to = in.to\n	}\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who has named a successor sits out a lease",
-		edits:  []string{"	if m.to == \"\" {\n		return m.times.lease\n", "	if m.done || m.to != \"none\" {\n		return m.times.lease\n"},
+		edits:  []string{"	if m.leave.to == \"\" {\n		return m.bucket.times.lease\n", "	if m.done || m.leave.to != \"none\" {\n		return m.bucket.times.lease\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who has named a successor stands behind nobody",
-		edits:  []string{"return min(m.times.lease, time.Duration(ahead+1+crowding)*m.times.turn)", "return min(m.times.lease, time.Duration(1)*m.times.turn+0*time.Duration(ahead))"},
+		edits:  []string{"return min(m.bucket.times.lease, time.Duration(ahead+1+crowding)*m.bucket.times.turn)", "return min(m.bucket.times.lease, time.Duration(1)*m.bucket.times.turn+0*time.Duration(ahead))"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who has named a successor sits out for longer than a lease",
-		edits:  []string{"return min(m.times.lease, time.Duration(ahead+1+crowding)*m.times.turn)", "return time.Duration(ahead+1+crowding) * m.times.turn"},
+		edits:  []string{"return min(m.bucket.times.lease, time.Duration(ahead+1+crowding)*m.bucket.times.turn)", "return time.Duration(ahead+1+crowding) * m.bucket.times.turn"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a successor once named is named for ever",
-		edits:  []string{"		m.cooldownUntil = now.Add(m.sitsOut())\n		m.to = \"\"\n", "		m.cooldownUntil = now.Add(m.sitsOut())\n"},
+		edits:  []string{"d.mode, d.to = staying, \"\"", "d.mode = staying"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who sits out stands",
-		edits:  []string{"!now.Before(later(m.cooldownUntil, m.standsFrom))", "!now.Before(m.standsFrom)"},
+		edits:  []string{"!now.Before(later(m.leave.cooldownUntil, m.queue.eligibleFrom))", "!now.Before(m.queue.eligibleFrom)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who holds the key stands",
-		edits:  []string{"m.seen.kind != entryUnseen && !m.holds() &&", "m.seen.kind != entryUnseen &&"},
+		edits:  []string{"m.key.seen.kind != entryUnseen && !m.holds() &&", "m.key.seen.kind != entryUnseen &&"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who leaves stands",
-		edits:  []string{"m.settled && m.leaving == staying && m.seen", "m.settled && m.seen"},
+		edits:  []string{"m.bucket.known && m.leave.mode == staying && m.key.seen", "m.bucket.known && m.key.seen"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who knows nothing of the key stands",
-		edits:  []string{" && m.seen.kind != entryUnseen && !m.holds()", " && !m.holds()"},
+		edits:  []string{" && m.key.seen.kind != entryUnseen && !m.holds()", " && !m.holds()"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who does not know the bucket stands",
-		edits:  []string{"return m.listed && m.settled && m.leaving", "return m.listed && m.leaving"},
+		edits:  []string{"return m.listed && m.bucket.known && m.leave.mode", "return m.listed && m.leave.mode"},
 		caught: "transcript succession",
 	},
 	{
@@ -315,12 +315,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who keeps no roster stands",
-		edits:  []string{"return m.listed && m.settled && m.leaving", "return m.settled && m.leaving"},
+		edits:  []string{"return m.listed && m.bucket.known && m.leave.mode", "return m.bucket.known && m.leave.mode"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a read that the feed was faster than puts off the next try",
-		edits:  []string{"case req.revision != m.seen.revision: // the feed", "case m.seen.revision == 0: // the feed"},
+		edits:  []string{"case req.revision != m.key.seen.revision: // the feed", "case m.key.seen.revision == 0: // the feed"},
 		caught: "transcript succession",
 	},
 }

@@ -5,7 +5,7 @@ package mutation_test
 var mutants = []mutant{
 	{
 		name:   "trust counted from the acknowledgement",
-		edits:  []string{"rec: req.rec}, w, m.opAt, fx)", "rec: req.rec}, w, now, fx)"},
+		edits:  []string{"rec: req.rec}, w, m.flight.sentAt, fx)", "rec: req.rec}, w, now, fx)"},
 		caught: "sealed",
 	},
 	{
@@ -15,12 +15,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "renew deadline not checked",
-		edits:  []string{"if m.state == StateLeader && !now.Before(m.leaseUntil) {", "if m.state == StateLeader && m.leaseUntil.IsZero() {"},
+		edits:  []string{"if m.state == StateLeader && !now.Before(m.term.leaseUntil) {", "if m.state == StateLeader && m.term.leaseUntil.IsZero() {"},
 		caught: "sealed",
 	},
 	{
 		name:   "fenced at the deadline but not on it",
-		edits:  []string{"if m.state == StateLeader && !now.Before(m.leaseUntil) {", "if m.state == StateLeader && now.After(m.leaseUntil) {"},
+		edits:  []string{"if m.state == StateLeader && !now.Before(m.term.leaseUntil) {", "if m.state == StateLeader && now.After(m.term.leaseUntil) {"},
 		caught: "sealed",
 	},
 	{
@@ -35,17 +35,17 @@ var mutants = []mutant{
 	},
 	{
 		name:   "token from 1 on each term",
-		edits:  []string{"m.token = m.seen.rec.termToken(m.seen.revision)", "m.token = m.term"},
+		edits:  []string{"m.term.claim(m.key.seen.revision, m.key.seen.rec.termToken(m.key.seen.revision)", "m.term.claim(m.key.seen.revision, m.term.number"},
 		caught: "handover",
 	},
 	{
 		name:   "least token not counted up by the winning write",
-		edits:  []string{"return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.topToken, m.minToken+1, knownToken(m.standingToken()))"},
+		edits:  []string{"return max(m.memory.token, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.memory.token, m.minToken+1, knownToken(m.standingToken()))"},
 		caught: "tokens",
 	},
 	{
 		name:   "MinToken forgotten",
-		edits:  []string{"return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.topToken, knownToken(m.standingToken())) + 1"},
+		edits:  []string{"return max(m.memory.token, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.memory.token, knownToken(m.standingToken())) + 1"},
 		caught: "tokens",
 	},
 	{
@@ -55,42 +55,42 @@ var mutants = []mutant{
 	},
 	{
 		name:   "waiter uses its own lease",
-		edits:  []string{"return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.times.lease)"},
+		edits:  []string{"return m.key.seenAt.Add(m.key.seen.rec.lease)", "return m.key.seenAt.Add(m.bucket.times.lease)"},
 		caught: "leases",
 	},
 	{
 		name:   "waiter waits three quarters of the lease",
-		edits:  []string{"return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.seen.rec.lease / 4 * 3)"},
+		edits:  []string{"return m.key.seenAt.Add(m.key.seen.rec.lease)", "return m.key.seenAt.Add(m.key.seen.rec.lease / 4 * 3)"},
 		caught: "leases",
 	},
 	{
 		name:   "a foreign record is not waited for",
-		edits:  []string{"m.seen.held() || m.seen.kind == entryForeign || m.seen.kind == entryMarker", "m.seen.held() || m.seen.kind == entryMarker"},
+		edits:  []string{"k.seen.held() || k.seen.kind == entryForeign || k.seen.kind == entryMarker", "k.seen.held() || k.seen.kind == entryMarker"},
 		caught: "sealed",
 	},
 	{
 		name:   "waiter takes over a marker without Pending",
-		edits:  []string{"		if m.seen.rec.lease == 0 {\n			ready = m.seenAt.Add(m.unknownLease())\n", "		if m.seen.rec.lease < 0 {\n			ready = m.seenAt.Add(m.unknownLease())\n"},
+		edits:  []string{"		if m.key.seen.rec.lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.rec.lease < 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n"},
 		caught: "deleted, lease seen",
 	},
 	{
 		name:   "a marker is waited for as long as the own lease",
-		edits:  []string{"		if m.seen.rec.lease == 0 {\n			ready = m.seenAt.Add(m.unknownLease())\n", "		if m.seen.rec.lease == 0 {\n			ready = m.seenAt.Add(m.times.lease)\n"},
+		edits:  []string{"		if m.key.seen.rec.lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.rec.lease == 0 {\n			ready = m.key.seenAt.Add(m.bucket.times.lease)\n"},
 		caught: "deleted, lease unseen",
 	},
 	{
 		name:   "Pending ends by time alone",
-		edits:  []string{"	if m.draining && (m.drained", "	if m.state == StatePending && !now.Before(m.ready) {\n		m.claim(now, m.lastAt.Add(m.times.renewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.draining && (m.drained"},
+		edits:  []string{"	if m.term.draining && (m.term.drained", "	if m.state == StatePending && !now.Before(m.renew.electFrom) {\n		m.claim(now, m.writes.lastAt.Add(m.bucket.times.renewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.term.draining && (m.term.drained"},
 		caught: "gap",
 	},
 	{
 		name:   "elected by a write sent before its time",
-		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "now.Before(good)"},
+		edits:  []string{"!sent.Before(m.renew.electFrom) && now.Before(good)", "now.Before(good)"},
 		caught: "gap",
 	},
 	{
 		name:   "elected on a lease that is over",
-		edits:  []string{"!sent.Before(m.ready) && now.Before(good)", "!sent.Before(m.ready)", "	case now.Before(m.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.raising():\n		m.becomeLeader(now, fx)\n"},
+		edits:  []string{"!sent.Before(m.renew.electFrom) && now.Before(good)", "!sent.Before(m.renew.electFrom)", "	case now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.raising():\n		m.becomeLeader(now, fx)\n"},
 		caught: "late",
 	},
 	{
@@ -100,58 +100,58 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a pending candidate releases before its time",
-		edits:  []string{"(given || silent || m.counter == 0", "(given || silent && m.done || m.counter == 0", "later(m.releaseDue(), m.ready)", "m.releaseDue()"},
+		edits:  []string{"(given || silent || m.writes.counter == 0", "(given || silent && m.done || m.writes.counter == 0", "later(m.releaseDue(), m.renew.electFrom)", "m.releaseDue()"},
 		caught: "pending",
 	},
 	{
 		name: "an empty key of an ordinary bucket led at once",
 		edits: []string{
-			"		if !m.settings.PurgeProtected {\n", "		if m.settings.MaxValue < 0 {\n",
-			"return w.win && (w.blind || w.cond == 0 && !m.settings.PurgeProtected)", "return w.win && w.blind",
+			"		if !m.bucket.settings.PurgeProtected {\n", "		if m.bucket.settings.MaxValue < 0 {\n",
+			"return w.win && (w.blind || w.cond == 0 && !m.bucket.settings.PurgeProtected)", "return w.win && w.blind",
 		},
 		caught: "purged",
 	},
 	{
 		name:   "an empty key of an ordinary bucket waited for since it was seen",
-		edits:  []string{"return w.win && (w.blind || w.cond == 0 && !m.settings.PurgeProtected)", "return w.win && w.blind"},
+		edits:  []string{"return w.win && (w.blind || w.cond == 0 && !m.bucket.settings.PurgeProtected)", "return w.win && w.blind"},
 		caught: "gap",
 	},
 	{
 		name:   "an unknown write treated as failed",
-		edits:  []string{"m.needRead, m.lostRace, m.writeFailing = true, false, true\n", "m.lostRace, m.writeFailing = false, true\n"},
+		edits:  []string{"r.needed, r.lostRace = true, false", "r.lostRace = false"},
 		caught: "tidy",
 	},
 	{
 		name:   "a refusal treated as a loss",
-		edits:  []string{"		if m.holds() {\n			m.needRead, m.renewNow", "		if m.holds() {\n			m.learn(now, observation{revision: m.seen.revision, kind: entryForeign}, fx)\n			m.needRead, m.renewNow"},
+		edits:  []string{"			m.reads.need()\n			m.renew.want()\n			m.flight.writeFailed()\n", "			m.learn(now, observation{revision: m.key.seen.revision, kind: entryForeign}, fx)\n			m.reads.need()\n			m.renew.want()\n			m.flight.writeFailed()\n"},
 		caught: "sealed",
 	},
 	{
 		name:   "a refusal that names a loss is ignored",
-		edits:  []string{"	case r.Named && r.Actual < req.revision:\n", "	case r.Named && r.Actual < req.revision && m.settings.MaxValue < 0:\n"},
+		edits:  []string{"	case r.Named && r.Actual < req.revision:\n", "	case r.Named && r.Actual < req.revision && m.bucket.settings.MaxValue < 0:\n"},
 		caught: "purged",
 	},
 	{
 		name:   "a late win ignored",
-		edits:  []string{"		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)", "		if m.state == StateCandidate {\n			m.seen, m.seenAt = s, now\n			m.seen.rec.session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)"},
+		edits:  []string{"		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)", "		if m.state == StateCandidate {\n			m.key.seen, m.key.seenAt = s, now\n			m.key.seen.rec.session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)"},
 		caught: "writes",
 	},
 	{
 		name:   "a release over another's record",
-		edits:  []string{"		if !mine && !ignored {\n			m.renewNow, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renewNow = m.renewNow || !mine\n		if m.leaving != staying {\n			m.seen.revision = s.revision\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.renew.want()\n			m.reads.doubt()\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renew.soon = m.renew.soon || !mine\n		if m.leave.mode != staying {\n			m.key.seen.revision = s.revision\n		}\n"},
 		caught: "leaving",
 	},
 	{
 		name: "a re-election keeps the old token",
 		edits: []string{
-			"	m.token, m.elected, m.since = 0, 0, 0\n", "	m.elected, m.since = 0, 0\n",
-			"	m.token = m.seen.rec.termToken(m.seen.revision)\n", "	if m.token == 0 {\n		m.token = m.seen.rec.termToken(m.seen.revision)\n	}\n",
+			"	t.token, t.elected, t.since = 0, 0, 0\n", "	t.elected, t.since = 0, 0\n",
+			"	t.token, t.elected, t.since = token, elected, 0\n", "	if t.token == 0 {\n		t.token = token\n	}\n	t.elected, t.since = elected, 0\n",
 		},
 		caught: "tokens",
 	},
 	{
 		name:   "a fenced leader leads again in the old term",
-		edits:  []string{"			m.renewNow = !m.draining // sent before", "			m.state = StateLeader\n			m.leaseUntil = good\n			return\n			m.renewNow = !m.draining // sent before"},
+		edits:  []string{"			m.renew.wantOnlyIf(!m.term.draining) // sent before", "			m.state = StateLeader\n			m.term.leaseUntil = good\n			return\n			m.renew.wantOnlyIf(!m.term.draining) // sent before"},
 		caught: "sealed",
 	},
 	{
@@ -166,47 +166,47 @@ var mutants = []mutant{
 	},
 	{
 		name:   "drain time without renewals",
-		edits:  []string{"	case m.renewNow:\n		return now\n", "	case m.draining:\n		return m.drainBy\n	case m.renewNow:\n		return now\n"},
+		edits:  []string{"	case m.renew.soon:\n		return now\n", "	case m.term.draining:\n		return m.term.drainBy\n	case m.renew.soon:\n		return now\n"},
 		caught: "handover",
 	},
 	{
 		name:   "released while draining",
-		edits:  []string{"	case m.leaving != staying && !m.draining:\n		w.phase = phaseReleased\n", "	case m.leaving != staying:\n		w.phase = phaseReleased\n", "	case m.leaving != staying && !m.draining:\n		if m.needRead {", "	case m.leaving != staying:\n		if m.needRead {"},
+		edits:  []string{"	case m.leave.mode != staying && !m.term.draining:\n		w.phase = phaseReleased\n", "	case m.leave.mode != staying:\n		w.phase = phaseReleased\n", "	case m.leave.mode != staying && !m.term.draining:\n		if m.reads.needed {", "	case m.leave.mode != staying:\n		if m.reads.needed {"},
 		caught: "handover",
 	},
 	{
 		name:   "a stale read believed",
-		edits:  []string{"case s.revision < m.seen.revision, 0 < s.revision && s.revision <= m.removedUpTo:", "case 0 < s.revision && s.revision <= m.removedUpTo:"},
+		edits:  []string{"case s.revision < m.key.seen.revision, 0 < s.revision && s.revision <= m.key.removedUpTo:", "case 0 < s.revision && s.revision <= m.key.removedUpTo:"},
 		caught: "transcript regress",
 	},
 	{
 		name:   "what was removed believed again",
-		edits:  []string{"		m.removedUpTo = max(m.removedUpTo, m.seen.revision) // not to be taken for newer than nothing\n", ""},
+		edits:  []string{"	k.removedUpTo = max(k.removedUpTo, k.seen.revision)\n", ""},
 		caught: "transcript deleted",
 	},
 	{
 		name:   "the longest lease seen not remembered",
-		edits:  []string{"m.longest, m.heardOf = s.rec.lease, now", "m.heardOf = now"},
+		edits:  []string{"m.memory.keepLease(s.rec.lease, now)", "m.memory.keepLease(m.memory.lease, now)"},
 		caught: "deleted, lease seen",
 	},
 	{
 		name:   "MaxLease not waited for",
-		edits:  []string{"m.bound = min(max(m.bound, m.settings.MaxLease, m.settings.TTL)", "m.bound = min(max(m.bound, m.settings.TTL)"},
+		edits:  []string{"b.bound = min(max(b.bound, s.MaxLease, s.TTL)", "b.bound = min(max(b.bound, s.TTL)"},
 		caught: "deleted, lease unseen",
 	},
 	{
 		name:   "an intended release not dropped",
-		edits:  []string{"			m.leaving, m.to = staying, \"\" // it must not", "			ready = now // it must not"},
+		edits:  []string{"			m.leave.stay() // it must not", "			ready = now // it must not"},
 		caught: "haunted",
 	},
 	{
 		name:   "who resigned takes the lease while the release is unknown",
-		edits:  []string{"	case m.leaving == resigning && given:", "	case m.leaving == resigning:"},
+		edits:  []string{"	case m.leave.mode == resigning && given:", "	case m.leave.mode == resigning:"},
 		caught: "leaving",
 	},
 	{
 		name:   "a strange revision in the feed deposes",
-		edits:  []string{"		if !mine && !ignored {\n			m.renewNow, m.strange = true, true\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.renew.want()\n			m.reads.doubt()\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		if !mine {\n			m.learn(now, s, fx)\n		}\n"},
 		caught: "forged",
 	},
 	{
@@ -216,7 +216,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "batches counted as sent with their last write",
-		edits:  []string{"		b.last = m.counter\n		return\n", "		b.last, b.at = m.counter, now\n		return\n"},
+		edits:  []string{"		b.last = l.counter\n		return\n", "		b.last, b.at = l.counter, now\n		return\n"},
 		caught: "retried",
 	},
 	{
@@ -226,12 +226,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no wait after the store has forgotten",
-		edits:  []string{"	m.notBefore = now.Add(m.unknownLease())\n", "	m.notBefore = now\n"},
+		edits:  []string{"m.memory.void(now.Add(m.unknownLease()))", "m.memory.void(now)"},
 		caught: "forgetful",
 	},
 	{
 		name:   "a foreign record is waited for as long as the own lease",
-		edits:  []string{"return m.seenAt.Add(m.unknownLease())\n	}\n	return m.seenAt.Add(m.seen.rec.lease)", "return m.seenAt.Add(m.times.lease)\n	}\n	return m.seenAt.Add(m.seen.rec.lease)"},
+		edits:  []string{"return m.key.seenAt.Add(m.unknownLease())\n	}\n	return m.key.seenAt.Add(m.key.seen.rec.lease)", "return m.key.seenAt.Add(m.bucket.times.lease)\n	}\n	return m.key.seenAt.Add(m.key.seen.rec.lease)"},
 		caught: "overwritten",
 	},
 	// Guards.
@@ -247,52 +247,52 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a term begins before its guards stand",
-		edits:  []string{"	case m.guarded && m.guards.stand != m.token:\n", ""},
+		edits:  []string{"	case m.guarded && m.guards.stand != m.term.token:\n", ""},
 		caught: "guarded",
 	},
 	{
 		name:   "a term begins on a lease that ended while its guards were raised",
-		edits:  []string{"	case now.Before(m.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.guarded || now.Before(m.leaseUntil):\n		m.becomeLeader(now, fx)\n"},
+		edits:  []string{"	case now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.guarded || now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n"},
 		caught: "guarded",
 	},
 	{
 		name:   "renewals while raising do not count",
-		edits:  []string{"		if m.raising() {\n			m.leaseUntil = later(m.leaseUntil, good)\n		}\n", ""},
+		edits:  []string{"		if m.raising() {\n			m.term.extend(good)\n		}\n", ""},
 		caught: "transcript guards-refused",
 	},
 	{
 		name:   "who does not lead any more raises its guard again",
-		edits:  []string{"	if m.raising() || m.state == StateLeader {\n		w.token", "	if m.token != 0 {\n		w.token"},
+		edits:  []string{"	if m.raising() || m.state == StateLeader {\n		w.token", "	if m.term.token != 0 {\n		w.token"},
 		caught: "guard deleted",
 	},
 	{
 		name:   "a leader goes on below a guard that was raised further",
-		edits:  []string{"	if m.state == StateLeader && r.over >= m.token {\n", "	if m.state == StateLeader && r.over >= m.token && m.done {\n"},
+		edits:  []string{"	if m.state == StateLeader && r.over >= m.term.token {\n", "	if m.state == StateLeader && r.over >= m.term.token && m.done {\n"},
 		caught: "guarded, forgetful",
 	},
 	{
 		name:   "a claim goes on below a guard that was raised further",
-		edits:  []string{"	case m.guards.over >= m.token:\n		m.unclaim()\n", ""},
+		edits:  []string{"	case m.guards.over >= m.term.token:\n		m.term.unclaim()\n", ""},
 		caught: "guard overtaken",
 	},
 	{
 		name:   "the token at a guard is not noted",
-		edits:  []string{"	m.topToken = max(m.topToken, knownToken(r.over))\n", ""},
+		edits:  []string{"	m.memory.count(knownToken(r.over))\n", ""},
 		caught: "guard ahead",
 	},
 	{
 		name:   "renewals while raising elect anew",
-		edits:  []string{"case m.state == StateLeader || m.draining || m.raising():", "case m.state == StateLeader || m.draining:"},
+		edits:  []string{"case m.state == StateLeader || m.term.draining || m.raising():", "case m.state == StateLeader || m.term.draining:"},
 		caught: "guarded",
 	},
 	{
 		name:   "a claim outlives the key",
-		edits:  []string{"	m.unclaim()\n	m.state = StateCandidate\n", "	m.state = StateCandidate\n"},
+		edits:  []string{"	m.term.unclaim()\n	m.state = StateCandidate\n", "	m.state = StateCandidate\n"},
 		caught: "transcript guards-deleted",
 	},
 	{
 		name:   "raising is never given up",
-		edits:  []string{"	if m.raising() && !now.Before(m.guardDeadline) {", "	if m.raising() && m.done {"},
+		edits:  []string{"	if m.raising() && !now.Before(m.term.guardDeadline) {", "	if m.raising() && m.done {"},
 		caught: "guarded",
 	},
 	{
@@ -332,7 +332,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no look for the key by a leader whose guard was raised further",
-		edits:  []string{"		m.becomeFenced(now, ErrFenced, fx)\n		m.needRead = true\n", "		m.becomeFenced(now, ErrFenced, fx)\n"},
+		edits:  []string{"		m.becomeFenced(now, ErrFenced, fx)\n		m.reads.need()\n", "		m.becomeFenced(now, ErrFenced, fx)\n"},
 		caught: "transcript guards-overtaken",
 	},
 	{
@@ -357,7 +357,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a claim is renewed without end in one instant",
-		edits:  []string{"	case m.state == StatePending && !m.raising() && m.ready", "	case m.state == StatePending && m.ready"},
+		edits:  []string{"	case m.state == StatePending && !m.raising() && m.renew.electFrom", "	case m.state == StatePending && m.renew.electFrom"},
 		caught: "guarded",
 	},
 	// The gate.
@@ -368,17 +368,17 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who is barred leads after a late win",
-		edits:  []string{"		if m.suspended && m.leaving == staying {\n", "		if m.suspended && m.leaving == stopping {\n"},
+		edits:  []string{"		if m.suspended && m.leave.mode == staying {\n", "		if m.suspended && m.leave.mode == stopping {\n"},
 		caught: "gated",
 	},
 	{
 		name:   "who is barred is pending after a late win",
-		edits:  []string{"if m.leaving == resigning && now.Before(ready) && !m.suspended {", "if m.leaving == resigning && now.Before(ready) {"},
+		edits:  []string{"if m.leave.mode == resigning && now.Before(ready) && !m.suspended {", "if m.leave.mode == resigning && now.Before(ready) {"},
 		caught: "gated, ordinary",
 	},
 	{
 		name:   "who is barred releases a late win before its time",
-		edits:  []string{"			a.add(reqWrite, later(m.releaseDue(), m.ready), soonest)\n", "			a.add(reqWrite, m.releaseDue(), soonest)\n"},
+		edits:  []string{"			a.add(reqWrite, later(m.releaseDue(), m.renew.electFrom), soonest)\n", "			a.add(reqWrite, m.releaseDue(), soonest)\n"},
 		caught: "gated, ordinary",
 	},
 	{
@@ -388,12 +388,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who has written and was not answered is not engaged",
-		edits:  []string{"m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.counter > 0 && m.done\n"},
+		edits:  []string{"m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision\n", "m.writes.counter > 0 && m.done\n"},
 		caught: "sealed",
 	},
 	{
 		name:   "who waits for the answer to a write is not engaged",
-		edits:  []string{"m.leaving != staying || m.op.kind == reqWrite ||\n		m.counter > 0 && m.sent[0].cond == m.seen.revision\n", "m.leaving != staying\n"},
+		edits:  []string{"m.leave.mode != staying || m.flight.req.kind == reqWrite ||\n		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision\n", "m.leave.mode != staying\n"},
 		caught: "gated",
 	},
 	// A key shared with nats-kv-leader-elect.

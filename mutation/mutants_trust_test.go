@@ -5,42 +5,42 @@ package mutation_test
 var trustMutants = []mutant{
 	{
 		name:   "a lease that was read is remembered beyond the bucket's bound",
-		edits:  []string{"	if m.settings.MaxLease == 0 && m.settings.TTL == 0 {\n		d = max", "	if m.settings.MaxLease >= 0 {\n		d = max"},
+		edits:  []string{"	if m.bucket.settings.MaxLease == 0 && m.bucket.settings.TTL == 0 {\n		d = max", "	if m.bucket.settings.MaxLease >= 0 {\n		d = max"},
 		caught: "junk",
 	},
 	{
 		name:   "the greatest bound that was known forgotten",
-		edits:  []string{"m.bound = min(max(m.bound, m.settings.MaxLease, m.settings.TTL), maxRecordLease)", "m.bound = 0"},
+		edits:  []string{"b.bound = min(max(b.bound, s.MaxLease, s.TTL), maxRecordLease)", "b.bound = 0"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a lease that was read is never forgotten",
-		edits:  []string{"	if over() {\n		m.longest, m.heardOf = 0, time.Time{}", "	if over() && m.done {\n		m.longest, m.heardOf = 0, time.Time{}"},
+		edits:  []string{"	if m.memory.leaseOver(now) {\n", "	if m.memory.leaseOver(now) && m.done {\n"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the lease of a feed message remembered",
-		edits:  []string{"	m.deaf = 0\n	if mine {", "	m.deaf = 0\n	m.note(now, s)\n	if mine {"},
+		edits:  []string{"	m.feed.delivered()\n	if mine {", "	m.feed.delivered()\n	m.note(now, s)\n	if mine {"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a candidate sleeps on a lease for half of it, however long",
-		edits:  []string{"half = min(half, m.seen.rec.lease/2)", "half = m.seen.rec.lease / 2"},
+		edits:  []string{"half = min(half, m.key.seen.rec.lease/2)", "half = m.key.seen.rec.lease / 2"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a candidate reads as often as a lease is short",
-		edits:  []string{"return max(half, m.timing().renewInterval/4)", "return half"},
+		edits:  []string{"return max(half, m.bucket.timing().renewInterval/4)", "return half"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a lease is cut short to what the bucket allows",
-		edits:  []string{"	return m.seenAt.Add(m.seen.rec.lease)\n", "	return m.seenAt.Add(min(m.seen.rec.lease, m.unknownLease()))\n"},
+		edits:  []string{"	return m.key.seenAt.Add(m.key.seen.rec.lease)\n", "	return m.key.seenAt.Add(min(m.key.seen.rec.lease, m.unknownLease()))\n"},
 		caught: "held, lowered",
 	},
 	{
 		name:   "a record that was only heard of is replaced when its lease is over",
-		edits:  []string{"		case try && !m.confirmed() && m.absent.IsZero():\n			a.add(reqRead, m.tryAt(), soonest)\n", ""},
+		edits:  []string{"		case try && !m.confirmed() && m.key.absentSince.IsZero():\n			a.add(reqRead, m.tryAt(), soonest)\n", ""},
 		caught: "transcript trust",
 	},
 	{
@@ -50,12 +50,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a message believed before the first read",
-		edits:  []string{"	case m.seen.kind == entryUnseen, s.revision", "	case s.revision"},
+		edits:  []string{"	case m.key.seen.kind == entryUnseen, s.revision", "	case s.revision"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the wait after a write over what was never read counted from before it",
-		edits:  []string{"(w.blind || w.cond == 0 && !m.settings.PurgeProtected)", "w.cond == 0 && !m.settings.PurgeProtected"},
+		edits:  []string{"(w.blind || w.cond == 0 && !m.bucket.settings.PurgeProtected)", "w.cond == 0 && !m.bucket.settings.PurgeProtected"},
 		caught: "transcript trust",
 	},
 	{
@@ -65,12 +65,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "the first record of a bucket whose revisions begin high not believed",
-		edits:  []string{"max(m.seen.revision, m.settings.LastRevision)+leap", "m.seen.revision+leap"},
+		edits:  []string{"max(m.key.seen.revision, m.bucket.settings.LastRevision)+leap", "m.key.seen.revision+leap"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the greatest revision believed",
-		edits:  []string{"s.revision > max(m.seen.revision, m.settings.LastRevision)+leap, ", ""},
+		edits:  []string{"s.revision > max(m.key.seen.revision, m.bucket.settings.LastRevision)+leap, ", ""},
 		caught: "transcript trust",
 	},
 	{
@@ -85,7 +85,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "strange messages keep a candidate busy",
-		edits:  []string{"	if m.strange && vain {\n", "	if m.strange && vain && m.done {\n"},
+		edits:  []string{"	if m.reads.strange && vain {\n", "	if m.reads.strange && vain && m.done {\n"},
 		caught: "transcript trust",
 	},
 	{
@@ -95,7 +95,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a guard's token remembered however great",
-		edits:  []string{"m.topToken = max(m.topToken, knownToken(r.over))", "m.topToken = max(m.topToken, r.over)"},
+		edits:  []string{"m.memory.count(knownToken(r.over))", "m.memory.count(r.over)"},
 		caught: "guard junk",
 	},
 	{
@@ -105,7 +105,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a record that reads do not find any more is waited for",
-		edits:  []string{"at = earlier(at, m.absent.Add(m.unknownLease()))", "at = earlier(at, at)"},
+		edits:  []string{"at = earlier(at, m.key.absentSince.Add(m.unknownLease()))", "at = earlier(at, at)"},
 		caught: "junk, purged",
 	},
 	{
@@ -115,7 +115,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a holder without a token keeps the key",
-		edits:  []string{"	if m.state != StateCandidate && m.leaving == staying {\n		m.leaving, m.leftAt, m.to = resigning", "	if m.state != StateCandidate && m.done {\n		m.leaving, m.leftAt, m.to = resigning"},
+		edits:  []string{"	if m.state != StateCandidate && m.leave.mode == staying {\n		m.leave.resign", "	if m.state != StateCandidate && m.done {\n		m.leave.resign"},
 		caught: "guard junk",
 	},
 	{
@@ -125,45 +125,45 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a counter above its own believed",
-		edits:  []string{"s.rec.session == m.session && s.rec.counter > m.counter {", "s.rec.session == m.session && m.done {"},
+		edits:  []string{"s.rec.session == m.session && s.rec.counter > m.writes.counter {", "s.rec.session == m.session && m.done {"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the lease of a marker not waited for",
-		edits:  []string{"m.seen.kind == entryMarker && m.seen.rec.lease > 0\n", "m.seen.kind == entryMarker && m.done\n"},
+		edits:  []string{"k.seen.kind == entryMarker && k.seen.rec.lease > 0\n", "k.seen.kind == entryMarker && false\n"},
 		caught: "forced",
 	},
 	{
 		name:   "a marker with a lease is waited for twice",
-		edits:  []string{"		if m.seen.rec.lease == 0 {\n", "		if m.seen.rec.lease >= 0 {\n"},
+		edits:  []string{"		if m.key.seen.rec.lease == 0 {\n", "		if m.key.seen.rec.lease >= 0 {\n"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a token that was only heard of is not counted up from, though its record stands",
-		edits:  []string{"return max(m.topToken, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.topToken, m.minToken) + 1"},
+		edits:  []string{"return max(m.memory.token, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.memory.token, m.minToken) + 1"},
 		caught: "junk",
 	},
 	{
 		name: "a record without a greater token is replaced when a read does not find it",
 		edits: []string{
-			"return max(m.standingToken(), m.guards.over) > lastToken", "return m.absent.IsZero() && max(m.standingToken(), m.guards.over) > lastToken",
-			"case !m.absent.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.absent.IsZero() && m.done:",
+			"return max(m.standingToken(), m.guards.over) > lastToken", "return m.key.absentSince.IsZero() && max(m.standingToken(), m.guards.over) > lastToken",
+			"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.key.absentSince.IsZero() && m.done:",
 		},
 		caught: "transcript trust",
 	},
 	{
 		name:   "nobody finds out that a record without a greater token is gone",
-		edits:  []string{"case !m.absent.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.absent.IsZero() && m.done:"},
+		edits:  []string{"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.key.absentSince.IsZero() && m.done:"},
 		caught: "junk, purged",
 	},
 	{
 		name:   "a strange message within a moment of another is never read",
-		edits:  []string{"		if m.deferred {\n			a.add(", "		if m.deferred && m.done {\n			a.add("},
+		edits:  []string{"		if m.reads.deferred {\n			a.add(", "		if m.reads.deferred && m.done {\n			a.add("},
 		caught: "queue, drain",
 	},
 	{
 		name:   "reads that are behind count however they came about",
-		edits:  []string{"m.behind >= mute && ", ""},
+		edits:  []string{"m.key.behind >= mute && ", ""},
 		caught: "transcript trust",
 	},
 	{

@@ -16,7 +16,7 @@ func (m *machine) suspend() { m.suspended = m.suspended || m.state == StateCandi
 // value.
 func (m *machine) open(until time.Time, value string) {
 	m.suspended = false
-	m.cooldownUntil = later(m.cooldownUntil, until)
+	m.leave.coolDown(later(m.leave.cooldownUntil, until))
 	m.value = value
 }
 
@@ -31,7 +31,7 @@ func (m *machine) ifResumed(now time.Time) agenda {
 // take its key now.
 func (m *machine) wantsKey(now time.Time) bool {
 	a := m.ifResumed(now)
-	return m.suspended && m.leaving == staying && a.kind == reqWrite && !a.at.After(now)
+	return m.suspended && m.leave.mode == staying && a.kind == reqWrite && !a.at.After(now)
 }
 
 // mayHoldKey reports whether the candidate holds the key, or may turn out to hold it by a
@@ -40,6 +40,6 @@ func (m *machine) wantsKey(now time.Time) bool {
 // replace that revision or an older one. In a bucket where keys are emptied without a
 // trace, a write that was to replace no message may still be stored afterwards.
 func (m *machine) mayHoldKey() bool {
-	return m.state != StateCandidate || m.holds() || m.leaving != staying || m.op.kind == reqWrite ||
-		m.counter > 0 && m.sent[0].cond == m.seen.revision
+	return m.state != StateCandidate || m.holds() || m.leave.mode != staying || m.flight.req.kind == reqWrite ||
+		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision
 }

@@ -1,0 +1,244 @@
+package leader
+
+import (
+	"fmt"
+	"time"
+)
+
+// heard takes a revision from the feed. A feed is a hint. For a holder, a strange
+// revision is a reason to ask the store by renewing at once, and no more. So the feed
+// deposes no holder, and makes no lease valid. For a candidate, a strange message is a
+// reason to read, and the candidate remembers nothing of it.
+func (m *machine) heard(now time.Time, s observation, fx *effects) {
+	mine := s.kind == entryRecord && s.rec.session == m.session
+	ignored := now.Before(m.reads.calmUntil) && m.leave.mode == staying // a candidate reads when that is over
+	m.feed.delivered()
+	if mine {
+		m.key.heardOwn(s)
+		m.term.date(m.key.echo)
+	}
+	switch {
+	case s.revision <= max(m.key.seen.revision, m.key.removedUpTo) || s.kind == entryNothing:
+	case m.holds():
+		if !mine && !ignored {
+			m.renew.want()
+			m.reads.doubt()
+			m.overtaken(s) // the answer may cost it the key, and not show the record that followed
+		}
+	case mine && !ignored:
+		// A winning write that was applied late, or one with a reply that is still to
+		// come.
+		if m.flight.req.kind != reqWrite {
+			m.reads.needToClear()
+		}
+		m.overtaken(s)
+	case mine:
+		m.reads.postpone()
+	case m.dubious(now, s):
+		if ignored {
+			m.reads.postpone()
+		} else {
+			m.reads.needToClear()
+			m.overtaken(s)
+		}
+	default:
+		if m.reads.lostRace { // the winner's record was all that the read was for
+			m.reads.satisfied()
+			if m.flight.fails == 0 {
+				m.flight.retryFrom(now)
+			}
+		}
+		m.learn(now, s, fx)
+	}
+}
+
+// overtaken remembers that the feed delivered a revision while a read was in flight. The
+// reply to that read may be older.
+func (m *machine) overtaken(s observation) {
+	if m.flight.req.kind == reqRead {
+		m.reads.require(s.revision)
+	}
+}
+
+// leap is the greatest believed distance of a revision from that of the message before
+// it, or from the last revision of the bucket where that was asked for. No bucket takes
+// so many messages between two renewals. The first revision of a bucket may be great.
+const leap = 1 << 32
+
+// dubious reports whether a message of the feed does not follow from the known state of
+// the key. These messages do not follow:
+//
+//   - any message before the first read
+//   - another session's record, or none, while the record of a holder keeps others out
+//   - a release by a session that was not seen to hold the key
+//   - a lease, a token or a revision out of proportion
+//
+// Either messages were lost, or this one is forged. The store knows which. A forged
+// revision may be that of the holder's next renewal. Then the condition of a write on it
+// holds, so the write itself would not reveal the forgery.
+func (m *machine) dubious(now time.Time, s observation) bool {
+	known := s.kind == entryRecord && m.key.seen.held() && s.rec.session == m.key.seen.rec.session
+	switch {
+	case m.key.seen.kind == entryUnseen, s.revision > max(m.key.seen.revision, m.bucket.settings.LastRevision)+leap, s.rec.termToken(s.revision) > max(m.least(), s.revision):
+		return true
+	case s.rec.lease > m.unknownLease() && (!known || s.rec.lease > m.key.seen.rec.lease):
+		return true
+	case known:
+		return false
+	default:
+		keeps := m.key.keepsOut() && m.key.seen.kind != entryForeign && now.Before(m.lapse())
+		return keeps || s.kind == entryRecord && !s.held()
+	}
+}
+
+// read takes the reply to a read.
+func (m *machine) read(now time.Time, req request, in input, fx *effects) {
+	s := in.observed
+	if s.kind == entryRecord && s.rec.session == m.session && s.rec.counter > m.writes.counter {
+		// It has not sent so many, so another client has written in its name.
+		s.kind, s.rec = entryForeign, record{}
+	}
+	m.note(now, s)
+	silent := m.reads.silence
+	m.reads.answered(s.revision)
+	m.key.wasRead(now)
+	if s.kind != entryNothing || m.key.seen.revision == 0 || m.bucket.settings.PurgeProtected {
+		m.key.found()
+	} else {
+		m.key.notFound(now)
+	}
+	m.soothe(now, s.revision <= m.key.seen.revision)
+	switch {
+	case m.key.seen.kind == entryUnseen:
+		m.flight.succeeded()
+		m.find(now, s, fx)
+	case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:
+		// No write replaces such a record, so no write would reveal that it is gone. A
+		// write that creates the key does. The read may be from the past, so the record
+		// may be found again.
+		gone := m.key.removedUpTo
+		m.learn(now, s, fx)
+		m.key.mayReturn(gone)
+	case s.revision < m.key.seen.revision, 0 < s.revision && s.revision <= m.key.removedUpTo:
+		// The reply is late, or from a replica that lags. A holder asks the stream's
+		// leader by renewing. After a write that was rejected without a revision, a
+		// candidate asks it for the settings.
+		if m.leave.mode != staying && !m.holds() {
+			m.reads.need() // nothing was learnt, and a late win would stay behind
+		}
+		if m.holds() {
+			m.renew.want()
+		}
+		if m.flight.fails > 0 {
+			m.bucket.doubt()
+		}
+		switch {
+		case req.revision != m.key.seen.revision: // the feed was faster
+		case m.disproved(now):
+			m.regress(now, fx)
+		default:
+			m.key.lagged()
+			m.pace(now, in.dice)
+		}
+	case s.revision == m.key.seen.revision:
+		m.key.caughtUp()
+		if !m.flight.writeFailing {
+			m.flight.succeeded()
+		}
+		switch {
+		case s.same(m.key.seen):
+			m.key.confirm(s.revision)
+			if seen := m.key.seen.rec; !m.holds() && (s.rec.phase != seen.phase || s.rec.lease != seen.lease || s.rec.token != seen.token || s.rec.least != seen.least) {
+				m.learn(now, s, fx) // the feed has told otherwise
+			}
+		case s.revision == req.revision:
+			m.regress(now, fx) // the same number for another write
+		default:
+			m.reads.need() // the feed has told otherwise meanwhile
+		}
+	default:
+		m.flight.recovered()
+		if silent && m.feed.up {
+			if m.feed.missed(now) {
+				m.fault(fmt.Errorf("%w: it does not tell what is stored", ErrNoFeed), fx)
+			}
+		}
+		m.find(now, s, fx)
+	}
+}
+
+// disproved reports whether the store steadily returns a lower revision than the one that
+// only the feed has delivered, although the bucket's last revision, which was asked for
+// meanwhile, is not lower. So either the message was forged, or the store has lost it
+// while the revisions of other keys went on. No read will ever confirm that revision, and
+// the candidate writes nothing without a confirmation.
+func (m *machine) disproved(now time.Time) bool {
+	return m.key.behind >= mute && !m.holds() && !m.confirmed() && m.key.absentSince.IsZero() && !now.Before(m.lapse())
+}
+
+// find takes a newer revision that was read: an own write, or another session's.
+func (m *machine) find(now time.Time, s observation, fx *effects) {
+	m.key.confirm(s.revision)
+	if s.kind == entryRecord && s.rec.session == m.session {
+		m.recognise(now, s, fx)
+		return
+	}
+	m.learn(now, s, fx)
+}
+
+// soothe ends a read that was caused by a strange message of the feed. If the read was in
+// vain, the next strange message is a reason to read only after a moment. Forged messages
+// must not keep a candidate busy, and a true one must not go unread.
+func (m *machine) soothe(now time.Time, vain bool) {
+	if m.reads.strange && vain {
+		m.reads.calm(now.Add(m.bucket.timing().renewInterval / 4))
+	}
+	m.reads.cleared()
+}
+
+// learn takes a revision that is not an own write. If the candidate held the key, it no
+// longer does.
+func (m *machine) learn(now time.Time, s observation, fx *effects) {
+	if s.kind == entryRecord && s.rec.since == 0 && m.key.seen.kind == entryRecord && m.key.seen.rec.session == s.rec.session {
+		s.rec.since = m.key.seen.began(s) // this candidate saw it begin; the holder itself did not
+	}
+	held := m.holds()
+	m.count(s, m.key.readRevision == s.revision)
+	if s.kind == entryNothing {
+		m.key.removed()
+	}
+	if !s.held() {
+		m.memory.keepLease(m.memory.lease, now) // a lease may have been renewed until a moment ago
+	}
+	if s.kind == entryRecord {
+		m.queue.publish(s.rec.next)
+		s.rec.next = ""
+	}
+	m.succeeded(now, s)
+	m.key.see(s, now)
+	if s.kind == entryForeign && !m.kvElect {
+		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)
+	}
+	if !held {
+		return
+	}
+	// No candidate takes the key of a leader with a valid lease. If another one is
+	// pending there, the key was deleted first.
+	deleted := m.state == StateLeader && s.kind == entryRecord && s.rec.phase == phasePending
+	if (s.kind == entryRecord || s.kind == entryForeign) && !deleted {
+		m.lose(ErrPreempted, fx)
+		return
+	}
+	m.lose(ErrDeleted, fx)
+	m.leave.coolDown(now.Add(m.bucket.times.renewInterval)) // if a client deleted the key, it wants another leader
+}
+
+// regress handles a store that has lost acknowledged writes. All knowledge of the key is
+// void, and any session may hold a lease of which no record remains.
+func (m *machine) regress(now time.Time, fx *effects) {
+	m.fault(ErrRegressed, fx)
+	m.memory.void(now.Add(m.unknownLease()))
+	m.lose(ErrRegressed, fx)
+	m.key.void()
+	m.reads.need()
+}

@@ -3,7 +3,6 @@ package leader
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -20,57 +19,41 @@ import (
 // user's Clock and Timers. Should one of these calls not return, the term's watchdog still
 // ends the context in time.
 type actor struct {
-	c *Candidate
-	m machine
+	params
+	c      *Candidate
+	m      machine
+	status status // of the machine, after its last step
 
-	start  time.Time // when it began, by the clock
-	base   time.Time // the same instant as the machine knows it: no zone, no monotonic reading
+	timeline
 	timer  Timer
 	rng    *rand.Rand
 	values context.Context //nolint:containedctx // the values that every term's context carries
 
-	wake   time.Time
-	asked  time.Duration      // when the request in flight, or the last, was sent, since start
-	cancel context.CancelFunc // of the request in flight; nil if there is none
-	writes struct {           // the context of one write after another, until one is given up
-		ctx    context.Context //nolint:containedctx // made anew, it would be much of what a renewal costs
-		cancel context.CancelFunc
-	}
-	term   *Term
-	faults map[string]inputKind // the faults reported, and the kind of reply that reported each
-	outage bool                 // reported, and nothing has succeeded since
-	misfit string               // the last fault reported of settings that were received; empty: none since they last fitted
+	wake     time.Time // when the machine is to step again
+	requests requester
+	faults   faultFilter
+	calls    calls
+	term     *Term
 
-	guards    []guardDriver
+	guards    guardDrivers
 	wish      guardsWish // as the guards know it
 	listener  stepDownListener
 	announcer rosterAnnouncer
 	watcher   rosterWatcher
 
-	seat int
-	odd  seatsSeen // the last report
-
-	feed       backend.Feed
-	feedNumber uint64
-	ownSession []byte // how the own session looks in a record
-
-	calls      calls
-	abandoning bool // it ends without waiting for anything
+	seat       int
+	odd        seatsSeen // the last report
+	ownSession []byte    // how the own session looks in a record
+	abandoning bool      // it ends without waiting for anything
 }
-
-// now is the clock's time as the machine knows it.
-func (a *actor) now() time.Time { return a.base.Add(a.c.clock.Now().Sub(a.start)) }
-
-// outside turns an instant of the machine into one of the clock.
-func (a *actor) outside(t time.Time) time.Time { return a.start.Add(t.Sub(a.base)) }
 
 // run is the candidate's goroutine. Its work is done in separate functions, so that
 // thousands of waiting candidates have small stacks.
 func (a *actor) run(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, a.stop)
+	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: input{kind: inStop}}) })
 	defer stopped()
 	a.tick()
-	for n := 0; !a.m.done; n++ {
+	for n := 0; !a.status.done; n++ {
 		switch {
 		case a.read():
 			if n%rush == 0 { // the timer is looked at only when there is no mail
@@ -86,8 +69,6 @@ func (a *actor) run(ctx context.Context) {
 // rush is how many mails are read between two ticks where the mail never ends. Each mail
 // applies the machine's deadlines. Those of the guards are left to ticks.
 const rush = 64
-
-func (a *actor) stop() { a.c.box.put(mail{in: input{kind: inStop}}) }
 
 //go:noinline
 func (a *actor) tick() {
@@ -110,7 +91,8 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	a.arm(earlier(earlier(a.wakeAt(a.wake), a.listener.wake()), a.rosterWake()))
+	wake := earlier(a.guards.wakeAt(a.wake), a.listener.wake)
+	a.arm(earlier(wake, earlier(a.announcer.wake, a.watcher.wake)))
 }
 
 func (a *actor) arm(wake time.Time) {
@@ -173,7 +155,7 @@ func (a *actor) receive(m *mail) {
 	case inWritten, inSettings, inFeed:
 		a.replied(m)
 	case inHeard, inReconnected, inFeedLost, inClosed:
-		if m.from != a.feedNumber {
+		if m.from != a.requests.feedNumber {
 			a.step(input{kind: inTick}, nil)
 			return // of a feed that was replaced
 		}
@@ -181,7 +163,6 @@ func (a *actor) receive(m *mail) {
 			m.in.observed = a.hears(m.entry, m.seen)
 			a.c.hears()
 		}
-		a.listener.denied = a.listener.denied && m.in.kind != inReconnected
 	case inAbandon:
 		a.abandoning = true
 	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inBar, inOpen:
@@ -201,35 +182,24 @@ func (a *actor) hears(e backend.Entry, seen *observation) observation {
 		}
 		return decodeEntry(e)
 	}
-	return observation{revision: e.Revision, kind: entryRecord, rec: record{session: a.m.session}, created: e.Created.UnixNano()}
+	return observation{revision: e.Revision, kind: entryRecord, rec: record{session: a.session}, created: e.Created.UnixNano()}
 }
 
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
-	if m.in.kind != inWritten {
-		a.cancel()
-	}
-	a.cancel = nil
-	a.c.settle(m.in, a.asked, a.m.flight.req.rec.phase)
+	a.requests.answered(m.in.kind)
+	a.c.settle(m.in, a.requests.asked, a.status.writing)
 	if m.in.kind == inFeed {
-		a.feed = m.feed
-		if f, ok := m.feed.(*feed); ok {
-			f.who.Store(&hearer{a.m.id, a.m.session})
-		}
+		a.requests.keep(m.feed, a.id, a.session)
 	}
 	if m.in.err != nil {
-		a.detail("request failed", slog.String("request", requestNames[m.in.kind]), slog.String("err", m.in.err.Error()))
+		a.c.detail(a.values, "request failed", slog.String("request", requestNames[m.in.kind]), slog.String("err", m.in.err.Error()))
 		return
 	}
-	if m.in.kind == inFeed && a.feedNumber > 1 {
-		a.detail("feed opened again")
+	if m.in.kind == inFeed && a.requests.feedNumber > 1 {
+		a.c.detail(a.values, "feed opened again")
 	}
-	a.outage = false
-	for text, kind := range a.faults {
-		if kind == m.in.kind || kind == inFeedLost && m.in.kind == inFeed {
-			delete(a.faults, text)
-		}
-	}
+	a.faults.succeeded(m.in.kind)
 }
 
 // step steps the machine and carries out the effects: it ends the context, publishes the
@@ -240,28 +210,29 @@ func (a *actor) step(in input, call chan error) {
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
-	next, before := a.m.writes.counter+1, a.m.state // of the first write that knows of the input
+	before, written := a.status.state, a.status.written
 	fx := a.advance(in)
 	events := a.disagree(a.events(in, fx))
-	a.c.transits(before, a.m.state, events)
-	if in.kind == inSettings && in.err == nil && a.m.bucket.known {
-		a.misfit = ""
+	a.c.transits(before, a.status.state, events)
+	if in.kind == inSettings && in.err == nil && a.status.settled {
+		a.faults.fits()
 	}
 	a.publish()
 	for _, e := range events {
-		a.log(e)
+		a.c.logEvent(a.values, e)
 		a.c.offer(e)
 	}
 	a.wake = fx.wake
 	if fx.cancel {
-		a.cancel()
+		a.requests.cancel()
 	}
 	if fx.request.kind != reqNone {
-		a.ask(fx.request)
+		a.requests.send(fx.request, a.c.since())
 	}
-	a.answer(in, call, next, fx.denied)
-	a.attend()
-	a.lookAfterRoster()
+	a.calls.add(in, call, written, fx.denied, &a.status)
+	a.calls.answer(a.now(), &a.status)
+	a.stepListener(listenerInput{kind: listenerNews(in, before, a.status.state)})
+	a.stepRoster()
 	if len(a.guards) > 0 {
 		a.tell()
 	}
@@ -273,20 +244,26 @@ func (a *actor) step(in input, call chan error) {
 func (a *actor) advance(in input) effects {
 	now, t := a.now(), a.term
 	if t == nil {
-		return a.m.step(now, in)
+		return a.stepMachine(now, in)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lapsed && a.m.state == StateLeader {
-		now = later(now, a.m.term.leaseUntil) // the watchdog has read that time from the clock
+	if t.lapsed && a.status.state == StateLeader {
+		now = later(now, a.status.leaseUntil) // the watchdog has read that time from the clock
 	}
-	fx := a.m.step(now, in)
+	fx := a.stepMachine(now, in)
 	switch {
 	case fx.end != nil:
 		t.end(fx.end)
-	case a.m.state == StateLeader:
-		t.until.Store(int64(a.m.term.leaseUntil.Sub(a.base)))
+	case a.status.state == StateLeader:
+		t.until.Store(int64(a.status.leaseUntil.Sub(a.base)))
 	}
+	return fx
+}
+
+func (a *actor) stepMachine(now time.Time, in input) effects {
+	fx := a.m.step(now, in)
+	a.status = a.m.status(now)
 	return fx
 }
 
@@ -306,9 +283,9 @@ func (a *actor) events(in input, fx effects) []Event {
 			events = append(events, Deposed{Term: a.term, Cause: n.err})
 			a.term = nil
 		case noteObserved:
-			events = append(events, Observed{Holder: a.holder()})
+			events = append(events, Observed{Holder: a.status.holder(a.seat)})
 		case noteFaulted:
-			if a.isNews(in, n.err) {
+			if a.faults.isNews(in, n.err) {
 				events = append(events, a.faulted(n.err))
 			}
 		}
@@ -319,8 +296,8 @@ func (a *actor) events(in input, fx effects) []Event {
 // faulted makes the event of a fault.
 func (a *actor) faulted(err error) Faulted {
 	f := Faulted{Err: err}
-	if a.m.state == StateLeader {
-		f.Remaining = max(0, a.m.term.leaseUntil.Sub(a.now()))
+	if a.status.state == StateLeader {
+		f.Remaining = max(0, a.status.leaseUntil.Sub(a.now()))
 	}
 	return f
 }
@@ -328,8 +305,8 @@ func (a *actor) faulted(err error) Faulted {
 // fault reports a fault that does not come from the machine.
 func (a *actor) fault(err error) {
 	e := a.faulted(err)
-	a.c.transits(a.m.state, a.m.state, []Event{e})
-	a.log(e)
+	a.c.transits(a.status.state, a.status.state, []Event{e})
+	a.c.logEvent(a.values, e)
 	a.c.offer(e)
 }
 
@@ -338,7 +315,6 @@ func (a *actor) begin(n note) *Term {
 	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start}
 	t.ctx, t.cancel = context.WithCancelCause(a.values)
 	t.until.Store(int64(n.until.Sub(a.base)))
-	a.listener.at = a.now().Add(a.listener.pause)
 	box, number := &a.c.box, n.term
 	t.release = sync.OnceFunc(func() { box.put(mail{in: input{kind: inDrained, term: number}}) })
 	for i := range a.guards {
@@ -348,128 +324,26 @@ func (a *actor) begin(n note) *Term {
 	return t
 }
 
-// isNews reports whether a fault has not been reported since the same kind of
-// request last succeeded. An outage is one fault, not one for every try, nor one
-// for every kind of request that fails.
-func (a *actor) isNews(in input, err error) bool {
-	text := err.Error()
-	if in.err == nil {
-		if in.kind != inSettings || errors.Is(err, ErrRegressed) {
-			return true
-		}
-		told := a.misfit == text
-		a.misfit = text
-		return !told
-	}
-	_, told := a.faults[text]
-	if !told {
-		if a.faults == nil || len(a.faults) >= 16 {
-			a.faults = make(map[string]inputKind)
-		}
-		a.faults[text] = in.kind
-	}
-	unreachable := errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNoFeed)
-	if told || unreachable && a.outage {
-		return false
-	}
-	a.outage = a.outage || unreachable
-	return true
-}
-
 // publish sets the state that the accessors read.
 func (a *actor) publish() {
 	c := a.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a.m.state == StateLeader { // in this order: see State
+	if a.status.state == StateLeader { // in this order: see State
 		c.leading.Store(a.term)
 		c.state.Store(uint32(StateLeader))
 	} else {
-		c.state.Store(uint32(a.m.state))
+		c.state.Store(uint32(a.status.state))
 		c.leading.Store(nil)
 	}
-	if a.m.shown != c.shown {
-		c.shown, c.holder = a.m.shown, a.holder()
-	} else if a.m.shown.kind == entryRecord && a.m.key.seen.revision != c.holder.Revision {
-		c.holder.date(a.m.key.seen)
+	if a.status.shown != c.shown {
+		c.shown, c.holder = a.status.shown, a.status.holder(a.seat)
+	} else if a.status.shown.kind == entryRecord && a.status.seen.revision != c.holder.Revision {
+		c.holder.date(a.status.seen)
 	}
-	holds := a.m.holds()
-	c.holds = holds && a.m.state != StateLeader
-	c.tally.holds, c.tally.lease = holds, a.m.bucket.times.lease
+	holds := a.status.holds
+	c.holds = holds && a.status.state != StateLeader
+	c.tally.holds, c.tally.lease = holds, a.status.times.lease
 	c.tally.kept = c.tally.kept && holds
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
-}
-
-// holder returns the holder of the key, as far as it is shown.
-func (a *actor) holder() Holder {
-	if a.m.shown.kind == entryNothing || a.m.shown.kind == entryUnseen {
-		return Holder{Seat: a.seat}
-	}
-	return holderOf(a.m.key.seen, a.seat)
-}
-
-// cancellable returns a context for a request. a.cancel ends it.
-func (a *actor) cancellable(kind requestKind) context.Context {
-	if kind != reqWrite {
-		ctx, cancel := context.WithCancel(a.values)
-		a.cancel = cancel
-		return ctx
-	}
-	if w := &a.writes; w.ctx == nil || w.ctx.Err() != nil {
-		w.ctx, w.cancel = context.WithCancel(a.values)
-	}
-	a.cancel = a.writes.cancel
-	return a.writes.ctx
-}
-
-// ask hands a request to the store. The reply goes to the mailbox.
-func (a *actor) ask(req request) {
-	ctx := a.cancellable(req.kind)
-	a.asked = a.c.since()
-	c, box := a.c, &a.c.box
-	switch req.kind {
-	case reqSettings:
-		c.store.Settings(ctx, func(s backend.Settings, err error) {
-			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
-		})
-	case reqFeed:
-		a.feedNumber++
-		number, instead := a.feedNumber, a.feed
-		a.feed = nil
-		c.store.Watch(ctx, c.election, instead, func(e backend.FeedEvent) {
-			box.put(feedMail(e, number))
-		}, func(f backend.Feed, err error) {
-			if !box.put(mail{in: input{kind: inFeed, err: err}, feed: f}) && f != nil {
-				f.Stop() // the candidate has ended without waiting any longer
-			}
-		})
-	case reqRead:
-		c.store.Get(ctx, c.election, func(e backend.Entry, err error) {
-			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
-		})
-	case reqWrite:
-		c.update(req)(ctx, c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
-			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
-		})
-	case reqNone:
-	}
-}
-
-// decoded returns the entry as the feed has decoded it, or nil.
-func decoded(e backend.FeedEvent) *observation {
-	s, _ := e.Decoded.(*observation)
-	return s
-}
-
-func feedMail(e backend.FeedEvent, number uint64) mail {
-	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: decoded(e), from: number}
-	switch {
-	case errors.Is(e.Err, ErrConnectionClosed):
-		m.in.kind = inClosed
-	case e.Err != nil:
-		m.in.kind, m.in.err = inFeedLost, e.Err
-	case e.Reconnected:
-		m.in.kind = inReconnected
-	}
-	return m
 }

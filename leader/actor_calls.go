@@ -3,10 +3,14 @@ package leader
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // calls are the calls of an application that wait for their outcome.
 type calls struct {
+	session    string // the candidate's own
+	seat       int
+	taken      func(id string) // keeps the ID of the candidate that took the key after a Transfer
 	resigning  []chan error
 	handing    []handing
 	proclaimed []proclamation
@@ -25,34 +29,37 @@ type proclamation struct {
 	counter uint64 // of the first write that carries the value
 }
 
-// answer answers the calls whose outcome is known.
-func (a *actor) answer(in input, call chan error, next uint64, denied error) {
+// add keeps a call until its outcome is known, or answers it if the machine cannot serve it.
+// written is the number of writes that were sent before the call.
+func (c *calls) add(in input, call chan error, written uint64, denied error, s *status) {
 	switch {
 	case call == nil:
 	case denied != nil:
 		call <- denied
 	case in.kind == inResign && (in.to != "" || in.next):
-		a.calls.handing = append(a.calls.handing, handing{call, a.m.leave.to})
+		c.handing = append(c.handing, handing{call, s.to})
 	case in.kind == inResign:
-		a.calls.resigning = append(a.calls.resigning, call)
+		c.resigning = append(c.resigning, call)
 	case in.kind == inProclaim:
-		a.calls.proclaimed = append(a.calls.proclaimed, proclamation{call, a.m.term.number, next})
+		c.proclaimed = append(c.proclaimed, proclamation{call, s.term, written + 1})
 	}
-	if a.m.leave.mode == staying || a.m.abandoned(a.now()) {
-		for _, call := range a.calls.resigning {
+}
+
+// answer answers the calls whose outcome is known.
+func (c *calls) answer(now time.Time, s *status) {
+	if s.leaving == staying || s.abandoned {
+		for _, call := range c.resigning {
 			call <- nil
 		}
-		a.calls.resigning = nil
-		if len(a.calls.handing) > 0 {
-			a.taken()
-		}
+		c.resigning = nil
+		c.answerTransfers(now, s)
 	}
-	if len(a.calls.proclaimed) > 0 {
-		a.calls.proclaimed = slices.DeleteFunc(a.calls.proclaimed, func(p proclamation) bool {
+	if len(c.proclaimed) > 0 {
+		c.proclaimed = slices.DeleteFunc(c.proclaimed, func(p proclamation) bool {
 			switch {
-			case a.m.state != StateLeader || a.m.term.number != p.term:
+			case s.state != StateLeader || s.term != p.term:
 				p.call <- ErrNotLeader
-			case a.m.writes.acked >= p.counter:
+			case s.stored >= p.counter:
 				p.call <- nil
 			default:
 				return false
@@ -62,37 +69,35 @@ func (a *actor) answer(in input, call chan error, next uint64, denied error) {
 	}
 }
 
-// taken answers the calls of Transfer when another holder of the key is seen, or when
-// this candidate may take the key again and no other has taken it.
-func (a *actor) taken() {
-	s := a.m.key.seen
-	by := s.kind == entryForeign || s.kind == entryRecord && s.rec.session != a.m.session
-	if !by && !a.m.holds() && a.now().Before(a.m.leave.cooldownUntil) {
+// answerTransfers answers the calls of Transfer when another holder of the key is seen, or
+// when this candidate may take the key again and no other has taken it.
+func (c *calls) answerTransfers(now time.Time, s *status) {
+	seen := &s.seen
+	by := seen.kind == entryForeign || seen.kind == entryRecord && seen.rec.session != c.session
+	if len(c.handing) == 0 || !by && !s.holds && now.Before(s.cooldownUntil) {
 		return
 	}
-	a.c.mu.Lock()
-	a.c.taker = s.rec.id
-	a.c.mu.Unlock()
-	for _, h := range a.calls.handing {
+	c.taken(seen.rec.id)
+	for _, h := range c.handing {
 		switch {
-		case by && (s.rec.id == h.to || s.rec.session == h.to):
+		case by && (seen.rec.id == h.to || seen.rec.session == h.to):
 			h.call <- nil
 		case by:
-			h.call <- fmt.Errorf("%w: %s", ErrNotSucceeded, holderOf(s, a.seat))
+			h.call <- fmt.Errorf("%w: %s", ErrNotSucceeded, holderOf(*seen, c.seat))
 		default:
 			h.call <- fmt.Errorf("%w: nobody has", ErrNotSucceeded)
 		}
 	}
-	a.calls.handing = nil
+	c.handing = nil
 }
 
-// hangUp answers the calls that wait for a candidate that has ended.
-func (a *actor) hangUp() {
-	for _, h := range a.calls.handing {
+// end answers the calls that wait for a candidate that has ended.
+func (c *calls) end(s *status) {
+	for _, h := range c.handing {
 		h.call <- fmt.Errorf("%w before it was seen who took the key", ErrStopped)
 	}
-	for _, call := range a.calls.resigning {
-		if a.m.holds() {
+	for _, call := range c.resigning {
+		if s.holds {
 			call <- fmt.Errorf("%w before the release was acknowledged", ErrStopped)
 		} else {
 			call <- nil

@@ -8,23 +8,21 @@ func (a *actor) end() {
 	if a.listener.cancel != nil {
 		a.listener.cancel()
 	}
-	a.attend()
-	a.dismissRoster()
+	a.stepListener(listenerInput{})
+	a.announcer.dismiss(a.abandoning)
+	a.watcher.dismiss()
 	limit := a.now().Add(lastMoment)
 	for a.awaitsReplies() && a.now().Before(limit) { // requests given up are still answered
 		var m mail
-		if a.c.box.takeOr(&m, func() { a.arm(earlier(a.rosterLimit(), limit)) }) {
+		if a.c.box.takeOr(&m, func() { a.arm(earlier(earlier(a.announcer.wake, a.watcher.wake), limit)) }) {
 			a.last(&m)
 			continue
 		}
 		select {
 		case <-a.c.box.bell:
 		case <-a.timer.C():
-			a.giveUpOnRoster(a.now())
+			a.stepRoster()
 		}
-	}
-	if a.writes.cancel != nil {
-		a.writes.cancel()
 	}
 	left := a.c.box.close()
 	for i := range left {
@@ -35,17 +33,15 @@ func (a *actor) end() {
 			h.feed.Stop()
 		}
 	}
-	if a.feed != nil {
-		a.feed.Stop()
-	}
-	a.hangUp()
+	a.requests.end()
+	a.calls.end(&a.status)
 	a.timer.Stop()
-	a.c.finish(a.m.err)
+	a.c.finish(a.status.err)
 }
 
 // awaitsReplies reports whether a request is not answered yet.
 func (a *actor) awaitsReplies() bool {
-	return a.cancel != nil || a.guarding() || a.listener.busy() || a.announcer.sending != nil || a.watcher.opening != nil || a.watcher.closing > 0
+	return a.requests.cancel != nil || a.guards.busy() || a.listener.busy() || a.announcer.cancel != nil || a.watcher.cancel != nil || a.watcher.closing > 0
 }
 
 // last takes mail that came too late to be acted on.
@@ -55,11 +51,13 @@ func (a *actor) last(m *mail) {
 		return
 	}
 	if m.listener != nil {
-		a.leaveListener(m.listener)
+		a.receiveListener(m.listener)
 		return
 	}
 	if m.roster != nil {
-		a.leaveRoster(m.roster)
+		if m.roster.kind != viewChanged {
+			a.receiveRoster(m.roster)
+		}
 		return
 	}
 	switch m.in.kind {
@@ -71,7 +69,7 @@ func (a *actor) last(m *mail) {
 		}
 	case inAbandon:
 		a.abandoning = true
-		a.dismissRoster()
+		a.announcer.dismiss(true)
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inBar, inOpen:
 	}
 }

@@ -27,6 +27,9 @@ type guardDriver struct {
 	recheck   context.CancelFunc // of the check in flight that the guard machine knows nothing of
 }
 
+// guardDrivers are the guards of a candidate, in the order of Config.Guards.
+type guardDrivers []guardDriver
+
 // recheckEvery is how often a guard that was found fit is checked again. Meanwhile
 // another server may have come to lead its stream, or the settings may have changed.
 // Neither is reported to the client. A check that finds nothing wrong keeps no candidate
@@ -72,50 +75,52 @@ func isNil(g Guard) bool {
 	}
 }
 
-// addGuards makes the guard drivers of a candidate.
-func (a *actor) addGuards(guards []Guard) {
-	election := a.c.election
-	if b, ok := a.c.store.(*bucketStore); ok {
+// newGuardDrivers makes the guard drivers of a candidate.
+func newGuardDrivers(c *Candidate, p params, guards []Guard) guardDrivers {
+	election := c.election
+	if b, ok := c.store.(*bucketStore); ok {
 		election = b.name + "/" + election
 	}
+	var all guardDrivers
 	for i, g := range guards {
-		a.guards = append(a.guards, guardDriver{
+		all = append(all, guardDriver{
 			number: i, guard: g, asks: g.Backend(),
-			guardMachine: guardMachine{guardParams: guardParams{id: a.m.id, session: a.m.session, election: election}},
+			guardMachine: guardMachine{guardParams: guardParams{id: p.id, session: p.session, election: election}},
 		})
 	}
+	return all
 }
 
 // tell makes the machine and the guard machines agree after either has changed. The machine's
 // effects are carried out before.
 func (a *actor) tell() {
-	if w := a.m.wish(); w != a.wish {
+	if w := a.status.wish; w != a.wish {
 		a.wish = w
 		for i := range a.guards {
 			a.stepGuard(&a.guards[i], guardInput{kind: guardInWish, wish: w})
 		}
 	}
-	if r := a.report(); r != a.m.guards && !a.m.done {
+	if r := a.guards.report(a.wish.token); r != a.status.guards && !a.status.done {
 		a.step(input{kind: inGuards, guards: r}, nil)
 	}
 }
 
 // wakeAt returns when one of the guard machines is to step again, or wake if that is earlier.
-func (a *actor) wakeAt(wake time.Time) time.Time {
-	for i := range a.guards {
-		wake = earlier(wake, a.guards[i].wakeAt)
-		if a.guards[i].recheck == nil {
-			wake = earlier(wake, a.guards[i].recheckAt)
+func (g guardDrivers) wakeAt(wake time.Time) time.Time {
+	for i := range g {
+		wake = earlier(wake, g[i].wakeAt)
+		if g[i].recheck == nil {
+			wake = earlier(wake, g[i].recheckAt)
 		}
 	}
 	return wake
 }
 
-// report returns the combined state of the guards.
-func (a *actor) report() guardsReport {
-	r := guardsReport{fit: true, stand: a.wish.token}
-	for i := range a.guards {
-		s := &a.guards[i]
+// report returns the combined state of the guards, for the token at which they are to stand.
+func (g guardDrivers) report(token uint64) guardsReport {
+	r := guardsReport{fit: true, stand: token}
+	for i := range g {
+		s := &g[i]
 		r.fit = r.fit && s.ready()
 		r.over = max(r.over, s.over())
 		if !s.stands {
@@ -135,34 +140,24 @@ func (a *actor) stepGuards(in guardInput) {
 			a.guards[i].recheckAt = time.Time{}
 		}
 		a.stepGuard(&a.guards[i], in)
-		a.checkAgain(&a.guards[i])
+		if !a.status.done {
+			a.guards[i].checkAgain(a.values, a.now(), &a.c.box)
+		}
 	}
 	a.tell()
 }
 
 // checkAgain checks a guard again if a recheck is due.
-func (a *actor) checkAgain(s *guardDriver) {
-	if s.recheck != nil || s.recheckAt.IsZero() || a.now().Before(s.recheckAt) || a.m.done {
+func (s *guardDriver) checkAgain(values context.Context, now time.Time, box *mailbox) {
+	if s.recheck != nil || s.recheckAt.IsZero() || now.Before(s.recheckAt) {
 		return
 	}
-	ctx, cancel := within(a.values, defaultLimit)
-	s.recheck = cancel
-	box, number := &a.c.box, s.number
+	var ctx context.Context
+	ctx, s.recheck = within(values, defaultLimit)
+	number := s.number
 	s.asks.Check(ctx, func(err error) {
 		box.put(mail{guard: &guardMail{number: number, in: guardInput{err: err}, rechecked: true}})
 	})
-}
-
-// recheckedAs takes the reply to a recheck. A guard that is not fit any more is left to
-// the guard machine, which checks it itself, again and again until it is fit. A server that does
-// not reply proves nothing.
-func (a *actor) recheckedAs(s *guardDriver, err error) {
-	s.recheckAt = a.now().Add(recheckEvery)
-	if err != nil && !errors.Is(err, ErrUnreachable) {
-		s.recheckAt = time.Time{}
-		a.stepGuard(s, guardInput{kind: guardInUnfit})
-		a.tell()
-	}
 }
 
 // reported takes a message about a guard.
@@ -170,13 +165,20 @@ func (a *actor) reported(m *guardMail) {
 	s := &a.guards[m.number]
 	s.cleanUp(m)
 	if m.rechecked {
-		a.recheckedAs(s, m.in.err)
-		return
+		// A guard that is not fit any more is left to the guard machine, which checks it
+		// itself, again and again until it is fit. A server that does not reply proves
+		// nothing.
+		s.recheckAt = a.now().Add(recheckEvery)
+		if m.in.err == nil || errors.Is(m.in.err, ErrUnreachable) {
+			return
+		}
+		s.recheckAt = time.Time{}
+		m.in = guardInput{kind: guardInUnfit}
 	}
 	if m.in.kind == guardInChecked && m.in.err == nil {
 		s.recheckAt = a.now().Add(recheckEvery)
 	}
-	if m.in.err == nil && m.in.kind != guardInSuspect {
+	if m.in.err == nil && m.in.kind != guardInSuspect && m.in.kind != guardInUnfit {
 		s.told[m.in.kind] = ""
 	}
 	a.stepGuard(s, m.in)
@@ -186,7 +188,7 @@ func (a *actor) reported(m *guardMail) {
 // stepGuard steps the guard machine of a guard and carries out the effects.
 func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 	in.dice = a.rng.Uint32()
-	fx := s.step(a.now(), a.m.bucket.timing().lease, in)
+	fx := s.step(a.now(), a.status.times.orDefault().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
 		a.term.fences[s.number].move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
 	}
@@ -205,15 +207,15 @@ func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 		s.cancel()
 	}
 	if fx.op.kind != guardNone {
-		a.request(s, fx.op)
+		s.send(a.values, fx.op, &a.c.box)
 	}
 }
 
-// request sends a request to the guard. The reply goes to the mailbox.
-func (a *actor) request(s *guardDriver, op guardOp) {
-	ctx, cancel := context.WithCancel(a.values)
-	s.cancel = cancel
-	box, number := &a.c.box, s.number
+// send sends a request to the guard. The reply goes to the mailbox.
+func (s *guardDriver) send(values context.Context, op guardOp, box *mailbox) {
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(values)
+	number := s.number
 	answer := func(in guardInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
 	switch op.kind {
 	case guardCheck:
@@ -255,10 +257,10 @@ func (s *guardDriver) dismiss() {
 	}
 }
 
-// guarding reports whether a guard has not answered yet.
-func (a *actor) guarding() bool {
-	for i := range a.guards {
-		if a.guards[i].cancel != nil || a.guards[i].recheck != nil {
+// busy reports whether a guard has not answered yet.
+func (g guardDrivers) busy() bool {
+	for i := range g {
+		if g[i].cancel != nil || g[i].recheck != nil {
 			return true
 		}
 	}

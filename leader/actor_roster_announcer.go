@@ -7,20 +7,17 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// rosterAnnouncer announces a candidate in the roster while it stands.
+// rosterAnnouncer announces a candidate in the roster while it stands. It has the announcer
+// machine, which decides when, and the means to send the announcements.
 type rosterAnnouncer struct {
-	roster    backend.Roster // nil: the candidate does not announce itself
-	election  string
-	announces bool         // of several seats the first does, for all
-	entry     announcement // the announcement; without Since, of no stand
-
-	held    bool               // whether it held the key, or one of several, at the last look
-	due     time.Time          // the next announcement, or the withdrawal
-	until   time.Time          // when the announcement lapses; zero: withdrawn
-	sending context.CancelFunc // of the request in flight; nil if there is none
-	sendBy  time.Time          // when that is given up
-	over    bool               // the request in flight is of a stand that is over
-	told    string             // the fault that was reported last
+	announcerMachine
+	roster   backend.Roster // nil: the candidate has no roster
+	election string
+	session  string
+	entry    announcement
+	cancel   context.CancelFunc // of the request in flight; nil if there is none
+	wake     time.Time          // when the machine is to step again; zero: with any step
+	told     string             // the fault that was reported last
 }
 
 // rosterMail is mail about the roster.
@@ -41,170 +38,61 @@ const (
 	viewClosed
 )
 
-const (
-	// lives is for how many leases an announcement lasts. It is repeated after each
-	// lease, the first time at some point of the second lease. That spreads candidates
-	// that came together.
-	lives = 3
-	// rosterPause lets a candidate that has won the key report that, and its work begin,
-	// before anything is done about the roster, in which thousands may stand.
-	rosterPause = listenPause
-	// lastWord is how long a candidate that ends waits for its withdrawal at most.
-	lastWord = 250 * time.Millisecond
-)
-
-// rosterWait is how long a request to the roster may take.
-func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.bucket.timing().lease) }
-
-// holdsAny reports whether the candidate holds the key, or one of several.
-func (a *actor) holdsAny() bool {
-	b := a.c.permit
-	return a.m.holds() || b != nil && b.holds(a.m.session)
-}
-
-// sitsOut returns the instant until which the candidate does not stand.
-func (a *actor) sitsOut() time.Time {
-	until := later(a.m.leave.cooldownUntil, a.deniedUntil())
-	if b := a.c.permit; b != nil {
-		until = later(until, a.inside(b.sitsOut()))
-	}
-	return until
-}
-
-// deniedUntil returns the instant until which the candidate does not stand because it was
-// not allowed to write its key, or one of several.
-func (a *actor) deniedUntil() time.Time {
-	if b := a.c.permit; b != nil {
-		return later(a.m.queue.eligibleFrom, a.inside(b.deniedUntil()))
-	}
-	return a.m.queue.eligibleFrom
-}
-
-// rosterWake returns when lookAfterRoster is due.
-func (a *actor) rosterWake() time.Time {
-	if a.announcer.roster == nil {
-		return time.Time{}
-	}
-	return earlier(a.rosterLimit(), earlier(a.announcerWake(), a.watcherWake()))
-}
-
-// lookAfterRoster does the work on the roster that is due after a step.
-func (a *actor) lookAfterRoster() {
-	if a.announcer.roster == nil {
-		return
-	}
-	now := a.now()
-	a.giveUpOnRoster(now)
-	if a.announcer.announces {
-		a.lookAfterStand(now)
-	}
-	a.lookAfterView(now)
-}
-
-// giveUpOnRoster gives up requests that have taken too long. They still have to be
-// answered.
-func (a *actor) giveUpOnRoster(now time.Time) {
-	if h := &a.announcer; !h.sendBy.IsZero() && !now.Before(h.sendBy) {
-		h.sendBy = time.Time{}
-		h.sending()
-	}
-	if l := &a.watcher; !l.openBy.IsZero() && !now.Before(l.openBy) {
-		l.openBy = time.Time{}
-		l.opening()
-	}
-}
-
-// rosterLimit returns when giveUpOnRoster is due; zero: never.
-func (a *actor) rosterLimit() time.Time { return earlier(a.announcer.sendBy, a.watcher.openBy) }
-
-func (a *actor) announcerWake() time.Time {
-	h := &a.announcer
-	switch {
-	case h.sending != nil || !h.announces:
-	case h.held && a.now().Before(h.until):
-		return h.due
-	case !h.held:
-		if at := later(h.due, a.sitsOut()); a.m.stands(later(a.now(), at)) {
-			return at
-		}
-	}
-	return time.Time{}
-}
-
-func (a *actor) lookAfterStand(now time.Time) {
-	h := &a.announcer
-	if held := a.holdsAny() && !a.m.done; h.held != held {
-		h.held = held
-		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now // a former holder goes last
-		if held {
-			h.due = now.Add(rosterPause)
-		}
-		h.over = h.sending != nil
-	}
-	if !h.held && !h.entry.Since.IsZero() && now.Before(a.deniedUntil()) {
-		h.entry.Ticket, h.entry.Since, h.due = 0, time.Time{}, now
-		h.over = h.sending != nil
-	}
-	switch {
-	case h.sending != nil:
-	case !h.held && a.m.stands(now) && !now.Before(later(h.due, a.sitsOut())):
-		a.announce(now)
-	case !now.Before(h.until): // nothing is announced
-	case a.m.done || a.m.leave.mode == stopping:
-		h.until = time.Time{}
-		a.send(nil, 0, min(lastWord, a.m.bucket.timing().turn))
-	case h.entry.Since.IsZero() && !now.Before(h.due):
-		h.until = time.Time{} // the announced stand is over: no candidate is to wait for it
-		a.send(nil, 0, a.rosterWait())
-	}
-}
-
-// announce announces that the candidate stands.
-func (a *actor) announce(now time.Time) {
-	h := &a.announcer
-	lease := a.m.bucket.times.lease
-	h.due, h.until = now.Add(lease), now.Add(lives*lease)
-	if h.entry.Since.IsZero() {
-		h.entry.Since = a.outside(now).UTC()
-		h.due = h.due.Add(share(lease, a.m.lot))
-	}
-	h.entry.publish(a.m.value)
-	a.send(h.entry.encode(), lives*lease, a.rosterWait())
-}
-
-// send sends an announcement, or withdraws it.
-func (a *actor) send(entry []byte, life, limit time.Duration) {
-	h, box := &a.announcer, &a.c.box
+// send announces the stand, or withdraws it if life is 0. The reply goes to the mailbox.
+func (h *rosterAnnouncer) send(values context.Context, entry []byte, life time.Duration, box *mailbox) {
 	var ctx context.Context
-	ctx, h.sending = context.WithCancel(a.values)
-	h.sendBy = a.now().Add(limit)
-	h.roster.Announce(ctx, h.election, a.m.session, entry, life, func(revision uint64, err error) {
+	ctx, h.cancel = context.WithCancel(values)
+	h.roster.Announce(ctx, h.election, h.session, entry, life, func(revision uint64, err error) {
 		box.put(mail{roster: &rosterMail{kind: announced, revision: revision, err: err}})
 	})
 }
 
-// sent takes the answer to an announcement.
-func (a *actor) sent(m *rosterMail) {
-	h := &a.announcer
-	h.sending()
-	h.sending, h.sendBy = nil, time.Time{}
-	first := h.entry.Ticket == 0 && !h.entry.Since.IsZero()
-	switch {
-	case h.over:
-	case m.err != nil && first: // no candidate waits for one that is not known to stand
-		h.due = a.now().Add(a.m.bucket.timing().renewInterval)
-	case m.err == nil && (first || m.revision < h.entry.Ticket):
-		h.entry.Ticket = m.revision // the first of this stand, or the roster was lost
+// stepAnnouncer steps the announcer machine and carries out the effects.
+func (a *actor) stepAnnouncer(in announcerInput) {
+	h, s, permit := &a.announcer, &a.status, a.c.permit
+	in.held, in.eligible = s.holds, s.eligible && !s.done
+	in.denied, in.from = s.deniedUntil, s.cooldownUntil
+	if permit != nil {
+		in.held = in.held || permit.holds(a.session)
+		in.denied = later(in.denied, a.inside(permit.deniedUntil()))
+		in.from = later(in.from, a.inside(permit.sitsOut()))
 	}
-	h.over = false
-	a.rosterFault(m.err)
+	in.held = in.held && !s.done
+	in.from = later(in.from, in.denied)
+	in.leaves = s.done || s.leaving == stopping
+	in.times = s.times.orDefault()
+	fx := h.step(a.now(), in)
+	h.wake = fx.wake
+	switch {
+	case fx.announce:
+		h.entry.Since, h.entry.Ticket = a.outside(h.since).UTC(), h.ticket
+		h.entry.publish(s.value)
+		h.send(a.values, h.entry.encode(), lives*in.times.lease, &a.c.box)
+	case fx.withdraw:
+		h.send(a.values, nil, 0, &a.c.box)
+	case fx.cancel:
+		h.cancel()
+	}
+}
+
+// stepRoster does the work on the roster that is due after a step of the machine.
+func (a *actor) stepRoster() {
+	if a.announcer.roster != nil {
+		a.stepAnnouncer(announcerInput{})
+		a.stepWatcher(watcherInput{})
+	}
 }
 
 // receiveRoster takes mail about the roster.
 func (a *actor) receiveRoster(m *rosterMail) {
 	switch m.kind {
 	case announced:
-		a.sent(m)
+		a.announcer.cancel()
+		a.announcer.cancel = nil
+		a.rosterFault(m.err)
+		a.stepAnnouncer(announcerInput{answered: true, failed: m.err != nil, revision: m.revision})
+		a.stepWatcher(watcherInput{})
+		return
 	case viewOpened:
 		a.viewOpened(m)
 	case viewChanged:
@@ -212,7 +100,7 @@ func (a *actor) receiveRoster(m *rosterMail) {
 	case viewClosed:
 		a.watcher.closing--
 	}
-	a.lookAfterRoster()
+	a.stepRoster()
 }
 
 // rosterFault reports an error that keeps the candidate from the roster, once.
@@ -221,27 +109,17 @@ func (a *actor) rosterFault(err error) {
 	switch {
 	case err == nil:
 		h.told = ""
-	case a.m.done || err.Error() == h.told:
+	case a.status.done || err.Error() == h.told:
 	default:
 		h.told = err.Error()
 		a.fault(err)
 	}
 }
 
-// dismissRoster gives up the requests in flight, which still have to be answered. It
-// spares the withdrawal, unless the candidate ends without waiting.
-func (a *actor) dismissRoster() {
-	if a.watcher.opening != nil {
-		a.watcher.opening()
-	}
-	if h := &a.announcer; h.sending != nil && (a.abandoning || !h.until.IsZero()) {
-		h.sending()
-	}
-}
-
-// leaveRoster takes mail for a candidate that has ended.
-func (a *actor) leaveRoster(m *rosterMail) {
-	if m.kind != viewChanged {
-		a.receiveRoster(m)
+// dismiss gives up the request in flight, which still has to be answered. It spares the
+// withdrawal, unless the candidate ends without waiting.
+func (h *rosterAnnouncer) dismiss(abandoning bool) {
+	if h.cancel != nil && (abandoning || !h.until.IsZero()) {
+		h.cancel()
 	}
 }

@@ -8,18 +8,16 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// rosterWatcher reads the roster for the candidate that holds the key. Only the holder hears of
-// all candidates. The others hear of their turn with the holder's renewals.
+// rosterWatcher reads the roster for the candidate that holds the key. It has the watcher
+// machine, which decides when, and the view of the roster.
 type rosterWatcher struct {
-	view       *view              // nil: it is not open
-	held       bool               // whether it held the key at the last look
-	at         time.Time          // when to open the view; or to close it, without the key
-	anew       time.Time          // when to open it anew: purged or overdue entries leave no trace
-	opening    context.CancelFunc // it is being opened; nil if it is not
-	openBy     time.Time          // when that is given up
+	watcherMachine
+	view       *view // nil: it is not open
 	feed       backend.Feed
-	closing    int    // views that are being left
-	changes    uint64 // of the other seats' holders, when it was last read
+	cancel     context.CancelFunc // of the opening that is going on; nil if there is none
+	closing    int                // views that are being left
+	wake       time.Time          // when the machine is to step again; zero: with any step
+	changes    uint64             // of the other seats' holders, when the view was last read
 	preemptors map[string]preemptorEntry
 }
 
@@ -30,93 +28,49 @@ type preemptorEntry struct {
 	again    time.Time // when it announced itself last, after the first
 }
 
-// viewLives is for how many leases a view is kept open.
-const viewLives = 10
-
-// shut reports whether there is no view, and none is being opened.
-func (l *rosterWatcher) shut() bool { return l.view == nil && l.opening == nil }
-
-// handedOver reports whether the view that is left from holding the key may be closed. No
-// candidate's try for the key is to wait for that.
-func (a *actor) handedOver(now time.Time) bool {
-	return a.m.done || a.m.key.seen.held() || !now.Before(a.watcher.at)
-}
-
-func (a *actor) watcherWake() time.Time {
-	l, holds := &a.watcher, a.m.holds()
-	switch {
-	case l.opening != nil:
-	case holds && l.shut(), !holds && l.view != nil:
-		return l.at
-	case l.view != nil:
-		return l.anew
-	}
-	return time.Time{}
-}
-
-// lookAfterView opens the view of a holder, and closes that of any other candidate.
-func (a *actor) lookAfterView(now time.Time) {
-	l := &a.watcher
-	holds := a.m.holds() && !a.m.done
-	turned := l.held != holds
-	if turned {
-		l.held, l.at, l.preemptors = holds, now.Add(rosterPause), nil
+// stepWatcher steps the watcher machine and carries out the effects.
+func (a *actor) stepWatcher(in watcherInput) {
+	l, s := &a.watcher, &a.status
+	in.holds, in.ended, in.taken = s.holds && !s.done, s.done, s.seen.held()
+	in.urgent = s.leaving != staying && !s.ranked
+	in.changed = a.c.permit != nil && l.changes != a.c.permit.changed()
+	in.times = s.times.orDefault()
+	fx := l.step(a.now(), in)
+	l.wake = fx.wake
+	if fx.turned {
+		l.preemptors = nil
 	}
 	switch {
-	case l.opening != nil:
-		if !holds {
-			l.opening()
-		}
-	case holds && l.shut():
-		if !now.Before(l.at) || a.m.leave.mode != staying && !a.m.queue.reported {
-			a.openView(now)
-		}
-	case l.view == nil:
-	case !holds && a.handedOver(now), holds && !now.Before(l.anew):
-		l.at = now
-		a.closeView()
-	case holds && (turned || a.c.permit != nil && l.changes != a.c.permit.changed()):
-		a.readView(l.view) // view of the term before, a moment ago; or new holders of other seats
+	case fx.open:
+		l.open(a.values, &a.announcer, a.priority, &a.c.box)
+	case fx.cancel:
+		l.cancel()
+	case fx.close:
+		l.stop(&a.c.box)
+	case fx.read:
+		a.readView(l.view)
+	case fx.unknown:
+		a.step(input{kind: inRoster, roster: rosterReport{line: s.line}}, nil)
 	}
 }
 
-// openView begins to read the roster.
-func (a *actor) openView(now time.Time) {
-	l, box := &a.watcher, &a.c.box
+// open begins to read the roster. What it finds goes to the mailbox.
+func (l *rosterWatcher) open(values context.Context, h *rosterAnnouncer, priority int, box *mailbox) {
 	var ctx context.Context
-	ctx, l.opening = context.WithCancel(a.values)
-	l.openBy = now.Add(a.rosterWait())
+	ctx, l.cancel = context.WithCancel(values)
 	var v *view
-	v = newView(a.m.priority, func() { box.put(mail{roster: &rosterMail{kind: viewChanged, view: v}}) })
-	a.announcer.roster.Stands(ctx, a.announcer.election, v.take, func(f backend.Feed, err error) {
+	v = newView(priority, func() { box.put(mail{roster: &rosterMail{kind: viewChanged, view: v}}) })
+	h.roster.Stands(ctx, h.election, v.take, func(f backend.Feed, err error) {
 		if !box.put(mail{roster: &rosterMail{kind: viewOpened, view: v, feed: f, err: err}}) && f != nil {
 			f.Stop() // the candidate has ended without waiting any longer
 		}
 	})
 }
 
-// viewOpened takes the outcome of openView.
-func (a *actor) viewOpened(m *rosterMail) {
-	l := &a.watcher
-	l.opening()
-	l.opening, l.openBy = nil, time.Time{}
-	a.rosterFault(m.err)
-	if m.err != nil {
-		l.at = a.now().Add(a.m.bucket.timing().lease)
-		a.step(input{kind: inRoster, roster: rosterReport{line: a.m.queue.line}}, nil) // no better is known
-		return
-	}
-	l.view, l.feed = m.view, m.feed
-	l.anew = a.now().Add(viewLives * a.m.bucket.timing().lease)
-	a.readView(m.view)
-}
-
-// closeView leaves the view. Before it ends, the view of a Bucket may have to wait for
-// the connection's lock. The actor does not wait for that.
-func (a *actor) closeView() {
-	l := &a.watcher
+// stop leaves the view. Before it ends, the view of a Bucket may have to wait for the
+// connection's lock. The actor does not wait for that.
+func (l *rosterWatcher) stop(box *mailbox) {
 	if v, ok := l.feed.(*rosterView); ok {
-		box := &a.c.box
 		l.closing++
 		go func() {
 			v.Stop()
@@ -126,6 +80,25 @@ func (a *actor) closeView() {
 		l.feed.Stop()
 	}
 	l.view, l.feed = nil, nil
+}
+
+// dismiss gives up the opening that is going on, which still has to be answered.
+func (l *rosterWatcher) dismiss() {
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
+// viewOpened takes the outcome of an opening.
+func (a *actor) viewOpened(m *rosterMail) {
+	l := &a.watcher
+	l.cancel()
+	l.cancel, l.view, l.feed = nil, m.view, m.feed
+	if m.err != nil {
+		l.view = nil
+	}
+	a.rosterFault(m.err)
+	a.stepWatcher(watcherInput{kind: watcherOpened, failed: m.err != nil})
 }
 
 // readView passes the candidates that stand to the machine.
@@ -141,12 +114,11 @@ func (a *actor) readView(v *view) {
 	switch {
 	case err != nil:
 		a.rosterFault(err)
-		l.at = a.now().Add(a.m.bucket.timing().renewInterval)
-		a.closeView()
-	case told && a.m.holds():
-		r, before := rosterReport{line: lineOfAll(all), preemptor: a.rival(all)}, a.m.leave.mode
-		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.m.leave.to != "" {
-			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.m.leave.to))
+		a.stepWatcher(watcherInput{kind: watcherBroken})
+	case told && a.status.holds:
+		r, before := rosterReport{line: lineOfAll(all), preemptor: a.preemptor(all)}, a.status.leaving
+		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.status.to != "" {
+			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.to))
 		}
 	}
 }
@@ -155,44 +127,52 @@ func (a *actor) readView(v *view) {
 // not stand.
 func (a *actor) holding(session string) bool {
 	b := a.c.permit
-	return session == a.m.session || b != nil && b.holds(session)
+	return session == a.session || b != nil && b.holds(session)
 }
 
-// rival returns the candidate with a higher priority that the leader is to hand over to.
+// preemptor returns the candidate with a higher priority that the leader is to hand over to.
 // It asks to lead, has stood for a lease, and has just announced itself again. So a
 // candidate that comes and goes pushes out no leader, nor hides one that stays. After
-// each handover in vain rival returns the next one in order. So no rival that can take
-// the key waits behind one that cannot.
-func (a *actor) rival(all []announcement) preemptor {
-	l, now := &a.watcher, a.now()
-	lease := a.m.bucket.times.lease
-	var rivals []preemptor
+// each handover in vain preemptor returns the next one in order. So no candidate that can
+// take the key waits behind one that cannot.
+func (l *rosterWatcher) preemptor(now time.Time, all []announcement, priority int, s *status) preemptor {
+	lease := s.times.lease
+	var asking []preemptor
 	var just []bool
 	seen := make(map[string]preemptorEntry)
-	for _, s := range all {
-		if !s.Preempt || s.Priority <= a.m.priority {
+	for _, c := range all {
+		if !c.Preempt || c.Priority <= priority {
 			continue
 		}
-		was, known := l.preemptors[s.session]
+		was, known := l.preemptors[c.session]
 		if !known {
-			was = preemptorEntry{since: now, revision: s.revision}
+			was = preemptorEntry{since: now, revision: c.revision}
 		}
-		again := s.revision > was.revision
+		again := c.revision > was.revision
 		if again {
-			was.revision, was.again = s.revision, now
+			was.revision, was.again = c.revision, now
 		}
-		seen[s.session] = was
+		seen[c.session] = was
 		if !now.Before(was.since.Add(lease)) && now.Before(was.again.Add(lease+lease/4)) {
-			rivals, just = append(rivals, preemptor{s.session, was.since}), append(just, again)
+			asking, just = append(asking, preemptor{c.session, was.since}), append(just, again)
 		}
 	}
 	l.preemptors = seen
-	if b := a.c.permit; len(rivals) == 0 || a.c.refuses || b != nil && !b.givesWay(a.seat) {
+	if len(asking) == 0 {
 		return preemptor{}
 	}
-	next := int(a.m.queue.vain % uint32(len(rivals)))
+	next := int(s.vain % uint32(len(asking)))
 	if !just[next] {
 		return preemptor{}
 	}
-	return rivals[next]
+	return asking[next]
+}
+
+// preemptor returns the candidate that the leader is to hand over to, if it may have to.
+func (a *actor) preemptor(all []announcement) preemptor {
+	p := a.watcher.preemptor(a.now(), all, a.priority, &a.status)
+	if b := a.c.permit; p.session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
+		return preemptor{}
+	}
+	return p
 }

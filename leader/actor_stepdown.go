@@ -11,38 +11,20 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// stepDownListener is the listener for requests to a leader to hand over. A candidate that
-// waits, or has never led, has no open listener, so it costs nothing.
+// stepDownListener is the listener for requests to a leader to hand over. It has the
+// listener machine, which decides when it is open, and the means to open and close it.
 type stepDownListener struct {
+	listenerMachine
 	requests backend.Requests
 	close    func(closed func()) // nil: it is not open
 	cancel   context.CancelFunc  // of the opening that is going on; nil if there is none
-	closing  bool
-	pause    time.Duration // from an election to the opening
-	at       time.Time     // when to open after an election; zero: with any step
-	denied   bool          // since the connection was last made
+	wake     time.Time           // when the machine is to step again; zero: with any step
 }
 
 // listenPause lets a candidate that was elected on a connection report that, and its work
 // begin, before anything else is done there. A leader can be asked during its whole term, so
 // the pause costs little.
 const listenPause = 10 * time.Millisecond
-
-// busy reports whether an opening or a closing is going on.
-func (d *stepDownListener) busy() bool { return d.cancel != nil || d.closing }
-
-// shut reports whether the listener of a leader is to be opened.
-func (d *stepDownListener) shut() bool {
-	return d.close == nil && !d.busy() && !d.denied
-}
-
-// wake is when the listener is to be opened; zero: with any step, or not at all.
-func (d *stepDownListener) wake() time.Time {
-	if !d.shut() {
-		return time.Time{}
-	}
-	return d.at
-}
 
 // listenerMail is mail about the listener: the outcome of the opening, the end of the closing, or
 // a request.
@@ -54,39 +36,11 @@ type listenerMail struct {
 	answer func([]byte) // of a request only
 }
 
-// attend opens the listener of a leader, again and again until it is open. It closes the
-// listener of a candidate that no longer leads once another session's term is well under
-// way, so that a handover does not wait for the closing, or once the machine has ended.
-func (a *actor) attend() {
-	d := &a.listener
-	leads := a.m.state == StateLeader && !a.m.done
-	if !leads {
-		d.at = time.Time{}
-	}
-	switch {
-	case d.closing:
-	case d.cancel != nil:
-		if !leads {
-			d.cancel()
-		}
-	case leads && d.shut():
-		if d.at.IsZero() || !a.now().Before(d.at) {
-			d.at = time.Time{}
-			a.openListener()
-		}
-	case !leads && d.close != nil && (a.m.done || a.m.key.seen.rec.phase == phaseLeading && !a.m.holds()):
-		box := &a.c.box
-		shut := d.close
-		d.close, d.closing = nil, true
-		shut(func() { box.put(mail{listener: &listenerMail{closed: true}}) })
-	}
-}
-
-func (a *actor) openListener() {
+// listen opens the listener. The outcome and the requests go to the mailbox.
+func (d *stepDownListener) listen(values context.Context, election string, box *mailbox) {
 	var ctx context.Context
-	ctx, a.listener.cancel = within(a.values, defaultLimit)
-	box := &a.c.box
-	a.listener.requests.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
+	ctx, d.cancel = within(values, defaultLimit)
+	d.requests.Listen(ctx, election, func(request []byte, answer func([]byte)) {
 		if !box.put(mail{listener: &listenerMail{asked: request, answer: answer}}) {
 			answer(nil)
 		}
@@ -97,35 +51,51 @@ func (a *actor) openListener() {
 	})
 }
 
-// receiveListener takes mail about the listener.
-func (a *actor) receiveListener(m *listenerMail) {
+// stop closes the listener. The end of the closing goes to the mailbox.
+func (d *stepDownListener) stop(box *mailbox) {
+	shut := d.close
+	d.close = nil
+	shut(func() { box.put(mail{listener: &listenerMail{closed: true}}) })
+}
+
+// stepListener steps the listener machine and carries out the effects.
+func (a *actor) stepListener(in listenerInput) {
+	d, s := &a.listener, &a.status
+	in.leads = s.state == StateLeader && !s.done
+	in.replaced = s.done || s.seen.rec.phase == phaseLeading && !s.holds
+	fx := d.step(a.now(), in)
+	d.wake = fx.wake
 	switch {
-	case m.answer != nil:
-		a.requested(m)
-	case m.closed:
-		a.listener.closing = false
-		a.attend() // it may lead again
-	default:
-		a.opened(m)
+	case fx.open:
+		d.listen(a.values, a.c.election, &a.c.box)
+	case fx.cancel:
+		d.cancel()
+	case fx.close:
+		d.stop(&a.c.box)
 	}
 }
 
-// opened takes the outcome of an opening.
-func (a *actor) opened(m *listenerMail) {
-	d := &a.listener
-	d.cancel()
-	d.cancel = nil
-	d.close = m.close
-	// A denied subscription is not tried again on the same connection, because the server
-	// reports every try.
-	d.denied = errors.Is(m.err, ErrPermission)
+// receiveListener takes mail about the listener.
+func (a *actor) receiveListener(m *listenerMail) {
 	switch {
-	case d.denied:
-		a.c.log.LogAttrs(a.values, slog.LevelWarn, wire.LogNotListening, slog.String("err", m.err.Error()))
-	case m.err != nil:
-		a.detail("cannot be asked to hand over yet", slog.String("err", m.err.Error())) // the next step tries again
+	case m.answer != nil && a.status.done:
+		m.answer(nil)
+	case m.answer != nil:
+		a.requested(m)
+	case m.closed:
+		a.stepListener(listenerInput{kind: listenerClosed})
 	default:
-		a.attend() // it may not lead any more
+		d := &a.listener
+		d.cancel()
+		d.cancel, d.close = nil, m.close
+		in := listenerInput{kind: listenerOpened, open: m.err == nil, denied: errors.Is(m.err, ErrPermission)}
+		switch {
+		case in.denied:
+			a.c.log.LogAttrs(a.values, slog.LevelWarn, wire.LogNotListening, slog.String("err", m.err.Error()))
+		case m.err != nil:
+			a.c.detail(a.values, "cannot be asked to hand over yet", slog.String("err", m.err.Error()))
+		}
+		a.stepListener(in)
 	}
 }
 
@@ -136,12 +106,13 @@ func (a *actor) opened(m *listenerMail) {
 func (a *actor) requested(m *listenerMail) {
 	var p wire.StepDownRequest
 	if err := json.Unmarshal(m.asked, &p); err != nil {
-		a.detail("request not understood", slog.String("err", err.Error()))
+		a.c.detail(a.values, "request not understood", slog.String("err", err.Error()))
 		m.answer(nil)
 		return
 	}
-	leads, draining := a.m.state == StateLeader, a.m.state == StateFenced && a.m.term.draining
-	if p.Session != a.m.session || !leads && !draining {
+	s := &a.status
+	leads, draining := s.state == StateLeader, s.state == StateFenced && s.draining
+	if p.Session != a.session || !leads && !draining {
 		m.answer(nil)
 		return
 	}
@@ -151,7 +122,7 @@ func (a *actor) requested(m *listenerMail) {
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
-	case p.Do == wire.DoTransfer && draining && (a.m.leave.to == "" || p.To != "" && p.To != a.m.leave.to):
+	case p.Do == wire.DoTransfer && draining && (s.to == "" || p.To != "" && p.To != s.to):
 		v.Answer, v.Reason = answerRefused, "it is handing over already"
 	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
@@ -183,13 +154,4 @@ func (a *actor) handle(p wire.StepDownRequest) error {
 	default:
 		return nil // it is under way
 	}
-}
-
-// leaveListener takes mail for a candidate that has ended.
-func (a *actor) leaveListener(m *listenerMail) {
-	if m.answer != nil {
-		m.answer(nil)
-		return
-	}
-	a.receiveListener(m)
 }

@@ -171,27 +171,30 @@ func newCandidate(store backend.Store, election string, cfg Config, p params) *C
 // newActor makes the actor of a candidate. The caller runs it.
 func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	a := &actor{
-		c: c, start: c.start, timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
+		params: p, c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`),
-		m:          newMachine(p, string(cfg.Value)),
 	}
-	a.base = a.start.Round(0).UTC()
+	a.requests = requester{store: c.store, election: c.election, values: a.values, box: &c.box}
+	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
 	a.listener.requests = c.store
 	if _, ok := c.store.(*bucketStore); ok {
 		a.listener.pause = listenPause
 	}
 	if p.listed {
-		a.m.lot = a.rng.Uint32()
+		a.lot = a.rng.Uint32()
 		a.announcer = rosterAnnouncer{
-			roster: c.store, election: c.election, announces: c.permit == nil || a.seat == 1,
+			announcerMachine: announcerMachine{announces: c.permit == nil || a.seat == 1, lot: a.lot},
+			roster:           c.store, election: c.election, session: p.session,
 			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
 		}
 		if c.permit != nil {
 			a.announcer.election = c.permit.election
 		}
 	}
-	a.addGuards(cfg.Guards)
+	a.guards = newGuardDrivers(c, p, cfg.Guards)
+	a.m = newMachine(a.params, string(cfg.Value))
+	a.status = a.m.status(a.base)
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
@@ -200,14 +203,6 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		c.logs.follow(c.clock)
 	}
 	return a
-}
-
-// update returns the method of the store that makes the write.
-func (c *Candidate) update(req request) func(context.Context, string, []byte, uint64, func(uint64, error)) {
-	if req.marker {
-		return c.store.Mark
-	}
-	return c.store.Update
 }
 
 // seed returns a seed that spreads the pauses of candidates with different IDs, and

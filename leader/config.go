@@ -138,6 +138,14 @@ type durations struct {
 	turn                                time.Duration
 }
 
+// orDefault returns the durations, or the defaults if these are not resolved yet.
+func (d durations) orDefault() durations {
+	if d.lease == 0 {
+		return durations{lease: wire.DefaultLease, renewInterval: wire.DefaultLease / 6, turn: defaultTurn}
+	}
+	return d
+}
+
 // resolve sets the durations that were left to the bucket, and checks the relations.
 func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
 	if d.lease == 0 {

@@ -1,12 +1,13 @@
 package leader
 
 import (
+	"context"
 	"log/slog"
 )
 
-// log writes the record of an event. Elections, seats and IDs are attributes of the
+// logEvent writes the record of an event. Elections, seats and IDs are attributes of the
 // logger.
-func (a *actor) log(e Event) {
+func (c *Candidate) logEvent(values context.Context, e Event) {
 	level, msg, attrs := slog.LevelInfo, "", make([]slog.Attr, 0, 4)
 	switch e := e.(type) {
 	case Pending:
@@ -28,12 +29,12 @@ func (a *actor) log(e Event) {
 			attrs = append(attrs, slog.Duration("remaining", e.Remaining))
 		}
 	}
-	a.c.log.LogAttrs(a.values, level, msg, attrs...)
+	c.log.LogAttrs(values, level, msg, attrs...)
 }
 
 // detail writes a detail of a failure, for debugging. While all is well there is none.
-func (a *actor) detail(msg string, attrs ...slog.Attr) {
-	a.c.log.LogAttrs(a.values, slog.LevelDebug, msg, attrs...)
+func (c *Candidate) detail(values context.Context, msg string, attrs ...slog.Attr) {
+	c.log.LogAttrs(values, slog.LevelDebug, msg, attrs...)
 }
 
 // requestNames are the names of the requests, by the inputs that answer them.

@@ -178,31 +178,26 @@ const maxOdd = 64
 // keeps the permit, because its candidate ends on all seats.
 func (a *actor) syncSeat() {
 	b := a.c.permit
-	if b == nil || a.m.done {
+	if b == nil || a.status.done {
 		return
 	}
-	a.showHolder()
+	var holder holding
+	if r := a.status.seen.rec; a.status.seen.held() {
+		holder = holding{r.session, r.priority}
+	}
+	if box := b.seated(a, holder); box != nil {
+		box.put(mail{in: input{kind: inTick}})
+	}
 	switch {
-	case a.m.wantsKey(a.now()):
+	case a.status.wantsKey:
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
 			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
 		}
-	case !a.m.suspended && !a.m.mayHoldKey():
-		b.sitOut(a.outside(a.m.leave.cooldownUntil)) // before it becomes known that the seat is free
-		if a.step(input{kind: inBar}, nil); a.m.suspended {
-			b.giveBack(a.m.value)
+	case !a.status.suspended && !a.status.mayHold:
+		b.sitOut(a.outside(a.status.cooldownUntil)) // before it becomes known that the seat is free
+		if a.step(input{kind: inBar}, nil); a.status.suspended {
+			b.giveBack(a.status.value)
 		}
-	}
-}
-
-// showHolder reports the holder of the seat to the seat permit.
-func (a *actor) showHolder() {
-	var holder holding
-	if r := a.m.key.seen.rec; a.m.key.seen.held() {
-		holder = holding{r.session, r.priority}
-	}
-	if box := a.c.permit.seated(a, holder); box != nil {
-		box.put(mail{in: input{kind: inTick}})
 	}
 }
 
@@ -215,7 +210,7 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 		b.announcer = &a.c.box
 	}
 	was, denied := b.holders[a.seat-1], b.denied[a.seat-1]
-	b.denied[a.seat-1] = a.outside(a.m.queue.eligibleFrom)
+	b.denied[a.seat-1] = a.outside(a.status.deniedUntil)
 	if was == holder && denied.Equal(b.denied[a.seat-1]) {
 		return nil
 	}
@@ -223,8 +218,8 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 		b.holders[a.seat-1] = holder
 		b.changes++
 	}
-	concerns := was.session == a.m.session || holder.session == a.m.session || !denied.Equal(b.denied[a.seat-1])
-	if a.m.listed && a.seat > 1 && concerns {
+	concerns := was.session == a.session || holder.session == a.session || !denied.Equal(b.denied[a.seat-1])
+	if a.listed && a.seat > 1 && concerns {
 		return b.announcer
 	}
 	return nil
@@ -256,9 +251,6 @@ func (b *seatPermit) changed() uint64 {
 	return b.changes
 }
 
-// inside turns an instant of the clock into one of the machine.
-func (a *actor) inside(t time.Time) time.Time { return a.base.Add(t.Sub(a.start)) }
-
 // seatsSeen is a number of seats that differs from the candidate's own, and the session
 // of the candidate that has it.
 type seatsSeen struct {
@@ -269,9 +261,9 @@ type seatsSeen struct {
 // disagree adds the event that another candidate is set to another number of seats. It
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
-	rec, own := a.m.key.seen.rec, max(a.m.seats, 1)
+	rec, own := a.status.seen.rec, max(a.params.seats, 1)
 	seen := seatsSeen{rec.session, max(rec.seats, 1)}
-	if !a.m.key.seen.held() || rec.session == a.m.session || rec.id == "" || seen.seats == own || a.odd == seen || a.m.observe {
+	if !a.status.seen.held() || rec.session == a.session || rec.id == "" || seen.seats == own || a.odd == seen || a.observe {
 		return events
 	}
 	a.odd = seen

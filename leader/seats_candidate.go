@@ -25,7 +25,6 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 		c.permit = b
 		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
 		a := newActor(ctx, c, cfg, p)
-		a.m.suspended = true
 		front.seats = append(front.seats, c)
 		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
 	}

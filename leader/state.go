@@ -52,9 +52,10 @@ type machine struct {
 }
 
 // newMachine returns the machine of a candidate that begins. It asks for the settings of the
-// bucket, opens a feed and reads the key, in this order.
+// bucket, opens a feed and reads the key, in this order. Where there are several seats, it is
+// suspended until it may take one.
 func newMachine(p params, value string) machine {
-	return machine{params: p, state: StateCandidate, value: value, reads: readNeed{needed: true}}
+	return machine{params: p, state: StateCandidate, value: value, reads: readNeed{needed: true}, suspended: p.seats > 1}
 }
 
 // params is the configuration of a candidate. It never changes.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // bucketView is the candidate's knowledge of its bucket.
@@ -35,12 +34,7 @@ func (b *bucketView) learn(s backend.Settings) {
 func (b *bucketView) promise(times durations) { b.times = times }
 
 // timing returns the durations of the candidate, also before it knows the bucket.
-func (b *bucketView) timing() durations {
-	if b.times.lease == 0 {
-		return durations{lease: wire.DefaultLease, renewInterval: wire.DefaultLease / 6, turn: defaultTurn}
-	}
-	return b.times
-}
+func (b *bucketView) timing() durations { return b.times.orDefault() }
 
 // feedHealth is the state of the candidate's feed.
 //

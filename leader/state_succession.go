@@ -131,8 +131,13 @@ func (l line) without(session string) line {
 // that may not take a lease yet, or that may not write the key, does not stand. Otherwise
 // the others would wait for its turn.
 func (m *machine) stands(now time.Time) bool {
+	return m.eligible() && !now.Before(later(m.leave.cooldownUntil, m.queue.eligibleFrom))
+}
+
+// eligible is stands without the instants before which the candidate takes no lease.
+func (m *machine) eligible() bool {
 	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.kind != entryUnseen && !m.holds() &&
-		(!m.guarded || m.guards.fit) && !now.Before(later(m.leave.cooldownUntil, m.queue.eligibleFrom))
+		(!m.guarded || m.guards.fit)
 }
 
 // preemptor is the candidate that is to lead instead of the leader: it has a higher priority,

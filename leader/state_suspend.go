@@ -30,8 +30,11 @@ func (m *machine) ifResumed(now time.Time) agenda {
 // wantsKey reports whether the closed gate is all that keeps the candidate from writing to
 // take its key now.
 func (m *machine) wantsKey(now time.Time) bool {
+	if !m.suspended || m.leave.mode != staying {
+		return false
+	}
 	a := m.ifResumed(now)
-	return m.suspended && m.leave.mode == staying && a.kind == reqWrite && !a.at.After(now)
+	return a.kind == reqWrite && !a.at.After(now)
 }
 
 // mayHoldKey reports whether the candidate holds the key, or may turn out to hold it by a

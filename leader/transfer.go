@@ -40,6 +40,13 @@ func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
 	return seat.taker, nil
 }
 
+// setTaker keeps the ID of the candidate that took the key after a Transfer.
+func (c *Candidate) setTaker(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taker = id
+}
+
 func checkSuccessor(id string) error {
 	if id == "" {
 		return fmt.Errorf("%w: the ID of the successor is empty", ErrInvalidConfig)
@@ -57,8 +64,8 @@ func (a *actor) mayHandOver(m *mail) bool {
 	}
 	var err error
 	switch to := m.in.to; {
-	case a.m.state != StateLeader:
-	case m.in.next && !told && a.m.queue.line == "":
+	case a.status.state != StateLeader:
+	case m.in.next && !told && a.status.line == "":
 		err = ErrNoRoster
 	case m.in.next:
 	case told && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):

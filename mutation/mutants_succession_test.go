@@ -310,7 +310,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who has guards that are not fit stands",
-		edits:  []string{"		(!m.guarded || m.guards.fit) && !now.Before(later(", "		!now.Before(later("},
+		edits:  []string{"m.key.seen.kind != entryUnseen && !m.holds() &&\n		(!m.guarded || m.guards.fit)\n", "m.key.seen.kind != entryUnseen && !m.holds()\n"},
 		caught: "transcript succession",
 	},
 	{

@@ -95,14 +95,16 @@ func (s sources) culprit(errors string) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// run runs a scenario of the exploration on the mutant, or the simulation, or a
-// transcript, or nearly nothing. It returns the output, and whether the check fails.
+// run runs a scenario of the exploration on the mutant, the simulation, a transcript, the
+// exploration of the small machines, or nearly nothing. It returns the output, and whether the check fails.
 func run(t *testing.T, b binary, check string) (string, bool) {
 	t.Helper()
 	args := []string{"-test.v", "-test.run=TestExploration/^" + strings.ReplaceAll(check, " ", "_") + "$", "-states=200000"}
 	switch check {
 	case "simulation":
 		args = []string{"-test.run=TestWhatever", "-seeds=20000", "-test.failfast"}
+	case "parts":
+		args = []string{"-test.run=Machine_Explored$"}
 	case "":
 		args = []string{"-test.v", "-test.run=TestExploration", "-states=1"}
 	}
@@ -132,7 +134,7 @@ func run(t *testing.T, b binary, check string) (string, bool) {
 func TestMain(m *testing.M) { os.Exit(proof.Main(m).Run()) }
 
 func TestEveryMutantIsCaught(t *testing.T) {
-	all := slices.Concat(mutants, successionMutants, trustMutants)
+	all := slices.Concat(mutants, successionMutants, trustMutants, partMutants)
 	for _, name := range slow {
 		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name == name }) {
 			t.Errorf("no mutant %q", name)

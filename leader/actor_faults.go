@@ -1,0 +1,54 @@
+package leader
+
+import (
+	"errors"
+)
+
+// faultFilter remembers which faults were reported, so that each is reported once, and not
+// with every try.
+type faultFilter struct {
+	reported map[string]inputKind // the faults reported, and the kind of reply that reported each
+	outage   bool                 // reported, and nothing has succeeded since
+	misfit   string               // the last fault reported of settings that were received; empty: none since they last fitted
+}
+
+// isNews reports whether a fault has not been reported since the same kind of
+// request last succeeded. An outage is one fault, not one for every try, nor one
+// for every kind of request that fails.
+func (f *faultFilter) isNews(in input, err error) bool {
+	text := err.Error()
+	if in.err == nil {
+		if in.kind != inSettings || errors.Is(err, ErrRegressed) {
+			return true
+		}
+		known := f.misfit == text
+		f.misfit = text
+		return !known
+	}
+	_, known := f.reported[text]
+	if !known {
+		if f.reported == nil || len(f.reported) >= 16 {
+			f.reported = make(map[string]inputKind)
+		}
+		f.reported[text] = in.kind
+	}
+	unreachable := errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNoFeed)
+	if known || unreachable && f.outage {
+		return false
+	}
+	f.outage = f.outage || unreachable
+	return true
+}
+
+// succeeded records that a request of that kind has succeeded.
+func (f *faultFilter) succeeded(kind inputKind) {
+	f.outage = false
+	for text, k := range f.reported {
+		if k == kind || k == inFeedLost && kind == inFeed {
+			delete(f.reported, text)
+		}
+	}
+}
+
+// fits records that the settings of the bucket fit.
+func (f *faultFilter) fits() { f.misfit = "" }

@@ -1,0 +1,124 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// requester sends the requests of the machine to the store, one at a time, and has the feed
+// that they open. The replies go to the mailbox.
+type requester struct {
+	store    backend.Store
+	election string
+	values   context.Context //nolint:containedctx // the values that every request carries
+	box      *mailbox
+
+	asked  time.Duration      // when the request in flight, or the last, was sent, since the candidate began
+	cancel context.CancelFunc // of the request in flight; nil if there is none
+	writes struct {           // the context of one write after another, until one is given up
+		ctx    context.Context //nolint:containedctx // made anew, it would be much of what a renewal costs
+		cancel context.CancelFunc
+	}
+	feed       backend.Feed
+	feedNumber uint64
+}
+
+// cancellable returns a context for a request. r.cancel ends it.
+func (r *requester) cancellable(kind requestKind) context.Context {
+	if kind != reqWrite {
+		ctx, cancel := context.WithCancel(r.values)
+		r.cancel = cancel
+		return ctx
+	}
+	if w := &r.writes; w.ctx == nil || w.ctx.Err() != nil {
+		w.ctx, w.cancel = context.WithCancel(r.values)
+	}
+	r.cancel = r.writes.cancel
+	return r.writes.ctx
+}
+
+// send hands a request to the store.
+func (r *requester) send(req request, now time.Duration) {
+	ctx, box := r.cancellable(req.kind), r.box
+	r.asked = now
+	switch req.kind {
+	case reqSettings:
+		r.store.Settings(ctx, func(s backend.Settings, err error) {
+			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
+		})
+	case reqFeed:
+		r.feedNumber++
+		number, instead := r.feedNumber, r.feed
+		r.feed = nil
+		r.store.Watch(ctx, r.election, instead, func(e backend.FeedEvent) {
+			box.put(feedMail(e, number))
+		}, func(f backend.Feed, err error) {
+			if !box.put(mail{in: input{kind: inFeed, err: err}, feed: f}) && f != nil {
+				f.Stop() // the candidate has ended without waiting any longer
+			}
+		})
+	case reqRead:
+		r.store.Get(ctx, r.election, func(e backend.Entry, err error) {
+			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
+		})
+	case reqWrite:
+		update := r.store.Update
+		if req.marker {
+			update = r.store.Mark
+		}
+		update(ctx, r.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
+			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
+		})
+	case reqNone:
+	}
+}
+
+// answered releases the context of the request in flight, whose reply of that kind has
+// arrived.
+func (r *requester) answered(kind inputKind) {
+	if kind != inWritten { // the next write uses it, too
+		r.cancel()
+	}
+	r.cancel = nil
+}
+
+// keep keeps the feed that was opened for a candidate.
+func (r *requester) keep(f backend.Feed, id, session string) {
+	r.feed = f
+	if f, ok := f.(*feed); ok {
+		f.who.Store(&hearer{id, session})
+	}
+}
+
+// end releases what the requests have used. None is in flight any more, or no candidate
+// waits for it.
+func (r *requester) end() {
+	if r.writes.cancel != nil {
+		r.writes.cancel()
+	}
+	if r.feed != nil {
+		r.feed.Stop()
+	}
+}
+
+// decoded returns the entry as the feed has decoded it, or nil.
+func decoded(e backend.FeedEvent) *observation {
+	s, _ := e.Decoded.(*observation)
+	return s
+}
+
+func feedMail(e backend.FeedEvent, number uint64) mail {
+	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: decoded(e), from: number}
+	switch {
+	case errors.Is(e.Err, ErrConnectionClosed):
+		m.in.kind = inClosed
+	case e.Err != nil:
+		m.in.kind, m.in.err = inFeedLost, e.Err
+	case e.Reconnected:
+		m.in.kind = inReconnected
+	}
+	return m
+}

@@ -1,0 +1,146 @@
+package leader
+
+import "time"
+
+// announcerMachine decides when a candidate announces itself in the roster, and when it
+// withdraws its announcement. Like the machine, it is a plain value without I/O.
+//
+// At most one request is in flight. Each is answered, also one that was cancelled. A stand
+// is the time in which a candidate waits for the key without a break. Its ticket, the
+// revision of its first announcement, is its place in the order of those that wait. A
+// candidate that has held the key, or was not allowed to write it, begins another stand, so
+// it goes last.
+type announcerMachine struct {
+	announces bool   // of the seats of a candidate the first announces, for all
+	lot       uint32 // random; it spreads candidates that came together
+
+	held    bool      // it held the key, or one of several, at the last step
+	since   time.Time // when the stand began; zero: it has not been announced
+	ticket  uint64    // of the stand; 0: not known yet
+	due     time.Time // the next announcement, or the withdrawal
+	until   time.Time // when the announcement lapses; zero: withdrawn
+	sending bool
+	sendBy  time.Time // when the request in flight is given up; zero: it was
+}
+
+const (
+	// lives is for how many leases an announcement lasts. It is repeated after each
+	// lease, the first time at some point of the second lease. That spreads candidates
+	// that came together.
+	lives = 3
+	// rosterPause lets a candidate that has won the key report that, and its work begin,
+	// before anything is done about the roster, in which thousands may stand.
+	rosterPause = listenPause
+	// lastWord is how long a candidate that ends waits for its withdrawal at most.
+	lastWord = 250 * time.Millisecond
+)
+
+// announcerInput is one input of an announcer machine. All fields but the last three are
+// set in each.
+type announcerInput struct {
+	held     bool      // the candidate holds the key, or one of several, and has not ended
+	eligible bool      // it waits for the key, and could take it from this instant on
+	from     time.Time // that instant
+	denied   time.Time // it was not allowed to write the key, and does not stand before then
+	leaves   bool      // it stops, or has ended
+	times    durations
+
+	answered bool // the request in flight was answered
+	failed   bool // with an error
+	revision uint64
+}
+
+// announcerEffects holds the actions to take after a step, one at most, and when to step
+// again; zero: with any step.
+type announcerEffects struct {
+	announce bool // with the stand's beginning and ticket
+	withdraw bool
+	cancel   bool // give up the request in flight, which still has to be answered
+	wake     time.Time
+}
+
+// rosterWait returns how long a request to the roster may take.
+func rosterWait(times durations) time.Duration { return min(defaultLimit, times.lease) }
+
+// step takes one input.
+func (h *announcerMachine) step(now time.Time, in announcerInput) (fx announcerEffects) {
+	if in.answered {
+		h.answered(now, in)
+	}
+	if h.sending && !h.sendBy.IsZero() && !now.Before(h.sendBy) {
+		h.sendBy, fx.cancel = time.Time{}, true
+	}
+	if !h.announces {
+		return fx
+	}
+	if h.held != in.held {
+		h.held = in.held
+		h.endStand(now)
+		if in.held {
+			h.due = now.Add(rosterPause)
+		}
+	}
+	if !h.held && !h.since.IsZero() && now.Before(in.denied) {
+		h.endStand(now)
+	}
+	switch {
+	case h.sending:
+	case !h.held && in.eligible && !now.Before(later(h.due, in.from)):
+		fx.announce = true
+		h.announce(now, in.times)
+	case !now.Before(h.until): // nothing is announced
+	case in.leaves:
+		fx.withdraw = true
+		h.withdraw(now, min(lastWord, in.times.turn))
+	case h.since.IsZero() && !now.Before(h.due):
+		fx.withdraw = true // the announced stand is over: no candidate is to wait for it
+		h.withdraw(now, rosterWait(in.times))
+	}
+	fx.wake = h.wakeAt(now, in)
+	return fx
+}
+
+// answered takes the reply to the request in flight. If the stand has ended since it was
+// sent, there is neither a stand nor a ticket, and the reply changes neither.
+func (h *announcerMachine) answered(now time.Time, in announcerInput) {
+	first := h.ticket == 0 && !h.since.IsZero()
+	switch {
+	case in.failed && first: // no candidate waits for one that is not known to stand
+		h.due = now.Add(in.times.renewInterval)
+	case !in.failed && (first || in.revision < h.ticket):
+		h.ticket = in.revision // the first of this stand, or the roster was lost
+	}
+	h.sending, h.sendBy = false, time.Time{}
+}
+
+// endStand ends the stand. The next announcement, or the withdrawal, is due at once.
+func (h *announcerMachine) endStand(now time.Time) {
+	h.ticket, h.since, h.due = 0, time.Time{}, now
+}
+
+// announce begins a stand, or repeats its announcement.
+func (h *announcerMachine) announce(now time.Time, times durations) {
+	h.due, h.until = now.Add(times.lease), now.Add(lives*times.lease)
+	if h.since.IsZero() {
+		h.since = now
+		h.due = h.due.Add(share(times.lease, h.lot))
+	}
+	h.sending, h.sendBy = true, now.Add(rosterWait(times))
+}
+
+func (h *announcerMachine) withdraw(now time.Time, limit time.Duration) {
+	h.until = time.Time{}
+	h.sending, h.sendBy = true, now.Add(limit)
+}
+
+func (h *announcerMachine) wakeAt(now time.Time, in announcerInput) time.Time {
+	switch {
+	case h.sending:
+		return h.sendBy
+	case h.held && now.Before(h.until):
+		return h.due
+	case !h.held && in.eligible:
+		return later(h.due, in.from)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,67 @@
+package leader
+
+import "time"
+
+// status is what a machine shows of itself after a step. It is all that the actor knows of
+// its machine, but for the effects.
+type status struct {
+	state State
+	done  bool
+	err   error  // why the machine ended by itself
+	value string // published with the lease
+
+	// The key.
+	holds   bool        // the newest revision known is a record of its own that is not released
+	mayHold bool        // it holds the key, or may turn out to hold it by a write that it has sent
+	seen    observation // the newest revision known
+	shown   shown       // the holder to report
+
+	// The term, and how it ends.
+	term          uint64 // number of the term, or of the last one
+	leaseUntil    time.Time
+	draining      bool
+	leaving       leaving
+	to            string    // the intended successor
+	abandoned     bool      // it resigns, and its last write no longer keeps others out
+	cooldownUntil time.Time // it takes no lease before then
+
+	// Standing for election.
+	suspended   bool
+	wantsKey    bool      // being suspended is all that keeps it from writing to take its key now
+	eligible    bool      // it waits for the key, and could take it from cooldownUntil and deniedUntil on
+	deniedUntil time.Time // its writes were denied: it does not stand before then
+	line        line      // the order in which others follow
+	ranked      bool      // its own view of the roster has reported since the last try for the key
+	vain        uint32    // handovers in vain, in a row
+
+	// Requests.
+	settled bool      // the settings of the bucket are known since the connection was last made
+	times   durations // zero before the settings are known
+	written uint64    // counter of the last write sent
+	stored  uint64    // counter of the newest write known to be stored
+	writing phase     // of the write in flight
+	guards  guardsReport
+	wish    guardsWish
+}
+
+// status returns the status at an instant, which is that of the last step.
+func (m *machine) status(now time.Time) status {
+	return status{
+		state: m.state, done: m.done, err: m.err, value: m.value,
+		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.seen, shown: m.shown,
+		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining,
+		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
+		suspended: m.suspended, wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
+		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
+		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,
+		writing: m.flight.req.rec.phase, guards: m.guards, wish: m.wish(),
+	}
+}
+
+// holder returns the holder of the key, as far as it is to be reported, on a seat.
+func (s *status) holder(seat int) Holder {
+	if s.shown.kind == entryNothing || s.shown.kind == entryUnseen {
+		return Holder{Seat: seat}
+	}
+	return holderOf(s.seen, seat)
+}

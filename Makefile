@@ -6,7 +6,10 @@ GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 # Servers of earlier versions, which the long proofs run.
 SERVERS := v2.10.29 v2.11.4 v2.11.8
 
-.PHONY: all help check test race prove busy vet lint format format-check deps-check vulnerabilities compatibility bench demo tools servers clean
+# The packages of every module of go.work. The go command calls them `work`, other tools do not.
+PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
+
+.PHONY: all help check test race prove busy vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility bench demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -16,27 +19,27 @@ help: ## this list
 check: ## everything that CI runs
 	.ci/run
 
-test: ## what a newcomer runs: a sample of each long proof, at most three minutes
-	go test ./...
+test: ## the tests of every module, with a sample of each long proof: at most three minutes
+	go test work
 
 # The mutants and the command are programs of their own, which the race detector
 # does not see into.
 race: ## the tests with the race detector, in random order
-	go list ./... | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' | xargs go test -race -shuffle=on -timeout 20m
+	go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' | xargs go test -race -shuffle=on -timeout 20m
 
 # All tests in full (package internal/proof), and how much of everything they ran.
 prove: servers ## every test in full, and how much of everything they ran
 	@totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals" && \
-	go test -tags prove -timeout 30m ./... && sort "$$totals"
+	go test -tags prove -timeout 30m work && sort "$$totals"
 
 busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
-	trap 'kill $$pids' EXIT; go test -count=1 ./...
+	trap 'kill $$pids' EXIT; go test -count=1 work
 
 # Elsewhere without the tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
-	go vet ./...
-	go vet -tags prove ./...
+	go vet work
+	go vet -tags prove work
 	for os in darwin windows; do GOOS=$$os go build ./leader ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
 	GOARCH=386 go build ./leader ./leadertest
 
@@ -56,8 +59,8 @@ $(TOOLS)/nats-server-%:
 	rmdir $(TOOLS)/$*
 
 lint: $(GOLANGCI) ## golangci-lint
-	$(GOLANGCI) run ./...
-	$(GOLANGCI) run --build-tags prove ./...
+	$(GOLANGCI) run $(PACKAGES)
+	$(GOLANGCI) run --build-tags prove $(PACKAGES)
 
 format: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...
@@ -65,16 +68,25 @@ format: $(GOLANGCI) ## format the code
 format-check: $(GOLANGCI) ## fail where `make format` would change something
 	$(GOLANGCI) fmt --diff ./...
 
-# What a program pulls in with the importable packages, but for metrics.
-deps-check: ## fail if an importable package imports more than the standard library and nats.go
+tidy: ## go mod tidy in every module
+	scripts/tidy
+
+tidy-check: ## fail where `make tidy` would change something
+	scripts/tidy -diff
+
+# What a program pulls in with the importable packages of the root module. Every requirement of
+# the root module is in the module graph of each program that imports one of them.
+deps-check: ## fail if an importable package imports more than the standard library and nats.go, or the root module requires more
 	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./leadertest ./health \
 		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' \
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \
 	if [ -n "$$extra" ]; then echo "unexpected dependencies:"; echo "$$extra"; exit 1; fi
+	@direct=$$(sed -n '/^require/,/^)/s/^\t\([^ ]*\) [^ ]*$$/\1/p' go.mod | xargs); \
+	if [ "$$direct" != "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go go.uber.org/goleak" ]; then echo "the root module requires $$direct"; exit 1; fi
 
 vulnerabilities: ## known vulnerabilities in what is used: needs vuln.go.dev
-	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 work
 
 compatibility: ## exported names against those of the last release
 	scripts/compatibility

@@ -35,14 +35,22 @@ step "expressions of the dashboard, as rules"
 
 step "container file: every source is there, and what it builds from them runs"
 mkdir "$scratch/src"
-grep -E '^COPY [^-]' deploy/Containerfile | while read -r _ line; do
-	read -ra words <<<"$line"
-	for source in "${words[@]::${#words[@]}-1}"; do
-		cp -r "$source" "$scratch/src/"
-	done
-done
-build=$(sed -n 's/^RUN \(.* go build .*\)/\1/p' deploy/Containerfile)
-(cd "$scratch/src" && eval "${build/ -o \/natsleader / -o $scratch/natsleader }")
+while read -r instruction line; do
+	case $instruction in
+	COPY) # files, or one directory, into a directory
+		read -ra words <<<"$line"
+		target=$scratch/src/${words[-1]}
+		mkdir -p "$target"
+		for source in "${words[@]::${#words[@]}-1}"; do
+			if [ -d "$source" ]; then source=$source/.; fi
+			cp -r "$source" "$target"
+		done
+		;;
+	RUN)
+		(cd "$scratch/src" && eval "${line/ -o \/natsleader / -o $scratch/natsleader }")
+		;;
+	esac
+done < <(sed '/^FROM scratch/,$d' deploy/Containerfile)
 version=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod)
 if ! grep -q "/golang:$version AS build" deploy/Containerfile; then
 	echo "it does not build with Go $version, as go.mod says"

@@ -131,8 +131,13 @@ func TestTheDashboardIsOne(t *testing.T) {
 	}
 }
 
+// read returns a file of the repository. It skips the test in the module cache, where
+// `go test all` of a program runs it: only this module is there.
 func read(t *testing.T, path string) string {
 	t.Helper()
+	if _, err := os.Stat("../go.mod"); err != nil {
+		t.Skip("the other modules of the repository are not here")
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

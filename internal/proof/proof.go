@@ -1,6 +1,6 @@
-// Package proof gives the tests of this module two sizes. Without a build tag they
+// Package proof gives the tests of this repository two sizes. Without a build tag they
 // run a sample that a newcomer can wait for; with the build tag prove
-// (go test -tags prove ./..., make prove) they run in full.
+// (go test -tags prove work, make prove) they run in full.
 //
 // A test that takes long in full has a sample by default:
 //

@@ -9,7 +9,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility bench demo tools servers clean
+.PHONY: all help check test race prove busy vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal bench demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -90,6 +90,9 @@ vulnerabilities: ## known vulnerabilities in what is used: needs vuln.go.dev
 
 compatibility: ## exported names against those of the last release
 	scripts/compatibility
+
+rehearsal: ## install and import a release of this tree, as users do
+	scripts/rehearsal
 
 bench: ## the benchmarks of the library
 	go test -run '^$$' -bench . ./leader_test

@@ -1,0 +1,45 @@
+package leader
+
+import (
+	"testing"
+)
+
+// A request is given up once, and its reply ends it whether it was given up or not.
+func TestInflight_GiveUp(t *testing.T) {
+	var f inflight
+	if f.giveUp() || f.waits() {
+		t.Error("no request is given up")
+	}
+	f.send(request{kind: reqRead}, epoch, epoch.Add(tick))
+	if !f.waits() || !f.giveUp() || f.waits() || f.giveUp() || f.broken() != "" {
+		t.Errorf("%+v, %q", f, f.broken())
+	}
+	if req := f.land(); req.kind != reqRead || f.late || f.req.kind != reqNone || f.broken() != "" {
+		t.Errorf("%+v, %q", f, f.broken())
+	}
+}
+
+// A read that succeeds does not end a row of writes that fail.
+func TestInflight_FailuresInARow(t *testing.T) {
+	var f inflight
+	f.writeFailed()
+	if n := f.failed() + f.failed(); n != 3 {
+		t.Errorf("counted to %d", n)
+	}
+	if f.succeeded(); f.fails != 0 || !f.writeFailing {
+		t.Errorf("%+v", f)
+	}
+	if f.recovered(); f.writeFailing {
+		t.Errorf("%+v", f)
+	}
+}
+
+func (f *inflight) broken() string {
+	switch {
+	case f.late && f.req.kind == reqNone:
+		return "no request is late"
+	case f.req.kind != reqNone && f.deadline.IsZero():
+		return "a request without a deadline"
+	}
+	return ""
+}

@@ -88,12 +88,12 @@ func (c *Candidate) allStats() Stats {
 		all.Refused += s.Refused
 		all.Unknown += s.Unknown
 		all.FeedRebuilds += s.FeedRebuilds
-		for t, n := range s.Transitions {
-			all.Transitions[t] += n
-		}
-		for kind, n := range s.Faults {
-			all.Faults[kind] += n
-		}
+		all.Pending += s.Pending
+		all.Elected += s.Elected
+		all.Unelected += s.Unelected
+		addAll(&all.Fenced, s.Fenced)
+		addAll(&all.Deposed, s.Deposed)
+		addAll(&all.Faults, s.Faults)
 	}
 	return all
 }

@@ -2,6 +2,8 @@ package leader
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -29,9 +31,15 @@ type Stats struct {
 	Silent time.Duration
 	// Leaderless is the total time during which no leader was known to the candidate.
 	Leaderless time.Duration
-	// Writes counts the acknowledged writes of the record, including those that take and
-	// release the key, by the time until the acknowledgement.
-	Writes Latencies
+	// Writes is the histogram of the acknowledged writes of the record, including those that
+	// take and release the key, by the time until the acknowledgement.
+	Writes struct {
+		Bounds []time.Duration // in ascending order; the same in all Stats, not to be changed
+		// Counts[i] is the number of writes that took no longer than Bounds[i], and longer than
+		// the bound before. One more element counts those that took longer than all bounds.
+		Counts []uint64
+		Sum    time.Duration
+	}
 	// Refused counts the writes of the record that were rejected because their condition did
 	// not hold.
 	Refused uint64
@@ -42,58 +50,50 @@ type Stats struct {
 	FeedRebuilds uint64
 	// LogDropped counts the log records that were dropped because [Config].Logger blocked.
 	LogDropped uint64
-	// Transitions counts the changes of the state.
-	Transitions map[Transition]uint64
-	// Faults counts the Faulted events by the error of the package that Err matches; by nil
-	// if it matches none.
-	Faults map[error]uint64
+	// Pending and Elected count the events of these names. Unelected counts how often the
+	// candidate was Pending and lost the key, or gave it up, before it was elected.
+	Pending, Elected, Unelected uint64
+	// Fenced and Deposed count the events of these names by their Cause, Faults counts the
+	// Faulted events by their Err. The keys are the names of the package's errors without Err,
+	// as "lease_expired" for [ErrLeaseExpired]. Further keys of Faults are "guard_taken",
+	// "guard_deleted", "tokens_exhausted" and "seats", each for the fault that the package
+	// documentation lists, and "other".
+	Fenced, Deposed, Faults map[string]uint64
 }
 
-// Transition is a change of a candidate's state.
-type Transition struct {
-	To State
-	// Cause is the Cause of [Fenced] for StateFenced, and that of [Deposed] for
-	// StateCandidate, even if Pending follows at once. It is nil otherwise.
-	Cause error
+// writeTimes is a histogram with the bounds of [Stats].Writes.
+type writeTimes struct {
+	counts [len(writeBounds) + 1]uint64
+	sum    time.Duration
 }
 
-// Latencies counts durations.
-type Latencies struct {
-	// Counts holds the number of durations that were not longer than each of [LatencyBounds]
-	// and longer than the one before. The last is the number that were longer than all.
-	Counts [len(latencyBounds) + 1]uint64
-	Sum    time.Duration
-}
-
-var latencyBounds = [...]time.Duration{
+var writeBounds = [...]time.Duration{
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
 	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2500 * time.Millisecond, 5 * time.Second,
 }
 
-// LatencyBounds returns the bounds of [Latencies], in ascending order.
-func LatencyBounds() []time.Duration { return append([]time.Duration(nil), latencyBounds[:]...) }
-
-func (l *Latencies) add(d time.Duration) {
+func (w *writeTimes) add(d time.Duration) {
 	i := 0
-	for i < len(latencyBounds) && d > latencyBounds[i] {
+	for i < len(writeBounds) && d > writeBounds[i] {
 		i++
 	}
-	l.Counts[i]++
-	l.Sum += d
+	w.counts[i]++
+	w.sum += d
 }
 
 // tally holds the counters of a candidate. Instants are by the actor's clock, since it
 // began. A candidate that waits and never leads needs little of it.
 type tally struct {
-	writes      *Latencies
-	transitions map[Transition]uint64
-	faults      map[error]uint64
-	refused     uint64
-	unknown     uint64
-	feeds       uint64
-	lease       time.Duration
+	writes  *writeTimes
+	refused uint64
+	unknown uint64
+	feeds   uint64
+	lease   time.Duration
+
+	pending, elected, unelected uint64
+	fenced, deposed, faults     map[string]uint64 // by errorName
 
 	holds   bool
 	kept    bool          // by an acknowledged write, since it has held the key
@@ -142,7 +142,7 @@ func (c *Candidate) settle(in input, asked time.Duration, p phase) {
 		t.unknown++
 	default:
 		if t.writes == nil { // candidates wait by the thousand, and few ever write
-			t.writes = new(Latencies)
+			t.writes = new(writeTimes)
 		}
 		t.writes.add(c.since() - asked)
 		if p != phaseReleased {
@@ -173,37 +173,60 @@ func (c *Candidate) transits(before, after State, events []Event) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case Pending:
-			count(&t.transitions, Transition{To: StatePending})
+			t.pending++
 		case Elected:
-			count(&t.transitions, Transition{To: StateLeader})
+			t.elected++
 		case Fenced:
-			count(&t.transitions, Transition{To: StateFenced, Cause: e.Cause})
+			count(&t.fenced, errorName(e.Cause))
 		case Deposed:
 			deposed = true
-			count(&t.transitions, Transition{To: StateCandidate, Cause: e.Cause})
+			count(&t.deposed, errorName(e.Cause))
 		case Faulted:
-			count(&t.faults, kindOf(e.Err))
+			count(&t.faults, errorName(e.Err))
 		case Observed:
 		}
 	}
 	if before != after && after == StateCandidate && !deposed { // from Pending, which no event reports
-		count(&t.transitions, Transition{To: StateCandidate})
+		t.unelected++
 	}
 }
 
-// kinds are the errors of a Faulted event, the most specific first.
-var kinds = [...]error{
-	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNoFeed, ErrNoBucket, ErrNoRoster, ErrIncompatibleBucket,
-	ErrForeignRecord, ErrValueTooLarge, ErrPermission, ErrConnectionClosed, ErrUnreachable, ErrSeats, ErrTokensExhausted,
+// errorNames are the names of causes and faults in [Stats], and so in metrics. They stay when
+// the text of an error changes. Of the names of an error that matches several, the first
+// counts.
+var errorNames = [...]struct {
+	err  error
+	name string
+}{
+	{ErrRegressed, "regressed"},
+	{ErrFenced, "fenced"},
+	{ErrGuardTaken, "guard_taken"},
+	{ErrGuardDeleted, "guard_deleted"},
+	{ErrNoFeed, "no_feed"},
+	{ErrNoBucket, "no_bucket"},
+	{ErrNoRoster, "no_roster"},
+	{ErrIncompatibleBucket, "incompatible_bucket"},
+	{ErrTokensExhausted, "tokens_exhausted"},
+	{ErrForeignRecord, "foreign_record"},
+	{ErrValueTooLarge, "value_too_large"},
+	{ErrPermission, "permission"},
+	{ErrConnectionClosed, "connection_closed"},
+	{ErrUnreachable, "unreachable"},
+	{ErrSeats, "seats"},
+	{ErrResigned, "resigned"},
+	{ErrStopped, "stopped"},
+	{ErrLeaseExpired, "lease_expired"},
+	{ErrPreempted, "preempted"},
+	{ErrDeleted, "deleted"},
 }
 
-func kindOf(err error) error {
-	for _, kind := range kinds {
-		if errors.Is(err, kind) {
-			return kind
+func errorName(err error) string {
+	for _, n := range errorNames {
+		if errors.Is(err, n.err) {
+			return n.name
 		}
 	}
-	return nil
+	return "other"
 }
 
 // Stats returns a snapshot. It never blocks. With several seats, the fields about the
@@ -219,13 +242,16 @@ func (c *Candidate) Stats() Stats {
 	s := Stats{
 		State: c.State(), LeaseDuration: t.lease, Leaderless: t.leaderless,
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
-		LogDropped: c.logs.lost(), Transitions: copied(t.transitions), Faults: copied(t.faults),
+		LogDropped: c.logs.lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
+		Fenced: maps.Clone(t.fenced), Deposed: maps.Clone(t.deposed), Faults: maps.Clone(t.faults),
 	}
 	if term, ok := c.Term(); ok {
 		s.Token, s.Remaining = term.Token(), term.Remaining()
 	}
+	s.Writes.Bounds, s.Writes.Counts = slices.Clip(writeBounds[:]), make([]uint64, len(writeBounds)+1)
 	if t.writes != nil {
-		s.Writes = *t.writes
+		copy(s.Writes.Counts, t.writes.counts[:])
+		s.Writes.Sum = t.writes.sum
 	}
 	if t.holds && t.kept {
 		s.SinceRenewal = now - t.renewed
@@ -239,18 +265,14 @@ func (c *Candidate) Stats() Stats {
 	return s
 }
 
-// copied returns a copy that is not nil.
-func copied[K comparable](counts map[K]uint64) map[K]uint64 {
-	m := make(map[K]uint64, len(counts))
-	for k, n := range counts {
-		m[k] = n
-	}
-	return m
-}
+func count(counts *map[string]uint64, name string) { addAll(counts, map[string]uint64{name: 1}) }
 
-func count[K comparable](counts *map[K]uint64, k K) {
-	if *counts == nil {
-		*counts = make(map[K]uint64)
+// addAll adds the counts of a map to those of another one, which may be nil.
+func addAll(sums *map[string]uint64, counts map[string]uint64) {
+	if *sums == nil && len(counts) > 0 {
+		*sums = make(map[string]uint64)
 	}
-	(*counts)[k]++
+	for name, n := range counts {
+		(*sums)[name] += n
+	}
 }

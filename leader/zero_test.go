@@ -35,7 +35,6 @@ var zeros = []any{
 	leader.Fenced{},
 	&leader.GuardedBucket{}, &leader.GuardedStream{},
 	leader.Holder{},
-	leader.Latencies{},
 	leader.Observed{},
 	leader.Pending{},
 	&backend.RefusedError{},
@@ -44,7 +43,6 @@ var zeros = []any{
 	leader.State(0),
 	leader.Stats{},
 	&leader.StreamBatch{}, &leader.StreamWriter{}, leader.Succession(0), &leader.Term{},
-	leader.Transition{},
 	new(leader.Bucket).Backend(), new(leader.GuardedBucket).Backend(), new(leader.GuardedStream).Backend(),
 }
 

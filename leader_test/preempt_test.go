@@ -52,7 +52,7 @@ func deniesWrites(l *leadertest.Link) { l.FailWrites(-1, leader.ErrPermission) }
 // terms returns how many terms these candidates have had.
 func terms(cs []*leader.Candidate) (n int) {
 	for _, c := range cs {
-		n += int(c.Stats().Transitions[leader.Transition{To: leader.StateLeader}])
+		n += int(c.Stats().Elected)
 	}
 	return n
 }

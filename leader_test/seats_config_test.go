@@ -28,7 +28,7 @@ func TestADisagreementOnTheNumberOfSeatsIsReportedOncePerCandidate(t *testing.T)
 		if len(errs) != 1 || !errors.Is(errs[0], leader.ErrSeats) || !strings.Contains(errs[0].Error(), want) {
 			t.Errorf("%v: %v", one, errs)
 		}
-		if n := b.Stats().Faults[leader.ErrSeats]; n != 1 {
+		if n := b.Stats().Faults["seats"]; n != 1 {
 			t.Errorf("%v: %d faults counted", one, n)
 		}
 	}
@@ -53,7 +53,7 @@ func TestADisagreementOnTheNumberOfSeatsIsReportedOncePerCandidate(t *testing.T)
 	if term, ok := a.Term(); !ok || term.Seat() != 2 {
 		t.Fatal("a is not on the second seat")
 	}
-	if n := b.Stats().Faults[leader.ErrSeats]; n != 3 {
+	if n := b.Stats().Faults["seats"]; n != 3 {
 		t.Errorf("%d faults of a, x and d", n)
 	}
 

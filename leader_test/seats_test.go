@@ -414,7 +414,7 @@ func TestStatsOfAllSeatsAreTakenTogether(t *testing.T) {
 		for _, c := range s.Writes.Counts {
 			n += c
 		}
-		elected := s.Transitions[leader.Transition{To: leader.StateLeader}]
+		elected := s.Elected
 		if n <= writes || elected != terms+1 {
 			t.Errorf("%d writes after %d, %d terms after %d", n, writes, elected, terms)
 		}

@@ -26,9 +26,9 @@
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
 //	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
 //
-// A cause or kind is the name of the error without Err, as in lease_expired for
-// leader.ErrLeaseExpired. The kind of a fault without such an error is other. Series with
-// a cause or kind appear when they are first counted.
+// A cause or kind is a key of Fenced, Deposed or Faults in [leader.Stats], as in
+// lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
+// are first counted.
 //
 // A candidate has 28 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
@@ -116,8 +116,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		candidates = append(candidates, c.candidates[election])
 	}
 	c.mu.Unlock()
+	causes, kinds := make(labels), make(labels)
 	for _, candidate := range candidates {
-		scrape{ch, label("election", candidate.Election())}.send(candidate.Stats())
+		scrape{ch, label("election", candidate.Election()), causes, kinds}.send(candidate.Stats())
 	}
 }
 

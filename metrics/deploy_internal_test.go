@@ -32,8 +32,8 @@ func TestTheFilesUseMetricsThatExist(t *testing.T) {
 		labels[m[1]] = strings.Split(m[2], ",")
 	}
 	values := map[string][]string{
-		"cause": append(slices.Collect(maps.Values(names)), "none"),
-		"kind":  append(slices.Collect(maps.Values(names)), "other"),
+		"cause": append(errorNames(t), "none"),
+		"kind":  append(errorNames(t), "other"),
 	}
 	for _, s := range states {
 		values["state"] = append(values["state"], s.String())

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -13,6 +15,20 @@ import (
 type scrape struct {
 	ch       chan<- prometheus.Metric
 	election *dto.LabelPair
+	causes   labels
+	kinds    labels
+}
+
+// labels are pairs of one label by value, made when they are first needed.
+type labels map[string]*dto.LabelPair
+
+func (l labels) pair(name, value string) *dto.LabelPair {
+	p := l[value]
+	if p == nil {
+		p = label(name, value)
+		l[value] = p
+	}
+	return p
 }
 
 var (
@@ -20,11 +36,7 @@ var (
 
 	stateLabels = byState("state")
 	toLabels    = byState("to")
-	causeLabels = byName("cause")
-	kindLabels  = byName("kind")
 	noCause     = label("cause", "none")
-	otherCause  = label("cause", "other")
-	otherKind   = label("kind", "other")
 )
 
 func label(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
@@ -33,14 +45,6 @@ func byState(name string) map[leader.State]*dto.LabelPair {
 	labels := make(map[leader.State]*dto.LabelPair)
 	for _, s := range states {
 		labels[s] = label(name, s.String())
-	}
-	return labels
-}
-
-func byName(name string) map[error]*dto.LabelPair {
-	labels := make(map[error]*dto.LabelPair)
-	for err, value := range names {
-		labels[err] = label(name, value)
 	}
 	return labels
 }
@@ -60,18 +64,20 @@ func (to scrape) send(s leader.Stats) {
 	if s.SinceRenewal > 0 || s.State != leader.StateCandidate {
 		to.gauge(renewalAgeDesc, s.SinceRenewal.Seconds(), own)
 	}
-	to.ch <- &histogram{s.Writes, own}
-	for transition, n := range s.Transitions {
-		cause := noCause
-		if transition.Cause != nil {
-			cause = find(causeLabels, transition.Cause, otherCause)
-		}
-		to.counter(transitionsDesc, float64(n), []*dto.LabelPair{cause, to.election, toLabels[transition.To]})
+	to.ch <- &histogram{s.Writes.Bounds, s.Writes.Counts, s.Writes.Sum, own}
+	to.transition(noCause, leader.StatePending, s.Pending)
+	to.transition(noCause, leader.StateLeader, s.Elected)
+	to.transition(noCause, leader.StateCandidate, s.Unelected)
+	for cause, n := range s.Fenced {
+		to.transition(to.causes.pair("cause", cause), leader.StateFenced, n)
+	}
+	for cause, n := range s.Deposed {
+		to.transition(to.causes.pair("cause", cause), leader.StateCandidate, n)
 	}
 	to.counter(writesRefusedDesc, float64(s.Refused), own)
 	to.counter(writesUnknownDesc, float64(s.Unknown), own)
 	for kind, n := range s.Faults {
-		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.election, find(kindLabels, kind, otherKind)})
+		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.election, to.kinds.pair("kind", kind)})
 	}
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
 	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
@@ -79,11 +85,11 @@ func (to scrape) send(s leader.Stats) {
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
 }
 
-func find(labels map[error]*dto.LabelPair, err error, other *dto.LabelPair) *dto.LabelPair {
-	if l, ok := labels[err]; ok {
-		return l
+// transition sends the number of changes to a state, if there were any.
+func (to scrape) transition(cause *dto.LabelPair, state leader.State, n uint64) {
+	if n > 0 {
+		to.counter(transitionsDesc, float64(n), []*dto.LabelPair{cause, to.election, toLabels[state]})
 	}
-	return other
 }
 
 func indicator(b bool) float64 {
@@ -126,32 +132,31 @@ func (c *counter) Write(m *dto.Metric) error {
 	return nil
 }
 
-// histogram is the histogram of the acknowledged writes.
+// histogram is the histogram of the acknowledged writes, as in [leader.Stats].
 type histogram struct {
-	writes leader.Latencies
+	bounds []time.Duration
+	counts []uint64
+	sum    time.Duration
 	labels []*dto.LabelPair
 }
 
 // Desc is part of [prometheus.Metric], as is Write.
 func (h *histogram) Desc() *prometheus.Desc { return renewalDurationDesc }
 
-var bounds = func() (seconds []float64) {
-	for _, d := range leader.LatencyBounds() {
-		seconds = append(seconds, d.Seconds())
-	}
-	return seconds
-}()
-
 // Write writes the histogram. The count of a Prometheus bucket includes those before it.
 func (h *histogram) Write(m *dto.Metric) error {
 	var count uint64
-	buckets := make([]*dto.Bucket, len(bounds))
-	for i := range bounds {
-		count += h.writes.Counts[i]
-		buckets[i] = &dto.Bucket{UpperBound: &bounds[i], CumulativeCount: new(count)}
+	n := len(h.bounds)
+	pointers, buckets := make([]*dto.Bucket, n), make([]dto.Bucket, n)
+	seconds, counts := make([]float64, n), make([]uint64, n)
+	for i, bound := range h.bounds {
+		count += h.counts[i]
+		seconds[i], counts[i] = bound.Seconds(), count
+		buckets[i].UpperBound, buckets[i].CumulativeCount = &seconds[i], &counts[i]
+		pointers[i] = &buckets[i]
 	}
-	count += h.writes.Counts[len(bounds)]
-	sum := h.writes.Sum.Seconds()
-	m.Label, m.Histogram = h.labels, &dto.Histogram{SampleCount: &count, SampleSum: &sum, Bucket: buckets}
+	count += h.counts[n]
+	sum := h.sum.Seconds()
+	m.Label, m.Histogram = h.labels, &dto.Histogram{SampleCount: &count, SampleSum: &sum, Bucket: pointers}
 	return nil
 }

@@ -79,24 +79,6 @@ type BucketInfo struct {
 	Roster bool
 }
 
-// BucketOption is an option of [OpenBucket].
-type BucketOption func(*Bucket) error
-
-// FeedSubject sets the subject on which the bucket's republished messages arrive: prefix,
-// a dot and the key. It is needed where an account imports these messages with a prefix
-// of its own; otherwise the stream's settings name the subject. The prefix is not checked
-// against those settings. If nothing arrives on the subject, candidates fall back to
-// reading the key.
-func FeedSubject(prefix string) BucketOption {
-	return func(b *Bucket) error {
-		if err := checkSubject("FeedSubject", prefix); err != nil {
-			return err
-		}
-		b.s.feedPrefix = prefix
-		return nil
-	}
-}
-
 // Bucket is a JetStream key-value bucket whose keys are elections. It is the [Store] for
 // NATS. Any number of candidates may use it at once. It needs no closing.
 //
@@ -127,7 +109,7 @@ type bucketStore struct {
 	put    string // prefix of the subject to which a key is written
 	direct string // prefix of the subject from which a key is read, where direct gets are allowed
 
-	feedPrefix string // given by FeedSubject
+	feedPrefix string // given by WithFeedSubject
 
 	hub    hub
 	roster rosterBucket
@@ -236,7 +218,7 @@ func (a *streamAPI) establishOnce(ctx context.Context, create func() jetstream.S
 
 // OpenBucket returns a bucket that exists, or is created later. It sends no request; a
 // candidate checks the bucket by itself. Errors: [ErrInvalidConfig].
-func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Bucket, error) {
+func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	if err := checkJetStream(js); err != nil {
 		return nil, err
 	}
@@ -245,15 +227,24 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	}
 	b := &Bucket{s: bucketStore{name: name, pre: "$KV." + name + "."}}
 	b.s.open(js)
-	for _, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("%w: an option is nil", ErrInvalidConfig)
-		}
-		if err := opt(b); err != nil {
-			return nil, err
-		}
-	}
 	return b, nil
+}
+
+// WithFeedSubject returns the same bucket with another subject on which its republished
+// messages arrive: prefix, a dot and the key. It is needed where an account imports these
+// messages with a prefix of its own; otherwise the stream's settings name the subject. The
+// prefix is not checked against those settings. If nothing arrives on the subject,
+// candidates fall back to reading the key. Errors: [ErrInvalidConfig].
+func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
+	if err := checkSubject("FeedSubject", prefix); err != nil {
+		return nil, err
+	}
+	other, err := OpenBucket(b.s.js, b.s.name)
+	if err != nil {
+		return nil, err
+	}
+	other.s.feedPrefix = prefix
+	return other, nil
 }
 
 // Info reads the settings of the bucket from the server. Errors: [ErrNoBucket] if it does

@@ -39,7 +39,11 @@ func TestAFeedTellsPutsAndDeletesOfItsKey(t *testing.T) {
 		},
 		"given": func(t *lab, js jetstream.JetStream) *bucketStore {
 			mustCreate(t, js, BucketConfig{})
-			return mustOpen(t, js, FeedSubject("natsleader.feed.E"))
+			b, err := (&Bucket{s: bucketStore{streamAPI: streamAPI{js: js}, name: "E"}}).WithFeedSubject("natsleader.feed.E")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &b.s
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

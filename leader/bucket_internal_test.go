@@ -99,8 +99,14 @@ func TestEverySettingThatCannotWorkIsNamed(t *testing.T) {
 		}
 		_, err := OpenBucket(nil, "E")
 		wantErr(t, err, ErrInvalidConfig, "js is nil")
+		_, err = new(Bucket).WithFeedSubject("feed")
+		wantErr(t, err, ErrInvalidConfig, "js is nil")
+		open, err := OpenBucket(js, "E")
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, prefix := range []string{"", "a.", ".a", "a..b", "a.*", "a.>", "a b"} {
-			_, err := OpenBucket(js, "E", FeedSubject(prefix))
+			_, err := open.WithFeedSubject(prefix)
 			wantErr(t, err, ErrInvalidConfig, "FeedSubject")
 		}
 	})

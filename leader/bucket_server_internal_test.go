@@ -116,9 +116,9 @@ func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *bucketStore {
 	return &b.s
 }
 
-func mustOpen(t *lab, js jetstream.JetStream, opts ...BucketOption) *bucketStore {
+func mustOpen(t *lab, js jetstream.JetStream) *bucketStore {
 	t.Helper()
-	b, err := OpenBucket(js, "E", opts...)
+	b, err := OpenBucket(js, "E")
 	if err != nil {
 		t.Fatal(err)
 	}

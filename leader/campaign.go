@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be
@@ -74,8 +75,8 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if cfg.MinToken > maxMinToken {
 		return nil, fmt.Errorf("%w: MinToken %d is more than %d; a resource that has accepted a greater token must be reset", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
 	}
-	if len(cfg.Value) > MaxValueSize {
-		return nil, fmt.Errorf("%w: Value of %d bytes is more than MaxValueSize %d", ErrValueTooLarge, len(cfg.Value), MaxValueSize)
+	if len(cfg.Value) > wire.MaxValue {
+		return nil, fmt.Errorf("%w: Value of %d bytes is more than %d", ErrValueTooLarge, len(cfg.Value), wire.MaxValue)
 	}
 	if err := checkID("ID", cfg.ID); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ type Config struct {
 	// characters. Default: host, process ID and six random characters. Two candidates with
 	// the same ID are safe.
 	ID string
-	// Value is published with the lease, for example an address; at most [MaxValueSize]
-	// bytes. [Candidate.Proclaim] changes it.
+	// Value is published with the lease, for example an address; at most 64 KiB. Every
+	// renewal carries it. [Candidate.Proclaim] changes it.
 	Value []byte
 	// LeaseDuration is how long other candidates wait after the last renewal before they
 	// take over. Default: the bucket's MaxLease; in a bucket without one 15 s, or two thirds

@@ -60,7 +60,7 @@ var (
 	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader has
 	// handed over and the candidate that it named has not taken the key.
 	ErrNotSucceeded error = sentinel("the named successor has not taken over")
-	// ErrValueTooLarge is returned for a value that exceeds [MaxValueSize], or does not fit
+	// ErrValueTooLarge is returned for a value of more than 64 KiB, or that does not fit
 	// into a record of the bucket.
 	ErrValueTooLarge error = sentinel("value too large")
 	// ErrForeignRecord reports that the key holds a value that is not a record of this

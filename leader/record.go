@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-)
 
-// MaxValueSize is the largest value in bytes that a candidate may publish with
-// its lease. Every renewal carries it.
-const MaxValueSize = 64 << 10
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 const (
 	recordFormat = 1
@@ -32,7 +30,7 @@ const (
 	maxRecordLease = 366 * 24 * time.Hour
 	// maxRecordSize is more than the size of any record of this package: JSON turns one byte
 	// into six at most, and the value is much of the record.
-	maxRecordSize = 8 * MaxValueSize
+	maxRecordSize = 8 * wire.MaxValue
 )
 
 // phase is the stage that the writer of a record had reached when it sent the record.

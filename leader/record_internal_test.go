@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // someRecord has every field set.
@@ -23,7 +25,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 		func(r *record) { r.phase = phaseReleased },
 		func(r *record) { r.value = "" },
 		func(r *record) { r.value = "\xff\x00binary" },
-		func(r *record) { r.value = strings.Repeat("\x00", MaxValueSize) },
+		func(r *record) { r.value = strings.Repeat("\x00", wire.MaxValue) },
 		func(r *record) { r.id = "a\"b\\c\nd é" },
 		func(r *record) { r.lease = time.Millisecond },
 		func(r *record) { r.lease = maxRecordLease },

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // bucketView is the candidate's knowledge of its bucket.
@@ -107,8 +108,8 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 
 // fit returns the error that keeps the candidate from using the bucket with a value.
 func (m *machine) fit(value string) error {
-	if len(value) > MaxValueSize {
-		return fmt.Errorf("%w: %d bytes are more than MaxValueSize %d", ErrValueTooLarge, len(value), MaxValueSize)
+	if len(value) > wire.MaxValue {
+		return fmt.Errorf("%w: %d bytes are more than %d", ErrValueTooLarge, len(value), wire.MaxValue)
 	}
 	longest := record{
 		phase: phaseReleased, id: m.id, session: m.session, value: value,

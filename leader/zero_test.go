@@ -204,7 +204,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		}
 	}
 	calls["OpenBucket"] = func() error { _, err := leader.OpenBucket(js, "E"); return err }
-	calls["OpenBucket with a nil option"] = func() error { _, err := leader.OpenBucket(unconnected(t), "E", nil); return err }
+	calls["WithFeedSubject"] = func() error { _, err := new(leader.Bucket).WithFeedSubject("feed"); return err }
 	calls["CreateBucket"] = func() error {
 		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E"})
 		return err

@@ -12,6 +12,9 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
+// maxValue is the size of the largest value that a candidate may publish with its lease.
+const maxValue = 64 << 10
+
 // Faults that only a store in memory can have.
 
 type kit struct {

@@ -234,10 +234,10 @@ func TestProclaimTellsErrors(t *testing.T) {
 		if err := b.Proclaim(w.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
 			t.Errorf("of a waiter: %v", err)
 		}
-		if err := a.Proclaim(w.Context(), make([]byte, leader.MaxValueSize+1)); !errors.Is(err, leader.ErrValueTooLarge) {
+		if err := a.Proclaim(w.Context(), make([]byte, maxValue+1)); !errors.Is(err, leader.ErrValueTooLarge) {
 			t.Errorf("too large: %v", err)
 		}
-		w.ok(a.Proclaim(w.Context(), make([]byte, leader.MaxValueSize)))
+		w.ok(a.Proclaim(w.Context(), make([]byte, maxValue)))
 		a.blackhole(up)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()

@@ -72,7 +72,7 @@ func TestParity_Campaign(t *testing.T) {
 			{Succession: 9},
 			{Guards: []leader.Guard{nil}},
 			{ID: strings.Repeat("i", 300)},
-			{Value: make([]byte, leader.MaxValueSize+1)},
+			{Value: make([]byte, maxValue+1)},
 		} {
 			if cfg.ID == "" {
 				cfg.ID = fmt.Sprint("c", i)
@@ -118,7 +118,7 @@ func TestParity_Candidates(t *testing.T) {
 			p.result("transfer", func() error { return c.Transfer(p.Context(), "") })
 			p.result("transfer any", func() error { _, err := c.TransferAny(p.Context()); return err })
 			p.result("proclaim", func() error { return c.Proclaim(p.Context(), []byte("v")) })
-			p.result("proclaim", func() error { return c.Proclaim(p.Context(), make([]byte, leader.MaxValueSize+1)) })
+			p.result("proclaim", func() error { return c.Proclaim(p.Context(), make([]byte, maxValue+1)) })
 			p.pass(20 * time.Second)
 		}
 		p.del("e")

@@ -98,7 +98,7 @@ func TestParity_Sizes(t *testing.T) {
 			p.announce(s, "e", rosterA, strings.Repeat("x", limit+100), time.Minute)
 		}
 		p.get(s, "e")
-		_, err := leader.Campaign(p.Context(), s, "e", leader.Config{Value: []byte(strings.Repeat("x", leader.MaxValueSize+1))})
+		_, err := leader.Campaign(p.Context(), s, "e", leader.Config{Value: []byte(strings.Repeat("x", maxValue+1))})
 		p.say("campaign: %s", p.name(err))
 	}, bucketSealed, bucketSmall)
 }

@@ -152,9 +152,9 @@ func tcpJS(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
 }
 
 // tcpBucket returns the bucket E.
-func tcpBucket(tb testing.TB, js jetstream.JetStream, opts ...leader.BucketOption) *leader.Bucket {
+func tcpBucket(tb testing.TB, js jetstream.JetStream) *leader.Bucket {
 	tb.Helper()
-	b, err := leader.OpenBucket(js, "E", opts...)
+	b, err := leader.OpenBucket(js, "E")
 	tcpOK(tb, err)
 	return b
 }

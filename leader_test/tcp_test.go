@@ -263,23 +263,23 @@ func TestTCPHandsOverWithAnAPIPrefix(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name, feed string
-		opts       []leader.BucketOption
+		subject    string // of the feed, if it is given
 		heard      bool
 	}{
-		{"feed imported", `{ stream: { account: HUB, subject: "natsleader.feed.>" } }`, nil, true},
+		{"feed imported", `{ stream: { account: HUB, subject: "natsleader.feed.>" } }`, "", true},
 		{
 			"feed imported with a prefix",
 			`{ stream: { account: HUB, subject: "natsleader.feed.>" }, prefix: "from.hub" }`,
-			[]leader.BucketOption{leader.FeedSubject("from.hub.natsleader.feed.E")},
+			"from.hub.natsleader.feed.E",
 			true,
 		},
 		{
 			"feed imported to another subject",
 			`{ stream: { account: HUB, subject: "natsleader.feed.E.>" }, to: "other.>" }`,
-			[]leader.BucketOption{leader.FeedSubject("other")},
+			"other",
 			true,
 		},
-		{"feed not imported", "", nil, false},
+		{"feed not imported", "", "", false},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -297,7 +297,15 @@ func TestTCPHandsOverWithAnAPIPrefix(t *testing.T) {
 			}
 			tcpHandover(t,
 				func() *leader.Bucket { return tcpBucket(t, hub) },
-				func() *leader.Bucket { return tcpBucket(t, prefixed(), k.opts...) },
+				func() *leader.Bucket {
+					b := tcpBucket(t, prefixed())
+					if k.subject == "" {
+						return b
+					}
+					b, err := b.WithFeedSubject(k.subject)
+					tcpOK(t, err)
+					return b
+				},
 				leader.Config{})
 		})
 	}

@@ -49,7 +49,7 @@ func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 			{config{LeaseDuration: 400 * 24 * time.Hour}, leader.ErrInvalidConfig, "LeaseDuration 9600h0m0s is more than"},
 			{config{LeaseDuration: 1}, leader.ErrInvalidConfig, "LeaseDuration 1ns is less than 1ms"},
 			{config{MinToken: math.MaxUint64}, leader.ErrInvalidConfig, "MinToken 18446744073709551615 is more than"},
-			{config{Value: make([]byte, leader.MaxValueSize+1)}, leader.ErrValueTooLarge, "Value of 65537 bytes is more than MaxValueSize 65536"},
+			{config{Value: make([]byte, maxValue+1)}, leader.ErrValueTooLarge, "Value of 65537 bytes is more than 65536"},
 			{config{ID: strings.Repeat("x", 257)}, leader.ErrInvalidConfig, "ID of 257 bytes is more than 256"},
 		} {
 			c, err := leader.Campaign(w.Context(), store, "e", k.cfg)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -195,7 +196,7 @@ const recordSize = 1024
 
 func checkPayload(_ context.Context, e *environment) []finding {
 	switch most := e.settings.MaxValue; {
-	case most == 0 || most >= leader.MaxValueSize+recordSize:
+	case most == 0 || most >= wire.MaxValue+recordSize:
 		return []finding{fine("records of any size fit into a message")}
 	case most < recordSize:
 		return []finding{severityCritical.of("messages of at most %d bytes are too small for records", most).

@@ -9,6 +9,10 @@ import "time"
 // servers: writes resume 5 to 8 s after the loss.
 const DefaultLease = 15 * time.Second
 
+// MaxValue is the largest value in bytes that a candidate may publish with its lease. Every
+// renewal carries it.
+const MaxValue = 64 << 10
+
 const (
 	// FeedPrefix is the prefix of the subjects to which a bucket of leader.CreateBucket
 	// republishes. The name of the bucket, a dot and the key follow.

@@ -103,13 +103,13 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if cfg.Clock == nil {
 		cfg.Clock = clockOf(store)
 	}
-	listed := cfg.Roster || cfg.Succession != SuccessionRace
+	listed := cfg.Roster || cfg.Queue
 	if cfg.ID == "" {
 		cfg.ID = defaultID()
 	}
 	p := params{
 		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
-		order: order{orders: cfg.Succession != SuccessionRace, listed: listed, priority: cfg.Priority},
+		order: order{orders: cfg.Queue, listed: listed, priority: cfg.Priority},
 	}
 	if cfg.Seats > 1 {
 		p.seats = cfg.Seats

@@ -55,21 +55,23 @@ type Config struct {
 	// Roster makes the candidate announce itself in the bucket's roster (see
 	// [BucketConfig].Roster) while it waits for the key: one small write for each lease.
 	// While it leads, it publishes the order of its successors with its lease.
-	// SuccessionQueue and SuccessionPriority imply Roster. If the bucket keeps no roster,
-	// that is a Faulted event with [ErrNoRoster], and no candidate has to wait for a turn.
+	// Queue implies Roster. If the bucket keeps no roster, that is a Faulted event with
+	// [ErrNoRoster], and no candidate has to wait for a turn.
 	Roster bool
-	// Succession determines when the candidate tries to take a free key. Default:
-	// [SuccessionRace]. It is about order, not safety: a candidate that ignores the order
-	// cannot cause two leaders.
-	Succession Succession
-	// Priority is for SuccessionPriority: candidates of a higher priority go first.
+	// Queue makes the candidate wait for its turn to take a free key. Candidates of a higher
+	// Priority go first, and among equals those that have waited longer, each for TurnTimeout.
+	// The order is that of the roster, as the last leader has published it with its lease. So
+	// one write takes a free key, however many candidates wait. The order is no matter of
+	// safety: a candidate that ignores it cannot cause two leaders, because the
+	// compare-and-set decides which try succeeds. Default: the candidate tries at once.
+	Queue bool
+	// Priority is for Queue: candidates of a higher priority go first. Default: 0.
 	Priority int
 	// Preempt makes a leader of lower priority hand over to this candidate in an orderly
 	// way, as by [Candidate.Transfer]. The leader does so one to two leases after this
 	// candidate has begun to wait, and not before it has led for one lease. After a handover
 	// in vain the leaders wait for 2, 4, 8 and so on, at most 256 leases before the next.
-	// Preempt needs SuccessionPriority, and a leader that has a roster and no
-	// RefuseRequests.
+	// Preempt needs Queue, and a leader that has a roster and no RefuseRequests.
 	Preempt bool
 	// TurnTimeout is how long the candidate waits for each candidate before it in the order
 	// to take a free key, before it tries itself. It waits as long for the successor that a
@@ -121,12 +123,10 @@ type Config struct {
 // checkSuccession returns an error for settings that contradict each other.
 func (c *Config) checkSuccession() error {
 	switch {
-	case c.Succession > SuccessionPriority:
-		return fmt.Errorf("%w: %v is no Succession", ErrInvalidConfig, c.Succession)
-	case c.Succession != SuccessionPriority && c.Priority != 0:
-		return fmt.Errorf("%w: Priority %d is for SuccessionPriority, and Succession is %v", ErrInvalidConfig, c.Priority, c.Succession)
-	case c.Succession != SuccessionPriority && c.Preempt:
-		return fmt.Errorf("%w: Preempt is for SuccessionPriority, and Succession is %v", ErrInvalidConfig, c.Succession)
+	case !c.Queue && c.Priority != 0:
+		return fmt.Errorf("%w: Priority %d is for candidates with Queue", ErrInvalidConfig, c.Priority)
+	case !c.Queue && c.Preempt:
+		return fmt.Errorf("%w: Preempt is for candidates with Queue", ErrInvalidConfig)
 	}
 	return nil
 }

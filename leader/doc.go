@@ -152,7 +152,7 @@
 //
 // # Succession
 //
-// By default all candidates try for a free key at once. With [Config].Succession they
+// By default all candidates try for a free key at once. With [Config].Queue they
 // follow an order: the highest [Config].Priority first, and the longest wait first among
 // equals. The order is a hint. The compare-and-set decides, so candidates of different
 // kinds are safe together on one key. Candidates announce themselves in a roster, a

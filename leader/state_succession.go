@@ -1,41 +1,9 @@
 package leader
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
-
-// Succession selects when a candidate tries to take a free key. It concerns the order
-// alone. The compare-and-set decides which try succeeds, so candidates of different kinds
-// are safe together.
-type Succession uint8
-
-// The kinds of succession.
-const (
-	// SuccessionRace makes a candidate try at once, like all others.
-	SuccessionRace Succession = iota
-	// SuccessionQueue lets candidates that have waited longer go first, each for
-	// [Config].TurnTimeout. The order is that of the roster, as the last leader has
-	// published it with its lease. So one write takes a free key, however many wait.
-	SuccessionQueue
-	// SuccessionPriority is SuccessionQueue among candidates of the same
-	// [Config].Priority. Candidates of a higher priority go first.
-	SuccessionPriority
-)
-
-// String returns the name of the kind in lower case.
-func (s Succession) String() string {
-	switch s {
-	case SuccessionRace:
-		return "race"
-	case SuccessionQueue:
-		return "queue"
-	case SuccessionPriority:
-		return "priority"
-	}
-	return fmt.Sprintf("Succession(%d)", uint8(s))
-}
 
 // order is a candidate's part in the succession. Like params it never changes.
 type order struct {

@@ -42,7 +42,7 @@ var zeros = []any{
 	leader.RosterEntry{},
 	leader.State(0),
 	leader.Stats{},
-	&leader.StreamBatch{}, &leader.StreamWriter{}, leader.Succession(0), &leader.Term{},
+	&leader.StreamBatch{}, &leader.StreamWriter{}, &leader.Term{},
 	new(leader.Bucket).Backend(), new(leader.GuardedBucket).Backend(), new(leader.GuardedStream).Backend(),
 }
 

@@ -142,7 +142,7 @@ func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg
 		cfg.ID = "b"
 		c := benchCampaign(b, storeB, election, cfg, second)
 		tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
-		if cfg.Succession != leader.SuccessionRace {
+		if cfg.Queue {
 			tcpEventually(b, "a knows that b is next", func() bool { return benchLine(b, kvA, a) == 1 })
 		}
 		warm()
@@ -304,8 +304,8 @@ func BenchmarkWaiting(b *testing.B) {
 func BenchmarkCrowd(b *testing.B) {
 	b.Run("race", func(b *testing.B) { benchCrowd(b, 1, leader.Config{}) })
 	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Roster: true}) })
-	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Succession: leader.SuccessionQueue}) })
-	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Succession: leader.SuccessionQueue}) })
+	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Queue: true}) })
+	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Queue: true}) })
 }
 
 func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
@@ -314,7 +314,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	s := tcpServe(b, tcpOptions(b, ""))
 	ops := tcpDial(b, s.ClientURL())
 	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{
-		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Roster || cfg.Succession != leader.SuccessionRace,
+		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Roster || cfg.Queue,
 	})
 	// A plain subscription receives all writes, including rejected ones.
 	var writes atomic.Int64

@@ -32,7 +32,7 @@ func BenchmarkTransfer(b *testing.B) {
 		b.Run("in-a-queue", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
 				b.Helper()
-				benchHandover(b, dial, warmth, leader.Config{Succession: leader.SuccessionQueue}, transfer)
+				benchHandover(b, dial, warmth, leader.Config{Queue: true}, transfer)
 			})
 		})
 	})
@@ -80,7 +80,7 @@ func BenchmarkTheDeadInAQueue(b *testing.B) {
 		for i := range queue {
 			conns = append(conns, tcpDial(b, s.ClientURL()))
 			elected = append(elected, make(chan time.Time, 1))
-			cfg := leader.Config{ID: fmt.Sprint("c", i), Succession: leader.SuccessionQueue, TurnTimeout: turn}
+			cfg := leader.Config{ID: fmt.Sprint("c", i), Queue: true, TurnTimeout: turn}
 			all = append(all, benchCampaign(b, tcpBucket(b, tcpJS(b, conns[i])), fmt.Sprint("dead", n), cfg, elected[i]))
 			if i == 0 {
 				<-elected[0]
@@ -147,7 +147,7 @@ func BenchmarkRoster(b *testing.B) {
 	store := tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
 	all := make([]*leader.Candidate, 0, crowd)
 	for range crowd {
-		c, cerr := leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Succession: leader.SuccessionQueue})
+		c, cerr := leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Queue: true})
 		tcpOK(b, cerr)
 		all = append(all, c)
 	}

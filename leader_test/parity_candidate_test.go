@@ -69,7 +69,6 @@ func TestParity_Campaign(t *testing.T) {
 			{Seats: 2, KVElect: true},
 			{Priority: 1},
 			{Preempt: true},
-			{Succession: 9},
 			{Guards: []leader.Guard{nil}},
 			{ID: strings.Repeat("i", 300)},
 			{Value: make([]byte, maxValue+1)},

@@ -17,9 +17,9 @@ import (
 // Preemptors that do not take the key that a leader gives up for them.
 
 var (
-	byPriority = leader.Config{Succession: leader.SuccessionPriority}
-	racing     = leader.Config{Succession: leader.SuccessionRace, Roster: true}
-	preemptor  = leader.Config{Succession: leader.SuccessionPriority, Priority: 10, Preempt: true}
+	byPriority = leader.Config{Queue: true}
+	racing     = leader.Config{Roster: true}
+	preemptor  = leader.Config{Queue: true, Priority: 10, Preempt: true}
 )
 
 const defaultLease = 15 * time.Second
@@ -74,7 +74,7 @@ func (k kit) hourly(hours int, cs ...*leader.Candidate) (changes []int) {
 func TestPreemption_InVainGrowsRarer(t *testing.T) {
 	for _, low := range []leader.Config{byPriority, racing} {
 		for preemptors := 2; preemptors <= 3; preemptors++ {
-			t.Run(fmt.Sprintf("%v/%d preemptors", low.Succession, preemptors), func(t *testing.T) {
+			t.Run(fmt.Sprintf("queue=%v/%d preemptors", low.Queue, preemptors), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(3, low)
 				for i := range preemptors {
@@ -169,7 +169,7 @@ func TestPreemption_ThatWorksIsFoundAmongOthersInVain(t *testing.T) {
 		},
 	} {
 		for _, low := range []leader.Config{byPriority, racing} {
-			t.Run(name+"/"+low.Succession.String(), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/queue=%v", name, low.Queue), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(2, low)
 				others(k, 0)

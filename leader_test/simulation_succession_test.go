@@ -28,7 +28,7 @@ type win struct {
 // follows draws the succession of a candidate.
 func (s *simulation) follows(cfg *leader.Config) {
 	if s.orderly {
-		cfg.Succession = leader.SuccessionQueue
+		cfg.Queue = true
 		return
 	}
 	if s.racing {
@@ -39,9 +39,9 @@ func (s *simulation) follows(cfg *leader.Config) {
 	case 1:
 		cfg.Roster = true
 	case 2, 3:
-		cfg.Succession = leader.SuccessionQueue
+		cfg.Queue = true
 	default:
-		cfg.Succession, cfg.Priority, cfg.Preempt = leader.SuccessionPriority, s.rng.IntN(3), s.chance(2)
+		cfg.Queue, cfg.Priority, cfg.Preempt = true, s.rng.IntN(3), s.chance(2)
 	}
 	if s.chance(2) {
 		cfg.TurnTimeout = s.between(s.lease/100, s.lease/8)

@@ -28,7 +28,7 @@ func (w *world) queue(ids ...string) []*candidate {
 	var all []*candidate
 	for i, id := range ids {
 		w.at(time.Duration(i) * time.Second)
-		all = append(all, w.standAs(leader.Config{ID: id, Succession: leader.SuccessionQueue}))
+		all = append(all, w.standAs(leader.Config{ID: id, Queue: true}))
 	}
 	w.at(20 * time.Second)
 	w.ledBy(all[0], all...)
@@ -188,7 +188,7 @@ func as(petition []byte, other map[string]any) []byte {
 func TestTransferThatIsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
-		cfg := leader.Config{ID: "a", Succession: leader.SuccessionQueue, RefuseRequests: true}
+		cfg := leader.Config{ID: "a", Queue: true, RefuseRequests: true}
 		a := w.standAs(cfg)
 		w.at(time.Second)
 		cfg.ID = "b"
@@ -241,7 +241,7 @@ func TestTheDeadInAQueueOnAServer(t *testing.T) {
 func TestPreemptOnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
-		cfg := leader.Config{ID: "low", Succession: leader.SuccessionPriority, DrainTimeout: time.Second}
+		cfg := leader.Config{ID: "low", Queue: true, DrainTimeout: time.Second}
 		low := w.standAs(cfg)
 		w.at(10 * time.Second)
 		low.news()
@@ -268,9 +268,9 @@ func TestPreemptOnAServer(t *testing.T) {
 func TestAQueueWithoutARoster(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
-		a := w.standAs(leader.Config{ID: "a", Succession: leader.SuccessionQueue})
+		a := w.standAs(leader.Config{ID: "a", Queue: true})
 		w.at(time.Second)
-		b := w.standAs(leader.Config{ID: "b", Succession: leader.SuccessionQueue})
+		b := w.standAs(leader.Config{ID: "b", Queue: true})
 		w.at(time.Minute)
 		for c, at := range map[*candidate]string{a: "0s", b: "1s"} {
 			if got := c.without("pending", "elected", "observed"); !slices.Equal(got, []string{at + " faulted no roster"}) {
@@ -286,7 +286,7 @@ func TestAQueueWithoutARoster(t *testing.T) {
 
 		// Made later, it is used: a stands behind c.
 		w.rosterOf()
-		c := w.standAs(leader.Config{ID: "c", Succession: leader.SuccessionQueue})
+		c := w.standAs(leader.Config{ID: "c", Queue: true})
 		w.at(3*time.Minute + 3*lease)
 		w.ledBy(b, a, b, c)
 		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
@@ -351,7 +351,7 @@ func TestAQueueOutlivesReconnections(t *testing.T) {
 		cs[0].open()
 		cs[1].open()
 		w.at(25 * time.Second)
-		d := w.standAs(leader.Config{ID: "d", Succession: leader.SuccessionQueue})
+		d := w.standAs(leader.Config{ID: "d", Queue: true})
 		w.at(30 * time.Second)
 		w.ledBy(cs[0], append(cs, d)...)
 		w.follow("b", "c", "d")
@@ -385,7 +385,7 @@ func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
 	permRostered(t, h)
 	el := tcpElectionOf(t, "a")
-	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.SuccessionPriority})
+	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true})
 	first.Expect(leadertest.Elected())
 	nc := permDial(t, h, "o")
 	looks := tcpBucket(t, tcpJS(t, nc))
@@ -414,7 +414,7 @@ func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 	}
 	told()
 	store := tcpBucket(t, permJS(t, h, "b"))
-	second := el.stand(store, leader.Config{ID: "b", Succession: leader.SuccessionPriority, Priority: 3, Value: []byte("v")})
+	second := el.stand(store, leader.Config{ID: "b", Queue: true, Priority: 3, Value: []byte("v")})
 	told("b 3 v")
 	once, err := leader.Roster(t.Context(), looks, "a")
 	tcpOK(t, err)
@@ -437,7 +437,7 @@ func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false))
 	permRostered(t, h)
-	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.SuccessionQueue, LeaseDuration: 600 * time.Millisecond})
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true, LeaseDuration: 600 * time.Millisecond})
 	a.Expect(leadertest.Elected())
 	a.Expect(leadertest.Faulted(leader.ErrPermission))
 	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 20)
@@ -450,7 +450,7 @@ func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
 func TestWhoFollowsInACrowdHearsFirst(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
-		cfg := leader.Config{ID: "a", Succession: leader.SuccessionQueue}
+		cfg := leader.Config{ID: "a", Queue: true}
 		a := w.standAs(cfg)
 		w.at(time.Second)
 		cfg.ID = "b"

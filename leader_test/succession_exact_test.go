@@ -24,7 +24,7 @@ func (k kit) crowd(n int, cfg leader.Config) (first *leader.Candidate, rest []*l
 // One write takes a free key, however many candidates wait for it.
 func TestAVacancyCostsAQueueOneWrite(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.SuccessionQueue, LeaseDuration: 10 * time.Second}
+	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second}
 	first, rest := k.crowd(200, cfg)
 	for round := range 10 { // more than are in line
 		at, before := k.clock.Elapsed(), k.store.Requests().Writes
@@ -54,10 +54,10 @@ func TestAnnouncementsAreFewAndSpread(t *testing.T) {
 		lease   = 10 * time.Second
 		leases  = 10
 	)
-	for _, succession := range []leader.Succession{leader.SuccessionRace, leader.SuccessionQueue} {
-		t.Run(succession.String(), func(t *testing.T) {
+	for _, queue := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queue=%v", queue), func(t *testing.T) {
 			k := newKit(t)
-			_, rest := k.crowd(waiting, leader.Config{Roster: true, Succession: succession, LeaseDuration: lease})
+			_, rest := k.crowd(waiting, leader.Config{Roster: true, Queue: queue, LeaseDuration: lease})
 			before := make(map[string]int, waiting)
 			for _, c := range rest {
 				r := k.store.Link(c.ID()).Requests()

@@ -15,7 +15,7 @@ import (
 // queue makes candidates that wait in a queue, a second apart. The first one leads.
 func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
-	cfg.Succession = leader.SuccessionQueue
+	cfg.Queue = true
 	for i := range n {
 		c, _ := k.stand(fmt.Sprint("c", i), cfg)
 		cs = append(cs, c)
@@ -137,7 +137,7 @@ func TestWhoStopsLeavesTheQueue(t *testing.T) {
 func TestPrioritiesFollowInOrder(t *testing.T) {
 	k := newKit(t)
 	stand := func(id string, priority int) *leader.Candidate {
-		c, _ := k.stand(id, leader.Config{Succession: leader.SuccessionPriority, Priority: priority})
+		c, _ := k.stand(id, leader.Config{Queue: true, Priority: priority})
 		k.clock.Advance(time.Second)
 		return c
 	}
@@ -162,7 +162,7 @@ func TestPrioritiesFollowInOrder(t *testing.T) {
 // lease, and to none that comes and goes.
 func TestPreempt(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.SuccessionPriority, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
+	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
 	low, ws := k.stand("low", cfg)
 	k.clock.Advance(time.Second)
 	cfg.Priority, cfg.Preempt = 1, true
@@ -316,7 +316,7 @@ func TestSeatsAreFilledInOrder(t *testing.T) {
 // Of several leaders, the one with the lowest priority gives way to a higher priority.
 func TestOneSeatGivesWay(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.SuccessionPriority, Seats: 3, LeaseDuration: 10 * time.Second}
+	cfg := leader.Config{Queue: true, Seats: 3, LeaseDuration: 10 * time.Second}
 	var cs []*leader.Candidate
 	for i, priority := range []int{1, 0, 2} {
 		cfg.Priority = priority
@@ -370,7 +370,7 @@ func TestTransferAnyOfASeat(t *testing.T) {
 // A rival that restarts again and again hides no rival that stays.
 func TestAFickleRivalHidesNoOther(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.SuccessionPriority, LeaseDuration: 10 * time.Second}
+	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second}
 	k.stand("low", cfg)
 	k.clock.Advance(time.Second)
 	cfg.Priority, cfg.Preempt = 1, true

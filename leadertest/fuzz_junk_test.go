@@ -143,7 +143,7 @@ func survivesJunk(t *testing.T, data []byte) {
 		link := store.Link(id)
 		c, err := leader.Campaign(t.Context(), link, "e", leader.Config{
 			ID: id, Guards: []leader.Guard{guard.Link(id).Guard()},
-			Succession: leader.SuccessionPriority, Priority: len(sessions), Preempt: id == "b",
+			Queue: true, Priority: len(sessions), Preempt: id == "b",
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestOnATerminalARosterIsDrawnAsAViewThatFits(t *testing.T) {
 	screen.says(t, ", 6 stand")
 	screen.says(t, "leads  a   -")
 	screen.says(t, "and 4 more")
-	late := stands(t, url, "billing", leader.Config{ID: "z", Succession: leader.SuccessionPriority, Priority: 9})
+	late := stands(t, url, "billing", leader.Config{ID: "z", Queue: true, Priority: 9})
 	screen.says(t, "1      z   9")
 	if err := late.Stop(t.Context()); err != nil {
 		t.Fatal(err)

@@ -76,10 +76,10 @@ func TestRosterShowsWhoLeadsAndWhoWouldFollow(t *testing.T) {
 	campaigns(t, url, "elections", "mail", leader.Config{ID: "a"})
 	stands(t, url, "billing", leader.Config{ID: "b", Roster: true, Value: []byte("\xff\x00")})
 	inLine(t, url, "billing", "b")
-	stands(t, url, "billing", leader.Config{ID: "c", Succession: leader.SuccessionQueue})
+	stands(t, url, "billing", leader.Config{ID: "c", Queue: true})
 	inLine(t, url, "billing", "b", "c")
-	stands(t, url, "billing", leader.Config{ID: "d", Succession: leader.SuccessionPriority, Priority: -1, Preempt: true})
-	stands(t, url, "billing", leader.Config{ID: "e", Succession: leader.SuccessionPriority, Priority: 5, Value: []byte("10.0.0.8:80")})
+	stands(t, url, "billing", leader.Config{ID: "d", Queue: true, Priority: -1, Preempt: true})
+	stands(t, url, "billing", leader.Config{ID: "e", Queue: true, Priority: 5, Value: []byte("10.0.0.8:80")})
 	stands(t, url, "billing", leader.Config{ID: "f"}) // is not in the roster
 	inLine(t, url, "billing", "e", "b", "c", "d")
 

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -24,15 +22,17 @@ type succession struct {
 	kvElect  bool
 }
 
-// successions are the values of --succession.
-var successions = map[string]leader.Succession{
-	"race": leader.SuccessionRace, "queue": leader.SuccessionQueue, "priority": leader.SuccessionPriority,
-}
+// The values of --succession.
+const (
+	byRace     = "race"
+	byQueue    = "queue"
+	byPriority = "priority"
+)
 
 func (s *succession) register(cmd *fisk.CmdClause) {
 	cmd.Flag("roster", "Announce it in the bucket's roster while it stands").UnNegatableBoolVar(&s.roster)
-	cmd.Flag("succession", "Who tries first when nobody leads: race, queue or priority; the last two imply --roster").Default("race").
-		EnumVar(&s.kind, slices.Sorted(maps.Keys(successions))...)
+	cmd.Flag("succession", "Who tries first when nobody leads: race, queue or priority; the last two imply --roster").Default(byRace).
+		EnumVar(&s.kind, byPriority, byQueue, byRace)
 	cmd.Flag("priority", "With --succession priority: higher ones go first").PlaceHolder("N").IntVar(&s.priority)
 	cmd.Flag("preempt", "With --succession priority: have a leader of lower priority hand over").UnNegatableBoolVar(&s.preempt)
 	cmd.Flag("turn-timeout", "How long to wait for each of those before it (default: 250ms, or less with a short lease)").PlaceHolder("DURATION").DurationVar(&s.turn)
@@ -42,13 +42,12 @@ func (s *succession) register(cmd *fisk.CmdClause) {
 
 // check rejects flags that contradict each other.
 func (s *succession) check(lease time.Duration) error {
-	byPriority := successions[s.kind] == leader.SuccessionPriority
 	switch {
 	case s.seats < 1 || s.seats > 1000:
 		return usagef("--seats %d is not from 1 to 1000", s.seats)
-	case s.priority != 0 && !byPriority:
+	case s.priority != 0 && s.kind != byPriority:
 		return usagef("--priority %d is for --succession priority, and that is %s", s.priority, s.kind)
-	case s.preempt && !byPriority:
+	case s.preempt && s.kind != byPriority:
 		return usagef("--preempt is for --succession priority, and that is %s", s.kind)
 	case lease > 0 && s.turn >= lease:
 		return usagef("--turn-timeout %v is not less than --lease %v", s.turn, lease)
@@ -59,7 +58,7 @@ func (s *succession) check(lease time.Duration) error {
 // fit returns an error if the bucket does not allow this succession. A lease of 0 is
 // the bucket's.
 func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
-	switch listed := s.roster || successions[s.kind] != leader.SuccessionRace; {
+	switch listed := s.roster || s.kind != byRace; {
 	case listed && !info.Roster:
 		return leader.ErrNoRoster
 	case lease == 0 && info.MaxLease > 0 && s.turn >= info.MaxLease:
@@ -70,6 +69,6 @@ func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 
 // apply sets the succession in the configuration of a candidate.
 func (s *succession) apply(cfg *leader.Config) {
-	cfg.Roster, cfg.Succession, cfg.Priority = s.roster, successions[s.kind], s.priority
+	cfg.Roster, cfg.Queue, cfg.Priority = s.roster, s.kind != byRace, s.priority
 	cfg.Preempt, cfg.TurnTimeout, cfg.Seats, cfg.KVElect = s.preempt, s.turn, s.seats, s.kvElect
 }

@@ -234,11 +234,11 @@ func (s *stage) scenes() map[string]func() {
 			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
 		},
 		"line": func() {
-			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Succession: leader.SuccessionPriority})
+			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Queue: true})
 			eventually(s.t, "web-1 leads", s.actors["web-1"].IsLeader)
-			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Succession: leader.SuccessionPriority})
+			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Queue: true})
 			leaderSees(s.t, s.url, "invoices", 1) // web-2 is the first in line
-			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Succession: leader.SuccessionPriority, Priority: 10})
+			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Queue: true, Priority: 10})
 			leaderSees(s.t, s.url, "invoices", 2)
 		},
 		"joins": func() {

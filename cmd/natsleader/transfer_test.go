@@ -14,9 +14,9 @@ func TestTransferHandsOverToTheOneThatIsNamed(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true}))
-	stands(t, url, "billing", leader.Config{ID: "b", Succession: leader.SuccessionQueue})
+	stands(t, url, "billing", leader.Config{ID: "b", Queue: true})
 	inLine(t, url, "billing", "b")
-	stands(t, url, "billing", leader.Config{ID: "c", Succession: leader.SuccessionQueue})
+	stands(t, url, "billing", leader.Config{ID: "c", Queue: true})
 	inLine(t, url, "billing", "b", "c")
 	leaderSees(t, url, "billing", 2)
 

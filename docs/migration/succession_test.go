@@ -20,9 +20,9 @@ func besideOldProcesses(ctx context.Context, bucket leader.Store, name string) (
 // inLine stands in the order of arrival, as in etcd and ZooKeeper.
 func inLine(ctx context.Context, store leader.Store, name string) (*leader.Candidate, error) {
 	return leader.Campaign(ctx, store, "billing", leader.Config{
-		ID:         name,
-		Roster:     true,
-		Succession: leader.SuccessionQueue,
+		ID:     name,
+		Roster: true,
+		Queue:  true,
 	})
 }
 

@@ -119,7 +119,7 @@
 // restore, or with a MinToken, tokens may be ahead of the revisions. Then only the record
 // and living candidates remember them. Tokens are at most 1<<62. A record with a greater one
 // is foreign, and a guard with a greater one is no guard record. A token within 1<<32 of
-// that is junk: candidates report [ErrTokensExhausted], and none is elected, until the
+// that is junk: candidates report [ErrForeignRecord], and none is elected, until the
 // record or guard is deleted.
 //
 // Buckets and streams that only the leader may write are named in [Config].Guards and
@@ -175,7 +175,7 @@
 // hold for each seat. And no candidate leads two seats at one instant, nor is Pending on
 // one while it leads another. Give all candidates the same number: while the number
 // changes, there are as many leaders as the greatest number says, and candidates report
-// [ErrSeats]. docs/succession.md in the repository has the details.
+// [ErrInvalidConfig]. docs/succession.md in the repository has the details.
 //
 // # Failures
 //
@@ -192,18 +192,18 @@
 //	its name and not its own            unknown lease from the first sight of each revision
 //	junk record                         believed while it stands, for the lease that it names;
 //	                                    remembered up to the bucket's MaxLease or TTL
-//	token next to 1<<62 in a record     Faulted with ErrTokensExhausted; no candidate is
+//	token next to 1<<62 in a record     Faulted with ErrForeignRecord; no candidate is
 //	or guard                            elected until it is deleted
 //	feed message that does not follow   reads the key, at most four times in a RenewInterval
 //	from what is known                  if the reads find nothing
 //	deaf feed                           notices by one read after half a lease, and opens it anew
 //	no feed                             Faulted with ErrNoFeed; polls every RenewInterval
-//	candidate with another number of    Faulted with ErrSeats; goes on with its own number
-//	seats
-//	guard not fit, or another           Faulted with ErrIncompatibleBucket or ErrGuardTaken;
-//	election's                          does not try for the key until it is mended
+//	candidate with another number of    Faulted with ErrInvalidConfig; goes on with its own
+//	seats                               number
+//	guard not fit, or another           Faulted with ErrIncompatibleBucket; does not try for
+//	election's                          the key until it is mended
 //	guards cannot be raised             Pending; gives the key up after one lease, sits one out
-//	guard deleted or overwritten        Faulted with ErrGuardDeleted; the leader raises it again
+//	guard deleted or overwritten        Faulted with ErrDeleted; the leader raises it again
 //	guard raised by a later term        Fenced with ErrFenced; elected again with a greater
 //	                                    token, or Deposed if another has the key
 //	roster missing or out of reach      Faulted, with ErrNoRoster if there is none; another try

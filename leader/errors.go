@@ -23,7 +23,8 @@ var (
 	// ErrPreempted ends a term when its key was found to hold another's record.
 	ErrPreempted error = sentinel("another candidate holds the key")
 	// ErrDeleted ends a term when its key was found deleted, purged, expired or gone with
-	// its bucket.
+	// its bucket. As the Err of a [Faulted] event it reports that the guard of the term was
+	// deleted or overwritten behind the leader's back. The leader raises the guard again.
 	ErrDeleted error = sentinel("the key was deleted")
 	// ErrRegressed ends a term during which the store was found to have forgotten
 	// acknowledged writes (a restored backup, a bucket deleted and created again). It is
@@ -43,8 +44,10 @@ var (
 
 // Errors that the package returns or reports in a [Faulted] event.
 var (
-	// ErrInvalidConfig is returned for settings that cannot work. The text
-	// names the setting and the relation that does not hold.
+	// ErrInvalidConfig is returned for settings that cannot work. The text names the setting
+	// and the relation that does not hold. As the Err of a [Faulted] event it reports that
+	// another candidate of the election is set to another number of seats. The text names
+	// that candidate and both numbers.
 	ErrInvalidConfig error = sentinel("invalid configuration")
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead.
@@ -52,11 +55,10 @@ var (
 	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
 	ErrNoLeader error = sentinel("nobody leads")
 	// ErrRequestRefused is returned by [StepDown] and [Transfer] when the leader is set to
-	// refuse requests, or does not know this request.
+	// refuse requests, or does not know this request. [Transfer], [Candidate.Transfer] and
+	// [Candidate.TransferAny] return it when no candidate with that ID, or no other candidate
+	// at all, waits in the election. The leader goes on leading.
 	ErrRequestRefused error = sentinel("the leader refuses the request")
-	// ErrNotStanding is returned by [Candidate.Transfer] and [Candidate.TransferAny] when no
-	// candidate with that ID, or no other candidate at all, waits in the election.
-	ErrNotStanding error = sentinel("not standing in the election")
 	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader has
 	// handed over and the candidate that it named has not taken the key.
 	ErrNotSucceeded error = sentinel("the named successor has not taken over")
@@ -64,7 +66,9 @@ var (
 	// into a record of the bucket.
 	ErrValueTooLarge error = sentinel("value too large")
 	// ErrForeignRecord reports that the key holds a value that is not a record of this
-	// package.
+	// package, or that the record or a guard has a token so great that no term can have
+	// counted up to it. Then no candidate is elected until it has been deleted, and the text
+	// names the token.
 	ErrForeignRecord error = sentinel("the key holds a foreign record")
 	// ErrUnreachable reports that the store did not answer: the connection is down, the
 	// request timed out, or there are no responders.
@@ -75,7 +79,9 @@ var (
 	ErrNoRoster error = sentinel("the bucket keeps no roster")
 	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
 	// work with the settings of the bucket, or that a guarded bucket or stream does not
-	// protect its guard. The text names the setting.
+	// protect its guard. The text names the setting. It also reports a guard that stands for
+	// another election. That guard is left alone until it is deleted, while a value that is
+	// no guard at all is overwritten.
 	ErrIncompatibleBucket error = sentinel("the bucket is not fit for this election")
 	// ErrPermission reports a subject that the connection may not use. The text names it.
 	ErrPermission error = sentinel("permission denied")
@@ -85,17 +91,25 @@ var (
 	// ErrUnknownOutcome is returned for a guarded write that was sent and not answered. It
 	// may have been written, or may yet be written as long as the guard of its term stands.
 	ErrUnknownOutcome error = sentinel("the outcome of the write is not known")
-	// ErrGuardTaken reports a guard that stands for another election. It is left alone until
-	// it is deleted. A value that is no guard at all is overwritten.
-	ErrGuardTaken error = sentinel("the guard is another election's")
-	// ErrGuardDeleted reports that the guard of the term was deleted or
-	// overwritten behind the leader's back. The leader raises it again.
-	ErrGuardDeleted error = sentinel("the guard was deleted")
-	// ErrTokensExhausted reports that the record of the key, or a guard, has a token so
-	// great that no term can have counted up to it: it is junk. No candidate is elected
-	// until it has been deleted. The text names the token.
-	ErrTokensExhausted error = sentinel("a token is too great to be followed")
-	// ErrSeats reports that another candidate of the election is set to another number of
-	// leaders. The text names that candidate and both numbers.
-	ErrSeats error = sentinel("the candidates disagree on the number of seats")
+)
+
+// detail is an error with a text and a name in [Stats] of its own. Applications match the
+// more general error of which it is a case, because they can do the same about both.
+type detail struct {
+	of   error
+	text string
+}
+
+// Error returns the text, which begins with "leader: ".
+func (d detail) Error() string { return "leader: " + d.text }
+
+// Unwrap returns the more general error.
+func (d detail) Unwrap() error { return d.of }
+
+var (
+	errNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
+	errGuardTaken      error = detail{ErrIncompatibleBucket, "the guard is another election's"}
+	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted"}
+	errTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
+	errSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}
 )

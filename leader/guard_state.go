@@ -211,10 +211,10 @@ func (r *guardMachine) judge(fx *guardEffects) {
 	stood := r.stands
 	r.stands = r.wish.token != 0 && r.seen.raisedBy(r.session, r.wish.token)
 	if stood && !r.stands && r.over() < r.wish.token {
-		fx.fault = fmt.Errorf("%w, and is raised again", ErrGuardDeleted)
+		fx.fault = fmt.Errorf("%w, and is raised again", errGuardDeleted)
 	}
 	if r.taken() && !r.needRead && r.op.kind == guardNone && fx.fault == nil {
-		fx.fault = fmt.Errorf("%w: it stands for %q", ErrGuardTaken, r.seen.rec.Election)
+		fx.fault = fmt.Errorf("%w: it stands for %q", errGuardTaken, r.seen.rec.Election)
 	}
 }
 

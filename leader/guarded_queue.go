@@ -352,7 +352,7 @@ func (l *writeQueue) explain(ctx context.Context, revision uint64, contested fun
 	case standsNot:
 		return l.f.raisedAgain(ctx, revision)
 	case standsTaken:
-		return unwritten(ErrGuardTaken)
+		return unwritten(fmt.Errorf("%w: the guard is another election's", ErrIncompatibleBucket))
 	case standsOlder:
 		return nil
 	case standsStill:

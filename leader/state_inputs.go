@@ -170,7 +170,7 @@ func (m *machine) resign(now time.Time, in input, fx *effects) {
 	case in.next && (!m.listed || m.queue.line == "" && !m.queue.reported):
 		fx.denied = ErrNoRoster
 	case in.next && m.queue.line == "":
-		fx.denied = ErrNotStanding
+		fx.denied = errNotStanding
 	case in.next:
 		m.handOver(now, m.queue.line.first(), fx)
 	default:

@@ -28,7 +28,7 @@ func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
 			pair := row.(*ast.CompositeLit).Elts
 			variable := pair[0].(*ast.Ident).Name
 			name, err := strconv.Unquote(pair[1].(*ast.BasicLit).Value)
-			want := strings.ToLower(hump.ReplaceAllString(variable[len("Err"):], "${1}_${2}"))
+			want := strings.ToLower(hump.ReplaceAllString(variable[len("err"):], "${1}_${2}"))
 			if err != nil || name != want || seen[name] {
 				t.Errorf("%s is called %q, not %q, or another one is", variable, name, want)
 			}

@@ -18,8 +18,9 @@ import (
 // Transfer returns nil when the successor holds the key. It returns [ErrNotSucceeded]
 // when another candidate holds it, or when none has taken it while this candidate waited,
 // for a few turns and at most one lease. It returns [ErrStopped] when this candidate has
-// ended before the outcome is known. [ErrNotStanding] and [ErrNotLeader] change nothing.
-// After the error of ctx the key is given up all the same.
+// ended before the outcome is known. [ErrNotLeader], and [ErrRequestRefused] if no candidate
+// with that ID waits, change nothing. After the error of ctx the key is given up all the
+// same.
 func (c *Candidate) Transfer(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
@@ -28,8 +29,8 @@ func (c *Candidate) Transfer(ctx context.Context, id string) error {
 }
 
 // TransferAny is Transfer to the next candidate of the roster. It returns that
-// candidate's ID. Further errors: [ErrNotStanding] if no other candidate is in the
-// roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
+// candidate's ID. Further errors: [ErrRequestRefused] if no other candidate is in
+// the roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
 func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
 	seat := c.seatHeld()
 	if err := seat.call(ctx, input{kind: inResign, next: true}); err != nil {
@@ -69,9 +70,9 @@ func (a *actor) mayHandOver(m *mail) bool {
 		err = ErrNoRoster
 	case m.in.next:
 	case told && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
-		err = fmt.Errorf("%w: %s", ErrNotStanding, to)
+		err = fmt.Errorf("%w: %s", errNotStanding, to)
 	case !told && to == a.c.id:
-		err = fmt.Errorf("%w: %s leads", ErrNotStanding, to)
+		err = fmt.Errorf("%w: %s leads", errNotStanding, to)
 	}
 	if err != nil && m.call != nil { // its caller waits
 		m.call <- err

@@ -232,6 +232,12 @@ func holderName(h leader.Holder) string {
 
 // causeName returns the name of the first of these that the error is.
 func causeName(err error) string {
+	switch text := fmt.Sprint(err); {
+	case strings.Contains(text, guardDeleted):
+		return "guard deleted"
+	case strings.Contains(text, guardTaken):
+		return "guard taken"
+	}
 	for _, s := range []struct {
 		err  error
 		name string
@@ -243,8 +249,6 @@ func causeName(err error) string {
 		{leader.ErrDeleted, "deleted"},
 		{leader.ErrRegressed, "regressed"},
 		{leader.ErrFenced, "overtaken"},
-		{leader.ErrGuardDeleted, "guard deleted"},
-		{leader.ErrGuardTaken, "guard taken"},
 		{leader.ErrConnectionClosed, "closed"},
 		{leader.ErrNoFeed, "no feed"},
 		{leader.ErrForeignRecord, "foreign"},

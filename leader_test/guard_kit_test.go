@@ -156,7 +156,7 @@ func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
 			before := fence(t, wa, orders[0])
 			harm(orders[0])
 			k.clock.Advance(15 * time.Second) // it looks once per lease
-			wa.ExpectExactly(leadertest.Faulted(leader.ErrGuardDeleted))
+			wa.ExpectExactly(faulted(leader.ErrDeleted, guardDeleted))
 			k.stands(orders[0], wa.Term().Token())
 			after := fence(t, wa, orders[0])
 			if after <= before || after != orders[0].Entry(leader.DefaultGuardKey).Revision {
@@ -235,7 +235,7 @@ func TestAGuardOfAnotherElectionIsLeftAlone(t *testing.T) {
 	other := orders[0].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
 	_, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Minute)
-	wa.ExpectExactly(leadertest.Faulted(leader.ErrGuardTaken)) // before it tries for the key
+	wa.ExpectExactly(faulted(leader.ErrIncompatibleBucket, guardTaken)) // before it tries for the key
 	if e := orders[0].Entry(leader.DefaultGuardKey); e.Revision != other {
 		t.Fatalf("it was overwritten: %s", e.Value)
 	}

@@ -151,7 +151,7 @@ func TestJunkToken(t *testing.T) {
 			_, wb := k.stand("b", leader.Config{})
 			k.clock.Advance(20 * time.Second)
 			if c.exhausted {
-				wb.Expect(leadertest.Faulted(leader.ErrTokensExhausted))
+				wb.Expect(faulted(leader.ErrForeignRecord, tokensExhausted))
 				wb.Ignore(leadertest.Observed()).ExpectExactly()
 				k.store.Delete("e")
 				k.clock.Advance(16 * time.Second)
@@ -204,7 +204,7 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 			k.clock.Advance(20 * time.Second) // it looks once per lease
 			exhausted := token == 1<<62 || token == 1<<62-1
 			if exhausted {
-				wa.Expect(leadertest.Fenced(leader.ErrFenced), leadertest.Faulted(leader.ErrTokensExhausted))
+				wa.Expect(leadertest.Fenced(leader.ErrFenced), faulted(leader.ErrForeignRecord, tokensExhausted))
 				k.clock.Advance(100 * time.Second)
 				for _, e := range wa.Events()[3:] {
 					if _, ok := e.(leader.Elected); ok {

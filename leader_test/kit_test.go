@@ -3,6 +3,7 @@ package leader_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,23 @@ import (
 const maxValue = 64 << 10
 
 // Faults that only a store in memory can have.
+
+// The texts of errors that only operators distinguish.
+const (
+	notStanding     = "leader: not standing in the election"
+	guardTaken      = "leader: the guard is another election's"
+	guardDeleted    = "leader: the guard was deleted"
+	tokensExhausted = "leader: a token is too great to be followed"
+	otherSeats      = "leader: the candidates disagree on the number of seats"
+)
+
+// faulted matches a Faulted event with an Err of that kind that has the text.
+func faulted(kind error, text string) leadertest.Matcher {
+	return leadertest.Match("Faulted with "+text, func(e leader.Event) bool {
+		f, ok := e.(leader.Faulted)
+		return ok && errors.Is(f.Err, kind) && strings.Contains(f.Err.Error(), text)
+	})
+}
 
 type kit struct {
 	*testing.T

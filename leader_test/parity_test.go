@@ -241,7 +241,6 @@ var parityErrors = []struct {
 	{leader.ErrNotLeader, "not leader"},
 	{leader.ErrNoLeader, "no leader"},
 	{leader.ErrRequestRefused, "request refused"},
-	{leader.ErrNotStanding, "not standing"},
 	{leader.ErrNotSucceeded, "not taken"},
 	{leader.ErrValueTooLarge, "too large"},
 	{leader.ErrForeignRecord, "foreign"},
@@ -252,8 +251,6 @@ var parityErrors = []struct {
 	{leader.ErrPermission, "permission"},
 	{leader.ErrNoFeed, "no feed"},
 	{leader.ErrUnknownOutcome, "unknown outcome"},
-	{leader.ErrGuardTaken, "guard taken"},
-	{leader.ErrGuardDeleted, "guard deleted"},
 	{leader.ErrFenced, "fenced"},
 	{leader.ErrConnectionClosed, "closed"},
 	{leader.ErrStopped, "stopped"},
@@ -281,6 +278,11 @@ func (p *parity) name(err error) string {
 	for _, n := range parityErrors {
 		if errors.Is(err, n.err) {
 			names = append(names, n.name)
+		}
+	}
+	for _, text := range []string{notStanding, guardTaken, guardDeleted} {
+		if text = strings.TrimPrefix(text, "leader: "); strings.Contains(err.Error(), text) {
+			names = append(names, text)
 		}
 	}
 	if len(names) == 0 {

@@ -241,7 +241,7 @@ func (s *simulation) returned() {
 // allowed are the errors that calls may return.
 var allowed = []error{
 	leader.ErrNotLeader, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
-	leader.ErrNoBucket, leader.ErrNoLeader, leader.ErrNotSucceeded, leader.ErrNotStanding, leader.ErrNoRoster, leader.ErrRequestRefused, leader.ErrPermission, context.Canceled, context.DeadlineExceeded,
+	leader.ErrNoBucket, leader.ErrNoLeader, leader.ErrNotSucceeded, leader.ErrNoRoster, leader.ErrRequestRefused, leader.ErrPermission, context.Canceled, context.DeadlineExceeded,
 }
 
 // request is how long it may take until a request is given up, and until it is tried

@@ -147,7 +147,7 @@ func (s *simulation) returns(w *work) {
 // writeErrors are the errors of writes that were not made.
 var writeErrors = []error{
 	context.Canceled, context.DeadlineExceeded, leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge,
-	leader.ErrConnectionClosed, leader.ErrGuardTaken, jetstream.ErrKeyRevisionMismatch, errStrange,
+	leader.ErrConnectionClosed, leader.ErrIncompatibleBucket, jetstream.ErrKeyRevisionMismatch, errStrange,
 }
 
 // guardStored is called for an entry that was stored at a guard.

@@ -122,7 +122,7 @@ func TestTransferOnAServer(t *testing.T) {
 		}).returned(22*time.Second, nil)
 		w.ledBy(cs[1], cs...)
 		w.at(23 * time.Second)
-		w.begin(func() error { return cs[1].Transfer(w.Context(), "stranger") }).returned(23*time.Second, leader.ErrNotStanding)
+		w.begin(func() error { return cs[1].Transfer(w.Context(), "stranger") }).returned(23*time.Second, leader.ErrRequestRefused)
 		w.ledBy(cs[1], cs...)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,7 +206,7 @@ func TestTransfer(t *testing.T) {
 		t.Errorf("%d writes", writes)
 	}
 	k.clock.Advance(time.Second)
-	if err := cs[3].Transfer(t.Context(), "stranger"); !errors.Is(err, leader.ErrNotStanding) || !cs[3].IsLeader() {
+	if err := cs[3].Transfer(t.Context(), "stranger"); !errors.Is(err, leader.ErrRequestRefused) || !strings.Contains(err.Error(), notStanding) || !cs[3].IsLeader() {
 		t.Errorf("to a stranger: %v", err)
 	}
 	if err := cs[1].Transfer(t.Context(), "c2"); !errors.Is(err, leader.ErrNotLeader) {

@@ -283,7 +283,7 @@ func TestWriter_WaitsUntilTheLeaderHasRaisedADeletedGuardAgain(t *testing.T) {
 		o.orders.Delete(leader.DefaultGuardKey)
 		revision, err := w.Put(t.Context(), "k", nil) // the clock does not move
 		o.want(revision, err, 4, nil)
-		watch.Expect(leadertest.Faulted(leader.ErrGuardDeleted))
+		watch.Expect(leadertest.Faulted(leader.ErrDeleted))
 		watch.ExpectExactly()
 	})
 }
@@ -305,7 +305,7 @@ func TestWriter_TellsThatAnotherElectionHasTakenTheGuard(t *testing.T) {
 	_, w := o.lead()
 	o.orders.Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
 	revision, err := w.Put(t.Context(), "k", nil)
-	o.want(revision, err, 0, leader.ErrGuardTaken)
+	o.want(revision, err, 0, leader.ErrIncompatibleBucket)
 }
 
 func TestWriter_ReturnsOtherErrorsAsTheyAre(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 //   - [leader.ErrUnknownOutcome] if the write was sent and the answer lost;
 //   - jetstream.ErrKeyExists and ErrKeyRevisionMismatch for a condition of the caller's
 //     own;
-//   - [leader.ErrGuardTaken].
+//   - [leader.ErrIncompatibleBucket] if the guard stands for another election.
 //
 // A write that is not possible now, because the link is cut, the guard deleted or a write
 // refused for no reason ([Link.Refuse]), is tried again until ctx ends. Without a deadline
@@ -102,6 +102,8 @@ type writing struct {
 	err      error
 	ended    chan struct{}
 }
+
+var errGuardDeleted = errors.New("leadertest: the guard was deleted")
 
 // The wait of a leader.BucketWriter, and its pauses after the first tries.
 const (
@@ -186,13 +188,13 @@ func (p *writing) refused(guard backend.Entry) {
 	case stands:
 		p.pause(backend.ErrRefused)
 	case found.Election != "" && found.Election != decode([]byte(own)).Election:
-		p.end(0, fmt.Errorf("leadertest: nothing was written: %w", leader.ErrGuardTaken))
+		p.end(0, fmt.Errorf("leadertest: nothing was written: %w: the guard is another election's", leader.ErrIncompatibleBucket))
 	case found.Token > token, p.term.Context().Err() != nil:
 		p.term.Suspect(p.guard)
 		p.end(0, leader.ErrFenced)
 	default:
 		p.term.Suspect(p.guard)
-		p.pause(leader.ErrGuardDeleted)
+		p.pause(errGuardDeleted)
 	}
 }
 

@@ -250,7 +250,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a transfer to the next where nobody stands",
-		edits:  []string{"	case in.next && m.queue.line == \"\":\n		fx.denied = ErrNotStanding\n", ""},
+		edits:  []string{"	case in.next && m.queue.line == \"\":\n		fx.denied = errNotStanding\n", ""},
 		caught: "transcript succession",
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // DefaultGuardKey is the key of a guarded bucket that is its guard, unless
@@ -56,7 +57,7 @@ func GuardKey(key string) GuardOption {
 		if err := checkLength("GuardKey", key, maxSubject); err != nil {
 			return err
 		}
-		if !validKey(key) {
+		if !wire.ValidKey(key) {
 			return fmt.Errorf("%w: GuardKey %q is not a key", ErrInvalidConfig, key)
 		}
 		b.guard = b.pre + key

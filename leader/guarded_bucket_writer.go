@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // BucketWriter writes to a guarded bucket as the leader of one term. The server accepts
@@ -165,7 +167,7 @@ func (b *BucketBatch) commit(ctx context.Context) (*writeSet, error) {
 		if err := checkLength("key", m.key, maxSubject); err != nil {
 			return nil, err
 		}
-		if !validKey(m.key) {
+		if !wire.ValidKey(m.key) {
 			return nil, fmt.Errorf("leader: key %q: %w", m.key, jetstream.ErrInvalidKey)
 		}
 	}

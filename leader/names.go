@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Limits of the names that callers choose, in bytes.
@@ -23,7 +25,7 @@ import (
 // With everything at its limit they have 3,400 and 3,200 bytes.
 const (
 	// maxElection is for the key of an election, with the suffix of its seat.
-	maxElection = 512
+	maxElection = wire.MaxElection
 	// maxSubject is for the subjects and keys of guarded writes and of guards, and for
 	// the prefixes of the JetStream API, of inboxes and of feeds.
 	maxSubject = 1024
@@ -41,14 +43,10 @@ func checkLength(what, name string, limit int) error {
 	return nil
 }
 
-// checkKey rejects a name that is not the key of an election or of one of its seats. It
-// applies the rules of KV keys (nats-architecture-and-design, ADR-8).
+// checkKey rejects a name that is not the key of an election or of one of its seats.
 func checkKey(election string) error {
-	if err := checkLength("election", election, maxElection); err != nil {
-		return err
-	}
-	if !validKey(election) {
-		return fmt.Errorf("%w: election %q is not made of letters, digits and -/_=. or has an empty part", ErrInvalidConfig, election)
+	if err := wire.CheckElection(election); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	return nil
 }
@@ -130,19 +128,6 @@ func validBucket(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool {
 		return !alphanumeric(r) && r != '-' && r != '_'
 	}) < 0
-}
-
-// validKey applies the rule of jetstream/kv.go, keyValid.
-func validKey(key string) bool {
-	if key == "" || key[0] == '.' || key[len(key)-1] == '.' {
-		return false
-	}
-	for i, r := range key {
-		if !alphanumeric(r) && r != '-' && r != '/' && r != '_' && r != '=' && (r != '.' || key[i-1] == '.') {
-			return false
-		}
-	}
-	return true
 }
 
 func alphanumeric(r rune) bool {

@@ -26,7 +26,7 @@ func junkRecord(state, session, lease string, token, counter uint64) []byte {
 // as the leader.
 func (k kit) record(id string) leader.Holder {
 	k.Helper()
-	h := leader.HolderOf(k.store.Entry("e").KeyValue("e"))
+	h := k.store.Holder("e")
 	if !h.Leads() || h.ID != id {
 		k.Fatalf("the key says that %v, want %s: %s", h, id, k.store.Entry("e").Value)
 	}
@@ -46,7 +46,7 @@ func TestJunkLease_IsForgottenWithItsRecord(t *testing.T) {
 	_, wb := k.stand("b", leader.Config{})
 	k.store.Link("a").Close() // the pending candidate dies, and b finds its record
 	k.clock.Advance(30 * time.Second)
-	if h := leader.HolderOf(k.store.Entry("e").KeyValue("e")); h.Lease > 15*time.Second {
+	if h := k.store.Holder("e"); h.Lease > 15*time.Second {
 		t.Errorf("b writes a lease of %v", h.Lease)
 	}
 	wb.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
@@ -73,7 +73,7 @@ func TestJunkLease_KeepsCandidatesOutWhileItsRecordStands(t *testing.T) {
 
 // Issue 12, fault 3.
 func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
-	for name, e := range map[string]backend.Entry{
+	for name, e := range map[string]leadertest.Entry{
 		"an old revision":             {Revision: 1, Value: junkRecord("leading", "X", "8000h", 0, 1)},
 		"the next revision":           {Revision: 2, Value: junkRecord("leading", "X", "8000h", 0, 1)},
 		"the greatest revision":       {Revision: math.MaxUint64, Value: junkRecord("leading", "X", "15s", 0, 1)},
@@ -120,7 +120,7 @@ func TestForgedFeedMessages_DoNotKeepACandidateBusy(t *testing.T) {
 	k.store.Link("a").Cut()
 	before := k.store.Requests()
 	for range 2000 {
-		k.store.Forge("e", backend.Entry{Revision: math.MaxUint64, Value: junkRecord("released", "X", "15s", 0, 1)})
+		k.store.Forge("e", leadertest.Entry{Revision: math.MaxUint64, Value: junkRecord("released", "X", "15s", 0, 1)})
 		k.clock.Advance(10 * time.Millisecond)
 	}
 	if !b.IsLeader() {
@@ -167,7 +167,7 @@ func TestJunkToken(t *testing.T) {
 					}
 				}
 			}
-			h := leader.HolderOf(k.store.Entry("e").KeyValue("e"))
+			h := k.store.Holder("e")
 			if !h.Leads() || h.Token > bound || len(elected) != 2 {
 				t.Fatalf("%v; elected with %d", h, elected)
 			}
@@ -263,7 +263,7 @@ func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
 	a, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.store.Link("a").Cut()
-	k.store.Configure(backend.Settings{PurgeProtected: true, MaxLease: time.Second})
+	k.store.Configure(leadertest.WithMaxLease(time.Second))
 	e := k.store.Entry("e")
 	k.store.Backend().Mark(t.Context(), "e", e.Value, e.Revision, func(_ uint64, err error) {
 		if err != nil {

@@ -8,10 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
+
+// clockStart is the time that every new leadertest.Clock shows.
+var clockStart = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // maxValue is the size of the largest value that a candidate may publish with its lease.
 const maxValue = 64 << 10
@@ -70,7 +72,7 @@ func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
 	a, wa := k.stand("a", leader.Config{})
 	k.clock.Settle()
 	_, wb := k.stand("b", leader.Config{})
-	k.store.Configure(backend.Settings{PurgeProtected: true, MaxLease: time.Minute})
+	k.store.Configure(leadertest.WithMaxLease(time.Minute))
 	k.clock.Advance(time.Second)
 	k.store.Link("a").Reconnect()
 	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())

@@ -89,10 +89,10 @@ func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
 	}
 	link.kept()
 	k.clock.Settle()
-	if h := leader.HolderOf(k.store.Entry("e").KeyValue("e")); h.ID != "a" {
+	if h := k.store.Holder("e"); h.ID != "a" {
 		t.Fatalf("the late write was not stored: %v", h)
 	}
-	for !leader.HolderOf(k.store.Entry("e").KeyValue("e")).Released {
+	for !k.store.Holder("e").Released {
 		if k.clock.Advance(time.Second); !seat2() {
 			t.Fatal("it leads no more on seat 2")
 		}

@@ -248,7 +248,7 @@ func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
 	}
 	for n := range 3 {
 		key := leader.SeatKey("e", n+1)
-		if h := leader.HolderOf(b.store.Entry(key).KeyValue(key)); !h.Released || h.Seat != n+1 {
+		if h := b.store.Holder(key); !h.Released || h.Seat != n+1 {
 			t.Errorf("seat %d: %v", n+1, h)
 		}
 	}

@@ -43,7 +43,7 @@ func (m *memory) guard() {
 			number: i, store: leadertest.NewStore(m.time), settings: backend.Settings{PurgeProtected: s.chance(2)},
 			raisers: make(map[uint64]*life), stored: make(map[string]uint64),
 		}
-		r.store.Configure(r.settings)
+		r.store.Configure(options(r.settings)...)
 		if s.chance(2) {
 			r.delay = s.between(0, s.lease/50)
 		}
@@ -95,8 +95,8 @@ func (m *memory) guardPlagues() []plague {
 	on("Store.Configure", 1, func(r *resource) bool {
 		changed := r.settings
 		changed.MaxValue = 64 // no guard fits
-		r.store.Configure(changed)
-		s.later(s.between(0, 3*s.lease), func() { r.store.Configure(r.settings) })
+		r.store.Configure(options(changed)...)
+		s.later(s.between(0, 3*s.lease), func() { r.store.Configure(options(r.settings)...) })
 		return true
 	})
 	if !s.amnesia {
@@ -179,7 +179,7 @@ func (m *memory) calmGuards() {
 		if r.forgets { // maybe it does not exist
 			r.store.Recreate()
 		}
-		r.store.Configure(r.settings)
+		r.store.Configure(options(r.settings)...)
 		m.s.unforge(r)
 	}
 }

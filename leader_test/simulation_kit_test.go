@@ -101,12 +101,23 @@ func (m *memory) quiet() time.Duration { return m.longest() + 2*m.latency }
 // unknown is the longest lease that could be running.
 func (m *memory) unknown() time.Duration { return max(m.s.lease, 2*m.settings.TTL) }
 
+// options returns the options with which a store has the settings.
+func options(s backend.Settings) (opts []leadertest.Option) {
+	if !s.PurgeProtected {
+		opts = append(opts, leadertest.WithoutPurgeProtection())
+	}
+	if s.TTL > 0 {
+		opts = append(opts, leadertest.WithTTL(s.TTL))
+	}
+	return append(opts, leadertest.WithMaxLease(s.MaxLease), leadertest.WithMaxValue(s.MaxValue))
+}
+
 // calm ends all faults.
 func (m *memory) calm() {
 	if m.s.amnesia {
 		m.bucket.Recreate()
 	}
-	m.bucket.Configure(m.settings)
+	m.bucket.Configure(options(m.settings)...)
 	if !m.s.chance(4) { // else the candidates do without it
 		m.bucket.RecreateRoster()
 	}
@@ -320,8 +331,8 @@ func (m *memory) operator() []plague {
 			case 2:
 				changed.TTL *= 2
 			}
-			b.Configure(changed)
-			s.later(s.between(0, 3*s.lease), func() { b.Configure(m.settings) })
+			b.Configure(options(changed)...)
+			s.later(s.between(0, 3*s.lease), func() { b.Configure(options(m.settings)...) })
 			return true
 		}},
 		{"Store.DropRoster", 1, false, func(*life) bool {
@@ -334,7 +345,7 @@ func (m *memory) operator() []plague {
 		all = append(all, plague{"Store.Forge", 1, false, func(*life) bool {
 			// None of this is believed: neither a stranger's release nor these
 			// revisions.
-			e := backend.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
+			e := leadertest.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
 			if s.chance(2) {
 				e.Revision = []uint64{1, math.MaxUint64}[s.rng.IntN(2)]
 				e.Value = junkRecord("leading", "X", "1ns", s.rng.Uint64(), 1)

@@ -31,7 +31,7 @@ func (k kit) leads(c *leader.Candidate, since time.Duration) {
 	k.Helper()
 	h, err := leader.Lookup(k.Context(), k.store, "e")
 	k.ok(err)
-	if got := h.Since.Sub(leadertest.Start()); !c.IsLeader() || h.ID != c.ID() || got != since {
+	if got := h.Since.Sub(clockStart); !c.IsLeader() || h.ID != c.ID() || got != since {
 		k.Fatalf("at %v %v, since %v; %s was to lead since %v", k.clock.Elapsed(), h, got, c.ID(), since)
 	}
 }
@@ -184,7 +184,7 @@ func TestPreempt(t *testing.T) {
 	ws.Expect(leadertest.Fenced(leader.ErrResigned), leadertest.Deposed(leader.ErrResigned))
 	h, err := leader.Lookup(t.Context(), k.store, "e")
 	k.ok(err)
-	if waited := h.Since.Sub(leadertest.Start().Add(since + cfg.DrainTimeout)); !high.IsLeader() || waited < 10*time.Second || waited > 20*time.Second {
+	if waited := h.Since.Sub(clockStart.Add(since + cfg.DrainTimeout)); !high.IsLeader() || waited < 10*time.Second || waited > 20*time.Second {
 		t.Errorf("%v after %v, which was to be one lease to two", h, waited)
 	}
 	k.clock.Advance(time.Minute)
@@ -401,7 +401,7 @@ func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
 	at := k.clock.Elapsed()
 	k.ok(cs[0].Resign(t.Context()))
 	k.clock.Advance(10 * time.Second)
-	if h, err := leader.Lookup(t.Context(), k.store, "e"); err != nil || h.Since.Sub(leadertest.Start()) != at {
+	if h, err := leader.Lookup(t.Context(), k.store, "e"); err != nil || h.Since.Sub(clockStart) != at {
 		t.Errorf("%v since %v, %v", h, h.Since, err)
 	}
 }

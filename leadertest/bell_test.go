@@ -38,7 +38,7 @@ func TestCallsFromOtherGoroutinesDoNotMakeACandidateLate(t *testing.T) {
 			for range 20 {
 				clock.Advance(100 * time.Microsecond)
 			}
-			clock.AdvanceTo(leadertest.Start().Add(20*time.Second - 1))
+			clock.AdvanceTo(start.Add(20*time.Second - 1))
 			clock.Advance(1)
 			for range 3000 {
 				if es := b.Events(); isElected(es[len(es)-1]) {

@@ -16,9 +16,8 @@ import (
 // the whole bubble is blocked, which is a real deadlock.
 const patience = 30 * time.Second
 
-// Start is the time that every new [Clock] shows: midnight, 1 January 2000, UTC, as
-// in a testing/synctest bubble.
-func Start() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
+// start is the time that every new [Clock] shows.
+var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Clock is a [leader.Clock] that moves only in [Clock.Advance] and
 // [Clock.AdvanceTo].
@@ -48,9 +47,10 @@ type Clock struct {
 	polls   []func()
 }
 
-// NewClock returns a clock that shows [Start].
+// NewClock returns a clock that shows midnight, 1 January 2000, UTC, as in a
+// testing/synctest bubble.
 func NewClock() *Clock {
-	return &Clock{now: Start(), busy: make(map[*timer]struct{})}
+	return &Clock{now: start, busy: make(map[*timer]struct{})}
 }
 
 // Now returns the time.
@@ -61,7 +61,7 @@ func (c *Clock) Now() time.Time {
 }
 
 // Elapsed returns how far the clock has been advanced.
-func (c *Clock) Elapsed() time.Duration { return c.Now().Sub(Start()) }
+func (c *Clock) Elapsed() time.Duration { return c.Now().Sub(start) }
 
 // NewTimer returns a timer that is not armed if d is negative, and that fires
 // after d otherwise. With a negative duration it first waits, as

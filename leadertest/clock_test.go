@@ -11,13 +11,16 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
+// start is the time that every new clock shows.
+var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
 func TestClock_StandsStillUntilItIsAdvanced(t *testing.T) {
 	c := leadertest.NewClock()
-	if got := c.Now(); !got.Equal(leadertest.Start()) {
+	if got := c.Now(); !got.Equal(start) {
 		t.Fatalf("a new clock shows %v", got)
 	}
 	c.Advance(time.Hour)
-	c.AdvanceTo(leadertest.Start().Add(2 * time.Hour))
+	c.AdvanceTo(start.Add(2 * time.Hour))
 	if got := c.Elapsed(); got != 2*time.Hour {
 		t.Fatalf("advanced to %v", got)
 	}
@@ -26,7 +29,7 @@ func TestClock_StandsStillUntilItIsAdvanced(t *testing.T) {
 func TestClock_DoesNotRunBackwards(t *testing.T) {
 	c := leadertest.NewClock()
 	c.Advance(1)
-	for _, f := range []func(){func() { c.Advance(-1) }, func() { c.AdvanceTo(leadertest.Start()) }} {
+	for _, f := range []func(){func() { c.Advance(-1) }, func() { c.AdvanceTo(start) }} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -58,7 +61,7 @@ func TestTimer_HasTheSemanticsOfGo123(t *testing.T) {
 		t.Fatal("an armed timer was not active")
 	}
 	c.Advance(time.Second)
-	if got := (<-timer.C()).Sub(leadertest.Start()); got != 3*time.Second {
+	if got := (<-timer.C()).Sub(start); got != 3*time.Second {
 		t.Fatalf("ticked at %v", got)
 	}
 	if timer.Stop() {
@@ -130,7 +133,7 @@ func TestAdvance_DoesNotWaitForTheTimersOfWorkers(t *testing.T) {
 	c := leadertest.NewClock()
 	timer := c.NewTimer(time.Second)
 	c.Advance(time.Hour)
-	if got := (<-timer.C()).Sub(leadertest.Start()); got != time.Second {
+	if got := (<-timer.C()).Sub(start); got != time.Second {
 		t.Fatalf("ticked at %v", got)
 	}
 }

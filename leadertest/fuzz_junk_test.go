@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -86,7 +85,7 @@ func (s *script) guard(sessions ...string) []byte {
 }
 
 // sessionOf is the session of a record.
-func sessionOf(e backend.Entry) string {
+func sessionOf(e leadertest.Entry) string {
 	var r struct{ Session string }
 	_ = json.Unmarshal(e.Value, &r) // a record of a candidate decodes
 	return r.Session
@@ -168,7 +167,7 @@ func survivesJunk(t *testing.T, data []byte) {
 			store.Put("e", s.record(sessions...))
 		case 1:
 			last := store.Entry("e").Revision
-			store.Forge("e", backend.Entry{
+			store.Forge("e", leadertest.Entry{
 				Revision: pick(&s, last+1, last, last+2, last+1<<40, 1, math.MaxUint64), Marker: s.next()%4 == 3, Value: s.record(sessions...),
 				Created: pick(&s, time.Time{}, time.Unix(0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)),
 			})
@@ -203,7 +202,7 @@ func survivesJunk(t *testing.T, data []byte) {
 	if !ok {
 		t.Fatalf("nobody leads %v after all junk was deleted; the key holds %s", junkIsGone, store.Entry("e").Value)
 	}
-	if h := leader.HolderOf(store.Entry("e").KeyValue("e")); !h.Leads() || h.ID != c.ID() || h.Token != term.Token() {
+	if h := store.Holder("e"); !h.Leads() || h.ID != c.ID() || h.Token != term.Token() {
 		t.Errorf("the key says that %v, and %s leads with token %d", h, c.ID(), term.Token())
 	}
 	var stands struct{ Token uint64 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -145,9 +145,9 @@ func TestWriter_HeedsConditionsOfItsCaller(t *testing.T) {
 
 func TestWriter_OfAPurgeProtectedBucketDoesNotPurge(t *testing.T) {
 	o := newOffice(t)
-	o.orders.Configure(backend.Settings{PurgeProtected: true})
+	o.orders.Configure()
 	_, w := o.lead()
-	if err := w.Purge(t.Context(), "k"); !errors.Is(err, leadertest.ErrPurgeProtected) {
+	if err := w.Purge(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "the bucket is purge-protected") {
 		t.Fatal(err)
 	}
 }
@@ -345,7 +345,7 @@ func TestGuard_OfABucketThatForgetsIsUnfit(t *testing.T) {
 	o := newOffice(t, leadertest.WithTTL(time.Minute))
 	w := o.stand("a")
 	w.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	o.orders.Configure(backend.Settings{})
+	o.orders.Configure(leadertest.WithoutPurgeProtection())
 	o.clock.Advance(time.Minute)
 	w.Expect(leadertest.Elected())
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -16,7 +15,7 @@ import (
 func foreignAt(clock *leadertest.Clock) *leadertest.Store {
 	s := leadertest.NewStore(clock, leadertest.WithTTL(time.Hour))
 	s.Put("jobs", []byte("old"))
-	s.Configure(backend.Settings{TTL: 30 * second})
+	s.Configure(leadertest.WithTTL(30*second), leadertest.WithMaxLease(0))
 	return s
 }
 
@@ -56,7 +55,7 @@ func TestCandidate_BesideKVElectGivesUpTheKeyByAMarker(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := s.Entry("jobs")
-		if h := leader.HolderOf(e.KeyValue("jobs")); e.Marker != kvElect || !h.Released {
+		if h := s.Holder("jobs"); e.Marker != kvElect || !h.Released {
 			t.Fatalf("KVElect %v: %+v", kvElect, e)
 		}
 	}
@@ -121,7 +120,7 @@ func TestCandidate_BesideKVElectTellsOfABucketThatCannotBeShared(t *testing.T) {
 	s.Recreate()
 	clock.Advance(5 * second)
 	w.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	s.Configure(backend.Settings{TTL: 20 * second})
+	s.Configure(leadertest.WithTTL(20*second), leadertest.WithMaxLease(0))
 	clock.Advance(time.Minute)
 	w.Expect(leadertest.Pending(), leadertest.Elected())
 }

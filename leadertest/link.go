@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -74,19 +75,10 @@ type request struct {
 
 // checkKey returns the error of a [leader.Bucket] for an invalid key.
 func checkKey(key string) error {
-	_, err := leader.Lookup(context.Background(), nothing{}, key) // which applies the rule first
-	return err
-}
-
-// nothing is an empty store.
-type nothing struct{ backend.Store }
-
-// Backend returns n.
-func (n nothing) Backend() backend.Store { return n }
-
-// Get finds nothing.
-func (nothing) Get(_ context.Context, _ string, reply func(backend.Entry, error)) {
-	reply(backend.Entry{}, nil)
+	if err := wire.CheckElection(key); err != nil {
+		return fmt.Errorf("%w: %w", leader.ErrInvalidConfig, err)
+	}
+	return nil
 }
 
 // errNotServed means that there is no stream.
@@ -102,12 +94,12 @@ func (l *Link) Clock() leader.Clock { return l.store.clock }
 func (l *Link) Backend() backend.Store { return linkBackend{l} }
 
 // linkBackend is the backend of a [Link].
-type linkBackend struct{ *Link }
+type linkBackend struct{ link *Link }
 
 // Known returns the settings of the bucket, if there is one, as a [leader.Bucket] knows
 // those of a bucket that was just created.
 func (l linkBackend) Known() (backend.Settings, bool, error) {
-	s := l.store
+	s := l.link.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer := s.settings
@@ -117,10 +109,10 @@ func (l linkBackend) Known() (backend.Settings, bool, error) {
 
 // Settings requests the bucket's settings.
 func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, error)) {
-	s := l.store
+	s := l.link.store
 	fail := func(err error) { reply(backend.Settings{}, err) }
-	l.ask(ctx, settings, fail, func(fault) func() {
-		if l.knows = !s.gone; s.gone {
+	l.link.ask(ctx, settings, fail, func(fault) func() {
+		if l.link.knows = !s.gone; s.gone {
 			return func() { fail(leader.ErrNoBucket) }
 		}
 		answer := s.settings
@@ -131,9 +123,9 @@ func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, 
 
 // Get requests the newest message of the key.
 func (l linkBackend) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
-	l.get(ctx, key, reply, func() error {
-		if l.knows { // a leader.Bucket asks for the settings before it reads again
-			l.knows = false
+	l.link.get(ctx, key, reply, func() error {
+		if l.link.knows { // a leader.Bucket asks for the settings before it reads again
+			l.link.knows = false
 			return unreachable(errNotServed)
 		}
 		return leader.ErrNoBucket
@@ -167,13 +159,13 @@ func (l *Link) get(ctx context.Context, key string, reply func(backend.Entry, er
 // a [backend.RefusedError] that names the last revision, unless [Link.Refuse]
 // says otherwise.
 func (l linkBackend) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
-	l.update(ctx, key, value, revision, false, reply)
+	l.link.update(ctx, key, value, revision, false, reply)
 }
 
 // Mark writes a delete marker that carries the value, on the condition of
 // Update. It counts as a write.
 func (l linkBackend) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
-	l.update(ctx, key, value, revision, true, reply)
+	l.link.update(ctx, key, value, revision, true, reply)
 }
 
 func (l *Link) update(ctx context.Context, key string, value []byte, revision uint64, marker bool, reply func(uint64, error)) {
@@ -203,11 +195,11 @@ func (l *Link) update(ctx context.Context, key string, value []byte, revision ui
 // Watch opens a feed. The feed delivers messages that are stored from then on, and none
 // that were stored before.
 func (l linkBackend) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
-	s := l.store
+	s := l.link.store
 	if instead != nil {
 		instead.Stop()
 	}
-	f := &feed{link: l.Link, key: key, deliver: deliver}
+	f := &feed{link: l.link, key: key, deliver: deliver}
 	fail := func(err error) {
 		f.Stop() // the store may have opened it
 		reply(nil, err)
@@ -216,8 +208,8 @@ func (l linkBackend) Watch(ctx context.Context, key string, instead backend.Feed
 		fail(err)
 		return
 	}
-	l.ask(ctx, watches, fail, func(fault) func() {
-		if l.knows = !s.gone; s.gone {
+	l.link.ask(ctx, watches, fail, func(fault) func() {
+		if l.link.knows = !s.gone; s.gone {
 			return func() { fail(leader.ErrNoBucket) }
 		}
 		s.feeds = append(s.feeds, f)

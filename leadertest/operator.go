@@ -3,28 +3,39 @@ package leadertest
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
 )
 
-// ErrPurgeProtected is returned for the operations that a purge-protected bucket refuses:
+// errPurgeProtected is returned for the operations that a purge-protected bucket refuses:
 // to purge, to erase and to expire.
-var ErrPurgeProtected = errors.New("leadertest: the bucket is purge-protected")
+var errPurgeProtected = errors.New("leadertest: the bucket is purge-protected")
 
-// Entry is one message of a key, with the fields Revision (0: no message), Value, Marker (the
-// key was deleted) and Created. Its method KeyValue makes an entry of a KV bucket of it, as
-// [leader.HolderOf] takes it.
-type Entry = backend.Entry
-
-// Settings is what the bucket of a [Store] is set to: PurgeProtected, MaxLease, TTL and
-// MaxValue in bytes. [Store.Configure] ignores LastRevision.
-type Settings = backend.Settings
+// Entry is one message of a key.
+type Entry struct {
+	Revision uint64    // greater than that of every earlier message of the bucket; 0: no message
+	Value    []byte    // empty in most markers; not to be changed
+	Marker   bool      // the key was deleted, purged or expired
+	Created  time.Time // when the message was stored
+}
 
 // Entry returns the newest message of the key; without one, a zero Entry.
 func (s *Store) Entry(key string) Entry {
 	s.lock("Store.Entry")
 	defer s.mu.Unlock()
-	return s.keys[key]
+	return Entry(s.keys[key])
+}
+
+// Holder returns the holder of the election, or of a seat, that the newest message of the
+// key names, as [leader.HolderOf] does.
+func (s *Store) Holder(election string) leader.Holder {
+	return holderOf(s.Entry(election), election)
+}
+
+func holderOf(e Entry, election string) leader.Holder {
+	return leader.HolderOf(backend.Entry(e).KeyValue(election))
 }
 
 // Put writes a value over whatever the key holds, as `nats kv put` does, and
@@ -49,32 +60,30 @@ func (s *Store) Forge(key string, e Entry) {
 	defer s.mu.Unlock()
 	for _, f := range s.feeds {
 		if f.key == key {
-			f.tell(backend.FeedEvent{Entry: e})
+			f.tell(backend.FeedEvent{Entry: backend.Entry(e)})
 		}
 	}
 }
 
-// Purge leaves a marker, as `nats kv purge` does. A purge-protected bucket returns
-// [ErrPurgeProtected].
+// Purge leaves a marker, as `nats kv purge` does. It fails for a purge-protected bucket.
 func (s *Store) Purge(key string) error {
 	return s.unlessProtected("Purge", func() { s.put(key, nil, true) })
 }
 
 // Expire lets the newest message of the key expire now, whatever the TTL: a
-// record leaves a marker, a marker leaves nothing. A purge-protected bucket returns
-// [ErrPurgeProtected].
+// record leaves a marker, a marker leaves nothing. It fails for a purge-protected bucket.
 func (s *Store) Expire(key string) error {
 	return s.unlessProtected("Expire", func() { s.expire(key) })
 }
 
-// Erase removes the newest message of the key without a trace. A purge-protected bucket
-// returns [ErrPurgeProtected].
+// Erase removes the newest message of the key without a trace. It fails for a
+// purge-protected bucket.
 func (s *Store) Erase(key string) error {
 	return s.unlessProtected("Erase", func() { s.erase(key) })
 }
 
 // Wipe purges the stream: every message is gone without a trace, and the
-// sequence goes on. A purge-protected bucket returns [ErrPurgeProtected].
+// sequence goes on. It fails for a purge-protected bucket.
 func (s *Store) Wipe() error {
 	return s.unlessProtected("Wipe", func() {
 		clear(s.keys)
@@ -87,7 +96,7 @@ func (s *Store) unlessProtected(what string, do func()) error {
 	s.lock("Store." + what)
 	defer s.mu.Unlock()
 	if s.settings.PurgeProtected {
-		return fmt.Errorf("%w: no %s", ErrPurgeProtected, what)
+		return fmt.Errorf("%w: no %s", errPurgeProtected, what)
 	}
 	do()
 	return nil
@@ -128,10 +137,14 @@ func (s *Store) Rollback(to Snapshot) {
 	s.restore(to)
 }
 
-// Configure changes the bucket's settings. LastRevision is ignored. A new TTL
-// applies to messages that are written from now on.
-func (s *Store) Configure(settings Settings) {
+// Configure changes the settings of the bucket to those of a new Store with these options.
+// The latency stays unless it is among them. A new TTL applies to messages that are written
+// from now on.
+func (s *Store) Configure(opts ...Option) {
 	s.lock("Store.Configure")
 	defer s.mu.Unlock()
-	s.settings = settings
+	s.settings = defaultSettings
+	for _, opt := range opts {
+		opt(s)
+	}
 }

@@ -44,14 +44,14 @@ func checkStand(election, session string) error {
 
 // Announce keeps entry for life, rounded up to whole seconds.
 func (l linkBackend) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
-	s := l.store
+	s := l.link.store
 	fail := func(err error) { reply(0, err) }
 	if err := checkStand(election, session); err != nil {
 		fail(err)
 		return
 	}
 	entry = bytes.Clone(entry)
-	l.ask(ctx, announcements, fail, func(fault) func() {
+	l.link.ask(ctx, announcements, fail, func(fault) func() {
 		switch {
 		case s.rosterGone:
 			return func() { fail(leader.ErrNoRoster) }
@@ -66,8 +66,8 @@ func (l linkBackend) Announce(ctx context.Context, election, session string, ent
 
 // Stands opens a view of the roster. The view ends when the link has a new connection.
 func (l linkBackend) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
-	s := l.store
-	v := &view{link: l.Link, election: election, deliver: deliver}
+	s := l.link.store
+	v := &view{link: l.link, election: election, deliver: deliver}
 	fail := func(err error) {
 		v.Stop() // the store may have opened it
 		reply(nil, err)
@@ -76,13 +76,13 @@ func (l linkBackend) Stands(ctx context.Context, election string, deliver func(b
 		fail(err)
 		return
 	}
-	l.ask(ctx, views, fail, func(fault) func() {
+	l.link.ask(ctx, views, fail, func(fault) func() {
 		if s.rosterGone {
 			return func() { fail(leader.ErrNoRoster) }
 		}
 		s.views = append(s.views, v)
-		v.last = s.time.Now().Add(l.oneWay()) // no change overtakes the reply
-		s.time.after(0, v.tellAll)            // when the reply is on its way
+		v.last = s.time.Now().Add(l.link.oneWay()) // no change overtakes the reply
+		s.time.after(0, v.tellAll)                 // when the reply is on its way
 		return func() {
 			err := v.opened()
 			reply(v, nil)

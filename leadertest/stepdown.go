@@ -22,9 +22,9 @@ var errNobodyListens = errors.New("nobody listens")
 
 // Listen opens an ear at once, unless the link is cut.
 func (l linkBackend) Listen(_ context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(shut func(closed func()), err error)) {
-	s := l.store
-	e := &ear{l.Link, key, deliver}
-	if err := l.open(e); err != nil {
+	s := l.link.store
+	e := &ear{l.link, key, deliver}
+	if err := l.link.open(e); err != nil {
 		reply(nil, err)
 		return
 	}
@@ -52,27 +52,27 @@ func (l *Link) open(e *ear) error {
 
 // Ask carries a request to all ears for the key, and the first answer back.
 func (l linkBackend) Ask(ctx context.Context, key string, question []byte, reply func([]byte, error)) {
-	s := l.store
+	s := l.link.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fail := func(err error) { reply(nil, err) }
-	r := &request{link: l.Link, ctx: ctx, fail: fail, lost: fail}
+	r := &request{link: l.link, ctx: ctx, fail: fail, lost: fail}
 	s.await(r)
 	switch {
 	case ctx.Err() != nil: // never sent; poll answers
 		return
-	case l.closed:
+	case l.link.closed:
 		s.reject(r, leader.ErrConnectionClosed)
 		return
-	case l.cut:
-		s.reject(r, l.isCut())
+	case l.link.cut:
+		s.reject(r, l.link.isCut())
 		return
 	}
 	r.sent = true
 	back := func(give func()) {
-		l.transit(l.oneWay(), func() func() { return s.answer(r, give) })
+		l.link.transit(l.link.oneWay(), func() func() { return s.answer(r, give) })
 	}
-	l.transit(l.oneWay(), func() func() {
+	l.link.transit(l.link.oneWay(), func() func() {
 		heard := false
 		for _, e := range s.ears {
 			if e.key == key && !e.link.cut && !e.link.closed {
@@ -110,7 +110,7 @@ func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
 // does, without waiting for it. It returns [leader.ErrNoLeader] if there is no leader.
 func (s *Store) StepDown(election string) error {
 	entry := s.Entry(election)
-	h := leader.HolderOf(entry.KeyValue(election))
+	h := holderOf(entry, election)
 	if !h.Leads() {
 		return fmt.Errorf("%w: %s", leader.ErrNoLeader, h)
 	}

@@ -49,7 +49,7 @@ type Store struct {
 	views      []*view
 }
 
-// Option is a setting of a new [Store]. Options apply in order.
+// Option is a setting for [NewStore] and [Store.Configure]. Options apply in order.
 type Option func(*Store)
 
 // WithTTL makes the store a bucket of [leader.CreateBucket] with a TTL. Records expire d
@@ -87,15 +87,16 @@ func WithoutPurgeProtection() Option {
 	return func(s *Store) { s.settings.PurgeProtected, s.settings.MaxLease = false, 0 }
 }
 
-// defaultMaxValue is 1 MiB less the header of a conditional write.
-const defaultMaxValue = 1<<20 - 71
+// defaultSettings are those of a new [Store]. MaxValue is 1 MiB less the header of a
+// conditional write.
+var defaultSettings = backend.Settings{PurgeProtected: true, MaxLease: wire.DefaultLease, MaxValue: 1<<20 - 71}
 
 // NewStore returns an empty store that lives in the clock's time. With a nil clock it
 // lives in the time of the process, which inside a testing/synctest bubble is the bubble's.
 // It is purge-protected, with a MaxLease of 15 s, unless options say otherwise.
 func NewStore(clock *Clock, opts ...Option) *Store {
 	s := &Store{
-		settings: backend.Settings{PurgeProtected: true, MaxLease: wire.DefaultLease, MaxValue: defaultMaxValue},
+		settings: defaultSettings,
 		keys:     make(map[string]backend.Entry),
 		before:   make(map[string]backend.Entry),
 		written:  make(map[string]uint64),

@@ -14,11 +14,6 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Source is a source of events for a [Watcher]: a *[leader.Candidate].
-type Source interface {
-	Events() <-chan leader.Event
-}
-
 // Watcher reads the events of a candidate for a test. It is the candidate's only reader.
 // It has no goroutine and reads only when it is asked, so its results are the same in
 // every run. A candidate coalesces Observed and Faulted when more than 32 events are
@@ -28,7 +23,7 @@ type Source interface {
 type Watcher struct {
 	tb      TB
 	clock   *Clock
-	source  Source
+	source  interface{ Events() <-chan leader.Event }
 	ignored []Matcher
 	seen    []leader.Event // all that was received, in order
 	next    int            // no Expect has passed seen[next:] yet
@@ -36,11 +31,11 @@ type Watcher struct {
 	full    bool // the last pull emptied a full channel: more may follow
 }
 
-// Watch returns a watcher of the candidate's events. The clock is that of its
+// Watch returns a watcher of the events of a [leader.Candidate]. The clock is that of its
 // store. With a nil clock, for a store in the process' time, Expect waits up to
 // a minute of that time, and a test in a bubble should call synctest.Wait
 // before it calls ExpectExactly.
-func Watch(tb TB, clock *Clock, candidate Source) *Watcher {
+func Watch(tb TB, clock *Clock, candidate interface{ Events() <-chan leader.Event }) *Watcher {
 	return &Watcher{tb: tb, clock: clock, source: candidate}
 }
 

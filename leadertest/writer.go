@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream" //nolint:depguard // the errors are those of a leader.BucketWriter
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -75,11 +75,11 @@ func (w *Writer) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Purge marks a key as deleted, too. A purge-protected bucket returns [ErrPurgeProtected].
+// Purge marks a key as deleted, too. It fails for a purge-protected bucket.
 func (w *Writer) Purge(ctx context.Context, key string) error {
 	_, err := w.write(ctx, &writing{key: key, marker: true, allow: func(backend.Entry) error {
 		if w.guard.link.store.settings.PurgeProtected {
-			return ErrPurgeProtected
+			return errPurgeProtected
 		}
 		return nil
 	}})
@@ -112,9 +112,6 @@ const (
 	writePause = 10 * time.Millisecond
 )
 
-// validKey matches the keys that package jetstream accepts.
-var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
-
 func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 	_, known := w.term.Fence(w.guard)
 	switch {
@@ -122,7 +119,7 @@ func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
 	case p.key == leader.DefaultGuardKey:
 		return 0, fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, p.key)
-	case !validKey.MatchString(p.key):
+	case !wire.ValidKey(p.key):
 		return 0, fmt.Errorf("leadertest: key %q: %w", p.key, jetstream.ErrInvalidKey)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

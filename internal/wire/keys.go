@@ -1,0 +1,37 @@
+package wire
+
+import "fmt"
+
+// MaxElection is the limit for the key of an election in bytes, with the suffix of its seat.
+// Package leader has the limits of all names, and the reason for them.
+const MaxElection = 512
+
+// CheckElection returns an error that names the rule if key is not the key of an election or
+// of one of its seats.
+func CheckElection(key string) error {
+	switch {
+	case len(key) > MaxElection:
+		return fmt.Errorf("election of %d bytes is more than %d", len(key), MaxElection)
+	case !ValidKey(key):
+		return fmt.Errorf("election %q is not made of letters, digits and -/_=. or has an empty part", key)
+	}
+	return nil
+}
+
+// ValidKey applies the rules of KV keys (jetstream/kv.go, keyValid, and ADR-8 of
+// nats-architecture-and-design).
+func ValidKey(key string) bool {
+	if key == "" || key[0] == '.' || key[len(key)-1] == '.' {
+		return false
+	}
+	for i, r := range key {
+		if !alphanumeric(r) && r != '-' && r != '/' && r != '_' && r != '=' && (r != '.' || key[i-1] == '.') {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}

@@ -22,7 +22,7 @@ func BenchmarkScrapeOf1000Candidates(b *testing.B) {
 	const n = 1000
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock, leadertest.WithLatency(time.Millisecond))
-	collector := metrics.NewCollector()
+	collector := new(metrics.Collector)
 	link := store.Link("a")
 	candidates := make([]*leader.Candidate, n)
 	for i := range candidates {

@@ -1,6 +1,6 @@
 // Package metrics exports metrics of candidates to Prometheus:
 //
-//	collector := metrics.NewCollector()
+//	collector := new(metrics.Collector)
 //	prometheus.MustRegister(collector)
 //	...
 //	c, err := leader.Campaign(ctx, bucket, "billing", leader.Config{})
@@ -51,15 +51,10 @@ import (
 // Collector collects the metrics of candidates, each of another election. A
 // process whose elections in different buckets have the same name registers a
 // collector for each bucket by [prometheus.WrapRegistererWith]. It is a
-// [prometheus.Collector].
+// [prometheus.Collector]. The zero value has no candidates and is ready to use.
 type Collector struct {
 	mu         sync.Mutex
 	candidates map[string]*leader.Candidate // by election
-}
-
-// NewCollector returns a collector without candidates.
-func NewCollector() *Collector {
-	return &Collector{candidates: make(map[string]*leader.Candidate)}
 }
 
 // Add adds a candidate. Its metrics are collected until it is removed, also after its end.

@@ -30,7 +30,7 @@ type kit struct {
 
 func newKit(t *testing.T, opts ...leadertest.Option) kit {
 	clock := leadertest.NewClock()
-	return kit{t, clock, leadertest.NewStore(clock, opts...), metrics.NewCollector()}
+	return kit{t, clock, leadertest.NewStore(clock, opts...), new(metrics.Collector)}
 }
 
 // stand starts a candidate on the link of its name.
@@ -373,7 +373,7 @@ func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
 // A nil candidate is refused, and a zero Collector works.
 func TestCollector_NilAndZero(t *testing.T) {
 	var zero metrics.Collector
-	for _, c := range []*metrics.Collector{&zero, metrics.NewCollector()} {
+	for _, c := range []*metrics.Collector{&zero, new(metrics.Collector)} {
 		if err := c.Add(nil); err == nil {
 			t.Error("Add(nil) returns nil")
 		}

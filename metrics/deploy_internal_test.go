@@ -22,7 +22,7 @@ var (
 func TestTheFilesUseMetricsThatExist(t *testing.T) {
 	labels := map[string][]string{"__all": {"instance", "le", "alertstate", "alertname"}}
 	ch := make(chan *prometheus.Desc, 100)
-	NewCollector().Describe(ch)
+	new(Collector).Describe(ch)
 	close(ch)
 	for d := range ch {
 		m := descText.FindStringSubmatch(d.String())

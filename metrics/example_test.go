@@ -22,7 +22,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	collector := metrics.NewCollector()
+	collector := new(metrics.Collector)
 	if err := collector.Add(candidate); err != nil {
 		panic(err)
 	}

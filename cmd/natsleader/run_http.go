@@ -31,7 +31,7 @@ func (r *run) listen() (net.Listener, error) {
 
 // serve answers for the candidate until the listener is closed.
 func serve(l net.Listener, c *leader.Candidate) error {
-	collector := metrics.NewCollector()
+	collector := new(metrics.Collector)
 	if err := collector.Add(c); err != nil {
 		return err
 	}

@@ -61,9 +61,9 @@ type Config struct {
 	// Queue makes the candidate wait for its turn to take a free key. Candidates of a higher
 	// Priority go first, and among equals those that have waited longer, each for TurnTimeout.
 	// The order is that of the roster, as the last leader has published it with its lease. So
-	// one write takes a free key, however many candidates wait. The order is no matter of
-	// safety: a candidate that ignores it cannot cause two leaders, because the
-	// compare-and-set decides which try succeeds. Default: the candidate tries at once.
+	// one write takes a free key, however many candidates wait. Safety does not depend on the
+	// order. The compare-and-set decides which try succeeds, so a candidate that ignores the
+	// order cannot cause two leaders. Default: the candidate tries at once, like all others.
 	Queue bool
 	// Priority is for Queue: candidates of a higher priority go first. Default: 0.
 	Priority int

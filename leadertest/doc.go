@@ -17,7 +17,8 @@
 //	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
 //
 // The actions of an operator are methods of the store. [Store.Delete] deletes a key, and
-// [Store.StepDown] asks the leader to hand over.
+// [Store.StepDown] asks the leader to hand over. [Store.Holder] returns the holder that a key
+// names.
 //
 // The store answers as a bucket of [leader.CreateBucket] does on a server with one
 // replica, or with [WithoutPurgeProtection] as a bucket of js.CreateKeyValue. It checks

@@ -278,6 +278,19 @@ func TestFailuresAreCounted(t *testing.T) {
 	`, "faults", "feed_rebuilds", "writes", "leaderless", "transitions")
 }
 
+// A change of the state that ends no term has no cause.
+func TestALossOfTheKeyBeforeATermHasNoCause(t *testing.T) {
+	k := newKit(t, leadertest.WithoutPurgeProtection())
+	k.add(k.stand("a", leader.Config{}))
+	k.clock.Advance(time.Second)
+	k.store.Put("billing", []byte("what is no record"))
+	k.clock.Advance(time.Second)
+	k.expect(`
+		transitions_total{cause="none",to="candidate"} 1
+		transitions_total{cause="none",to="pending"} 1
+	`, "transitions")
+}
+
 func TestTheCauseOfATransitionHasAName(t *testing.T) {
 	for _, c := range []struct {
 		name string

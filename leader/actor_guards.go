@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // guardDriver is one guard of a candidate. It has the guard machine, which decides on the
@@ -44,7 +45,7 @@ type guardMail struct {
 func checkGuards(guards []Guard) error {
 	for i, g := range guards {
 		if isNil(g) {
-			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, errNotOpened)
+			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, backend.ErrNotOpened)
 		}
 		if !reflect.TypeOf(g).Comparable() {
 			return fmt.Errorf("%w: Guards[%d] is a %T, which cannot be compared", ErrInvalidConfig, i, g)
@@ -64,9 +65,9 @@ func isNil(g Guard) bool {
 	case nil:
 		return true
 	case *GuardedBucket:
-		return g == nil || g.nc == nil
+		return g == nil || g.api.Conn == nil
 	case *GuardedStream:
-		return g == nil || g.nc == nil
+		return g == nil || g.api.Conn == nil
 	default:
 		return false
 	}
@@ -145,7 +146,7 @@ func (a *actor) checkAgain(s *guardDriver) {
 	if s.recheck != nil || s.recheckAt.IsZero() || a.now().Before(s.recheckAt) || a.m.done {
 		return
 	}
-	ctx, cancel := within(a.values, defaultLimit)
+	ctx, cancel := deadline.Within(a.values, deadline.Default)
 	s.recheck = cancel
 	box, number := &a.c.box, s.number
 	s.asks.Check(ctx, func(err error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // rosterAnnouncer announces a candidate in the roster while it stands.
@@ -54,7 +55,7 @@ const (
 )
 
 // rosterWait is how long a request to the roster may take.
-func (a *actor) rosterWait() time.Duration { return min(defaultLimit, a.m.timing().lease) }
+func (a *actor) rosterWait() time.Duration { return min(deadline.Default, a.m.timing().lease) }
 
 // holdsAny reports whether the candidate holds the key, or one of several.
 func (a *actor) holdsAny() bool {

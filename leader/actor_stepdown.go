@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func (a *actor) attend() {
 
 func (a *actor) openListener() {
 	var ctx context.Context
-	ctx, a.listener.cancel = within(a.values, defaultLimit)
+	ctx, a.listener.cancel = deadline.Within(a.values, deadline.Default)
 	box := &a.c.box
 	a.listener.requests.Listen(ctx, a.c.election, func(request []byte, answer func([]byte)) {
 		if !box.put(mail{listener: &listenerMail{asked: request, answer: answer}}) {

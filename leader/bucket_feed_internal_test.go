@@ -10,9 +10,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/testserver"
-	"go.uber.org/goleak"
 )
 
 // ordinary makes a bucket that does not republish.
@@ -303,7 +304,7 @@ func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := mustOpen(t, js)
-		b.known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
+		b.api.Known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
 		for name, call := range map[string]func(context.Context) error{
 			"settings": func(ctx context.Context) error { _, err := settingsOf(ctx, b); return err },
 			"get":      func(ctx context.Context) error { _, err := getFrom(ctx, b, "a"); return err },

@@ -2,13 +2,15 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // CreateGuardedBucket creates the bucket, or updates it if it exists, so that it keeps
@@ -47,7 +49,7 @@ func CreateGuardedBucket(ctx context.Context, js jetstream.JetStream, cfg jetstr
 		return nil, fmt.Errorf("%w: Sources bring all their keys without conditions, and so their own %s", ErrInvalidConfig, DefaultGuardKey)
 	}
 	wish := jetstream.StreamConfig{
-		Name: b.stream, Subjects: []string{b.whole}, Description: cfg.Description,
+		Name: b.api.Name, Subjects: []string{b.whole}, Description: cfg.Description,
 		MaxMsgsPerSubject: int64(cfg.History), MaxBytes: cfg.MaxBytes, MaxAge: cfg.TTL, MaxMsgSize: cfg.MaxValueSize,
 		Storage: cfg.Storage, Replicas: cfg.Replicas, Placement: cfg.Placement,
 		Mirror: cfg.Mirror, RePublish: cfg.RePublish, Metadata: cfg.Metadata, Discard: jetstream.DiscardNew,
@@ -104,53 +106,35 @@ func (s *guardedStream) create(ctx context.Context, fresh, wish jetstream.Stream
 	if reason := s.hazard(fresh); reason != "" {
 		return fmt.Errorf("%w: so set, %s %s", ErrInvalidConfig, s.title, reason)
 	}
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
-	for again := false; ; again = true {
-		err := s.establish(ctx, fresh, wish)
-		if err == nil {
-			return nil
-		}
-		// Another client created or deleted the stream between the read and the request. Read
-		// again, once.
-		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
-		if again || !raced {
-			return fmt.Errorf("create %s: %w", s.title, err)
-		}
-	}
-}
-
-// establish reads the settings of the stream, and creates or updates it.
-func (s *guardedStream) establish(ctx context.Context, fresh, wish jetstream.StreamConfig) error {
-	old, err := s.settings(ctx)
-	switch {
-	case errors.Is(err, ErrNoBucket):
+	err := s.api.Establish(ctx, func() jetstream.StreamConfig {
 		if fresh.FirstSeq == 0 {
-			fresh.FirstSeq = firstRevision()
+			fresh.FirstSeq = jsapi.FirstRevision()
 		}
-		return s.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return s.js.CreateStream(ctx, fresh) })
-	case err != nil:
-		return err
-	case old.Storage != wish.Storage:
-		return fmt.Errorf("%w: stream %s exists and is stored in %v, which cannot be changed to %v", ErrIncompatibleBucket, s.stream, old.Storage, wish.Storage)
+		return fresh
+	}, func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
+		return s.reshape(old, wish)
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", s.title, err)
 	}
-	conf := s.shape(old, wish)
-	if reason := s.hazard(conf); reason != "" {
-		return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, s.stream, reason)
-	}
-	if reflect.DeepEqual(conf, old) {
-		return nil
-	}
-	return s.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return s.js.UpdateStream(ctx, conf) })
+	return nil
 }
 
-// firstRevision returns the first revision of a new stream: the time of day in
-// microseconds. It is beyond the revisions of an earlier stream with the same name, as
-// long as that stream took less than a million messages a second and the clocks of the
-// two creators agree. If a revision were used twice, a write of an earlier term that is
-// conditioned on it would be accepted, and tokens would begin anew. JSON numbers hold
-// such revisions until 2255.
-func firstRevision() uint64 { return uint64(max(1, SystemClock().Now().UnixMicro())) }
+// reshape returns the configuration of an existing stream with the wished settings, and
+// reports whether anything changes.
+func (s *guardedStream) reshape(old, wish jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
+	s.keeps.Store(old.AllowMsgTTL)
+	if old.Storage != wish.Storage {
+		return old, false, fmt.Errorf("%w: stream %s exists and is stored in %v, which cannot be changed to %v", ErrIncompatibleBucket, s.api.Name, old.Storage, wish.Storage)
+	}
+	conf = s.shape(old, wish)
+	if reason := s.hazard(conf); reason != "" {
+		return conf, false, fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, s.api.Name, reason)
+	}
+	return conf, !reflect.DeepEqual(conf, old), nil
+}
 
 // shape sets the wished settings and those that the guard needs, and keeps all others.
 // The zero value of a setting is no wish.
@@ -185,10 +169,10 @@ func (s *guardedStream) shape(old, wish jetstream.StreamConfig) jetstream.Stream
 func addSubjects(subjects, more []string) []string {
 	all := slices.Clone(subjects)
 	for _, sub := range more {
-		if slices.ContainsFunc(all, func(have string) bool { return covers(have, sub) }) {
+		if slices.ContainsFunc(all, func(have string) bool { return jsapi.Covers(have, sub) }) {
 			continue
 		}
-		all = slices.DeleteFunc(all, func(have string) bool { return covers(sub, have) })
+		all = slices.DeleteFunc(all, func(have string) bool { return jsapi.Covers(sub, have) })
 		all = append(all, sub)
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // DefaultGuardKey is the key of a guarded bucket that is its guard, unless
@@ -19,7 +20,7 @@ const DefaultGuardKey = "natsleader.guard"
 
 // guardedStream is a stream that has messages which only the leader may write.
 type guardedStream struct {
-	streamAPI
+	api   jsapi.Stream
 	title string // for people: "bucket orders"
 	guard string // the subject of the guard, in the stream
 	whole string // the subject that the stream's subjects have to cover
@@ -53,10 +54,10 @@ type GuardOption func(*GuardedBucket) error
 // it writes. A value at the key that is no guard is overwritten.
 func GuardKey(key string) GuardOption {
 	return func(b *GuardedBucket) error {
-		if err := checkLength("GuardKey", key, maxSubject); err != nil {
+		if err := jsapi.CheckLength("GuardKey", key, jsapi.MaxSubject); err != nil {
 			return err
 		}
-		if !validKey(key) {
+		if !jsapi.ValidKey(key) {
 			return fmt.Errorf("%w: GuardKey %q is not a key", ErrInvalidConfig, key)
 		}
 		b.guard = b.pre + key
@@ -68,18 +69,16 @@ func GuardKey(key string) GuardOption {
 // a candidate checks the bucket by itself, when it starts and once a minute: see
 // docs/fencing.md in the repository. Errors: [ErrInvalidConfig].
 func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption) (*GuardedBucket, error) {
-	if err := checkJetStream(js); err != nil {
+	if err := jsapi.CheckJetStream(js); err != nil {
 		return nil, err
 	}
-	if err := checkBucketName(name); err != nil {
+	if err := jsapi.CheckBucketName(name); err != nil {
 		return nil, err
 	}
 	b := &GuardedBucket{name: name, pre: "$KV." + name + "."}
-	b.init(js, "KV_"+name)
+	b.api.Init(js, "KV_"+name)
 	b.title, b.guard, b.whole = b.String(), b.pre+DefaultGuardKey, b.pre+">"
-	if b.api != jetstream.DefaultAPIPrefix {
-		b.to = b.api // as nats.go does: jetstream/kv.go, useJSPfx
-	}
+	b.to = b.api.PutPrefix("")
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("%w: an option is nil", ErrInvalidConfig)
@@ -95,20 +94,20 @@ func OpenGuardedBucket(js jetstream.JetStream, name string, opts ...GuardOption)
 // subject of the stream that is its guard. OpenGuardedStream sends no request. Errors:
 // [ErrInvalidConfig].
 func OpenGuardedStream(js jetstream.JetStream, stream, guard string) (*GuardedStream, error) {
-	if err := checkJetStream(js); err != nil {
+	if err := jsapi.CheckJetStream(js); err != nil {
 		return nil, err
 	}
-	if err := checkSubject("guard", guard); err != nil {
+	if err := jsapi.CheckSubject("guard", guard); err != nil {
 		return nil, err
 	}
-	if !literalSubject(stream) || strings.ContainsAny(stream, "./\\\f") || len(stream) > maxBucketName+len("KV_") {
+	if !jsapi.LiteralSubject(stream) || strings.ContainsAny(stream, "./\\\f") || len(stream) > jsapi.MaxBucketName+len("KV_") {
 		return nil, fmt.Errorf("%w: stream %.300q is not the name of a stream", ErrInvalidConfig, stream)
 	}
 	if hidden := hides(guard); hidden != "" {
 		return nil, fmt.Errorf("%w: guard %q: nats-server may take it for the header %s", ErrInvalidConfig, guard, hidden)
 	}
 	s := &GuardedStream{}
-	s.init(js, stream)
+	s.api.Init(js, stream)
 	s.title, s.guard, s.whole = s.String(), guard, guard
 	return s, nil
 }
@@ -123,12 +122,12 @@ type guardBackend struct{ *guardedStream }
 func (b *GuardedBucket) String() string { return "bucket " + b.name }
 
 // String names the stream.
-func (s *GuardedStream) String() string { return "stream " + s.stream }
+func (s *GuardedStream) String() string { return "stream " + s.api.Name }
 
 // Get implements [backend.Guard]. The stream's leader answers.
 func (s guardBackend) Get(ctx context.Context, reply func(backend.Entry, error)) {
 	go func() {
-		e, err := s.lastOf(ctx, s.guard)
+		e, err := s.api.LastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
 			_, err = s.settings(ctx) // perhaps it has expired, because the stream was given a maximum age
 		}
@@ -138,7 +137,7 @@ func (s guardBackend) Get(ctx context.Context, reply func(backend.Entry, error))
 
 // Update implements [backend.Guard]. The message never expires.
 func (s guardBackend) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
-	go func() { reply(s.store(ctx, s.guardMessage(value, revision))) }()
+	go func() { reply(s.api.Store(ctx, s.guardMessage(value, revision))) }()
 }
 
 // guardMessage returns a write of the guard, on the condition that the guard's last

@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // BucketWriter writes to a guarded bucket as the leader of one term. The server accepts
@@ -114,22 +116,13 @@ func (b *BucketBatch) Update(key string, value []byte, last uint64) {
 
 // Delete adds a delete marker.
 func (b *BucketBatch) Delete(key string) {
-	b.add(key, message{header: nats.Header{kvOperation: {kvDelete}}})
+	b.add(key, message{header: nats.Header{jsapi.KVOperation: {jsapi.KVDelete}}})
 }
 
 // Purge adds a marker that also removes the history of the key.
 func (b *BucketBatch) Purge(key string) {
-	b.add(key, message{header: nats.Header{kvOperation: {kvPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+	b.add(key, message{header: nats.Header{jsapi.KVOperation: {jsapi.KVPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
 }
-
-// jetstream/kv.go, kvop; ADR-8.
-const (
-	kvOperation = "KV-Operation"
-	kvDelete    = "DEL"
-	kvPurge     = "PURGE"
-	// markRoom is how many bytes of a message's size the header of a marker takes.
-	markRoom = len(kvOperation + ": " + kvDelete + "\r\n")
-)
 
 func (b *BucketBatch) add(key string, m message) {
 	m.key, m.subject = key, key
@@ -162,10 +155,10 @@ func (b *BucketBatch) commit(ctx context.Context) (*writeSet, error) {
 		return nil, fmt.Errorf("%w: the writer was not made by GuardedBucket.Writer", ErrInvalidConfig)
 	}
 	for _, m := range b.messages {
-		if err := checkLength("key", m.key, maxSubject); err != nil {
+		if err := jsapi.CheckLength("key", m.key, jsapi.MaxSubject); err != nil {
 			return nil, err
 		}
-		if !validKey(m.key) {
+		if !jsapi.ValidKey(m.key) {
 			return nil, fmt.Errorf("leader: key %q: %w", m.key, jetstream.ErrInvalidKey)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // errApart means that nothing was written, and that one of several changes is the reason.
@@ -96,8 +98,8 @@ func (c *writeSet) check(s *guardedStream) error {
 		if err := c.messages[i].checkSubjects(); err != nil {
 			return err
 		}
-		if conf := s.known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return covers(sub, c.messages[i].subject) }) {
-			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.stream)
+		if conf := s.api.Known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return jsapi.Covers(sub, c.messages[i].subject) }) {
+			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.api.Name)
 		}
 	}
 	if len(c.messages) > 1 {
@@ -110,10 +112,10 @@ func (c *writeSet) check(s *guardedStream) error {
 
 // checkSubjects rejects a message for a stream if one of its subjects cannot be used.
 func (m *message) checkSubjects() error {
-	if err := checkSubject("subject", m.subject); err != nil || !m.conditioned {
+	if err := jsapi.CheckSubject("subject", m.subject); err != nil || !m.conditioned {
 		return err
 	}
-	return checkSubject("the subject of a condition", m.on)
+	return jsapi.CheckSubject("the subject of a condition", m.on)
 }
 
 // conflict returns a subject that one of the messages has a condition on, or rolls up,

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
@@ -30,22 +32,22 @@ var errIncomplete = fmt.Errorf("%w: a message of the batch is missing", errNotNo
 
 // replicated reports whether concurrent conditions on the guard reject one another.
 func (s *guardedStream) replicated() bool {
-	c := s.known.Load()
+	c := s.api.Known.Load()
 	return c == nil || c.Replicas > 1
 }
 
 // batches reports whether the stream takes atomic batches.
 func (s *guardedStream) batches() bool {
-	c := s.known.Load()
+	c := s.api.Known.Load()
 	return c != nil && c.AllowAtomicPublish
 }
 
 // window returns how long the stream remembers a Nats-Msg-Id.
 func (s *guardedStream) window() time.Duration {
-	if c := s.known.Load(); c != nil && c.Duplicates > 0 {
+	if c := s.api.Known.Load(); c != nil && c.Duplicates > 0 {
 		return c.Duplicates
 	}
-	return duplicateWindow
+	return jsapi.DuplicateWindow
 }
 
 // moveGuard writes the guard again with the token that it has, and returns its new
@@ -60,12 +62,12 @@ func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64
 // the message for good. Of the errors, only ErrUnknownOutcome leaves open whether the
 // message is written.
 func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.PubAck, error) {
-	resp, err := s.request(ctx, m)
+	resp, err := s.api.Request(ctx, m)
 	switch {
 	case err == nil:
-	case isUnsent(err) && !errors.Is(err, ErrUnreachable):
+	case jsapi.IsUnsent(err) && !errors.Is(err, ErrUnreachable):
 		return jetstream.PubAck{}, err
-	case isUnsent(err), errors.Is(err, nats.ErrNoResponders):
+	case jsapi.IsUnsent(err), errors.Is(err, nats.ErrNoResponders):
 		return jetstream.PubAck{}, fmt.Errorf("%w: %w", errNotNow, err)
 	case errors.Is(err, ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
 		return jetstream.PubAck{}, unwritten(err)
@@ -77,24 +79,21 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 
 // sort classifies the server's reply.
 func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jetstream.PubAck, error) {
-	if seq := s.acknowledged(data); seq != 0 {
-		return jetstream.PubAck{Stream: s.stream, Sequence: seq}, nil
-	}
-	ack, err := s.decodeAck(m.Subject, data)
+	ack, err := s.api.DecodeAck(m.Subject, data)
 	if err == nil {
 		return ack, nil
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch int(api.ErrorCode) {
-		case codeBatchIncomplete:
+		case jsapi.CodeBatchIncomplete:
 			return ack, fmt.Errorf("%w: %w", errIncomplete, err)
-		case codeClusterNotAvailable, codeClusterNotLeader, codeTooManyRequests, codeBatchesInflight, codeIDInProcess:
+		case jsapi.CodeClusterNotAvailable, jsapi.CodeClusterNotLeader, jsapi.CodeTooManyRequests, jsapi.CodeBatchesInflight, jsapi.CodeIDInProcess:
 			return ack, fmt.Errorf("%w: %w", errNotNow, err)
-		case codeBatchDuplicate:
+		case jsapi.CodeBatchDuplicate:
 			return ack, fmt.Errorf("%w: %w", errStored, err)
-		case codeBatchDisabled:
-			s.known.Store(nil)
-			_, _ = s.streamInfo(ctx)
+		case jsapi.CodeBatchDisabled:
+			s.api.Known.Store(nil)
+			_, _ = s.api.Info(ctx)
 			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrIncompatibleBucket, err) // single messages may be accepted
 		}
 		return ack, err
@@ -108,14 +107,14 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 // compare finds out from the stream's leader which condition of a change's own did not
 // hold. It returns nil if all of them hold, so that the change may be tried again.
 func (s *guardedStream) compare(c *writeSet) error {
-	ctx, cancel := limit(context.Background())
+	ctx, cancel := deadline.Limit(context.Background())
 	defer cancel()
 	for i := range c.messages {
 		m := &c.messages[i]
 		if !m.conditioned {
 			continue
 		}
-		e, err := s.lastOf(ctx, m.on)
+		e, err := s.api.LastOf(ctx, m.on)
 		switch {
 		case errors.Is(err, ErrUnreachable):
 			return fmt.Errorf("%w: %w", errNotNow, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // fence is the status of a term at one guard. It has the revision that all of the term's
@@ -87,7 +88,7 @@ func (f *fence) raisedAgain(ctx context.Context, revision uint64) error {
 		return nil
 	}
 	f.suspect()
-	again, cancel := within(ctx, lookAgain)
+	again, cancel := deadline.Within(ctx, lookAgain)
 	defer cancel()
 	select {
 	case <-moved:

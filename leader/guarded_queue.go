@@ -2,12 +2,15 @@ package leader
 
 import (
 	"context"
-	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/deadline"
+
+	crand "crypto/rand"
 
 	"github.com/natsleader/natsleader/internal/backend"
 )
@@ -48,7 +51,7 @@ type writeQueue struct {
 // submit writes the change and returns when its outcome is known.
 func (l *writeQueue) submit(ctx context.Context, c *writeSet) error {
 	_, patient := ctx.Deadline() // the caller has set how long
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return unwritten(err)
@@ -108,16 +111,16 @@ func (l *writeQueue) sendDirect(ctx context.Context, patient bool, c *writeSet) 
 		try := ctx
 		if patient { // but others wait for this change to end
 			var cancel context.CancelFunc
-			try, cancel = within(ctx, defaultLimit)
+			try, cancel = deadline.Within(ctx, deadline.Default)
 			defer cancel()
 		}
 		_, err := (&publishRequest{s: l.s, f: l.f, changes: []*writeSet{c}, revision: revision}).send(try)
 		return err
 	}, func() error {
 		// Perhaps the stream has more replicas than it had.
-		try, cancel := within(ctx, defaultLimit)
+		try, cancel := deadline.Within(ctx, deadline.Default)
 		defer cancel()
-		_, _ = l.s.streamInfo(try)
+		_, _ = l.s.api.Info(try)
 		return nil
 	})
 	l.mu.Lock()
@@ -211,7 +214,7 @@ func (l *writeQueue) deliver(group []*writeSet) {
 		if live = l.claim(group); len(live) == 0 {
 			return nil
 		}
-		ctx, cancel := limit(context.Background())
+		ctx, cancel := deadline.Limit(context.Background())
 		defer cancel()
 		err := l.post(ctx, live, revision)
 		l.unclaim(live, err)
@@ -280,7 +283,7 @@ func (l *writeQueue) post(ctx context.Context, live []*writeSet, revision uint64
 		}
 	}
 	if (conditioned || !one) && !l.s.batches() {
-		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", ErrIncompatibleBucket, l.s.stream)
+		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", ErrIncompatibleBucket, l.s.api.Name)
 	}
 	if move && one && !conditioned {
 		moved, err := l.s.moveGuard(ctx, l.f, revision)
@@ -336,9 +339,9 @@ func (l *writeQueue) insist(ctx context.Context, send func(revision uint64) erro
 
 // explain finds out from the stream's leader why a write was rejected.
 func (l *writeQueue) explain(ctx context.Context, revision uint64, contested func() error) error {
-	limited, cancel := within(ctx, defaultLimit)
+	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
-	e, err := l.s.lastOf(limited, l.s.guard)
+	e, err := l.s.api.LastOf(limited, l.s.guard)
 	switch {
 	case errors.Is(err, ErrUnreachable):
 		return fmt.Errorf("%w: %w", errNotNow, err)
@@ -369,7 +372,7 @@ func pause(ctx context.Context, tries int) error {
 	if tries <= 4 {
 		return ctx.Err()
 	}
-	return idle(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
+	return deadline.Sleep(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
 }
 
 // unwritten wraps the reason why nothing was written.

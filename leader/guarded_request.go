@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // publishRequest is the content of one request: one message, or an atomic batch.
@@ -49,7 +51,7 @@ func (p *publishRequest) settle(ctx context.Context) (moved uint64, err error) {
 		return moved, err
 	}
 	// Half of the time for which the stream remembers an ID is left to the last try.
-	window, cancel := within(ctx, p.s.window()/2)
+	window, cancel := deadline.Within(ctx, p.s.window()/2)
 	defer cancel()
 	for doubt := false; ; {
 		p.try++
@@ -125,19 +127,19 @@ func (p *publishRequest) highest() uint64 {
 // a subject has a message newer than a condition allows. The message that is read may be
 // old, but the answer was true once, and sequences only rise.
 func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
-	limited, cancel := within(ctx, defaultLimit)
+	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
-	guard, h, err := p.s.lastWithHeader(limited, p.s.guard)
+	guard, h, err := p.s.api.LastWithHeader(limited, p.s.guard)
 	if err == nil && p.f.judge(guard) == standsNot {
 		p.f.suspect() // there is proof only when it is raised again, or by another term
 	}
 	last := guard
 	if !p.move {
 		c := p.changes[len(p.changes)-1]
-		last, h, err = p.s.lastWithHeader(limited, c.messages[len(c.messages)-1].subject)
+		last, h, err = p.s.api.LastWithHeader(limited, c.messages[len(c.messages)-1].subject)
 	}
 	if err == nil && p.wrote(h) {
-		return p.stored(jetstream.PubAck{Stream: p.s.stream, Sequence: last.Revision}), true, nil
+		return p.stored(jetstream.PubAck{Stream: p.s.api.Name, Sequence: last.Revision}), true, nil
 	}
 	if errors.Is(refused, errStored) {
 		return 0, false, nil
@@ -147,7 +149,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 			if !m.conditioned {
 				continue
 			}
-			e, h, err := p.s.lastWithHeader(limited, m.on)
+			e, h, err := p.s.api.LastWithHeader(limited, m.on)
 			if err == nil && e.Revision > m.expected && !p.wrote(h) {
 				return 0, true, refused
 			}
@@ -158,7 +160,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 
 // wrote reports whether a message with that header belongs to this publish request.
 func (p *publishRequest) wrote(h nats.Header) bool {
-	return lastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(lastValue(h, batchIDHeader), p.id+".")
+	return jsapi.LastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(jsapi.LastValue(h, batchIDHeader), p.id+".")
 }
 
 // size returns the number of messages.
@@ -188,7 +190,7 @@ func (p *publishRequest) send(ctx context.Context) (moved uint64, err error) {
 	if err != nil {
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && last > 0 && !p.replicated {
 			switch int(api.ErrorCode) {
-			case codeResourcesExceeded, codeNoResources, codeStoreFailed:
+			case jsapi.CodeResourcesExceeded, jsapi.CodeNoResources, jsapi.CodeStoreFailed:
 				return 0, unknown(err) // a server alone stores a batch message by message
 			}
 		}
@@ -204,7 +206,7 @@ func (p *publishRequest) stage(ctx context.Context, messages []*nats.Msg) error 
 		return nil
 	}
 	if !p.careful {
-		_, err := inTime(ctx, &p.s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, p.publish(messages) }, nil)
+		_, err := jsapi.InTime(ctx, &p.s.api, func() (struct{}, error) { return struct{}{}, p.publish(messages) }, nil)
 		if errors.Is(err, ErrUnreachable) {
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		}
@@ -220,11 +222,11 @@ func (p *publishRequest) stage(ctx context.Context, messages []*nats.Msg) error 
 
 // publish hands messages to the connection, if there is one.
 func (p *publishRequest) publish(messages []*nats.Msg) error {
-	if err := p.s.connected(); err != nil {
+	if err := p.s.api.Connected(); err != nil {
 		return err
 	}
 	for _, m := range messages {
-		switch err := p.s.nc.PublishMsg(m); {
+		switch err := p.s.api.Conn.PublishMsg(m); {
 		case errors.Is(err, nats.ErrMaxPayload):
 			return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
 		case err != nil:
@@ -236,9 +238,9 @@ func (p *publishRequest) publish(messages []*nats.Msg) error {
 
 // stageOne sends one message of a batch and waits for the server's reply.
 func (p *publishRequest) stageOne(ctx context.Context, m *nats.Msg) error {
-	limited, cancel := within(ctx, time.Second)
+	limited, cancel := deadline.Within(ctx, time.Second)
 	defer cancel()
-	resp, err := p.s.request(limited, m)
+	resp, err := p.s.api.Request(limited, m)
 	switch {
 	case errors.Is(err, ErrUnreachable):
 		return fmt.Errorf("%w: %w", errNotNow, err)

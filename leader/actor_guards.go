@@ -44,7 +44,7 @@ type guardMail struct {
 // checkGuards rejects guards that are missing or listed twice.
 func checkGuards(guards []Guard) error {
 	for i, g := range guards {
-		if isNil(g) {
+		if g == nil || g.Backend() == nil {
 			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, backend.ErrNotOpened)
 		}
 		if !reflect.TypeOf(g).Comparable() {
@@ -57,20 +57,6 @@ func checkGuards(guards []Guard) error {
 		}
 	}
 	return nil
-}
-
-// isNil reports whether there is no guard, or one that was not opened.
-func isNil(g Guard) bool {
-	switch g := g.(type) {
-	case nil:
-		return true
-	case *GuardedBucket:
-		return g == nil || g.api.Conn == nil
-	case *GuardedStream:
-		return g == nil || g.api.Conn == nil
-	default:
-		return false
-	}
 }
 
 // addGuards makes the guard drivers of a candidate.
@@ -189,7 +175,7 @@ func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 	in.dice = a.rng.Uint32()
 	fx := s.step(a.now(), a.m.timing().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
-		a.term.fences[s.number].move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
+		a.term.fences[s.number].Move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
 	}
 	if fx.fault != nil {
 		kind := in.kind

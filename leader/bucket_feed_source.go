@@ -158,7 +158,7 @@ func (s *source) reconnected() {
 
 // close ends the subscription and the consumer.
 func (s *source) close() {
-	s.Subscription.Close()
+	s.Close()
 	s.mu.Lock()
 	name := s.consumer
 	s.mu.Unlock()

@@ -27,9 +27,8 @@ var (
 	// wait, never safety.
 	ErrRegressed error = backend.Error("the store has lost acknowledged writes")
 	// ErrFenced ends a term when a later term was found to have raised one of its guards.
-	// The writers of a [GuardedBucket] and a [GuardedStream] return it for a write of a term
-	// if its guard does not stand any more: the server has rejected the write, and nothing
-	// was written.
+	// The writers of package fence return it for a write of a term if its guard does not
+	// stand any more: the server has rejected the write, and nothing was written.
 	ErrFenced error = backend.Error("fenced: the guard of the term does not stand any more")
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
@@ -77,9 +76,6 @@ var (
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")
-	// ErrUnknownOutcome is returned for a guarded write that was sent and not answered. It
-	// may have been written, or may yet be written as long as the guard of its term stands.
-	ErrUnknownOutcome error = backend.Error("the outcome of the write is not known")
 	// ErrGuardTaken reports a guard that stands for another election. It is left alone until
 	// it is deleted. A value that is no guard at all is overwritten.
 	ErrGuardTaken error = backend.Error("the guard is another election's")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -251,7 +252,7 @@ var parityErrors = []struct {
 	{leader.ErrIncompatibleBucket, "unfit"},
 	{leader.ErrPermission, "permission"},
 	{leader.ErrNoFeed, "no feed"},
-	{leader.ErrUnknownOutcome, "unknown outcome"},
+	{fence.ErrUnknownOutcome, "unknown outcome"},
 	{leader.ErrGuardTaken, "guard taken"},
 	{leader.ErrGuardDeleted, "guard deleted"},
 	{leader.ErrFenced, "fenced"},

@@ -27,7 +27,6 @@ var names = map[error]string{
 	leader.ErrIncompatibleBucket: "incompatible_bucket",
 	leader.ErrPermission:         "permission",
 	leader.ErrNoFeed:             "no_feed",
-	leader.ErrUnknownOutcome:     "unknown_outcome",
 	leader.ErrGuardTaken:         "guard_taken",
 	leader.ErrGuardDeleted:       "guard_deleted",
 	leader.ErrSeats:              "seats",

@@ -23,4 +23,4 @@ const (
 
 // ErrNotOpened completes a sentence about a zero value that only a function of the module can
 // make usable.
-var ErrNotOpened = errors.New("was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions")
+var ErrNotOpened = errors.New("was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions")

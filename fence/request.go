@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // publishRequest is the content of one request: one message, or an atomic batch.
@@ -27,7 +28,7 @@ import (
 // sent again with the same Nats-Msg-Id, under which it is written once.
 type publishRequest struct {
 	s        *guardedStream
-	f        *fence
+	f        backend.Fence
 	changes  []*writeSet
 	revision uint64 // of the guard
 	move     bool   // the guard's message is the last of the batch
@@ -94,10 +95,10 @@ func (p *publishRequest) answered(err error) bool {
 // errStage means that the batch cannot be written as it is, because of one of its
 // messages, or because the stream takes no batch at all. So no earlier try can have
 // written it.
-var errStage = errors.New("leader: nothing was written")
+var errStage = errors.New("fence: nothing was written")
 
 // errStored means that the server knows the ID.
-var errStored = errors.New("leader: a message with this Nats-Msg-Id was stored before")
+var errStored = errors.New("fence: a message with this Nats-Msg-Id was stored before")
 
 // named reports whether the caller has given an ID to a message.
 func (p *publishRequest) named() bool {
@@ -130,8 +131,8 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
 	guard, h, err := p.s.api.LastWithHeader(limited, p.s.guard)
-	if err == nil && p.f.judge(guard) == standsNot {
-		p.f.suspect() // there is proof only when it is raised again, or by another term
+	if err == nil && p.f.Judge(guard) == backend.StandsNot {
+		p.f.Suspect() // there is proof only when it is raised again, or by another term
 	}
 	last := guard
 	if !p.move {
@@ -181,7 +182,7 @@ func (p *publishRequest) send(ctx context.Context) (moved uint64, err error) {
 	last := len(messages) - 1
 	// Without its commit a batch has no effect.
 	switch err = p.stage(ctx, messages[:last]); {
-	case errors.Is(err, errNotNow), errors.Is(err, ErrConnectionClosed):
+	case errors.Is(err, errNotNow), errors.Is(err, leader.ErrConnectionClosed):
 		return 0, err
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", errStage, err)
@@ -207,7 +208,7 @@ func (p *publishRequest) stage(ctx context.Context, messages []*nats.Msg) error 
 	}
 	if !p.careful {
 		_, err := jsapi.InTime(ctx, &p.s.api, func() (struct{}, error) { return struct{}{}, p.publish(messages) }, nil)
-		if errors.Is(err, ErrUnreachable) {
+		if errors.Is(err, leader.ErrUnreachable) {
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		}
 		return err
@@ -228,7 +229,7 @@ func (p *publishRequest) publish(messages []*nats.Msg) error {
 	for _, m := range messages {
 		switch err := p.s.api.Conn.PublishMsg(m); {
 		case errors.Is(err, nats.ErrMaxPayload):
-			return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
+			return fmt.Errorf("%w: %w", leader.ErrValueTooLarge, err)
 		case err != nil:
 			return err
 		}
@@ -242,7 +243,7 @@ func (p *publishRequest) stageOne(ctx context.Context, m *nats.Msg) error {
 	defer cancel()
 	resp, err := p.s.api.Request(limited, m)
 	switch {
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, leader.ErrUnreachable):
 		return fmt.Errorf("%w: %w", errNotNow, err)
 	case err != nil || len(resp.Data) == 0:
 		return err
@@ -290,7 +291,7 @@ func (p *publishRequest) pack() []*nats.Msg {
 		}
 	}
 	if p.move {
-		messages = append(messages, p.s.guardMessage(p.f.value, p.revision))
+		messages = append(messages, p.s.guardMessage(p.f.Value(), p.revision))
 	}
 	first := messages[0].Header
 	if p.replicated && !p.named() {

@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // leastGuardServer is the least version of nats-server that guards trust.
@@ -93,7 +94,7 @@ func (s *guardedStream) serverVersions(ctx context.Context, cluster string, name
 		}
 		all.Go(func() {
 			version, err := s.serverVersion(ctx, cluster, name)
-			if errors.Is(err, ErrPermission) {
+			if errors.Is(err, leader.ErrPermission) {
 				s.muted.Store(true)
 			}
 			versions[i] = version

@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
@@ -52,8 +53,8 @@ func (s *guardedStream) window() time.Duration {
 
 // moveGuard writes the guard again with the token that it has, and returns its new
 // revision.
-func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64) (uint64, error) {
-	ack, err := s.exchange(ctx, s.guardMessage(f.value, revision))
+func (s *guardedStream) moveGuard(ctx context.Context, f backend.Fence, revision uint64) (uint64, error) {
+	ack, err := s.exchange(ctx, s.guardMessage(f.Value(), revision))
 	return ack.Sequence, err
 }
 
@@ -65,11 +66,11 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 	resp, err := s.api.Request(ctx, m)
 	switch {
 	case err == nil:
-	case jsapi.IsUnsent(err) && !errors.Is(err, ErrUnreachable):
+	case jsapi.IsUnsent(err) && !errors.Is(err, leader.ErrUnreachable):
 		return jetstream.PubAck{}, err
 	case jsapi.IsUnsent(err), errors.Is(err, nats.ErrNoResponders):
 		return jetstream.PubAck{}, fmt.Errorf("%w: %w", errNotNow, err)
-	case errors.Is(err, ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
+	case errors.Is(err, leader.ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
 		return jetstream.PubAck{}, unwritten(err)
 	default:
 		return jetstream.PubAck{}, unknown(err)
@@ -94,7 +95,7 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 		case jsapi.CodeBatchDisabled:
 			s.api.Known.Store(nil)
 			_, _ = s.api.Info(ctx)
-			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrIncompatibleBucket, err) // single messages may be accepted
+			return ack, fmt.Errorf("%w: %w: %w", errStage, leader.ErrIncompatibleBucket, err) // single messages may be accepted
 		}
 		return ack, err
 	}
@@ -103,6 +104,10 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 	}
 	return ack, unknown(err)
 }
+
+// stalest is the number of reads in a row that may return an older revision than the
+// condition of a change names, before the condition counts as one that does not hold.
+const stalest = 3
 
 // compare finds out from the stream's leader which condition of a change's own did not
 // hold. It returns nil if all of them hold, so that the change may be tried again.
@@ -116,7 +121,7 @@ func (s *guardedStream) compare(c *writeSet) error {
 		}
 		e, err := s.api.LastOf(ctx, m.on)
 		switch {
-		case errors.Is(err, ErrUnreachable):
+		case errors.Is(err, leader.ErrUnreachable):
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		case err != nil:
 			return unwritten(err)

@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // guardRoom is the size that a message of a guard may need: its headers, and a record
@@ -33,12 +34,12 @@ func (s guardBackend) Check(ctx context.Context, reply func(error)) {
 }
 
 func (s *guardedStream) check(ctx context.Context) error {
-	info, err := s.inspect(ctx)
+	info, err := s.settings(ctx)
 	if err != nil {
 		return err
 	}
 	if reason := s.hazard(info.Config); reason != "" {
-		return fmt.Errorf("%w: %s %s", ErrIncompatibleBucket, s.title, reason)
+		return fmt.Errorf("%w: %s %s", leader.ErrIncompatibleBucket, s.title, reason)
 	}
 	old := outdatedLeader(info)
 	if old == "" {
@@ -49,27 +50,18 @@ func (s *guardedStream) check(ctx context.Context) error {
 		others.Wait()
 		if err == nil && !heeds {
 			return fmt.Errorf("%w: %s does not heed a condition on another subject (%s) as nats-server %s and later do: server %s, which leads the stream, says that it is of version %s",
-				ErrIncompatibleBucket, s.title, jetstream.ExpectedLastSubjSeqSubjHeader, leastGuardServer, leads(info), info.Config.Metadata[versionKey])
+				leader.ErrIncompatibleBucket, s.title, jetstream.ExpectedLastSubjSeqSubjHeader, leastGuardServer, leads(info), info.Config.Metadata[versionKey])
 		}
 	}
 	if old != "" {
 		return fmt.Errorf("%w: %s needs nats-server %s or later on all servers that keep it, or else some writes of earlier terms are accepted: %s; update it",
-			ErrIncompatibleBucket, s.title, leastGuardServer, old)
+			leader.ErrIncompatibleBucket, s.title, leastGuardServer, old)
 	}
 	return err
 }
 
 // settings reads the stream's settings and keeps those that writes depend on.
-func (s *guardedStream) settings(ctx context.Context) (jetstream.StreamConfig, error) {
-	info, err := s.inspect(ctx)
-	if err != nil {
-		return jetstream.StreamConfig{}, err
-	}
-	return info.Config, nil
-}
-
-// inspect is settings, but returns all that the server reports of the stream.
-func (s *guardedStream) inspect(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (s *guardedStream) settings(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := s.api.Info(ctx)
 	if err == nil {
 		s.keeps.Store(info.Config.AllowMsgTTL)
@@ -122,7 +114,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 			before = e.Revision
 		}
 		if err = pause(ctx, tries); err != nil {
-			return false, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return false, fmt.Errorf("%w: %w", leader.ErrUnreachable, err)
 		}
 	}
 }

@@ -40,8 +40,8 @@ busy: ## the tests beside four busy loops
 vet: ## go vet, and builds for other systems
 	go vet work
 	go vet -tags prove work
-	for os in darwin windows; do GOOS=$$os go build ./leader ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
-	GOARCH=386 go build ./leader ./leadertest
+	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
+	GOARCH=386 go build ./leader ./fence ./leadertest
 
 tools: $(GOLANGCI) ## build the linter into .tools
 
@@ -77,7 +77,7 @@ tidy-check: ## fail where `make tidy` would change something
 # What a program pulls in with the importable packages of the root module. Every requirement of
 # the root module is in the module graph of each program that imports one of them.
 deps-check: ## fail if an importable package imports more than the standard library and nats.go, or the root module requires more
-	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./leadertest ./health \
+	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./fence ./leadertest ./health \
 		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' \
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // guardDriver is one guard of a candidate. It has the guard machine, which decides on the
@@ -46,8 +47,8 @@ type guardMail struct {
 // checkGuards rejects guards that are missing or listed twice.
 func checkGuards(guards []Guard) error {
 	for i, g := range guards {
-		if isNil(g) {
-			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, errNotOpened)
+		if g == nil || g.Backend() == nil {
+			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, backend.ErrNotOpened)
 		}
 		if !reflect.TypeOf(g).Comparable() {
 			return fmt.Errorf("%w: Guards[%d] is a %T, which cannot be compared", ErrInvalidConfig, i, g)
@@ -59,20 +60,6 @@ func checkGuards(guards []Guard) error {
 		}
 	}
 	return nil
-}
-
-// isNil reports whether there is no guard, or one that was not opened.
-func isNil(g Guard) bool {
-	switch g := g.(type) {
-	case nil:
-		return true
-	case *GuardedBucket:
-		return g == nil || g.nc == nil
-	case *GuardedStream:
-		return g == nil || g.nc == nil
-	default:
-		return false
-	}
 }
 
 // newGuardDrivers makes the guard drivers of a candidate.
@@ -153,7 +140,7 @@ func (s *guardDriver) checkAgain(values context.Context, now time.Time, box *mai
 		return
 	}
 	var ctx context.Context
-	ctx, s.recheck = within(values, defaultLimit)
+	ctx, s.recheck = deadline.Within(values, deadline.Default)
 	number := s.number
 	s.asks.Check(ctx, func(err error) {
 		box.put(mail{guard: &guardMail{number: number, in: guardInput{err: err}, rechecked: true}})
@@ -190,7 +177,7 @@ func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 	in.dice = a.rng.Uint32()
 	fx := s.step(a.now(), a.status.times.orDefault().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
-		a.term.fences[s.number].move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
+		a.term.fences[s.number].Move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
 	}
 	if fx.fault != nil {
 		kind := in.kind

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -39,7 +40,7 @@ type listenerMail struct {
 // listen opens the listener. The outcome and the requests go to the mailbox.
 func (d *stepDownListener) listen(values context.Context, election string, box *mailbox) {
 	var ctx context.Context
-	ctx, d.cancel = within(values, defaultLimit)
+	ctx, d.cancel = deadline.Within(values, deadline.Default)
 	d.requests.Listen(ctx, election, func(request []byte, answer func([]byte)) {
 		if !box.put(mail{listener: &listenerMail{asked: request, answer: answer}}) {
 			answer(nil)

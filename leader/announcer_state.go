@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/deadline"
+)
 
 // announcerMachine decides when a candidate announces itself in the roster, and when it
 // withdraws its announcement. Like the machine, it is a plain value without I/O.
@@ -60,7 +64,7 @@ type announcerEffects struct {
 }
 
 // rosterWait returns how long a request to the roster may take.
-func rosterWait(times durations) time.Duration { return min(defaultLimit, times.lease) }
+func rosterWait(times durations) time.Duration { return min(deadline.Default, times.lease) }
 
 // step takes one input.
 func (h *announcerMachine) step(now time.Time, in announcerInput) (fx announcerEffects) {

@@ -12,14 +12,14 @@ import (
 )
 
 // The tables of files in docs/architecture.md have one row for each file of package leader,
-// package leadertest and the internal packages, but for tests.
+// package fence, package leadertest and the internal packages, but for tests.
 func TestArchitecture_ListsEveryFile(t *testing.T) {
-	row := regexp.MustCompile(`(?m)^\| \[[\w/]+\.go\]\((\.\./(?:leader|leadertest|internal)/[^)]+\.go)\) \|`)
+	row := regexp.MustCompile(`(?m)^\| \[[\w/]+\.go\]\((\.\./(?:leader|fence|leadertest|internal)/[^)]+\.go)\) \|`)
 	rows := make(map[string]int)
 	for _, m := range row.FindAllStringSubmatch(docsPage(t, "architecture.md"), -1) {
 		rows[filepath.Join("../docs", m[1])]++
 	}
-	for _, dir := range []string{"../leader", "../leadertest", "../internal"} {
+	for _, dir := range []string{"../leader", "../fence", "../leadertest", "../internal"} {
 		for _, file := range goFiles(t, dir) {
 			if n := rows[file]; n != 1 {
 				t.Errorf("the page has %d rows for %s", n, file)

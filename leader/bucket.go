@@ -2,13 +2,14 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -103,7 +104,7 @@ func (b *Bucket) Backend() backend.Store { return &b.s }
 
 // bucketStore is the backend of a [Bucket].
 type bucketStore struct {
-	streamAPI
+	api    jsapi.Stream
 	name   string
 	pre    string // prefix of a key's subject in the stream
 	put    string // prefix of the subject to which a key is written
@@ -163,16 +164,16 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	if err = cfg.check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
-	err = b.s.establish(ctx, cfg.newStream, cfg.reshape, func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
+	err = b.s.api.Establish(ctx, cfg.newStream, cfg.reshape, func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 		return b.s.inspect(ctx, cfg.Adopt, info, conf)
 	})
 	if err == nil && cfg.Roster {
 		var conf jetstream.StreamConfig
-		if conf, err = b.s.config(ctx); err == nil {
+		if conf, err = b.s.api.Config(ctx); err == nil {
 			like := rosterConfig{bucket: cfg.Name, like: conf}
-			err = b.s.roster.establish(ctx, like.newStream, like.reshape, nil)
+			err = b.s.roster.api.Establish(ctx, like.newStream, like.reshape, nil)
 		}
 	}
 	if err != nil {
@@ -181,48 +182,13 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	return b, nil
 }
 
-// establish reads the settings of the stream, and creates or updates it, unless inspect
-// returns an error.
-func (a *streamAPI) establish(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
-	for again := false; ; again = true {
-		err := a.establishOnce(ctx, create, reshape, inspect)
-		// Another client created or deleted the stream between the read and the request. Read
-		// again, once.
-		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoBucket)
-		if again || !raced {
-			return err
-		}
-	}
-}
-
-func (a *streamAPI) establishOnce(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
-	info, err := a.streamInfo(ctx)
-	switch {
-	case errors.Is(err, ErrNoBucket):
-		conf := create()
-		return a.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return a.js.CreateStream(ctx, conf) })
-	case err != nil:
-		return err
-	}
-	conf, changed, err := reshape(info.Config)
-	if err != nil || !changed {
-		return err
-	}
-	if inspect != nil {
-		if err = inspect(info, conf); err != nil {
-			return err
-		}
-	}
-	return a.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return a.js.UpdateStream(ctx, conf) })
-}
-
 // OpenBucket returns a bucket that exists, or is created later. It sends no request; a
 // candidate checks the bucket by itself. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
-	if err := checkJetStream(js); err != nil {
+	if err := jsapi.CheckJetStream(js); err != nil {
 		return nil, err
 	}
-	if err := checkBucketName(name); err != nil {
+	if err := jsapi.CheckBucketName(name); err != nil {
 		return nil, err
 	}
 	b := &Bucket{s: bucketStore{name: name, pre: "$KV." + name + "."}}
@@ -236,10 +202,10 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 // prefix is not checked against those settings. If nothing arrives on the subject,
 // candidates fall back to reading the key. Errors: [ErrInvalidConfig].
 func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
-	if err := checkSubject("FeedSubject", prefix); err != nil {
+	if err := jsapi.CheckSubject("FeedSubject", prefix); err != nil {
 		return nil, err
 	}
-	other, err := OpenBucket(b.s.js, b.s.name)
+	other, err := OpenBucket(b.s.api.JS, b.s.name)
 	if err != nil {
 		return nil, err
 	}
@@ -253,16 +219,16 @@ func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
 func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) { return b.s.Info(ctx) }
 
 func (b *bucketStore) open(js jetstream.JetStream) {
-	b.init(js, "KV_"+b.name)
-	b.direct = b.api + "DIRECT.GET." + b.stream + "." + b.pre
-	b.put = b.putPrefix(b.pre)
+	b.api.Init(js, "KV_"+b.name)
+	b.direct = b.api.Prefix + "DIRECT.GET." + b.api.Name + "." + b.pre
+	b.put = b.api.PutPrefix(b.pre)
 	b.roster.open(js, b.name)
 }
 
 func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
-	info, err := b.streamInfo(ctx)
+	info, err := b.api.Info(ctx)
 	if err != nil {
 		return BucketInfo{Name: b.name}, err
 	}
@@ -274,7 +240,7 @@ func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
 	if prefix, ok := b.feedOf(c); ok {
 		bi.FeedSubject = prefix
 	}
-	payload, err := b.maxPayload(ctx)
+	payload, err := b.api.MaxPayload(ctx)
 	if err != nil {
 		return BucketInfo{Name: b.name}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -43,7 +44,7 @@ type inspection struct {
 // of CreateBucket if MaxLease is not lowered.
 func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 	_, own := info.Config.Metadata[wire.MaxLeaseKey]
-	i := inspection{stream: b.stream, now: info.TimeStamp, strange: !own && !adopt}
+	i := inspection{stream: b.api.Name, now: info.TimeStamp, strange: !own && !adopt}
 	i.was, _ = parseMaxLease(info.Config.Metadata) // a value that is not valid counts as not known
 	var err error
 	if i.maxLease, err = parseMaxLease(conf.Metadata); err != nil {
@@ -57,7 +58,7 @@ func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.S
 	} else if s.NumSubjects > mostKeys {
 		return i.unfit("holds %d keys, more than the %d that are looked at to see that no lease is longer than MaxLease %v", s.NumSubjects, mostKeys, i.maxLease)
 	}
-	_, err = inTime(ctx, &b.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, b.lookThrough(ctx, i.look) }, nil)
+	_, err = jsapi.InTime(ctx, &b.api, func() (struct{}, error) { return struct{}{}, b.lookThrough(ctx, i.look) }, nil)
 	return err
 }
 
@@ -95,7 +96,7 @@ func (i inspection) look(key string, e backend.Entry) error {
 // lookThrough calls look with the newest message of each key, until it returns an error.
 // It may wait for the connection's lock.
 func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e backend.Entry) error) error {
-	var s subscription
+	var s jsapi.Subscription
 	consumer, last := "", uint64(0)
 	ended := make(chan error, 1)
 	end := func(err error) {
@@ -105,20 +106,20 @@ func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e b
 		}
 	}
 	defer func() {
-		s.close()
-		b.deleteConsumer(consumer)
+		s.Close()
+		b.api.DeleteConsumer(consumer)
 	}()
-	made, err := b.follow(ctx, &s, jetstream.ConsumerConfig{FilterSubject: b.pre + ">"}, func(name string) { consumer = name },
+	made, err := b.api.Follow(ctx, &s, jetstream.ConsumerConfig{FilterSubject: b.pre + ">"}, func(name string) { consumer = name },
 		func(m *nats.Msg, meta *nats.MsgMetadata) {
 			if meta == nil {
 				return
 			}
 			if last++; meta.Sequence.Consumer != last {
-				end(fmt.Errorf("%w: messages of stream %s were lost on their way", ErrUnreachable, b.stream))
+				end(fmt.Errorf("%w: messages of stream %s were lost on their way", ErrUnreachable, b.api.Name))
 				return
 			}
 			key, _ := strings.CutPrefix(m.Subject, b.pre)
-			err := look(key, newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data))
+			err := look(key, jsapi.NewEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data))
 			if err != nil || meta.NumPending == 0 {
 				end(err)
 			}
@@ -130,6 +131,6 @@ func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e b
 	case err = <-ended:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("%w: reading stream %s: %w", ErrUnreachable, b.stream, ctx.Err())
+		return fmt.Errorf("%w: reading stream %s: %w", ErrUnreachable, b.api.Name, ctx.Err())
 	}
 }

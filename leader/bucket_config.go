@@ -12,18 +12,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-const (
-	// minTTL is the least MaxAge of a stream (nats-server, checkStreamCfg).
-	minTTL = 100 * time.Millisecond
-	// duplicateWindow is the server's default. It must not exceed MaxAge.
-	duplicateWindow = 2 * time.Minute
-)
+// minTTL is the least MaxAge of a stream (nats-server, checkStreamCfg).
+const minTTL = 100 * time.Millisecond
 
 // headroom is how many bytes of a message's size the header of a write takes, at most.
 const headroom = len("NATS/1.0\r\n"+jetstream.ExpectedLastSubjSeqHeader+": \r\n\r\n") + len("18446744073709551615")
+
+// markRoom is how many bytes of a message's size the header of a marker takes.
+const markRoom = len(jsapi.KVOperation + ": " + jsapi.KVDelete + "\r\n")
 
 // check returns an error for the first setting that cannot work. The error names the
 // relation that does not hold.
@@ -86,7 +86,7 @@ func (c BucketConfig) newStream() jetstream.StreamConfig {
 	conf := jetstream.StreamConfig{
 		Name: "KV_" + c.Name, Subjects: []string{"$KV." + c.Name + ".>"},
 		MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
-		Storage: c.Storage, Replicas: 1, Duplicates: duplicateWindow, FirstSeq: firstRevision(),
+		Storage: c.Storage, Replicas: 1, Duplicates: jsapi.DuplicateWindow, FirstSeq: jsapi.FirstRevision(),
 	}
 	c.apply(&conf)
 	return conf
@@ -170,7 +170,7 @@ func misfit(c jetstream.StreamConfig, bucket string) string {
 		return "is a mirror, which takes no conditional writes"
 	case c.Sealed:
 		return "is sealed in the sense of NATS, and takes no writes"
-	case !slices.ContainsFunc(c.Subjects, func(s string) bool { return covers(s, "$KV."+bucket+".>") }):
+	case !slices.ContainsFunc(c.Subjects, func(s string) bool { return jsapi.Covers(s, "$KV."+bucket+".>") }):
 		return fmt.Sprintf("is no bucket: its subjects do not cover $KV.%s.>", bucket)
 	case c.NoAck:
 		return "acknowledges nothing"
@@ -233,7 +233,7 @@ func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok boo
 	if source == "" {
 		source = ">"
 	}
-	if !covers(source, "$KV."+bucket+".>") {
+	if !jsapi.Covers(source, "$KV."+bucket+".>") {
 		return "", false
 	}
 	// Source and destination end in a full wildcard and have no other, so that one maps.
@@ -248,7 +248,7 @@ func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok boo
 	if rest != "" {
 		dest += "." + rest
 	}
-	return dest, checkSubject("the destination", dest) == nil
+	return dest, jsapi.CheckSubject("the destination", dest) == nil
 }
 
 // feedOf returns the prefix of the feed subjects to subscribe to, or false if there are
@@ -258,20 +258,4 @@ func (b *bucketStore) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) 
 		return b.feedPrefix, c.RePublish == nil || !c.RePublish.HeadersOnly
 	}
 	return republished(c, b.name)
-}
-
-// covers reports whether every subject that matches sub also matches pattern.
-func covers(pattern, sub string) bool {
-	p, s := strings.Split(pattern, "."), strings.Split(sub, ".")
-	for i, tok := range p {
-		switch {
-		case tok == ">":
-			return i < len(s)
-		case i >= len(s) || s[i] == ">":
-			return false
-		case tok != "*" && tok != s[i]:
-			return false
-		}
-	}
-	return len(p) == len(s)
 }

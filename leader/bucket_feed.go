@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // Watch implements [backend.Store]. If the bucket republishes its messages, the feed is one plain
@@ -23,7 +24,7 @@ func (b *bucketStore) Watch(ctx context.Context, key string, instead backend.Fee
 			b.hub.distrust(old.source)
 			old.Stop()
 		}
-		f, err := inTime(ctx, &b.streamAPI, func(func() bool) (*feed, error) { return b.watch(ctx, key, deliver) }, (*feed).Stop)
+		f, err := jsapi.InTime(ctx, &b.api, func() (*feed, error) { return b.watch(ctx, key, deliver) }, (*feed).Stop)
 		if err != nil {
 			reply(nil, err)
 			return
@@ -37,7 +38,7 @@ func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backen
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
-	conf, err := b.config(ctx)
+	conf, err := b.api.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +133,6 @@ func (f *feed) Stop() {
 		f.mu.Lock()
 		f.over = true
 		f.mu.Unlock()
-		soon(func() { f.source.bucket.hub.leave(f) })
+		jsapi.Soon(func() { f.source.bucket.hub.leave(f) })
 	})
 }

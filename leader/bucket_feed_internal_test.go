@@ -10,9 +10,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/testserver"
-	"go.uber.org/goleak"
 )
 
 // ordinary makes a bucket that does not republish.
@@ -39,7 +40,11 @@ func TestAFeedTellsPutsAndDeletesOfItsKey(t *testing.T) {
 		},
 		"given": func(t *lab, js jetstream.JetStream) *bucketStore {
 			mustCreate(t, js, BucketConfig{})
-			b, err := (&Bucket{s: bucketStore{streamAPI: streamAPI{js: js}, name: "E"}}).WithFeedSubject("natsleader.feed.E")
+			plain, err := OpenBucket(js, "E")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := plain.WithFeedSubject("natsleader.feed.E")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +312,7 @@ func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := mustOpen(t, js)
-		b.known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
+		b.api.Known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
 		for name, call := range map[string]func(context.Context) error{
 			"settings": func(ctx context.Context) error { _, err := settingsOf(ctx, b); return err },
 			"get":      func(ctx context.Context) error { _, err := getFrom(ctx, b, "a"); return err },

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // source is the part that all feeds of one key share: a subscription with a goroutine of
@@ -25,7 +27,7 @@ type source struct {
 	err       error         // set before opened is closed, as is abandoned
 	abandoned bool          // the source does not work because its opener gave up
 
-	subscription
+	jsapi.Subscription
 
 	mu       sync.Mutex
 	feeds    map[*feed]struct{}
@@ -105,7 +107,7 @@ func (s *source) goesAhead(outdated func() bool) bool {
 		if outdated() {
 			return true
 		}
-		_ = idle(context.Background(), headStart/10) // its context never ends
+		_ = deadline.Sleep(context.Background(), headStart/10) // its context never ends
 	}
 	return outdated()
 }
@@ -133,14 +135,14 @@ func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
 
 // subscribe opens a republish feed: a plain subscription.
 func (s *source) subscribe(ctx context.Context, subject string) error {
-	stream, stored := s.bucket.stream, s.bucket.pre+s.key
-	return s.listenAllowed(ctx, &s.bucket.streamAPI, subject, func(m *nats.Msg) {
+	stream, stored := s.bucket.api.Name, s.bucket.pre+s.key
+	return s.Listen(ctx, &s.bucket.api, subject, func(m *nats.Msg) {
 		// A message that comes through a consumer keeps the subject under which it was stored,
 		// whatever subject it is delivered to, and the headers of its publisher.
 		if m.Subject != subject {
 			return
 		}
-		if e, ok := storedEntry(m, stream, stored); ok {
+		if e, ok := jsapi.StoredEntry(m, stream, stored); ok {
 			s.pass(e, m.Sub)
 		}
 	})
@@ -156,11 +158,11 @@ func (s *source) reconnected() {
 
 // close ends the subscription and the consumer.
 func (s *source) close() {
-	s.subscription.close()
+	s.Close()
 	s.mu.Lock()
 	name := s.consumer
 	s.mu.Unlock()
-	s.bucket.deleteConsumer(name)
+	s.bucket.api.DeleteConsumer(name)
 }
 
 // hub keeps the sources of a bucket. In one goroutine, which runs while there is a feed,
@@ -181,7 +183,7 @@ func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
 	h.mu.Lock()
 	for len(h.sources) == 0 && status == nil {
 		h.mu.Unlock()
-		status = b.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+		status = b.api.Conn.StatusChanged(nats.CONNECTED, nats.CLOSED)
 		h.mu.Lock()
 	}
 	if len(h.sources) == 0 {
@@ -193,7 +195,7 @@ func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
 	first = h.enter(b, key, f)
 	h.mu.Unlock()
 	if status != nil { // another call was faster
-		b.nc.RemoveStatusListener(status)
+		b.api.Conn.RemoveStatusListener(status)
 	}
 	return first
 }
@@ -247,7 +249,7 @@ func (h *hub) leave(f *feed) {
 		s.close()
 	}
 	if status != nil {
-		s.bucket.nc.RemoveStatusListener(status) // closes it
+		s.bucket.api.Conn.RemoveStatusListener(status) // closes it
 		<-ended
 	}
 }
@@ -255,9 +257,9 @@ func (h *hub) leave(f *feed) {
 func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- struct{}) {
 	defer close(ended)
 	for s := range status {
-		b.known.Store(nil) // the settings may have changed meanwhile
+		b.api.Known.Store(nil) // the settings may have changed meanwhile
 		// nats.go drops a status that a full channel does not take, and CLOSED is the last one.
-		closed := s == nats.CLOSED || b.nc.IsClosed()
+		closed := s == nats.CLOSED || b.api.Conn.IsClosed()
 		for _, src := range h.all() {
 			if closed {
 				src.tell(backend.FeedEvent{Err: ErrConnectionClosed})

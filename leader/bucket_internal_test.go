@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -30,7 +31,7 @@ func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
 			t.Fatalf("Info is %+v, want %+v", info, want)
 		}
 		got, err := settingsOf(t.Context(), b)
-		if err != nil || got != (backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, LastRevision: firstRevision() - 1}) {
+		if err != nil || got != (backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, LastRevision: jsapi.FirstRevision() - 1}) {
 			t.Fatalf("Settings is %+v, %v", got, err)
 		}
 		if _, err := update(t.Context(), b, "a", strings.Repeat("x", largest), 0); err != nil {
@@ -142,7 +143,7 @@ func TestAnExistingBucketKeepsItsMetadataAndWhatIsLeftOut(t *testing.T) {
 			info.FeedSubject != "natsleader.feed.E" || info.MaxValue != 1000-headroom {
 			t.Fatalf("Info is %+v, %v", info, err)
 		}
-		c := b.known.Load()
+		c := b.api.Known.Load()
 		if c.Metadata["team"] != "infra" || c.MaxBytes != 1<<20 || c.MaxMsgsPerSubject != 1 {
 			t.Fatalf("the stream is %+v", c)
 		}
@@ -154,7 +155,7 @@ func TestAFittingBucketIsNotWrittenAgain(t *testing.T) {
 		js := dialJS(t, t.s)
 		for _, cfg := range []BucketConfig{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}} {
 			b := mustCreate(t, js, cfg)
-			info, err := b.streamInfo(t.Context())
+			info, err := b.api.Info(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -38,7 +40,7 @@ const (
 
 // rosterBucket is the bucket in which candidates announce themselves.
 type rosterBucket struct {
-	streamAPI
+	api jsapi.Stream
 	pre string // prefix of a key's subject in the stream
 	put string // prefix of the subject to which a key is written
 }
@@ -46,10 +48,10 @@ type rosterBucket struct {
 // rosterName returns the name of the roster's bucket. A name that leaves no room for the
 // suffix is cut, and made unique by a hash.
 func rosterName(bucket string) string {
-	if len(bucket)+len(rosterSuffix) > maxBucketName {
+	if len(bucket)+len(rosterSuffix) > jsapi.MaxBucketName {
 		sum := sha256.Sum256([]byte(bucket))
 		tail := "_" + hex.EncodeToString(sum[:8])
-		bucket = bucket[:maxBucketName-len(rosterSuffix)-len(tail)] + tail
+		bucket = bucket[:jsapi.MaxBucketName-len(rosterSuffix)-len(tail)] + tail
 	}
 	return bucket + rosterSuffix
 }
@@ -57,8 +59,8 @@ func rosterName(bucket string) string {
 func (r *rosterBucket) open(js jetstream.JetStream, bucket string) {
 	name := rosterName(bucket)
 	r.pre = "$KV." + name + "."
-	r.init(js, "KV_"+name)
-	r.put = r.putPrefix(r.pre)
+	r.api.Init(js, "KV_"+name)
+	r.put = r.api.PutPrefix(r.pre)
 }
 
 // validSession reports whether s has the form of a session. That distinguishes sessions
@@ -82,7 +84,7 @@ func (c rosterConfig) newStream() jetstream.StreamConfig {
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"},
 		Description: "natsleader: who stands in the elections of " + c.bucket,
 		MaxMsgs:     -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
-		Storage: c.like.Storage, FirstSeq: firstRevision(), Metadata: map[string]string{wire.RosterOfKey: c.bucket},
+		Storage: c.like.Storage, FirstSeq: jsapi.FirstRevision(), Metadata: map[string]string{wire.RosterOfKey: c.bucket},
 	}
 	c.apply(&conf)
 	return conf
@@ -118,9 +120,9 @@ func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 // isMissing asks the server whether the roster, which was made once, is gone. Without the
 // permission to ask, it returns false.
 func (r *rosterBucket) isMissing(ctx context.Context) bool {
-	ctx, cancel := within(ctx, time.Second)
+	ctx, cancel := deadline.Within(ctx, time.Second)
 	defer cancel()
-	_, err := r.streamInfo(ctx)
+	_, err := r.api.Info(ctx)
 	return errors.Is(err, ErrNoBucket)
 }
 
@@ -140,17 +142,17 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 	m := &nats.Msg{Subject: r.put + election + "." + session, Data: entry, Header: nats.Header{}}
 	if entry == nil {
 		life = rosterMarkerTTL
-		m.Header.Set(kvOperation, "PURGE") // unlike after a DEL, no other marker follows
+		m.Header.Set(jsapi.KVOperation, "PURGE") // unlike after a DEL, no other marker follows
 	}
 	m.Header.Set(jetstream.MsgTTLHeader, strconv.FormatInt(int64(max(wholeSeconds(life), time.Second)/time.Second), 10))
-	revision, err := r.store(ctx, m)
+	revision, err := r.api.Store(ctx, m)
 	api, refused := errors.AsType[*jetstream.APIError](err)
 	switch {
-	case refused && int(api.ErrorCode) == codeMessageTTLDisabled:
+	case refused && int(api.ErrorCode) == jsapi.CodeMessageTTLDisabled:
 		return 0, fmt.Errorf("%w: %w", ErrNoRoster, err)
 	case errors.Is(err, nats.ErrNoResponders):
 		// There is no stream, or it has no leader.
-		if _, asked := r.streamInfo(ctx); asked != nil {
+		if _, asked := r.api.Info(ctx); asked != nil {
 			err = asked
 		}
 	}
@@ -160,7 +162,7 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 // named replaces ErrNoBucket, which is about the roster here, by ErrNoRoster.
 func (r *rosterBucket) named(err error) error {
 	if errors.Is(err, ErrNoBucket) {
-		return fmt.Errorf("%w: there is no stream %s", ErrNoRoster, r.stream)
+		return fmt.Errorf("%w: there is no stream %s", ErrNoRoster, r.api.Name)
 	}
 	return err
 }
@@ -177,7 +179,7 @@ func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(
 	go func() {
 		v := &rosterView{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
 		v.begin = sync.OnceFunc(func() { close(v.gate) })
-		empty, err := inTime(ctx, &b.roster.streamAPI, func(func() bool) (bool, error) {
+		empty, err := jsapi.InTime(ctx, &b.roster.api, func() (bool, error) {
 			empty, err := v.open(ctx, election)
 			if err != nil {
 				v.Stop()
@@ -204,7 +206,7 @@ type rosterView struct {
 	begin   func()
 	stop    sync.Once
 
-	subscription
+	jsapi.Subscription
 	consumer string
 	status   chan nats.Status
 	ended    chan struct{} // closed when the goroutine of guard has ended
@@ -223,15 +225,15 @@ func (v *rosterView) open(ctx context.Context, election string) (empty bool, err
 		return false, err
 	}
 	r := v.roster
-	if err = r.opened(); err != nil {
+	if err = r.api.Opened(); err != nil {
 		return false, err
 	}
 	// Listen before any subscription is made, so that no reconnection is missed.
-	v.status, v.ended = r.nc.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
+	v.status, v.ended = r.api.Conn.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
 	v.heard.Store(true)
 	go v.guard()
 	own := r.pre + election + "."
-	info, err := r.follow(ctx, &v.subscription, jetstream.ConsumerConfig{FilterSubject: own + "*", IdleHeartbeat: viewHeartbeat},
+	info, err := r.api.Follow(ctx, &v.Subscription, jetstream.ConsumerConfig{FilterSubject: own + "*", IdleHeartbeat: viewHeartbeat},
 		func(name string) { v.consumer = name },
 		func(m *nats.Msg, meta *nats.MsgMetadata) { v.hear(m, meta, own) })
 	if err != nil {
@@ -253,7 +255,7 @@ func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 	}
 	v.last++
 	if session, ok := strings.CutPrefix(m.Subject, own); ok && validSession(session) {
-		e := newEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
+		e := jsapi.NewEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
 		a := backend.Announcement{Session: session, Revision: e.Revision}
 		if !e.Marker {
 			a.Entry = append([]byte{}, e.Value...) // not nil: an empty entry is no withdrawal
@@ -306,13 +308,13 @@ func (v *rosterView) guard() {
 // wait waits until there is something to check, checks it, and reports whether to call it
 // again.
 func (v *rosterView) wait() bool {
-	patience, cancel := within(context.Background(), 3*viewHeartbeat)
+	patience, cancel := deadline.Within(context.Background(), 3*viewHeartbeat)
 	defer cancel()
 	var err error
 	select {
 	case s, ok := <-v.status:
 		switch {
-		case s == nats.CLOSED || v.roster.nc.IsClosed():
+		case s == nats.CLOSED || v.roster.api.Conn.IsClosed():
 			// nats.go drops a status that a full channel does not take.
 			err = ErrConnectionClosed
 		case ok:
@@ -340,16 +342,16 @@ func (v *rosterView) Stop() {
 		v.over = true
 		v.mu.Unlock()
 		v.begin()
-		soon(v.end)
+		jsapi.Soon(v.end)
 	})
 }
 
 // end releases the resources of the view.
 func (v *rosterView) end() {
-	v.close()
-	v.roster.deleteConsumer(v.consumer)
+	v.Close()
+	v.roster.api.DeleteConsumer(v.consumer)
 	if v.status != nil {
-		v.roster.nc.RemoveStatusListener(v.status) // closes it
+		v.roster.api.Conn.RemoveStatusListener(v.status) // closes it
 		<-v.ended
 	}
 }

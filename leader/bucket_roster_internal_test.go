@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // configOf returns the settings of a stream.
@@ -90,7 +92,7 @@ func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		names := make(map[string]bool)
-		for _, n := range []int{maxBucketName, maxBucketName - len(rosterSuffix) + 1, maxBucketName - len(rosterSuffix)} {
+		for _, n := range []int{jsapi.MaxBucketName, jsapi.MaxBucketName - len(rosterSuffix) + 1, jsapi.MaxBucketName - len(rosterSuffix)} {
 			for _, last := range []string{"x", "y"} {
 				name := strings.Repeat("b", n-1) + last
 				b := mustCreate(t, js, BucketConfig{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
@@ -98,7 +100,7 @@ func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
 					t.Errorf("no roster for a name of %d", n)
 				}
 				roster := rosterName(name)
-				if !validBucket(roster) || names[roster] {
+				if jsapi.CheckBucketName(roster) != nil || names[roster] {
 					t.Errorf("the roster of a name of %d is %q", n, roster)
 				}
 				names[roster] = true

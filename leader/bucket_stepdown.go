@@ -7,35 +7,36 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Listen implements [backend.Requests]. It is one plain subscription.
 func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
-		s, err := inTime(ctx, &b.streamAPI, func(func() bool) (*subscription, error) { return b.listenAt(ctx, key, deliver) }, (*subscription).close)
+		s, err := jsapi.InTime(ctx, &b.api, func() (*jsapi.Subscription, error) { return b.listenAt(ctx, key, deliver) }, (*jsapi.Subscription).Close)
 		if err != nil {
 			reply(nil, err)
 			return
 		}
 		reply(func(closed func()) {
 			go func() {
-				soon(s.close)
+				jsapi.Soon(s.Close)
 				closed()
 			}()
 		}, nil)
 	}()
 }
 
-func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*subscription, error) {
-	if err := b.opened(); err != nil {
+func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*jsapi.Subscription, error) {
+	if err := b.api.Opened(); err != nil {
 		return nil, err
 	}
-	s, subject := &subscription{}, wire.AskPrefix+b.name+"."+key
-	if b.nc.Opts.NoEcho {
-		s.leave = listenNoEcho(b.nc, subject, deliver)
+	s, subject := &jsapi.Subscription{}, wire.AskPrefix+b.name+"."+key
+	if b.api.Conn.Opts.NoEcho {
+		s.Leave = listenNoEcho(b.api.Conn, subject, deliver)
 	}
-	err := s.listenAllowed(ctx, &b.streamAPI, subject, func(m *nats.Msg) {
+	err := s.Listen(ctx, &b.api, subject, func(m *nats.Msg) {
 		answers := make(chan []byte, 1) // received here, because sending the response may wait for the connection's lock
 		deliver(m.Data, func(data []byte) { answers <- data })
 		if data := <-answers; data != nil && b.isInbox(m.Reply) {
@@ -43,7 +44,7 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 		}
 	})
 	if err != nil {
-		s.close()
+		s.Close()
 	}
 	return s, err
 }
@@ -53,7 +54,7 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 // requester could make it write to a key.
 func (b *bucketStore) isInbox(subject string) bool {
 	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
-		b.nc.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.nc.Opts.InboxPrefix+".")
+		b.api.Conn.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.api.Conn.Opts.InboxPrefix+".")
 }
 
 // noEcho holds the listeners on connections with nats.NoEcho. The server does not deliver
@@ -113,13 +114,13 @@ func askNoEcho(ctx context.Context, nc *nats.Conn, subject string, request []byt
 // Ask implements [backend.Requests].
 func (b *bucketStore) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
 	go func() {
-		if b.opened() == nil && b.nc.Opts.NoEcho {
-			if data := askNoEcho(ctx, b.nc, wire.AskPrefix+b.name+"."+key, request); data != nil {
+		if b.api.Opened() == nil && b.api.Conn.Opts.NoEcho {
+			if data := askNoEcho(ctx, b.api.Conn, wire.AskPrefix+b.name+"."+key, request); data != nil {
 				reply(data, nil)
 				return
 			}
 		}
-		resp, err := b.request(ctx, &nats.Msg{Subject: wire.AskPrefix + b.name + "." + key, Data: request})
+		resp, err := b.api.Request(ctx, &nats.Msg{Subject: wire.AskPrefix + b.name + "." + key, Data: request})
 		if err != nil {
 			reply(nil, err)
 			return

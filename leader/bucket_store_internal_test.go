@@ -38,7 +38,7 @@ func TestGetTellsNothingMarkersAndEmptyValuesApart(t *testing.T) {
 			js := dialJS(t, t.s)
 			b := mustCreate(t, js, BucketConfig{})
 			if !direct {
-				c := *b.known.Load()
+				c := *b.api.Known.Load()
 				c.AllowDirect = false
 				if _, err := js.UpdateStream(t.Context(), c); err != nil {
 					t.Fatal(err)
@@ -140,27 +140,6 @@ func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
 	})
 }
 
-func TestARefusalWithoutARevisionNamesNone(t *testing.T) {
-	b := &bucketStore{}
-	b.stream = "KV_E"
-	for _, c := range []struct {
-		code jetstream.ErrorCode
-		text string
-		want backend.RefusedError
-	}{
-		{10164, "wrong last sequence", backend.RefusedError{}},
-		{10071, "wrong last sequence: 7", backend.RefusedError{Actual: 7, Named: true}},
-		{10071, "wrong last sequence: 0", backend.RefusedError{Named: true}},
-		{10071, "wrong last sequence", backend.RefusedError{}},
-		{10071, "wrong last sequence: many", backend.RefusedError{}},
-	} {
-		err := b.refusal(&jetstream.APIError{ErrorCode: c.code, Description: c.text})
-		if r, ok := err.(*backend.RefusedError); !ok || *r != c.want { //nolint:errorlint // the port says so
-			t.Errorf("%d %q: got %#v", c.code, c.text, err)
-		}
-	}
-}
-
 func TestNothingIsHandedToAConnectionThatIsDown(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
@@ -234,26 +213,8 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 			_, err = mute.Info(second())
 			wantErr(t, err, ErrPermission, "_INBOX.")
 		}
-		_, err = CreateBucket(second(), mute.js, BucketConfig{Name: "F"})
+		_, err = CreateBucket(second(), mute.api.JS, BucketConfig{Name: "F"})
 		wantErr(t, err, ErrPermission)
-	})
-}
-
-func TestAnOldDenialIsNotTakenForANewOne(t *testing.T) {
-	users := []*server.User{{Username: "u", Password: "x", Permissions: &server.Permissions{
-		Publish: &server.SubjectPermission{Deny: []string{"$KV.E.a"}},
-	}}}
-	bubble(t, server.Options{Users: users}, func(t *lab) {
-		js := dialJS(t, t.s, nats.UserInfo("u", "x"))
-		b := mustCreate(t, js, BucketConfig{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := update(ctx, b, "a", "x", 0)
-		wantErr(t, err, ErrPermission)
-		before := js.Conn().LastError()
-		if err := b.denied("$KV.E.a", before); err != nil {
-			t.Fatalf("an old error is taken for a new one: %v", err)
-		}
 	})
 }
 

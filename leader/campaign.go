@@ -3,7 +3,6 @@ package leader
 import (
 	"context"
 	crand "crypto/rand"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -213,9 +212,6 @@ func seed(id, election string) uint64 {
 	_, _ = fmt.Fprintf(h, "%q %q", id, election) // a hash never fails
 	return h.Sum64()
 }
-
-// errNotOpened reports a zero value that only a function of the package can make usable.
-var errNotOpened = errors.New("was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions")
 
 // Events returns the channel of events, in order. The candidate never waits for a reader.
 // Transitions are never dropped while it lives; Observed and Faulted are coalesced when more

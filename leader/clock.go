@@ -1,7 +1,6 @@
 package leader
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 )
@@ -100,35 +99,6 @@ type systemTimer struct{ *time.Timer }
 
 func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
 
-// defaultLimit bounds a call that makes one request to the store, if its context has no
-// deadline. It also bounds one try of a guarded write, in any case. Package jetstream has
-// the same limit.
-const defaultLimit = 5 * time.Second
-
 // lastMoment is how long a candidate that ends waits for code of the application, or of
 // the store, that should have returned or replied and has not.
 const lastMoment = time.Second
-
-// limit returns ctx, with the default limit if it has no deadline.
-func limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, defaultLimit)
-}
-
-// within returns ctx with an end after d at the latest.
-func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d)
-}
-
-// after calls f after d, on a goroutine of its own.
-func after(d time.Duration, f func()) { time.AfterFunc(d, f) }
-
-// idle waits for d, or until ctx ends, and returns the error of ctx.
-func idle(ctx context.Context, d time.Duration) error {
-	limited, cancel := within(ctx, d)
-	defer cancel()
-	<-limited.Done()
-	return ctx.Err()
-}

@@ -122,21 +122,10 @@
 // that is junk: candidates report [ErrForeignRecord], and none is elected, until the
 // record or guard is deleted.
 //
-// Buckets and streams that only the leader may write are named in [Config].Guards and
-// written with the Writer of the term:
-//
-//	orders, err := leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
-//	...
-//	c, err := leader.Campaign(ctx, bucket, "billing", leader.Config{Guards: []leader.Guard{orders}})
-//	...
-//	revision, err := orders.Writer(e.Term).Put(ctx, "next", value)
-//
-// After [Elected] has been received, the server accepts no write of an earlier term,
-// however late it arrives. One key ([DefaultGuardKey]) or one subject is the guard:
-// before a term begins, the candidate writes its token there, and every write of the term
-// is conditioned on that revision. Guards cost an election one round trip. They need
-// nats-server 2.11.8 or later on all servers that keep the bucket or stream.
-// [BucketWriter] explains the errors, and docs/fencing.md in the repository the rest.
+// Package fence has buckets and streams in NATS that only the leader may write. They are
+// named in [Config].Guards. Before a term begins, the candidate writes its token to each of
+// them, and the server accepts no write of an earlier term from then on, however late it
+// arrives. docs/fencing.md in the repository has the rest.
 //
 // # Events
 //

@@ -43,25 +43,3 @@ func TestARecordThatNeedsNoEscapingIsEncodedAsJSONWould(t *testing.T) {
 		}
 	}
 }
-
-func TestAnOrdinaryAcknowledgementIsReadWithoutJSON(t *testing.T) {
-	b := &bucketStore{}
-	b.ack = []byte(`{"stream":"KV_E","seq":`)
-	for reply, want := range map[string]uint64{
-		`{"stream":"KV_E","seq":12}`:                   12,
-		`{"stream":"KV_E","seq":9999999999999999999}`:  9999999999999999999,
-		`{"stream":"KV_E","seq":18446744073709551615}`: 0, // left to JSON, as are the others
-		`{"stream":"KV_E","seq":0}`:                    0,
-		`{"stream":"KV_E","seq":}`:                     0,
-		`{"stream":"KV_E","seq":12`:                    0,
-		`{"stream":"KV_E","seq":-1}`:                   0,
-		`{"stream":"KV_E","seq":1,"duplicate":true}`:   0,
-		`{"stream":"KV_F","seq":12}`:                   0,
-		`{"error":{"code":400}}`:                       0,
-		``:                                             0,
-	} {
-		if got := b.acknowledged([]byte(reply)); got != want {
-			t.Errorf("%s: %d, want %d", reply, got, want)
-		}
-	}
-}

@@ -1,11 +1,6 @@
 package leader
 
-// sentinel is a plain value, so that errors can be part of the machine's state: two
-// machines with the same cause compare equal.
-type sentinel string
-
-// Error returns the text, which begins with "leader: ".
-func (s sentinel) Error() string { return "leader: " + string(s) }
+import "github.com/natsleader/natsleader/internal/backend"
 
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
 // term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
@@ -13,33 +8,32 @@ var (
 	// ErrResigned ends a term that was handed over: by [Candidate.Resign],
 	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown] or
 	// [Transfer], or to a candidate with [Config].Preempt.
-	ErrResigned error = sentinel("resigned")
+	ErrResigned error = backend.Error("resigned")
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
 	// end of the context given to [Campaign].
-	ErrStopped error = sentinel("stopped")
+	ErrStopped error = backend.Error("stopped")
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.
-	ErrLeaseExpired error = sentinel("lease not confirmed before the renew deadline")
+	ErrLeaseExpired error = backend.Error("lease not confirmed before the renew deadline")
 	// ErrPreempted ends a term when its key was found to hold another's record.
-	ErrPreempted error = sentinel("another candidate holds the key")
+	ErrPreempted error = backend.Error("another candidate holds the key")
 	// ErrDeleted ends a term when its key was found deleted, purged, expired or gone with
 	// its bucket. As the Err of a [Faulted] event it reports that the guard of the term was
 	// deleted or overwritten behind the leader's back. The leader raises the guard again.
-	ErrDeleted error = sentinel("the key was deleted")
+	ErrDeleted error = backend.Error("the key was deleted")
 	// ErrRegressed ends a term during which the store was found to have forgotten
 	// acknowledged writes (a restored backup, a bucket deleted and created again). It is
 	// also the Err of a [Faulted] event. A server that led the stream and is cut off from
 	// the others may answer from the past for some 10 s, which looks the same. That costs a
 	// wait, never safety.
-	ErrRegressed error = sentinel("the store has lost acknowledged writes")
+	ErrRegressed error = backend.Error("the store has lost acknowledged writes")
 	// ErrFenced ends a term when a later term was found to have raised one of its guards.
-	// The writers of a [GuardedBucket] and a [GuardedStream] return it for a write of a term
-	// if its guard does not stand any more: the server has rejected the write, and nothing
-	// was written.
-	ErrFenced error = sentinel("fenced: the guard of the term does not stand any more")
+	// The writers of package fence return it for a write of a term if its guard does not
+	// stand any more: the server has rejected the write, and nothing was written.
+	ErrFenced error = backend.Error("fenced: the guard of the term does not stand any more")
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
-	ErrConnectionClosed error = sentinel("the NATS connection is closed")
+	ErrConnectionClosed error = backend.ErrConnectionClosed
 )
 
 // Errors that the package returns or reports in a [Faulted] event.
@@ -48,49 +42,46 @@ var (
 	// and the relation that does not hold. As the Err of a [Faulted] event it reports that
 	// another candidate of the election is set to another number of seats. The text names
 	// that candidate and both numbers.
-	ErrInvalidConfig error = sentinel("invalid configuration")
+	ErrInvalidConfig error = backend.ErrInvalidConfig
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead.
-	ErrNotLeader error = sentinel("not the leader")
+	ErrNotLeader error = backend.Error("not the leader")
 	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
-	ErrNoLeader error = sentinel("nobody leads")
+	ErrNoLeader error = backend.Error("nobody leads")
 	// ErrRequestRefused is returned by [StepDown] and [Transfer] when the leader is set to
 	// refuse requests, or does not know this request. [Transfer], [Candidate.Transfer] and
 	// [Candidate.TransferAny] return it when no candidate with that ID, or no other candidate
 	// at all, waits in the election. The leader goes on leading.
-	ErrRequestRefused error = sentinel("the leader refuses the request")
+	ErrRequestRefused error = backend.Error("the leader refuses the request")
 	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader has
 	// handed over and the candidate that it named has not taken the key.
-	ErrNotSucceeded error = sentinel("the named successor has not taken over")
+	ErrNotSucceeded error = backend.Error("the named successor has not taken over")
 	// ErrValueTooLarge is returned for a value of more than 64 KiB, or that does not fit
 	// into a record of the bucket.
-	ErrValueTooLarge error = sentinel("value too large")
+	ErrValueTooLarge error = backend.ErrValueTooLarge
 	// ErrForeignRecord reports that the key holds a value that is not a record of this
 	// package, or that the record or a guard has a token so great that no term can have
 	// counted up to it. Then no candidate is elected until it has been deleted, and the text
 	// names the token.
-	ErrForeignRecord error = sentinel("the key holds a foreign record")
+	ErrForeignRecord error = backend.Error("the key holds a foreign record")
 	// ErrUnreachable reports that the store did not answer: the connection is down, the
 	// request timed out, or there are no responders.
-	ErrUnreachable error = sentinel("the store did not answer")
+	ErrUnreachable error = backend.ErrUnreachable
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
-	ErrNoBucket error = sentinel("the bucket does not exist")
+	ErrNoBucket error = backend.ErrNoBucket
 	// ErrNoRoster reports that the bucket keeps no roster. See [BucketConfig].Roster.
-	ErrNoRoster error = sentinel("the bucket keeps no roster")
+	ErrNoRoster error = backend.Error("the bucket keeps no roster")
 	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
 	// work with the settings of the bucket, or that a guarded bucket or stream does not
 	// protect its guard. The text names the setting. It also reports a guard that stands for
 	// another election. That guard is left alone until it is deleted, while a value that is
 	// no guard at all is overwritten.
-	ErrIncompatibleBucket error = sentinel("the bucket is not fit for this election")
+	ErrIncompatibleBucket error = backend.ErrIncompatibleBucket
 	// ErrPermission reports a subject that the connection may not use. The text names it.
-	ErrPermission error = sentinel("permission denied")
+	ErrPermission error = backend.ErrPermission
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
-	ErrNoFeed error = sentinel("no feed, polling instead")
-	// ErrUnknownOutcome is returned for a guarded write that was sent and not answered. It
-	// may have been written, or may yet be written as long as the guard of its term stands.
-	ErrUnknownOutcome error = sentinel("the outcome of the write is not known")
+	ErrNoFeed error = backend.Error("no feed, polling instead")
 )
 
 // detail is an error with a text and a name in [Stats] of its own. Applications match the

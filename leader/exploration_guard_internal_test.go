@@ -261,12 +261,12 @@ func (w *worldOf) guardWrite(i int) {
 		e.Value = at.rec.encode()
 	}
 	f := fence{election: "e", session: p.m.session, token: q.stand.token, revision: q.stand.revision, moved: make(chan struct{})}
-	found := f.judge(e)
+	found := f.Judge(e)
 	if f.revision != q.stand.revision && (f.revision != at.revision || !at.raisedBy(p.m.session, q.stand.token)) {
 		w.fail("%s conditions its writes on what it has not raised", p.m.session)
 	}
 	q.stand.revision = f.revision
-	if found == standsNot {
+	if found == backend.StandsNot {
 		w.guardMail(i, guardInput{kind: guardInSuspect})
 	}
 }

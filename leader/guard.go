@@ -9,7 +9,7 @@ import (
 
 // Guard is a candidate's access to a resource that only the leader may write. One key of
 // the resource is the guard. The resource conditions every write of the leader on the
-// guard's revision. [GuardedBucket] and [GuardedStream] are guards in NATS,
+// guard's revision. A fence.Bucket and a fence.Stream are guards in NATS, a
 // leadertest.Guard is one in memory.
 //
 // Before a term begins the candidate has raised each of its guards: it has written the
@@ -21,7 +21,8 @@ import (
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
-	// Backend is for this module; applications do not call it.
+	// Backend is for this module; applications do not call it. It returns nil for a guard
+	// that was not opened.
 	Backend() backend.Guard
 }
 

@@ -164,14 +164,14 @@ func (r *guardMachine) answered(now time.Time, in guardInput, fx *guardEffects) 
 		r.fails, r.raiseFailing = 0, false
 		r.needRead = refused.Named || r.losses%4 == 0
 		if r.losses > raiseRush {
-			r.retryAt = now.Add(pauseAfter(r.losses-raiseRush, in.dice))
+			r.retryAt = now.Add(backOff(raisePause, raisePauses, r.losses-raiseRush, in.dice))
 		}
 		return
 	case in.err != nil:
 		r.needRead = r.needRead || in.kind != guardInChecked
 		r.raiseFailing = r.raiseFailing || in.kind == guardInRaised
 		r.fails++
-		r.retryAt = later(now, r.opAt.Add(pauseAfter(r.fails, in.dice)))
+		r.retryAt = later(now, r.opAt.Add(backOff(raisePause, raisePauses, r.fails, in.dice)))
 		fx.fault = in.err
 		return
 	}
@@ -198,7 +198,7 @@ const stalest = 3
 func (r *guardMachine) read(now time.Time, s guardObservation, dice uint32) {
 	if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {
 		r.past++
-		r.retryAt = now.Add(pauseAfter(1, dice))
+		r.retryAt = now.Add(backOff(raisePause, raisePauses, 1, dice))
 		return // and read again
 	}
 	r.past = 0
@@ -262,11 +262,4 @@ func (r *guardMachine) send(now time.Time, kind guardOpKind, fx *guardEffects) {
 	}
 	r.op, r.opAt, r.opBy = op, now, now.Add(raiseWait<<min(r.fails, 3))
 	fx.op = op
-}
-
-// pauseAfter returns the pause after that many tries in a row, spread over a quarter to
-// either side by the dice.
-func pauseAfter(tries int, dice uint32) time.Duration {
-	d := min(raisePause<<min(tries-1, 8), raisePauses)
-	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // maxLogLines is how many log records of a candidate wait for the handler.
@@ -149,7 +151,7 @@ func (q *logQueue) flush() {
 	}
 	empty := q.empty
 	q.mu.Unlock()
-	limited, cancel := within(context.Background(), lastMoment)
+	limited, cancel := deadline.Within(context.Background(), lastMoment)
 	defer cancel()
 	select {
 	case <-empty:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // Observe reports the holder of the key of an election on a channel: at once when it is
@@ -72,7 +73,7 @@ func look(ctx context.Context, store backend.Store, election string) (observatio
 	if err := checkKey(election); err != nil {
 		return observation{}, err
 	}
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	type answer struct {
 		entry backend.Entry

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // Roster reads once which candidates wait in an election, in the order in which they
@@ -26,7 +27,7 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	holder := ""
 	if s.held() {
@@ -58,7 +59,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	if err != nil {
 		return nil, err
 	}
-	first, cancel := limit(ctx)
+	first, cancel := deadline.Limit(ctx)
 	defer cancel()
 	r := reader{election: election}
 	if err = r.open(first, b); err != nil {
@@ -158,7 +159,7 @@ func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Can
 func (r *reader) reopen(ctx context.Context, store backend.Roster) bool {
 	r.feed.Stop()
 	for {
-		limited, cancel := within(ctx, defaultLimit)
+		limited, cancel := deadline.Within(ctx, deadline.Default)
 		err := r.open(limited, store)
 		cancel()
 		switch {
@@ -167,7 +168,7 @@ func (r *reader) reopen(ctx context.Context, store backend.Roster) bool {
 		case ctx.Err() != nil || errors.Is(err, ErrConnectionClosed):
 			return false
 		}
-		_ = idle(ctx, reopening) // the end of ctx is seen above
+		_ = deadline.Sleep(ctx, reopening) // the end of ctx is seen above
 	}
 }
 

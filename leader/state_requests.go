@@ -229,16 +229,15 @@ func (m *machine) pace(now time.Time, dice uint32) {
 	m.flight.retryFrom(later(now, m.flight.sentAt.Add(m.pause(m.flight.failed(), dice))))
 }
 
-// pause returns how long to wait after so many failures in a row. It grows, and the dice
-// spread it over a quarter to either side.
+// pause returns how long to wait after so many failures in a row, see [backOff]. A holder
+// waits less.
 func (m *machine) pause(fails int, dice uint32) time.Duration {
 	t := m.bucket.timing()
 	base, most := t.renewInterval/4, min(t.lease, longPause)
 	if m.holds() {
 		base, most = t.renewInterval/16, t.renewInterval/4
 	}
-	d := min(base<<min(fails-1, 8), most)
-	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
+	return backOff(base, most, fails, dice)
 }
 
 // wakeAt returns the first deadline after now, or zero.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -75,7 +76,7 @@ func ask(ctx context.Context, store Store, election string, p wire.StepDownReque
 		}
 	}()
 	over := handover{of: h, succeeded: p.Do == wire.DoTransfer, to: p.To}
-	first, enough := within(ctx, time.Second)
+	first, enough := deadline.Within(ctx, time.Second)
 	defer enough()
 	select {
 	case now, ok := <-holders: // in most cases, the leader itself
@@ -142,7 +143,7 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 				return err
 			}
 			if o.vacant && o.led && late == nil {
-				vacancy, cancel := within(ctx, o.of.Lease)
+				vacancy, cancel := deadline.Within(ctx, o.of.Lease)
 				defer cancel()
 				late = vacancy.Done()
 			}
@@ -174,11 +175,11 @@ func present(ctx context.Context, to backend.Requests, election string, p wire.S
 	if err != nil {
 		return stepDownReply{}, err
 	}
-	limited, cancel := within(ctx, defaultLimit)
+	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
 	for {
 		v, err := presentOnce(limited, to, election, request)
-		if err == nil || !errors.Is(err, ErrUnreachable) || idle(limited, askAgain) != nil {
+		if err == nil || !errors.Is(err, ErrUnreachable) || deadline.Sleep(limited, askAgain) != nil {
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
@@ -188,7 +189,7 @@ func present(ctx context.Context, to backend.Requests, election string, p wire.S
 }
 
 func presentOnce(ctx context.Context, to backend.Requests, election string, request []byte) (stepDownReply, error) {
-	ctx, cancel := within(ctx, time.Second) // a lost request is sent again unchanged
+	ctx, cancel := deadline.Within(ctx, time.Second) // a lost request is sent again unchanged
 	defer cancel()
 	type reply struct {
 		data []byte

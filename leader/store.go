@@ -22,8 +22,8 @@ func backendOf(store Store) (backend.Store, error) {
 		return nil, fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
 	}
 	s := store.Backend()
-	if b, ok := s.(*bucketStore); ok && b.nc == nil {
-		return nil, fmt.Errorf("%w: the store is a Bucket that %w", ErrInvalidConfig, errNotOpened)
+	if b, ok := s.(*bucketStore); ok && b.api.Conn == nil {
+		return nil, fmt.Errorf("%w: the store is a Bucket that %w", ErrInvalidConfig, backend.ErrNotOpened)
 	}
 	return s, nil
 }

@@ -147,13 +147,13 @@ func (t *Term) Remaining() time.Duration {
 // guard's last. Fence returns false for a guard that was not given to [Campaign]. The
 // revision changes when the guard is raised again.
 //
-// The writers of a [GuardedBucket] and a [GuardedStream] do this by themselves.
+// The writers of package fence do this by themselves.
 func (t *Term) Fence(g Guard) (revision uint64, ok bool) {
 	f := t.fence(g)
 	if f == nil {
 		return 0, false
 	}
-	revision, _ = f.current()
+	revision, _ = f.Current()
 	return revision, true
 }
 
@@ -162,7 +162,7 @@ func (t *Term) Fence(g Guard) (revision uint64, ok bool) {
 // lease, and raises it again if it was deleted. Suspect does nothing for a guard that was
 // not given to [Campaign].
 //
-// The writers of a [GuardedBucket] and a [GuardedStream] call it by themselves.
+// The writers of package fence call it by themselves.
 func (t *Term) Suspect(g Guard) {
 	if f := t.fence(g); f != nil {
 		f.suspect()

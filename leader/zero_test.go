@@ -15,17 +15,19 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// zeros are the zero values of all exported types that have methods or could have some.
+// zeros are the zero values of all exported types of packages leader and fence that have
+// methods or could have some.
 var zeros = []any{
 	backend.Announcement{},
-	&leader.Bucket{}, &leader.BucketBatch{},
+	&leader.Bucket{},
 	leader.BucketConfig{},
 	leader.BucketInfo{},
-	&leader.BucketWriter{}, &leader.Candidate{},
+	&leader.Candidate{},
 	leader.Config{},
 	leader.Deposed{},
 	leader.Elected{},
@@ -33,7 +35,6 @@ var zeros = []any{
 	leader.Faulted{},
 	backend.FeedEvent{},
 	leader.Fenced{},
-	&leader.GuardedBucket{}, &leader.GuardedStream{},
 	leader.Holder{},
 	leader.Observed{},
 	leader.Pending{},
@@ -42,33 +43,23 @@ var zeros = []any{
 	leader.RosterEntry{},
 	leader.State(0),
 	leader.Stats{},
-	&leader.StreamBatch{}, &leader.StreamWriter{}, &leader.Term{},
-	new(leader.Bucket).Backend(), new(leader.GuardedBucket).Backend(), new(leader.GuardedStream).Backend(),
+	&leader.Term{},
+	new(leader.Bucket).Backend(),
+	&fence.Bucket{}, &fence.BucketBatch{}, &fence.BucketWriter{},
+	&fence.Stream{}, &fence.StreamBatch{}, &fence.StreamWriter{},
 }
 
 // The table of zero values has every exported type but interfaces and functions.
 func TestZeroValues_TableIsComplete(t *testing.T) {
-	files, globErr := filepath.Glob("*.go")
-	if globErr != nil {
-		t.Fatal(globErr)
+	files, err := filepath.Glob("*.go")
+	fenced, err2 := filepath.Glob("../fence/*.go")
+	if err = errors.Join(err, err2); err != nil {
+		t.Fatal(err)
 	}
+	files = append(files, fenced...)
 	listed := make(map[string]bool)
 	for _, z := range zeros {
-		listed[reflect.Indirect(reflect.ValueOf(z)).Type().Name()] = true
-	}
-	missing := func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok || !spec.Name.IsExported() {
-			return true
-		}
-		switch spec.Type.(type) {
-		case *ast.InterfaceType, *ast.FuncType:
-		default:
-			if !listed[spec.Name.Name] {
-				t.Errorf("%s is missing", spec.Name.Name)
-			}
-		}
-		return true
+		listed[reflect.Indirect(reflect.ValueOf(z)).Type().String()] = true
 	}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -78,7 +69,20 @@ func TestZeroValues_TableIsComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(file, missing)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || !spec.Name.IsExported() {
+				return true
+			}
+			switch spec.Type.(type) {
+			case *ast.InterfaceType, *ast.FuncType:
+			default:
+				if is := file.Name.Name + "." + spec.Name.Name; !listed[is] {
+					t.Errorf("%s is missing", is)
+				}
+			}
+			return true
+		})
 	}
 }
 
@@ -164,7 +168,7 @@ func TestZeroTerm_IsOver(t *testing.T) {
 		t.Errorf("Err: %v, cause %v", err, context.Cause(term.Context()))
 	}
 	term.Release()
-	if _, ok := term.Fence(&leader.GuardedBucket{}); ok || term.Remaining() != 0 || term.Token() != 0 {
+	if _, ok := term.Fence(&fence.Bucket{}); ok || term.Remaining() != 0 || term.Token() != 0 {
 		t.Errorf("it has a fence, or time left, or a token")
 	}
 }
@@ -195,8 +199,8 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 	}
 	bucket := openUnconnected(t)
 	for name, g := range map[string]leader.Guard{
-		"nil": nil, "nil GuardedBucket": (*leader.GuardedBucket)(nil), "zero GuardedBucket": &leader.GuardedBucket{},
-		"nil GuardedStream": (*leader.GuardedStream)(nil), "zero GuardedStream": &leader.GuardedStream{},
+		"nil": nil, "nil fence.Bucket": (*fence.Bucket)(nil), "zero fence.Bucket": &fence.Bucket{},
+		"nil fence.Stream": (*fence.Stream)(nil), "zero fence.Stream": &fence.Stream{},
 	} {
 		calls["Campaign with a guard that is "+name] = func() error {
 			_, err := leader.Campaign(ctx, bucket, "e", leader.Config{Guards: []leader.Guard{g}})
@@ -209,35 +213,35 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E"})
 		return err
 	}
-	calls["OpenGuardedBucket"] = func() error { _, err := leader.OpenGuardedBucket(js, "E"); return err }
-	calls["OpenGuardedBucket with a nil option"] = func() error {
-		_, err := leader.OpenGuardedBucket(unconnected(t), "E", nil)
+	calls["fence.OpenBucket"] = func() error { _, err := fence.OpenBucket(js, "E"); return err }
+	calls["fence.OpenBucket with a nil option"] = func() error {
+		_, err := fence.OpenBucket(unconnected(t), "E", nil)
 		return err
 	}
-	calls["OpenGuardedStream"] = func() error { _, err := leader.OpenGuardedStream(js, "S", "g"); return err }
-	calls["CreateGuardedBucket"] = func() error {
-		_, err := leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "E"})
+	calls["fence.OpenStream"] = func() error { _, err := fence.OpenStream(js, "S", "g"); return err }
+	calls["fence.CreateBucket"] = func() error {
+		_, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "E"})
 		return err
 	}
-	calls["CreateGuardedStream"] = func() error {
-		_, err := leader.CreateGuardedStream(ctx, js, jetstream.StreamConfig{Name: "S"}, "g")
+	calls["fence.CreateStream"] = func() error {
+		_, err := fence.CreateStream(ctx, js, jetstream.StreamConfig{Name: "S"}, "g")
 		return err
 	}
-	guarded, err := leader.OpenGuardedBucket(unconnected(t), "G")
+	guarded, err := fence.OpenBucket(unconnected(t), "G")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := leader.OpenGuardedStream(unconnected(t), "S", "g")
+	stream, err := fence.OpenStream(unconnected(t), "S", "g")
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls["GuardedBucket.Writer(nil).Put"] = func() error { _, err := guarded.Writer(nil).Put(ctx, "k", nil); return err }
-	calls["GuardedStream.Writer(nil).Publish"] = func() error { _, err := stream.Writer(nil).Publish(ctx, "s", nil); return err }
+	calls["fence.Bucket.Writer(nil).Put"] = func() error { _, err := guarded.Writer(nil).Put(ctx, "k", nil); return err }
+	calls["fence.Stream.Writer(nil).Publish"] = func() error { _, err := stream.Writer(nil).Publish(ctx, "s", nil); return err }
 	calls["StreamWriter.PublishMsg(nil)"] = func() error { _, err := stream.Writer(nil).PublishMsg(ctx, nil); return err }
-	calls["zero BucketWriter.Put"] = func() error { _, err := new(leader.BucketWriter).Put(ctx, "k", nil); return err }
-	calls["zero StreamWriter.Publish"] = func() error { _, err := new(leader.StreamWriter).Publish(ctx, "s", nil); return err }
-	calls["zero BucketBatch.Commit"] = func() error { _, err := new(leader.BucketBatch).Commit(ctx); return err }
-	calls["zero StreamBatch.Commit"] = func() error { _, err := new(leader.StreamBatch).Commit(ctx); return err }
+	calls["zero BucketWriter.Put"] = func() error { _, err := new(fence.BucketWriter).Put(ctx, "k", nil); return err }
+	calls["zero StreamWriter.Publish"] = func() error { _, err := new(fence.StreamWriter).Publish(ctx, "s", nil); return err }
+	calls["zero BucketBatch.Commit"] = func() error { _, err := new(fence.BucketBatch).Commit(ctx); return err }
+	calls["zero StreamBatch.Commit"] = func() error { _, err := new(fence.StreamBatch).Commit(ctx); return err }
 	calls["zero Bucket.Info"] = func() error { _, err := new(leader.Bucket).Info(ctx); return err }
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -39,7 +40,7 @@ func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jets
 var guardBuckets atomic.Int64
 
 // guardWriter returns the writer of a term that has begun, and the bare bucket.
-func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*leader.BucketWriter, jetstream.KeyValue) {
+func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*fence.BucketWriter, jetstream.KeyValue) {
 	tb.Helper()
 	js := tcpJS(tb, nc)
 	conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
@@ -51,7 +52,7 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 	sc.AllowAtomicPublish = true
 	_, err = js.UpdateStream(tb.Context(), sc)
 	tcpOK(tb, err)
-	g, err := leader.OpenGuardedBucket(js, conf.Bucket)
+	g, err := fence.OpenBucket(js, conf.Bucket)
 	tcpOK(tb, err)
 	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
 	tcpOK(tb, err)
@@ -105,7 +106,7 @@ func BenchmarkGuardedThroughput(b *testing.B) {
 	})
 }
 
-func guardThroughput(b *testing.B, w *leader.BucketWriter, kv jetstream.KeyValue) {
+func guardThroughput(b *testing.B, w *fence.BucketWriter, kv jetstream.KeyValue) {
 	b.Helper()
 	var ours, bare int64
 	var oursIn, bareIn time.Duration
@@ -167,7 +168,7 @@ func BenchmarkGuardRaise(b *testing.B) {
 			conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
 			_, err := js.CreateKeyValue(b.Context(), conf)
 			tcpOK(b, err)
-			g, err := leader.OpenGuardedBucket(js, conf.Bucket)
+			g, err := fence.OpenBucket(js, conf.Bucket)
 			tcpOK(b, err)
 			guards = append(guards, g)
 		}
@@ -189,11 +190,11 @@ func BenchmarkGuardRaise(b *testing.B) {
 			b.ReportMetric(benchMicros(without.at(0.5)), "µs-without")
 			b.ReportMetric(benchMicros(update.at(0.5)), "µs-update")
 		})
-		for name, write := range map[string]func(w *leader.BucketWriter, key string, last uint64) (uint64, error){
-			"against-puts-of-a-zombie": func(w *leader.BucketWriter, key string, _ uint64) (uint64, error) {
+		for name, write := range map[string]func(w *fence.BucketWriter, key string, last uint64) (uint64, error){
+			"against-puts-of-a-zombie": func(w *fence.BucketWriter, key string, _ uint64) (uint64, error) {
 				return w.Put(b.Context(), key, make([]byte, 128))
 			},
-			"against-updates-of-a-zombie": func(w *leader.BucketWriter, key string, last uint64) (uint64, error) {
+			"against-updates-of-a-zombie": func(w *fence.BucketWriter, key string, last uint64) (uint64, error) {
 				return w.Update(b.Context(), key, make([]byte, 128), last)
 			},
 		} {
@@ -211,9 +212,9 @@ func BenchmarkGuardRaise(b *testing.B) {
 }
 
 // guardZombie writes as fast as it can, even if its writes are rejected.
-func guardZombie(g leader.Guard, n int, write func(w *leader.BucketWriter, key string, last uint64) (uint64, error)) func(*leader.Term, <-chan struct{}) {
+func guardZombie(g leader.Guard, n int, write func(w *fence.BucketWriter, key string, last uint64) (uint64, error)) func(*leader.Term, <-chan struct{}) {
 	return func(t *leader.Term, stop <-chan struct{}) {
-		bucket, ok := g.(*leader.GuardedBucket)
+		bucket, ok := g.(*fence.Bucket)
 		if !ok {
 			return
 		}

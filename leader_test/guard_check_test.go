@@ -11,14 +11,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // openBucket returns the guarded bucket "orders" as this client sees it.
-func (cl *client) openBucket(t *testing.T, opts ...leader.GuardOption) *leader.GuardedBucket {
+func (cl *client) openBucket(t *testing.T, opts ...fence.BucketOption) *fence.Bucket {
 	t.Helper()
-	b, err := leader.OpenGuardedBucket(cl.js, "orders", opts...)
+	b, err := fence.OpenBucket(cl.js, "orders", opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,9 +27,9 @@ func (cl *client) openBucket(t *testing.T, opts ...leader.GuardOption) *leader.G
 }
 
 // openStream returns the guarded stream ORDERS with the guard orders.guard.
-func (cl *client) openStream(t *testing.T) *leader.GuardedStream {
+func (cl *client) openStream(t *testing.T) *fence.Stream {
 	t.Helper()
-	s, err := leader.OpenGuardedStream(cl.js, "ORDERS", "orders.guard")
+	s, err := fence.OpenStream(cl.js, "ORDERS", "orders.guard")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,13 +271,13 @@ func TestGuardCheckLeavesADeleteMarker(t *testing.T) {
 		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
 		w.ok(err)
 		w.ok(checked(w.Context(), w.ops.openBucket(t)))
-		if _, err = kv.Get(w.Context(), leader.DefaultGuardKey); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		if _, err = kv.Get(w.Context(), fence.DefaultGuardKey); !errors.Is(err, jetstream.ErrKeyNotFound) {
 			t.Errorf("Get: %v", err)
 		}
 		if _, err = kv.Keys(w.Context()); !errors.Is(err, jetstream.ErrNoKeysFound) {
 			t.Errorf("Keys: %v", err)
 		}
-		h, err := kv.History(w.Context(), leader.DefaultGuardKey)
+		h, err := kv.History(w.Context(), fence.DefaultGuardKey)
 		w.ok(err)
 		if len(h) != 1 || h[0].Operation() != jetstream.KeyValueDelete {
 			t.Errorf("history %v", h)
@@ -436,7 +437,7 @@ func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
 	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}
-	g, err := leader.CreateGuardedBucket(t.Context(), c.js, cfg)
+	g, err := fence.CreateBucket(t.Context(), c.js, cfg)
 	tcpOK(t, err)
 	tcpOK(t, checked(t.Context(), g))
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -463,7 +464,7 @@ func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
 			}
 		}
 	}()
-	other, err := leader.OpenGuardedBucket(tcpJS(t, c.dial()), "orders")
+	other, err := fence.OpenBucket(tcpJS(t, c.dial()), "orders")
 	tcpOK(t, err)
 	checks := 0
 	tcpEventually(t, "100 checks while the guard moves 100 times", func() bool {
@@ -473,7 +474,7 @@ func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
 	})
 	close(stop)
 	<-stopped
-	if _, err := leader.CreateGuardedBucket(t.Context(), c.js, cfg); err != nil {
+	if _, err := fence.CreateBucket(t.Context(), c.js, cfg); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/proof"
-	"github.com/natsleader/natsleader/leader"
 )
 
 // On three replicas, conditions on one subject reject one another in flight. The
@@ -19,7 +19,7 @@ func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 			put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})
 			guardRush(t, put, kv, 64, proof.Size(10, 40), func(i int) {
 				if i == 5 {
-					tcpOK(t, kv.Delete(t.Context(), leader.DefaultGuardKey))
+					tcpOK(t, kv.Delete(t.Context(), fence.DefaultGuardKey))
 				}
 			})
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -28,20 +29,20 @@ func (w *world) settings(stream string) jetstream.StreamConfig {
 }
 
 // createBucket makes the guarded bucket "orders", or brings it to these settings.
-func (w *world) createBucket(cfg jetstream.KeyValueConfig) *leader.GuardedBucket {
+func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 	w.Helper()
 	cfg.Bucket = "orders"
-	b, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, cfg)
+	b, err := fence.CreateBucket(w.Context(), w.ops.js, cfg)
 	w.ok(err)
 	return b
 }
 
 // createStream makes the guarded stream ORDERS with the guard orders.guard, or
 // brings it to these settings.
-func (w *world) createStream(cfg jetstream.StreamConfig) *leader.GuardedStream {
+func (w *world) createStream(cfg jetstream.StreamConfig) *fence.Stream {
 	w.Helper()
 	cfg.Name = "ORDERS"
-	s, err := leader.CreateGuardedStream(w.Context(), w.ops.js, cfg, "orders.guard")
+	s, err := fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard")
 	w.ok(err)
 	return s
 }
@@ -298,7 +299,7 @@ func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
 					before = w.settings("ORDERS")
 				}
 				k.cfg.Name = "ORDERS"
-				s, err := leader.CreateGuardedStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
+				s, err := fence.CreateStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
 				if s != nil || !errors.Is(err, k.is) || !strings.Contains(err.Error(), k.is.Error()+": "+k.text) {
 					t.Errorf("got\n %v\nwant\n %v: %s", err, k.is, k.text)
 				}
@@ -327,21 +328,21 @@ func TestCreateGuardedBucketNamesWhatCannotBe(t *testing.T) {
 			{config{Bucket: "orders", Mirror: &jetstream.StreamSource{Name: "KV_x"}}, "so set, bucket orders is a mirror of stream KV_x, and takes no writes"},
 			{config{Bucket: "orders", MaxValueSize: 100}, "so set, bucket orders takes messages of up to 100 bytes (MaxMsgSize), less than"},
 		} {
-			b, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, k.cfg)
+			b, err := fence.CreateBucket(w.Context(), w.ops.js, k.cfg)
 			if b != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.text) {
 				t.Errorf("got %v, want %q", err, k.text)
 			}
 		}
 		_, err := w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage})
 		w.ok(err)
-		_, err = leader.CreateGuardedBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
+		_, err = fence.CreateBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
 		if want := "create bucket orders: " + leader.ErrIncompatibleBucket.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
 			t.Errorf("got\n %v\nwant\n %s", err, want)
 		}
 	})
 }
 
-// An ordinary update of the bucket disables batches, and the next CreateGuardedBucket
+// An ordinary update of the bucket disables batches, and the next CreateBucket
 // enables them again. The leader leads on.
 func TestGuardedBucketThatIsUpdatedAsAnOrdinaryOne(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -387,11 +388,11 @@ func TestCreateGuardedBucketTwiceAtATime(t *testing.T) {
 		cl := w.dial("b")
 		w.ops.detain(down) // the first client is answered after the second has created it
 		first := w.begin(func() error {
-			_, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", Description: "x"})
+			_, err := fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", Description: "x"})
 			return err
 		})
 		first.pending()
-		_, err := leader.CreateGuardedBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"})
+		_, err := fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"})
 		w.ok(err)
 		w.ops.open()
 		first.returned(0, nil)

@@ -12,17 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // logGuard makes the stream LOG, and a candidate that leads with its guard, and returns its writer.
-func (w *world) logGuard() *leader.StreamWriter {
+func (w *world) logGuard() *fence.StreamWriter {
 	w.Helper()
 	_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
 		Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true, AllowMsgTTL: true,
 	})
 	w.ok(err)
-	g, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+	g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
 	w.ok(err)
 	a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	w.at(w.now() + time.Second)
@@ -73,7 +74,7 @@ func TestGuardHeaders_SubjectsThatHideTheConditionAreRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		const subject = "log.Nats-Expected-Last-Subject-Sequence:.x"
-		if g, err := leader.OpenGuardedStream(w.ops.js, "LOG", subject); g != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+		if g, err := fence.OpenStream(w.ops.js, "LOG", subject); g != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 			t.Errorf("a guard: %v", err)
 		}
 		pub := w.logGuard()
@@ -92,7 +93,7 @@ func TestGuardHeaders_ANameThatIsNoneIsNotAnUnknownOutcome(t *testing.T) {
 		w.sealed()
 		pub := w.logGuard()
 		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{"a:b": {"1"}}})
-		if !errors.Is(err, nats.ErrBadHeaderMsg) || errors.Is(err, leader.ErrUnknownOutcome) {
+		if !errors.Is(err, nats.ErrBadHeaderMsg) || errors.Is(err, fence.ErrUnknownOutcome) {
 			t.Errorf("%v", err)
 		}
 	})

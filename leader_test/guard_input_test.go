@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -60,7 +61,7 @@ func TestGuardOfAnotherElection(t *testing.T) {
 		w.ok(a.Stop(w.Context()))
 		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
 		w.ok(err)
-		w.ok(kv.Delete(w.Context(), leader.DefaultGuardKey))
+		w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey))
 		w.at(2 * time.Minute)
 		if !b.IsLeader() {
 			t.Errorf("b saw %q", b.news())
@@ -80,7 +81,7 @@ func TestGuardKeysLetTwoElectionsShareABucket(t *testing.T) {
 		for _, election := range []string{"e", "f"} {
 			cl := w.dial(election)
 			c := w.campaign(w.Context(), cl, election, leader.Config{
-				ID: "a", Guards: []leader.Guard{cl.openBucket(t, leader.GuardKey("guards."+election))},
+				ID: "a", Guards: []leader.Guard{cl.openBucket(t, fence.GuardKey("guards."+election))},
 			})
 			c.saw(t, "0s pending", "0s elected")
 		}
@@ -105,7 +106,7 @@ func TestGuardOutlivesTheMaximumAge(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.sealed()
 				c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
-				s, err := leader.CreateGuardedStream(w.Context(), w.ops.js, c, "orders.guard")
+				s, err := fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard")
 				w.ok(err)
 				w.ok(checked(w.Context(), s))
 				_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
@@ -187,15 +188,15 @@ func TestGuardOfAFullStream(t *testing.T) {
 func TestGuardsThatAreNotThereOrTheSameAreRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		b, s := w.ops.openBucket(t), w.ops.openStream(t)
-		var noBucket *leader.GuardedBucket
-		var noStream *leader.GuardedStream
+		var noBucket *fence.Bucket
+		var noStream *fence.Stream
 		for _, k := range []struct {
 			guards []leader.Guard
 			text   string
 		}{
-			{[]leader.Guard{nil}, "Guards[0] is nil, or was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions"},
-			{[]leader.Guard{b, noBucket}, "Guards[1] is nil, or was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions"},
-			{[]leader.Guard{noStream}, "Guards[0] is nil, or was not made by OpenBucket, OpenGuardedBucket, OpenGuardedStream or their Create functions"},
+			{[]leader.Guard{nil}, "Guards[0] is nil, or was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions"},
+			{[]leader.Guard{b, noBucket}, "Guards[1] is nil, or was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions"},
+			{[]leader.Guard{noStream}, "Guards[0] is nil, or was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions"},
 			{[]leader.Guard{b, s, b}, "Guards[0] and Guards[2] are the same, bucket orders"},
 		} {
 			c, err := leader.Campaign(w.Context(), w.ops.bucket(t), "e", leader.Config{Guards: k.guards})
@@ -210,29 +211,29 @@ func TestGuardsThatCannotBeAreRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		js := w.ops.js
 		for _, name := range []string{"", "a.b", "a b", "a*", strings.Repeat("x", 253)} {
-			if b, err := leader.OpenGuardedBucket(js, name); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+			if b, err := fence.OpenBucket(js, name); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 				t.Errorf("bucket %q: %v", name, err)
 			}
 		}
 		for _, key := range []string{"", ".a", "a.", "a b", ">", "a.*"} {
-			if b, err := leader.OpenGuardedBucket(js, "orders", leader.GuardKey(key)); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+			if b, err := fence.OpenBucket(js, "orders", fence.GuardKey(key)); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 				t.Errorf("key %q: %v", key, err)
 			}
 		}
 		for _, name := range []string{"", "a.b", "a b", ">", "a/b", `a\b`, "a\fb", strings.Repeat("x", 256)} {
-			if s, err := leader.OpenGuardedStream(js, name, "orders.guard"); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+			if s, err := fence.OpenStream(js, name, "orders.guard"); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 				t.Errorf("stream %q: %v", name, err)
 			}
 		}
 		for _, guard := range []string{"", "orders.>", "orders.*", "orders..guard", "a b", "{{x}}"} {
-			if s, err := leader.OpenGuardedStream(js, "ORDERS", guard); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
+			if s, err := fence.OpenStream(js, "ORDERS", guard); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 				t.Errorf("guard %q: %v", guard, err)
 			}
 		}
-		if _, err := leader.OpenGuardedBucket(nil, "orders"); !errors.Is(err, leader.ErrInvalidConfig) {
+		if _, err := fence.OpenBucket(nil, "orders"); !errors.Is(err, leader.ErrInvalidConfig) {
 			t.Errorf("without js: %v", err)
 		}
-		if _, err := leader.OpenGuardedStream(nil, "ORDERS", "orders.guard"); !errors.Is(err, leader.ErrInvalidConfig) {
+		if _, err := fence.OpenStream(nil, "ORDERS", "orders.guard"); !errors.Is(err, leader.ErrInvalidConfig) {
 			t.Errorf("without js: %v", err)
 		}
 	})
@@ -242,7 +243,7 @@ func TestGuardsThatCannotBeAreRefused(t *testing.T) {
 // "orders".
 func permGuard(name string) permUser {
 	u := permList(name, "e", false)
-	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+leader.DefaultGuardKey)
+	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+fence.DefaultGuardKey)
 	return u
 }
 
@@ -250,15 +251,15 @@ func permGuard(name string) permUser {
 // is won. When it is granted, the candidate is elected without help.
 func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + leader.DefaultGuardKey} {
+	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + fence.DefaultGuardKey} {
 		t.Run(subject, func(t *testing.T) {
 			full := permGuard("a")
 			h := permServer(t, full.without(subject))
 			admin := permBucket(t, h, false, time.Second)
-			_, err := leader.CreateGuardedBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
+			_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
 			tcpOK(t, err)
 			nc := permDial(t, h, "a")
-			g, err := leader.OpenGuardedBucket(tcpJS(t, nc), "orders")
+			g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
 			tcpOK(t, err)
 			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
@@ -280,10 +281,10 @@ func TestGuardPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permGuard("a"))
 	admin := permBucket(t, h, false, time.Second)
-	_, err := leader.CreateGuardedBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
+	_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
 	tcpOK(t, err)
 	nc := permDial(t, h, "a")
-	g, err := leader.OpenGuardedBucket(tcpJS(t, nc), "orders")
+	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
 	tcpOK(t, err)
 	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	tcpTerm(a)
@@ -293,7 +294,7 @@ func TestGuardPermissionsAreEnough(t *testing.T) {
 	permDenials(t, nc)
 	kv, err := admin.KeyValue(t.Context(), "orders")
 	tcpOK(t, err)
-	e, err := kv.Get(t.Context(), leader.DefaultGuardKey)
+	e, err := kv.Get(t.Context(), fence.DefaultGuardKey)
 	tcpOK(t, err)
 	var rec struct{ Election string }
 	tcpOK(t, json.Unmarshal(e.Value(), &rec))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -31,13 +32,13 @@ func guarding(id string, stores ...*leadertest.Store) (cfg leader.Config) {
 // stands fails the test unless the guard stands at that token.
 func (k kit) stands(s *leadertest.Store, token uint64) {
 	k.Helper()
-	if e := s.Entry(leader.DefaultGuardKey); field(e.Value, "token") != fmt.Sprint(token) {
+	if e := s.Entry(fence.DefaultGuardKey); field(e.Value, "token") != fmt.Sprint(token) {
 		k.Fatalf("the guard is %s, want token %d", e.Value, token)
 	}
 }
 
-// fence returns the revision that the writes of a's term are conditioned on.
-func fence(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
+// fenceAt returns the revision that the writes of a's term are conditioned on.
+func fenceAt(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
 	t.Helper()
 	revision, ok := w.Term().Fence(s.Link("a").Guard())
 	if !ok {
@@ -141,10 +142,10 @@ func TestAGuardThatWasRaisedTooLateDoesNotMakeALeader(t *testing.T) {
 
 func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
 	for what, harm := range map[string]func(s *leadertest.Store){
-		"deleted":     func(s *leadertest.Store) { s.Delete(leader.DefaultGuardKey) },
-		"overwritten": func(s *leadertest.Store) { s.Put(leader.DefaultGuardKey, []byte("junk")) },
+		"deleted":     func(s *leadertest.Store) { s.Delete(fence.DefaultGuardKey) },
+		"overwritten": func(s *leadertest.Store) { s.Put(fence.DefaultGuardKey, []byte("junk")) },
 		"erased": func(s *leadertest.Store) {
-			if err := s.Erase(leader.DefaultGuardKey); err != nil {
+			if err := s.Erase(fence.DefaultGuardKey); err != nil {
 				t.Error(err)
 			}
 		},
@@ -153,13 +154,13 @@ func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
 			k, orders := guardedKit(t, 0, 1)
 			_, wa := k.stand("a", guarding("a", orders...))
 			wa.Expect(leadertest.Elected())
-			before := fence(t, wa, orders[0])
+			before := fenceAt(t, wa, orders[0])
 			harm(orders[0])
 			k.clock.Advance(15 * time.Second) // it looks once per lease
 			wa.ExpectExactly(faulted(leader.ErrDeleted, guardDeleted))
 			k.stands(orders[0], wa.Term().Token())
-			after := fence(t, wa, orders[0])
-			if after <= before || after != orders[0].Entry(leader.DefaultGuardKey).Revision {
+			after := fenceAt(t, wa, orders[0])
+			if after <= before || after != orders[0].Entry(fence.DefaultGuardKey).Revision {
 				t.Errorf("the fence was at %d and is at %d", before, after)
 			}
 		})
@@ -180,8 +181,8 @@ func TestTheFenceFollowsAGuardThatIsRaisedInABucketMadeAnew(t *testing.T) {
 	}
 	orders[0].Recreate()
 	k.clock.Advance(15 * time.Second)
-	if revision := fence(t, wa, orders[0]); revision != 1 {
-		t.Errorf("the fence is at revision %d, the guard at %d", revision, orders[0].Entry(leader.DefaultGuardKey).Revision)
+	if revision := fenceAt(t, wa, orders[0]); revision != 1 {
+		t.Errorf("the fence is at revision %d, the guard at %d", revision, orders[0].Entry(fence.DefaultGuardKey).Revision)
 	}
 	if revision, err := writer.Put(t.Context(), "k", nil); revision != 2 || err != nil {
 		t.Error(revision, err)
@@ -195,9 +196,9 @@ func TestOnlyWhoLeadsRaisesAGuardAgain(t *testing.T) {
 	k.store.Link("a").Cut()
 	k.clock.Advance(12 * time.Second)
 	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-	deleted := orders[0].Delete(leader.DefaultGuardKey)
+	deleted := orders[0].Delete(fence.DefaultGuardKey)
 	k.clock.Advance(time.Minute)
-	if e := orders[0].Entry(leader.DefaultGuardKey); e.Revision != deleted {
+	if e := orders[0].Entry(fence.DefaultGuardKey); e.Revision != deleted {
 		t.Errorf("somebody has raised the guard: %s", e.Value)
 	}
 }
@@ -207,7 +208,7 @@ func TestALeaderOvertakenAtItsGuardBeginsAGreaterTerm(t *testing.T) {
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
 	first := wa.Term()
-	orders[1].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
+	orders[1].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
 	k.clock.Advance(15 * time.Second)
 	wa.ExpectExactly(leadertest.Fenced(leader.ErrFenced), leadertest.Deposed(leader.ErrFenced), leadertest.Pending(), leadertest.Elected())
 	if first.Context().Err() == nil || wa.Term().Token() != 42 {
@@ -221,7 +222,7 @@ func TestALeaderOvertakenAtItsGuardBeginsAGreaterTerm(t *testing.T) {
 // A bucket made anew does not remember the tokens, but the guard does.
 func TestAGuardRemembersTokensThatTheBucketHasForgotten(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	orders[0].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
+	orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
 	if wa.Term().Token() != 42 || k.clock.Elapsed() != 0 {
@@ -232,14 +233,14 @@ func TestAGuardRemembersTokensThatTheBucketHasForgotten(t *testing.T) {
 
 func TestAGuardOfAnotherElectionIsLeftAlone(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	other := orders[0].Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
+	other := orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
 	_, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Minute)
 	wa.ExpectExactly(faulted(leader.ErrIncompatibleBucket, guardTaken)) // before it tries for the key
-	if e := orders[0].Entry(leader.DefaultGuardKey); e.Revision != other {
+	if e := orders[0].Entry(fence.DefaultGuardKey); e.Revision != other {
 		t.Fatalf("it was overwritten: %s", e.Value)
 	}
-	orders[0].Delete(leader.DefaultGuardKey)
+	orders[0].Delete(fence.DefaultGuardKey)
 	k.clock.Advance(time.Minute)
 	wa.Expect(leadertest.Elected())
 }
@@ -356,7 +357,7 @@ func TestARaiseThatArrivesLateLowersNothing(t *testing.T) {
 	wb.Expect(leadertest.Elected())
 	k.clock.Advance(time.Hour)
 	k.stands(orders[0], wb.Term().Token())
-	if n := orders[0].Entry(leader.DefaultGuardKey).Revision; n != 2 {
+	if n := orders[0].Entry(fence.DefaultGuardKey).Revision; n != 2 {
 		t.Errorf("the guard was raised %d times", n)
 	}
 }
@@ -365,7 +366,7 @@ func TestATermKnowsOnlyItsOwnGuards(t *testing.T) {
 	k, stores := guardedKit(t, 0, 2)
 	_, wa := k.stand("a", guarding("a", stores[0]))
 	wa.Expect(leadertest.Elected())
-	if revision := fence(t, wa, stores[0]); revision != 1 {
+	if revision := fenceAt(t, wa, stores[0]); revision != 1 {
 		t.Errorf("at revision %d", revision)
 	}
 	if revision, ok := wa.Term().Fence(stores[1].Link("a").Guard()); ok {

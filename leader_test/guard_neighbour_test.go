@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestAWriteThatCannotBeMadeFailsAloneAndWithItsReason(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
-		_, err := leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", MaxValueSize: 2000})
+		_, err := fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", MaxValueSize: 2000})
 		w.ok(err)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -41,7 +42,7 @@ func TestAWriteThatCannotBeMadeFailsAloneAndWithItsReason(t *testing.T) {
 				good := w.begin(func() error { _, err := put.Put(ctx, "other", nil); return err })
 				good.returned(time.Second, nil)
 				bad.returned(time.Second, leader.ErrValueTooLarge)
-				if errors.Is(bad.err, leader.ErrUnknownOutcome) {
+				if errors.Is(bad.err, fence.ErrUnknownOutcome) {
 					t.Errorf("%s, %s: %v", name, kind, bad.err)
 				}
 				cancel()
@@ -57,7 +58,7 @@ func TestWhatIsNotOfTheStreamIsRefusedAtOnce(t *testing.T) {
 			_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowAtomicPublish: true, AllowMsgSchedules: true})
 			w.ok(err)
 		}
-		g, err := leader.OpenGuardedStream(w.ops.js, "log", "log.guard")
+		g, err := fence.OpenStream(w.ops.js, "log", "log.guard")
 		w.ok(err)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
@@ -113,7 +114,7 @@ func TestBatchesAreTakenAsSoonAsTheStreamTakesThem(t *testing.T) {
 		w.ok(err)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		_, err = leader.CreateGuardedBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"})
+		_, err = fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"})
 		w.ok(err)
 		_, err = a.writer(t).Create(w.Context(), "k", nil)
 		w.ok(err)
@@ -128,7 +129,7 @@ func TestACheckIsNotMisledByTheSubjectOfItsProbe(t *testing.T) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		_, err := kv.Put(w.Context(), leader.DefaultGuardKey+".probe", nil)
+		_, err := kv.Put(w.Context(), fence.DefaultGuardKey+".probe", nil)
 		w.ok(err)
 		b := w.guard("b", "orders")
 		w.at(2 * time.Second)
@@ -146,7 +147,7 @@ func TestMessagesWithAnIDAreWrittenOnce(t *testing.T) {
 		w.sealed()
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
-		g, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
 		w.ok(err)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -33,7 +34,7 @@ func (w *world) orders() jetstream.KeyValue {
 // guardian is a candidate that guards buckets through its own connection.
 type guardian struct {
 	*candidate
-	guards []*leader.GuardedBucket
+	guards []*fence.Bucket
 }
 
 func (w *world) guard(id string, buckets ...string) *guardian {
@@ -42,7 +43,7 @@ func (w *world) guard(id string, buckets ...string) *guardian {
 	cl := w.dial(id)
 	cfg := leader.Config{ID: id}
 	for _, name := range buckets {
-		b, err := leader.OpenGuardedBucket(cl.js, name)
+		b, err := fence.OpenBucket(cl.js, name)
 		w.ok(err)
 		g.guards = append(g.guards, b)
 		cfg.Guards = append(cfg.Guards, b)
@@ -52,7 +53,7 @@ func (w *world) guard(id string, buckets ...string) *guardian {
 }
 
 // writer returns the writer of the newest term.
-func (g *guardian) writer(t *testing.T) *leader.BucketWriter {
+func (g *guardian) writer(t *testing.T) *fence.BucketWriter {
 	t.Helper()
 	return g.guards[0].Writer(g.lastTerm(t))
 }
@@ -60,7 +61,7 @@ func (g *guardian) writer(t *testing.T) *leader.BucketWriter {
 // standing returns the token at which the guard of a bucket stands, and its revision.
 func (w *world) standing(kv jetstream.KeyValue) (token, revision uint64) {
 	w.Helper()
-	e, err := kv.Get(w.Context(), leader.DefaultGuardKey)
+	e, err := kv.Get(w.Context(), fence.DefaultGuardKey)
 	w.ok(err)
 	var rec struct {
 		Token    uint64 `json:"token"`
@@ -153,10 +154,10 @@ func TestWhoCannotRaiseItsGuardsWithinOneLeaseHandsOver(t *testing.T) {
 		w.sealed()
 		kv := w.orders()
 		cl := w.dial("a")
-		g, err := leader.OpenGuardedBucket(cl.js, "orders")
+		g, err := fence.OpenBucket(cl.js, "orders")
 		w.ok(err)
 		cl.filter(func(f frame) verdict {
-			if f.dir == up && strings.HasSuffix(f.subject, leader.DefaultGuardKey) && bytes.Contains(f.data(), []byte(`"token":`)) {
+			if f.dir == up && strings.HasSuffix(f.subject, fence.DefaultGuardKey) && bytes.Contains(f.data(), []byte(`"token":`)) {
 				return drop
 			}
 			return pass
@@ -181,7 +182,7 @@ func TestATokenGreaterThanTheBucketRemembersIsSurpassed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
-		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"before"}`))
+		_, err := kv.Put(w.Context(), fence.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"before"}`))
 		w.ok(err)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -201,7 +202,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 		w.at(500 * time.Millisecond)
 		a.saw(t, "0s pending", "0s elected")
 		old := a.writer(t)
-		_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"other"}`))
+		_, err := kv.Put(w.Context(), fence.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"other"}`))
 		w.ok(err)
 		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)
@@ -210,7 +211,7 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 		// It learned this from the writer.
 		a.saw(t, "500ms fenced overtaken", "500ms deposed overtaken", "500ms pending", "500ms elected")
 		w.guarded(kv, a)
-		_, err = kv.Put(w.Context(), leader.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000000000000000,"id":"x","session":"other"}`))
+		_, err = kv.Put(w.Context(), fence.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000000000000000,"id":"x","session":"other"}`))
 		w.ok(err)
 		w.at(2 * time.Minute)
 		// Without a write, it looks after its guards once per lease.
@@ -225,10 +226,10 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 // docs/faults.md has no such fault, since no other library has guards.
 func TestAGuardThatIsGoneIsRaisedAgain(t *testing.T) {
 	for name, lose := range map[string]func(w *world, kv jetstream.KeyValue){
-		"deleted": func(w *world, kv jetstream.KeyValue) { w.ok(kv.Delete(w.Context(), leader.DefaultGuardKey)) },
-		"purged":  func(w *world, kv jetstream.KeyValue) { w.ok(kv.Purge(w.Context(), leader.DefaultGuardKey)) },
+		"deleted": func(w *world, kv jetstream.KeyValue) { w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey)) },
+		"purged":  func(w *world, kv jetstream.KeyValue) { w.ok(kv.Purge(w.Context(), fence.DefaultGuardKey)) },
 		"overwritten": func(w *world, kv jetstream.KeyValue) {
-			_, err := kv.Put(w.Context(), leader.DefaultGuardKey, []byte("junk"))
+			_, err := kv.Put(w.Context(), fence.DefaultGuardKey, []byte("junk"))
 			w.ok(err)
 		},
 		"removed without a trace": func(w *world, _ jetstream.KeyValue) {
@@ -293,7 +294,7 @@ func TestEachGuardTakesTwoRequests(t *testing.T) {
 				log = append(log, "lease")
 			case f.dir == up && strings.HasPrefix(f.subject, "$JS.API.STREAM.MSG.GET."):
 				log = append(log, "look")
-			case f.dir == up && strings.HasSuffix(f.subject, leader.DefaultGuardKey):
+			case f.dir == up && strings.HasSuffix(f.subject, fence.DefaultGuardKey):
 				log = append(log, "raise")
 			}
 			return pass

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -180,7 +181,7 @@ func TestGuardVersion_EveryServerThatKeepsTheStreamIsLookedAt(t *testing.T) {
 	f.serve(t, nc)
 	js, err := jetstream.NewWithAPIPrefix(nc, "FAKE")
 	tcpOK(t, err)
-	s, err := leader.OpenGuardedStream(js, "ORDERS", "orders.guard")
+	s, err := fence.OpenStream(js, "ORDERS", "orders.guard")
 	tcpOK(t, err)
 	type others = map[string]string
 	for _, k := range []struct {

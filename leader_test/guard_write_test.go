@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -45,7 +46,7 @@ func (w *world) history(kv jetstream.KeyValue, key string) string {
 // condition of the caller's own.
 func (w *world) refused(err, want error) {
 	w.Helper()
-	if !errors.Is(err, want) || errors.Is(err, leader.ErrFenced) || errors.Is(err, leader.ErrUnknownOutcome) {
+	if !errors.Is(err, want) || errors.Is(err, leader.ErrFenced) || errors.Is(err, fence.ErrUnknownOutcome) {
 		w.Errorf("%v, want %v", err, want)
 	}
 }
@@ -121,11 +122,11 @@ func TestABatchIsWrittenWholeOrNotAtAll(t *testing.T) {
 			t.Errorf("%d, c: %q, d: %q", revs, w.history(kv, "c"), w.history(kv, "d"))
 		}
 
-		for want, add := range map[error]func(b *leader.BucketBatch){
-			jetstream.ErrKeyRevisionMismatch: func(b *leader.BucketBatch) { b.Update("a", []byte("x"), first) },
-			jetstream.ErrKeyExists:           func(b *leader.BucketBatch) { b.Create("b", []byte("x")) },
-			leader.ErrInvalidConfig:          func(b *leader.BucketBatch) { b.Update("z", []byte("x"), 1) },
-			jetstream.ErrInvalidKey:          func(b *leader.BucketBatch) { b.Put("no key", nil) },
+		for want, add := range map[error]func(b *fence.BucketBatch){
+			jetstream.ErrKeyRevisionMismatch: func(b *fence.BucketBatch) { b.Update("a", []byte("x"), first) },
+			jetstream.ErrKeyExists:           func(b *fence.BucketBatch) { b.Create("b", []byte("x")) },
+			leader.ErrInvalidConfig:          func(b *fence.BucketBatch) { b.Update("z", []byte("x"), 1) },
+			jetstream.ErrInvalidKey:          func(b *fence.BucketBatch) { b.Put("no key", nil) },
 		} {
 			b := put.Batch()
 			b.Put("z", []byte("x"))
@@ -150,9 +151,9 @@ func TestAWriterRefusesWhatWouldHarmTheGuard(t *testing.T) {
 		w.ok(err)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		other, err := leader.OpenGuardedBucket(a.js, "orders", leader.GuardKey("other"))
+		other, err := fence.OpenBucket(a.js, "orders", fence.GuardKey("other"))
 		w.ok(err)
-		log, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+		log, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
 		w.ok(err)
 		b := w.campaign(w.Context(), w.dial("b"), "f", leader.Config{ID: "b", Guards: []leader.Guard{log}})
 		w.at(2 * time.Second)
@@ -162,7 +163,7 @@ func TestAWriterRefusesWhatWouldHarmTheGuard(t *testing.T) {
 			return err
 		}
 		for text, err := range map[string]error{
-			"is the guard": func() error { _, err := put.Put(w.Context(), leader.DefaultGuardKey, nil); return err }(),
+			"is the guard": func() error { _, err := put.Put(w.Context(), fence.DefaultGuardKey, nil); return err }(),
 			"is not among the Guards of the term's candidate": func() error { _, err := other.Writer(a.lastTerm(t)).Put(w.Context(), "k", nil); return err }(),
 			"log.guard is the guard":                          func() error { _, err := pub.Publish(w.Context(), "log.guard", nil); return err }(),
 			`"log.*" is not a subject without wildcards`:      func() error { _, err := pub.Publish(w.Context(), "log.*", nil); return err }(),
@@ -184,7 +185,7 @@ func TestAStreamWriterPublishes(t *testing.T) {
 		w.sealed()
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
-		g, err := leader.OpenGuardedStream(w.ops.js, "LOG", "log.guard")
+		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
 		w.ok(err)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
@@ -304,7 +305,7 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 					// its way at the end.
 					told := k.dir == down && kind == "update"
 					incomplete := k.dir == up && kind == "update"
-					if !incomplete && errors.Is(err, leader.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
+					if !incomplete && errors.Is(err, fence.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
 						t.Errorf("%v at %v", err, w.now())
 					}
 					a.filter(nil)
@@ -339,7 +340,7 @@ func TestAWriteThatWasNotSentIsNotUnknown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		_, err := put.Put(ctx, "k", nil)
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leader.ErrUnknownOutcome) {
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fence.ErrUnknownOutcome) {
 			t.Errorf("%v", err)
 		}
 		call := w.begin(func() error { _, err := put.Put(w.Context(), "k", []byte("after")); return err })
@@ -371,7 +372,7 @@ func TestManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 		put := a.writer(t)
 		guardRush(w.T, put, kv, 16, 40, func(i int) {
 			if i == 20 {
-				w.ok(kv.Delete(w.Context(), leader.DefaultGuardKey))
+				w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey))
 			}
 		})
 		w.guarded(kv, a)
@@ -380,7 +381,7 @@ func TestManyGoroutinesWriteThroughOneGuard(t *testing.T) {
 
 // guardRush writes from several goroutines, each its own keys, and checks every
 // revision.
-func guardRush(t *testing.T, put *leader.BucketWriter, kv jetstream.KeyValue, goroutines, times int, meanwhile func(i int)) {
+func guardRush(t *testing.T, put *fence.BucketWriter, kv jetstream.KeyValue, goroutines, times int, meanwhile func(i int)) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for g := range goroutines {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -200,7 +201,7 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 			k.clock.Advance(time.Second)
 			wa.Expect(leadertest.Elected())
 			value := fmt.Appendf(nil, `{"v":1,"election":"e","token":%d,"id":"junk","session":"X"}`, token)
-			guard.Put(leader.DefaultGuardKey, value)
+			guard.Put(fence.DefaultGuardKey, value)
 			k.clock.Advance(20 * time.Second) // it looks once per lease
 			exhausted := token == 1<<62 || token == 1<<62-1
 			if exhausted {
@@ -211,7 +212,7 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 						t.Errorf("%v", e)
 					}
 				}
-				guard.Delete(leader.DefaultGuardKey)
+				guard.Delete(fence.DefaultGuardKey)
 				k.clock.Advance(31 * time.Second) // one lease until it looks, one that it may have to wait
 			}
 			if !a.IsLeader() {

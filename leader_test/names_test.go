@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -69,18 +70,18 @@ func TestNames_AtTheirLimitsLeaveTheConnectionOpen(t *testing.T) {
 			tcpOK(t, err)
 			guarded := nameOf("G"+k.name[:4], longestBucket)
 			key := nameOf("guard", longestSubject)
-			_, err = leader.CreateGuardedBucket(t.Context(), hub, jetstream.KeyValueConfig{Bucket: guarded}, leader.GuardKey(key))
+			_, err = fence.CreateBucket(t.Context(), hub, jetstream.KeyValueConfig{Bucket: guarded}, fence.GuardKey(key))
 			tcpOK(t, err)
 			stream := strings.ToUpper(k.name[:4])
-			_, err = leader.CreateGuardedStream(t.Context(), hub, jetstream.StreamConfig{Name: stream, Subjects: []string{"orders." + stream + ".>"}}, nameOf("orders."+stream+".guard", longestSubject))
+			_, err = fence.CreateStream(t.Context(), hub, jetstream.StreamConfig{Name: stream, Subjects: []string{"orders." + stream + ".>"}}, nameOf("orders."+stream+".guard", longestSubject))
 			tcpOK(t, err)
 
 			js := k.js()
 			b, err := leader.OpenBucket(js, bucket)
 			tcpOK(t, err)
-			gb, err := leader.OpenGuardedBucket(js, guarded, leader.GuardKey(key))
+			gb, err := fence.OpenBucket(js, guarded, fence.GuardKey(key))
 			tcpOK(t, err)
-			gs, err := leader.OpenGuardedStream(js, stream, nameOf("orders."+stream+".guard", longestSubject))
+			gs, err := fence.OpenStream(js, stream, nameOf("orders."+stream+".guard", longestSubject))
 			tcpOK(t, err)
 			namesInUse(t, b, gb, gs, "orders."+stream+".")
 			if nc := js.Conn(); !nc.IsConnected() || nc.Stats().Reconnects > 0 {
@@ -91,7 +92,7 @@ func TestNames_AtTheirLimitsLeaveTheConnectionOpen(t *testing.T) {
 }
 
 // namesInUse uses everything that takes a name, with the longest names.
-func namesInUse(t *testing.T, b *leader.Bucket, gb *leader.GuardedBucket, gs *leader.GuardedStream, subjects string) {
+func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stream, subjects string) {
 	t.Helper()
 	election, id := nameOf("e", longestElection), nameOf("id", longestID)
 	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Roster: true, Guards: []leader.Guard{gb, gs}})
@@ -154,13 +155,13 @@ func TestNames_BeyondTheirLimitsAreRefusedAndNothingIsSent(t *testing.T) {
 	nc := tcpDial(t, s.ClientURL())
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
-	_, err := leader.CreateGuardedBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"})
+	_, err := fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"})
 	tcpOK(t, err)
-	_, err = leader.CreateGuardedStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	_, err = fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
 	tcpOK(t, err)
-	gb, err := leader.OpenGuardedBucket(js, "G")
+	gb, err := fence.OpenBucket(js, "G")
 	tcpOK(t, err)
-	gs, err := leader.OpenGuardedStream(js, "S", "s.guard")
+	gs, err := fence.OpenStream(js, "S", "s.guard")
 	tcpOK(t, err)
 	b := tcpBucket(t, js)
 	own := tcpDial(t, s.ClientURL())
@@ -210,10 +211,10 @@ func TestNames_BeyondTheirLimitsAreRefusedAndNothingIsSent(t *testing.T) {
 		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},
 		{"FeedSubject", "FeedSubject of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},
 		{"GuardKey", "GuardKey of 1025 bytes", func() error {
-			_, err := leader.OpenGuardedBucket(js, "G", leader.GuardKey(nameOf("k", 1025)))
+			_, err := fence.OpenBucket(js, "G", fence.GuardKey(nameOf("k", 1025)))
 			return err
 		}},
-		{"OpenGuardedStream", "guard of 1025 bytes", func() error { _, err := leader.OpenGuardedStream(js, "S", nameOf("s.", 1025)); return err }},
+		{"fence.OpenStream", "guard of 1025 bytes", func() error { _, err := fence.OpenStream(js, "S", nameOf("s.", 1025)); return err }},
 		{"Put", "key of 1025 bytes", func() error { _, err := gb.Writer(term).Put(ctx, nameOf("k", 1025), nil); return err }},
 		{"Delete", "key of 1025 bytes", func() error { return gb.Writer(term).Delete(ctx, nameOf("k", 1025)) }},
 		{"Publish", "subject of 1025 bytes", func() error { _, err := gs.Writer(term).Publish(ctx, nameOf("s.", 1025), nil); return err }},
@@ -261,7 +262,7 @@ func TestNames_HeadersThatDoNotFitAreRefused(t *testing.T) {
 	nc := tcpDial(t, s.ClientURL())
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{})
-	gs, err := leader.CreateGuardedStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	gs, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
 	tcpOK(t, err)
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{Guards: []leader.Guard{gs}})
 	term := tcpTerm(c)

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -114,17 +115,17 @@ func (v lyingDialer) Dial(network, address string) (net.Conn, error) {
 func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, others nats.Header) (stored int) {
 	t.Helper()
 	js := tcpJS(t, nc)
-	_, err := kv.PutString(t.Context(), leader.DefaultGuardKey, "x")
+	_, err := kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
 	tcpOK(t, err)
-	stale, err := kv.PutString(t.Context(), leader.DefaultGuardKey, "x")
+	stale, err := kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
 	tcpOK(t, err)
-	_, err = kv.PutString(t.Context(), leader.DefaultGuardKey, "y")
+	_, err = kv.PutString(t.Context(), fence.DefaultGuardKey, "y")
 	tcpOK(t, err)
 	pre := "$KV." + kv.Bucket() + "."
 	for range n {
 		h := nats.Header{
 			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(stale, 10)},
-			jetstream.ExpectedLastSubjSeqSubjHeader: {pre + leader.DefaultGuardKey},
+			jetstream.ExpectedLastSubjSeqSubjHeader: {pre + fence.DefaultGuardKey},
 		}
 		maps.Copy(h, others)
 		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: pre + "k", Header: h})
@@ -185,7 +186,7 @@ func TestOldServers_CheckRefusesThemByVersionAndByProbe(t *testing.T) {
 			js := tcpJS(t, nc)
 			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 			tcpOK(t, err)
-			g, err := leader.OpenGuardedBucket(js, "orders")
+			g, err := fence.OpenBucket(js, "orders")
 			tcpOK(t, err)
 			err = checked(t.Context(), g)
 			want := leader.ErrIncompatibleBucket.Error() + ": bucket orders needs nats-server 2.11.8 or later on all servers that keep it, " +
@@ -208,16 +209,16 @@ func TestOldServers_CheckRefusesThemByVersionAndByProbe(t *testing.T) {
 		js := tcpJS(t, nc)
 		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 		tcpOK(t, err)
-		_, err = kv.PutString(t.Context(), leader.DefaultGuardKey, "x")
+		_, err = kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
 		tcpOK(t, err)
-		g, err := leader.OpenGuardedBucket(js, "orders")
+		g, err := fence.OpenBucket(js, "orders")
 		tcpOK(t, err)
 		for range 200 {
 			if err := checked(t.Context(), g); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "says that it is of version 2.99.9") {
 				t.Fatal(err)
 			}
 		}
-		if e, err := kv.Get(t.Context(), leader.DefaultGuardKey); err != nil || string(e.Value()) != "x" {
+		if e, err := kv.Get(t.Context(), fence.DefaultGuardKey); err != nil || string(e.Value()) != "x" {
 			t.Errorf("the guard is %v, %v", e, err)
 		}
 	})
@@ -241,10 +242,10 @@ func TestOldServers_NoWriteOfAnEarlierTermOnTheLeastVersion(t *testing.T) {
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 	tcpOK(t, err)
 	el := tcpElectionOf(t, "e")
-	var writers []*leader.BucketWriter
+	var writers []*fence.BucketWriter
 	for i := range zombies + 1 {
-		var g *leader.GuardedBucket
-		g, err = leader.OpenGuardedBucket(js, "orders")
+		var g *fence.Bucket
+		g, err = fence.OpenBucket(js, "orders")
 		tcpOK(t, err)
 		c := el.stand(b, leader.Config{ID: strconv.Itoa(i), Guards: []leader.Guard{g}})
 		writers = append(writers, g.Writer(tcpTerm(c)))
@@ -305,7 +306,7 @@ func TestOldServers_ClusterWithOneOldServer(t *testing.T) {
 	refused := func(text string) {
 		t.Helper()
 		for i, url := range urls {
-			g, err := leader.OpenGuardedBucket(tcpJS(t, tcpDial(t, url)), "orders")
+			g, err := fence.OpenBucket(tcpJS(t, tcpDial(t, url)), "orders")
 			tcpOK(t, err)
 			tcpEventually(t, fmt.Sprintf("connected to s%d: %s", i+1, text), func() bool {
 				err := checked(t.Context(), g)
@@ -326,7 +327,7 @@ func TestOldServers_ClusterWithOneOldServer(t *testing.T) {
 	var denials atomic.Int32
 	nc := tcpDial(t, urls[0], nats.UserInfo("least", "x"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) }))
-	g, err := leader.OpenGuardedBucket(tcpJS(t, nc), "orders")
+	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
 	tcpOK(t, err)
 	for range 3 {
 		tcpOK(t, checked(t.Context(), g))

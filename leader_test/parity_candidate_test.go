@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -163,9 +164,9 @@ var errNoGuard = errors.New("no guard")
 func (p *parity) guarded(name string) guardedParity {
 	switch o := p.operator.(type) {
 	case *realOperator:
-		_, err := leader.CreateGuardedBucket(p.Context(), o.ops.js, jetstream.KeyValueConfig{Bucket: "G", Storage: jetstream.MemoryStorage})
+		_, err := fence.CreateBucket(p.Context(), o.ops.js, jetstream.KeyValueConfig{Bucket: "G", Storage: jetstream.MemoryStorage})
 		o.ok(err)
-		g, err := leader.OpenGuardedBucket(o.dial(name+"'s writer").js, "G")
+		g, err := fence.OpenBucket(o.dial(name+"'s writer").js, "G")
 		o.ok(err)
 		kv, err := o.ops.js.KeyValue(p.Context(), "G")
 		o.ok(err)
@@ -220,7 +221,7 @@ func TestParity_GuardedWrites(t *testing.T) {
 			write(fmt.Sprintf("put %.20q %.20q", key, value), func(ctx context.Context) (uint64, error) { return w.Put(ctx, key, []byte(value)) })
 		}
 		put("x", "1")
-		for _, key := range []string{"", "a b", ".", "a..b", "*", "ä", leader.DefaultGuardKey} {
+		for _, key := range []string{"", "a b", ".", "a..b", "*", "ä", fence.DefaultGuardKey} {
 			put(key, "1")
 		}
 		put("x", strings.Repeat("x", 2<<20))
@@ -232,10 +233,10 @@ func TestParity_GuardedWrites(t *testing.T) {
 		write("delete y", func(ctx context.Context) (uint64, error) { return last, w.Delete(ctx, "y") })
 		write("create y", func(ctx context.Context) (uint64, error) { return w.Create(ctx, "y", []byte("4")) })
 		write("purge y", func(ctx context.Context) (uint64, error) { return last, w.Purge(ctx, "y") })
-		g.del(leader.DefaultGuardKey)
+		g.del(fence.DefaultGuardKey)
 		put("x", "after the guard was deleted")
 		p.pass(time.Second)
-		g.put(leader.DefaultGuardKey, "junk")
+		g.put(fence.DefaultGuardKey, "junk")
 		put("x", "after the guard was overwritten")
 		p.pass(time.Second)
 		p.result("resign", func() error { return c.Resign(p.Context()) })
@@ -248,16 +249,16 @@ func TestParity_GuardedWrites(t *testing.T) {
 		}
 		w = g.writer(next)
 		put("x", "in the next term")
-		g.put(leader.DefaultGuardKey, `{"v":1,"election":"E.other","token":5,"id":"o","session":"o"}`)
+		g.put(fence.DefaultGuardKey, `{"v":1,"election":"E.other","token":5,"id":"o","session":"o"}`)
 		put("x", "at another election's guard")
 		p.pass(time.Second)
-		g.del(leader.DefaultGuardKey)
+		g.del(fence.DefaultGuardKey)
 		p.pass(11 * time.Second)
 		put("x", "after that was deleted")
 		other := g.writer(new(leader.Term))
 		p.result("put of a term without the guard", func() error { _, err := other.Put(p.Context(), "x", nil); return err })
 		p.result("resign", func() error { return c.Resign(p.Context()) })
-		g.del(leader.DefaultGuardKey)
+		g.del(fence.DefaultGuardKey)
 		put("x", "after the term, the guard is gone")
 		g.drop()
 		put("x", "after the bucket is gone")

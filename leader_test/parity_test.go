@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -250,7 +251,7 @@ var parityErrors = []struct {
 	{leader.ErrIncompatibleBucket, "unfit"},
 	{leader.ErrPermission, "permission"},
 	{leader.ErrNoFeed, "no feed"},
-	{leader.ErrUnknownOutcome, "unknown outcome"},
+	{fence.ErrUnknownOutcome, "unknown outcome"},
 	{leader.ErrFenced, "fenced"},
 	{leader.ErrConnectionClosed, "closed"},
 	{leader.ErrStopped, "stopped"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -48,7 +49,7 @@ func (m *memory) guard() {
 			r.delay = s.between(0, s.lease/50)
 		}
 		opened := func(backend.Feed, error) {}
-		r.store.Backend().Watch(s.Context(), leader.DefaultGuardKey, nil, func(e backend.FeedEvent) { s.guardStored(r, e.Entry) }, opened)
+		r.store.Backend().Watch(s.Context(), fence.DefaultGuardKey, nil, func(e backend.FeedEvent) { s.guardStored(r, e.Entry) }, opened)
 		r.store.Backend().Watch(s.Context(), guarded, nil, func(e backend.FeedEvent) { s.guardedStored(r, e.Entry) }, opened)
 		s.resources = append(s.resources, r)
 	}
@@ -89,8 +90,8 @@ func (m *memory) guardPlagues() []plague {
 	on := func(name string, weight int, strike func(r *resource) bool) {
 		all = append(all, plague{name, weight, false, func(*life) bool { return strike(some()) }})
 	}
-	on("Store.Delete", 2, func(r *resource) bool { r.store.Delete(leader.DefaultGuardKey); return true })
-	on("Store.Purge", 4, func(r *resource) bool { return r.store.Purge(leader.DefaultGuardKey) == nil })
+	on("Store.Delete", 2, func(r *resource) bool { r.store.Delete(fence.DefaultGuardKey); return true })
+	on("Store.Purge", 4, func(r *resource) bool { return r.store.Purge(fence.DefaultGuardKey) == nil })
 	on("Store.Put", 2, func(r *resource) bool { s.forge(r); return true })
 	on("Store.Configure", 1, func(r *resource) bool {
 		changed := r.settings
@@ -110,8 +111,8 @@ func (m *memory) guardPlagues() []plague {
 			return forget(r)
 		})
 	}
-	forgetting("Store.Erase", func(r *resource) bool { return r.store.Erase(leader.DefaultGuardKey) == nil })
-	forgetting("Store.Expire", func(r *resource) bool { return r.store.Expire(leader.DefaultGuardKey) == nil })
+	forgetting("Store.Erase", func(r *resource) bool { return r.store.Erase(fence.DefaultGuardKey) == nil })
+	forgetting("Store.Expire", func(r *resource) bool { return r.store.Expire(fence.DefaultGuardKey) == nil })
 	forgetting("Store.Wipe", func(r *resource) bool { return r.store.Wipe() == nil })
 	forgetting("Store.Recreate", func(r *resource) bool { r.store.Recreate(); return true })
 	forgetting("Store.Drop", func(r *resource) bool {
@@ -157,19 +158,19 @@ func (s *simulation) forge(r *resource) {
 			token += 1 << 20 // far ahead of all revisions
 		}
 	case 1:
-		r.store.Put(leader.DefaultGuardKey, []byte("junk"))
+		r.store.Put(fence.DefaultGuardKey, []byte("junk"))
 		return
 	case 2: // another election's, until it is deleted
 		election = "other"
 		s.later(s.between(0, 3*s.lease), func() { s.unforge(r) })
 	}
-	r.store.Put(leader.DefaultGuardKey, fmt.Appendf(nil, `{"v":1,"election":%q,"token":%d,"id":"nobody","session":"NONE"}`, election, token))
+	r.store.Put(fence.DefaultGuardKey, fmt.Appendf(nil, `{"v":1,"election":%q,"token":%d,"id":"nobody","session":"NONE"}`, election, token))
 }
 
 // unforge deletes a guard of another election.
 func (s *simulation) unforge(r *resource) {
-	if field(r.store.Entry(leader.DefaultGuardKey).Value, "election") == "other" {
-		r.store.Delete(leader.DefaultGuardKey)
+	if field(r.store.Entry(fence.DefaultGuardKey).Value, "election") == "other" {
+		r.store.Delete(fence.DefaultGuardKey)
 	}
 }
 

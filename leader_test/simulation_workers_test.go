@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -125,7 +126,7 @@ func (s *simulation) returns(w *work) {
 		if !r.forgets && revision != w.revision {
 			s.failf("write of %s: acknowledged as %d, and stored as %d", w.value, w.revision, revision)
 		}
-	case errors.Is(err, leader.ErrUnknownOutcome):
+	case errors.Is(err, fence.ErrUnknownOutcome):
 		outcome = "a write of unknown outcome"
 	case errors.Is(err, leader.ErrFenced):
 		outcome = "a write fenced"
@@ -196,7 +197,7 @@ func (s *simulation) guardedStored(r *resource, e backend.Entry) {
 		s.failf("write of %s is accepted, and the guard stands at %d", value, r.raised)
 	case w.term.Token() < s.ruling:
 		s.failf("write of %s is accepted after one with token %d was elected", value, s.ruling)
-	case w.judged && !errors.Is(w.result, leader.ErrUnknownOutcome):
+	case w.judged && !errors.Is(w.result, fence.ErrUnknownOutcome):
 		s.failf("write of %s is accepted after it returned %v", value, w.result)
 	}
 }
@@ -223,7 +224,7 @@ func (s *simulation) rules(l *life, term *leader.Term) {
 func (s *simulation) heeded(first *life) {
 	term, _ := first.current()
 	for _, r := range s.resources {
-		stands := r.store.Entry(leader.DefaultGuardKey).Revision
+		stands := r.store.Entry(fence.DefaultGuardKey).Revision
 		if fence, ok := term.Fence(r.link(first).Guard()); !ok || fence != stands {
 			s.failf("%s leads, and its fence is at revision %d, guard %d at %d", first.name, fence, r.number, stands)
 		}

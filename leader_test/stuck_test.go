@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -86,8 +87,8 @@ type stalled struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	b      *leader.Bucket
-	gb     *leader.GuardedBucket
-	gs     *leader.GuardedStream
+	gb     *fence.Bucket
+	gs     *fence.Stream
 	leader *tcpCandidate
 	term   *leader.Term
 }
@@ -100,9 +101,9 @@ func newStalled(t *testing.T) *stalled {
 	x.js = tcpJS(t, x.nc)
 	tcpCreate(t, x.js, leader.BucketConfig{Roster: true})
 	var err error
-	x.gb, err = leader.CreateGuardedBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"})
+	x.gb, err = fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"})
 	tcpOK(t, err)
-	x.gs, err = leader.CreateGuardedStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	x.gs, err = fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
 	tcpOK(t, err)
 	x.b = tcpBucket(t, x.js)
 	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Roster: true, Guards: []leader.Guard{x.gb, x.gs}})
@@ -142,8 +143,8 @@ func TestBlockedConnection_CallsEndWithTheirContexts(t *testing.T) {
 		_, err := leader.CreateBucket(ctx, x.js, leader.BucketConfig{Name: "new"})
 		return err
 	})
-	add("CreateGuardedBucket", late, func(ctx context.Context) error {
-		_, err := leader.CreateGuardedBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"})
+	add("fence.CreateBucket", late, func(ctx context.Context) error {
+		_, err := fence.CreateBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"})
 		return err
 	})
 	add("Check", late, func(ctx context.Context) error {
@@ -303,7 +304,7 @@ func TestBlockedConnection_WritesThatWereNotSentAreKnown(t *testing.T) {
 		writes.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if _, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x")); err == nil || errors.Is(err, leader.ErrUnknownOutcome) {
+			if _, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x")); err == nil || errors.Is(err, fence.ErrUnknownOutcome) {
 				t.Errorf("Put: %v", err)
 			}
 		})

@@ -35,7 +35,7 @@
 //
 // A second store can be the bucket that only the leader may write. The link of a candidate
 // returns it as a [Guard], which makes a [Writer] for each term. A Writer has the methods
-// of a leader.BucketWriter, so the code under test can use an interface for both:
+// of a fence.BucketWriter, so the code under test can use an interface for both:
 //
 //	orders := leadertest.NewStore(clock, leadertest.WithoutPurgeProtection())
 //	guard := orders.Link("a").Guard()
@@ -46,7 +46,7 @@
 //
 // Faults are scripted as before, on orders.Link("a"). They affect raises of the guard as
 // well as writes. The actions of an operator are methods of orders, such as
-// orders.Delete(leader.DefaultGuardKey).
+// orders.Delete(fence.DefaultGuardKey).
 //
 // # Promises
 //

@@ -50,7 +50,7 @@ func ExampleGuard() {
 	a, wa := stand("a")
 	b, wb := stand("b")
 	wa.Expect(leadertest.Elected())
-	zombie := orders.Link("a").Guard().Writer(wa.Term()) // in production a leader.BucketWriter
+	zombie := orders.Link("a").Guard().Writer(wa.Term()) // in production a fence.BucketWriter
 	_, err := zombie.Put(context.Background(), "order-1", []byte("shipped"))
 	fmt.Println("a writes:", err)
 

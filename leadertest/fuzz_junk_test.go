@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -179,7 +180,7 @@ func survivesJunk(t *testing.T, data []byte) {
 			session := pick(&s, append(sessions, "X", "Y", "Z")...)
 			store.Backend().Announce(t.Context(), "e", session, s.announcement(), 15*time.Second, func(uint64, error) {})
 		case 5:
-			guard.Put(leader.DefaultGuardKey, s.guard(sessions...))
+			guard.Put(fence.DefaultGuardKey, s.guard(sessions...))
 		case 6:
 			over, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -192,7 +193,7 @@ func survivesJunk(t *testing.T, data []byte) {
 		clock.Settle()
 	}
 	store.Delete("e")
-	guard.Delete(leader.DefaultGuardKey)
+	guard.Delete(fence.DefaultGuardKey)
 	clock.Advance(junkIsGone)
 	c := a
 	if b.IsLeader() {
@@ -206,7 +207,7 @@ func survivesJunk(t *testing.T, data []byte) {
 		t.Errorf("the key says that %v, and %s leads with token %d", h, c.ID(), term.Token())
 	}
 	var stands struct{ Token uint64 }
-	if e := guard.Entry(leader.DefaultGuardKey); json.Unmarshal(e.Value, &stands) != nil || stands.Token != term.Token() {
+	if e := guard.Entry(fence.DefaultGuardKey); json.Unmarshal(e.Value, &stands) != nil || stands.Token != term.Token() {
 		t.Errorf("the guard is %s, and the term has token %d", e.Value, term.Token())
 	}
 	if a.IsLeader() && b.IsLeader() {

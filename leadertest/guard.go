@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -13,7 +14,7 @@ import (
 // [leader.Guard], and makes writers for the terms of one candidate. All its traffic goes
 // over one [Link], and the faults of that link apply to it. See [Link.Guard].
 //
-// The guard itself is the key [leader.DefaultGuardKey] of the bucket. The actions of an
+// The guard itself is the key [fence.DefaultGuardKey] of the bucket. The actions of an
 // operator on it are methods of the Store: Delete, Put over it, Drop.
 type Guard struct{ link *Link }
 
@@ -44,7 +45,7 @@ func (g guardBackend) Check(ctx context.Context, reply func(error)) {
 
 // Get reads the guard.
 func (g guardBackend) Get(ctx context.Context, reply func(backend.Entry, error)) {
-	g.link.get(ctx, leader.DefaultGuardKey, reply, func() error { return leader.ErrNoBucket })
+	g.link.get(ctx, fence.DefaultGuardKey, reply, func() error { return leader.ErrNoBucket })
 }
 
 // Update writes the guard if its last revision is revision.
@@ -55,7 +56,7 @@ func (g guardBackend) Update(ctx context.Context, value []byte, revision uint64,
 	}
 	g.link.raises[decode(value).Token] = string(value)
 	g.link.store.mu.Unlock()
-	g.link.Backend().Update(ctx, leader.DefaultGuardKey, value, revision, reply)
+	g.link.Backend().Update(ctx, fence.DefaultGuardKey, value, revision, reply)
 }
 
 // Writer returns a writer of the term. The term's candidate must have been given the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -27,7 +28,7 @@ type writer interface {
 }
 
 var (
-	_ writer       = (*leader.BucketWriter)(nil)
+	_ writer       = (*fence.BucketWriter)(nil)
 	_ writer       = (*leadertest.Writer)(nil)
 	_ leader.Guard = leadertest.Guard{}
 )
@@ -133,7 +134,7 @@ func TestWriter_HeedsConditionsOfItsCaller(t *testing.T) {
 		{8, nil, func() (uint64, error) { return w.Update(ctx, "new", none, 0) }},
 		{0, leader.ErrValueTooLarge, func() (uint64, error) { return w.Put(ctx, "k", make([]byte, 1025)) }},
 		{0, jetstream.ErrInvalidKey, func() (uint64, error) { return w.Put(ctx, ".k", none) }},
-		{0, leader.ErrInvalidConfig, func() (uint64, error) { return w.Put(ctx, leader.DefaultGuardKey, none) }},
+		{0, leader.ErrInvalidConfig, func() (uint64, error) { return w.Put(ctx, fence.DefaultGuardKey, none) }},
 	} {
 		revision, err := step.do()
 		o.want(revision, err, step.revision, step.err)
@@ -159,7 +160,7 @@ func TestWriter_OfATermWithoutTheGuardIsRefused(t *testing.T) {
 	o.want(0, err, 0, leader.ErrInvalidConfig)
 }
 
-// leader.BucketWriter promises the same: "not any more once a later write of the same
+// fence.BucketWriter promises the same: "not any more once a later write of the same
 // term has been acknowledged".
 func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +172,7 @@ func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) 
 		second := background(func() (uint64, error) { return w.Put(t.Context(), "k", []byte("second")) })
 		o.clock.Advance(1)
 		revision, err := first()
-		o.want(revision, err, 0, leader.ErrUnknownOutcome)
+		o.want(revision, err, 0, fence.ErrUnknownOutcome)
 		o.clock.Advance(3 * time.Second)
 		if e := o.orders.Entry("k"); string(e.Value) != "first" {
 			t.Fatalf("%+v", e)
@@ -180,7 +181,7 @@ func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) 
 		o.want(revision, err, 3, nil)
 		o.clock.Advance(time.Minute)
 		revision, err = second()
-		o.want(revision, err, 0, leader.ErrUnknownOutcome)
+		o.want(revision, err, 0, fence.ErrUnknownOutcome)
 		if e := o.orders.Entry("k"); string(e.Value) != "third" {
 			t.Fatalf("%+v", e)
 		}
@@ -215,7 +216,7 @@ func TestWriter_OutcomeIsUnknownIfTheAnswerIsLost(t *testing.T) {
 					o.clock.Advance(4 * time.Second)
 				}
 				revision, err := put()
-				o.want(revision, err, 0, leader.ErrUnknownOutcome)
+				o.want(revision, err, 0, fence.ErrUnknownOutcome)
 				if stored := o.orders.Entry("k").Revision != 0; stored != (what != "the request") {
 					t.Fatalf("stored: %v", stored)
 				}
@@ -280,7 +281,7 @@ func TestWriter_WaitsUntilTheLeaderHasRaisedADeletedGuardAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		watch, w := o.lead()
-		o.orders.Delete(leader.DefaultGuardKey)
+		o.orders.Delete(fence.DefaultGuardKey)
 		revision, err := w.Put(t.Context(), "k", nil) // the clock does not move
 		o.want(revision, err, 4, nil)
 		watch.Expect(leadertest.Faulted(leader.ErrDeleted))
@@ -295,7 +296,7 @@ func TestWriter_OfATermThatIsOverIsFencedByADeletedGuard(t *testing.T) {
 	watch.Expect(leadertest.Deposed())
 	revision, err := w.Put(t.Context(), "k", nil)
 	o.want(revision, err, 2, nil) // no later term has begun
-	o.orders.Delete(leader.DefaultGuardKey)
+	o.orders.Delete(fence.DefaultGuardKey)
 	revision, err = w.Put(t.Context(), "k", nil)
 	o.want(revision, err, 0, leader.ErrFenced)
 }
@@ -303,7 +304,7 @@ func TestWriter_OfATermThatIsOverIsFencedByADeletedGuard(t *testing.T) {
 func TestWriter_TellsThatAnotherElectionHasTakenTheGuard(t *testing.T) {
 	o := newOffice(t)
 	_, w := o.lead()
-	o.orders.Put(leader.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
+	o.orders.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
 	revision, err := w.Put(t.Context(), "k", nil)
 	o.want(revision, err, 0, leader.ErrIncompatibleBucket)
 }

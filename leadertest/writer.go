@@ -7,19 +7,20 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream" //nolint:depguard // the errors are those of a leader.BucketWriter
+	"github.com/nats-io/nats.go/jetstream" //nolint:depguard // the errors are those of a fence.BucketWriter
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // Writer writes to a guarded bucket as the leader of one term. It returns the errors of a
-// [leader.BucketWriter]:
+// [fence.BucketWriter]:
 //
 //   - [leader.ErrFenced] if a later term has raised the guard, or the term is over and
 //     its guard gone;
-//   - [leader.ErrUnknownOutcome] if the write was sent and the answer lost;
+//   - [fence.ErrUnknownOutcome] if the write was sent and the answer lost;
 //   - jetstream.ErrKeyExists and ErrKeyRevisionMismatch for a condition of the caller's
 //     own;
 //   - [leader.ErrIncompatibleBucket] if the guard stands for another election.
@@ -105,7 +106,7 @@ type writing struct {
 
 var errGuardDeleted = errors.New("leadertest: the guard was deleted")
 
-// The wait of a leader.BucketWriter, and its pauses after the first tries.
+// The wait of a fence.BucketWriter, and its pauses after the first tries.
 const (
 	writeWait  = 5 * time.Second
 	firstTries = 4
@@ -117,7 +118,7 @@ func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 	switch {
 	case !known:
 		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
-	case p.key == leader.DefaultGuardKey:
+	case p.key == fence.DefaultGuardKey:
 		return 0, fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, p.key)
 	case !wire.ValidKey(p.key):
 		return 0, fmt.Errorf("leadertest: key %q: %w", p.key, jetstream.ErrInvalidKey)
@@ -145,7 +146,7 @@ func (p *writing) try() {
 	revision := st.revision
 	s.mu.Unlock()
 	l.send(&request{link: l, ctx: p.ctx, fail: p.failed, lost: p.lost}, writes, func(f fault) func() {
-		guard, last := s.keys[leader.DefaultGuardKey], s.keys[p.key]
+		guard, last := s.keys[fence.DefaultGuardKey], s.keys[p.key]
 		switch {
 		case s.gone:
 			return func() { p.failed(unreachable(errNotServed)) }
@@ -164,7 +165,7 @@ func (p *writing) try() {
 			// A later write of the term has been acknowledged. No earlier write of
 			// unknown outcome may come after it.
 			st.doubt = false
-			st.revision = s.put(leader.DefaultGuardKey, guard.Value, false).Revision
+			st.revision = s.put(fence.DefaultGuardKey, guard.Value, false).Revision
 		}
 		return func() { p.end(e.Revision, nil) }
 	})
@@ -216,7 +217,7 @@ func (p *writing) lost(err error) {
 	s.mu.Lock()
 	p.standing.doubt = true
 	s.mu.Unlock()
-	p.end(0, fmt.Errorf("%w: %w", leader.ErrUnknownOutcome, err))
+	p.end(0, fmt.Errorf("%w: %w", fence.ErrUnknownOutcome, err))
 }
 
 // pause tries again a little later, unless ctx has ended by then.

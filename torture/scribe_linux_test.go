@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -27,7 +28,7 @@ func (s ledgerSpec) stream() string             { return "KV_" + s.Bucket }
 func (s ledgerSpec) subject(what string) string { return "$KV." + s.Bucket + "." + what }
 func (s ledgerSpec) guardOf(what string) string {
 	if what == register {
-		return s.subject(leader.DefaultGuardKey)
+		return s.subject(fence.DefaultGuardKey)
 	}
 	return s.subject("guard." + what)
 }
@@ -50,8 +51,8 @@ type desk struct {
 	kv   jetstream.KeyValue // Bare
 	// The register is guarded as a bucket and the list as a stream, each by a guard of
 	// its own. Both are in one bucket.
-	register *leader.GuardedBucket
-	list     *leader.GuardedStream
+	register *fence.Bucket
+	list     *fence.Stream
 
 	n        atomic.Uint64 // of the last value
 	waits    atomic.Bool   // between the check and the write of the next update
@@ -70,10 +71,10 @@ func openDesk(js jetstream.JetStream, id string, spec ledgerSpec) (*desk, error)
 		k.kv, err = js.KeyValue(context.Background(), spec.Bucket)
 		return k, err
 	}
-	if k.register, err = leader.OpenGuardedBucket(js, spec.Bucket); err != nil {
+	if k.register, err = fence.OpenBucket(js, spec.Bucket); err != nil {
 		return nil, err
 	}
-	k.list, err = leader.OpenGuardedStream(js, spec.stream(), spec.guardOf(list))
+	k.list, err = fence.OpenStream(js, spec.stream(), spec.guardOf(list))
 	return k, err
 }
 
@@ -94,8 +95,8 @@ func (k *desk) close() {
 type scribe struct {
 	*desk
 	term     *leader.Term
-	register *leader.BucketWriter
-	list     *leader.StreamWriter
+	register *fence.BucketWriter
+	list     *fence.StreamWriter
 	floor    atomic.Uint64 // the newest revision that the term has seen
 }
 
@@ -167,7 +168,7 @@ func (a *attempt) comesOut(revision uint64, err error) {
 		return
 	case errors.Is(err, leader.ErrFenced):
 		a.Out = refused
-	case errors.Is(err, leader.ErrUnknownOutcome):
+	case errors.Is(err, fence.ErrUnknownOutcome):
 		a.Out = unknown
 	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 		a.Out = mismatch

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -54,7 +55,7 @@ func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
 	}
 }
 
-func lead(ctx context.Context, store leader.Store, orders *leader.GuardedBucket) (err error) {
+func lead(ctx context.Context, store leader.Store, orders *fence.Bucket) (err error) {
 	c, err := leader.Campaign(ctx, store, "billing", leader.Config{
 		Value:  []byte("10.0.0.1:8080"),
 		Guards: []leader.Guard{orders},
@@ -133,7 +134,7 @@ func TestAnElectionOfEtcdBecomesThis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders, err := leader.CreateGuardedBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"})
+	orders, err := fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -25,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	orders, err := leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func Example() {
 }
 
 // renumber is the write with a condition that docs/fencing.md shows.
-func renumber(ctx context.Context, kv jetstream.KeyValue, orders *leader.GuardedBucket, term *leader.Term) error {
+func renumber(ctx context.Context, kv jetstream.KeyValue, orders *fence.Bucket, term *leader.Term) error {
 	entry, err := kv.Get(ctx, "next") // any replica may answer, and late
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func TestAReadThatWasLateCostsARefusal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders, err := leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/natsleader/natsleader/examples/internal/timeline"
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -26,7 +27,7 @@ type process struct {
 	name    string
 	bucket  string // that it writes to
 	guarded bool   // false: with plain Put, to show the difference
-	orders  *leader.GuardedBucket
+	orders  *fence.Bucket
 	kv      jetstream.KeyValue
 	*stage
 }
@@ -46,7 +47,7 @@ func (p *process) run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	p.orders, err = leader.CreateGuardedBucket(ctx, js, jetstream.KeyValueConfig{Bucket: p.bucket})
+	p.orders, err = fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: p.bucket})
 	if err != nil {
 		return err
 	}

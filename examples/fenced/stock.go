@@ -6,7 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/fence"
 )
 
 // takeStock returns the keys of a guarded bucket as earlier terms have left them.
@@ -25,7 +25,7 @@ func takeStock(ctx context.Context, kv jetstream.KeyValue, raised uint64) (map[s
 	for entry := range watch.Updates() {
 		switch {
 		case entry == nil: // all that this replica knew; there may be more
-		case entry.Key() == leader.DefaultGuardKey:
+		case entry.Key() == fence.DefaultGuardKey:
 			if entry.Revision() >= raised {
 				return stock, nil
 			}

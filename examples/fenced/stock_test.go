@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/examples/internal/embedded"
-	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/fence"
 )
 
 // connect connects to a server of its own.
@@ -53,7 +53,7 @@ func TestTheStockIsTakenUpToTheGuard(t *testing.T) {
 	put("changed", "old")
 	put("deleted", "old")
 	put("kept", "old")
-	earlier := put(leader.DefaultGuardKey, "an earlier term's")
+	earlier := put(fence.DefaultGuardKey, "an earlier term's")
 	raised := earlier + 3
 
 	type taken struct {
@@ -74,7 +74,7 @@ func TestTheStockIsTakenUpToTheGuard(t *testing.T) {
 		t.Fatalf("taken before the guard was raised: %v, %v", got.stock, got.err)
 	default:
 	}
-	if revision := put(leader.DefaultGuardKey, "this term's"); revision != raised {
+	if revision := put(fence.DefaultGuardKey, "this term's"); revision != raised {
 		t.Fatalf("the guard is raised as revision %d, not %d", revision, raised)
 	}
 	got := <-done

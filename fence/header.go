@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // The names of the headers that a guarded write depends on: those of its condition and
@@ -33,31 +35,31 @@ func checkHeader(h nats.Header) error {
 	for name, values := range h {
 		switch name {
 		case jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader, batchIDHeader, batchSequenceHeader, batchCommitHeader:
-			return fmt.Errorf("%w: the header %s does not go with a guard", ErrInvalidConfig, name)
+			return fmt.Errorf("%w: the header %s does not go with a guard", leader.ErrInvalidConfig, name)
 		case jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.MsgIDHeader, jetstream.MsgRollup:
 			if len(values) != 1 {
-				return fmt.Errorf("%w: the header %s has %d values", ErrInvalidConfig, name, len(values))
+				return fmt.Errorf("%w: the header %s has %d values", leader.ErrInvalidConfig, name, len(values))
 			}
 		default:
 			if hidden := hides(name); hidden != "" {
-				return fmt.Errorf("%w: the header %s: nats-server may take its name for %s", ErrInvalidConfig, name, hidden)
+				return fmt.Errorf("%w: the header %s: nats-server may take its name for %s", leader.ErrInvalidConfig, name, hidden)
 			}
 		}
 		if strings.HasPrefix(name, "Nats-Schedule") {
-			return fmt.Errorf("%w: the header %s: what is stored later carries no guard", ErrInvalidConfig, name)
+			return fmt.Errorf("%w: the header %s: what is stored later carries no guard", leader.ErrInvalidConfig, name)
 		}
 		for _, value := range values {
 			if hidden := hides(value); hidden != "" {
-				return fmt.Errorf("%w: the header %s: nats-server may take its value %q for %s", ErrInvalidConfig, name, value, hidden)
+				return fmt.Errorf("%w: the header %s: nats-server may take its value %q for %s", leader.ErrInvalidConfig, name, value, hidden)
 			}
 		}
 	}
 	// Servers read the value in upper or lower case, without the space around it.
 	if roll := strings.TrimSpace(h.Get(jetstream.MsgRollup)); roll != "" && !strings.EqualFold(roll, jetstream.MsgRollupSubject) {
-		return fmt.Errorf("%w: the header %s: %s would remove the guard", ErrInvalidConfig, jetstream.MsgRollup, roll)
+		return fmt.Errorf("%w: the header %s: %s would remove the guard", leader.ErrInvalidConfig, jetstream.MsgRollup, roll)
 	}
 	if h.Get(jetstream.ExpectedLastSubjSeqHeader) == "" && h.Get(jetstream.ExpectedLastSubjSeqSubjHeader) != "" {
-		return fmt.Errorf("%w: the header %s goes with %s", ErrInvalidConfig, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ExpectedLastSubjSeqHeader)
+		return fmt.Errorf("%w: the header %s goes with %s", leader.ErrInvalidConfig, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ExpectedLastSubjSeqHeader)
 	}
 	return nil
 }

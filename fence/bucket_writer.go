@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // BucketWriter writes to a guarded bucket as the leader of one term. The server accepts
@@ -18,8 +20,8 @@ import (
 //
 // A write returns
 //
-//   - [ErrFenced] if a later term has raised the guard, or if this term is over and its
-//     guard is gone. Nothing was written, and nothing ever will be.
+//   - [leader.ErrFenced] if a later term has raised the guard, or if this term is over and
+//     its guard is gone. Nothing was written, and nothing ever will be.
 //   - [ErrUnknownOutcome] if it was sent and not answered, for 5 seconds or until ctx has
 //     ended. It may have been written, or may yet be, but not any more once a later write
 //     of the same term has been acknowledged.
@@ -31,18 +33,14 @@ import (
 // without a deadline, for 5 seconds. Keys, and the subjects of a [StreamWriter], have at
 // most 1024 bytes.
 type BucketWriter struct {
-	b *GuardedBucket
+	b *Bucket
 	l *writeQueue
 }
 
 // Writer returns the writer of a term. The candidate of that term must have been given
 // the bucket as one of its Guards.
-func (b *GuardedBucket) Writer(t *Term) *BucketWriter {
-	w := &BucketWriter{b: b}
-	if f := t.fence(b); f != nil {
-		w.l = f.queue(&b.guardedStream)
-	}
-	return w
+func (b *Bucket) Writer(t *leader.Term) *BucketWriter {
+	return &BucketWriter{b: b, l: queueOf(t, b, &b.guardedStream)}
 }
 
 // Put writes a key and returns its new revision.
@@ -116,22 +114,13 @@ func (b *BucketBatch) Update(key string, value []byte, last uint64) {
 
 // Delete adds a delete marker.
 func (b *BucketBatch) Delete(key string) {
-	b.add(key, message{header: nats.Header{kvOperation: {kvDelete}}})
+	b.add(key, message{header: nats.Header{jsapi.KVOperation: {jsapi.KVDelete}}})
 }
 
 // Purge adds a marker that also removes the history of the key.
 func (b *BucketBatch) Purge(key string) {
-	b.add(key, message{header: nats.Header{kvOperation: {kvPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+	b.add(key, message{header: nats.Header{jsapi.KVOperation: {jsapi.KVPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
 }
-
-// jetstream/kv.go, kvop; ADR-8.
-const (
-	kvOperation = "KV-Operation"
-	kvDelete    = "DEL"
-	kvPurge     = "PURGE"
-	// markRoom is how many bytes of a message's size the header of a marker takes.
-	markRoom = len(kvOperation + ": " + kvDelete + "\r\n")
-)
 
 func (b *BucketBatch) add(key string, m message) {
 	m.key, m.subject = key, key
@@ -161,14 +150,14 @@ func (b *BucketBatch) made() bool { return b.w != nil && b.w.b != nil }
 
 func (b *BucketBatch) commit(ctx context.Context) (*writeSet, error) {
 	if !b.made() {
-		return nil, fmt.Errorf("%w: the writer was not made by GuardedBucket.Writer", ErrInvalidConfig)
+		return nil, fmt.Errorf("%w: the writer was not made by Bucket.Writer", leader.ErrInvalidConfig)
 	}
 	for _, m := range b.messages {
-		if err := checkLength("key", m.key, maxSubject); err != nil {
+		if err := jsapi.CheckLength("key", m.key, jsapi.MaxSubject); err != nil {
 			return nil, err
 		}
 		if !wire.ValidKey(m.key) {
-			return nil, fmt.Errorf("leader: key %q: %w", m.key, jetstream.ErrInvalidKey)
+			return nil, fmt.Errorf("fence: key %q: %w", m.key, jetstream.ErrInvalidKey)
 		}
 	}
 	return b.w.l.commit(ctx, b.w.b, &writeSet{messages: slices.Clone(b.messages)})

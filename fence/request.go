@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // publishRequest is the content of one request: one message, or an atomic batch.
@@ -25,7 +28,7 @@ import (
 // sent again with the same Nats-Msg-Id, under which it is written once.
 type publishRequest struct {
 	s        *guardedStream
-	f        *fence
+	f        backend.Fence
 	changes  []*writeSet
 	revision uint64 // of the guard
 	move     bool   // the guard's message is the last of the batch
@@ -49,7 +52,7 @@ func (p *publishRequest) settle(ctx context.Context) (moved uint64, err error) {
 		return moved, err
 	}
 	// Half of the time for which the stream remembers an ID is left to the last try.
-	window, cancel := within(ctx, p.s.window()/2)
+	window, cancel := deadline.Within(ctx, p.s.window()/2)
 	defer cancel()
 	for doubt := false; ; {
 		p.try++
@@ -92,10 +95,10 @@ func (p *publishRequest) answered(err error) bool {
 // errStage means that the batch cannot be written as it is, because of one of its
 // messages, or because the stream takes no batch at all. So no earlier try can have
 // written it.
-var errStage = errors.New("leader: nothing was written")
+var errStage = errors.New("fence: nothing was written")
 
 // errStored means that the server knows the ID.
-var errStored = errors.New("leader: a message with this Nats-Msg-Id was stored before")
+var errStored = errors.New("fence: a message with this Nats-Msg-Id was stored before")
 
 // named reports whether the caller has given an ID to a message.
 func (p *publishRequest) named() bool {
@@ -125,19 +128,19 @@ func (p *publishRequest) highest() uint64 {
 // a subject has a message newer than a condition allows. The message that is read may be
 // old, but the answer was true once, and sequences only rise.
 func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
-	limited, cancel := within(ctx, defaultLimit)
+	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
-	guard, h, err := p.s.lastWithHeader(limited, p.s.guard)
-	if err == nil && p.f.judge(guard) == standsNot {
-		p.f.suspect() // there is proof only when it is raised again, or by another term
+	guard, h, err := p.s.api.LastWithHeader(limited, p.s.guard)
+	if err == nil && p.f.Judge(guard) == backend.StandsNot {
+		p.f.Suspect() // there is proof only when it is raised again, or by another term
 	}
 	last := guard
 	if !p.move {
 		c := p.changes[len(p.changes)-1]
-		last, h, err = p.s.lastWithHeader(limited, c.messages[len(c.messages)-1].subject)
+		last, h, err = p.s.api.LastWithHeader(limited, c.messages[len(c.messages)-1].subject)
 	}
 	if err == nil && p.wrote(h) {
-		return p.stored(jetstream.PubAck{Stream: p.s.stream, Sequence: last.Revision}), true, nil
+		return p.stored(jetstream.PubAck{Stream: p.s.api.Name, Sequence: last.Revision}), true, nil
 	}
 	if errors.Is(refused, errStored) {
 		return 0, false, nil
@@ -147,7 +150,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 			if !m.conditioned {
 				continue
 			}
-			e, h, err := p.s.lastWithHeader(limited, m.on)
+			e, h, err := p.s.api.LastWithHeader(limited, m.on)
 			if err == nil && e.Revision > m.expected && !p.wrote(h) {
 				return 0, true, refused
 			}
@@ -158,7 +161,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 
 // wrote reports whether a message with that header belongs to this publish request.
 func (p *publishRequest) wrote(h nats.Header) bool {
-	return lastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(lastValue(h, batchIDHeader), p.id+".")
+	return jsapi.LastValue(h, jetstream.MsgIDHeader) == p.id || strings.HasPrefix(jsapi.LastValue(h, batchIDHeader), p.id+".")
 }
 
 // size returns the number of messages.
@@ -179,7 +182,7 @@ func (p *publishRequest) send(ctx context.Context) (moved uint64, err error) {
 	last := len(messages) - 1
 	// Without its commit a batch has no effect.
 	switch err = p.stage(ctx, messages[:last]); {
-	case errors.Is(err, errNotNow), errors.Is(err, ErrConnectionClosed):
+	case errors.Is(err, errNotNow), errors.Is(err, leader.ErrConnectionClosed):
 		return 0, err
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", errStage, err)
@@ -188,7 +191,7 @@ func (p *publishRequest) send(ctx context.Context) (moved uint64, err error) {
 	if err != nil {
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && last > 0 && !p.replicated {
 			switch int(api.ErrorCode) {
-			case codeResourcesExceeded, codeNoResources, codeStoreFailed:
+			case jsapi.CodeResourcesExceeded, jsapi.CodeNoResources, jsapi.CodeStoreFailed:
 				return 0, unknown(err) // a server alone stores a batch message by message
 			}
 		}
@@ -204,8 +207,8 @@ func (p *publishRequest) stage(ctx context.Context, messages []*nats.Msg) error 
 		return nil
 	}
 	if !p.careful {
-		_, err := inTime(ctx, &p.s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, p.publish(messages) }, nil)
-		if errors.Is(err, ErrUnreachable) {
+		_, err := jsapi.InTime(ctx, &p.s.api, func() (struct{}, error) { return struct{}{}, p.publish(messages) }, nil)
+		if errors.Is(err, leader.ErrUnreachable) {
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		}
 		return err
@@ -220,13 +223,13 @@ func (p *publishRequest) stage(ctx context.Context, messages []*nats.Msg) error 
 
 // publish hands messages to the connection, if there is one.
 func (p *publishRequest) publish(messages []*nats.Msg) error {
-	if err := p.s.connected(); err != nil {
+	if err := p.s.api.Connected(); err != nil {
 		return err
 	}
 	for _, m := range messages {
-		switch err := p.s.nc.PublishMsg(m); {
+		switch err := p.s.api.Conn.PublishMsg(m); {
 		case errors.Is(err, nats.ErrMaxPayload):
-			return fmt.Errorf("%w: %w", ErrValueTooLarge, err)
+			return fmt.Errorf("%w: %w", leader.ErrValueTooLarge, err)
 		case err != nil:
 			return err
 		}
@@ -236,11 +239,11 @@ func (p *publishRequest) publish(messages []*nats.Msg) error {
 
 // stageOne sends one message of a batch and waits for the server's reply.
 func (p *publishRequest) stageOne(ctx context.Context, m *nats.Msg) error {
-	limited, cancel := within(ctx, time.Second)
+	limited, cancel := deadline.Within(ctx, time.Second)
 	defer cancel()
-	resp, err := p.s.request(limited, m)
+	resp, err := p.s.api.Request(limited, m)
 	switch {
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, leader.ErrUnreachable):
 		return fmt.Errorf("%w: %w", errNotNow, err)
 	case err != nil || len(resp.Data) == 0:
 		return err
@@ -288,7 +291,7 @@ func (p *publishRequest) pack() []*nats.Msg {
 		}
 	}
 	if p.move {
-		messages = append(messages, p.s.guardMessage(p.f.value, p.revision))
+		messages = append(messages, p.s.guardMessage(p.f.Value(), p.revision))
 	}
 	first := messages[0].Header
 	if p.replicated && !p.named() {

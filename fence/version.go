@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // leastGuardServer is the least version of nats-server that guards trust.
@@ -77,13 +80,13 @@ func (s *guardedStream) outdatedReplica(ctx context.Context, info *jetstream.Str
 // of a server that has not answered in time is empty. A connection that may not ask does
 // so only once, because each denial is reported to the application.
 func (s *guardedStream) serverVersions(ctx context.Context, cluster string, names []string) []string {
-	ctx, cancel := within(ctx, versionWait)
+	ctx, cancel := deadline.Within(ctx, versionWait)
 	defer cancel()
 	versions := make([]string, len(names))
 	var all sync.WaitGroup
 	for i, name := range names {
-		if name == s.nc.ConnectedServerName() && cluster == s.nc.ConnectedClusterName() {
-			versions[i] = s.nc.ConnectedServerVersion()
+		if name == s.api.Conn.ConnectedServerName() && cluster == s.api.Conn.ConnectedClusterName() {
+			versions[i] = s.api.Conn.ConnectedServerVersion()
 			continue
 		}
 		if s.muted.Load() {
@@ -91,7 +94,7 @@ func (s *guardedStream) serverVersions(ctx context.Context, cluster string, name
 		}
 		all.Go(func() {
 			version, err := s.serverVersion(ctx, cluster, name)
-			if errors.Is(err, ErrPermission) {
+			if errors.Is(err, leader.ErrPermission) {
 				s.muted.Store(true)
 			}
 			versions[i] = version
@@ -107,7 +110,7 @@ func (s *guardedStream) serverVersion(ctx context.Context, cluster, name string)
 	if err != nil {
 		return "", err
 	}
-	resp, err := s.request(ctx, &nats.Msg{Subject: versionSubject, Data: req})
+	resp, err := s.api.Request(ctx, &nats.Msg{Subject: versionSubject, Data: req})
 	if err != nil {
 		return "", err
 	}

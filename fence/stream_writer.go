@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // StreamWriter publishes to a guarded stream as the leader of one term. The rules of
@@ -16,18 +18,14 @@ import (
 // caller's own does not hold, the error is a *jetstream.APIError with the code
 // [jetstream.JSErrCodeStreamWrongLastSequence].
 type StreamWriter struct {
-	s *GuardedStream
+	s *Stream
 	l *writeQueue
 }
 
 // Writer returns the writer of a term. The candidate of that term must have been given
 // the stream as one of its Guards.
-func (s *GuardedStream) Writer(t *Term) *StreamWriter {
-	w := &StreamWriter{s: s}
-	if f := t.fence(s); f != nil {
-		w.l = f.queue(&s.guardedStream)
-	}
-	return w
+func (s *Stream) Writer(t *leader.Term) *StreamWriter {
+	return &StreamWriter{s: s, l: queueOf(t, s, &s.guardedStream)}
 }
 
 // Publish writes a message to a subject of the stream.
@@ -38,7 +36,7 @@ func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte)
 // PublishMsg writes a message to a subject of the stream. Beside headers of the application
 // it may carry Nats-Msg-Id, Nats-TTL, Nats-Rollup for its subject, Nats-Expected-Stream, and
 // as a condition of its own Nats-Expected-Last-Subject-Sequence, also with
-// Nats-Expected-Last-Subject-Sequence-Subject. Rejected with [ErrInvalidConfig] are
+// Nats-Expected-Last-Subject-Sequence-Subject. Rejected with [leader.ErrInvalidConfig] are
 // Nats-Expected-Last-Sequence, Nats-Expected-Last-Msg-Id and every Nats-Schedule header, and
 // Nats-Msg-Id, Nats-Expected-Last-Subject-Sequence or Nats-Batch- within the name of another
 // header, the value of any header or the subject of a condition. If the server knows the
@@ -72,7 +70,7 @@ func (b *StreamBatch) Publish(subject string, data []byte) {
 // condition is about the messages that were stored before the batch.
 func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 	if m == nil {
-		b.err = cmp.Or(b.err, fmt.Errorf("%w: the message is nil", ErrInvalidConfig))
+		b.err = cmp.Or(b.err, fmt.Errorf("%w: the message is nil", leader.ErrInvalidConfig))
 		return
 	}
 	to := message{subject: m.Subject, header: m.Header, data: m.Data, on: m.Subject}
@@ -82,7 +80,7 @@ func (b *StreamBatch) PublishMsg(m *nats.Msg) {
 	if text := m.Header.Get(jetstream.ExpectedLastSubjSeqHeader); text != "" {
 		seq, err := strconv.ParseUint(text, 10, 64)
 		if err != nil && b.err == nil {
-			b.err = fmt.Errorf("%w: the header %s %q is not a sequence", ErrInvalidConfig, jetstream.ExpectedLastSubjSeqHeader, text)
+			b.err = fmt.Errorf("%w: the header %s %q is not a sequence", leader.ErrInvalidConfig, jetstream.ExpectedLastSubjSeqHeader, text)
 		}
 		to.conditioned, to.expected = true, seq
 		if on := m.Header.Get(jetstream.ExpectedLastSubjSeqSubjHeader); on != "" {
@@ -100,7 +98,7 @@ func (b *StreamBatch) Commit(ctx context.Context) (*jetstream.PubAck, error) {
 	case b.err != nil:
 		return nil, b.err
 	case b.w == nil || b.w.s == nil:
-		return nil, fmt.Errorf("%w: the writer was not made by GuardedStream.Writer", ErrInvalidConfig)
+		return nil, fmt.Errorf("%w: the writer was not made by Stream.Writer", leader.ErrInvalidConfig)
 	}
 	c, err := b.w.l.commit(ctx, b.w.s, &writeSet{messages: slices.Clone(b.messages), single: b.named})
 	if err != nil {

@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // The headers of atomic publishing (nats-server, stream.go, JSBatchId; ADR-50).
@@ -30,28 +33,28 @@ var errIncomplete = fmt.Errorf("%w: a message of the batch is missing", errNotNo
 
 // replicated reports whether concurrent conditions on the guard reject one another.
 func (s *guardedStream) replicated() bool {
-	c := s.known.Load()
+	c := s.api.Known.Load()
 	return c == nil || c.Replicas > 1
 }
 
 // batches reports whether the stream takes atomic batches.
 func (s *guardedStream) batches() bool {
-	c := s.known.Load()
+	c := s.api.Known.Load()
 	return c != nil && c.AllowAtomicPublish
 }
 
 // window returns how long the stream remembers a Nats-Msg-Id.
 func (s *guardedStream) window() time.Duration {
-	if c := s.known.Load(); c != nil && c.Duplicates > 0 {
+	if c := s.api.Known.Load(); c != nil && c.Duplicates > 0 {
 		return c.Duplicates
 	}
-	return duplicateWindow
+	return jsapi.DuplicateWindow
 }
 
 // moveGuard writes the guard again with the token that it has, and returns its new
 // revision.
-func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64) (uint64, error) {
-	ack, err := s.exchange(ctx, s.guardMessage(f.value, revision))
+func (s *guardedStream) moveGuard(ctx context.Context, f backend.Fence, revision uint64) (uint64, error) {
+	ack, err := s.exchange(ctx, s.guardMessage(f.Value(), revision))
 	return ack.Sequence, err
 }
 
@@ -60,14 +63,14 @@ func (s *guardedStream) moveGuard(ctx context.Context, f *fence, revision uint64
 // the message for good. Of the errors, only ErrUnknownOutcome leaves open whether the
 // message is written.
 func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.PubAck, error) {
-	resp, err := s.request(ctx, m)
+	resp, err := s.api.Request(ctx, m)
 	switch {
 	case err == nil:
-	case isUnsent(err) && !errors.Is(err, ErrUnreachable):
+	case jsapi.IsUnsent(err) && !errors.Is(err, leader.ErrUnreachable):
 		return jetstream.PubAck{}, err
-	case isUnsent(err), errors.Is(err, nats.ErrNoResponders):
+	case jsapi.IsUnsent(err), errors.Is(err, nats.ErrNoResponders):
 		return jetstream.PubAck{}, fmt.Errorf("%w: %w", errNotNow, err)
-	case errors.Is(err, ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
+	case errors.Is(err, leader.ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `Publish to "`+m.Subject+`"`):
 		return jetstream.PubAck{}, unwritten(err)
 	default:
 		return jetstream.PubAck{}, unknown(err)
@@ -77,25 +80,22 @@ func (s *guardedStream) exchange(ctx context.Context, m *nats.Msg) (jetstream.Pu
 
 // sort classifies the server's reply.
 func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jetstream.PubAck, error) {
-	if seq := s.acknowledged(data); seq != 0 {
-		return jetstream.PubAck{Stream: s.stream, Sequence: seq}, nil
-	}
-	ack, err := s.decodeAck(m.Subject, data)
+	ack, err := s.api.DecodeAck(m.Subject, data)
 	if err == nil {
 		return ack, nil
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch int(api.ErrorCode) {
-		case codeBatchIncomplete:
+		case jsapi.CodeBatchIncomplete:
 			return ack, fmt.Errorf("%w: %w", errIncomplete, err)
-		case codeClusterNotAvailable, codeClusterNotLeader, codeTooManyRequests, codeBatchesInflight, codeIDInProcess:
+		case jsapi.CodeClusterNotAvailable, jsapi.CodeClusterNotLeader, jsapi.CodeTooManyRequests, jsapi.CodeBatchesInflight, jsapi.CodeIDInProcess:
 			return ack, fmt.Errorf("%w: %w", errNotNow, err)
-		case codeBatchDuplicate:
+		case jsapi.CodeBatchDuplicate:
 			return ack, fmt.Errorf("%w: %w", errStored, err)
-		case codeBatchDisabled:
-			s.known.Store(nil)
-			_, _ = s.streamInfo(ctx)
-			return ack, fmt.Errorf("%w: %w: %w", errStage, ErrIncompatibleBucket, err) // single messages may be accepted
+		case jsapi.CodeBatchDisabled:
+			s.api.Known.Store(nil)
+			_, _ = s.api.Info(ctx)
+			return ack, fmt.Errorf("%w: %w: %w", errStage, leader.ErrIncompatibleBucket, err) // single messages may be accepted
 		}
 		return ack, err
 	}
@@ -105,19 +105,23 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 	return ack, unknown(err)
 }
 
+// stalest is the number of reads in a row that may return an older revision than the
+// condition of a change names, before the condition counts as one that does not hold.
+const stalest = 3
+
 // compare finds out from the stream's leader which condition of a change's own did not
 // hold. It returns nil if all of them hold, so that the change may be tried again.
 func (s *guardedStream) compare(c *writeSet) error {
-	ctx, cancel := limit(context.Background())
+	ctx, cancel := deadline.Limit(context.Background())
 	defer cancel()
 	for i := range c.messages {
 		m := &c.messages[i]
 		if !m.conditioned {
 			continue
 		}
-		e, err := s.lastOf(ctx, m.on)
+		e, err := s.api.LastOf(ctx, m.on)
 		switch {
-		case errors.Is(err, ErrUnreachable):
+		case errors.Is(err, leader.ErrUnreachable):
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		case err != nil:
 			return unwritten(err)

@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"bytes"
@@ -10,6 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // errApart means that nothing was written, and that one of several changes is the reason.
@@ -66,9 +69,9 @@ func (c *writeSet) conditioned() bool {
 
 // commit checks a change and writes it. A nil queue belongs to a term that does not know
 // the guard.
-func (l *writeQueue) commit(ctx context.Context, g Guard, c *writeSet) (*writeSet, error) {
+func (l *writeQueue) commit(ctx context.Context, g leader.Guard, c *writeSet) (*writeSet, error) {
 	if l == nil {
-		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", ErrInvalidConfig, g)
+		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, g)
 	}
 	if err := c.check(l.s); err != nil {
 		return nil, err
@@ -79,16 +82,16 @@ func (l *writeQueue) commit(ctx context.Context, g Guard, c *writeSet) (*writeSe
 // check rejects a change that the server would reject, or that must not be sent to it.
 func (c *writeSet) check(s *guardedStream) error {
 	if n := len(c.messages); n == 0 || n > maxBatchMessages {
-		return fmt.Errorf("%w: a batch of %d messages is not one of 1 to %d", ErrInvalidConfig, n, maxBatchMessages)
+		return fmt.Errorf("%w: a batch of %d messages is not one of 1 to %d", leader.ErrInvalidConfig, n, maxBatchMessages)
 	}
 	for i := range c.messages {
 		switch m := &c.messages[i]; {
 		case m.subject == s.guard:
-			return fmt.Errorf("%w: %s is the guard", ErrInvalidConfig, s.guard)
+			return fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, s.guard)
 		case m.conditioned && m.key == "" && hides(m.on) != "": // a key has no colon
-			return fmt.Errorf("%w: a condition on %q: nats-server may take the subject for the header %s", ErrInvalidConfig, m.on, hides(m.on))
+			return fmt.Errorf("%w: a condition on %q: nats-server may take the subject for the header %s", leader.ErrInvalidConfig, m.on, hides(m.on))
 		case m.conditioned && m.on == s.guard:
-			return fmt.Errorf("%w: a condition of your own is on %s, the guard", ErrInvalidConfig, s.guard)
+			return fmt.Errorf("%w: a condition of your own is on %s, the guard", leader.ErrInvalidConfig, s.guard)
 		}
 		if c.messages[i].key != "" {
 			continue // a key is valid, and in its bucket's stream
@@ -96,13 +99,13 @@ func (c *writeSet) check(s *guardedStream) error {
 		if err := c.messages[i].checkSubjects(); err != nil {
 			return err
 		}
-		if conf := s.known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return covers(sub, c.messages[i].subject) }) {
-			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.stream)
+		if conf := s.api.Known.Load(); conf != nil && !slices.ContainsFunc(conf.Subjects, func(sub string) bool { return jsapi.Covers(sub, c.messages[i].subject) }) {
+			return fmt.Errorf("%w: %s is none of the Subjects %q of stream %s", leader.ErrInvalidConfig, c.messages[i].subject, conf.Subjects, s.api.Name)
 		}
 	}
 	if len(c.messages) > 1 {
 		if subject := c.conflict(make(map[string]bool)); subject != "" {
-			return fmt.Errorf("%w: %s is written earlier in the same batch", ErrInvalidConfig, subject)
+			return fmt.Errorf("%w: %s is written earlier in the same batch", leader.ErrInvalidConfig, subject)
 		}
 	}
 	return nil
@@ -110,10 +113,10 @@ func (c *writeSet) check(s *guardedStream) error {
 
 // checkSubjects rejects a message for a stream if one of its subjects cannot be used.
 func (m *message) checkSubjects() error {
-	if err := checkSubject("subject", m.subject); err != nil || !m.conditioned {
+	if err := jsapi.CheckSubject("subject", m.subject); err != nil || !m.conditioned {
 		return err
 	}
-	return checkSubject("the subject of a condition", m.on)
+	return jsapi.CheckSubject("the subject of a condition", m.on)
 }
 
 // conflict returns a subject that one of the messages has a condition on, or rolls up,
@@ -137,11 +140,11 @@ func (c *writeSet) conflict(written map[string]bool) string {
 func (m *message) mismatch(actual uint64) error {
 	switch {
 	case m.create:
-		return fmt.Errorf("leader: %s: %w", m.key, jetstream.ErrKeyExists)
+		return fmt.Errorf("fence: %s: %w", m.key, jetstream.ErrKeyExists)
 	case m.key != "":
-		return fmt.Errorf("leader: %s is at revision %d, not %d: %w", m.key, actual, m.expected, jetstream.ErrKeyRevisionMismatch)
+		return fmt.Errorf("fence: %s is at revision %d, not %d: %w", m.key, actual, m.expected, jetstream.ErrKeyRevisionMismatch)
 	default:
-		return fmt.Errorf("leader: %s is at sequence %d, not %d: %w", m.on, actual, m.expected, &jetstream.APIError{
+		return fmt.Errorf("fence: %s is at sequence %d, not %d: %w", m.on, actual, m.expected, &jetstream.APIError{
 			Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence, Description: fmt.Sprintf("wrong last sequence: %d", actual),
 		})
 	}

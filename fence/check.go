@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // guardRoom is the size that a message of a guard may need: its headers, and a record
@@ -26,18 +28,18 @@ const guardRoom = 1536
 // cannot hold. A guard that was never written gets a delete marker first, once.
 func (s guardBackend) Check(ctx context.Context, reply func(error)) {
 	go func() {
-		_, err := inTime(ctx, &s.streamAPI, func(func() bool) (struct{}, error) { return struct{}{}, s.check(ctx) }, nil)
+		_, err := jsapi.InTime(ctx, &s.api, func() (struct{}, error) { return struct{}{}, s.check(ctx) }, nil)
 		reply(err)
 	}()
 }
 
 func (s *guardedStream) check(ctx context.Context) error {
-	info, err := s.inspect(ctx)
+	info, err := s.settings(ctx)
 	if err != nil {
 		return err
 	}
 	if reason := s.hazard(info.Config); reason != "" {
-		return fmt.Errorf("%w: %s %s", ErrIncompatibleBucket, s.title, reason)
+		return fmt.Errorf("%w: %s %s", leader.ErrIncompatibleBucket, s.title, reason)
 	}
 	old := outdatedLeader(info)
 	if old == "" {
@@ -48,28 +50,19 @@ func (s *guardedStream) check(ctx context.Context) error {
 		others.Wait()
 		if err == nil && !heeds {
 			return fmt.Errorf("%w: %s does not heed a condition on another subject (%s) as nats-server %s and later do: server %s, which leads the stream, says that it is of version %s",
-				ErrIncompatibleBucket, s.title, jetstream.ExpectedLastSubjSeqSubjHeader, leastGuardServer, leads(info), info.Config.Metadata[versionKey])
+				leader.ErrIncompatibleBucket, s.title, jetstream.ExpectedLastSubjSeqSubjHeader, leastGuardServer, leads(info), info.Config.Metadata[versionKey])
 		}
 	}
 	if old != "" {
 		return fmt.Errorf("%w: %s needs nats-server %s or later on all servers that keep it, or else some writes of earlier terms are accepted: %s; update it",
-			ErrIncompatibleBucket, s.title, leastGuardServer, old)
+			leader.ErrIncompatibleBucket, s.title, leastGuardServer, old)
 	}
 	return err
 }
 
 // settings reads the stream's settings and keeps those that writes depend on.
-func (s *guardedStream) settings(ctx context.Context) (jetstream.StreamConfig, error) {
-	info, err := s.inspect(ctx)
-	if err != nil {
-		return jetstream.StreamConfig{}, err
-	}
-	return info.Config, nil
-}
-
-// inspect is settings, but returns all that the server reports of the stream.
-func (s *guardedStream) inspect(ctx context.Context) (*jetstream.StreamInfo, error) {
-	info, err := s.streamInfo(ctx)
+func (s *guardedStream) settings(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := s.api.Info(ctx)
 	if err == nil {
 		s.keeps.Store(info.Config.AllowMsgTTL)
 	}
@@ -91,9 +84,9 @@ func (s *guardedStream) inspect(ctx context.Context) (*jetstream.StreamInfo, err
 func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 	var before uint64 // the guard's revision when the last answer proved nothing
 	for tries := 1; ; tries++ {
-		e, err := s.lastOf(ctx, s.guard)
+		e, err := s.api.LastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
-			e.Revision, err = s.store(ctx, s.marked(nil, 0))
+			e.Revision, err = s.api.Store(ctx, s.marked(nil, 0))
 		}
 		switch {
 		case errors.Is(err, backend.ErrRefused): // another client has written it: read again
@@ -106,7 +99,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 		m := s.marked(e.Value, math.MaxInt64)
 		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.guard+".probe")
 		m.Header.Add(jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader)
-		_, err = s.store(ctx, m)
+		_, err = s.api.Store(ctx, m)
 		var refused *backend.RefusedError
 		switch {
 		case err == nil:
@@ -121,7 +114,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 			before = e.Revision
 		}
 		if err = pause(ctx, tries); err != nil {
-			return false, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return false, fmt.Errorf("%w: %w", leader.ErrUnreachable, err)
 		}
 	}
 }
@@ -130,7 +123,7 @@ func (s *guardedStream) probe(ctx context.Context) (heeds bool, err error) {
 func (s *guardedStream) marked(value []byte, revision uint64) *nats.Msg {
 	m := s.guardMessage(value, revision)
 	if len(value) == 0 {
-		m.Header.Set(kvOperation, "DEL")
+		m.Header.Set(jsapi.KVOperation, "DEL")
 	}
 	return m
 }
@@ -176,7 +169,7 @@ func (s *guardedStream) closed(c jetstream.StreamConfig) string {
 		return "is sealed, and takes no writes"
 	case c.NoAck:
 		return "acknowledges nothing (NoAck)"
-	case !slices.ContainsFunc(c.Subjects, func(sub string) bool { return covers(sub, s.whole) }):
+	case !slices.ContainsFunc(c.Subjects, func(sub string) bool { return jsapi.Covers(sub, s.whole) }):
 		return fmt.Sprintf("does not contain its guard: none of its subjects %q covers %s", c.Subjects, s.whole)
 	case c.AllowMsgCounter:
 		return "takes nothing but counters (AllowMsgCounter)"
@@ -192,18 +185,18 @@ func (s *guardedStream) closed(c jetstream.StreamConfig) string {
 // diverted reports whether a transform may store the guard elsewhere, or another message
 // at the guard.
 func (s *guardedStream) diverted(t jetstream.SubjectTransformConfig) bool {
-	return t.Source == "" || covers(t.Source, s.guard) || mayYield(t.Destination, s.guard)
+	return t.Source == "" || jsapi.Covers(t.Source, s.guard) || mayYield(t.Destination, s.guard)
 }
 
 // overwrittenBy reports whether a message from that source may be stored at the
 // guard.
 func (s *guardedStream) overwrittenBy(src *jetstream.StreamSource) bool {
 	if len(src.SubjectTransforms) == 0 {
-		return src.FilterSubject == "" || covers(src.FilterSubject, s.guard)
+		return src.FilterSubject == "" || jsapi.Covers(src.FilterSubject, s.guard)
 	}
 	return slices.ContainsFunc(src.SubjectTransforms, func(t jetstream.SubjectTransformConfig) bool {
 		if t.Destination == "" { // it only filters
-			return t.Source == "" || covers(t.Source, s.guard)
+			return t.Source == "" || jsapi.Covers(t.Source, s.guard)
 		}
 		return mayYield(t.Destination, s.guard)
 	})

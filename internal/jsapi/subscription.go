@@ -1,4 +1,4 @@
-package leader
+package jsapi
 
 import (
 	"context"
@@ -7,22 +7,24 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// subscription is a subscription of nats.go. Its goroutine has ended when close returns.
-type subscription struct {
+// Subscription is a subscription of nats.go. Its goroutine has ended when Close returns.
+type Subscription struct {
 	sub    *nats.Subscription
 	exited chan struct{} // closed when the subscription's goroutine is about to end; nil: there is none
-	leave  func()        // called by close, if not nil
+	Leave  func()        // called by Close, if not nil
 }
 
-// listen subscribes, and returns the last error of the connection from before.
-func (s *subscription) listen(a *streamAPI, subject string, handle nats.MsgHandler) (before, err error) {
-	if err = a.connected(); err != nil {
+// subscribe subscribes, and returns the last error of the connection from before.
+func (s *Subscription) subscribe(a *Stream, subject string, handle nats.MsgHandler) (before, err error) {
+	if err = a.Connected(); err != nil {
 		return nil, err
 	}
-	before = a.nc.LastError()
-	s.sub, err = a.nc.Subscribe(subject, handle)
+	before = a.Conn.LastError()
+	s.sub, err = a.Conn.Subscribe(subject, handle)
 	if err != nil {
 		return before, a.failure(subject, before, err)
 	}
@@ -30,29 +32,29 @@ func (s *subscription) listen(a *streamAPI, subject string, handle nats.MsgHandl
 	s.sub.SetClosedHandler(func(string) { close(exited) })
 	if !s.sub.IsValid() {
 		// It was closed before the handler was set, so the handler may never be called.
-		return before, fmt.Errorf("%w: the connection was lost while subscribing to %s", ErrUnreachable, subject)
+		return before, fmt.Errorf("%w: the connection was lost while subscribing to %s", backend.ErrUnreachable, subject)
 	}
 	s.exited = exited
 	return before, nil
 }
 
-// listenAllowed is listen for a subject that may be denied. A denied subscription looks
+// Listen subscribes to a subject that may be denied. A denied subscription looks
 // alive. The server has reported the denial before it answers the ping.
-func (s *subscription) listenAllowed(ctx context.Context, a *streamAPI, subject string, handle nats.MsgHandler) error {
-	before, err := s.listen(a, subject, handle)
+func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, handle nats.MsgHandler) error {
+	before, err := s.subscribe(a, subject, handle)
 	if err != nil {
 		return err
 	}
-	if err := a.nc.FlushWithContext(undated{ctx}); err != nil {
+	if err := a.Conn.FlushWithContext(undated{ctx}); err != nil {
 		return a.failure(subject, before, err)
 	}
 	return a.denied(subject, before)
 }
 
-// close ends the subscription and waits for its goroutine.
-func (s *subscription) close() {
-	if s.leave != nil {
-		s.leave()
+// Close ends the subscription and waits for its goroutine.
+func (s *Subscription) Close() {
+	if s.Leave != nil {
+		s.Leave()
 	}
 	if s.sub != nil {
 		err := s.sub.Unsubscribe()

@@ -1,4 +1,4 @@
-package leader
+package jsapi
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // nats.go holds the connection's lock while it writes to the socket and while it dials.
@@ -28,8 +31,8 @@ type unsent struct{ error }
 // Unwrap returns the error.
 func (u unsent) Unwrap() error { return u.error }
 
-// isUnsent reports whether an error means that nothing was sent, nor will be.
-func isUnsent(err error) bool {
+// IsUnsent reports whether an error means that nothing was sent, nor will be.
+func IsUnsent(err error) bool {
 	_, ok := errors.AsType[unsent](err)
 	return ok
 }
@@ -44,7 +47,7 @@ const (
 
 // call is a call of nats.go that may wait for the connection's lock.
 type call[T any] struct {
-	a     *streamAPI
+	a     *Stream
 	state atomic.Int32
 	ctx   context.Context //nolint:containedctx // for its error only
 	late  func(T)
@@ -58,14 +61,14 @@ type call[T any] struct {
 // error is unsent if f has not called maySend, or if maySend returned false. late
 // releases a value that f returns too late and without an error; nil: there is nothing to
 // release.
-func begin[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool) (T, error), late func(T), reply func(T, error)) {
+func begin[T any](ctx context.Context, a *Stream, f func(maySend func() bool) (T, error), late func(T), reply func(T, error)) {
 	if n := a.left.Load(); n >= maxLeft {
 		var none T
-		reply(none, unsent{fmt.Errorf("%w: the connection does not take what is sent, and %d calls wait for it", ErrUnreachable, n)})
+		reply(none, unsent{fmt.Errorf("%w: the connection does not take what is sent, and %d calls wait for it", backend.ErrUnreachable, n)})
 		return
 	}
 	c := &call[T]{a: a, ctx: ctx, late: late, reply: reply}
-	stop := context.AfterFunc(ctx, func() { after(patience, c.leave) })
+	stop := context.AfterFunc(ctx, func() { deadline.After(patience, c.leave) })
 	go func() {
 		value, err := f(c.maySend)
 		stop()
@@ -85,7 +88,7 @@ func (c *call[T]) maySend() bool { return c.state.CompareAndSwap(callBegins, cal
 // leave replies, unless the call has returned.
 func (c *call[T]) leave() {
 	c.a.left.Add(1)
-	err := fmt.Errorf("%w: the connection does not take what is sent: %w", ErrUnreachable, c.ctx.Err())
+	err := fmt.Errorf("%w: the connection does not take what is sent: %w", backend.ErrUnreachable, c.ctx.Err())
 	switch {
 	case c.state.CompareAndSwap(callBegins, callLeft):
 		err = unsent{err}
@@ -98,8 +101,15 @@ func (c *call[T]) leave() {
 	c.reply(none, err)
 }
 
-// inTime is begin for callers that wait for the reply.
-func inTime[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool) (T, error), late func(T)) (T, error) {
+// InTime calls f, and returns ErrUnreachable if f has not returned soon after ctx has ended.
+// late releases a value that f returns too late and without an error; nil: there is nothing
+// to release.
+func InTime[T any](ctx context.Context, a *Stream, f func() (T, error), late func(T)) (T, error) {
+	return waitFor(ctx, a, func(func() bool) (T, error) { return f() }, late)
+}
+
+// waitFor is begin for callers that wait for the reply.
+func waitFor[T any](ctx context.Context, a *Stream, f func(maySend func() bool) (T, error), late func(T)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -110,15 +120,15 @@ func inTime[T any](ctx context.Context, a *streamAPI, f func(maySend func() bool
 	return r.value, r.err
 }
 
-// soon calls a function that may wait for the connection's lock, and waits for the
+// Soon calls a function that may wait for the connection's lock, and waits for the
 // function for a moment only.
-func soon(end func()) {
+func Soon(end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		end()
 	}()
-	grace, cancel := within(context.Background(), patience)
+	grace, cancel := deadline.Within(context.Background(), patience)
 	defer cancel()
 	select {
 	case <-ended:

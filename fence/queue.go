@@ -1,4 +1,4 @@
-package leader
+package fence
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/leader"
 )
 
 const (
@@ -33,7 +35,7 @@ const (
 // waits until nothing else is in flight.
 type writeQueue struct {
 	s *guardedStream
-	f *fence
+	f backend.Fence
 
 	mu             sync.Mutex
 	queue          []*writeSet
@@ -45,10 +47,20 @@ type writeQueue struct {
 	bytes          int           // written since the guard moved
 }
 
+// queueOf returns the write queue of a term at a guard, or nil if the term does not know the
+// guard.
+func queueOf(t *leader.Term, g leader.Guard, s *guardedStream) *writeQueue {
+	f := backend.FenceOf(t, g)
+	if f == nil {
+		return nil
+	}
+	return f.Shared(func() any { return &writeQueue{s: s, f: f} }).(*writeQueue)
+}
+
 // submit writes the change and returns when its outcome is known.
 func (l *writeQueue) submit(ctx context.Context, c *writeSet) error {
 	_, patient := ctx.Deadline() // the caller has set how long
-	ctx, cancel := limit(ctx)
+	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return unwritten(err)
@@ -98,7 +110,7 @@ func (l *writeQueue) free(c *writeSet) bool {
 
 // overdue reports whether the guard has to move before anything else is written.
 func (l *writeQueue) overdue() bool {
-	revision, _ := l.f.current()
+	revision, _ := l.f.Current()
 	return l.unknownOutcome || l.head > revision+guardLag || l.bytes > guardLagBytes
 }
 
@@ -108,16 +120,16 @@ func (l *writeQueue) sendDirect(ctx context.Context, patient bool, c *writeSet) 
 		try := ctx
 		if patient { // but others wait for this change to end
 			var cancel context.CancelFunc
-			try, cancel = within(ctx, defaultLimit)
+			try, cancel = deadline.Within(ctx, deadline.Default)
 			defer cancel()
 		}
 		_, err := (&publishRequest{s: l.s, f: l.f, changes: []*writeSet{c}, revision: revision}).send(try)
 		return err
 	}, func() error {
 		// Perhaps the stream has more replicas than it had.
-		try, cancel := within(ctx, defaultLimit)
+		try, cancel := deadline.Within(ctx, deadline.Default)
 		defer cancel()
-		_, _ = l.s.streamInfo(try)
+		_, _ = l.s.api.Info(try)
 		return nil
 	})
 	l.mu.Lock()
@@ -211,7 +223,7 @@ func (l *writeQueue) deliver(group []*writeSet) {
 		if live = l.claim(group); len(live) == 0 {
 			return nil
 		}
-		ctx, cancel := limit(context.Background())
+		ctx, cancel := deadline.Limit(context.Background())
 		defer cancel()
 		err := l.post(ctx, live, revision)
 		l.unclaim(live, err)
@@ -224,7 +236,7 @@ func (l *writeQueue) deliver(group []*writeSet) {
 	})
 	switch {
 	case err == nil || errors.Is(err, ErrUnknownOutcome): // the callers have the outcome
-	case len(live) > 1 && !errors.Is(err, ErrFenced):
+	case len(live) > 1 && !errors.Is(err, leader.ErrFenced):
 		for _, c := range live { // one of them is the reason; sending each by itself shows which
 			l.deliver([]*writeSet{c})
 		}
@@ -280,7 +292,7 @@ func (l *writeQueue) post(ctx context.Context, live []*writeSet, revision uint64
 		}
 	}
 	if (conditioned || !one) && !l.s.batches() {
-		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", ErrIncompatibleBucket, l.s.stream)
+		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish", leader.ErrIncompatibleBucket, l.s.api.Name)
 	}
 	if move && one && !conditioned {
 		moved, err := l.s.moveGuard(ctx, l.f, revision)
@@ -304,7 +316,7 @@ func (l *writeQueue) post(ctx context.Context, live []*writeSet, revision uint64
 // moved records the guard's new revision. From now on no write that is still unanswered
 // can be accepted.
 func (l *writeQueue) moved(revision uint64) {
-	l.f.move(revision, false)
+	l.f.Move(revision, false)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unknownOutcome, l.head, l.bytes = false, revision, 0
@@ -315,10 +327,10 @@ func (l *writeQueue) moved(revision uint64) {
 // or nil if the write may be sent again.
 func (l *writeQueue) insist(ctx context.Context, send func(revision uint64) error, contested func() error) error {
 	for tries := 1; ; tries++ {
-		if l.f.passed() {
-			return ErrFenced
+		if l.f.Passed() {
+			return leader.ErrFenced
 		}
-		revision, _ := l.f.current()
+		revision, _ := l.f.Current()
 		err := send(revision)
 		if errors.Is(err, backend.ErrRefused) {
 			err = l.explain(ctx, revision, contested)
@@ -336,32 +348,56 @@ func (l *writeQueue) insist(ctx context.Context, send func(revision uint64) erro
 
 // explain finds out from the stream's leader why a write was rejected.
 func (l *writeQueue) explain(ctx context.Context, revision uint64, contested func() error) error {
-	limited, cancel := within(ctx, defaultLimit)
+	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
-	e, err := l.s.lastOf(limited, l.s.guard)
+	e, err := l.s.api.LastOf(limited, l.s.guard)
 	switch {
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, leader.ErrUnreachable):
 		return fmt.Errorf("%w: %w", errNotNow, err)
 	case err != nil:
 		return unwritten(err)
 	}
-	switch l.f.judge(e) {
-	case standsLater:
-		l.f.suspect() // a candidate that goes on leading should know
-		return ErrFenced
-	case standsNot:
-		return l.f.raisedAgain(ctx, revision)
-	case standsTaken:
-		return unwritten(fmt.Errorf("%w: the guard is another election's", ErrIncompatibleBucket))
-	case standsOlder:
+	switch l.f.Judge(e) {
+	case backend.StandsLater:
+		l.f.Suspect() // a candidate that goes on leading should know
+		return leader.ErrFenced
+	case backend.StandsNot:
+		return l.raisedAgain(ctx, revision)
+	case backend.StandsTaken:
+		return unwritten(fmt.Errorf("%w: the guard is another election's", leader.ErrIncompatibleBucket))
+	case backend.StandsOlder:
 		return nil
-	case standsStill:
+	case backend.StandsStill:
 	}
-	if now, _ := l.f.current(); now != revision {
+	if now, _ := l.f.Current(); now != revision {
 		return nil
 	}
 	return contested()
 }
+
+// raisedAgain waits until the candidate has raised the guard again, after the guard was
+// found changed since revision. It returns [leader.ErrFenced] if that will not happen,
+// because the term is over.
+func (l *writeQueue) raisedAgain(ctx context.Context, revision uint64) error {
+	now, moved := l.f.Current()
+	if now != revision {
+		return nil
+	}
+	l.f.Suspect()
+	again, cancel := deadline.Within(ctx, readAgain)
+	defer cancel()
+	select {
+	case <-moved:
+	case <-l.f.Over():
+		return leader.ErrFenced
+	case <-again.Done(): // perhaps it has been raised before moved was taken, to the same revision
+	}
+	return nil
+}
+
+// readAgain is how long a write waits for the guard to be raised again before it reads
+// the guard.
+const readAgain = time.Second
 
 // pause waits before another try. It hardly waits at first, since most rejections are
 // over in a round trip.
@@ -369,11 +405,11 @@ func pause(ctx context.Context, tries int) error {
 	if tries <= 4 {
 		return ctx.Err()
 	}
-	return idle(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
+	return deadline.Sleep(ctx, min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond))
 }
 
 // unwritten wraps the reason why nothing was written.
-func unwritten(err error) error { return fmt.Errorf("leader: nothing was written: %w", err) }
+func unwritten(err error) error { return fmt.Errorf("fence: nothing was written: %w", err) }
 
 // unknown wraps the reason why the outcome of a write is unknown.
 func unknown(err error) error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, err) }

@@ -1,0 +1,45 @@
+// Package fence has buckets and streams in NATS that only the leader of an election may
+// write. The server rejects the writes of every earlier term, however late they arrive.
+//
+//	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+//	...
+//	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{Guards: []leader.Guard{orders}})
+//	...
+//	revision, err := orders.Writer(e.Term).Put(ctx, "next", value) // e is a leader.Elected
+//
+// One key of the bucket ([DefaultGuardKey], or see [GuardKey]), or one subject of the stream,
+// is the guard. Before a term begins, its candidate writes the token of the term there. Every
+// write of the term is conditioned on the revision of that write.
+//
+// # Promises
+//
+//   - After [leader.Elected] has been received, the server accepts no write of an earlier
+//     term. This holds whatever the writing process believes, and needs no clock.
+//   - A write that returns no error is stored. One that returns [ErrUnknownOutcome] may be
+//     stored, or may be stored later, but not after a later write of the same term has been
+//     acknowledged. After any other error nothing was written, and nothing will be.
+//   - A batch is written as a whole or not at all.
+//   - Every write ends with its context, or after 5 seconds if that has no deadline.
+//
+// The promises need nats-server 2.11.8 or later on all servers that keep the bucket or
+// stream. A candidate checks that, and that the stream keeps its guard, when it starts and
+// once a minute. While the check fails the candidate reports
+// [leader.ErrIncompatibleBucket] and does not try for the key. A bucket or stream that was
+// made by other means is opened with [OpenBucket] or [OpenStream]. It needs
+// AllowAtomicPublish for batches, and for conditions of the caller's own.
+//
+// A guard binds only clients that write through the writers. A client that writes to the
+// bucket without them is stopped by permissions (docs/permissions.md in the repository).
+// Readers use the bucket or stream like any other, but a replica may answer them late.
+//
+// # Use
+//
+// All candidates of an election are given the same guards in [leader.Config].Guards. Guards
+// cost an election one round trip. [Bucket.Writer] and [Stream.Writer] make a writer for a
+// term. All writers of one term at one guard share one queue, so a writer is made where it is
+// needed, and any number of goroutines may use it, also after the term.
+//
+// [BucketWriter] explains the errors. docs/fencing.md in the repository has the reasons, how a
+// new leader reads what earlier terms have written, and fences for databases and HTTP
+// services. leadertest.Guard is a guard in memory for tests.
+package fence

@@ -1,0 +1,123 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// DuplicateWindow is the server's default. It must not exceed MaxAge.
+const DuplicateWindow = 2 * time.Minute
+
+// Info reads the stream's settings and remembers them.
+func (a *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	var resp struct {
+		Error *jetstream.APIError `json:"error"`
+		jetstream.StreamInfo
+	}
+	if err := a.ask(ctx, "STREAM.INFO."+a.Name, nil, &resp); err != nil {
+		return nil, err
+	}
+	if resp.Error != nil {
+		if resp.Error.ErrorCode == CodeStreamNotFound {
+			a.Known.Store(nil)
+		}
+		return nil, a.refusal(resp.Error)
+	}
+	if resp.Config.Name != a.Name {
+		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", backend.ErrUnreachable, resp.Config.Name, a.Name)
+	}
+	a.Known.Store(&resp.Config)
+	return &resp.StreamInfo, nil
+}
+
+// Config returns the settings that are remembered, or reads them.
+func (a *Stream) Config(ctx context.Context) (jetstream.StreamConfig, error) {
+	if c := a.Known.Load(); c != nil {
+		return *c, nil
+	}
+	info, err := a.Info(ctx)
+	if err != nil {
+		return jetstream.StreamConfig{}, err
+	}
+	return info.Config, nil
+}
+
+// Establish reads the settings of the stream, and creates or updates it, unless inspect
+// returns an error.
+func (a *Stream) Establish(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
+	for again := false; ; again = true {
+		err := a.establishOnce(ctx, create, reshape, inspect)
+		// Another client created or deleted the stream between the read and the request. Read
+		// again, once.
+		raced := errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, backend.ErrNoBucket)
+		if again || !raced {
+			return err
+		}
+	}
+}
+
+func (a *Stream) establishOnce(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
+	info, err := a.Info(ctx)
+	switch {
+	case errors.Is(err, backend.ErrNoBucket):
+		conf := create()
+		return a.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return a.JS.CreateStream(ctx, conf) })
+	case err != nil:
+		return err
+	}
+	conf, changed, err := reshape(info.Config)
+	if err != nil || !changed {
+		return err
+	}
+	if inspect != nil {
+		if err = inspect(info, conf); err != nil {
+			return err
+		}
+	}
+	return a.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return a.JS.UpdateStream(ctx, conf) })
+}
+
+// submit sends a configuration to the server, and classifies the error if the server
+// rejects it.
+func (a *Stream) submit(ctx context.Context, verb string, send func() (jetstream.Stream, error)) error {
+	_, err := waitFor(ctx, a, func(maySend func() bool) (struct{}, error) {
+		if err := a.Connected(); err != nil || !maySend() {
+			return struct{}{}, err
+		}
+		return struct{}{}, a.submitNow(verb, send)
+	}, nil)
+	return err
+}
+
+func (a *Stream) submitNow(verb string, send func() (jetstream.Stream, error)) error {
+	before := a.Conn.LastError()
+	stream, err := send()
+	if err == nil {
+		a.Known.Store(&stream.CachedInfo().Config)
+		return nil
+	}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		switch int(api.ErrorCode) {
+		case CodeStreamInvalidConfig, CodeSubjectOverlap, CodeMirrorFixed:
+			return fmt.Errorf("%w: the server refuses these settings for stream %s: %w", backend.ErrIncompatibleBucket, a.Name, api)
+		case CodeReplicasUnsupported:
+			return fmt.Errorf("%w: Replicas is more than the server can keep: %w", backend.ErrInvalidConfig, api)
+		}
+		return a.refusal(api)
+	}
+	return a.failure(a.Prefix+"STREAM."+verb+"."+a.Name, before, err)
+}
+
+// FirstRevision returns the first revision of a new stream: the time of day in
+// microseconds. It is beyond the revisions of an earlier stream with the same name, as
+// long as that stream took less than a million messages a second and the clocks of the
+// two creators agree. If a revision were used twice, a write of an earlier term that is
+// conditioned on it would be accepted, and tokens would begin anew. JSON numbers hold
+// such revisions until 2255.
+func FirstRevision() uint64 { return uint64(max(1, time.Now().UnixMicro())) } //nolint:forbidigo // the time of day, not a limit

@@ -1,0 +1,129 @@
+// Package jsapi sends requests to one JetStream stream: settings, the last message of a
+// subject, a message to be stored, an ephemeral consumer, a subscription. Each request is
+// sent once and ends with its context, also while nats.go does not send. Errors are those of
+// package leader, which names what failed.
+package jsapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// Stream is one stream as its server knows it: requests to the JetStream API, and the
+// meaning of their failures.
+type Stream struct {
+	JS     jetstream.JetStream
+	Conn   *nats.Conn // of JS; nil in a zero value
+	Name   string     // of the stream
+	Prefix string     // prefix of the JetStream API, with the dot
+	ack    []byte     // prefix of an acknowledgement
+
+	Known atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
+	left  atomic.Int32                           // calls of nats.go that were left behind; see InTime
+}
+
+// Init prepares a zero Stream for the stream of that name, which need not exist.
+func (a *Stream) Init(js jetstream.JetStream, stream string) {
+	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, apiPrefix(js.Options())
+	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
+}
+
+// apiPrefix returns the prefix that nats.go uses and does not export
+// (jetstream/jetstream.go, NewWithAPIPrefix and NewWithDomain).
+func apiPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "."
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	default:
+		return jetstream.DefaultAPIPrefix
+	}
+}
+
+// PutPrefix returns the prefix of the subjects to which a bucket's keys are written. pre
+// is the prefix of the subjects under which they are stored.
+func (a *Stream) PutPrefix(pre string) string {
+	if a.Prefix != jetstream.DefaultAPIPrefix {
+		return a.Prefix + pre // as nats.go does: jetstream/kv.go, useJSPfx
+	}
+	return pre
+}
+
+// Request sends one request and waits for one reply or the end of ctx. It does not use
+// the functions of package jetstream, because they wait 5s if ctx has no deadline, and
+// try again by themselves. The message is the caller's again when Request has returned,
+// except for its header.
+func (a *Stream) Request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	return waitFor(ctx, a, a.sending(ctx, m), nil)
+}
+
+// sending returns a request as a call that may wait for the connection's lock.
+func (a *Stream) sending(ctx context.Context, m *nats.Msg) func(maySend func() bool) (*nats.Msg, error) {
+	own := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: bytes.Clone(m.Data)}
+	return func(maySend func() bool) (*nats.Msg, error) {
+		if err := a.Connected(); err != nil {
+			return nil, unsent{err}
+		}
+		before := a.Conn.LastError()
+		if !maySend() {
+			return nil, ctx.Err()
+		}
+		resp, err := a.Conn.RequestMsgWithContext(ctx, own)
+		if err != nil {
+			return nil, a.failure(own.Subject, before, err)
+		}
+		return resp, nil
+	}
+}
+
+// ask sends a request to the JetStream API and decodes the reply.
+func (a *Stream) ask(ctx context.Context, subject string, data []byte, into any) error {
+	resp, err := a.Request(ctx, &nats.Msg{Subject: a.Prefix + subject, Data: data})
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(resp.Data, into); err != nil {
+		return fmt.Errorf("%w: the reply to %s is not understood: %w", backend.ErrUnreachable, subject, err)
+	}
+	return nil
+}
+
+// MaxPayload returns the size of the largest message that the connection takes.
+func (a *Stream) MaxPayload(ctx context.Context) (int64, error) {
+	return InTime(ctx, a, func() (int64, error) { return a.Conn.MaxPayload(), nil }, nil)
+}
+
+// Opened returns an error for a zero value.
+func (a *Stream) Opened() error {
+	if a.Conn == nil {
+		return fmt.Errorf("%w: the bucket or stream %w", backend.ErrInvalidConfig, backend.ErrNotOpened)
+	}
+	return nil
+}
+
+// Connected returns nil if the connection takes messages now.
+func (a *Stream) Connected() error {
+	if err := a.Opened(); err != nil {
+		return err
+	}
+	switch s := a.Conn.Status(); s {
+	case nats.CONNECTED, nats.DRAINING_SUBS:
+		return nil
+	case nats.CLOSED:
+		return backend.ErrConnectionClosed
+	case nats.DISCONNECTED, nats.RECONNECTING, nats.CONNECTING, nats.DRAINING_PUBS:
+		fallthrough
+	default:
+		return fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
+	}
+}

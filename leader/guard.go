@@ -3,6 +3,7 @@ package leader
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
 )
@@ -75,4 +76,115 @@ func decodeGuard(e backend.Entry) guardObservation {
 // raisedBy reports whether that term of that session wrote this revision of the guard.
 func (s guardObservation) raisedBy(session string, token uint64) bool {
 	return s.kind == entryRecord && s.rec.Session == session && s.rec.Token == token && token != 0
+}
+
+// fence implements [backend.Fence]: the status of a term at one guard.
+type fence struct {
+	guard    Guard
+	election string
+	session  string
+	token    uint64
+	value    []byte          // of the guard, as the term raised it
+	over     <-chan struct{} // closed when the term's context has ended
+	suspect  func()          // reports to the candidate that the guard was found gone
+
+	mu       sync.Mutex
+	revision uint64        // of the guard, as the term raised it
+	moved    chan struct{} // closed when that changes
+	later    bool          // a later term was found to have raised the guard, which has not moved since
+	shared   any           // made by the first call of Shared
+}
+
+func init() {
+	backend.FenceOf = func(term, guard any) backend.Fence {
+		t, _ := term.(*Term)
+		g, _ := guard.(Guard)
+		if f := t.fence(g); f != nil {
+			return f
+		}
+		return nil
+	}
+}
+
+// fence returns the term's fence at a guard, or nil.
+func (t *Term) fence(g Guard) *fence {
+	if t == nil {
+		return nil
+	}
+	for _, f := range t.fences {
+		if f.guard == g {
+			return f
+		}
+	}
+	return nil
+}
+
+// Current implements [backend.Fence].
+func (f *fence) Current() (revision uint64, moved <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision, f.moved
+}
+
+// Move implements [backend.Fence]. The revision is less than the one known if the answer
+// was late, or if the stream was made anew and the guard raised again there.
+func (f *fence) Move(revision uint64, anew bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if revision > f.revision || anew {
+		f.revision, f.later = revision, false
+		close(f.moved)
+		f.moved = make(chan struct{})
+	}
+}
+
+// Judge implements [backend.Fence].
+func (f *fence) Judge(e backend.Entry) backend.Standing {
+	s := decodeGuard(e)
+	own, _ := f.Current()
+	switch {
+	case s.raisedBy(f.session, f.token):
+		if s.revision < own {
+			return backend.StandsOlder
+		}
+		f.Move(s.revision, false)
+		return backend.StandsStill
+	case 0 < s.revision && s.revision < own:
+		return backend.StandsOlder
+	case s.kind == entryRecord && s.rec.Election != f.election:
+		return backend.StandsTaken
+	case s.kind == entryRecord && s.rec.Token > f.token:
+		f.mu.Lock()
+		f.later = true
+		f.mu.Unlock()
+		return backend.StandsLater
+	default:
+		return backend.StandsNot
+	}
+}
+
+// Passed implements [backend.Fence].
+func (f *fence) Passed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.later
+}
+
+// Suspect implements [backend.Fence].
+func (f *fence) Suspect() { f.suspect() }
+
+// Over implements [backend.Fence].
+func (f *fence) Over() <-chan struct{} { return f.over }
+
+// Value implements [backend.Fence].
+func (f *fence) Value() []byte { return f.value }
+
+// Shared implements [backend.Fence].
+func (f *fence) Shared(create func() any) any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shared == nil {
+		f.shared = create()
+	}
+	return f.shared
 }

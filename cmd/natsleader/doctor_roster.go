@@ -13,7 +13,7 @@ import (
 )
 
 // announcementLives is how many leases an announcement stays
-// (leader/actor_roster_announcer.go).
+// (leader/roster_state.go).
 const announcementLives = 3
 
 // rosterName returns the name of the roster's bucket, also if the roster is yet to be

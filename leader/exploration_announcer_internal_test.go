@@ -72,7 +72,7 @@ func (w *announcerWorld) apply(action string) string {
 	switch action {
 	case "time":
 		for _, at := range []*time.Time{&w.m.since, &w.m.due, &w.m.until, &w.m.sendBy, &w.from, &w.denied, &w.lapses} {
-			*at = aged(*at, tick)
+			*at = aged(*at)
 		}
 		for _, at := range []*time.Time{&w.lapses, &w.denied, &w.from} {
 			if !at.After(epoch) {

@@ -48,7 +48,7 @@ func (w *listenerWorld) apply(action string) string {
 	w.failed = false
 	switch action {
 	case "time":
-		w.m.at = aged(w.m.at, tick)
+		w.m.at = aged(w.m.at)
 	case "elected":
 		w.leads, w.replaced = true, false
 		in.kind = listenerElected

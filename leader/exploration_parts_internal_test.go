@@ -33,7 +33,7 @@ func (x smallWorld[W]) explore(t *testing.T) {
 	}
 	seen := map[W]int{x.start: 0}
 	order, origins, edges := []W{x.start}, []origin{{-1, ""}}, 0
-	for i := 0; i < len(order); i++ { //nolint:intrange // it grows
+	for i := 0; i < len(order); i++ {
 		for _, action := range x.actions(order[i]) {
 			w := order[i]
 			edges++
@@ -59,13 +59,12 @@ func (x smallWorld[W]) explore(t *testing.T) {
 	t.Logf("%d worlds, %d actions", len(order), edges)
 }
 
-// aged returns an instant as it looks after time has gone by, on a clock that shows whole
-// ticks. An instant that has passed does not go back further.
-func aged(at time.Time, by time.Duration) time.Time {
+// aged returns an instant as it looks a tick later, on a clock that shows whole ticks. An instant that has passed does not go back further.
+func aged(at time.Time) time.Time {
 	if at.IsZero() {
 		return at
 	}
-	at = at.Add(-by).Add(tick - 1).Truncate(tick)
+	at = at.Add(-1).Truncate(tick)
 	return later(at, epoch)
 }
 

@@ -45,7 +45,7 @@ func (w *watcherWorld) apply(action string) string {
 	in := watcherInput{times: durations{lease: 2 * tick, renewInterval: tick}}
 	switch action {
 	case "time":
-		w.m.at, w.m.anew, w.m.openBy = aged(w.m.at, tick), aged(w.m.anew, tick), aged(w.m.openBy, tick)
+		w.m.at, w.m.anew, w.m.openBy = aged(w.m.at), aged(w.m.anew), aged(w.m.openBy)
 	case "changed":
 		in.changed = true
 	case "won":

@@ -261,7 +261,7 @@ type seatsSeen struct {
 // disagree adds the event that another candidate is set to another number of seats. It
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
-	rec, own := a.status.seen.rec, max(a.params.seats, 1)
+	rec, own := a.status.seen.rec, max(a.seats, 1)
 	seen := seatsSeen{rec.session, max(rec.seats, 1)}
 	if !a.status.seen.held() || rec.session == a.session || rec.id == "" || seen.seats == own || a.odd == seen || a.observe {
 		return events

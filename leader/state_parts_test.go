@@ -94,8 +94,8 @@ func checkedPackage(t *testing.T) *checked {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(c.fset, name, nil, 0)
-		if err != nil {
+		var file *ast.File
+		if file, err = parser.ParseFile(c.fset, name, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		c.files = append(c.files, file)

@@ -243,7 +243,7 @@ func (p *party) shift(horizon time.Duration) {
 	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
 	// handovers in vain are forgotten. So they are never forgotten here, and the wait
 	// that follows one is longer.)
-	for _, t := range []*time.Time{&p.wake, &p.promises.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.cooldownUntil, &m.drainBy, &m.leaseUntil, &m.guardDeadline, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
+	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &m.retryAt, &m.renewAt, &m.opBy, &m.feedAt, &m.cooldownUntil, &m.drainBy, &m.leaseUntil, &m.guardDeadline, &m.yieldsFrom, &m.standsFrom, &m.wary, &p.patient} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks, so differences within one do not matter for these.

@@ -1,0 +1,181 @@
+package contract
+
+import (
+	"fmt"
+	"time"
+)
+
+// Term names one term of an election.
+type Term struct {
+	// Who is the candidate. A process that was started again is another candidate, also
+	// with the same ID.
+	Who   string
+	Seat  int // from 1; 0: the election has no seats
+	Token uint64
+}
+
+// String returns the candidate, the token, and the seat if there is one.
+func (t Term) String() string {
+	if t.Seat > 1 {
+		return fmt.Sprintf("%s with token %d on seat %d", t.Who, t.Token, t.Seat)
+	}
+	return fmt.Sprintf("%s with token %d", t.Who, t.Token)
+}
+
+// Election checks the terms of an election with one another. Its zero value is an
+// election without a term.
+//
+// Instants are numbers of one clock, or, where nobody but the caller acts between two
+// observations, the numbers of the observations ([Election.Elected], [Election.Sample]).
+// A term is known to be valid at single instants, and so at all instants between: a term
+// that is over stays over.
+type Election struct {
+	Seats    int    // of the election; 0: do not check
+	MinToken uint64 // of all candidates
+
+	terms []*history
+	index map[Term]*history
+	told  map[[2]Term]bool // pairs that were reported
+	now   int64            // number of the last observation
+}
+
+// history is what is known of a term.
+type history struct {
+	Term
+	begun       int64 // it had begun by then
+	claimed     bool
+	first, last int64 // known to be valid from first to last
+	over        bool
+}
+
+// Elected reports that a term had begun by an instant, and checks its token and its seat.
+// A term is reported once.
+func (e *Election) Elected(t Term, by int64) (vs []*Violation) {
+	if e.index[t] != nil {
+		return []*Violation{broken(TokenUnique, "%v was elected before", t)}
+	}
+	if e.Seats > 0 && (t.Seat < 1 || t.Seat > e.Seats) {
+		vs = append(vs, broken(SeatExists, "%v leads on seat %d of %d", t, t.Seat, e.Seats))
+	}
+	if t.Token <= e.MinToken {
+		vs = append(vs, broken(MinToken, "%v, not greater than %d", t, e.MinToken))
+	}
+	for _, o := range e.terms {
+		if o.Seat == t.Seat && o.Token == t.Token {
+			vs = append(vs, broken(TokenUnique, "%v, and %v", o, t))
+		}
+	}
+	h := &history{Term: t, begun: by}
+	if e.index == nil {
+		e.index = make(map[Term]*history)
+	}
+	e.index[t] = h
+	e.terms = append(e.terms, h)
+	return vs
+}
+
+// Leads reports that a term was valid at two instants, and so between them. It checks
+// that no other term was, and at the first report of a term, that its token is greater
+// than those of all terms that had begun. It reports each pair of terms once. So a caller
+// that needs the whole overlap reports each term once, with its first and last instant.
+func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
+	h := e.index[t]
+	if h == nil {
+		vs = e.Elected(t, from)
+		h = e.index[t]
+	}
+	if h.over {
+		vs = append(vs, broken(OverStaysOver, "%v was over and is good again", t))
+		h.over = false
+	}
+	if !h.claimed {
+		h.claimed, h.first, h.last = true, from, to
+		h.begun = min(h.begun, from)
+		if v := e.rises(h); v != nil {
+			vs = append(vs, v)
+		}
+	}
+	h.first, h.last = min(h.first, from), max(h.last, to)
+	for _, o := range e.terms {
+		if o == h || !o.claimed || o.last < h.first || h.last < o.first {
+			continue
+		}
+		rule := OneLeader
+		if o.Who == h.Who && o.Seat != h.Seat {
+			rule = OneSeat
+		} else if o.Seat != h.Seat {
+			continue
+		}
+		pair := [2]Term{o.Term, h.Term}
+		if e.told[pair] || e.told[[2]Term{h.Term, o.Term}] {
+			continue
+		}
+		if e.told == nil {
+			e.told = make(map[[2]Term]bool)
+		}
+		e.told[pair] = true
+		first, last := max(o.first, h.first), min(o.last, h.last)
+		v := broken(rule, "%v for %v: %v from %d to %d, and %v from %d to %d", last-first, time.Duration(last-first), o, o.first, o.last, h, h.first, h.last)
+		v.First, v.Last = first, last
+		vs = append(vs, v)
+	}
+	return vs
+}
+
+// rises returns a violation if a term with a greater token had begun before the term was
+// first seen to be valid. Either the tokens have fallen, or an earlier term went on.
+// A term that was never seen to be valid proves neither: the news of it may be late.
+func (e *Election) rises(h *history) *Violation {
+	var most *history
+	for _, o := range e.terms {
+		if o != h && o.Seat == h.Seat && o.begun <= h.first && o.Token > h.Token && (most == nil || o.Token > most.Token) {
+			most = o
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return broken(TokensRise, "%v, then %v", most, h)
+}
+
+// Over reports that a term was found not to be valid any more.
+func (e *Election) Over(t Term) {
+	if h := e.index[t]; h != nil {
+		h.over = true
+	}
+}
+
+// Stored checks a write of a term that was stored, and not before an instant: no term
+// with a greater token had begun by then.
+func (e *Election) Stored(t Term, from int64) *Violation {
+	for _, o := range e.terms {
+		if o.Seat == t.Seat && o.Token > t.Token && o.begun < from {
+			return broken(NoLateWrite, "%d of %s had begun, and a write of %v was stored", o.Token, o.Who, t)
+		}
+	}
+	return nil
+}
+
+// Now returns the number of a new observation, for a caller without a clock.
+func (e *Election) Now() int64 {
+	e.now++
+	return e.now
+}
+
+// Sample looks at n terms, forwards and then backwards. So a term that is found valid
+// both times was valid when those behind it were looked at. look returns the term, and
+// whether it is valid at this moment; a term without a name is left out.
+func (e *Election) Sample(n int, look func(i int) (Term, bool)) (vs []*Violation) {
+	for i := range 2 * n {
+		t, valid := look(min(i, 2*n-1-i))
+		switch {
+		case t == Term{}:
+		case valid:
+			now := e.Now()
+			vs = append(vs, e.Leads(t, now, now)...)
+		default:
+			e.Over(t)
+		}
+	}
+	return vs
+}

@@ -163,7 +163,7 @@ func (n *node) check(known uint64, in input, fx effects) {
 			continue
 		}
 		now := w.election.Now()
-		w.excuse(w.election.Leads(contract.Term{Who: n.config.session, Token: note.token}, now, now))
+		w.excuse(w.election.Elected(contract.Term{Who: n.config.session, Token: note.token}, now, now))
 		w.last = note.token
 		if w.guarded {
 			n.stood(note.token)

@@ -37,8 +37,8 @@ type Event struct {
 	Kind  Kind
 	Who   string // the candidate, for the text of a violation
 	Token uint64 // of the term; 0 in all events: not known
-	// At is when it happened, or was seen later, by the clock of Until. Until is that of a
-	// Pending. Zero: not known.
+	// Until is that of a Pending. At is by the same clock: exactly when Pending was offered,
+	// and when Elected was offered or seen. Zero: not known.
 	At, Until time.Time
 	Cause     error
 	// Context is the cause with which the term's context had ended when Fenced or Deposed
@@ -78,6 +78,9 @@ func (c *Candidate) Next(e Event) *Violation {
 		c.pending, c.least, c.until = true, e.Token, e.Until
 		if c.open {
 			return broken(OneTerm, "%s is pending within its term with token %d", e.Who, c.token)
+		}
+		if e.Until.Before(e.At) {
+			return broken(UntilAhead, "%s is pending until %v before now, with token %d", e.Who, e.At.Sub(e.Until), e.Token)
 		}
 	case Elected:
 		return c.elect(e)
@@ -138,6 +141,8 @@ func (c *Candidate) elect(e Event) (v *Violation) {
 		v = broken(PendingToken, "%s was elected with token %d, and Pending said %d", e.Who, e.Token, c.least)
 	case !e.At.IsZero() && e.At.Before(c.until):
 		v = broken(NotBeforeUntil, "%s was elected with token %d %v before it", e.Who, e.Token, c.until.Sub(e.At))
+	case e.Token != 0 && e.Token <= c.observed:
+		v = broken(TokensRise, "%s was elected with token %d after it knew of %d", e.Who, e.Token, c.observed)
 	}
 	c.end()
 	c.open, c.token, c.observed = true, e.Token, max(c.observed, e.Token)

@@ -69,6 +69,8 @@ var histories = []history{
 
 	{"no Pending", contract.PendingFirst, []contract.Event{elected(5)}},
 	{"one Pending for two terms", contract.PendingFirst, []contract.Event{pending(5), elected(5), deposed, elected(6)}},
+	{"pending until then", 0, []contract.Event{at(pending(5), 0)}},
+	{"pending until a while ago", contract.UntilAhead, []contract.Event{at(pending(5), 1)}},
 	{"earlier than Until", contract.NotBeforeUntil, []contract.Event{pending(5), at(elected(5), -1)}},
 	{"a token less than that of Pending", contract.PendingToken, []contract.Event{pending(6), elected(5)}},
 	{"pending within a term", contract.OneTerm, []contract.Event{pending(5), elected(5), pending(6)}},
@@ -103,6 +105,8 @@ var histories = []history{
 	{"something after the end", contract.NothingAfterEnd, []contract.Event{of(contract.Ended, 0), of(contract.Observed, 0)}},
 	{"elected after Stop", contract.NotAfterStop, []contract.Event{pending(5), of(contract.Stopped, 0), elected(5)}},
 	{"elected again after Stop", contract.NotAfterStop, []contract.Event{pending(5), elected(5), of(contract.Stopped, 0), deposed, pending(6), elected(6)}},
+	{"a token that it has seen", contract.TokensRise, []contract.Event{of(contract.Observed, 5), pending(4), elected(5)}},
+	{"its own token again", contract.TokensRise, []contract.Event{pending(5), elected(5), deposed, pending(5), elected(5)}},
 	{"an earlier leader observed", contract.ObservedRises, []contract.Event{of(contract.Observed, 5), of(contract.Observed, 0), of(contract.Observed, 4)}},
 	{"a leader before its own term observed", contract.ObservedRises, []contract.Event{pending(5), elected(5), deposed, of(contract.Observed, 4)}},
 }

@@ -24,6 +24,8 @@ type Rule uint8
 const (
 	// PendingFirst: Elected follows a Pending of its own.
 	PendingFirst Rule = iota + 1
+	// UntilAhead: the Until of a Pending has not passed when it is offered.
+	UntilAhead
 	// NotBeforeUntil: Elected is not offered before the Until of the last Pending.
 	NotBeforeUntil
 	// PendingToken: the token of a term is not less than the last Pending said.
@@ -61,7 +63,8 @@ const (
 	SeatExists
 	// TokenUnique: no two terms of one seat have the same token.
 	TokenUnique
-	// TokensRise: a term has a greater token than all terms of the seat that began before.
+	// TokensRise: a term has a greater token than all terms of the seat that began before,
+	// and than those of all leaders that its candidate has named.
 	TokensRise
 	// MinToken: a token is greater than MinToken.
 	MinToken
@@ -77,6 +80,7 @@ const (
 
 var ruleNames = map[Rule]string{
 	PendingFirst:    "Pending comes before Elected",
+	UntilAhead:      "Until is not in the past",
 	NotBeforeUntil:  "Elected comes not before its time",
 	PendingToken:    "Pending names the least token",
 	OneTerm:         "one term at a time",

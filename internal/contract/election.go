@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -25,10 +26,9 @@ func (t Term) String() string {
 // Election checks the terms of an election with one another. Its zero value is an
 // election without a term.
 //
-// Instants are numbers of one clock, or, where nobody but the caller acts between two
-// observations, the numbers of the observations ([Election.Elected], [Election.Sample]).
-// A term is known to be valid at single instants, and so at all instants between: a term
-// that is over stays over.
+// Instants are numbers of one clock, or the numbers of the observations of one caller
+// ([Election.Now]). A term is known to be valid at single instants, and so at all instants
+// between: a term that is over stays over.
 type Election struct {
 	Seats    int    // of the election; 0: do not check
 	MinToken uint64 // of all candidates
@@ -42,17 +42,19 @@ type Election struct {
 // history is what is known of a term.
 type history struct {
 	Term
-	begun       int64 // it had begun by then
-	claimed     bool
-	first, last int64 // known to be valid from first to last
-	over        bool
+	after, begun int64 // it began later than after, and had begun by then
+	claimed      bool
+	first, last  int64 // known to be valid from first to last
+	over         bool
+	fell         bool // it was reported that its token does not rise
 }
 
-// Elected reports that a term had begun by an instant, and checks its token and its seat.
-// A term is reported once.
-func (e *Election) Elected(t Term, by int64) (vs []*Violation) {
-	if e.index[t] != nil {
-		return []*Violation{broken(TokenUnique, "%v was elected before", t)}
+// Elected reports that a term began later than one instant, and had begun by another. It
+// checks the token and the seat of the term. A term may be reported again.
+func (e *Election) Elected(t Term, after, by int64) (vs []*Violation) {
+	if h := e.index[t]; h != nil {
+		h.after, h.begun = max(h.after, after), min(h.begun, by)
+		return e.rises(h)
 	}
 	if e.Seats > 0 && (t.Seat < 1 || t.Seat > e.Seats) {
 		vs = append(vs, broken(SeatExists, "%v leads on seat %d of %d", t, t.Seat, e.Seats))
@@ -65,23 +67,23 @@ func (e *Election) Elected(t Term, by int64) (vs []*Violation) {
 			vs = append(vs, broken(TokenUnique, "%v, and %v", o, t))
 		}
 	}
-	h := &history{Term: t, begun: by}
+	h := &history{Term: t, after: after, begun: by}
 	if e.index == nil {
 		e.index = make(map[Term]*history)
 	}
 	e.index[t] = h
 	e.terms = append(e.terms, h)
-	return vs
+	return append(vs, e.rises(h)...)
 }
 
-// Leads reports that a term was valid at two instants, and so between them. It checks
-// that no other term was, and at the first report of a term, that its token is greater
-// than those of all terms that had begun. It reports each pair of terms once. So a caller
-// that needs the whole overlap reports each term once, with its first and last instant.
+// Leads reports that a term was valid at two instants, and so between them. It checks that
+// no other term was, and that no term with a greater token had begun when the term was
+// first seen. It returns each pair of terms once. So a caller that needs the whole overlap
+// reports each term once, with its first and last instant.
 func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
 	h := e.index[t]
 	if h == nil {
-		vs = e.Elected(t, from)
+		vs = e.Elected(t, math.MinInt64, from)
 		h = e.index[t]
 	}
 	if h.over {
@@ -91,9 +93,7 @@ func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
 	if !h.claimed {
 		h.claimed, h.first, h.last = true, from, to
 		h.begun = min(h.begun, from)
-		if v := e.rises(h); v != nil {
-			vs = append(vs, v)
-		}
+		vs = append(vs, e.rises(h)...)
 	}
 	h.first, h.last = min(h.first, from), max(h.last, to)
 	for _, o := range e.terms {
@@ -122,20 +122,29 @@ func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
 	return vs
 }
 
-// rises returns a violation if a term with a greater token had begun before the term was
-// first seen to be valid. Either the tokens have fallen, or an earlier term went on.
-// A term that was never seen to be valid proves neither: the news of it may be late.
-func (e *Election) rises(h *history) *Violation {
-	var most *history
-	for _, o := range e.terms {
-		if o != h && o.Seat == h.Seat && o.begun <= h.first && o.Token > h.Token && (most == nil || o.Token > most.Token) {
-			most = o
-		}
-	}
-	if most == nil {
+// rises compares the token of a term with those of all others. The order of two terms is
+// known if one had begun before the other did. If the one with the greater token had begun
+// when the other was first seen to be valid, either the tokens have fallen, or the other
+// went on.
+func (e *Election) rises(h *history) []*Violation {
+	if h.fell {
 		return nil
 	}
-	return broken(TokensRise, "%v, then %v", most, h)
+	for _, o := range e.terms {
+		if o.Seat != h.Seat || o.Token == h.Token { // of which TokenUnique knows
+			continue
+		}
+		first, second := o, h
+		if o.Token < h.Token {
+			first, second = h, o
+		}
+		// first has the greater token.
+		if first.begun <= second.after || second.claimed && first.begun <= second.first && !second.fell {
+			second.fell = true
+			return []*Violation{broken(TokensRise, "%v, then %v", first, second)}
+		}
+	}
+	return nil
 }
 
 // Over reports that a term was found not to be valid any more.

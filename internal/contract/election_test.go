@@ -27,13 +27,13 @@ var elections = []struct {
 	run   func(e *contract.Election) []*contract.Violation
 }{
 	{"one after another", nil, func(e *contract.Election) []*contract.Violation {
-		return slices.Concat(e.Elected(a3, 10), e.Leads(a3, 11, 20), e.Elected(b5, 21), e.Leads(b5, 21, 30), e.Leads(b5, 40, 50), e.Elected(c7, 60))
+		return slices.Concat(e.Elected(a3, 0, 10), e.Leads(a3, 11, 20), e.Elected(b5, 0, 21), e.Leads(b5, 21, 30), e.Leads(b5, 40, 50), e.Elected(c7, 0, 60))
 	}},
 	{"late news of a term that is over", nil, func(e *contract.Election) []*contract.Violation {
-		return slices.Concat(e.Elected(b5, 10), e.Leads(b5, 10, 20), e.Elected(a3, 30))
+		return slices.Concat(e.Elected(b5, 0, 10), e.Leads(b5, 10, 20), e.Elected(a3, 0, 30))
 	}},
 	{"late news of a term that was never valid", nil, func(e *contract.Election) []*contract.Violation {
-		return slices.Concat(e.Leads(a3, 10, 20), e.Elected(b5, 15), e.Leads(a3, 16, 30))
+		return slices.Concat(e.Leads(a3, 10, 20), e.Elected(b5, 0, 15), e.Leads(a3, 16, 30))
 	}},
 	{"two seats", nil, func(*contract.Election) []*contract.Violation {
 		e := two()
@@ -76,29 +76,38 @@ var elections = []struct {
 		return slices.Concat(e.Leads(on(1, a3), 10, 20), e.Leads(on(2, a3), 20, 30))
 	}},
 	{"a third seat of two", []contract.Rule{contract.SeatExists}, func(*contract.Election) []*contract.Violation {
-		return two().Elected(on(3, a3), 10)
+		return two().Elected(on(3, a3), 0, 10)
 	}},
 	{"a seat 0 of two", []contract.Rule{contract.SeatExists}, func(*contract.Election) []*contract.Violation {
-		return two().Elected(a3, 10)
+		return two().Elected(a3, 0, 10)
 	}},
 	{"the same token twice", []contract.Rule{contract.TokenUnique}, func(e *contract.Election) []*contract.Violation {
-		return slices.Concat(e.Elected(a3, 10), e.Elected(contract.Term{Who: "b", Token: 3}, 20))
+		return slices.Concat(e.Elected(a3, 0, 10), e.Elected(contract.Term{Who: "b", Token: 3}, 0, 20))
 	}},
-	{"the same term twice", []contract.Rule{contract.TokenUnique}, func(e *contract.Election) []*contract.Violation {
-		return slices.Concat(e.Elected(a3, 10), e.Elected(a3, 20))
+	{"a term that is reported twice", nil, func(e *contract.Election) []*contract.Violation {
+		return slices.Concat(e.Leads(a3, 10, 20), e.Elected(a3, 0, 30))
+	}},
+	{"a lower token that began later", []contract.Rule{contract.TokensRise}, func(e *contract.Election) []*contract.Violation {
+		return slices.Concat(e.Elected(b5, 0, 10), e.Elected(a3, 10, 20), e.Leads(a3, 20, 20))
+	}},
+	{"a lower token that began later, reported first", []contract.Rule{contract.TokensRise}, func(e *contract.Election) []*contract.Violation {
+		return slices.Concat(e.Elected(a3, 10, 20), e.Elected(b5, 0, 10))
+	}},
+	{"a lower token that is reported again, as later", []contract.Rule{contract.TokensRise}, func(e *contract.Election) []*contract.Violation {
+		return slices.Concat(e.Elected(a3, 0, 20), e.Elected(b5, 0, 10), e.Elected(a3, 15, 20))
 	}},
 	{"a lower token later", []contract.Rule{contract.TokensRise}, func(e *contract.Election) []*contract.Violation {
 		return slices.Concat(e.Leads(b5, 10, 20), e.Leads(a3, 30, 40))
 	}},
 	{"a lower token after a term that was never seen valid", []contract.Rule{contract.TokensRise}, func(e *contract.Election) []*contract.Violation {
-		return slices.Concat(e.Elected(b5, 10), e.Elected(a3, 20), e.Leads(a3, 20, 20))
+		return slices.Concat(e.Elected(b5, 0, 10), e.Elected(a3, 0, 20), e.Leads(a3, 20, 20))
 	}},
 	{"a token falls two terms later", []contract.Rule{contract.TokensRise}, func(e *contract.Election) []*contract.Violation {
 		return slices.Concat(e.Leads(b5, 10, 20), e.Leads(c7, 30, 40), e.Leads(contract.Term{Who: "a", Token: 6}, 50, 60))
 	}},
 	{"a token of MinToken", []contract.Rule{contract.MinToken}, func(*contract.Election) []*contract.Violation {
 		e := &contract.Election{MinToken: 3}
-		return slices.Concat(e.Elected(a3, 10), e.Elected(b5, 20))
+		return slices.Concat(e.Elected(a3, 0, 10), e.Elected(b5, 0, 20))
 	}},
 	{"a term that comes to life again", []contract.Rule{contract.OverStaysOver}, func(e *contract.Election) []*contract.Violation {
 		vs := e.Leads(a3, 10, 20)
@@ -106,10 +115,10 @@ var elections = []struct {
 		return append(vs, e.Leads(a3, 30, 40)...)
 	}},
 	{"a write after a later term began", []contract.Rule{contract.NoLateWrite}, func(e *contract.Election) []*contract.Violation {
-		return append(e.Elected(b5, 10), e.Stored(a3, 11))
+		return append(e.Elected(b5, 0, 10), e.Stored(a3, 11))
 	}},
 	{"writes that may have come before", nil, func(e *contract.Election) []*contract.Violation {
-		vs := e.Elected(b5, 10)
+		vs := e.Elected(b5, 0, 10)
 		for _, v := range []*contract.Violation{e.Stored(a3, 10), e.Stored(b5, 11), e.Stored(c7, 12), e.Stored(on(2, a3), 13)} {
 			if v != nil {
 				vs = append(vs, v)
@@ -171,7 +180,7 @@ func TestElection_Sample(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			var e contract.Election
 			now := e.Now()
-			vs := append(e.Leads(a3, now, now), e.Elected(b5, e.Now())...)
+			vs := append(e.Leads(a3, now, now), e.Elected(b5, 0, e.Now())...)
 			looks := 0
 			vs = append(vs, e.Sample(2, func(i int) (contract.Term, bool) {
 				now := k.valid[looks]

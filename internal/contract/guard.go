@@ -3,29 +3,30 @@ package contract
 // Guard checks the writes to one guarded resource, in the order in which they were
 // stored. Its zero value is a resource whose guard was never raised.
 type Guard struct {
-	stands uint64 // 0: it is deleted
-	top    uint64
-	newest Term // of the writes
+	stands uint64 // the token; 0: none
+	top    uint64 // to which a candidate has raised it
+	newest Term   // of the writes
 }
 
 // Stands returns the token for which the guard stands; 0: for none.
 func (g *Guard) Stands() uint64 { return g.stands }
 
-// Top returns the greatest token for which the guard ever stood.
+// Top returns the greatest token to which a candidate has raised the guard.
 func (g *Guard) Top() uint64 { return g.top }
 
-// Raise reports that a guard was stored for a term.
+// Raise checks a guard that a candidate has stored for its term.
 func (g *Guard) Raise(t Term) *Violation {
-	top := g.top
+	was := max(g.top, g.stands)
 	g.stands, g.top = t.Token, max(g.top, t.Token)
-	if t.Token < top {
-		return broken(GuardRises, "from %d to %d, by %s", top, t.Token, t.Who)
+	if t.Token < was {
+		return broken(GuardRises, "from %d to %d, by %s", was, t.Token, t.Who)
 	}
 	return nil
 }
 
-// Delete reports that the guard was deleted or overwritten by what is no guard.
-func (g *Guard) Delete() { g.stands = 0 }
+// Overwrite reports that a client that is no candidate has stored a guard with a token; 0:
+// that it deleted the guard, or stored no guard in its place.
+func (g *Guard) Overwrite(token uint64) { g.stands = token }
 
 // Order checks a write that was stored, where the resource has no guard.
 func (g *Guard) Order(t Term) *Violation {

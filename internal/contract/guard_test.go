@@ -18,7 +18,7 @@ var guards = []struct {
 	}},
 	{"raised again", nil, func(g *contract.Guard) []*contract.Violation {
 		vs := raise(g, a3)
-		g.Delete()
+		g.Overwrite(0)
 		return slices.Concat(vs, raise(g, a3), g.Write(a3))
 	}},
 	{"in order, without a guard", nil, func(g *contract.Guard) []*contract.Violation {
@@ -29,8 +29,17 @@ var guards = []struct {
 	}},
 	{"a guard that is deleted and falls", []contract.Rule{contract.GuardRises}, func(g *contract.Guard) []*contract.Violation {
 		vs := raise(g, b5)
-		g.Delete()
+		g.Overwrite(0)
 		return append(vs, raise(g, a3)...)
+	}},
+	{"a guard that was overwritten falls", []contract.Rule{contract.GuardRises}, func(g *contract.Guard) []*contract.Violation {
+		g.Overwrite(5)
+		return raise(g, a3)
+	}},
+	{"a guard that was overwritten and deleted", nil, func(g *contract.Guard) []*contract.Violation {
+		g.Overwrite(5)
+		g.Overwrite(0)
+		return append(raise(g, a3), g.Write(a3)...)
 	}},
 	{"past the guard", []contract.Rule{contract.GuardMatches}, func(g *contract.Guard) []*contract.Violation {
 		return slices.Concat(raise(g, a3), raise(g, b5), g.Write(a3))
@@ -40,7 +49,7 @@ var guards = []struct {
 	}},
 	{"while the guard is deleted", []contract.Rule{contract.GuardMatches}, func(g *contract.Guard) []*contract.Violation {
 		vs := raise(g, a3)
-		g.Delete()
+		g.Overwrite(0)
 		return append(vs, g.Write(a3)...)
 	}},
 	{"an older term's", []contract.Rule{contract.WritesInOrder}, func(g *contract.Guard) []*contract.Violation {

@@ -189,7 +189,7 @@ func TestAWrongFeedSubjectFallsBackToLooking(t *testing.T) {
 		w.ok(err)
 		b := &candidate{Candidate: c, client: cl, read: make(chan struct{})}
 		w.stands = append(w.stands, b)
-		go b.record(t, w.zero, w.jury("e"))
+		go b.record(t, w.zero, w.checker("e"))
 		w.at(20500 * time.Millisecond)
 		a.news()
 		b.news()

@@ -12,10 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// simulation is one seed: candidates, their faults, and a referee. Everything random is
+// simulation is one seed: candidates, their faults, and a checker. Everything random is
 // drawn from the seed.
 type simulation struct {
 	*testing.T
@@ -49,7 +50,6 @@ type simulation struct {
 	works     []*work
 	asked     map[uint64]bool // the tokens of terms in which the leader was asked to hand over
 	offices   []office
-	ruling    uint64 // the greatest token of a term with guards
 	lives     []*life
 	sessions  map[string]*life
 	witnessed bool
@@ -57,7 +57,7 @@ type simulation struct {
 	petitions []context.CancelFunc // of requests that may wait for ever
 	tickets   int                  // announcements that began a stand
 	attempts  int                  // writes to take the key since it was taken last
-	top       uint64               // the greatest token of a term
+	election  contract.Election
 	elections int
 	slowest   float64 // how long recovery took, as a part of the bound
 	tally     map[string]int
@@ -185,7 +185,7 @@ func (s *simulation) look(o *looker) {
 		s.logf("%s is told: %v", o.name, h)
 		o.last = h
 		if h.Leads() {
-			s.names(&o.named, o.name, h)
+			s.names(&o.names, o.name, h)
 		}
 	default:
 	}
@@ -222,7 +222,7 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
-	l.order.who = l.name
+	l.watched.name = l.name
 	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
 	l.scribe.life = l
 	l.line = s.line(l.name)

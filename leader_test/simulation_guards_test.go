@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// resource is a guarded bucket of the test kit, with the referee's knowledge of it.
+// resource is a guarded bucket of the test kit, with the checker's knowledge of it.
 type resource struct {
 	number   int
 	store    *leadertest.Store
@@ -20,7 +21,7 @@ type resource struct {
 	past     []leadertest.Snapshot
 
 	// Guarded by sim.mu.
-	raised  uint64            // the token at which the guard stands; 0: at none
+	guard   contract.Guard
 	by      *life             // the life that has raised it
 	raisers map[uint64]*life  // the lives that have ever raised it, by token
 	most    uint64            // the greatest token that it ever had
@@ -35,7 +36,7 @@ type resource struct {
 const guarded = "k"
 
 // guard draws the resources that the candidates guard. Their links take time and their
-// stores take none, so the referee learns of a write when it is stored.
+// stores take none, so the checker learns of a write when it is stored.
 func (m *memory) guard() {
 	s := m.s
 	for i := range 1 + s.rng.IntN(5)/4 {

@@ -40,7 +40,7 @@ func newMemory(s *simulation) *memory {
 	switch kind := s.rng.IntN(6); {
 	case kind < 2 || s.orderly: // sealed
 		if s.chance(4) && !s.amnesia {
-			s.least = 1000
+			s.least, s.election.MinToken = 1000, 1000
 		}
 	case kind < 4:
 		opts = append(opts, leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(s.lease))

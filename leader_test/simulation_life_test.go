@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -40,13 +41,13 @@ type life struct {
 	mute    bool // its log has been held up, and is not checked any more; guarded by sim.mu
 
 	// Its actions, known at the very moment; guarded by sim.mu.
-	told     []string // every event, as it was offered
+	told     []string           // every event, as it was offered
+	contract contract.Candidate // by these
+	names    contract.Candidate // by the leaders that it has named when it was asked
 	term     *leader.Term
-	expired  bool // the term has reported that it is over
 	robbed   bool // something else was stored since it was elected
 	open     bool // Elected was offered, and Deposed not yet
 	ended    bool
-	named    uint64             // the greatest token of a leader that it named
 	written  map[string]written // by the number that the record gives it
 	good     time.Time          // until then its newest stored write keeps others out, by its clock
 	released bool               // since it was asked to stop
@@ -54,8 +55,8 @@ type life struct {
 	tokens   []uint64           // of its terms
 
 	// Read from its channel.
-	order order
-	heard int // how many of told have been read, or were coalesced
+	watched watched
+	heard   int // how many of told have been read, or were coalesced
 }
 
 // written is one write that a life has sent.
@@ -147,7 +148,7 @@ func (e ear) Handle(_ context.Context, r slog.Record) error {
 		values = append(values, a.Value)
 		return true
 	})
-	e.offers(logLine(r.Message, values...))
+	e.offers(r.Message, values)
 	return nil
 }
 
@@ -228,7 +229,7 @@ func (l *life) receives(e leader.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logf("%s reads %v", l.name, e)
-	l.order.next(s.T, s.now(), e)
+	s.broken(l.watched.next(e, l.clock.Now()))
 	if l.mute {
 		return
 	}
@@ -259,8 +260,8 @@ func (l *life) ends() {
 		}
 	}
 	l.heard = len(l.told)
-	if l.open && !l.mute || l.order.term != nil {
-		s.failf("%s: no Deposed for the last term", l.name)
+	if s.broken(l.watched.end()); !l.mute {
+		s.broken(l.contract.Next(contract.Event{Kind: contract.Ended, Who: l.name}))
 	}
 	if err := l.Err(); err != nil && !l.closed {
 		s.failf("%s ended by itself: %v", l.name, err)

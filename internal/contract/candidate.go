@@ -36,6 +36,7 @@ func (k Kind) String() string {
 type Event struct {
 	Kind  Kind
 	Who   string // the candidate, for the text of a violation
+	Seat  int    // of Elected and Observed; 0: the election has no seats
 	Token uint64 // of the term; 0 in all events: not known
 	// Until is that of a Pending. At is by the same clock: exactly when Pending was offered,
 	// and when Elected was offered or seen. Zero: not known.
@@ -54,7 +55,8 @@ type Candidate struct {
 
 	token    uint64 // of the open term
 	least    uint64 // of the last Pending
-	observed uint64 // the greatest that it has named
+	seat     int    // of the last Elected or Observed
+	observed uint64 // the greatest token that it has named on that seat
 	until    time.Time
 	cause    error // with which the context ended
 }
@@ -113,10 +115,10 @@ func (c *Candidate) Next(e Event) *Violation {
 		}
 		return v
 	case Observed:
-		if e.Token != 0 && e.Token < c.observed {
-			return broken(ObservedRises, "%s names a leader with token %d after one with %d", e.Who, e.Token, c.observed)
+		observed := c.knows(e)
+		if e.Token != 0 && e.Token < observed {
+			return broken(ObservedRises, "%s names a leader with token %d after one with %d", e.Who, e.Token, observed)
 		}
-		c.observed = max(c.observed, e.Token)
 	case Stopped:
 		c.stopped = true
 	case Ended:
@@ -129,7 +131,19 @@ func (c *Candidate) Next(e Event) *Violation {
 	return nil
 }
 
+// knows returns the greatest token that the candidate has named on the seat of an event,
+// and then counts that of the event.
+func (c *Candidate) knows(e Event) uint64 {
+	if c.seat != e.Seat { // tokens of two seats are not compared
+		c.seat, c.observed = e.Seat, 0
+	}
+	observed := c.observed
+	c.observed = max(c.observed, e.Token)
+	return observed
+}
+
 func (c *Candidate) elect(e Event) (v *Violation) {
+	observed := c.knows(e)
 	switch {
 	case c.open:
 		v = broken(OneTerm, "%s was elected with token %d before it lost %d", e.Who, e.Token, c.token)
@@ -141,17 +155,17 @@ func (c *Candidate) elect(e Event) (v *Violation) {
 		v = broken(PendingToken, "%s was elected with token %d, and Pending said %d", e.Who, e.Token, c.least)
 	case !e.At.IsZero() && e.At.Before(c.until):
 		v = broken(NotBeforeUntil, "%s was elected with token %d %v before it", e.Who, e.Token, c.until.Sub(e.At))
-	case e.Token != 0 && e.Token <= c.observed:
-		v = broken(TokensRise, "%s was elected with token %d after it knew of %d", e.Who, e.Token, c.observed)
+	case e.Token != 0 && e.Token <= observed:
+		v = broken(TokensRise, "%s was elected with token %d after it knew of %d", e.Who, e.Token, observed)
 	}
 	c.end()
-	c.open, c.token, c.observed = true, e.Token, max(c.observed, e.Token)
+	c.open, c.token = true, e.Token
 	return v
 }
 
 // end forgets the open term and the last Pending.
 func (c *Candidate) end() {
-	*c = Candidate{stopped: c.stopped, observed: c.observed}
+	*c = Candidate{stopped: c.stopped, seat: c.seat, observed: c.observed}
 }
 
 // lose checks what Fenced and Deposed have in common.

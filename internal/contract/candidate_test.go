@@ -67,6 +67,10 @@ var histories = []history{
 	{"pending, and in vain", 0, []contract.Event{pending(5), of(contract.Stopped, 0), of(contract.Ended, 0)}},
 	{"later than Until", 0, []contract.Event{pending(5), at(elected(5), time.Second)}},
 
+	{"leaders of two seats", 0, []contract.Event{
+		of(contract.Observed, 5), {Kind: contract.Observed, Seat: 2, Token: 3}, pending(4), {Kind: contract.Elected, Seat: 3, Token: 4},
+	}},
+
 	{"no Pending", contract.PendingFirst, []contract.Event{elected(5)}},
 	{"one Pending for two terms", contract.PendingFirst, []contract.Event{pending(5), elected(5), deposed, elected(6)}},
 	{"pending until then", 0, []contract.Event{at(pending(5), 0)}},
@@ -108,6 +112,9 @@ var histories = []history{
 	{"a token that it has seen", contract.TokensRise, []contract.Event{of(contract.Observed, 5), pending(4), elected(5)}},
 	{"its own token again", contract.TokensRise, []contract.Event{pending(5), elected(5), deposed, pending(5), elected(5)}},
 	{"an earlier leader observed", contract.ObservedRises, []contract.Event{of(contract.Observed, 5), of(contract.Observed, 0), of(contract.Observed, 4)}},
+	{"an earlier leader of the second seat observed", contract.ObservedRises, []contract.Event{
+		of(contract.Observed, 7), {Kind: contract.Observed, Seat: 2, Token: 5}, {Kind: contract.Observed, Seat: 2, Token: 4},
+	}},
 	{"a leader before its own term observed", contract.ObservedRises, []contract.Event{pending(5), elected(5), deposed, of(contract.Observed, 4)}},
 }
 

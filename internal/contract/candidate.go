@@ -2,7 +2,7 @@ package contract
 
 import "time"
 
-// Kind is the kind of an [Event].
+// Kind is the kind of an [Event]. 0 is anything else that comes from the candidate.
 type Kind uint8
 
 // The events that a candidate offers to its application.

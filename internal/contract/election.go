@@ -3,7 +3,6 @@ package contract
 import (
 	"fmt"
 	"math"
-	"time"
 )
 
 // Term names one term of an election.
@@ -115,7 +114,7 @@ func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
 		}
 		e.told[pair] = true
 		first, last := max(o.first, h.first), min(o.last, h.last)
-		v := broken(rule, "%v for %v: %v from %d to %d, and %v from %d to %d", last-first, time.Duration(last-first), o, o.first, o.last, h, h.first, h.last)
+		v := broken(rule, "%v, and %v", o, h)
 		v.First, v.Last = first, last
 		vs = append(vs, v)
 	}

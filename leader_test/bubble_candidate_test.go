@@ -17,6 +17,7 @@ import (
 type candidate struct {
 	*leader.Candidate
 	*client
+	clock leader.Clock // nil: that of the bubble
 
 	mu    sync.Mutex
 	told  []string // the events not taken yet, each with the time since the world's zero
@@ -25,12 +26,16 @@ type candidate struct {
 }
 
 // record reads the events to the end and checks each.
-func (c *candidate) record(t *testing.T, zero time.Time, k *checker) {
+func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 	defer close(c.read)
 	w := k.watch(c.ID())
 	for e := range c.Events() {
 		at := time.Since(zero)
-		k.next(t, at, w, e)
+		now := time.Now()
+		if c.clock != nil {
+			now = c.clock.Now()
+		}
+		k.next(t, at, w, e, now)
 		c.mu.Lock()
 		c.told = append(c.told, fmt.Sprintf("%v %s", at, describe(e)))
 		if e, ok := e.(leader.Elected); ok {
@@ -38,7 +43,7 @@ func (c *candidate) record(t *testing.T, zero time.Time, k *checker) {
 		}
 		c.mu.Unlock()
 	}
-	k.end(t, time.Since(zero), w)
+	report(t, time.Since(zero), w.End())
 }
 
 // saw fails the test unless exactly these events have come since it was last called. It

@@ -35,7 +35,7 @@ type world struct {
 
 	mu       sync.Mutex
 	srv      *server.Server
-	checkers map[string]*checker // by election
+	checkers map[string]*electionChecker // by election
 	stands   []*candidate
 	ops      *client // of the operator
 }
@@ -55,7 +55,7 @@ func bubble(t *testing.T, test func(w *world)) {
 	emptyPools()
 	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, dir: dir, checkers: make(map[string]*checker)}
+		w := &world{T: t, dir: dir, checkers: make(map[string]*electionChecker)}
 		w.startServer()
 		t.Cleanup(w.end)
 		w.ops = w.dial("operator")
@@ -323,15 +323,15 @@ func (w *world) mute(ctx context.Context, cl *client, election string, cfg leade
 	}
 	lc, err := leader.Campaign(ctx, cl.bucket(w.T), election, cfg)
 	w.ok(err)
-	return &candidate{Candidate: lc, client: cl}
+	return &candidate{Candidate: lc, client: cl, clock: cfg.Clock}
 }
 
-func (w *world) checker(election string) *checker {
+func (w *world) checker(election string) *electionChecker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := w.checkers[election]
 	if k == nil {
-		k = &checker{}
+		k = newElectionChecker()
 		w.checkers[election] = k
 	}
 	return k

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -61,10 +62,10 @@ func TestEveryTransitionIsDeliveredInOrderToASlowReader(t *testing.T) {
 		if a.IsLeader() {
 			t.Error("a leads too soon")
 		}
-		read := watched{name: "a"}
+		read := checker.Candidate{Name: "a"}
 		for n := 0; n < terms; {
 			e := <-a.Events()
-			report(t, w.now(), read.next(e, time.Now()))
+			report(t, w.now(), read.Next(e, time.Now()))
 			if _, ok := e.(leader.Deposed); ok {
 				n++
 			}

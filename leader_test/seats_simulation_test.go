@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -37,9 +38,9 @@ type gallery struct {
 // sitter is one candidate.
 type sitter struct {
 	*leader.Candidate
-	watched
-	link *leadertest.Link
-	gone bool // it is ending
+	checker checker.Candidate
+	link    *leadertest.Link
+	gone    bool // it is ending
 }
 
 const galleryLease = 15 * time.Second
@@ -68,15 +69,10 @@ func (g *gallery) check() int {
 		if !ok {
 			return contract.Term{}, false
 		}
-		leads[l.name] = true
-		return l.named(term), true
+		leads[l.checker.Name] = true
+		return l.checker.Named(term), true
 	})...)
 	return len(leads)
-}
-
-// named returns the name of a term of this candidate.
-func (l *sitter) named(term *leader.Term) contract.Term {
-	return contract.Term{Who: l.name, Seat: term.Seat(), Token: term.Token()}
 }
 
 func (g *gallery) broken(vs ...*contract.Violation) { report(g.T, g.clock.Elapsed(), vs...) }
@@ -96,9 +92,9 @@ func (g *gallery) look() {
 				drained = true
 			}
 		}
-		if l.Alive() && l.term.Context().Err() == nil {
-			if now, ok := l.Term(); ok && now != l.term {
-				g.Errorf("%s leads seat %d, and its term on seat %d is open", l.name, now.Seat(), l.term.Seat())
+		if l.checker.Alive() && l.checker.Term.Context().Err() == nil {
+			if now, ok := l.Term(); ok && now != l.checker.Term {
+				g.Errorf("%s leads seat %d, and its term on seat %d is open", l.checker.Name, now.Seat(), l.checker.Term.Seat())
 			}
 		}
 	}
@@ -107,10 +103,10 @@ func (g *gallery) look() {
 
 // told checks an event that came since the last look.
 func (g *gallery) told(l *sitter, e leader.Event) {
-	g.broken(l.next(e, g.clock.Now()))
+	g.broken(l.checker.Next(e, g.clock.Now()))
 	if e, ok := e.(leader.Elected); ok {
 		g.terms++
-		g.broken(g.election.Elected(l.named(e.Term), g.looked, g.election.Now())...)
+		g.broken(g.election.Elected(l.checker.Named(e.Term), g.looked, g.election.Now())...)
 	}
 }
 
@@ -122,7 +118,7 @@ func (g *gallery) stand(n int) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lives = append(g.lives, &sitter{Candidate: c, watched: watched{name: fmt.Sprintf("c%d.%d", n, len(g.lives)+1)}, link: link})
+	g.lives = append(g.lives, &sitter{Candidate: c, checker: checker.Candidate{Name: fmt.Sprintf("c%d.%d", n, len(g.lives)+1)}, link: link})
 }
 
 func (g *gallery) chance(n int) bool { return g.rng.IntN(n) == 0 }
@@ -226,7 +222,7 @@ func (g *gallery) run() {
 	}
 	g.look()
 	for _, l := range g.lives {
-		g.broken(l.end())
+		g.broken(l.checker.End())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -67,7 +68,7 @@ func (l *life) offered(kind string, values []slog.Value) {
 			e.Kind = contract.Deposed
 		}
 		if l.term != nil {
-			e.Context, e.Left = ending(l.term), l.term.Remaining()
+			e.Context, e.Left = checker.Ending(l.term), l.term.Remaining()
 		}
 		if e.Cause = e.Context; e.Cause == nil || e.Cause.Error() != values[1].String() {
 			e.Cause = errors.New(values[1].String())
@@ -129,18 +130,13 @@ func (s *simulation) elected(l *life, term *leader.Term) {
 	l.tokens = append(l.tokens, term.Token())
 	s.rules(l, term)
 	now := s.election.Now()
-	s.broken(s.election.Elected(l.named(term), now, now)...)
+	s.broken(s.election.Elected(l.checker.Named(term), now, now)...)
 	for _, o := range s.lives {
 		if o != l && o.term != nil && !o.away && o.term.Context().Err() == nil && !s.amnesia {
 			s.failf("%s is elected before the context of %s has ended", l.name, o.name)
 		}
 	}
 	s.alone()
-}
-
-// named returns the name of a term of this candidate.
-func (l *life) named(term *leader.Term) contract.Term {
-	return contract.Term{Who: l.name, Token: term.Token()}
 }
 
 // isLeading is leads for the driver.
@@ -173,7 +169,7 @@ func (l *life) look() (contract.Term, bool) {
 	if l.term == nil {
 		return contract.Term{}, false
 	}
-	return l.named(l.term), l.term.Err() == nil
+	return l.checker.Named(l.term), l.term.Err() == nil
 }
 
 // alone checks that at most one candidate leads, by its own account.

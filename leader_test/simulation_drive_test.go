@@ -222,7 +222,7 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
-	l.watched.name = l.name
+	l.checker.Name = l.name
 	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
 	l.scribe.life = l
 	l.line = s.line(l.name)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -55,7 +56,7 @@ type life struct {
 	tokens   []uint64           // of its terms
 
 	// Read from its channel.
-	watched watched
+	checker checker.Candidate
 	heard   int // how many of told have been read, or were coalesced
 }
 
@@ -229,7 +230,7 @@ func (l *life) receives(e leader.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logf("%s reads %v", l.name, e)
-	s.broken(l.watched.next(e, l.clock.Now()))
+	s.broken(l.checker.Next(e, l.clock.Now()))
 	if l.mute {
 		return
 	}
@@ -260,7 +261,7 @@ func (l *life) ends() {
 		}
 	}
 	l.heard = len(l.told)
-	if s.broken(l.watched.end()); !l.mute {
+	if s.broken(l.checker.End()); !l.mute {
 		s.broken(l.contract.Next(contract.Event{Kind: contract.Ended, Who: l.name}))
 	}
 	if err := l.Err(); err != nil && !l.closed {

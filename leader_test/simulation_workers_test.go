@@ -202,7 +202,7 @@ func (s *simulation) guardedStored(r *resource, e backend.Entry) {
 	}
 	i := slices.IndexFunc(s.works, func(w *work) bool { return w.value == value })
 	w := s.works[i]
-	term := w.named(w.term)
+	term := w.checker.Named(w.term)
 	s.broken(r.guard.Write(term)...)
 	s.broken(s.election.Stored(term, s.election.Now()))
 	switch {

@@ -196,14 +196,14 @@ func (c *call) pending() {
 
 // client is a client with a connection of its own.
 type client struct {
-	*gate
+	*link
 	nc *nats.Conn
 	js jetstream.JetStream
 }
 
 func (w *world) dial(name string, opts ...nats.Option) *client {
 	w.Helper()
-	cl := &client{gate: &gate{w: w, links: make(map[*link]struct{})}}
+	cl := &client{link: &link{w: w, conns: make(map[*linkConn]struct{})}}
 	nc, err := nats.Connect("", append([]nats.Option{
 		nats.Name(name), nats.InProcessServer(cl), nats.MaxReconnects(-1),
 		nats.ReconnectWait(redial), nats.ReconnectJitter(0, 0),

@@ -128,8 +128,8 @@ func (g *gallery) upTo(most time.Duration) time.Duration {
 	return time.Duration(g.rng.Int64N(int64(most) + 1))
 }
 
-// deeds are all faults of a candidate or a seat.
-var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
+// seatFaults are all faults of a candidate or a seat.
+var seatFaults = map[string]func(g *gallery, l *sitter, ended context.Context){
 	"cut":         func(_ *gallery, l *sitter, _ context.Context) { l.link.Cut() },
 	"restore":     func(_ *gallery, l *sitter, _ context.Context) { l.link.Restore() },
 	"freeze":      func(_ *gallery, l *sitter, _ context.Context) { l.link.Freeze() },
@@ -168,7 +168,7 @@ var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
 	},
 }
 
-// weighted holds the deeds by weight, in an order that is always the same.
+// weighted holds the faults by weight, in an order that is always the same.
 var weighted = strings.Split("cut,cut,restore,restore,restore,freeze,thaw,thaw,heal,heal,heal,heal,heal,reconnect,reconnect,"+
 	"lose reply,lose reply,lose reply,lose write,lose reads,stale reads,late write,late write,late write,refuse,lose feed,deaf,delay,"+
 	"resign,resign,resign,proclaim,stop,crash,crash,delete,erase,erase", ",")
@@ -190,7 +190,7 @@ func (g *gallery) run() {
 			continue
 		}
 		g.trace = append(g.trace, fmt.Sprintf("%v %s %s", g.clock.Elapsed(), l.ID(), what))
-		deeds[what](g, l, ended)
+		seatFaults[what](g, l, ended)
 		g.clock.Advance([]time.Duration{0, time.Millisecond, g.upTo(time.Second), g.upTo(galleryLease), g.upTo(2 * galleryLease)}[g.rng.IntN(5)])
 		g.check()
 		g.look()

@@ -69,26 +69,26 @@ func (s *simulation) guards(l *life) (guards []leader.Guard) {
 
 // links returns all links of a process.
 func (m *memory) links(l *life) []*leadertest.Link {
-	links := []*leadertest.Link{l.line.(cable).Link}
+	links := []*leadertest.Link{l.link.(kitLink).Link}
 	for _, r := range m.s.resources {
 		links = append(links, r.link(l))
 	}
 	return links
 }
 
-// guardPlagues returns the faults of the kit that can strike a guard.
-func (m *memory) guardPlagues() []plague {
+// guardFaults returns the faults of the kit that can strike a guard.
+func (m *memory) guardFaults() []fault {
 	s := m.s
 	if len(s.resources) == 0 {
 		return nil
 	}
 	some := func() *resource { return s.resources[s.rng.IntN(len(s.resources))] }
 	link := func(l *life) *leadertest.Link { return some().link(l) }
-	all := slices.DeleteFunc(append(m.connections(link), m.scripts(link)...), func(p plague) bool {
+	all := slices.DeleteFunc(append(m.connections(link), m.scripts(link)...), func(p fault) bool {
 		return slices.Contains(ofFeeds, strings.TrimPrefix(p.name, "Link."))
 	})
 	on := func(name string, weight int, strike func(r *resource) bool) {
-		all = append(all, plague{name, weight, false, func(*life) bool { return strike(some()) }})
+		all = append(all, fault{name, weight, false, func(*life) bool { return strike(some()) }})
 	}
 	on("Store.Delete", 2, func(r *resource) bool { r.store.Delete(leader.DefaultGuardKey); return true })
 	on("Store.Purge", 4, func(r *resource) bool { return r.store.Purge(leader.DefaultGuardKey) == nil })
@@ -138,12 +138,12 @@ var ofFeeds = append([]string{"Forge", "DelayFeed", "LoseFeed", "DeafFeeds", "En
 var ofRoster = []string{"LoseAnnouncements", "AnnounceLate", "FailAnnouncements", "FailViews", "EndViews", "DropRoster"}
 
 // named marks faults as those of guards, and not of the election's bucket.
-func named(plagues []plague) []plague {
-	for i := range plagues {
-		plagues[i].name = "guard: " + plagues[i].name
-		plagues[i].remote = false // observers have no guards
+func named(faults []fault) []fault {
+	for i := range faults {
+		faults[i].name = "guard: " + faults[i].name
+		faults[i].remote = false // observers have no guards
 	}
-	return plagues
+	return faults
 }
 
 // forge overwrites a guard.

@@ -24,7 +24,7 @@ type life struct {
 	name  string // b.2: the second life of all, with the ID b
 	cfg   leader.Config
 	clock *skew
-	line  line
+	link  simulatedLink
 	place
 	cancel context.CancelFunc // of the context given to Campaign
 
@@ -66,8 +66,8 @@ type written struct {
 	good time.Duration // how long a leader may rely on it; 0: not at all
 }
 
-// line is a connection to the store.
-type line interface {
+// simulatedLink is a connection to the store.
+type simulatedLink interface {
 	store() leader.Store
 	close()
 }
@@ -82,14 +82,14 @@ func field(record []byte, name string) string {
 	return string(bytes.Trim(rest[:end], `"`))
 }
 
-// tap observes the requests of a line. It uses the clock of its process.
+// tap observes the requests of a link. It uses the clock of its process.
 type tap struct {
 	backend.Store
 	clock *skew
 	life  *life // nil: an observer's
 }
 
-func tapped(l line, clock *skew, by *life) tap {
+func tapped(l simulatedLink, clock *skew, by *life) tap {
 	return tap{l.store().Backend(), clock, by}
 }
 

@@ -171,8 +171,8 @@ func (l *life) muted() bool {
 }
 
 // held are the faults of the user's code, which does not return, for long or for ever.
-func (s *simulation) held() []plague {
-	return []plague{
+func (s *simulation) held() []fault {
+	return []fault{
 		{"a log handler that blocks", 2, false, func(l *life) bool {
 			s.mu.Lock()
 			l.mute = true

@@ -67,7 +67,7 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 func (p *checker) checkEvents(m *machine, now time.Time, fx effects) string {
 	if fx.end != nil {
 		if v := p.Next(contract.Event{Kind: contract.Cancelled, Who: m.session, Cause: fx.end}); v != nil {
-			return v.Error()
+			return v.String()
 		}
 	}
 	for _, n := range fx.notes {
@@ -96,12 +96,12 @@ func (p *checker) checkEvents(m *machine, now time.Time, fx effects) string {
 		case noteDeposed, noteObserved:
 		}
 		if v := p.Next(p.event(m, now, n)); v != nil {
-			return v.Error()
+			return v.String()
 		}
 	}
 	if fx.done {
 		if v := p.Next(contract.Event{Kind: contract.Ended, Who: m.session}); v != nil {
-			return v.Error()
+			return v.String()
 		}
 	}
 	return ""

@@ -122,8 +122,8 @@ type Violation struct {
 	text        string
 }
 
-// Error returns the rule, the candidates and the tokens.
-func (v *Violation) Error() string { return v.Rule.String() + ": " + v.text }
+// String returns the rule, the candidates and the tokens.
+func (v *Violation) String() string { return v.Rule.String() + ": " + v.text }
 
 func broken(r Rule, format string, args ...any) *Violation {
 	return &Violation{Rule: r, text: fmt.Sprintf(format, args...)}

@@ -156,8 +156,8 @@ func TestElection_SaysHowLong(t *testing.T) {
 		t.Fatalf("%+v", vs)
 	}
 	for _, part := range []string{"two leaders: ", "a with token 3", "b with token 5"} {
-		if !strings.Contains(vs[0].Error(), part) {
-			t.Errorf("%q does not say %q", vs[0].Error(), part)
+		if !strings.Contains(vs[0].String(), part) {
+			t.Errorf("%q does not say %q", vs[0].String(), part)
 		}
 	}
 }

@@ -32,10 +32,10 @@ type Election struct {
 	Seats    int    // of the election; 0: do not check
 	MinToken uint64 // of all candidates
 
-	terms []*history
-	index map[Term]*history
-	told  map[[2]Term]bool // pairs that were reported
-	now   int64            // number of the last observation
+	terms    []*history
+	index    map[Term]*history
+	reported map[[2]Term]bool // pairs of terms
+	now      int64            // number of the last observation
 }
 
 // history is what is known of a term.
@@ -106,13 +106,13 @@ func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
 			continue
 		}
 		pair := [2]Term{o.Term, h.Term}
-		if e.told[pair] || e.told[[2]Term{h.Term, o.Term}] {
+		if e.reported[pair] || e.reported[[2]Term{h.Term, o.Term}] {
 			continue
 		}
-		if e.told == nil {
-			e.told = make(map[[2]Term]bool)
+		if e.reported == nil {
+			e.reported = make(map[[2]Term]bool)
 		}
-		e.told[pair] = true
+		e.reported[pair] = true
 		first, last := max(o.first, h.first), min(o.last, h.last)
 		v := broken(rule, "%v, and %v", o, h)
 		v.First, v.Last = first, last

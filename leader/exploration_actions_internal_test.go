@@ -102,7 +102,7 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.may(resign) && p.m.state == StateLeader && p.m.leave.mode == staying {
 		add(doResign, i, 0)
 	}
-	if w.may(stop) && !p.promises.stopped {
+	if w.may(stop) && !p.checker.Stopped() {
 		add(doStop, i, 0)
 	}
 	if w.gated && !p.m.suspended {
@@ -114,7 +114,7 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.may(closeConnection) {
 		add(doClose, i, 0)
 	}
-	if w.may(release) && p.promises.open && !p.m.term.drained {
+	if w.may(release) && p.checker.Open() && !p.m.term.drained {
 		add(doRelease, i, 0)
 	}
 	if w.may(reconnect) && p.listening {

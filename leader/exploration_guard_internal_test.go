@@ -107,7 +107,7 @@ func (w *worldOf) guide(i int, in guardInput) {
 	if w.didRaise != nil {
 		w.didRaise(p.now, fx)
 	}
-	if q.stands && p.promises.open && q.stand.token == q.wish.token {
+	if q.stands && p.checker.Open() && q.stand.token == q.wish.token {
 		if acked := in.kind == guardInRaised && in.err == nil; acked || q.seen.revision > q.stand.revision {
 			q.stand.revision = q.seen.revision
 		}
@@ -130,7 +130,7 @@ func (w *worldOf) guide(i int, in guardInput) {
 	}
 	q.way, q.ruling = going, false
 	if fx.op.kind == guardRaise {
-		q.ruling = p.promises.open
+		q.ruling = p.checker.Open()
 		if !p.leads() && !p.m.raising() || fx.op.rec.Token != p.m.term.token {
 			w.fail("%s raises the guard to %d without leading, or claiming to, with that token", p.m.session, fx.op.rec.Token)
 		}
@@ -312,7 +312,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 			add(doGuardFail, i, 1)
 		}
 	}
-	if p.promises.open && !p.cut && !q.needRead && w.guard.at.revision != q.stand.revision {
+	if p.checker.Open() && !p.cut && !q.needRead && w.guard.at.revision != q.stand.revision {
 		add(doGuardWrite, i, 0)
 	}
 	if q.fit && w.may(guardUnfit) {

@@ -35,7 +35,7 @@ func (q *post) forget(p *party) {
 	if q.needRead {
 		q.readAt = time.Time{} // set with the read
 	}
-	if !p.promises.open {
+	if !p.checker.Open() {
 		q.stand = footing{} // set with the next term
 	}
 	// The counts are capped where they are used. The exploration does not reach the

@@ -251,7 +251,7 @@ func (w *worldOf) calm() {
 		if p.up && p.m.suspended {
 			w.step(i, input{kind: inOpen})
 		}
-		up = up || p.up && !p.promises.stopped
+		up = up || p.up && !p.checker.Stopped()
 	}
 	for k := range w.olds {
 		w.olds[k].haunts, w.olds[k].hauntCond = false, 0

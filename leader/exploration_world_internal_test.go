@@ -52,7 +52,7 @@ type surroundings struct {
 type party struct {
 	up        bool
 	m         machine
-	promises  promises
+	checker   checker
 	now       time.Time
 	wake      time.Time
 	way       way
@@ -195,7 +195,7 @@ func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
 	w.posts[i] = post{}
-	*p = party{up: true, now: p.now, promises: promises{void: w.void}, m: newMachine(params{
+	*p = party{up: true, now: p.now, checker: checker{void: w.void}, m: newMachine(params{
 		id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone, order: w.orders[i],
 	}, "")}
 	if p.now.IsZero() {
@@ -236,7 +236,7 @@ func (w *worldOf) step(i int, in input) {
 	if w.did != nil {
 		w.did(p.now, fx)
 	}
-	if broken := p.promises.keep(&p.m, known, p.now, in, fx); broken != "" {
+	if broken := p.checker.check(&p.m, known, p.now, in, fx); broken != "" {
 		w.fail("%s: %s", p.m.session, broken)
 	}
 	for _, n := range fx.notes {

@@ -54,7 +54,7 @@ func FuzzMachine(f *testing.F) {
 		first := next()
 		settings := []backend.Settings{tight, roomy, expiring, {}}[first%4]
 		m := newMachine(params{id: "A", session: "A", want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), guarded: first >= 128, kvElect: first&64 != 0, order: []order{{}, queued, {listed: true}}[first/4%3]}, "")
-		told := promises{void: true}
+		check := checker{void: true, exact: true}
 		now := epoch
 		for range 1000 {
 			if len(bytes) == 0 || m.done {
@@ -67,7 +67,7 @@ func FuzzMachine(f *testing.F) {
 			if broken := m.brokenInvariant(); broken != "" {
 				t.Fatalf("%s: %s", describeInput(in), broken)
 			}
-			if broken := told.keep(&m, known, now, in, fx); broken != "" {
+			if broken := check.check(&m, known, now, in, fx); broken != "" {
 				t.Fatalf("%s: %s", describeInput(in), broken)
 			}
 		}

@@ -94,7 +94,7 @@ func (n *node) guide(in guardInput) {
 	if w.trace != nil && (in.kind != guardInTick || fx.op.kind != guardNone) {
 		w.logf("%s's raiser %s%s", n.config.session, describeGuardInput(in), describeGuardEffects(fx))
 	}
-	if acked := in.kind == guardInRaised && in.err == nil; q.stands && n.told.open && q.stand.token == q.wish.token && (acked || q.seen.revision > q.stand.revision) {
+	if acked := in.kind == guardInRaised && in.err == nil; q.stands && n.checker.Open() && q.stand.token == q.wish.token && (acked || q.seen.revision > q.stand.revision) {
 		q.stand.revision = q.seen.revision
 	}
 	if fx.cancel && n.guardAnswer != nil {

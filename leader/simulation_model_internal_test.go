@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/contract"
 )
 
 // world is the surroundings of the simulated candidates: one key of one bucket, a network
@@ -30,7 +31,8 @@ type world struct {
 	junk    uint64 // the revision that it wrote last
 	nodes   []*node
 
-	last      uint64 // greatest token so far
+	last      uint64 // token of the newest term
+	election  contract.Election
 	elections int
 	failure   string
 	trace     func(format string, args ...any)

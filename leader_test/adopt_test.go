@@ -165,7 +165,7 @@ func TestABucketMadeAnew_DoesNotMeetOldRevisions(t *testing.T) {
 			c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
 			c.read = make(chan struct{})
 			w.stands = append(w.stands, c)
-			go c.record(w.T, w.zero, &jury{})
+			go c.record(w.T, w.zero, newElectionChecker())
 			return c
 		}
 		old := apart("old")

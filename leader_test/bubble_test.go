@@ -33,11 +33,11 @@ type world struct {
 	dir  string
 	zero time.Time // when the test began
 
-	mu     sync.Mutex
-	srv    *server.Server
-	juries map[string]*jury // by election
-	stands []*candidate
-	ops    *client // of the operator
+	mu       sync.Mutex
+	srv      *server.Server
+	checkers map[string]*electionChecker // by election
+	stands   []*candidate
+	ops      *client // of the operator
 }
 
 // emptyPools empties nats.go's pool of timers. A timer that was made in a bubble is
@@ -55,7 +55,7 @@ func bubble(t *testing.T, test func(w *world)) {
 	emptyPools()
 	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, dir: dir, juries: make(map[string]*jury)}
+		w := &world{T: t, dir: dir, checkers: make(map[string]*electionChecker)}
 		w.startServer()
 		t.Cleanup(w.end)
 		w.ops = w.dial("operator")
@@ -196,14 +196,14 @@ func (c *call) pending() {
 
 // client is a client with a connection of its own.
 type client struct {
-	*gate
+	*link
 	nc *nats.Conn
 	js jetstream.JetStream
 }
 
 func (w *world) dial(name string, opts ...nats.Option) *client {
 	w.Helper()
-	cl := &client{gate: &gate{w: w, links: make(map[*link]struct{})}}
+	cl := &client{link: &link{w: w, conns: make(map[*linkConn]struct{})}}
 	nc, err := nats.Connect("", append([]nats.Option{
 		nats.Name(name), nats.InProcessServer(cl), nats.MaxReconnects(-1),
 		nats.ReconnectWait(redial), nats.ReconnectJitter(0, 0),
@@ -309,9 +309,8 @@ func (w *world) campaign(ctx context.Context, cl *client, election string, cfg l
 	w.Helper()
 	c := w.mute(ctx, cl, election, cfg)
 	c.read = make(chan struct{})
-	j := w.jury(election)
 	w.stands = append(w.stands, c)
-	go c.record(w.T, w.zero, j)
+	go c.record(w.T, w.zero, w.checker(election))
 	return c
 }
 
@@ -324,18 +323,18 @@ func (w *world) mute(ctx context.Context, cl *client, election string, cfg leade
 	}
 	lc, err := leader.Campaign(ctx, cl.bucket(w.T), election, cfg)
 	w.ok(err)
-	return &candidate{Candidate: lc, client: cl}
+	return &candidate{Candidate: lc, client: cl, clock: cfg.Clock}
 }
 
-func (w *world) jury(election string) *jury {
+func (w *world) checker(election string) *electionChecker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	j := w.juries[election]
-	if j == nil {
-		j = &jury{}
-		w.juries[election] = j
+	k := w.checkers[election]
+	if k == nil {
+		k = newElectionChecker()
+		w.checkers[election] = k
 	}
-	return j
+	return k
 }
 
 // kv is the operator's view of the bucket.

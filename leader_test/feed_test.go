@@ -53,9 +53,9 @@ func TestALeaderSendsOneRequestPerInterval(t *testing.T) {
 
 // deafen loses all messages for the subscriptions that get the next message of the feed
 // from now on. A subscription that is made later receives its messages.
-func (g *gate) deafen() {
+func (l *link) deafen() {
 	deaf := ""
-	g.filter(func(f frame) verdict {
+	l.filter(func(f frame) treatment {
 		isFeed := strings.HasPrefix(f.subject, "natsleader.feed.") || strings.HasPrefix(f.reply, "$JS.ACK.KV_E.")
 		if f.dir != down || !isFeed {
 			return pass
@@ -112,7 +112,7 @@ func TestADeafFeedLooksExactlyHalfALeaseAfterItHeardLast(t *testing.T) {
 func TestAFeedThatStaysDeafIsReportedOnceAndDisturbsNobody(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
-		b.filter(func(f frame) verdict {
+		b.filter(func(f frame) treatment {
 			if f.dir == down && (strings.HasPrefix(f.subject, "natsleader.feed.") || strings.HasPrefix(f.reply, "$JS.ACK.KV_E.")) {
 				return drop
 			}
@@ -191,7 +191,7 @@ func TestAWrongFeedSubjectFallsBackToLooking(t *testing.T) {
 		w.ok(err)
 		b := &candidate{Candidate: c, client: cl, read: make(chan struct{})}
 		w.stands = append(w.stands, b)
-		go b.record(t, w.zero, w.jury("e"))
+		go b.record(t, w.zero, w.checker("e"))
 		w.at(20500 * time.Millisecond)
 		a.news()
 		b.news()

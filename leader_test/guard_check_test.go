@@ -285,11 +285,11 @@ func TestGuardCheckLeavesADeleteMarker(t *testing.T) {
 	})
 }
 
-// renames returns a rule for a gate that renames a header, so that the server does not
+// renames returns a rule for a link that renames a header, so that the server does not
 // know it.
-func renames(header string) func(frame) verdict {
+func renames(header string) func(frame) treatment {
 	line := []byte("\r\n" + header + ":")
-	return func(f frame) verdict {
+	return func(f frame) treatment {
 		for f.head > 0 && f.dir == up {
 			i := bytes.Index(f.raw, line)
 			if i < 0 {
@@ -353,7 +353,7 @@ func TestGuardCheckChangesNothingWhereNoConditionIsHeeded(t *testing.T) {
 		was, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
 		w.ok(err)
 		blind := w.dial("blind")
-		blind.filter(func(f frame) verdict {
+		blind.filter(func(f frame) treatment {
 			for _, h := range []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader} {
 				renames(h)(f)
 			}

@@ -50,7 +50,7 @@ func (w *world) createStream(cfg jetstream.StreamConfig) *fence.Stream {
 // sends records the operator's requests to create and update streams from now on.
 func (w *world) sends() *[]string {
 	var seen []string
-	w.ops.filter(func(f frame) verdict {
+	w.ops.filter(func(f frame) treatment {
 		if f.dir == up && (strings.Contains(f.subject, "STREAM.CREATE") || strings.Contains(f.subject, "STREAM.UPDATE")) {
 			seen = append(seen, strings.Split(f.subject, ".")[3])
 		}

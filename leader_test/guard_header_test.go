@@ -119,7 +119,7 @@ func TestGuardHeaders_NoNameIsWithinAnother(t *testing.T) {
 		w.createBucket(jetstream.KeyValueConfig{TTL: time.Hour})
 		cl := w.dial("a")
 		sent := make(map[string]bool)
-		cl.filter(func(f frame) verdict {
+		cl.filter(func(f frame) treatment {
 			if f.dir == up && f.head > 0 {
 				for _, name := range headerNames(f) {
 					sent[name] = true

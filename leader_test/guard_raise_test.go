@@ -156,7 +156,7 @@ func TestWhoCannotRaiseItsGuardsWithinOneLeaseHandsOver(t *testing.T) {
 		cl := w.dial("a")
 		g, err := fence.OpenBucket(cl.js, "orders")
 		w.ok(err)
-		cl.filter(func(f frame) verdict {
+		cl.filter(func(f frame) treatment {
 			if f.dir == up && strings.HasSuffix(f.subject, fence.DefaultGuardKey) && bytes.Contains(f.data(), []byte(`"token":`)) {
 				return drop
 			}
@@ -286,7 +286,7 @@ func TestEachGuardTakesTwoRequests(t *testing.T) {
 		// The messages in both directions from the winning write on, each in the order
 		// in which the connection carries it.
 		var log []string
-		a.filter(func(f frame) verdict {
+		a.filter(func(f frame) treatment {
 			switch {
 			case f.dir == down && f.subject != "" && !strings.HasPrefix(f.subject, "natsleader."):
 				log = append(log, "reply")

@@ -20,10 +20,10 @@ import (
 // Guards on servers that are too old for them. The tests of oldserver_prove_test.go
 // show the same with real servers.
 
-// findsNamesAnywhere is a rule for a gate that hides from the server the headers that
+// findsNamesAnywhere is a rule for a link that hides from the server the headers that
 // nats-server 2.11.0 to 2.11.6 do not find. These servers look only at the first place
 // at which a name occurs. Without the sequence they do not look for the subject.
-func findsNamesAnywhere(f frame) verdict {
+func findsNamesAnywhere(f frame) treatment {
 	if f.dir != up || f.head == 0 {
 		return pass
 	}
@@ -61,10 +61,10 @@ func TestGuardVersion_TheProbeFindsAServerThatLooksForNamesAnywhere(t *testing.T
 	})
 }
 
-// saysVersion returns a rule for a gate with which the server reports another version
+// saysVersion returns a rule for a link with which the server reports another version
 // of itself, of the same length.
-func saysVersion(is, says string) func(frame) verdict {
-	return func(f frame) verdict {
+func saysVersion(is, says string) func(frame) treatment {
+	return func(f frame) treatment {
 		if i := bytes.Index(f.raw, []byte(`"_nats.ver":"`+is+`"`)); i >= 0 && f.dir == down {
 			copy(f.raw[i+len(`"_nats.ver":"`):], says)
 		}

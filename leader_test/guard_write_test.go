@@ -258,7 +258,7 @@ func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
 func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 	for name, k := range map[string]struct {
 		dir  direction
-		do   verdict
+		do   treatment
 		want string
 	}{
 		"reply lost":   {down, drop, "unknown next"},
@@ -274,7 +274,7 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 					w.at(time.Second)
 					put := a.writer(t)
 					var inbox string
-					a.filter(func(f frame) verdict {
+					a.filter(func(f frame) treatment {
 						if f.dir == up && f.subject == "$KV.orders.k" {
 							inbox = f.reply
 							if k.dir == up {

@@ -272,7 +272,7 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 		if rng.IntN(2) == 0 {
 			who = c.client
 		}
-		// A gate that is not fully open would block the client's lock.
+		// A link that is not fully open would block the client's lock.
 		if !who.nc.IsConnected() {
 			continue
 		}

@@ -15,9 +15,9 @@ import (
 func isWrite(f frame) bool { return f.dir == up && f.subject == "$KV.E.e" }
 
 // firstWrite holds the first write and loses those that follow.
-func firstWrite() func(frame) verdict {
+func firstWrite() func(frame) treatment {
 	seen := false
-	return func(f frame) verdict {
+	return func(f frame) treatment {
 		switch {
 		case !isWrite(f):
 			return pass
@@ -144,11 +144,11 @@ func TestARenewalThatComesAfterASuccessorIsRefused(t *testing.T) {
 // takeHeld takes the held frames, and returns a function that publishes those of a
 // subject from elsewhere. A network does that when it delivers them after their sender
 // is gone.
-func (g *gate) takeHeld() func(w *world, subject string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	held := g.held
-	g.held = nil
+func (l *link) takeHeld() func(w *world, subject string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := l.held
+	l.held = nil
 	return func(w *world, subject string) {
 		for _, h := range held {
 			if h.f.subject != subject {
@@ -164,9 +164,9 @@ func (g *gate) takeHeld() func(w *world, subject string) {
 
 // refuse answers the next writes with 10164, which names no revision and proves
 // nothing. If stored, the write is stored all the same, and the true answer is lost.
-func (g *gate) refuse(w *world, times int, stored bool) {
+func (l *link) refuse(w *world, times int, stored bool) {
 	lost := make(map[string]bool)
-	g.filter(func(f frame) verdict {
+	l.filter(func(f frame) treatment {
 		if f.dir == down && lost[f.subject] && strings.Contains(string(f.body), `"seq"`) {
 			return drop
 		}
@@ -244,7 +244,7 @@ func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
 func TestARenewalWhoseReplyIsLostCounts(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
-		a.filter(func(f frame) verdict {
+		a.filter(func(f frame) treatment {
 			if f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`) {
 				return drop // acknowledgements, and no other messages
 			}

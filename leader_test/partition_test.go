@@ -67,7 +67,7 @@ func TestOutage_WhileAFeedIsOpenedEndsNoCandidate(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: 10 * time.Second})
 		cl := w.dial("a")
-		cl.filter(func(f frame) verdict {
+		cl.filter(func(f frame) treatment {
 			if f.dir == down && bytes.HasPrefix(f.raw, []byte("PONG")) {
 				return hold
 			}

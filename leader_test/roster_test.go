@@ -247,7 +247,7 @@ func TestAViewOfTheRosterNoticesWhatItHasMissed(t *testing.T) {
 				v := w.view(cl.bucket(t), "e")
 				v.hears(w, "complete")
 				lost := 0
-				cl.filter(func(f frame) verdict {
+				cl.filter(func(f frame) treatment {
 					if f.dir == down && strings.HasPrefix(f.reply, "$JS.ACK.KV_E_roster.") {
 						if lost++; lost == 1 {
 							return drop

@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
 // gallery is an election with several leaders, with faults that are drawn from a seed,
-// and its referee.
+// and its checker.
 type gallery struct {
 	*testing.T
 	rng    *rand.Rand
@@ -25,20 +27,20 @@ type gallery struct {
 	seats  int
 	trace  []string
 
-	mu    sync.Mutex
-	lives []*sitter // all candidates that ever stood
+	mu       sync.Mutex
+	lives    []*sitter // all candidates that ever stood
+	election contract.Election
+	looked   int64 // when all events had been read
 
-	before map[int]uint64 // the greatest token of each seat, as of the last look
-	tokens map[int]uint64 // and including those since
-	terms  int
+	terms int
 }
 
 // sitter is one candidate.
 type sitter struct {
 	*leader.Candidate
-	link *leadertest.Link
-	gone bool // it is ending
-	open *leader.Term
+	checker checker.Candidate
+	link    *leadertest.Link
+	gone    bool // it is ending
 }
 
 const galleryLease = 15 * time.Second
@@ -47,7 +49,7 @@ const galleryLease = 15 * time.Second
 // two seats. A gallery is the handler of its candidates' logs.
 func (g *gallery) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "elected" {
-		g.judge()
+		g.check()
 	}
 	return nil
 }
@@ -56,27 +58,29 @@ func (g *gallery) Enabled(context.Context, slog.Level) bool { return true }
 func (g *gallery) WithAttrs([]slog.Attr) slog.Handler       { return g }
 func (g *gallery) WithGroup(string) slog.Handler            { return g }
 
-func (g *gallery) judge() int {
+// check returns how many candidates lead, and checks the seats that they lead on.
+func (g *gallery) check() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	by := make(map[int]string)
-	for _, l := range g.lives {
+	leads := make(map[string]bool)
+	g.broken(g.election.Sample(len(g.lives), func(i int) (contract.Term, bool) {
+		l := g.lives[i]
 		term, ok := l.Term()
 		if !ok {
-			continue
+			return contract.Term{}, false
 		}
-		if other := by[term.Seat()]; other != "" {
-			g.Errorf("%s and %s lead on seat %d", other, l.ID(), term.Seat())
-		}
-		if by[term.Seat()] = l.ID(); term.Seat() > g.seats {
-			g.Errorf("%s leads on seat %d of %d", l.ID(), term.Seat(), g.seats)
-		}
-	}
-	return len(by)
+		leads[l.checker.Name] = true
+		return l.checker.Named(term), true
+	})...)
+	return len(leads)
 }
 
-// look reads the events of all candidates.
+func (g *gallery) broken(vs ...*contract.Violation) { report(g.T, g.clock.Elapsed(), vs...) }
+
+// look reads the events of all candidates, and whether they lead.
 func (g *gallery) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, l := range g.lives {
 		for drained := false; !drained; {
 			select {
@@ -88,34 +92,21 @@ func (g *gallery) look() {
 				drained = true
 			}
 		}
-		if l.open != nil && l.open.Context().Err() == nil {
-			if now, ok := l.Term(); ok && now != l.open {
-				g.Errorf("%s leads seat %d, and its term on seat %d is open", l.ID(), now.Seat(), l.open.Seat())
+		if l.checker.Alive() && l.checker.Term.Context().Err() == nil {
+			if now, ok := l.Term(); ok && now != l.checker.Term {
+				g.Errorf("%s leads seat %d, and its term on seat %d is open", l.checker.Name, now.Seat(), l.checker.Term.Seat())
 			}
 		}
 	}
-	for seat, token := range g.tokens {
-		g.before[seat] = token
-	}
+	g.looked = g.election.Now()
 }
 
+// told checks an event that came since the last look.
 func (g *gallery) told(l *sitter, e leader.Event) {
+	g.broken(l.checker.Next(e, g.clock.Now()))
 	if e, ok := e.(leader.Elected); ok {
-		if l.open != nil {
-			g.Errorf("%s: %v while its term on seat %d is open", l.ID(), e, l.open.Seat())
-		}
-		l.open = e.Term
-		seat, token := e.Term.Seat(), e.Term.Token()
-		if g.terms++; token <= g.before[seat] {
-			g.Errorf("%s: token %d on seat %d after %d", l.ID(), token, seat, g.before[seat])
-		}
-		g.tokens[seat] = max(g.tokens[seat], token)
-	}
-	if e, ok := e.(leader.Deposed); ok {
-		if l.open != e.Term {
-			g.Errorf("%s: %v, of a term that was not open", l.ID(), e)
-		}
-		l.open = nil
+		g.terms++
+		g.broken(g.election.Elected(l.checker.Named(e.Term), g.looked, g.election.Now())...)
 	}
 }
 
@@ -127,7 +118,7 @@ func (g *gallery) stand(n int) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lives = append(g.lives, &sitter{Candidate: c, link: link})
+	g.lives = append(g.lives, &sitter{Candidate: c, checker: checker.Candidate{Name: fmt.Sprintf("c%d.%d", n, len(g.lives)+1)}, link: link})
 }
 
 func (g *gallery) chance(n int) bool { return g.rng.IntN(n) == 0 }
@@ -137,8 +128,8 @@ func (g *gallery) upTo(most time.Duration) time.Duration {
 	return time.Duration(g.rng.Int64N(int64(most) + 1))
 }
 
-// deeds are all faults of a candidate or a seat.
-var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
+// seatFaults are all faults of a candidate or a seat.
+var seatFaults = map[string]func(g *gallery, l *sitter, ended context.Context){
 	"cut":         func(_ *gallery, l *sitter, _ context.Context) { l.link.Cut() },
 	"restore":     func(_ *gallery, l *sitter, _ context.Context) { l.link.Restore() },
 	"freeze":      func(_ *gallery, l *sitter, _ context.Context) { l.link.Freeze() },
@@ -177,7 +168,7 @@ var deeds = map[string]func(g *gallery, l *sitter, ended context.Context){
 	},
 }
 
-// weighted holds the deeds by weight, in an order that is always the same.
+// weighted holds the faults by weight, in an order that is always the same.
 var weighted = strings.Split("cut,cut,restore,restore,restore,freeze,thaw,thaw,heal,heal,heal,heal,heal,reconnect,reconnect,"+
 	"lose reply,lose reply,lose reply,lose write,lose reads,stale reads,late write,late write,late write,refuse,lose feed,deaf,delay,"+
 	"resign,resign,resign,proclaim,stop,crash,crash,delete,erase,erase", ",")
@@ -199,9 +190,9 @@ func (g *gallery) run() {
 			continue
 		}
 		g.trace = append(g.trace, fmt.Sprintf("%v %s %s", g.clock.Elapsed(), l.ID(), what))
-		deeds[what](g, l, ended)
+		seatFaults[what](g, l, ended)
 		g.clock.Advance([]time.Duration{0, time.Millisecond, g.upTo(time.Second), g.upTo(galleryLease), g.upTo(2 * galleryLease)}[g.rng.IntN(5)])
-		g.judge()
+		g.check()
 		g.look()
 	}
 	up := 0
@@ -217,7 +208,7 @@ func (g *gallery) run() {
 	// candidate that resigned waits before it campaigns again.
 	g.clock.Advance(6 * galleryLease)
 	g.look()
-	if n := g.judge(); n != g.seats {
+	if n := g.check(); n != g.seats {
 		g.Errorf("%d lead on %d seats after calm", n, g.seats)
 	}
 	before := g.terms
@@ -231,9 +222,7 @@ func (g *gallery) run() {
 	}
 	g.look()
 	for _, l := range g.lives {
-		if l.open != nil {
-			g.Errorf("%s: no Deposed for its term on seat %d", l.ID(), l.open.Seat())
-		}
+		g.broken(l.checker.End())
 	}
 }
 
@@ -246,8 +235,8 @@ func TestWhateverHappensNobodyLeadsTwoSeats(t *testing.T) {
 		clock := leadertest.NewClock()
 		g := &gallery{
 			T: t, rng: rng, clock: clock, sealed: rng.IntN(2) == 0, seats: 2 + rng.IntN(3),
-			before: make(map[int]uint64), tokens: make(map[int]uint64),
 		}
+		g.election.Seats = g.seats
 		opts := []leadertest.Option{leadertest.WithMaxLease(galleryLease), leadertest.WithLatency([]time.Duration{0, time.Millisecond, 20 * time.Millisecond}[rng.IntN(3)])}
 		if !g.sealed {
 			opts = append(opts, leadertest.WithoutPurgeProtection())

@@ -12,10 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// simulation is one seed: candidates, their faults, and a referee. Everything random is
+// simulation is one seed: candidates, their faults, and a checker. Everything random is
 // drawn from the seed.
 type simulation struct {
 	*testing.T
@@ -32,15 +33,15 @@ type simulation struct {
 	drain   time.Duration
 	least   uint64        // MinToken of all
 	uniform bool          // all have the same lease
-	pace    time.Duration // from one deed to the next, at most
+	pace    time.Duration // from one fault to the next, at most
 	lazy    bool          // events are not read for long, and everything takes long
 	amnesia bool          // the store forgets what it has acknowledged
 	guarded bool          // the candidates have guards
 	orderly bool          // there are no faults, and all wait in a queue
 	racing  bool          // no candidate waits for a turn
-	plagues []plague
+	faults  []fault
 
-	errands   []errand
+	actions   []action
 	calls     []*inquiry
 	lookers   []*looker
 	resources []*resource // guarded by the candidates
@@ -49,7 +50,6 @@ type simulation struct {
 	works     []*work
 	asked     map[uint64]bool // the tokens of terms in which the leader was asked to hand over
 	offices   []office
-	ruling    uint64 // the greatest token of a term with guards
 	lives     []*life
 	sessions  map[string]*life
 	witnessed bool
@@ -57,7 +57,7 @@ type simulation struct {
 	petitions []context.CancelFunc // of requests that may wait for ever
 	tickets   int                  // announcements that began a stand
 	attempts  int                  // writes to take the key since it was taken last
-	top       uint64               // the greatest token of a term
+	election  contract.Election
 	elections int
 	slowest   float64 // how long recovery took, as a part of the bound
 	tally     map[string]int
@@ -77,25 +77,25 @@ type ground interface {
 	pass(d time.Duration)
 	// begin starts a call that may take time.
 	begin(f func())
-	// line makes a connection.
-	line(name string) line
+	// link makes a connection.
+	link(name string) simulatedLink
 	// quiet is how long messages from before the calm may still be under way.
 	quiet() time.Duration
-	plagues() []plague
+	faults() []fault
 	// calm ends all faults, those of stopped processes excepted.
 	calm()
 }
 
-// plague is a kind of fault, or an operation of an application or an operator.
-type plague struct {
+// fault is a kind of fault, or an operation of an application or an operator.
+type fault struct {
 	name   string
 	weight int              // how often, relative to the others
 	remote bool             // it affects only the connection, maybe that of an observer
 	strike func(*life) bool // false: it had no effect
 }
 
-// errand is an action at a later time.
-type errand struct {
+// action is an action at a later time.
+type action struct {
 	at time.Duration
 	do func()
 }
@@ -116,14 +116,14 @@ type looker struct {
 
 // later runs do when d has passed.
 func (s *simulation) later(d time.Duration, do func()) {
-	e := errand{s.now() + d, do}
-	i, _ := slices.BinarySearchFunc(s.errands, e, func(a, b errand) int {
+	e := action{s.now() + d, do}
+	i, _ := slices.BinarySearchFunc(s.actions, e, func(a, b action) int {
 		if a.at <= b.at {
 			return -1
 		}
 		return 1
 	})
-	s.errands = slices.Insert(s.errands, i, e)
+	s.actions = slices.Insert(s.actions, i, e)
 }
 
 func (s *simulation) count(what string) {
@@ -140,12 +140,12 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 // chance is true once in n times.
 func (s *simulation) chance(n int) bool { return s.rng.IntN(n) == 0 }
 
-// wait lets time pass, runs the errands, and reads the events.
+// wait lets time pass, runs the actions, and reads the events.
 func (s *simulation) wait(d time.Duration) {
 	until := s.now() + d
-	for len(s.errands) > 0 && s.errands[0].at <= until {
-		e := s.errands[0]
-		s.errands = s.errands[1:]
+	for len(s.actions) > 0 && s.actions[0].at <= until {
+		e := s.actions[0]
+		s.actions = s.actions[1:]
 		s.step(e.at - s.now())
 		e.do()
 	}
@@ -185,7 +185,7 @@ func (s *simulation) look(o *looker) {
 		s.logf("%s is told: %v", o.name, h)
 		o.last = h
 		if h.Leads() {
-			s.names(&o.named, o.name, h)
+			s.names(&o.names, o.name, h)
 		}
 	default:
 	}
@@ -222,10 +222,10 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
-	l.order.who = l.name
+	l.checker.Name = l.name
 	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
 	l.scribe.life = l
-	l.line = s.line(l.name)
+	l.link = s.link(l.name)
 	l.cfg = leader.Config{
 		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Logger: slog.New(ear{l}),
 	}
@@ -254,7 +254,7 @@ func (s *simulation) stand(id string) {
 	s.mu.Lock() // it gets only to its first rest before it is known
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
-	c, err := leader.Campaign(ctx, tapped(l.line, l.clock, l), "e", l.cfg)
+	c, err := leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -264,9 +264,9 @@ func (s *simulation) stand(id string) {
 
 // observe starts an observer.
 func (s *simulation) observe(ctx context.Context, name string) {
-	o := &looker{life: life{sim: s, name: name, line: s.line(name)}}
+	o := &looker{life: life{sim: s, name: name, link: s.link(name)}}
 	s.pass(0)
-	holders, err := leader.Observe(ctx, tapped(o.line, s.skewed(), nil), "e")
+	holders, err := leader.Observe(ctx, tapped(o.link, s.skewed(), nil), "e")
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func (s *simulation) standing() []*life {
 	return slices.DeleteFunc(slices.Clone(s.lives), func(l *life) bool { return !l.stands() })
 }
 
-// trouble strikes one candidate with a plague, or with several at once.
+// trouble strikes one candidate with a fault, or with several at once.
 func (s *simulation) trouble() {
 	all := s.standing()
 	if len(all) == 0 {
@@ -299,7 +299,7 @@ func (s *simulation) trouble() {
 		}
 	}
 	for range []int{1, 1, 1, 2, 3}[s.rng.IntN(5)] {
-		p, target := s.plagues[s.rng.IntN(len(s.plagues))], l
+		p, target := s.faults[s.rng.IntN(len(s.faults))], l
 		if p.remote && s.chance(8) {
 			target = &s.lookers[s.rng.IntN(len(s.lookers))].life
 		}

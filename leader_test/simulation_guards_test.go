@@ -8,11 +8,12 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// resource is a guarded bucket of the test kit, with the referee's knowledge of it.
+// resource is a guarded bucket of the test kit, with the checker's knowledge of it.
 type resource struct {
 	number   int
 	store    *leadertest.Store
@@ -21,7 +22,7 @@ type resource struct {
 	past     []leadertest.Snapshot
 
 	// Guarded by sim.mu.
-	raised  uint64            // the token at which the guard stands; 0: at none
+	guard   contract.Guard
 	by      *life             // the life that has raised it
 	raisers map[uint64]*life  // the lives that have ever raised it, by token
 	most    uint64            // the greatest token that it ever had
@@ -36,7 +37,7 @@ type resource struct {
 const guarded = "k"
 
 // guard draws the resources that the candidates guard. Their links take time and their
-// stores take none, so the referee learns of a write when it is stored.
+// stores take none, so the checker learns of a write when it is stored.
 func (m *memory) guard() {
 	s := m.s
 	for i := range 1 + s.rng.IntN(5)/4 {
@@ -69,26 +70,26 @@ func (s *simulation) guards(l *life) (guards []leader.Guard) {
 
 // links returns all links of a process.
 func (m *memory) links(l *life) []*leadertest.Link {
-	links := []*leadertest.Link{l.line.(cable).Link}
+	links := []*leadertest.Link{l.link.(kitLink).Link}
 	for _, r := range m.s.resources {
 		links = append(links, r.link(l))
 	}
 	return links
 }
 
-// guardPlagues returns the faults of the kit that can strike a guard.
-func (m *memory) guardPlagues() []plague {
+// guardFaults returns the faults of the kit that can strike a guard.
+func (m *memory) guardFaults() []fault {
 	s := m.s
 	if len(s.resources) == 0 {
 		return nil
 	}
 	some := func() *resource { return s.resources[s.rng.IntN(len(s.resources))] }
 	link := func(l *life) *leadertest.Link { return some().link(l) }
-	all := slices.DeleteFunc(append(m.connections(link), m.scripts(link)...), func(p plague) bool {
+	all := slices.DeleteFunc(append(m.connections(link), m.scripts(link)...), func(p fault) bool {
 		return slices.Contains(ofFeeds, strings.TrimPrefix(p.name, "Link."))
 	})
 	on := func(name string, weight int, strike func(r *resource) bool) {
-		all = append(all, plague{name, weight, false, func(*life) bool { return strike(some()) }})
+		all = append(all, fault{name, weight, false, func(*life) bool { return strike(some()) }})
 	}
 	on("Store.Delete", 2, func(r *resource) bool { r.store.Delete(fence.DefaultGuardKey); return true })
 	on("Store.Purge", 4, func(r *resource) bool { return r.store.Purge(fence.DefaultGuardKey) == nil })
@@ -138,12 +139,12 @@ var ofFeeds = append([]string{"Forge", "DelayFeed", "LoseFeed", "DeafFeeds", "En
 var ofRoster = []string{"LoseAnnouncements", "AnnounceLate", "FailAnnouncements", "FailViews", "EndViews", "DropRoster"}
 
 // named marks faults as those of guards, and not of the election's bucket.
-func named(plagues []plague) []plague {
-	for i := range plagues {
-		plagues[i].name = "guard: " + plagues[i].name
-		plagues[i].remote = false // observers have no guards
+func named(faults []fault) []fault {
+	for i := range faults {
+		faults[i].name = "guard: " + faults[i].name
+		faults[i].remote = false // observers have no guards
 	}
-	return plagues
+	return faults
 }
 
 // forge overwrites a guard.

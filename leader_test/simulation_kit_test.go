@@ -40,7 +40,7 @@ func newMemory(s *simulation) *memory {
 	switch kind := s.rng.IntN(6); {
 	case kind < 2 || s.orderly: // sealed
 		if s.chance(4) && !s.amnesia {
-			s.least = 1000
+			s.least, s.election.MinToken = 1000, 1000
 		}
 	case kind < 4:
 		opts = append(opts, leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(s.lease))
@@ -84,14 +84,14 @@ func (m *memory) begin(f func()) {
 	m.time.Settle()
 }
 
-// cable is a line of the test kit.
-type cable struct{ *leadertest.Link }
+// kitLink is a link of the test kit.
+type kitLink struct{ *leadertest.Link }
 
-func (c cable) store() leader.Store { return c.Link }
+func (c kitLink) store() leader.Store { return c.Link }
 
-func (c cable) close() { c.Close() }
+func (c kitLink) close() { c.Close() }
 
-func (m *memory) line(name string) line { return cable{m.bucket.Link(name)} }
+func (m *memory) link(name string) simulatedLink { return kitLink{m.bucket.Link(name)} }
 
 // longest is the longest delay of a message.
 func (m *memory) longest() time.Duration { return 2 * m.s.lease }
@@ -133,7 +133,7 @@ func (m *memory) calm() {
 		}
 	}
 	for _, o := range m.s.lookers {
-		o.line.(cable).Heal()
+		o.link.(kitLink).Heal()
 	}
 }
 
@@ -168,12 +168,12 @@ func (m *memory) wake(l *life) {
 	l.away = false
 }
 
-// plagues returns all faults of the kit.
-func (m *memory) plagues() []plague {
-	link := func(l *life) *leadertest.Link { return l.line.(cable).Link }
+// faults returns all faults of the kit.
+func (m *memory) faults() []fault {
+	link := func(l *life) *leadertest.Link { return l.link.(kitLink).Link }
 	all := append(m.connections(link), m.scripts(link)...)
 	all = append(append(all, m.processes()...), m.operator()...)
-	all = append(all, m.guardPlagues()...)
+	all = append(all, m.guardFaults()...)
 	if m.s.amnesia {
 		all = append(all, m.forgetting()...)
 	}
@@ -189,9 +189,9 @@ func (m *memory) mended(l *life, end func()) {
 	})
 }
 
-func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
-	on := func(name string, weight int, strike func(l *life, link *leadertest.Link)) plague {
-		return plague{name, weight, true, func(l *life) bool {
+func (m *memory) connections(of func(*life) *leadertest.Link) []fault {
+	on := func(name string, weight int, strike func(l *life, link *leadertest.Link)) fault {
+		return fault{name, weight, true, func(l *life) bool {
 			strike(l, of(l))
 			return true
 		}}
@@ -202,7 +202,7 @@ func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
 		}
 		return m.s.between(0, m.longest())
 	}
-	return []plague{
+	return []fault{
 		on("Link.Cut", 8, func(l *life, link *leadertest.Link) { link.Cut(); m.mended(l, link.Restore) }),
 		on("Link.Freeze", 8, func(l *life, link *leadertest.Link) {
 			link.Freeze()
@@ -221,8 +221,8 @@ func (m *memory) connections(of func(*life) *leadertest.Link) []plague {
 }
 
 // processes returns the faults of a process as a whole.
-func (m *memory) processes() []plague {
-	return []plague{
+func (m *memory) processes() []fault {
+	return []fault{
 		{"Link.Close", 2, false, func(l *life) bool {
 			l.closed = true
 			for _, link := range m.links(l) {
@@ -250,11 +250,11 @@ func (m *memory) processes() []plague {
 // errStrange is an error that the library does not know.
 var errStrange = errors.New("something else")
 
-func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
+func (m *memory) scripts(of func(*life) *leadertest.Link) []fault {
 	s := m.s
 	weight := 3
-	on := func(name string, strike func(link *leadertest.Link, n int)) plague {
-		return plague{name, weight, true, func(l *life) bool {
+	on := func(name string, strike func(link *leadertest.Link, n int)) fault {
+		return fault{name, weight, true, func(l *life) bool {
 			link, n := of(l), 1+s.rng.IntN(3)
 			if s.chance(8) {
 				n = -1
@@ -265,7 +265,7 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 		}}
 	}
 	oneOf := func(errs ...error) error { return errs[s.rng.IntN(len(errs))] }
-	all := []plague{
+	all := []fault{
 		on("Link.PassWrites", func(link *leadertest.Link, n int) { link.PassWrites(max(n, 1)) }),
 		on("Link.LoseWrites", func(link *leadertest.Link, n int) { link.LoseWrites(n) }),
 		on("Link.LoseReplies", func(link *leadertest.Link, n int) { link.LoseReplies(n) }),
@@ -308,12 +308,12 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []plague {
 }
 
 // operator returns the operations of an operator on a bucket that goes on remembering.
-func (m *memory) operator() []plague {
+func (m *memory) operator() []fault {
 	s, b := m.s, m.bucket
 	if s.least > 0 { // the records alone remember the tokens
 		return nil
 	}
-	all := []plague{
+	all := []fault{
 		{"Store.Delete", 1, false, func(*life) bool { b.Delete("e"); return true }},
 		{"Store.Put", 1, false, func(*life) bool {
 			b.Put("e", [][]byte{nil, []byte("junk"), []byte(`{"v":1}`)}[s.rng.IntN(3)])
@@ -342,7 +342,7 @@ func (m *memory) operator() []plague {
 		}},
 	}
 	if !s.amnesia {
-		all = append(all, plague{"Store.Forge", 1, false, func(*life) bool {
+		all = append(all, fault{"Store.Forge", 1, false, func(*life) bool {
 			// None of this is believed: neither a stranger's release nor these
 			// revisions.
 			e := leadertest.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
@@ -354,8 +354,8 @@ func (m *memory) operator() []plague {
 			return true
 		}})
 	}
-	gone := func(name string, do func(string) error) plague {
-		return plague{"Store." + name, 2, false, func(*life) bool {
+	gone := func(name string, do func(string) error) fault {
+		return fault{"Store." + name, 2, false, func(*life) bool {
 			s.pass(0)
 			s.mu.Lock()
 			for _, l := range s.lives { // the feed does not report it
@@ -372,9 +372,9 @@ func (m *memory) operator() []plague {
 }
 
 // forgetting returns the faults that void the promise of one leader.
-func (m *memory) forgetting() []plague {
+func (m *memory) forgetting() []fault {
 	s, b := m.s, m.bucket
-	return []plague{
+	return []fault{
 		{"Store.Rollback", 4, false, func(*life) bool {
 			if len(m.past) == 0 || s.chance(2) {
 				m.past = append(m.past, b.Snapshot())

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,7 +24,7 @@ type life struct {
 	name  string // b.2: the second life of all, with the ID b
 	cfg   leader.Config
 	clock *skew
-	line  line
+	link  simulatedLink
 	place
 	cancel context.CancelFunc // of the context given to Campaign
 
@@ -40,13 +42,13 @@ type life struct {
 	mute    bool // its log has been held up, and is not checked any more; guarded by sim.mu
 
 	// Its actions, known at the very moment; guarded by sim.mu.
-	told     []string // every event, as it was offered
+	told     []string           // every event, as it was offered
+	contract contract.Candidate // by these
+	names    contract.Candidate // by the leaders that it has named when it was asked
 	term     *leader.Term
-	expired  bool // the term has reported that it is over
 	robbed   bool // something else was stored since it was elected
 	open     bool // Elected was offered, and Deposed not yet
 	ended    bool
-	named    uint64             // the greatest token of a leader that it named
 	written  map[string]written // by the number that the record gives it
 	good     time.Time          // until then its newest stored write keeps others out, by its clock
 	released bool               // since it was asked to stop
@@ -54,8 +56,8 @@ type life struct {
 	tokens   []uint64           // of its terms
 
 	// Read from its channel.
-	order order
-	heard int // how many of told have been read, or were coalesced
+	checker checker.Candidate
+	heard   int // how many of told have been read, or were coalesced
 }
 
 // written is one write that a life has sent.
@@ -64,8 +66,8 @@ type written struct {
 	good time.Duration // how long a leader may rely on it; 0: not at all
 }
 
-// line is a connection to the store.
-type line interface {
+// simulatedLink is a connection to the store.
+type simulatedLink interface {
 	store() leader.Store
 	close()
 }
@@ -80,14 +82,14 @@ func field(record []byte, name string) string {
 	return string(bytes.Trim(rest[:end], `"`))
 }
 
-// tap observes the requests of a line. It uses the clock of its process.
+// tap observes the requests of a link. It uses the clock of its process.
 type tap struct {
 	backend.Store
 	clock *skew
 	life  *life // nil: an observer's
 }
 
-func tapped(l line, clock *skew, by *life) tap {
+func tapped(l simulatedLink, clock *skew, by *life) tap {
 	return tap{l.store().Backend(), clock, by}
 }
 
@@ -147,7 +149,7 @@ func (e ear) Handle(_ context.Context, r slog.Record) error {
 		values = append(values, a.Value)
 		return true
 	})
-	e.offers(logLine(r.Message, values...))
+	e.offers(r.Message, values)
 	return nil
 }
 
@@ -228,7 +230,7 @@ func (l *life) receives(e leader.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logf("%s reads %v", l.name, e)
-	l.order.next(s.T, s.now(), e)
+	s.broken(l.checker.Next(e, l.clock.Now()))
 	if l.mute {
 		return
 	}
@@ -259,8 +261,8 @@ func (l *life) ends() {
 		}
 	}
 	l.heard = len(l.told)
-	if l.open && !l.mute || l.order.term != nil {
-		s.failf("%s: no Deposed for the last term", l.name)
+	if s.broken(l.checker.End()); !l.mute {
+		s.broken(l.contract.Next(contract.Event{Kind: contract.Ended, Who: l.name}))
 	}
 	if err := l.Err(); err != nil && !l.closed {
 		s.failf("%s ended by itself: %v", l.name, err)

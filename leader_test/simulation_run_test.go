@@ -48,7 +48,7 @@ func (s *simulation) run(unknown time.Duration) {
 		s.wait(s.between(0, s.pace))
 		s.trouble()
 	}
-	s.errands = nil
+	s.actions = nil
 	s.logf("all is calm from now on")
 	s.rest()
 	s.letGo()
@@ -131,7 +131,7 @@ func (s *simulation) frugal() {
 // agree checks that all name the leader.
 func (s *simulation) agree(first *life) {
 	s.call("Lookup", func() error {
-		h, err := leader.Lookup(context.Background(), s.line("lookup").store(), "e")
+		h, err := leader.Lookup(context.Background(), s.link("lookup").store(), "e")
 		if err == nil {
 			s.agrees(first, "Lookup", h, h.Leads())
 		}
@@ -163,7 +163,7 @@ func (s *simulation) stop() {
 		switch {
 		case l.killed: // its remains have to end all the same
 			l.closed = true
-			l.line.close()
+			l.link.close()
 			if s.pass(0); !l.gone() {
 				s.begin(l.clock.resume)
 			}
@@ -180,7 +180,7 @@ func (s *simulation) stop() {
 		l.deaf = 0
 		if !l.gone() {
 			s.failf("%s has not ended", l.name)
-			l.line.close()
+			l.link.close()
 		}
 	}
 	s.wait(s.lease)

@@ -7,7 +7,7 @@ import (
 )
 
 // scribe is the timer of a candidate's log. By it the candidate reports when it logs,
-// and when all lines are written. So the referee knows the state at the time of each
+// and when all lines are written. So the checker knows the state at the time of each
 // line. The candidate waits for the handler before it does anything that the store or
 // the clock can notice, so a seed is the same every time. A handler that blocks is not
 // waited for.
@@ -171,8 +171,8 @@ func (l *life) muted() bool {
 }
 
 // held are the faults of the user's code, which does not return, for long or for ever.
-func (s *simulation) held() []plague {
-	return []plague{
+func (s *simulation) held() []fault {
+	return []fault{
 		{"a log handler that blocks", 2, false, func(l *life) bool {
 			s.mu.Lock()
 			l.mute = true

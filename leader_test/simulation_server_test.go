@@ -12,20 +12,20 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// arena is the ground made of a real embedded server in a bubble, with a gate in front
+// arena is the ground made of a real embedded server in a bubble, with a link in front
 // of every client.
 type arena struct {
 	*world
-	s       *simulation
-	time    leader.Clock
-	wires   map[string]wire
-	expires bool // the bucket is in memory: the server must not be stopped
-	sealed  bool
+	s           *simulation
+	time        leader.Clock
+	serverLinks map[string]serverLink
+	expires     bool // the bucket is in memory: the server must not be stopped
+	sealed      bool
 }
 
 // newArena draws a bucket.
 func newArena(w *world, s *simulation) *arena {
-	a := &arena{world: w, s: s, time: leader.SystemClock(), wires: make(map[string]wire)}
+	a := &arena{world: w, s: s, time: leader.SystemClock(), serverLinks: make(map[string]serverLink)}
 	switch s.rng.IntN(3) {
 	case 0:
 		a.sealed = true
@@ -53,25 +53,25 @@ func (a *arena) begin(f func()) {
 // arrived.
 func (a *arena) quiet() time.Duration { return 2 * request }
 
-// wire is a client's connection.
-type wire struct {
+// serverLink is a client's connection.
+type serverLink struct {
 	*client
 	bucket *leader.Bucket
 }
 
-func (w wire) store() leader.Store { return w.bucket }
+func (w serverLink) store() leader.Store { return w.bucket }
 
-func (w wire) close() { w.nc.Close() }
+func (w serverLink) close() { w.nc.Close() }
 
-func (a *arena) line(name string) line {
-	l, ok := a.wires[name]
+func (a *arena) link(name string) simulatedLink {
+	l, ok := a.serverLinks[name]
 	if !ok {
 		for a.current() == nil {
 			a.startServer()
 		}
 		cl := a.dial(name)
-		l = wire{cl, cl.bucket(a.T)}
-		a.wires[name] = l
+		l = serverLink{cl, cl.bucket(a.T)}
+		a.serverLinks[name] = l
 	}
 	return l
 }
@@ -83,24 +83,24 @@ func (a *arena) calm() {
 	if a.current() == nil {
 		a.startServer()
 	}
-	for _, w := range a.wires {
+	for _, w := range a.serverLinks {
 		w.open()
 	}
 }
 
-// plagues returns all faults that gates, the server and an operator can cause.
-func (a *arena) plagues() []plague {
+// faults returns all faults that links, the server and an operator can cause.
+func (a *arena) faults() []fault {
 	s := a.s
-	on := func(name string, weight int, strike func(w wire, dirs ...direction)) plague {
-		return plague{name, weight, true, func(l *life) bool {
-			w := l.line.(wire)
+	on := func(name string, weight int, strike func(w serverLink, dirs ...direction)) fault {
+		return fault{name, weight, true, func(l *life) bool {
+			w := l.link.(serverLink)
 			strike(w, [][]direction{{up}, {down}, {up, down}}[s.rng.IntN(3)]...)
 			s.later(s.between(0, 3*s.lease), w.open)
 			return true
 		}}
 	}
-	asks := func(name string, f func(ctx context.Context, kv jetstream.KeyValue) error) plague {
-		return plague{name, 1, false, func(*life) bool {
+	asks := func(name string, f func(ctx context.Context, kv jetstream.KeyValue) error) fault {
+		return fault{name, 1, false, func(*life) bool {
 			s.call(name, func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), request)
 				defer cancel()
@@ -112,7 +112,7 @@ func (a *arena) plagues() []plague {
 			return true
 		}}
 	}
-	plagues := []plague{
+	faults := []fault{
 		{"StepDown", 2, false, func(l *life) bool { // not in memory: its goroutines run in no particular order
 			ctx, cancel := context.WithTimeout(context.Background(), s.between(0, s.lease))
 			p := s.petitioner()
@@ -133,14 +133,14 @@ func (a *arena) plagues() []plague {
 			})
 			return l.isLeading()
 		}},
-		on("a client cut off", 4, func(w wire, _ ...direction) { w.cut() }),
-		on("a black hole", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(drop, dirs))) }),
-		on("a link held up", 6, func(w wire, dirs ...direction) { w.filter(messages(1, all(hold, dirs))) }),
-		on("messages lost", 4, func(w wire, dirs ...direction) { w.filter(messages(3, all(drop, dirs))) }),
-		on("a gate opened", 2, func(w wire, _ ...direction) { w.open() }),
+		on("a client cut off", 4, func(w serverLink, _ ...direction) { w.cut() }),
+		on("a black hole", 6, func(w serverLink, dirs ...direction) { w.filter(messages(1, all(drop, dirs))) }),
+		on("a link held up", 6, func(w serverLink, dirs ...direction) { w.filter(messages(1, all(hold, dirs))) }),
+		on("messages lost", 4, func(w serverLink, dirs ...direction) { w.filter(messages(3, all(drop, dirs))) }),
+		on("a link opened", 2, func(w serverLink, _ ...direction) { w.open() }),
 		{"a connection closed", 1, false, func(l *life) bool {
 			l.closed = true
-			l.line.close()
+			l.link.close()
 			return true
 		}},
 		asks("an operator deletes", func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Delete(ctx, "e") }),
@@ -150,10 +150,10 @@ func (a *arena) plagues() []plague {
 		}),
 	}
 	if !a.sealed {
-		plagues = append(plagues, asks("an operator purges", func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, "e") }))
+		faults = append(faults, asks("an operator purges", func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, "e") }))
 	}
 	if !a.expires {
-		plagues = append(plagues, plague{"the server restarted", 3, false, func(*life) bool {
+		faults = append(faults, fault{"the server restarted", 3, false, func(*life) bool {
 			if a.current() == nil {
 				return false
 			}
@@ -166,15 +166,15 @@ func (a *arena) plagues() []plague {
 			return true
 		}})
 	}
-	return plagues
+	return faults
 }
 
 // messages applies a rule to every nth message, and to no other frame. In the
 // handshake, a client that waits for an answer holds a mutex, and a goroutine that
 // waits for a mutex stops the time of a bubble.
-func messages(nth int64, rule func(frame) verdict) func(frame) verdict {
+func messages(nth int64, rule func(frame) treatment) func(frame) treatment {
 	var n atomic.Int64
-	return func(f frame) verdict {
+	return func(f frame) treatment {
 		if f.subject == "" || n.Add(1)%nth != 0 {
 			return pass
 		}

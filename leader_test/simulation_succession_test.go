@@ -128,8 +128,8 @@ func (s *simulation) took(what string, of uint64, to string) {
 	}
 }
 
-// transfers are the deeds by which a leader names its successor.
-func (s *simulation) transfers() []plague {
+// transfers are the calls by which a leader names its successor.
+func (s *simulation) transfers() []fault {
 	call := func(l *life, what string, f func(ctx context.Context) (string, error)) {
 		ctx, cancel := context.WithCancel(context.Background())
 		if s.chance(4) {
@@ -151,7 +151,7 @@ func (s *simulation) transfers() []plague {
 		})
 	}
 	anyID := func() string { return append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)] }
-	return []plague{
+	return []fault{
 		{"Candidate.Transfer", 3, false, func(l *life) bool {
 			leads, to := l.isLeading(), anyID()
 			call(l, l.name+": Transfer to "+to, func(ctx context.Context) (string, error) { return to, l.Transfer(ctx, to) })
@@ -163,7 +163,7 @@ func (s *simulation) transfers() []plague {
 			return leads
 		}},
 		{"Roster", 1, false, func(*life) bool {
-			store := s.line("operator").store()
+			store := s.link("operator").store()
 			s.call("Roster", func() error {
 				_, err := leader.Roster(context.Background(), store, "e")
 				return err
@@ -173,9 +173,9 @@ func (s *simulation) transfers() []plague {
 	}
 }
 
-// orderlyDeeds are all deeds in a simulation without faults.
-func (s *simulation) orderlyDeeds() []plague {
-	return slices.DeleteFunc(slices.Concat(s.deeds(), s.ends()), func(p plague) bool {
+// orderlyCalls are all that happens in a simulation without faults.
+func (s *simulation) orderlyCalls() []fault {
+	return slices.DeleteFunc(slices.Concat(s.applicationCalls(), s.ends()), func(p fault) bool {
 		return p.name != "Campaign" && p.name != "Candidate.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
 	})
 }

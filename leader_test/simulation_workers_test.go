@@ -11,6 +11,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -160,21 +161,30 @@ func (s *simulation) guardStored(r *resource, e backend.Entry) {
 	r.forgets = r.forgets || s.amnesia && by == nil // and no other memory may have the tokens
 	token, err := strconv.ParseUint(field(e.Value, "token"), 10, 64)
 	if err != nil { // a marker, or junk
-		r.raised, r.by, r.taken = 0, nil, false
+		r.guard.Overwrite(0)
+		r.by, r.taken = nil, false
 		return
 	}
 	taken := r.taken
 	r.taken = field(e.Value, "election") != "e"
-	switch {
-	case by == nil:
+	again := token == r.guard.Stands() && by != r.by
+	var broken *contract.Violation
+	if by == nil {
 		r.forged = true
-	case r.forgets:
+		r.guard.Overwrite(token)
+	} else {
+		broken = r.guard.Raise(contract.Term{Who: by.name, Token: token})
+	}
+	switch {
+	case by == nil, r.forgets:
 	case taken || r.taken:
 		s.failf("%s raises guard %d, which is another election's", by.name, r.number)
-	case token < r.raised, token == r.raised && by != r.by:
-		s.failf("%s lowers guard %d from %d to %d", by.name, r.number, r.raised, token)
+	case again:
+		s.failf("%s raises guard %d to %d, where it stood", by.name, r.number, token)
+	default:
+		s.broken(broken)
 	}
-	r.raised, r.by, r.most = token, by, max(r.most, token)
+	r.by, r.most = by, max(r.most, token)
 	if by != nil {
 		r.raisers[token] = by
 	}
@@ -192,11 +202,13 @@ func (s *simulation) guardedStored(r *resource, e backend.Entry) {
 		return
 	}
 	i := slices.IndexFunc(s.works, func(w *work) bool { return w.value == value })
-	switch w := s.works[i]; {
-	case w.term.Token() != r.raised || w.life != r.by:
-		s.failf("write of %s is accepted, and the guard stands at %d", value, r.raised)
-	case w.term.Token() < s.ruling:
-		s.failf("write of %s is accepted after one with token %d was elected", value, s.ruling)
+	w := s.works[i]
+	term := w.checker.Named(w.term)
+	s.broken(r.guard.Write(term)...)
+	s.broken(s.election.Stored(term, s.election.Now()))
+	switch {
+	case w.life != r.by:
+		s.failf("write of %s is accepted, and the guard is another's", value)
 	case w.judged && !errors.Is(w.result, fence.ErrUnknownOutcome):
 		s.failf("write of %s is accepted after it returned %v", value, w.result)
 	}
@@ -213,10 +225,6 @@ func (s *simulation) rules(l *life, term *leader.Term) {
 			s.failf("%s is elected with token %d, and has not raised guard %d", l.name, term.Token(), r.number)
 		}
 	}
-	if len(s.resources) > 0 && term.Token() <= s.ruling {
-		s.failf("%s is elected with token %d after one with %d, and guards remember", l.name, term.Token(), s.ruling)
-	}
-	s.ruling = max(s.ruling, term.Token())
 }
 
 // heeded checks, when all is calm, that the guarded resources accept the leader's

@@ -172,7 +172,7 @@ func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Fault 17 of docs/faults.md. The jury checks both elections.
+// Fault 17 of docs/faults.md. The checker checks both elections.
 func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
 	kinds(t, func(w *world) {
 		var ten []*candidate
@@ -210,7 +210,7 @@ func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
 }
 
 // Partitions, detained links, resignations and an operator, at random and for a long
-// time, under the checks of the jury.
+// time, under the checks of the checker.
 func TestChaosOfLinksMakesNoTwoLeaders(t *testing.T) {
 	for seed := range uint64(2) {
 		kinds(t, func(w *world) {

@@ -161,7 +161,7 @@ func TestStepDownWhoseAnswerIsLost(t *testing.T) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
-		a.filter(func(f frame) verdict {
+		a.filter(func(f frame) treatment {
 			if f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) {
 				return drop
 			}

@@ -247,7 +247,7 @@ func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
-		cl.filter(func(f frame) verdict {
+		cl.filter(func(f frame) treatment {
 			if f.dir == up && f.subject == "$KV.E.e" {
 				return hold
 			}
@@ -273,7 +273,7 @@ func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
-		cl.filter(func(f frame) verdict {
+		cl.filter(func(f frame) treatment {
 			if f.dir == up && f.subject == "$KV.E.e" {
 				return hold
 			}

@@ -465,7 +465,7 @@ func TestWhoFollowsInACrowdHearsFirst(t *testing.T) {
 			w.ok(err)
 			c := &candidate{Candidate: lc, client: shared, read: make(chan struct{})}
 			w.stands = append(w.stands, c)
-			go c.record(t, w.zero, w.jury("e"))
+			go c.record(t, w.zero, w.checker("e"))
 			all = append(all, c)
 		}
 		w.at(20 * time.Second)

@@ -48,7 +48,7 @@ var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat wi
 
 // copies matches the tests that a mutant is built with: the exploration, the simulation
 // and the transcripts. Without the tests that need a server, it links in a second.
-var copies = regexp.MustCompile(`^(exploration.*|simulation.*|promises|slowdown|state.*)_internal_test\.go$`)
+var copies = regexp.MustCompile(`^(exploration.*|simulation.*|checker|slowdown|state.*)_internal_test\.go$`)
 
 // binary is a test binary in which a mutant runs.
 type binary struct {

@@ -232,7 +232,9 @@ func (w *worker) hear(e leader.Event) {
 	at := monotonic()
 	switch e := e.(type) {
 	case leader.Pending:
-		w.journal.write(entry{At: at, What: pending, Token: e.Token})
+		// The clock is read after at, and the time left is then shorter, not longer.
+		left := e.Until.Sub(leader.SystemClock().Now())
+		w.journal.write(entry{At: at, What: pending, Token: e.Token, Left: int64(left)})
 	case leader.Elected:
 		w.journal.write(entry{At: at, What: elected, Token: e.Term.Token()})
 		w.term, w.over, w.hurried = e.Term, false, false
@@ -255,12 +257,15 @@ func (w *worker) hear(e leader.Event) {
 	}
 }
 
-// lose writes down a loss. The term is over before its loss is reported.
+// lose writes down a loss, and what the term says of it.
 func (w *worker) lose(at int64, what string, t *leader.Term, cause error) {
-	if t.Err() == nil {
-		w.journal.write(entry{At: at, What: revived, Token: t.Token()})
+	e := entry{At: at, What: what, Token: t.Token(), Text: cause.Error(), Left: int64(t.Remaining())}
+	if ended, err := context.Cause(t.Context()), t.Err(); ended != nil && err != nil {
+		if e.Context = ended.Error(); e.Context == e.Text {
+			e.Context = err.Error()
+		}
 	}
-	w.journal.write(entry{At: at, What: what, Token: t.Token(), Text: cause.Error()})
+	w.journal.write(e)
 }
 
 // flushBefore writes the claims before the event that ends them. A zombie ignores that

@@ -63,7 +63,7 @@ func chain(b books, f findings, what string) (initial uint64, ops []porcupine.Op
 		clients[l] = i
 	}
 	h := history{voids: b.voids}
-	for _, d := range f.deeds {
+	for _, d := range f.effects {
 		op := chainOp{kind: d.Kind, at: d.At, rev: d.Rev}
 		end := d.End
 		switch {

@@ -16,13 +16,19 @@ func led(id string, token uint64, first, last, over int64) *life {
 	const ms = int64(time.Millisecond)
 	l := &life{id: id, entries: []entry{
 		{At: 1, What: began},
+		{At: first*ms - 2, What: pending, Token: token},
 		{At: first*ms - 1, What: elected, Token: token},
 		{At: last * ms, What: leads, Token: token, From: first * ms},
 	}}
 	if over != 0 {
-		l.entries = append(l.entries, entry{At: over * ms, What: deposed, Token: token})
+		l.entries = append(l.entries, loss(deposed, over, token))
 	}
 	return l
+}
+
+// loss returns an entry for the end of a term, with a time in milliseconds.
+func loss(what string, at int64, token uint64) entry {
+	return entry{At: at * int64(time.Millisecond), What: what, Token: token, Text: "lost", Context: "lost"}
 }
 
 func (l *life) paused(from, to int64) *life {
@@ -56,17 +62,17 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name:   "two at once",
 			lives:  []*life{led("a", 3, 1000, 2000, 2100), led("b", 7, 1999, 3000, 0)},
-			breaks: "two leaders for 1ms", lock: porcupine.Illegal,
+			breaks: "two leaders: a with token 3, and b with token 7, for 1ms from 1.999000s", lock: porcupine.Illegal,
 		},
 		{
 			name:   "one within the other",
 			lives:  []*life{led("a", 3, 1000, 5000, 0), led("b", 7, 2000, 3000, 3100)},
-			breaks: "two leaders for 1s", lock: porcupine.Illegal,
+			breaks: "two leaders: a with token 3, and b with token 7, for 1s from 2.000000s", lock: porcupine.Illegal,
 		},
 		{
 			name:   "at the same instant",
 			lives:  []*life{led("a", 3, 1000, 2000, 2000), led("b", 7, 2000, 3000, 0)},
-			breaks: "two leaders for 0s", lock: porcupine.Ok, // for Porcupine one instant has room for an order
+			breaks: "two leaders: a with token 3, and b with token 7, for 0s", lock: porcupine.Ok, // for Porcupine one instant has room for an order
 		},
 		{
 			name:   "a lower token later",
@@ -76,7 +82,7 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name:   "the same token twice",
 			lives:  []*life{led("a", 7, 1000, 2000, 2100), led("b", 7, 2500, 3000, 0)},
-			breaks: "tokens do not rise", lock: porcupine.Illegal,
+			breaks: "the same token twice: a with token 7, and b with token 7", lock: porcupine.Illegal,
 		},
 		{
 			name:   "a token falls two terms later",
@@ -96,18 +102,18 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		},
 		{
 			name:   "two losses",
-			lives:  []*life{led("a", 3, 1000, 2000, 2000).then(entry{At: 3 * s, What: deposed, Token: 3})},
-			breaks: "lost token 3, which is not its term", lock: porcupine.Ok,
+			lives:  []*life{led("a", 3, 1000, 2000, 2000).then(loss(deposed, 3000, 3))},
+			breaks: "Deposed for token 3, which is not its term", lock: porcupine.Ok,
 		},
 		{
 			name:   "a loss of another's term",
-			lives:  []*life{led("a", 3, 1000, 2000, 0).then(entry{At: 3 * s, What: deposed, Token: 4})},
-			breaks: "lost token 4, which is not its term", lock: porcupine.Ok,
+			lives:  []*life{led("a", 3, 1000, 2000, 0).then(loss(deposed, 3000, 4))},
+			breaks: "Deposed for token 4, which is not its term", lock: porcupine.Ok,
 		},
 		{
 			name:   "a fence of another's term",
-			lives:  []*life{led("a", 3, 1000, 2000, 0).then(entry{At: 3 * s, What: fenced, Token: 4})},
-			breaks: "fenced with token 4, which is not its term", lock: porcupine.Ok,
+			lives:  []*life{led("a", 3, 1000, 2000, 0).then(loss(fenced, 3000, 4))},
+			breaks: "Fenced for token 4, which is not its term", lock: porcupine.Ok,
 		},
 		{
 			name:   "a claim after the loss",
@@ -120,9 +126,49 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 			breaks: "was over and is good again", lock: porcupine.Ok,
 		},
 		{
+			name:   "elected without having won the key",
+			lives:  []*life{{id: "a", entries: []entry{{At: 1, What: began}, {At: s, What: elected, Token: 3}}}},
+			breaks: "Pending comes before Elected: a was elected with token 3", lock: porcupine.Ok,
+		},
+		{
+			name: "elected before a lease is over",
+			lives: []*life{{id: "a", entries: []entry{
+				{At: 1, What: began}, {At: s, What: pending, Token: 3, Left: s}, {At: 2*s - 1, What: elected, Token: 3},
+			}}},
+			breaks: "Elected comes not before its time: a was elected with token 3", lock: porcupine.Ok,
+		},
+		{
+			name:   "a loss while the context is alive",
+			lives:  []*life{led("a", 3, 1000, 2000, 0).then(entry{At: 3 * s, What: fenced, Token: 3, Text: "lost"})},
+			breaks: "the context ends first: a offers Fenced for token 3", lock: porcupine.Ok,
+		},
+		{
+			name:   "a loss with another cause",
+			lives:  []*life{led("a", 3, 1000, 2000, 0).then(entry{At: 3 * s, What: deposed, Token: 3, Text: "lost", Context: "found"})},
+			breaks: "the cause is that of the context: a offers Deposed for token 3 with lost", lock: porcupine.Ok,
+		},
+		{
+			name:   "a loss while the lease is valid",
+			lives:  []*life{led("a", 3, 1000, 2000, 0).then(entry{At: 3 * s, What: deposed, Token: 3, Text: "lost", Context: "lost", Left: 1})},
+			breaks: "1ns of the lease remain", lock: porcupine.Ok,
+		},
+		{
+			name: "an earlier leader is seen after a later one",
+			lives: []*life{{id: "a", entries: []entry{
+				{At: 1, What: began}, {At: s, What: observed, ID: "b", Token: 7}, {At: 2 * s, What: observed, ID: "c", Token: 3},
+			}}},
+			breaks: "a names a leader with token 3 after one with 7", lock: porcupine.Ok,
+		},
+		{
+			name: "an earlier leader is seen in a store that was made to forget",
+			lives: []*life{{id: "a", entries: []entry{
+				{At: 1, What: began}, {At: s / 2, What: observed, ID: "b", Token: 7}, {At: 2 * s, What: observed, ID: "c", Token: 3},
+			}}}, voids: forgot, lock: porcupine.Ok,
+		},
+		{
 			name:   "something after the end",
 			lives:  []*life{led("a", 3, 1000, 2000, 2000).then(entry{At: 3 * s, What: ended}, entry{At: 4 * s, What: pending})},
-			breaks: "goes on after its end", lock: porcupine.Ok,
+			breaks: "nothing after the end: a goes on with Pending", lock: porcupine.Ok,
 		},
 		{
 			name:  "a connection that comes back after the end",
@@ -167,7 +213,7 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name:  "two at once for too long in a store that was made to forget",
 			lives: []*life{led("a", 3, 500, 6000, 6100), led("b", 7, 2000, 10_000, 0)}, voids: forgot,
-			breaks: "did not find out for 4s", lock: porcupine.Ok,
+			breaks: "for 4s from 2.000000s, and the one that was overwritten did not find out", lock: porcupine.Ok,
 		},
 		{
 			name: "a candidate takes a server that was cut off for a store that forgot",
@@ -179,7 +225,7 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name:  "two at once after the store was made to forget",
 			lives: []*life{led("a", 3, 500, 9500, 9600), led("b", 7, 8000, 10_000, 0)}, voids: forgot,
-			breaks: "two leaders for 1.5s", lock: porcupine.Illegal,
+			breaks: "two leaders: a with token 3, and b with token 7, for 1.5s", lock: porcupine.Illegal,
 		},
 		{
 			name:  "a token falls in a store that was made to forget",

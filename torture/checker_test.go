@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -32,19 +33,17 @@ type term struct {
 	token       uint64
 	first, last int64
 	free        int64 // the process is known not to have led this term before
+	began       int64 // it had begun by then
 	over        int64 // when the loss was reported, or the process seen dead; 0: neither
 	cause       string
-}
-
-func (t *term) String() string {
-	return fmt.Sprintf("%s with token %d from %s to %s", t.life.id, t.token, instant(t.first), instant(t.last))
 }
 
 func instant(ns int64) string { return fmt.Sprintf("%.6fs", time.Duration(ns).Seconds()) }
 
 // verdict is the result of the checker.
 type verdict struct {
-	terms  []*term  // by first
+	won    []*term  // every term of which a process knows that it began
+	terms  []*term  // those that were claimed, by first
 	broken []string // promises that were not kept
 	noted  []string // events that break no promise
 	// closest is the shortest time between two terms, which shows how sharp the check
@@ -67,33 +66,37 @@ func check(h history) verdict {
 	return v
 }
 
-// account pairs wins and losses of one process. There is one loss for each win, a win
-// only after the loss of the last, and no claim outside of a term. No term is left open
-// except by a process that was killed or is still alive. A term does not outlive a
-// pause of its process that is longer than a fence.
+// account checks the events of one process by the contract, and collects its terms. No
+// term is left open except by a process that was killed or is still alive. A term does not
+// outlive a pause of its process that is longer than a fence.
 func (v *verdict) account(l *life, h history) {
+	var c contract.Candidate
 	var open *term // won and not lost yet
-	var free int64
-	done := false
+	var free, seen int64
 	for i, e := range l.entries {
 		if i == 0 {
 			free = e.At
 		}
-		// The connection belongs to the process, and may come back when the candidate
-		// has ended.
-		if done && e.What != connected && e.What != disconnected {
-			v.breaks("%s goes on after its end: %+v", l.id, e)
+		if e.What == connected || e.What == disconnected {
+			continue // the connection belongs to the process, and may come back after the end
+		}
+		if e.What == revived {
+			c.Next(contract.Event{Kind: contract.Over, Token: e.Token})
+		}
+		if broken := c.Next(l.event(e)); broken != nil {
+			if broken.Rule != contract.ObservedRises || !h.touches(seen, e.At) {
+				v.breaks("%v, at %s", broken, instant(e.At))
+			}
 		}
 		switch e.What {
+		case observed:
+			seen = e.At
 		case elected:
-			if open != nil {
-				v.breaks("%s was elected with token %d before it lost %d", l.id, e.Token, open.token)
-			}
-			open = &term{life: l, token: e.Token, free: free}
+			open = &term{life: l, token: e.Token, free: free, began: e.At}
+			v.won = append(v.won, open)
 		case leads:
 			if open == nil || open.token != e.Token {
-				v.breaks("%s claims token %d at %s, which is not its term", l.id, e.Token, instant(e.At))
-				open = &term{life: l, token: e.Token, free: free} // to be compared with the others
+				open = &term{life: l, token: e.Token, free: free, began: e.At} // to be compared with the others
 			}
 			if open.first == 0 {
 				open.first = e.From
@@ -109,23 +112,10 @@ func (v *verdict) account(l *life, h history) {
 			if _, in := h.during(e.At, e.At); !in && strings.HasPrefix(e.Text, leader.ErrRegressed.Error()) {
 				v.noted = append(v.noted, fmt.Sprintf("%s says at %s that the store forgot, which it was not made to", l.id, instant(e.At)))
 			}
-		case revived:
-			v.breaks("%s: token %d was over and is good again at %s", l.id, e.Token, instant(e.At))
-		case fenced:
-			if open == nil || open.token != e.Token {
-				v.breaks("%s was fenced with token %d, which is not its term", l.id, e.Token)
-			}
 		case deposed:
-			if open == nil || open.token != e.Token {
-				v.breaks("%s lost token %d, which is not its term", l.id, e.Token)
-				continue
-			}
-			open.over, open.cause = e.At, e.Text
-			open = nil
-		case ended:
-			done = true
-			if open != nil {
-				v.breaks("%s ended without having lost token %d", l.id, open.token)
+			if open != nil && open.token == e.Token {
+				open.over, open.cause = e.At, e.Text
+				open = nil
 			}
 		}
 	}
@@ -134,36 +124,67 @@ func (v *verdict) account(l *life, h history) {
 	}
 }
 
-// order finds terms that overlap and tokens that do not rise. While the store's memory
-// is destroyed, one leader is not promised. But a leader that was overwritten learns of
-// it within a fence. And tokens go on rising, because some process remembers the last
-// one (the driver ensures that).
-func (v *verdict) order(h history) {
-	var greatest *term
-	for i, t := range v.terms {
-		if greatest == nil || t.token > greatest.token {
-			greatest = t
-		} else {
-			v.breaks("tokens do not rise: %v, then %v", greatest, t)
+// event returns an entry in the words of the contract.
+func (l *life) event(e entry) contract.Event {
+	in := contract.Event{Who: l.id, Token: e.Token, At: time.Unix(0, e.At), Kind: map[string]contract.Kind{
+		observed: contract.Observed, faulted: contract.Faulted, pending: contract.Pending, elected: contract.Elected,
+		leads: contract.Leads, revived: contract.Leads, fenced: contract.Fenced, deposed: contract.Deposed, ended: contract.Ended,
+	}[e.What]}
+	switch e.What {
+	case pending:
+		in.At, in.Until = time.Time{}, time.Unix(0, e.At+e.Left)
+	case fenced, deposed:
+		in.Cause, in.Left = reason(e.Text), time.Duration(e.Left)
+		if e.Context != "" {
+			in.Context = reason(e.Context)
 		}
+	}
+	return in
+}
+
+// reason is a cause as a journal has it. Two are the same if their texts are.
+type reason string
+
+func (r reason) Error() string { return string(r) }
+
+// order checks the terms with one another. While the store's memory is destroyed, one
+// leader is not promised. But a leader that was overwritten learns of it within a fence.
+// And tokens go on rising, because some process remembers the last one (the driver ensures
+// that).
+func (v *verdict) order(h history) {
+	var e contract.Election
+	for _, t := range v.won {
+		v.compare(h, e.Elected(t.name(), t.free, t.began))
+	}
+	for i, t := range v.terms {
+		v.compare(h, e.Leads(t.name(), t.first, t.last))
 		for _, earlier := range v.terms[:i] {
-			if gap := time.Duration(t.first - earlier.last); gap > 0 {
-				if v.closest < 0 || gap < v.closest {
-					v.closest = gap
-				}
-				continue
+			if gap := time.Duration(t.first - earlier.last); gap > 0 && (v.closest < 0 || gap < v.closest) {
+				v.closest = gap
 			}
-			from, to := t.first, min(t.last, earlier.last)
-			both := time.Duration(to - from)
-			how, in := h.during(from, to)
-			switch {
-			case !in:
-				v.breaks("two leaders for %v: %v, and %v", both, earlier, t)
-			case both > h.fence:
-				v.breaks("%s: who was overwritten did not find out for %v: %v, and %v", how, both, earlier, t)
-			default:
-				v.noted = append(v.noted, fmt.Sprintf("%s: two leaders for %v: %v, and %v", how, both, earlier, t))
-			}
+		}
+	}
+}
+
+// name returns the term as the contract names it.
+func (t *term) name() contract.Term { return contract.Term{Who: t.life.id, Token: t.token} }
+
+// compare sorts violations by whether the history excuses them.
+func (v *verdict) compare(h history, broken []*contract.Violation) {
+	for _, b := range broken {
+		if b.Rule != contract.OneLeader {
+			v.breaks("%v", b)
+			continue
+		}
+		both := time.Duration(b.Last - b.First)
+		text := fmt.Sprintf("%v, for %v from %s", b, both, instant(b.First))
+		switch how, in := h.during(b.First, b.Last); {
+		case !in:
+			v.breaks("%s", text)
+		case both > h.fence:
+			v.breaks("%s, and the one that was overwritten did not find out: %s", text, how)
+		default:
+			v.noted = append(v.noted, text+": "+how)
 		}
 	}
 }

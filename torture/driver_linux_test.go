@@ -287,8 +287,8 @@ func (d *driver) close() {
 	}
 }
 
-// judge reads all journals and fails the test if they show a broken promise.
-func (d *driver) judge() map[*bucket]verdict {
+// check reads all journals and fails the test if they show a broken promise.
+func (d *driver) check() map[*bucket]verdict {
 	d.tb.Helper()
 	verdicts := make(map[*bucket]verdict)
 	for _, b := range d.buckets {

@@ -49,8 +49,8 @@ func tortureWriters(t *testing.T, servers int, duration time.Duration, storages 
 		d.seat()
 	}
 	defer func() { // also if the test ends early
-		d.table(d.judge())
-		d.audit()
+		d.table(d.check())
+		d.checkLedgers()
 	}()
 	d.calm()
 	d.torture(duration, func() []fault { return d.writersFaults(storages) })
@@ -82,12 +82,12 @@ func (d *driver) writersFaults(storages []jetstream.StorageType) []fault {
 	})
 }
 
-// audit reads the ledgers and fails the test for values that should not be there.
-func (d *driver) audit() {
+// checkLedgers reads the ledgers and fails the test for values that should not be there.
+func (d *driver) checkLedgers() {
 	d.tb.Helper()
 	for _, b := range d.buckets {
 		told := d.books(b)
-		f := audit(told)
+		f := checkLedger(told)
 		f.report(d.tb, b.ledger.Bucket)
 		for _, what := range []string{register, list} {
 			if !linear(d.tb, told, f, what, d.c.dir) {
@@ -151,11 +151,11 @@ func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
 			d.calm()
 			d.close()
 			told := d.books(b)
-			f := audit(told)
+			f := checkLedger(told)
 			found := strings.Join(f.broken, "\n")
-			for _, fault := range []string{"an older term's write after a newer one's", "a later term had been elected", "a lost update"} {
+			for _, fault := range []string{"an older term's write after a newer one's", "a write after a later term began", "a lost update"} {
 				if strings.Contains(found, fault) != k.bare {
-					t.Errorf("the audit says %q", found)
+					t.Errorf("the checker says %q", found)
 				}
 			}
 			if is := linear(t, told, f, register, d.c.dir); is == k.bare {
@@ -204,8 +204,8 @@ func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
 		t.Errorf("token %d led, now %d does", claim.Token, now.Token)
 	}
 	d.close()
-	d.judge()
-	d.audit()
+	d.check()
+	d.checkLedgers()
 	if !slices.ContainsFunc(diary.attempts, func(a attempt) bool { return a.Out == unknown }) {
 		t.Error("every outcome was known")
 	}
@@ -225,8 +225,8 @@ func TestWhatAnOldLeaderOfTheStreamRefusesIsNotTakenForUnwritten(t *testing.T) {
 	d.keep(b, jetstream.FileStorage, ledgerSpec{})
 	s := d.seat()
 	defer func() {
-		d.judge()
-		d.audit()
+		d.check()
+		d.checkLedgers()
 	}()
 	for range 4 {
 		d.calm()

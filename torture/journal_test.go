@@ -15,12 +15,12 @@ const (
 	disconnected = "disconnected" // Text: why
 	observed     = "observed"     // ID leads with Token, or no candidate leads
 	faulted      = "faulted"      // Text: how
-	pending      = "pending"      // the key was won
+	pending      = "pending"      // the key was won; Left: until it may be elected, at least
 	elected      = "elected"      // a term with Token has begun
 	leads        = "leads"        // the term was valid at From, and at At
 	revived      = "revived"      // a term that was over was valid again, which must not be
-	fenced       = "fenced"       // Text: the cause
-	deposed      = "deposed"      // Text: the cause
+	fenced       = "fenced"       // Text: the cause, Context: that of the term's context
+	deposed      = "deposed"      // the same
 	ended        = "ended"        // the candidate has stopped, and nothing follows
 )
 
@@ -34,6 +34,8 @@ type entry struct {
 	Left  int64  `json:"left,omitempty"` // at At, until the lease would have run out
 	ID    string `json:"id,omitempty"`
 	Text  string `json:"text,omitempty"`
+	// The cause with which the term's context had ended; empty: it was alive.
+	Context string `json:"context,omitempty"`
 }
 
 // journal is a file to which a process appends. Every line is one write, so that

@@ -125,8 +125,8 @@ func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
 		}
 	}
 	d.close()
-	d.judge()
-	d.audit()
+	d.check()
+	d.checkLedgers()
 }
 
 // move makes that server the leader of a bucket's stream.

@@ -20,8 +20,8 @@ func TestTortureKeepsThePromises(t *testing.T) {
 	for range 4 {
 		d.seat()
 	}
-	defer func() { // also if the test ends early: the journals until then are judged
-		d.table(d.judge())
+	defer func() { // also if the test ends early: the journals until then are checked
+		d.table(d.check())
 	}()
 	d.calm()
 	d.torture(*duration, func() []fault { return slices.Concat(d.faults(), d.oblivions()) })

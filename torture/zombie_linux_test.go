@@ -46,7 +46,7 @@ func TestAWorkerThatDoesNotAskForItsTermIsFound(t *testing.T) {
 		s.lives[b].follow(t)
 	}
 	v := check(b.history)
-	for _, fault := range []string{"two leaders for", "after it was paused for"} {
+	for _, fault := range []string{"two leaders: ", "after it was paused for"} {
 		if found := strings.Join(v.broken, "\n"); !strings.Contains(found, fault) {
 			t.Errorf("the checker does not say %q: %s", fault, found)
 		}

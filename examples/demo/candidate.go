@@ -25,10 +25,10 @@ type worker struct {
 
 // crew is all the workers.
 type crew struct {
-	st   *stage
-	opts options
-	ref  *referee
-	tl   *timeline.Timeline
+	st    *stage
+	opts  options
+	check *electionChecker
+	tl    *timeline.Timeline
 
 	readers sync.WaitGroup // of events
 
@@ -37,8 +37,8 @@ type crew struct {
 	workers []*worker
 }
 
-func newCrew(st *stage, opts options, ref *referee, tl *timeline.Timeline) *crew {
-	return &crew{st: st, opts: opts, ref: ref, tl: tl}
+func newCrew(st *stage, opts options, check *electionChecker, tl *timeline.Timeline) *crew {
+	return &crew{st: st, opts: opts, check: check, tl: tl}
 }
 
 // start starts all the workers, each after a short random time unless splay is
@@ -101,22 +101,22 @@ func (cr *crew) campaign(w *worker) (err error) {
 	return err
 }
 
-// follow reports the events of a worker to the referee and the timeline.
+// follow reports the events of a worker to the checker and the timeline.
 func (cr *crew) follow(w *worker) {
+	checked := cr.check.watch(w)
 	for ev := range w.Events() {
+		cr.check.saw(checked, ev)
 		switch ev := ev.(type) {
 		case leader.Pending:
 			if wait := time.Until(ev.Until); wait > time.Millisecond {
 				cr.tl.Say(w.name, "pending", "token %d or more; waits %s for a lease that may be running", ev.Token, timeline.Seconds(wait))
 			}
 		case leader.Elected:
-			vacant := cr.ref.elected(w, ev.Term)
+			vacant := cr.check.elected(w, ev.Term)
 			cr.tl.Say(w.name, "elected", "token %-6d after %s without a leader", ev.Term.Token(), timeline.Seconds(vacant))
 		case leader.Fenced:
-			cr.ref.lost(ev.Term, false)
 			cr.tl.Say(w.name, "fenced", "token %-6d %s", ev.Term.Token(), timeline.Reason(ev.Cause))
 		case leader.Deposed:
-			cr.ref.lost(ev.Term, true)
 			cr.tl.Say(w.name, "deposed", "token %-6d %s", ev.Term.Token(), timeline.Reason(ev.Cause))
 		case leader.Observed:
 			if cr.opts.verbose {
@@ -128,6 +128,7 @@ func (cr *crew) follow(w *worker) {
 			}
 		}
 	}
+	cr.check.ended(checked)
 	if err := w.Err(); err != nil && cr.opts.verbose {
 		cr.tl.Say(w.name, "ended", "%v", err)
 	}
@@ -136,7 +137,7 @@ func (cr *crew) follow(w *worker) {
 // concerns reports whether w led last. Ten candidates that all lose their server
 // report the same fault.
 func (cr *crew) concerns(w *worker) bool {
-	last, _ := cr.ref.leader()
+	last, _ := cr.check.leader()
 	return last.worker == w
 }
 

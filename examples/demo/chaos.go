@@ -100,7 +100,7 @@ func faults(st *stage, cr *crew) []fault {
 // leaves nothing broken.
 func torment(ctx context.Context, st *stage, cr *crew, opts options) (tally, error) {
 	var t tally
-	deadline := cr.ref.began.Add(opts.duration)
+	deadline := cr.check.began.Add(opts.duration)
 	playing, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	seen := 1 // no fault has caused the first election
@@ -118,7 +118,7 @@ func torment(ctx context.Context, st *stage, cr *crew, opts options) (tally, err
 			if !ok {
 				return t, nil
 			}
-			reigns, _ := cr.ref.since(seen)
+			reigns, _ := cr.check.since(seen)
 			t.unprovoked(reigns[:max(0, victim.number-seen+1)])
 			seen = victim.number + 1
 
@@ -144,8 +144,8 @@ func torment(ctx context.Context, st *stage, cr *crew, opts options) (tally, err
 func quietReign(playing context.Context, cr *crew, pause func() time.Duration) (reign, bool) {
 	late := cr.patience()
 	for {
-		_, news := cr.ref.since(0)
-		if r, ok := cr.ref.leader(); ok {
+		_, news := cr.check.since(0)
+		if r, ok := cr.check.leader(); ok {
 			d := pause()
 			if d < 0 {
 				return reign{}, false
@@ -165,7 +165,7 @@ func quietReign(playing context.Context, cr *crew, pause func() time.Duration) (
 		case <-playing.Done():
 			return reign{}, false
 		case <-late:
-			cr.ref.fail("nobody leads for too long")
+			cr.check.fail("nobody leads for too long")
 			late = nil
 		}
 	}
@@ -214,7 +214,7 @@ func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out 
 		over = nil
 	}
 	for {
-		reigns, news := cr.ref.since(victim.number + 1)
+		reigns, news := cr.check.since(victim.number + 1)
 		if len(reigns) > 0 {
 			out.led, out.vacant = true, reigns[0].vacant
 		}
@@ -238,7 +238,7 @@ func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out 
 				return out, err
 			}
 		case <-late:
-			cr.ref.fail("nobody has led since: %s", f.name)
+			cr.check.fail("nobody has led since: %s", f.name)
 			return out, nil
 		case <-over: // others may lead
 			return out, nil

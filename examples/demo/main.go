@@ -70,16 +70,16 @@ func perform(ctx context.Context, opts options, tl *timeline.Timeline) (sound bo
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
 
-	ref := newReferee(tl)
-	watching := ref.watch()
+	check := newChecker(tl)
+	watching := check.sample()
 	tl.Line(timeline.Bold, "election %q on %s", opts.key, st.where)
 	tl.Line(timeline.Bold, "%d candidates, lease %v, for %v; Ctrl-C ends it", opts.workers, opts.lease, opts.duration)
 	if st.note != "" {
 		tl.Line(timeline.Bold, "%s", st.note)
 	}
 
-	cr := newCrew(st, opts, ref, tl)
-	ref.begin()
+	cr := newCrew(st, opts, check, tl)
+	check.begin()
 	err = cr.start(ctx)
 	var t tally
 	if err == nil {
@@ -93,7 +93,7 @@ func perform(ctx context.Context, opts options, tl *timeline.Timeline) (sound bo
 	}
 	cr.stop()
 	watching()
-	sound = ref.verdict()
-	t.report(tl, ref)
+	sound = check.held()
+	t.report(tl, check)
 	return sound, err
 }

@@ -45,8 +45,8 @@ func (t *tally) unprovoked(reigns []reign) {
 	}
 }
 
-// report prints the table and the findings of the referee.
-func (t *tally) report(tl *timeline.Timeline, ref *referee) {
+// report prints the table and the findings of the checker.
+func (t *tally) report(tl *timeline.Timeline, check *electionChecker) {
 	tl.Line(timeline.Plain, "")
 	tl.Line(timeline.Bold, "%-16s %6s %9s %9s   %s", "", "", "", "", "seconds without a leader")
 	tl.Line(timeline.Bold, "%-16s %6s %9s %9s   %8s %8s", "what happened", "times", "survived", "failovers", "median", "worst")
@@ -58,9 +58,9 @@ func (t *tally) report(tl *timeline.Timeline, ref *referee) {
 	}
 	tl.Line(timeline.Plain, "")
 
-	ref.mu.Lock()
-	terms, token, checks, violations := len(ref.reigns), ref.token, ref.checks, ref.violations
-	ref.mu.Unlock()
+	check.mu.Lock()
+	terms, token, checks, violations := len(check.reigns), check.token, check.checks, check.violations
+	check.mu.Unlock()
 	facts := fmt.Sprintf("%d terms, tokens up to %d; looked for two leaders %d times", terms, token, checks)
 	if violations > 0 {
 		tl.Line(timeline.Alarm, "%s; %d checks FAILED", facts, violations)

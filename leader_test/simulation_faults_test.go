@@ -13,9 +13,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// deeds are the operations of an application.
-func (s *simulation) deeds() []plague {
-	all := []plague{
+// applicationCalls are the calls of an application.
+func (s *simulation) applicationCalls() []fault {
+	all := []fault{
 		{"Campaign", 3, false, func(*life) bool { return s.again() }},
 		{"Candidate.Resign", 3, false, func(l *life) bool {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -59,7 +59,7 @@ func (s *simulation) deeds() []plague {
 			return true
 		}},
 		{"Lookup", 1, false, func(*life) bool {
-			store := s.line("lookup").store()
+			store := s.link("lookup").store()
 			s.call("Lookup", func() error {
 				_, err := leader.Lookup(context.Background(), store, "e")
 				return err
@@ -101,7 +101,7 @@ type petitioner struct {
 func (p petitioner) Clock() leader.Clock { return p.s.clock() }
 
 func (s *simulation) petitioner() petitioner {
-	return petitioner{s.line("operator").store().Backend(), s}
+	return petitioner{s.link("operator").store().Backend(), s}
 }
 
 // Backend returns p.
@@ -119,8 +119,8 @@ func (p petitioner) Ask(ctx context.Context, key string, request []byte, reply f
 }
 
 // ends are the ways in which an application ends a candidate.
-func (s *simulation) ends() []plague {
-	return []plague{
+func (s *simulation) ends() []fault {
+	return []fault{
 		{"Candidate.Stop", 1, false, func(l *life) bool {
 			l.leaves()
 			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
@@ -198,29 +198,29 @@ var guardThemes = [][]string{
 // come together in some seed.
 func (s *simulation) outbreak() {
 	if s.orderly {
-		s.plagues = s.orderlyDeeds()
+		s.faults = s.orderlyCalls()
 		return
 	}
-	s.plagues = s.deeds()
-	var tickets []plague
+	s.faults = s.applicationCalls()
+	var tickets []fault
 	theme := themes[s.rng.IntN(len(themes))]
 	if s.guarded && s.chance(2) {
 		theme = guardThemes[s.rng.IntN(len(guardThemes))]
 	}
-	faults := slices.Concat(s.ends(), s.held(), s.ground.plagues())
-	for _, p := range append(s.deeds(), faults...) {
+	faults := slices.Concat(s.ends(), s.held(), s.ground.faults())
+	for _, p := range append(s.applicationCalls(), faults...) {
 		if theme == nil || slices.Contains(theme, p.name) {
-			tickets = append(tickets, slices.Repeat([]plague{p}, p.weight)...)
+			tickets = append(tickets, slices.Repeat([]fault{p}, p.weight)...)
 		}
 	}
 	// Each fault has its turn, too: by chance alone a rare one occurs in none of 200
 	// seeds.
-	s.plagues = append(s.plagues, slices.Repeat([]plague{faults[s.seed%uint64(len(faults))]}, 6)...)
+	s.faults = append(s.faults, slices.Repeat([]fault{faults[s.seed%uint64(len(faults))]}, 6)...)
 	if tickets == nil {
 		return
 	}
 	for range 2 + s.rng.IntN(5) {
-		s.plagues = append(s.plagues, slices.Repeat([]plague{tickets[s.rng.IntN(len(tickets))]}, 6)...)
+		s.faults = append(s.faults, slices.Repeat([]fault{tickets[s.rng.IntN(len(tickets))]}, 6)...)
 	}
 }
 

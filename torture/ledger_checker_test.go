@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/contract"
 )
 
 // stored is one message of a ledger.
@@ -26,22 +28,23 @@ type books struct {
 	guarded bool
 }
 
-// deed is an attempt of a process, and the values found of it.
-type deed struct {
+// effect is an attempt of a process, and the values found of it.
+type effect struct {
 	attempt
 	life  *life
 	found []stored
 }
 
-func (d *deed) String() string {
+func (d *effect) String() string {
 	return fmt.Sprintf("%s of %s by %s with token %d, called at %s, ended at %s, %s",
 		d.Kind, d.What, d.life.id, d.Token, instant(d.Call), instant(d.End), d.Out)
 }
 
-// findings are the result of the audit.
+// findings are the result of checking a ledger.
 type findings struct {
+	guards  map[string]*contract.Guard // by the part that they guard
 	broken  []string
-	deeds   []*deed        // by call, without those only known not to be stored
+	effects []*effect      // by call, without those only known not to be stored
 	tallies map[string]int // of outcomes
 }
 
@@ -49,42 +52,41 @@ func (f *findings) breaks(format string, args ...any) {
 	f.broken = append(f.broken, fmt.Sprintf(format, args...))
 }
 
-// audit compares the attempts with the stored values.
-func audit(b books) findings {
-	f := findings{tallies: make(map[string]int)}
+// checkLedger compares the attempts with the stored values.
+func checkLedger(b books) findings {
+	f := findings{guards: map[string]*contract.Guard{register: {}, list: {}}, tallies: make(map[string]int)}
 	f.order(b)
 	f.match(b)
 	f.time(b)
 	return f
 }
 
-// order checks the ledger alone. No value of an older term follows one of a newer term.
-// Where there are guards, each value carries the token at which its guard stands at
-// that moment, and guards do not fall.
+// order checks the ledger alone, by the contract of a guarded resource.
 func (f *findings) order(b books) {
-	newest := make(map[string]stored)
-	guard, raised := make(map[string]stored), make(map[string]uint64)
 	last := make(map[string]uint64)
 	for i, m := range b.ledger {
+		term := contract.Term{Who: m.By, Token: m.Token}
+		var broken []*contract.Violation
+		what := m.what
 		switch {
 		case m.guards != "":
-			if top := raised[m.guards]; m.Token != 0 && m.Token < top {
-				f.breaks("a guard fell: of the %s, from %d to %d at %d", m.guards, top, m.Token, m.seq)
+			if what = m.guards; m.Token == 0 {
+				f.guards[what].Overwrite(0)
+			} else if v := f.guards[what].Raise(term); v != nil {
+				broken = append(broken, v)
 			}
-			guard[m.guards], raised[m.guards] = m, max(raised[m.guards], m.Token)
-		case m.what == "":
+		case what == "":
 		default:
-			if m.Token < newest[m.what].Token {
-				f.breaks("an older term's write after a newer one's: token %d by %s at %d of the %s, after %d at %d",
-					m.Token, m.By, m.seq, m.what, newest[m.what].Token, newest[m.what].seq)
-			} else {
-				newest[m.what] = m
+			if b.guarded {
+				broken = f.guards[what].Write(term)
+			} else if v := f.guards[what].Order(term); v != nil {
+				broken = append(broken, v)
 			}
-			b.ledger[i].over = last[m.what]
-			last[m.what] = m.seq
-			if g := guard[m.what]; b.guarded && g.Token != m.Token {
-				f.breaks("written past the guard: token %d by %s at %d of the %s, whose guard stood at %d since %d", m.Token, m.By, m.seq, m.what, g.Token, g.seq)
-			}
+			b.ledger[i].over = last[what]
+			last[what] = m.seq
+		}
+		for _, v := range broken {
+			f.breaks("%v, at %d of the %s", v, m.seq, what)
 		}
 	}
 }
@@ -116,7 +118,7 @@ func (f *findings) match(b books) {
 				continue
 			}
 			f.tallies[a.Kind+" "+a.Out]++
-			d := &deed{attempt: a, life: l}
+			d := &effect{attempt: a, life: l}
 			for n := a.N; n != 0 && n < a.N+a.Count; n++ {
 				if m, is := found[name{l.id, n}]; is {
 					d.found = append(d.found, m)
@@ -136,11 +138,11 @@ func (f *findings) match(b books) {
 			continue
 		}
 		f.tallies["not told"]++
-		f.deeds = append(f.deeds, &deed{life: l, found: []stored{m}, attempt: attempt{
+		f.effects = append(f.effects, &effect{life: l, found: []stored{m}, attempt: attempt{
 			Kind: put, What: m.what, Token: m.Token, N: m.N, Count: 1, Call: m.Call, End: forever, Out: unknown,
 		}})
 	}
-	slices.SortStableFunc(f.deeds, func(a, b *deed) int { return cmp.Compare(a.Call, b.Call) })
+	slices.SortStableFunc(f.effects, func(a, b *effect) int { return cmp.Compare(a.Call, b.Call) })
 }
 
 func lifeOf(lives []*life, id string) *life {
@@ -153,7 +155,7 @@ func lifeOf(lives []*life, id string) *life {
 }
 
 // hold compares one attempt with the values found of it.
-func (f *findings) hold(d *deed) {
+func (f *findings) hold(d *effect) {
 	switch d.Out {
 	case accepted:
 		if d.N != 0 && (uint64(len(d.found)) != d.Count || d.found[d.Count-1].seq != d.Rev) {
@@ -180,56 +182,43 @@ func (f *findings) hold(d *deed) {
 	if d.Kind == update && len(d.found) != 0 && d.At != d.found[0].over {
 		f.breaks("a lost update: of %d, by what was to replace %d: %v", d.found[0].over, d.At, d)
 	}
-	f.deeds = append(f.deeds, d)
+	f.effects = append(f.effects, d)
 }
 
-// time checks when attempts were made. No write of an older term was called after a
-// newer term was elected, and stored. No write of a term was accepted after ErrFenced
+// time checks when attempts were made. A write that was called after a newer term was
+// elected is not stored if it is of an older term. No write of a term was accepted after ErrFenced
 // had been returned to that term, and ErrFenced was not returned before a later term
 // had raised the guard. No write of unknown outcome is stored behind a write of the
 // same term that was called later and acknowledged.
 func (f *findings) time(b books) {
-	raised := make(map[string]uint64)
-	for _, m := range b.ledger {
-		if m.guards != "" {
-			raised[m.guards] = max(raised[m.guards], m.Token)
-		}
-	}
-	var elections []entry
+	var election contract.Election
 	for _, l := range b.lives {
 		for _, e := range l.entries {
 			if e.What == elected {
-				elections = append(elections, e)
+				election.Elected(contract.Term{Who: l.id, Token: e.Token}, 0, e.At) // which the other checker checks
 			}
 		}
 	}
-	slices.SortFunc(elections, func(a, b entry) int { return cmp.Compare(a.At, b.At) })
 	type writer struct {
 		token uint64
 		what  string
 	}
-	fenced := make(map[writer]*deed)   // the first refused write
-	doubtful := make(map[writer]*deed) // the latest stored write of unknown outcome
-	next, newest := 0, entry{}
-	for _, d := range f.deeds {
-		for ; next < len(elections) && elections[next].At < d.Call; next++ {
-			if elections[next].Token > newest.Token {
-				newest = elections[next]
-			}
-		}
+	fenced := make(map[writer]*effect)   // the first refused write
+	doubtful := make(map[writer]*effect) // the latest stored write of unknown outcome
+	for _, d := range f.effects {
 		w := writer{d.Token, d.What}
 		switch {
 		case d.N == 0: // a read
 		case d.Out == refused:
-			if raised[d.What] <= d.Token {
+			if f.guards[d.What].Top() <= d.Token {
 				f.breaks("ErrFenced, and the guard was never raised by a later term: %v", d)
 			}
 			if first := fenced[w]; first == nil || d.End < first.End {
 				fenced[w] = d
 			}
 		case len(d.found) != 0:
-			if d.Token < newest.Token {
-				f.breaks("called after a later term had been elected: %d at %s, and stored at %d: %v", newest.Token, instant(newest.At), d.found[0].seq, d)
+			if v := election.Stored(contract.Term{Who: d.life.id, Token: d.Token}, d.Call); v != nil {
+				f.breaks("%v at %d: %v", v, d.found[0].seq, d)
 			}
 			if first := fenced[w]; first != nil && first.End < d.Call {
 				f.breaks("ErrFenced, and a write of the same term was stored: at %s, %v", instant(first.End), d)

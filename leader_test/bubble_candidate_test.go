@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +17,7 @@ import (
 type candidate struct {
 	*leader.Candidate
 	*client
+	clock leader.Clock // nil: that of the bubble
 
 	mu    sync.Mutex
 	told  []string // the events not taken yet, each with the time since the world's zero
@@ -26,16 +26,16 @@ type candidate struct {
 }
 
 // record reads the events to the end and checks each.
-func (c *candidate) record(t *testing.T, zero time.Time, j *jury) {
+func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 	defer close(c.read)
-	o := order{who: c.ID()}
+	w := k.watch(c.ID())
 	for e := range c.Events() {
 		at := time.Since(zero)
-		o.next(t, at, e)
-		if e, ok := e.(leader.Elected); ok {
-			j.enter(t, at, c.ID(), e.Term)
+		now := time.Now()
+		if c.clock != nil {
+			now = c.clock.Now()
 		}
-		j.check(t, at)
+		k.next(t, at, w, e, now)
 		c.mu.Lock()
 		c.told = append(c.told, fmt.Sprintf("%v %s", at, describe(e)))
 		if e, ok := e.(leader.Elected); ok {
@@ -43,9 +43,7 @@ func (c *candidate) record(t *testing.T, zero time.Time, j *jury) {
 		}
 		c.mu.Unlock()
 	}
-	if o.term != nil {
-		t.Errorf("%s: no Deposed for the term with token %d", o.who, o.term.Token())
-	}
+	report(t, time.Since(zero), w.End())
 }
 
 // saw fails the test unless exactly these events have come since it was last called. It
@@ -79,122 +77,8 @@ func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	return c.terms[len(c.terms)-1]
 }
 
-// order checks the order of one candidate's events. There is exactly one Pending before
-// each Elected, exactly one Deposed for it, and Fenced between. The context has ended,
-// with the same cause, before either of the two is emitted.
-type order struct {
-	who     string
-	pending bool
-	fenced  bool
-	term    *leader.Term
-	token   uint64 // of the newest term
-}
-
-func (o *order) next(t *testing.T, at time.Duration, e leader.Event) {
-	bad := func(format string, args ...any) {
-		t.Errorf("%v: %s: %v: %s", at, o.who, e, fmt.Sprintf(format, args...))
-	}
-	ended := func(term *leader.Term, cause error) {
-		switch {
-		case term == nil || term != o.term:
-			bad("not of the current term")
-		case cause == nil:
-			bad("no cause")
-		case term.Context().Err() == nil:
-			bad("told before the context ended")
-		case context.Cause(term.Context()) != cause || term.Err() != cause: //nolint:errorlint // the same, not a like one
-			bad("the context ended with %v", context.Cause(term.Context()))
-		case term.Remaining() != 0:
-			bad("%v remain", term.Remaining())
-		}
-	}
-	switch e := e.(type) {
-	case leader.Pending:
-		if o.term != nil {
-			bad("within a term")
-		}
-		if e.Until.Before(time.Now()) && at == 0 {
-			bad("until %v", e.Until)
-		}
-		o.pending = true
-	case leader.Elected:
-		if !o.pending || o.term != nil {
-			bad("not after a Pending")
-		}
-		if e.Term.Token() <= o.token {
-			bad("the term before had token %d", o.token)
-		}
-		o.pending, o.fenced, o.term, o.token = false, false, e.Term, e.Term.Token()
-	case leader.Fenced:
-		if o.fenced {
-			bad("told twice")
-		}
-		ended(e.Term, e.Cause)
-		o.fenced = true
-	case leader.Deposed:
-		ended(e.Term, e.Cause)
-		o.term = nil
-	case leader.Observed, leader.Faulted:
-	}
-}
-
-// jury knows all terms of one election, of all candidates.
-type jury struct {
-	mu    sync.Mutex
-	terms []*leader.Term
-	who   map[*leader.Term]string
-	last  uint64 // the greatest token of all
-}
-
-// enter adds a new term. If it is alive, all others must be over, and their tokens
-// smaller.
-func (j *jury) enter(t *testing.T, at time.Duration, who string, term *leader.Term) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.who == nil {
-		j.who = make(map[*leader.Term]string)
-	}
-	for _, other := range j.terms {
-		if other.Token() == term.Token() {
-			t.Errorf("%v: %s and %s have the same token %d", at, who, j.who[other], term.Token())
-		}
-	}
-	if term.Err() == nil && term.Token() <= j.last {
-		t.Errorf("%v: %s leads with token %d after one with %d", at, who, term.Token(), j.last)
-	}
-	j.last = max(j.last, term.Token())
-	j.who[term] = who
-	j.terms = append(j.terms, term)
-	if len(j.terms) > 64 { // those that are long over have been compared
-		j.terms = slices.DeleteFunc(j.terms, func(o *leader.Term) bool {
-			over := o != term && o.Err() != nil && o.Token()+64 < j.last
-			if over {
-				delete(j.who, o)
-			}
-			return over
-		})
-	}
-}
-
-// check fails the test if two terms are alive at the same moment. It finds the first
-// one alive before and after it finds the second one alive.
-func (j *jury) check(t *testing.T, at time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i, a := range j.terms {
-		if a.Err() != nil {
-			continue
-		}
-		for _, b := range j.terms[i+1:] {
-			if b.Err() == nil && a.Err() == nil {
-				t.Errorf("%v: two leaders: %s with token %d and %s with %d", at, j.who[a], a.Token(), j.who[b], b.Token())
-			}
-		}
-	}
-}
-
 // describe returns an event in the words that the tests use, without tokens, which the
-// jury checks.
+// checker has checked.
 func describe(e leader.Event) string {
 	switch e := e.(type) {
 	case leader.Pending:

@@ -68,13 +68,13 @@ func (k *books) insert(seq uint64, m stored) {
 	}
 }
 
-// Every kind of fault in the books is found, by the audit or by Porcupine, as listed,
+// Every kind of fault in the books is found, by the checker or by Porcupine, as listed,
 // and nothing is found in good ones.
-func TestTheAuditFindsWhatIsWrong(t *testing.T) {
+func TestTheLedgersCheckerFindsWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spoil  func(k *books)
-		breaks string // the audit's finding, "" for none
+		breaks string // the checker's finding, "" for none
 		linear bool
 	}{
 		{"nothing wrong", func(*books) {}, "", true},
@@ -83,7 +83,7 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 			func(k *books) {
 				k.does("a", attempt{Kind: put, N: 2, Call: 1900, End: 2500, Out: unknown})
 				k.store(0, register, "a", 5, 2)
-			}, "older term's write after a newer one's: token 5 by a at 7", true,
+			}, "older term's write after a newer one's: a with token 5, after b with token 7, at 7 of the register", true,
 		},
 		{
 			"an older term's write after the guard was raised",
@@ -91,7 +91,7 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 				k.does("a", attempt{Kind: put, N: 2, Call: 1900, End: 2050, Rev: 6, Out: accepted})
 				k.store(6, register, "a", 5, 2)
 				k.lives[1].diary.attempts[0].Rev = 7
-			}, "token 5 by a at 6 of the register, whose guard stood at 7", true,
+			}, "written past the guard: a with token 5, and the guard stood at 7, at 6 of the register", true,
 		},
 		{
 			"a write while the guard was deleted",
@@ -99,7 +99,7 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 				k.raise(0)
 				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Rev: 8, Out: accepted})
 				k.store(0, register, "b", 7, 2)
-			}, "whose guard stood at 0", true,
+			}, "written past the guard: b with token 7, and the guard stood at 0", true,
 		},
 		{
 			"a guard that was deleted and raised again",
@@ -112,11 +112,11 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 		},
 		{
 			"a guard that falls",
-			func(k *books) { k.raise(5) }, "a guard fell: of the register, from 7 to 5", true,
+			func(k *books) { k.raise(5) }, "a guard fell: from 7 to 5, by , at 7 of the register", true,
 		},
 		{
 			"a guard that was deleted and raised by an older term",
-			func(k *books) { k.raise(0); k.raise(5) }, "a guard fell: of the register, from 7 to 5", true,
+			func(k *books) { k.raise(0); k.raise(5) }, "a guard fell: from 7 to 5, by , at 8 of the register", true,
 		},
 		{
 			"an older term's write, called after the newer was elected",
@@ -125,7 +125,7 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 				k.does("a", attempt{Kind: put, N: 2, Call: 2050, End: 2060, Rev: 6, Out: accepted})
 				k.store(6, register, "a", 5, 2)
 				k.lives[1].diary.attempts[0].Rev = 7
-			}, "called after a later term had been elected: 7", true,
+			}, "a write after a later term began: 7 of b had begun, and a write of a with token 5 was stored at 6", true,
 		},
 		{
 			"what was acknowledged is not there",
@@ -298,9 +298,9 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := goodBooks()
 			c.spoil(k)
-			f := audit(*k)
+			f := checkLedger(*k)
 			if found := strings.Join(f.broken, "\n"); c.breaks == "" && found != "" || !strings.Contains(found, c.breaks) {
-				t.Errorf("the audit says %q, want %q", found, c.breaks)
+				t.Errorf("the checker says %q, want %q", found, c.breaks)
 			}
 			if is := linear(t, *k, f, register, t.TempDir()); is != c.linear {
 				t.Errorf("linearizable: %v, want %v", is, c.linear)

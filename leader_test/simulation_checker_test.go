@@ -4,44 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The promises, checked at the very moment at which the candidates act. This code runs
-// on their goroutines.
+// The contract, checked at the very moment at which the candidates act. This code runs on
+// their goroutines.
 
-// offers checks an event that the candidate is about to offer.
-func (l *life) offers(text string) {
+// offers checks an event that the candidate is about to offer, by the line of its log.
+func (l *life) offers(kind string, values []slog.Value) {
 	s := l.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.mute {
 		return
 	}
+	text := logLine(kind, values...)
 	s.logf("%s %s", l.name, text)
 	l.told = append(l.told, text)
-	kind, _, _ := strings.Cut(text, ":")
 	s.tally["event "+kind]++
+	l.offered(kind, values)
 	switch kind {
-	case "pending":
-		if l.open {
-			s.failf("%s is pending within a term", l.name)
-		}
 	case "elected":
 		s.elected(l, l.scribe.term)
 	case "fenced":
-		l.over(leader.Fenced{Term: l.term, Cause: l.cause()}, text)
+		l.resignedOnRequest()
 		s.tally["fenced: "+causeName(l.cause())]++
 		if errors.Is(l.cause(), leader.ErrFenced) && !s.amnesia && !slices.ContainsFunc(s.resources, func(r *resource) bool { return r.forged }) {
 			s.failf("%s is fenced by a guard, and it was the last to be elected", l.name)
 		}
 	case "deposed":
-		l.over(leader.Deposed{Term: l.term, Cause: l.cause()}, text)
+		l.resignedOnRequest()
 		s.tally["deposed: "+causeName(l.cause())]++
 		l.open = false
 		switch cause := l.cause(); {
@@ -50,6 +49,56 @@ func (l *life) offers(text string) {
 			s.failf("%s says that the store went backwards", l.name)
 		case s.witnessed && !l.robbed && (errors.Is(cause, leader.ErrPreempted) || errors.Is(cause, leader.ErrDeleted)):
 			s.failf("%s is deposed, and nobody has touched its key: %v", l.name, cause)
+		}
+	}
+}
+
+// offered checks a line of the log by the contract.
+func (l *life) offered(kind string, values []slog.Value) {
+	e := contract.Event{Who: l.name, At: l.clock.Now()}
+	switch kind {
+	case "pending":
+		e.Kind, e.Token, e.Until = contract.Pending, values[0].Uint64(), values[1].Time()
+	case "elected":
+		if e.Kind, e.Token = contract.Elected, values[0].Uint64(); l.leaving > 0 && !l.unaware {
+			l.contract.Next(contract.Event{Kind: contract.Stopped})
+		}
+	case "fenced", "deposed":
+		if e.Kind, e.Token = contract.Fenced, values[0].Uint64(); kind == "deposed" {
+			e.Kind = contract.Deposed
+		}
+		if l.term != nil {
+			e.Context, e.Left = checker.Ending(l.term), l.term.Remaining()
+		}
+		if e.Cause = e.Context; e.Cause == nil || e.Cause.Error() != values[1].String() {
+			e.Cause = errors.New(values[1].String())
+		}
+	case "observed":
+		if e.Kind = contract.Observed; values[0].String() != "" && len(values) == 2 { // neither pending nor foreign
+			e.Token = values[1].Uint64()
+		}
+	case "faulted":
+		e.Kind = contract.Faulted
+	}
+	l.sim.broken(l.contract.Next(e))
+}
+
+// broken fails the test for violations, except for those that a store without a memory
+// excuses: two may lead, and tokens may fall unless guards remember them.
+func (s *simulation) broken(vs ...*contract.Violation) {
+	for _, v := range vs {
+		if v == nil {
+			continue
+		}
+		excused := false
+		switch v.Rule { //nolint:exhaustive // nothing excuses the others
+		case contract.OneLeader, contract.ObservedRises:
+			excused = s.amnesia
+		case contract.TokensRise, contract.TokenUnique, contract.PendingToken:
+			excused = s.amnesia && (len(s.resources) == 0 || slices.ContainsFunc(s.resources, func(r *resource) bool { return r.forgets }))
+		}
+		if !excused {
+			s.failf("%v", v)
 		}
 	}
 }
@@ -63,39 +112,27 @@ func (l *life) cause() error {
 	return context.Cause(l.term.Context())
 }
 
-// over checks an event that ends a term: the context has ended, with that cause.
-func (l *life) over(want leader.Event, text string) {
-	if !l.open || l.term == nil || l.term.Err() == nil || l.cause() == nil || logged(want) != text {
-		l.sim.failf("%s offers %q, and its context ended with %v", l.name, text, l.cause())
-		return
-	}
-	if errors.Is(l.cause(), leader.ErrResigned) && !l.resigns && !l.sim.asked[l.term.Token()] && !l.sim.preempted(l) {
+// resignedOnRequest checks the end of a term: a candidate does not resign by itself.
+func (l *life) resignedOnRequest() {
+	if l.term != nil && errors.Is(l.cause(), leader.ErrResigned) && !l.resigns && !l.sim.asked[l.term.Token()] && !l.sim.preempted(l) {
 		l.sim.failf("%s resigns, and nobody has asked it to hand over that term", l.name)
 	}
 }
 
 // elected checks the beginning of a term.
 func (s *simulation) elected(l *life, term *leader.Term) {
-	switch {
-	case term == nil || l.open:
-		s.failf("%s offers Elected and leads: %v; its last term is open: %v", l.name, term != nil, l.open)
+	if term == nil {
+		s.failf("%s offers Elected, and has no term", l.name)
 		return
-	case l.leaving > 0 && !l.unaware:
-		s.failf("%s is elected after it was told to stop", l.name)
 	}
 	s.elections++
-	l.term, l.open, l.expired = term, true, false
+	l.term, l.open = term, true
 	l.tokens = append(l.tokens, term.Token())
 	s.rules(l, term)
-	if s.amnesia {
-		return
-	}
-	if term.Token() <= max(s.top, s.least) {
-		s.failf("%s is elected with token %d after one with %d", l.name, term.Token(), max(s.top, s.least))
-	}
-	s.top = term.Token()
+	now := s.election.Now()
+	s.broken(s.election.Elected(l.checker.Named(term), now, now)...)
 	for _, o := range s.lives {
-		if o != l && o.term != nil && !o.away && o.term.Context().Err() == nil {
+		if o != l && o.term != nil && !o.away && o.term.Context().Err() == nil && !s.amnesia {
 			s.failf("%s is elected before the context of %s has ended", l.name, o.name)
 		}
 	}
@@ -116,32 +153,28 @@ func (l *life) current() (term *leader.Term, open bool) {
 	return l.term, l.open
 }
 
-// leads calls the term itself, as the application does. A term that is over stays over.
-// The lock is held.
+// leads calls the term itself, as the application does. The lock is held.
 func (l *life) leads() bool {
-	switch {
-	case l.term == nil:
-		return false
-	case l.term.Err() != nil:
-		l.expired = true
-	case l.expired:
-		l.sim.failf("%s leads again with token %d, after that term was over", l.name, l.term.Token())
+	term, valid := l.look()
+	if now := l.sim.election.Now(); valid {
+		l.sim.broken(l.sim.election.Leads(term, now, now)...)
+	} else {
+		l.sim.election.Over(term)
 	}
-	return !l.expired
+	return valid
+}
+
+// look returns the newest term, and whether it is valid.
+func (l *life) look() (contract.Term, bool) {
+	if l.term == nil {
+		return contract.Term{}, false
+	}
+	return l.checker.Named(l.term), l.term.Err() == nil
 }
 
 // alone checks that at most one candidate leads, by its own account.
 func (s *simulation) alone() {
-	var leads *life
-	for _, l := range s.lives {
-		switch {
-		case !l.leads():
-		case leads == nil:
-			leads = l
-		case !s.amnesia:
-			s.failf("two leaders: %s with token %d and %s with %d", leads.name, leads.term.Token(), l.name, l.term.Token())
-		}
-	}
+	s.broken(s.election.Sample(len(s.lives), func(i int) (contract.Term, bool) { return s.lives[i].look() })...)
 }
 
 // rests is called when the candidate has done all its work, and waits.
@@ -155,7 +188,9 @@ func (l *life) rests() {
 	}
 	if l.mute { // its log does not report it
 		if term, ok := l.Term(); ok && term != l.term {
-			l.open = false
+			l.contract = contract.Candidate{}
+			l.contract.Next(contract.Event{Kind: contract.Pending})
+			l.offered("elected", []slog.Value{slog.Uint64Value(term.Token())})
 			s.elected(l, term)
 		}
 		l.open = l.State() == leader.StateLeader || l.State() == leader.StateFenced
@@ -171,7 +206,7 @@ func (l *life) rests() {
 	}
 	s.trusted(l)
 	if h, ok := l.Leader(); ok {
-		s.names(&l.named, l.name, h)
+		s.names(&l.names, l.name, h)
 	}
 }
 
@@ -191,11 +226,8 @@ func (s *simulation) overdue(l *life) {
 }
 
 // names checks the leader that a candidate or an observer names.
-func (s *simulation) names(named *uint64, who string, h leader.Holder) {
-	if h.Token < *named && !s.amnesia {
-		s.failf("%s names %v after one with token %d", who, h, *named)
-	}
-	*named = max(*named, h.Token)
+func (s *simulation) names(by *contract.Candidate, who string, h leader.Holder) {
+	s.broken(by.Next(contract.Event{Kind: contract.Observed, Who: who, Token: h.Token}))
 }
 
 // writes checks a record that the candidate sends.

@@ -6,34 +6,35 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/contract"
 )
 
-// promises is the history of one candidate as its application has heard it, as far as the
-// next step has to fit it. The simulation and the exploration check every step of every
-// machine against it.
-type promises struct {
-	pending bool // Pending was reported since the last term
-	open    bool // a term is not deposed
-	alive   bool // its context lives
-	stopped bool // it is to stop
+// checker checks one machine step by step: the contract with the application, by the notes,
+// and what only the machine can know. The exploration, the simulation and the fuzz tests
+// check every step of every machine.
+type checker struct {
+	contract.Candidate
 	// An election may come then at the earliest: when a PendingPeriod is over, or when no
 	// lease that the store forgot can be running any more.
 	notBefore time.Time
 	void      bool // the store may have forgotten what it showed before
+	// The tokens and instants of the notes are those of the world. The exploration
+	// renumbers them, and so cannot compare those of two steps.
+	exact bool
 }
 
-// keep returns the promise that a step broke, or an empty string. known is the revision
+// check returns the rule that a step broke, or an empty string. known is the revision
 // that the candidate knew before.
-func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx effects) string {
+func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx effects) string {
 	if in.kind == inStop || in.kind == inAbandon {
-		p.stopped = true
+		p.Next(contract.Event{Kind: contract.Stopped})
 	}
-	if broken := p.keepEvents(m, now, fx); broken != "" {
+	if broken := p.checkEvents(m, now, fx); broken != "" {
 		return broken
 	}
 	switch {
-	case p.alive != (m.state == StateLeader), p.open && m.state != StateLeader && m.state != StateFenced:
-		return fmt.Sprintf("it is %v with its context alive: %v, its term open: %v", m.state, p.alive, p.open)
+	case p.Alive() != (m.state == StateLeader), p.Open() && m.state != StateLeader && m.state != StateFenced:
+		return fmt.Sprintf("it is %v with its context alive: %v, its term open: %v", m.state, p.Alive(), p.Open())
 	case m.state != StateCandidate && !m.holds() && !fx.done:
 		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.key.seen))
 	case m.state == StateCandidate && m.holds() && m.leave.mode == staying && !fx.done:
@@ -46,8 +47,6 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return fmt.Sprintf("it is barred and %v", m.state)
 	case m.raising() && !now.Before(m.term.guardDeadline) && !fx.done:
 		return "it goes on raising its guards"
-	case fx.done && p.open:
-		return "it ended with an open term"
 	case !fx.wake.IsZero() && !fx.wake.After(now):
 		return "it wakes in the past"
 	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.term.leaseUntil)):
@@ -58,28 +57,22 @@ func (p *promises) keep(m *machine, known uint64, now time.Time, in input, fx ef
 		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.revision)
 	}
 	if fx.request.kind == reqWrite {
-		return p.keepWrite(m, now, fx.request)
+		return p.checkWrite(m, now, fx.request)
 	}
 	return ""
 }
 
-// keepEvents checks that there is one Elected for each term and one Deposed for each
-// Elected, and that the context has ended first.
-func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
-	ended := fx.end != nil
-	if ended {
-		if !p.alive {
-			return "it ended a context that is not alive"
+// checkEvents hands the effects that the application notices to the contract, and checks
+// what the machine promises beyond it.
+func (p *checker) checkEvents(m *machine, now time.Time, fx effects) string {
+	if fx.end != nil {
+		if v := p.Next(contract.Event{Kind: contract.Cancelled, Who: m.session, Cause: fx.end}); v != nil {
+			return v.String()
 		}
-		p.alive = false
 	}
 	for _, n := range fx.notes {
 		switch n.event {
 		case notePending:
-			if p.open {
-				return "Pending while a term is open"
-			}
-			p.pending = true
 			p.notBefore = later(p.notBefore, now.Add(m.bucket.times.pendingPeriod))
 		case noteElected:
 			if now.Before(p.notBefore) {
@@ -92,27 +85,45 @@ func (p *promises) keepEvents(m *machine, now time.Time, fx effects) string {
 			if m.guarded && m.guards.stand != n.token {
 				return "Elected before its guards stand"
 			}
-			if !p.pending || p.open {
-				return "Elected without Pending, or in an open term"
-			}
-			p.pending, p.open, p.alive = false, true, true
 		case noteFenced:
-			if !p.open || p.alive || !ended {
-				return "Fenced without a term, or before its context ended"
+			if fx.end == nil {
+				return "Fenced later than its context ended"
 			}
-		case noteDeposed:
-			if !p.open || p.alive {
-				return "Deposed without a term, or before its context ended"
-			}
-			p.open = false
 		case noteFaulted:
 			if errors.Is(n.err, ErrRegressed) {
 				p.notBefore = later(p.notBefore, now.Add(m.unknownLease()))
 			}
-		case noteObserved:
+		case noteDeposed, noteObserved:
+		}
+		if v := p.Next(p.event(m, now, n)); v != nil {
+			return v.String()
+		}
+	}
+	if fx.done {
+		if v := p.Next(contract.Event{Kind: contract.Ended, Who: m.session}); v != nil {
+			return v.String()
 		}
 	}
 	return ""
+}
+
+// event returns a note in the words of the contract.
+func (p *checker) event(m *machine, now time.Time, n note) contract.Event {
+	kind := [...]contract.Kind{
+		notePending: contract.Pending, noteElected: contract.Elected, noteFenced: contract.Fenced,
+		noteDeposed: contract.Deposed, noteObserved: contract.Observed, noteFaulted: contract.Faulted,
+	}[n.event]
+	e := contract.Event{Kind: kind, Who: m.session, Cause: n.err}
+	if p.exact {
+		e.Token, e.At = n.token, now
+		if n.event == notePending {
+			e.Until = n.until
+			if p.void {
+				e.Token = 0 // an adversary's token may be forgotten with its record
+			}
+		}
+	}
+	return e
 }
 
 // toldOf reports whether the newest revision known is the one from before, or is in the
@@ -132,7 +143,8 @@ func toldOf(s observation, known uint64, in input) bool {
 	return false
 }
 
-func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
+// checkWrite checks a write that the machine requests.
+func (p *checker) checkWrite(m *machine, now time.Time, req request) string {
 	switch {
 	case req.revision != m.key.seen.revision || m.key.seen.kind == entryUnseen:
 		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.key.seen))
@@ -146,9 +158,9 @@ func (p *promises) keepWrite(m *machine, now time.Time, req request) string {
 		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
 	case m.suspended && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
-	case p.stopped && !m.term.draining && req.rec.phase != phaseReleased:
+	case p.Stopped() && !m.term.draining && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " after stop"
-	case req.rec.phase == phaseReleased && p.alive:
+	case req.rec.phase == phaseReleased && p.Alive():
 		return "it releases before its context ended"
 	case req.rec.phase == phaseReleased && now.Before(m.renew.electFrom):
 		return "it releases what it must not lead yet"

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// direction is the direction of a frame on the link between a client and the server.
+// direction is the direction of a frame on the link of a client to the server.
 type direction int
 
 const (
@@ -32,25 +32,25 @@ type frame struct {
 	raw     []byte
 }
 
-// verdict is the treatment of a frame by a gate.
-type verdict int
+// treatment is the treatment of a frame by a link.
+type treatment int
 
 const (
-	pass verdict = iota
-	drop         // swallow it while the connection stays
-	hold         // keep it until the gate is opened
+	pass treatment = iota
+	drop           // swallow it while the connection stays
+	hold           // keep it until the link is opened
 )
 
-// gate is the connection of one client to the server. It can be cut, and it can swallow
+// link is the connection of one client to the server. It can be cut, and it can swallow
 // or hold back messages, frame by frame.
-type gate struct {
+type link struct {
 	w *world
 
 	mu     sync.Mutex
 	closed bool
-	rule   func(frame) verdict // nil: pass
+	rule   func(frame) treatment // nil: pass
 	held   []heldFrame
-	links  map[*link]struct{}
+	conns  map[*linkConn]struct{}
 }
 
 type heldFrame struct {
@@ -58,60 +58,60 @@ type heldFrame struct {
 	f  frame
 }
 
-// link is one connection through a gate.
-type link struct {
+// linkConn is one connection over a link.
+type linkConn struct {
 	near, far net.Conn
 	queues    [2]*queue
 }
 
 // InProcessConn implements nats.InProcessConnProvider.
-func (g *gate) InProcessConn() (net.Conn, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s := g.w.current()
-	if g.closed || s == nil {
-		return nil, errors.New("the gate is closed")
+func (l *link) InProcessConn() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.w.current()
+	if l.closed || s == nil {
+		return nil, errors.New("the link is closed")
 	}
 	far, err := s.InProcessConn()
 	if err != nil {
 		return nil, err
 	}
 	client, near := net.Pipe()
-	l := &link{near: near, far: far, queues: [2]*queue{newQueue(), newQueue()}}
-	g.links[l] = struct{}{}
-	go g.receive(up, near, l)
-	go g.receive(down, far, l)
-	go l.queues[up].send(far)
-	go l.queues[down].send(near)
+	c := &linkConn{near: near, far: far, queues: [2]*queue{newQueue(), newQueue()}}
+	l.conns[c] = struct{}{}
+	go l.receive(up, near, c)
+	go l.receive(down, far, c)
+	go c.queues[up].send(far)
+	go c.queues[down].send(near)
 	return client, nil
 }
 
-// receive reads frames from one end of a link. It never waits for the other end.
-func (g *gate) receive(dir direction, from net.Conn, l *link) {
-	q := l.queues[dir]
+// receive reads frames from one end of a connection. It never waits for the other end.
+func (l *link) receive(dir direction, from net.Conn, c *linkConn) {
+	q := c.queues[dir]
 	defer q.close()
 	r := bufio.NewReader(from)
 	for {
 		f, err := readFrame(r, dir)
 		if err != nil {
-			g.mu.Lock()
-			delete(g.links, l)
-			g.mu.Unlock()
+			l.mu.Lock()
+			delete(l.conns, c)
+			l.mu.Unlock()
 			return
 		}
-		g.mu.Lock()
+		l.mu.Lock()
 		v := pass
-		if g.rule != nil {
-			v = g.rule(f)
+		if l.rule != nil {
+			v = l.rule(f)
 		}
 		switch v {
 		case pass:
 			q.put(f)
 		case hold:
-			g.held = append(g.held, heldFrame{q, f})
+			l.held = append(l.held, heldFrame{q, f})
 		case drop:
 		}
-		g.mu.Unlock()
+		l.mu.Unlock()
 	}
 }
 
@@ -173,31 +173,31 @@ func (f frame) header() nats.Header {
 func (f frame) data() []byte { return f.body[f.head : len(f.body)-2] }
 
 // cut closes the connections of the client, without notice, and prevents others.
-func (g *gate) cut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	for l := range g.links {
-		_ = l.near.Close()
-		_ = l.far.Close()
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for c := range l.conns {
+		_ = c.near.Close()
+		_ = c.far.Close()
 	}
 }
 
 // filter applies a rule to every frame from now on.
-func (g *gate) filter(rule func(frame) verdict) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.rule = rule
+func (l *link) filter(rule func(frame) treatment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rule = rule
 }
 
 // blackhole swallows all frames in these directions, while the connection stays.
-func (g *gate) blackhole(dirs ...direction) { g.filter(all(drop, dirs)) }
+func (l *link) blackhole(dirs ...direction) { l.filter(all(drop, dirs)) }
 
-// detain keeps all frames in these directions until the gate is opened.
-func (g *gate) detain(dirs ...direction) { g.filter(all(hold, dirs)) }
+// detain keeps all frames in these directions until the link is opened.
+func (l *link) detain(dirs ...direction) { l.filter(all(hold, dirs)) }
 
-func all(v verdict, dirs []direction) func(frame) verdict {
-	return func(f frame) verdict {
+func all(v treatment, dirs []direction) func(frame) treatment {
+	return func(f frame) treatment {
 		for _, d := range dirs {
 			if f.dir == d {
 				return v
@@ -208,36 +208,36 @@ func all(v verdict, dirs []direction) func(frame) verdict {
 }
 
 // open delivers the held frames and lets all frames pass again.
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed, g.rule = false, nil
-	for _, h := range g.held {
+func (l *link) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.rule = false, nil
+	for _, h := range l.held {
 		h.to.put(h.f)
 	}
-	g.held = nil
+	l.held = nil
 }
 
 // openInTurn is open, but each held frame takes its effect before the next is delivered.
 // Replies and messages of a feed reach a client on different goroutines, so that otherwise
 // the scheduler decides which of them it acts on first.
-func (g *gate) openInTurn() {
+func (l *link) openInTurn() {
 	for {
-		g.mu.Lock()
-		if len(g.held) == 0 {
-			g.closed, g.rule = false, nil
-			g.mu.Unlock()
+		l.mu.Lock()
+		if len(l.held) == 0 {
+			l.closed, l.rule = false, nil
+			l.mu.Unlock()
 			return
 		}
-		h := g.held[0]
-		g.held = g.held[1:]
-		g.mu.Unlock()
+		h := l.held[0]
+		l.held = l.held[1:]
+		l.mu.Unlock()
 		h.to.put(h.f)
 		synctest.Wait()
 	}
 }
 
-// queue carries frames from one end of a link to the other, in order.
+// queue carries frames from one end of a connection to the other, in order.
 type queue struct {
 	mu     sync.Mutex
 	some   *sync.Cond

@@ -1,0 +1,133 @@
+package checker_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/contract"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// elect returns a candidate that leads, with the events so far.
+func elect(t *testing.T, clock *leadertest.Clock) (c *leader.Candidate, pending leader.Pending, elected leader.Elected) {
+	t.Helper()
+	c, err := leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Minute)
+	for e := range c.Events() {
+		switch e := e.(type) {
+		case leader.Pending:
+			pending = e
+		case leader.Elected:
+			return c, pending, e
+		case leader.Fenced, leader.Deposed, leader.Observed, leader.Faulted:
+		}
+	}
+	t.Fatal("it is never elected")
+	return c, pending, elected
+}
+
+// resign returns the event that ends the term.
+func resign(t *testing.T, clock *leadertest.Clock, c *leader.Candidate) leader.Deposed {
+	t.Helper()
+	go func() { _ = c.Resign(t.Context()) }()
+	for {
+		clock.Advance(time.Second)
+		select {
+		case e := <-c.Events():
+			if d, ok := e.(leader.Deposed); ok {
+				return d
+			}
+		default:
+		}
+	}
+}
+
+// The events of a candidate are told from others.
+func TestCandidate(t *testing.T) {
+	clock := leadertest.NewClock()
+	c, pending, elected := elect(t, clock)
+	_, _, another := elect(t, clock)
+	early := leader.Deposed{Term: elected.Term, Cause: leader.ErrResigned} // before the end
+	now := clock.Now()
+	for _, k := range []struct {
+		name   string
+		rule   contract.Rule
+		events []leader.Event
+	}{
+		{"a term", 0, []leader.Event{leader.Observed{}, pending, elected, leader.Faulted{}}},
+		{"no Pending", contract.PendingFirst, []leader.Event{elected}},
+		{"elected too early", contract.NotBeforeUntil, []leader.Event{leader.Pending{Until: now.Add(1)}, elected}},
+		{"an earlier leader", contract.ObservedRises, []leader.Event{leader.Observed{Holder: leader.Holder{ID: "b", Token: 5}}, leader.Observed{Holder: leader.Holder{ID: "b", Token: 4}}}},
+		{"a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, early}},
+		{"fenced in a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, leader.Fenced(early)}},
+		{"another term with the same token", contract.OwnTerm, []leader.Event{pending, elected, leader.Deposed{Term: another.Term, Cause: leader.ErrResigned}}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			one := checker.Candidate{Name: "a"}
+			var last *contract.Violation
+			for _, e := range k.events {
+				last = one.Next(e, now)
+			}
+			if last == nil && k.rule != 0 || last != nil && last.Rule != k.rule {
+				t.Errorf("breaks %v, want %v", last, k.rule)
+			}
+		})
+	}
+
+	one := checker.Candidate{Name: "a"}
+	one.Next(pending, now)
+	one.Next(elected, now)
+	if v := one.End(); v == nil || v.Rule != contract.DeposedOnce {
+		t.Errorf("an end within the term: %v", v)
+	}
+	one = checker.Candidate{Name: "a"}
+	deposed := resign(t, clock, c)
+	for _, e := range []leader.Event{pending, elected, deposed} {
+		if v := one.Next(e, clock.Now()); v != nil {
+			t.Errorf("%v: %v", e, v)
+		}
+	}
+	if v := one.End(); v != nil {
+		t.Error(v)
+	}
+	one = checker.Candidate{Name: "a"}
+	one.Next(pending, now)
+	one.Next(elected, now)
+	if v := one.Next(leader.Deposed{Term: elected.Term, Cause: leader.ErrPreempted}, now); v == nil || v.Rule != contract.SameCause {
+		t.Errorf("another cause: %v", v)
+	}
+}
+
+// Two terms that are valid at once are found, by their events and when they are asked.
+func TestElection(t *testing.T) {
+	clock := leadertest.NewClock()
+	_, pending, first := elect(t, clock)
+	_, _, second := elect(t, clock)
+	var e checker.Election
+	a, b := e.Candidate("a"), e.Candidate("a")
+	if a.Name == b.Name {
+		t.Errorf("both are %s", a.Name)
+	}
+	now := clock.Now()
+	var got []contract.Rule
+	for _, step := range []struct {
+		of *checker.Candidate
+		ev leader.Event
+	}{{a, pending}, {a, first}, {b, pending}, {b, second}} {
+		for _, v := range e.Next(step.of, step.ev, now) {
+			got = append(got, v.Rule)
+		}
+	}
+	if want := []contract.Rule{contract.TokenUnique, contract.OneLeader}; !slices.Equal(got, want) {
+		t.Errorf("breaks %v, want %v", got, want)
+	}
+	if vs := e.Sample(); len(vs) != 0 {
+		t.Errorf("once is enough: %v", vs)
+	}
+}

@@ -1,0 +1,46 @@
+package leader_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/contract"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// electionChecker checks the candidates of one election in a bubble. Time stands still
+// there until each event is read.
+type electionChecker struct {
+	mu sync.Mutex
+	checker.Election
+}
+
+func newElectionChecker() *electionChecker {
+	return &electionChecker{Election: checker.Election{Contexts: true}}
+}
+
+// watch begins to check a candidate.
+func (k *electionChecker) watch(id string) *checker.Candidate {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Candidate(id)
+}
+
+// next checks an event at the instant at which it was offered, by the candidate's clock.
+func (k *electionChecker) next(t *testing.T, at time.Duration, c *checker.Candidate, e leader.Event, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	report(t, at, k.Next(c, e, now)...)
+}
+
+// report fails the test for each violation.
+func report(t *testing.T, at time.Duration, broken ...*contract.Violation) {
+	t.Helper()
+	for _, v := range broken {
+		if v != nil {
+			t.Errorf("%v: %v", at, v)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 }
 
 func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
-	s, err := g.openSurvey()
+	s, err := g.openInspector()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ var (
 )
 
 func (g *globals) bucketInfo(asJSON bool) error {
-	s, err := g.openSurvey()
+	s, err := g.openInspector()
 	if err != nil {
 		return err
 	}

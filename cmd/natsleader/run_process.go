@@ -54,7 +54,7 @@ func (r *run) run() error {
 		return err
 	}
 	defer func() { c.supervisor.dismiss() }()
-	buryAdopted(&c.keeper)
+	reapAdopted(&c.keeper)
 
 	var out io.Writer = os.Stderr
 	if r.quiet {

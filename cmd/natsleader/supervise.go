@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -188,6 +189,31 @@ func (s *supervisor) start(o order) {
 	}
 	s.command = &managedProcess{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain, cgroup: s.cgroup}
 	s.reports <- supervisorReport{What: saidStarted, PID: pid, Cgroup: string(s.cgroup)}
+}
+
+// spawn starts the command. The calling goroutine is locked to its thread.
+func (s *supervisor) spawn(env []string) (pid int, err error) {
+	path, err := lookUp(s.argv[0])
+	if err != nil {
+		return 0, err
+	}
+	fork := func(attr *syscall.SysProcAttr) (int, error) {
+		return syscall.ForkExec(path, s.argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
+	}
+	attr := commandAttr()
+	s.cgroup = makeCgroup()
+	if started, ok := s.cgroup.startIn(attr); ok {
+		pid, err = fork(attr)
+		if started(); err == nil {
+			return pid, nil
+		}
+		s.cgroup.remove() // the group cannot be used; or the program cannot be run, and then the next fork fails, too
+		s.cgroup = ""
+	}
+	if pid, err = fork(commandAttr()); err != nil {
+		return 0, cannotRun(s.argv[0], err)
+	}
+	return pid, nil
 }
 
 // tooLate reports whether the command must not begin any more.

@@ -78,7 +78,7 @@ func (t *transfer) candidateIDs() []string {
 		return nil
 	}
 	const soon = time.Second
-	s, err := t.openSurvey(nats.Timeout(soon))
+	s, err := t.openInspector(nats.Timeout(soon))
 	if err != nil {
 		return nil
 	}

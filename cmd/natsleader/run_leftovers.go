@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exterminate kills the processes that a killed supervisor has left behind, and returns
+// killLeftovers kills the processes that a killed supervisor has left behind, and returns
 // when none is left. On Linux, the command itself, as a child of the supervisor, has
 // died with it. This process has become the parent of the others.
-func (o *supervisorProcess) exterminate(group int) {
+func (o *supervisorProcess) killLeftovers(group int) {
 	begun, told := clockNow(), false
-	for h := newHunt(o.strangers); ; {
+	for h := newProcessKiller(o.strangers); ; {
 		o.cgroup.kill()
 		if group != 0 {
 			_ = unix.Kill(-group, unix.SIGSTOP)
 		}
 		left, pause := h.round()
 		for _, pid := range left {
-			bury(pid)
+			reapChild(pid)
 		}
 		if group != 0 {
 			_ = unix.Kill(-group, unix.SIGKILL)
-			bury(-group)
+			reapChild(-group)
 			if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
 				group = 0
 			}
@@ -43,8 +43,8 @@ func (o *supervisorProcess) exterminate(group int) {
 	}
 }
 
-// bury reaps a child, or the children of a group, that have ended.
-func bury(pid int) {
+// reapChild reaps a child, or the children of a group, that have ended.
+func reapChild(pid int) {
 	for {
 		n, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		if !errors.Is(err, unix.EINTR) && (err != nil || n <= 0) {

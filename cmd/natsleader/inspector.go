@@ -86,7 +86,7 @@ func (s *inspector) close() { s.nc.Close() }
 
 // newInspector connects, opens the bucket and asks for the server's time.
 func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspector, error) {
-	s, err := g.openSurvey(opts...)
+	s, err := g.openInspector(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspe
 	return s, nil
 }
 
-// openSurvey connects, opens the bucket and requests nothing from it.
-func (g *globals) openSurvey(opts ...nats.Option) (*inspector, error) {
+// openInspector connects, opens the bucket and requests nothing from it.
+func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 	denied := make(chan error, 1)
 	nc, bucket, err := g.open(append([]nats.Option{
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {

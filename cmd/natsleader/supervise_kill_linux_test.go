@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prey is a set of processes that react to signals.
-type prey struct {
+// processSet is a set of processes that react to signals.
+type processSet struct {
 	alive   []process
 	sent    []string
 	denied  map[int]bool
-	reacts  func(*prey, int, unix.Signal)
+	reacts  func(*processSet, int, unix.Signal)
 	scanned int
 }
 
-func (p *prey) hunt() *hunt {
-	return &hunt{
+func (p *processSet) killer() *processKiller {
+	return &processKiller{
 		scan: func(found func(process)) {
 			p.scanned++
 			for _, one := range slices.Clone(p.alive) {
@@ -46,9 +46,9 @@ func (p *prey) hunt() *hunt {
 	}
 }
 
-func TestHunt_StopsAllBeforeItKills(t *testing.T) {
-	p := &prey{alive: []process{{pid: 7}, {pid: 8}}}
-	h := p.hunt()
+func TestProcessKiller_StopsAllBeforeItKills(t *testing.T) {
+	p := &processSet{alive: []process{{pid: 7}, {pid: 8}}}
+	h := p.killer()
 	if left, pause := h.round(); pause != killAgain || !slices.Equal(left, []int{7, 8}) {
 		t.Errorf("left %v, again in %v", left, pause)
 	}
@@ -60,17 +60,17 @@ func TestHunt_StopsAllBeforeItKills(t *testing.T) {
 	}
 }
 
-// Daemons that replace themselves whenever a scan finds them: the hunt keeps its pace
+// Daemons that replace themselves whenever a scan finds them: the killer keeps its pace
 // until one of them was too slow.
-func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
-	p := &prey{alive: []process{{pid: 1}}}
+func TestProcessKiller_KeepsThePaceWhileTheSetChanges(t *testing.T) {
+	p := &processSet{alive: []process{{pid: 1}}}
 	const generations = 1000
-	p.reacts = func(p *prey, pid int, sig unix.Signal) {
+	p.reacts = func(p *processSet, pid int, sig unix.Signal) {
 		if pid < generations && sig == unix.SIGSTOP {
 			p.alive = []process{{pid: pid + 1}} // it had been replaced when the signal came
 		}
 	}
-	h := p.hunt()
+	h := p.killer()
 	for rounds := 1; len(p.alive) > 0; rounds++ {
 		if _, pause := h.round(); pause != killAgain {
 			t.Fatalf("after %d rounds the next is in %v", rounds, pause)
@@ -81,21 +81,21 @@ func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
 	}
 }
 
-// The hunt looks less and less often at processes that cannot be killed, or are dead
+// The killer looks less and less often at processes that cannot be killed, or are dead
 // already.
-func TestHunt_GivesUpThePace(t *testing.T) {
-	for name, p := range map[string]*prey{
+func TestProcessKiller_GivesUpThePace(t *testing.T) {
+	for name, p := range map[string]*processSet{
 		"denied": {alive: []process{{pid: 7}}, denied: map[int]bool{7: true}},
-		"in the kernel": {alive: []process{{pid: 7}}, reacts: func(p *prey, pid int, sig unix.Signal) {
+		"in the kernel": {alive: []process{{pid: 7}}, reacts: func(p *processSet, pid int, sig unix.Signal) {
 			if sig == unix.SIGKILL {
 				p.alive = append(p.alive, process{pid: 7})
 			}
 		}},
-		"dead": {alive: []process{{pid: 7, dead: true}}, reacts: func(p *prey, pid int, _ unix.Signal) {
+		"dead": {alive: []process{{pid: 7, dead: true}}, reacts: func(p *processSet, pid int, _ unix.Signal) {
 			p.alive = []process{{pid: pid + 1, dead: true}}
 		}},
 	} {
-		h := p.hunt()
+		h := p.killer()
 		pause := time.Duration(0)
 		for range 100 {
 			_, pause = h.round()

@@ -34,7 +34,7 @@ type managedProcess struct {
 	killed   instant // when it was killed first; 0: not yet
 	stuck    bool    // it was reported that a process does not die
 	cgroup   cgroup
-	hunt     *hunt // while it is killed
+	killer   *processKiller // while it is killed
 }
 
 const (
@@ -77,7 +77,7 @@ func (w *managedProcess) due(now instant) time.Duration {
 	}
 	if now >= killAt {
 		if w.killed == 0 {
-			w.killed, w.hunt = now, newHunt(nil)
+			w.killed, w.killer = now, newProcessKiller(nil)
 		}
 		return w.kill()
 	}
@@ -123,7 +123,7 @@ func (w *managedProcess) groupIsClear() bool {
 func (w *managedProcess) kill() time.Duration {
 	w.cgroup.kill()
 	w.signalGroup(unix.SIGSTOP)
-	_, pause := w.hunt.round()
+	_, pause := w.killer.round()
 	w.signalGroup(unix.SIGKILL)
 	return pause
 }

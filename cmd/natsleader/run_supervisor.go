@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,44 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// endings are the signals that end a run.
-var endings = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
-
-// catch has the signals sent to a channel, except those that the parent of this process
-// has set to be ignored, as nohup does. The command is to ignore them, too.
-func catch(to chan<- os.Signal, signals ...unix.Signal) {
-	for _, sig := range signals {
-		if !signal.Ignored(sig) {
-			signal.Notify(to, sig)
-		}
-	}
-}
-
-// spawn starts the command. The calling goroutine is locked to its thread.
-func (s *supervisor) spawn(env []string) (pid int, err error) {
-	path, err := lookUp(s.argv[0])
-	if err != nil {
-		return 0, err
-	}
-	fork := func(attr *syscall.SysProcAttr) (int, error) {
-		return syscall.ForkExec(path, s.argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
-	}
-	attr := commandAttr()
-	s.cgroup = makeCgroup()
-	if started, ok := s.cgroup.startIn(attr); ok {
-		pid, err = fork(attr)
-		if started(); err == nil {
-			return pid, nil
-		}
-		s.cgroup.remove() // the group cannot be used; or the program cannot be run, and then the next fork fails, too
-		s.cgroup = ""
-	}
-	if pid, err = fork(commandAttr()); err != nil {
-		return 0, cannotRun(s.argv[0], err)
-	}
-	return pid, nil
-}
 
 // supervisorProcess is natsleader's side of a supervisor that was started.
 type supervisorProcess struct {
@@ -195,7 +156,7 @@ func (o *supervisorProcess) listen(in *os.File) {
 		o.inbox <- b
 	})
 	o.end, _ = o.process.Wait()
-	o.exterminate(group)
+	o.killLeftovers(group)
 	o.cgroup.remove()
 }
 

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buryAdopted reaps the processes that this one has adopted (for instance as the first
+// reapAdopted reaps the processes that this one has adopted (for instance as the first
 // process of a container), whenever one has ended. It leaves the supervisor to the
 // goroutine that waits for it.
-func buryAdopted(supervisor *atomic.Int64) {
+func reapAdopted(supervisor *atomic.Int64) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
 	go func() {
@@ -23,7 +23,7 @@ func buryAdopted(supervisor *atomic.Int64) {
 				pid, _ := strconv.Atoi(filepath.Base(path))
 				state, parent, ok := statOf(filepath.Base(path))
 				if ok && state == 'Z' && parent == os.Getpid() && int64(pid) != supervisor.Load() {
-					bury(pid)
+					reapChild(pid)
 				}
 			}
 		}

@@ -73,7 +73,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 		cfg.Storage = jetstream.MemoryStorage
 	}
 	var info leader.BucketInfo
-	err = s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+	err = s.within(context.Background(), func(ctx context.Context) error {
 		info, err = s.bucket.Info(ctx)
 		if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrIncompatibleBucket) {
 			return err
@@ -118,7 +118,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 	}
 	defer s.close()
 	var info leader.BucketInfo
-	unfit := s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+	unfit := s.within(context.Background(), func(ctx context.Context) error {
 		info, err = s.bucket.Info(ctx)
 		return err
 	})

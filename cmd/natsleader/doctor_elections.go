@@ -24,9 +24,9 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		}
 		return []finding{unknown("%v", err)}
 	}
-	s := &inspector{bucket: e.bucket, js: e.js, name: e.name} // the permission was tried above
+	s := &inspector{bucket: e.bucket, js: e.js, name: e.name, limit: e.wait} // the permission was tried above
 	var all []standing
-	err := s.within(ctx, e.wait, func(ctx context.Context) (err error) {
+	err := s.within(ctx, func(ctx context.Context) (err error) {
 		all, err = s.all(ctx)
 		return err
 	})

@@ -77,7 +77,8 @@ type inspector struct {
 	bucket *leader.Bucket
 	js     jetstream.JetStream
 	name   string
-	roster string // bucket in which candidates announce themselves; empty: none
+	roster string        // bucket in which candidates announce themselves; empty: none
+	limit  time.Duration // for one answer
 	clock  serverClock
 	denied <-chan error // the first permission that is missing
 }
@@ -90,7 +91,7 @@ func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspe
 	if err != nil {
 		return nil, err
 	}
-	if err := s.within(ctx, g.timeout, s.ask); err != nil {
+	if err := s.within(ctx, s.ask); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &inspector{nc: nc, bucket: bucket, name: g.bucket, denied: denied}
+	s := &inspector{nc: nc, bucket: bucket, name: g.bucket, limit: g.timeout, denied: denied}
 	if s.js, err = g.jetStream(nc); err != nil {
 		nc.Close()
 		return nil, err
@@ -123,8 +124,8 @@ func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 
 // within limits the time of an operation, and ends it when a permission turns out to be
 // missing, which otherwise looks like silence.
-func (s *inspector) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (s *inspector) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	select {
 	case before := <-s.denied:
@@ -172,6 +173,26 @@ func (s *inspector) one(ctx context.Context, election string) (standing, error) 
 	return newStanding(election, got.entry), got.err
 }
 
+// look connects, and reads one election. The caller closes the inspector.
+func (g *globals) look(ctx context.Context, election string) (*inspector, standing, error) {
+	if err := checkElection(election); err != nil {
+		return nil, standing{}, err
+	}
+	s, err := g.newInspector(ctx)
+	if err != nil {
+		return nil, standing{}, err
+	}
+	var x standing
+	err = s.within(ctx, func(ctx context.Context) error {
+		x, err = s.one(ctx, election)
+		return err
+	})
+	if err != nil {
+		s.close()
+	}
+	return s, x, err
+}
+
 // all reads the newest revision of every key through one consumer.
 func (s *inspector) all(ctx context.Context) ([]standing, error) {
 	w, err := s.watch(ctx, "")
@@ -215,10 +236,10 @@ func (s *inspector) watch(ctx context.Context, election string) (jetstream.KeyWa
 }
 
 // open is watch with limited time for the opening.
-func (s *inspector) open(ctx context.Context, limit time.Duration, election string) (jetstream.KeyWatcher, context.CancelFunc, error) {
+func (s *inspector) open(ctx context.Context, election string) (jetstream.KeyWatcher, context.CancelFunc, error) {
 	life, end := context.WithCancel(ctx)
 	var w jetstream.KeyWatcher
-	err := s.within(ctx, limit, func(ctx context.Context) error {
+	err := s.within(ctx, func(ctx context.Context) error {
 		stop := context.AfterFunc(ctx, end)
 		defer stop()
 		var err error
@@ -244,53 +265,49 @@ func checkElection(name string) error {
 	return nil
 }
 
-// electionNames completes the name of an election: soon, or not at all.
-func (g *globals) electionNames() []string {
+// complete returns words for the shell, or none if they do not come soon.
+func (g *globals) complete(list func(context.Context, *inspector) ([]string, error)) []string {
 	if !g.completing {
 		return nil
 	}
 	const soon = time.Second
 	g.timeout = min(g.timeout, soon)
-	s, err := g.newInspector(context.Background(), nats.Timeout(soon))
+	s, err := g.openInspector(nats.Timeout(soon))
 	if err != nil {
 		return nil
 	}
 	defer s.close()
-	var names []string
-	_ = s.within(context.Background(), soon, func(ctx context.Context) error {
+	var words []string
+	_ = s.within(context.Background(), func(ctx context.Context) error {
+		words, err = list(ctx, s)
+		return err
+	})
+	return words
+}
+
+// electionNames completes the name of an election.
+func (g *globals) electionNames() []string {
+	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
 		all, err := s.all(ctx)
+		var names []string
 		for _, x := range all {
 			if checkElection(x.election) == nil { // others may write any key, and shells take any byte
 				names = append(names, x.election)
 			}
 		}
-		return err
+		return names, err
 	})
-	return names
 }
 
-// bucketNames completes the name of a bucket: soon, or not at all.
+// bucketNames completes the name of a bucket.
 func (g *globals) bucketNames() []string {
-	if !g.completing {
-		return nil
-	}
-	const soon = time.Second
-	nc, err := g.connect(nats.Timeout(soon))
-	if err != nil {
-		return nil
-	}
-	defer nc.Close()
-	js, err := g.jetStream(nc)
-	if err != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	var names []string
-	for name := range js.KeyValueStoreNames(ctx).Name() {
-		if _, err := leader.OpenBucket(js, name); err == nil { // others may name streams as they like
-			names = append(names, name)
+	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+		var names []string
+		for name := range s.js.KeyValueStoreNames(ctx).Name() {
+			if _, err := leader.OpenBucket(s.js, name); err == nil { // others may name streams as they like
+				names = append(names, name)
+			}
 		}
-	}
-	return names
+		return names, nil
+	})
 }

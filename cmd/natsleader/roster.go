@@ -41,7 +41,8 @@ func registerRoster(app *fisk.Application, g *globals) {
 			return err
 		}
 		if watch {
-			return g.watchRoster(election, asJSON)
+			out := newRenderer(asJSON, false)
+			return follow(g, out, func(s *inspector) source[roster] { return newRosterWatcher(s, election, out) })
 		}
 		return g.printRoster(election, asJSON)
 	})
@@ -53,7 +54,7 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 		return err
 	}
 	defer s.close()
-	r, err := s.readRoster(context.Background(), g.timeout, election)
+	r, err := s.readRoster(context.Background(), election)
 	switch {
 	case err != nil:
 		return err
@@ -71,9 +72,9 @@ type roster struct {
 }
 
 // readRoster reads the holder and the candidates.
-func (s *inspector) readRoster(ctx context.Context, limit time.Duration, election string) (roster, error) {
+func (s *inspector) readRoster(ctx context.Context, election string) (roster, error) {
 	r := roster{election: election}
-	err := s.within(ctx, limit, func(ctx context.Context) error {
+	err := s.within(ctx, func(ctx context.Context) error {
 		x, err := s.one(ctx, election)
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 	defer s.close()
 	var all []standing
 	var who announced
-	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+	err = s.within(ctx, func(ctx context.Context) error {
 		if withRoster {
 			if who, err = s.announced(ctx); err != nil {
 				return err
@@ -134,7 +134,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	defer s.close()
 	var x standing
 	var r roster
-	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+	err = s.within(ctx, func(ctx context.Context) error {
 		if withRoster {
 			if r.candidates, err = leader.Roster(ctx, s.bucket, election); err != nil {
 				return err

@@ -58,19 +58,12 @@ func (s *stepDown) run(ctx context.Context) error {
 	if s.force && !s.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
-	look, err := s.newInspector(ctx)
+	look, x, err := s.look(ctx, s.election)
 	if err != nil {
 		return err
 	}
 	defer look.close()
-	var x standing
-	err = look.within(ctx, s.timeout, func(ctx context.Context) error {
-		x, err = look.one(ctx, s.election)
-		return err
-	})
 	switch {
-	case err != nil:
-		return err
 	case s.force:
 		return s.deleteKey(ctx, look, x)
 	case x.at(look.clock.now()) != stateLeading:
@@ -161,7 +154,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x standing) e
 		return exitError{exitFailed, errors.New("nothing was deleted")}
 	}
 	var as standing
-	err := look.within(ctx, s.timeout, func(ctx context.Context) (err error) {
+	err := look.within(ctx, func(ctx context.Context) (err error) {
 		as, err = s.remove(ctx, look, look.bucket.Backend(), x, st, info.MaxValue)
 		return err
 	})

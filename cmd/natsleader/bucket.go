@@ -125,11 +125,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
-	if asJSON {
-		err = printJSON(os.Stdout, newBucketSummary(info, unfit), "  ")
-	} else {
-		err = printLines(os.Stdout, columns(bucketDetails(info, unfit), 0))
-	}
+	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit), columns(bucketDetails(info, unfit), 0))
 	if err == nil && unfit != nil {
 		return exitError{code: exitBucket}
 	}

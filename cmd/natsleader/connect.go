@@ -197,20 +197,20 @@ func (g *globals) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 }
 
 // open connects, and opens the bucket of --bucket. The caller closes the connection.
-func (g *globals) open(opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
+func (g *globals) open(opts ...nats.Option) (*nats.Conn, jetstream.JetStream, *leader.Bucket, error) {
 	nc, err := g.connect(opts...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	js, err := g.jetStream(nc)
 	if err == nil {
 		var b *leader.Bucket
 		if b, err = leader.OpenBucket(js, g.bucket); err == nil {
-			return nc, b, nil
+			return nc, js, b, nil
 		}
 	}
 	nc.Close()
-	return nil, nil, err
+	return nil, nil, nil, err
 }
 
 // patience returns a context that ends if NATS has not answered in time.

@@ -166,15 +166,11 @@ func registerDoctor(app *fisk.Application, g *globals) {
 			}
 			system = func() (*nats.Conn, error) { return sys.connect() }
 		}
-		nc, bucket, err := g.open()
+		nc, js, bucket, err := g.open()
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
-		js, err := g.jetStream(nc)
-		if err != nil {
-			return err
-		}
 		e := &environment{
 			nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
 			election: d.election, named: d.election != "", asked: d.lease, roster: d.roster, system: system, hostSync: hostSync,
@@ -312,12 +308,7 @@ func tell(w io.Writer, all []finding, asJSON bool, width int) error {
 	for _, f := range all {
 		worst = max(worst, f.Severity)
 	}
-	var err error
-	if asJSON {
-		err = printJSON(w, map[string]any{"findings": all, "severity": worst}, "  ")
-	} else {
-		err = printLines(w, lines(all, width))
-	}
+	err := printResult(w, asJSON, map[string]any{"findings": all, "severity": worst}, lines(all, width))
 	if code := worst.exitCode(); err == nil && code != 0 {
 		return exitError{code: code}
 	}

@@ -101,7 +101,7 @@ func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspe
 // openInspector connects, opens the bucket and requests nothing from it.
 func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 	denied := make(chan error, 1)
-	nc, bucket, err := g.open(append([]nats.Option{
+	nc, js, bucket, err := g.open(append([]nats.Option{
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				select {
@@ -114,12 +114,7 @@ func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &inspector{nc: nc, bucket: bucket, name: g.bucket, limit: g.timeout, denied: denied}
-	if s.js, err = g.jetStream(nc); err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return s, nil
+	return &inspector{nc: nc, js: js, bucket: bucket, name: g.bucket, limit: g.timeout, denied: denied}, nil
 }
 
 // within limits the time of an operation, and ends it when a permission turns out to be

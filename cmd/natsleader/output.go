@@ -119,6 +119,14 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
+// printResult prints a value for programs, or lines for people.
+func printResult(w io.Writer, asJSON bool, v any, lines []string) error {
+	if asJSON {
+		return printJSON(w, v, "  ")
+	}
+	return printLines(w, lines)
+}
+
 // text returns a value for JSON: as it is, or in base64 if it is not UTF-8.
 func text(b []byte) (plain, base string) {
 	if utf8.Valid(b) {

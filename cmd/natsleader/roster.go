@@ -55,13 +55,10 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 	}
 	defer s.close()
 	r, err := s.readRoster(context.Background(), election)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case asJSON:
-		return printJSON(os.Stdout, r.summary(), "  ")
 	}
-	return printLines(os.Stdout, columns(r.table(s.clock.now()), 0))
+	return printResult(os.Stdout, asJSON, r.summary(), columns(r.table(s.clock.now()), 0))
 }
 
 // roster is the holder of an election's key, and the candidates that stand beside it.

@@ -91,7 +91,7 @@ func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...n
 	}
 	done := make(chan reached, 1)
 	go func() {
-		nc, bucket, err := r.open(opts...)
+		nc, _, bucket, err := r.open(opts...)
 		if err == nil {
 			ctx, cancel := r.patience(context.Background())
 			defer cancel()

@@ -62,33 +62,27 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		return err
 	}
 	now := s.clock.now()
-	switch {
-	case asJSON:
-		summaries := make([]summary, len(all))
-		for i, x := range all {
-			summaries[i] = x.summary(now)
-			if withRoster {
-				n := who.stand(x)
-				summaries[i].Stand = &n
-			}
-		}
-		return printJSON(os.Stdout, summaries, "  ")
-	case len(all) == 0:
-		fmt.Printf("no election in bucket %s yet\n", g.bucket)
-		return nil
-	}
+	summaries := make([]summary, len(all))
 	rows := [][]string{overviewHead()}
-	for _, x := range all {
-		rows = append(rows, x.overview(x.at(now), now))
-	}
+	last := len(rows[0]) - 1
 	if withRoster {
-		last := len(rows[0]) - 1
 		rows[0] = slices.Insert(rows[0], last, "STAND")
-		for i, x := range all {
-			rows[i+1] = slices.Insert(rows[i+1], last, fmt.Sprint(who.stand(x)))
-		}
 	}
-	return printLines(os.Stdout, columns(rows, 0))
+	for i, x := range all {
+		summaries[i] = x.summary(now)
+		row := x.overview(x.at(now), now)
+		if withRoster {
+			n := who.stand(x)
+			summaries[i].Stand = &n
+			row = slices.Insert(row, last, fmt.Sprint(n))
+		}
+		rows = append(rows, row)
+	}
+	lines := columns(rows, 0)
+	if len(all) == 0 {
+		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
+	}
+	return printResult(os.Stdout, asJSON, summaries, lines)
 }
 
 // Longer IDs and values are cut in tables and lines.
@@ -154,11 +148,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		sum.Next = r.nextIDs(func(id string) string { return id })
 		details = append(details, []string{"Next:", r.next()})
 	}
-	if asJSON {
-		err = printJSON(os.Stdout, sum, "  ")
-	} else {
-		err = printLines(os.Stdout, columns(details, 0))
-	}
+	err = printResult(os.Stdout, asJSON, sum, columns(details, 0))
 	if err == nil && x.at(now) != stateLeading {
 		return exitError{code: exitFailed}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // configOf returns the settings of a stream.
@@ -90,14 +92,14 @@ func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		names := make(map[string]bool)
-		for _, n := range []int{maxBucketName, maxBucketName - len(rosterSuffix) + 1, maxBucketName - len(rosterSuffix)} {
+		for _, n := range []int{maxBucketName, maxBucketName - len(wire.RosterSuffix) + 1, maxBucketName - len(wire.RosterSuffix)} {
 			for _, last := range []string{"x", "y"} {
 				name := strings.Repeat("b", n-1) + last
 				b := mustCreate(t, js, BucketConfig{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
 				if !hasRoster(t, b) {
 					t.Errorf("no roster for a name of %d", n)
 				}
-				roster := rosterName(name)
+				roster := wire.RosterName(name)
 				if !validBucket(roster) || names[roster] {
 					t.Errorf("the roster of a name of %d is %q", n, roster)
 				}

@@ -141,25 +141,19 @@ type durations struct {
 // resolve sets the durations that were left to the bucket, and checks the relations.
 func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
 	if d.lease == 0 {
-		d.lease = s.MaxLease
-	}
-	if d.lease == 0 {
-		d.lease = wire.DefaultLease
-		if s.TTL > 0 {
-			d.lease = min(d.lease, s.TTL*2/3)
-		}
+		d.lease = wire.Lease(s.MaxLease, s.TTL)
 	}
 	if d.renewDeadline == 0 {
-		d.renewDeadline = d.lease / 5 * 4
+		d.renewDeadline = wire.RenewDeadline(d.lease)
 		if kvElect && s.TTL > 0 {
 			d.renewDeadline = min(d.renewDeadline, s.TTL/2)
 		}
 	}
 	if d.renewInterval == 0 {
-		d.renewInterval = min(d.lease/6, d.renewDeadline/2)
+		d.renewInterval = min(wire.RenewInterval(d.lease), d.renewDeadline/2)
 	}
 	if d.turn == 0 {
-		d.turn = max(minDuration, min(defaultTurn, d.renewInterval/4))
+		d.turn = max(minDuration, min(wire.DefaultTurnTimeout, d.renewInterval/4))
 	}
 	return d, d.check()
 }
@@ -202,9 +196,6 @@ func (d durations) check() error {
 	}
 	return nil
 }
-
-// defaultTurn is several round trips between servers that are far apart.
-const defaultTurn = 250 * time.Millisecond
 
 // minDuration keeps every duration that is derived from another positive.
 const minDuration = time.Millisecond

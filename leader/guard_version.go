@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // leastGuardServer is the least version of nats-server that guards trust.
@@ -20,7 +22,7 @@ import (
 // Nats-Expected-Last-Subject-Sequence-Subject comes before
 // Nats-Expected-Last-Subject-Sequence. nats.go writes headers in the order of a Go map,
 // so these servers store about one message in eight whatever its condition.
-const leastGuardServer = "2.11.8"
+const leastGuardServer = wire.LeastGuardServer
 
 // versionWait is how long a check waits for the versions of servers that do not lead the
 // stream.

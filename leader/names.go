@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Limits of the names that callers choose, in bytes.
@@ -26,9 +28,8 @@ const (
 	maxElection = 512
 	// maxSubject is for the subjects and keys of guarded writes and of guards, and for
 	// the prefixes of the JetStream API, of inboxes and of feeds.
-	maxSubject = 1024
-	// maxBucketName leaves room for KV_ in a stream's name (JSMaxNameLen).
-	maxBucketName = 252
+	maxSubject    = 1024
+	maxBucketName = wire.MaxBucketName
 	// maxIDLength keeps records small.
 	maxIDLength = 256
 )

@@ -42,7 +42,7 @@ func registerBench(app *fisk.Application, g *globals) {
 	var o benchOptions
 	cmd := app.Command("bench", "Measure elections and handovers beside the bare writes").HelpLong(benchHelp)
 	cmd.Flag("rounds", "Rounds").Default("100").IntVar(&o.rounds)
-	cmd.Flag("lease", "Lease of the candidates").Default("15s").DurationVar(&o.lease)
+	cmd.Flag("lease", "Lease of the candidates").Default(wire.DefaultLease.String()).DurationVar(&o.lease)
 	cmd.Flag("replicas", "Replicas of the bucket: 1, 3 or 5; those of --bucket by default").PlaceHolder("N").IntVar(&o.replicas)
 	cmd.Flag("storage", "Storage of the bucket: file or memory; that of --bucket by default").PlaceHolder("KIND").EnumVar(&o.storage, "file", "memory")
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)

@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -37,7 +38,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Arg("name", "Name of the bucket; that of --bucket by default").StringVar(&cfg.Name)
 	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: 1, or as many as it has)").PlaceHolder("N").IntVar(&cfg.Replicas)
 	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
-	add.Flag("max-lease", "Longest lease that a candidate may ask for (default: 15s, or as it is)").PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
+	add.Flag("max-lease", fmt.Sprintf("Longest lease that a candidate may ask for (default: %v, or as it is)", wire.DefaultLease)).PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
 	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is purge-protected)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
 	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)

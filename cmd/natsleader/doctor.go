@@ -290,16 +290,10 @@ func (e *environment) try(do func() error) error {
 
 // lease returns the lease that candidates of the bucket use, as far as is known.
 func (e *environment) lease() time.Duration {
-	switch {
-	case e.asked > 0:
+	if e.asked > 0 {
 		return e.asked
-	case e.settings.MaxLease > 0:
-		return e.settings.MaxLease
-	case e.settings.TTL > 0:
-		return min(wire.DefaultLease, e.settings.TTL*2/3)
-	default:
-		return wire.DefaultLease
 	}
+	return wire.Lease(e.settings.MaxLease, e.settings.TTL)
 }
 
 // tell prints the findings and returns the exit code as an error.

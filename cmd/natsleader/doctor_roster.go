@@ -12,18 +12,13 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// announcementLives is how many leases an announcement stays
-// (leader/actor_roster_announcer.go).
-const announcementLives = 3
-
 // rosterName returns the name of the roster's bucket, also if the roster is yet to be
-// made. (If the bucket has a long name, the roster has another name, which is in the
-// metadata once the roster is made.)
+// made.
 func (e *environment) rosterName() string {
 	if e.info != nil && e.info.Config.Metadata[wire.RosterKey] != "" {
 		return e.info.Config.Metadata[wire.RosterKey]
 	}
-	return e.name + "_roster"
+	return wire.RosterName(e.name)
 }
 
 // checkRoster checks the roster, if there ought to be one.
@@ -74,7 +69,7 @@ func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
 		{c.SubjectDeleteMarkerTTL <= 0, "nobody hears of what lapses (SubjectDeleteMarkerTTL)"},
 		{c.MaxMsgsPerSubject != 1, fmt.Sprintf("it keeps what is out of date (MaxMsgsPerSubject %d)", c.MaxMsgsPerSubject)},
 		{c.MaxMsgs > 0 || c.MaxBytes > 0, "it holds only so many (MaxMsgs, MaxBytes)"},
-		{c.MaxAge > 0 && c.MaxAge < announcementLives*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, announcementLives)},
+		{c.MaxAge > 0 && c.MaxAge < wire.AnnouncementLeases*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, wire.AnnouncementLeases)},
 		{c.Replicas < e.info.Config.Replicas, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas)},
 	} {
 		if x.wrong {

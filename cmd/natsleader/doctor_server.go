@@ -12,15 +12,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
-const (
-	// leastVersion has message TTLs with markers, which report that a message has
-	// expired.
-	leastVersion = "2.11"
-	// leastGuardVersion fences guarded writes; it is the limit of package leader.
-	leastGuardVersion = "2.11.8"
-)
+// leastVersion has message TTLs with markers, which report that a message has expired.
+const leastVersion = "2.11"
 
 func checkServer(_ context.Context, e *environment) []finding {
 	found := e.checkVersions()
@@ -84,8 +81,8 @@ func judgeVersion(name, version string) finding {
 	case !least(leastVersion):
 		return severityWarning.of("%s is older than %s: it has neither expiry markers nor what guards need", who, leastVersion).
 			advise("update the servers")
-	case !least(leastGuardVersion):
-		return severityWarning.of("%s is older than %s: it accepts some guarded writes of earlier terms, and candidates with guards do not stand", who, leastGuardVersion).
+	case !least(wire.LeastGuardServer):
+		return severityWarning.of("%s is older than %s: it accepts some guarded writes of earlier terms, and candidates with guards do not stand", who, wire.LeastGuardServer).
 			advise("update the servers")
 	default:
 		return fine("%s", who)

@@ -2,11 +2,15 @@
 
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 // leaseMargin returns the part of a lease that is left when its term is over at the
-// latest: the leader package sets RenewDeadline to four fifths of the lease.
-func leaseMargin(length time.Duration) time.Duration { return length - length/5*4 }
+// latest.
+func leaseMargin(length time.Duration) time.Duration { return length - wire.RenewDeadline(length) }
 
 const (
 	beatsPerLease = 20

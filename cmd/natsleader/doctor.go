@@ -231,43 +231,70 @@ func (e *environment) runChecks(ctx context.Context) []finding {
 
 // begin requests the data that most checks look at.
 func (e *environment) begin(ctx context.Context) {
-	var resp struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.StreamInfo
-	}
+	var info jetstream.StreamInfo
 	began := time.Now()
-	reply, err := e.ask(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name})
+	e.infoErr = e.request(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name}, &info)
 	e.infoTook = time.Since(began)
 	e.infoAt = began.Add(e.infoTook / 2)
-	if err == nil {
-		err = json.Unmarshal(reply.Data, &resp)
-	}
-	if err == nil && resp.Error != nil {
-		err = resp.Error
-	}
-	if err != nil {
-		e.infoErr = err
+	if e.infoErr != nil {
 		return
 	}
-	e.info = &resp.StreamInfo
+	e.info = &info
 	ctx, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
 	e.settings, e.unfit = e.bucket.Info(ctx)
 }
 
-// ask sends a request and waits for the reply. The server answers a ping after it has
-// refused a message, so a missing permission is reported at once.
-func (e *environment) ask(m *nats.Msg) (*nats.Msg, error) {
+// request sends a request to JetStream, and decodes the reply. The error may be the one
+// that is in the reply.
+func (e *environment) request(m *nats.Msg, result any) error {
+	reply, err := e.ask(m)
+	if err != nil {
+		return err
+	}
+	var failure struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	switch err = json.Unmarshal(reply, &failure); {
+	case err != nil:
+		return err
+	case failure.Error != nil:
+		return failure.Error
+	}
+	return json.Unmarshal(reply, result)
+}
+
+// ask sends a request and returns the first reply.
+func (e *environment) ask(m *nats.Msg) (reply []byte, err error) {
+	err = e.poll(m, func(data []byte) bool {
+		reply = data
+		return true
+	})
+	return reply, err
+}
+
+// poll sends a request, and passes each reply to take, until take has enough or no other
+// reply comes in time. The server answers a ping after it has refused a message, so a
+// missing permission is reported at once.
+func (e *environment) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
 	m.Reply = sub.Subject
 	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
-		return nil, err
+		return err
 	}
-	return sub.NextMsg(e.wait)
+	for end := time.Now().Add(e.wait); ; {
+		reply, err := sub.NextMsg(time.Until(end))
+		if err != nil {
+			return err
+		}
+		if take(reply.Data) {
+			return nil
+		}
+	}
 }
 
 // try runs do on the connection, and returns nil if the server has not refused it. A

@@ -18,7 +18,7 @@ const mostNames = 5
 
 // checkElections reads all records of the bucket.
 func checkElections(ctx context.Context, e *environment) []finding {
-	if err := e.try(e.createNothing("$KV." + e.name + ".>")); err != nil {
+	if err := e.try(e.createNothing(e.name, "$KV."+e.name+".>")); err != nil {
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			return []finding{unknown("%s (to read all elections; candidates need not)", violation(err))}
 		}

@@ -36,7 +36,7 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	if e.info.Config.Metadata[wire.RosterKey] == "" {
 		return missing("the bucket keeps no roster")
 	}
-	err := e.try(func() error { return e.nc.PublishRequest(e.api+"STREAM.INFO.KV_"+e.rosterName(), e.nc.NewInbox(), nil) })
+	err := e.try(e.send("STREAM.INFO.KV_"+e.rosterName(), ""))
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		return []finding{unknown("%s (for the settings of the roster)", violation(err))}
 	}
@@ -84,16 +84,13 @@ func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
 func (e *environment) rosterProbes() []permissionProbe {
 	name := e.rosterName()
 	keys := "$KV." + name + "." + e.election + "."
-	send := func(subject string) func() error {
-		return func() error { return e.nc.PublishRequest(e.api+subject, e.nc.NewInbox(), nil) }
-	}
 	return []permissionProbe{
-		{"the settings of the roster", severityNote, send("STREAM.INFO.KV_" + name)},
+		{"the settings of the roster", severityNote, e.send("STREAM.INFO.KV_"+name, "")},
 		{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
 			return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))
 		}},
-		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, send("CONSUMER.CREATE.KV_" + name + "." + noConsumer + "." + keys + "*")},
-		{"tidiness", severityNote, send("CONSUMER.DELETE.KV_" + name + "." + noConsumer)},
+		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, e.createNothing(name, keys+"*")},
+		{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+name+"."+noConsumer, "")},
 	}
 }
 

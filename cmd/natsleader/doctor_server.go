@@ -148,29 +148,6 @@ func (e *environment) asSystem() (asks *environment, done func(), err error) {
 	return &environment{nc: nc, wait: e.wait}, nc.Close, nil
 }
 
-// poll asks all servers, and passes their answers to take until take has enough, or no
-// other server answers in time.
-func (e *environment) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
-	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
-	m.Reply = sub.Subject
-	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
-		return err
-	}
-	for end := time.Now().Add(e.wait); ; {
-		reply, err := sub.NextMsg(time.Until(end))
-		if err != nil {
-			return err
-		}
-		if take(reply.Data) {
-			return nil
-		}
-	}
-}
-
 // noJetStream reports whether no server answers for JetStream.
 func (e *environment) noJetStream() bool {
 	return errors.Is(e.infoErr, nats.ErrNoResponders) || errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabled) ||
@@ -345,22 +322,12 @@ func checkLimits(_ context.Context, e *environment) []finding {
 
 // accountTier returns the account's usage for streams like the bucket's.
 func (e *environment) accountTier() (jetstream.Tier, error) {
-	reply, err := e.ask(&nats.Msg{Subject: e.api + "INFO"})
-	if err != nil {
+	var account jetstream.AccountInfo
+	if err := e.request(&nats.Msg{Subject: e.api + "INFO"}, &account); err != nil {
 		return jetstream.Tier{}, err
 	}
-	var resp struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.AccountInfo
-	}
-	if err := json.Unmarshal(reply.Data, &resp); err != nil {
-		return jetstream.Tier{}, err
-	}
-	if resp.Error != nil {
-		return jetstream.Tier{}, resp.Error
-	}
-	if tier, ok := resp.Tiers[fmt.Sprintf("R%d", e.info.Config.Replicas)]; ok {
+	if tier, ok := account.Tiers[fmt.Sprintf("R%d", e.info.Config.Replicas)]; ok {
 		return tier, nil
 	}
-	return resp.Tier, nil
+	return account.Tier, nil
 }

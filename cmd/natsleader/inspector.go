@@ -190,29 +190,59 @@ func (g *globals) look(ctx context.Context, election string) (*inspector, standi
 
 // all reads the newest revision of every key through one consumer.
 func (s *inspector) all(ctx context.Context) ([]standing, error) {
-	w, err := s.watch(ctx, "")
+	kv, err := s.js.KeyValue(ctx, s.name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = w.Stop() }()
-	var all []standing
+	entries, err := entriesOf(ctx, kv, "keys")
+	all := make([]standing, len(entries))
+	for i, e := range entries {
+		all[i] = newStanding(e.Key(), backend.EntryOf(e))
+	}
+	return all, err
+}
+
+// entriesOf reads the newest entry of every key of a bucket, in the order of the keys. If
+// the last of the initial entries of a watch has just expired, the watch never reports
+// that there are no more. So entriesOf begins again when the watch is silent.
+func entriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
+	for silence := 500 * time.Millisecond; ; silence *= 2 {
+		w, err := kv.WatchAll(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		entries, complete := initial(ctx, w, silence)
+		_ = w.Stop() // it may have gone with the connection
+		switch {
+		case complete:
+			slices.SortFunc(entries, func(a, b jetstream.KeyValueEntry) int {
+				return cmp.Or(strings.Compare(a.Key(), b.Key()), cmp.Compare(b.Revision(), a.Revision()))
+			})
+			// A key that changed meanwhile came twice: the newest is first.
+			return slices.CompactFunc(entries, func(a, b jetstream.KeyValueEntry) bool { return a.Key() == b.Key() }), nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: not all %s came in time: %w", leader.ErrUnreachable, what, ctx.Err())
+		}
+	}
+}
+
+// initial returns the initial entries of a watch, and whether the watch has reported all
+// of them.
+func initial(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (entries []jetstream.KeyValueEntry, complete bool) {
 	for {
 		select {
 		case e, ok := <-w.Updates():
 			switch {
 			case !ok:
-				return nil, fmt.Errorf("%w: the watch of the keys ended", leader.ErrUnreachable)
-			case e != nil:
-				all = append(all, newStanding(e.Key(), backend.EntryOf(e)))
-				continue
+				return entries, false
+			case e == nil:
+				return entries, true
 			}
-			slices.SortStableFunc(all, func(a, b standing) int {
-				return cmp.Or(strings.Compare(a.election, b.election), cmp.Compare(b.entry.Revision, a.entry.Revision))
-			})
-			// A key that changed meanwhile came twice: the newest is first.
-			return slices.CompactFunc(all, func(a, b standing) bool { return a.election == b.election }), nil
+			entries = append(entries, e)
+		case <-time.After(silence):
+			return entries, false
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: not all keys came in time: %w", leader.ErrUnreachable, ctx.Err())
+			return entries, false
 		}
 	}
 }

@@ -229,54 +229,14 @@ func (s *inspector) announced(ctx context.Context) (a announced, err error) {
 	case err != nil:
 		return a, err
 	}
-	a.keys, err = keysOf(ctx, kv)
+	entries, err := entriesOf(ctx, kv, "of the roster", jetstream.MetaOnly(), jetstream.IgnoreDeletes())
 	a.counts = map[string]int{}
-	for _, key := range a.keys {
+	for _, e := range entries {
+		key := e.Key()
+		a.keys = append(a.keys, key)
 		if i := strings.LastIndexByte(key, '.'); i > 0 {
 			a.counts[key[:i]]++
 		}
 	}
 	return a, err
-}
-
-// keysOf lists the keys of a bucket with entries that expire. If the last of the
-// initial entries of a watch has just expired, the watch never reports that there are
-// no more. So keysOf begins again when the watch is silent.
-func keysOf(ctx context.Context, kv jetstream.KeyValue) ([]string, error) {
-	for silence := 500 * time.Millisecond; ; silence *= 2 {
-		w, err := kv.WatchAll(ctx, jetstream.MetaOnly(), jetstream.IgnoreDeletes())
-		if err != nil {
-			return nil, err
-		}
-		keys, complete := listed(ctx, w, silence)
-		_ = w.Stop() // it may have gone with the connection
-		switch {
-		case complete:
-			slices.Sort(keys)
-			return slices.Compact(keys), nil // a key that was announced again meanwhile came twice
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: not all of the roster came in time: %w", leader.ErrUnreachable, ctx.Err())
-		}
-	}
-}
-
-// listed returns the initial keys of a watch, and whether the watch has reported all of
-// them.
-func listed(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (keys []string, complete bool) {
-	for {
-		select {
-		case e, ok := <-w.Updates():
-			switch {
-			case !ok:
-				return keys, false
-			case e == nil:
-				return keys, true
-			}
-			keys = append(keys, e.Key())
-		case <-time.After(silence):
-			return keys, false
-		case <-ctx.Done():
-			return keys, false
-		}
-	}
 }

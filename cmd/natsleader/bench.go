@@ -99,8 +99,8 @@ func (g *globals) bench(o benchOptions) error {
 	if len(b.rows[rowElection].ours) == 0 {
 		return err
 	}
-	if told := b.tell(os.Stdout, cfg, like, o.rounds, o.json); told != nil {
-		return told
+	if failed := b.print(os.Stdout, cfg, like, o.rounds, o.json); failed != nil {
+		return failed
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (g *globals) benchBucket(ctx context.Context, js jetstream.JetStream, o ben
 	if err != nil {
 		return cfg, "", err
 	}
-	ctx, cancel := g.patience(ctx)
+	ctx, cancel := g.withTimeout(ctx)
 	defer cancel()
 	info, err := model.Info(ctx)
 	switch {

@@ -57,8 +57,8 @@ func distributions(rows []row) []distribution {
 	return all
 }
 
-// tell prints the measurements so far.
-func (b *bench) tell(w io.Writer, cfg leader.BucketConfig, like string, rounds int, asJSON bool) error {
+// print prints the measurements so far.
+func (b *bench) print(w io.Writer, cfg leader.BucketConfig, like string, rounds int, asJSON bool) error {
 	all := distributions(b.rows)
 	done := len(b.rows[rowHandover].ours)
 	storage, version := storageName(cfg.Storage), b.ends[0].nc.ConnectedServerVersion()

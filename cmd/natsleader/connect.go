@@ -213,7 +213,7 @@ func (g *globals) open(opts ...nats.Option) (*nats.Conn, jetstream.JetStream, *l
 	return nil, nil, nil, err
 }
 
-// patience returns a context that ends if NATS has not answered in time.
-func (g *globals) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns a context that ends if NATS has not answered in time.
+func (g *globals) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, g.timeout)
 }

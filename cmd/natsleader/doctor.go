@@ -135,59 +135,66 @@ Connect as the processes do that stand in elections: their permissions count.
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
 anything is critical, 64 for wrong usage, 69 if no server can be reached.`
 
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	lease        time.Duration
+	election     string
+	system       string
+	roster, json bool
+}
+
 func registerDoctor(app *fisk.Application, g *globals) {
-	var d struct {
-		lease    time.Duration
-		election string
-		system   string
-		roster   bool
-		json     bool
-	}
+	var o doctorOptions
 	cmd := app.Command("doctor", "Look for what is unsafe or slow").HelpLong(doctorHelp)
-	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&d.lease)
-	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&d.election)
-	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&d.roster)
-	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&d.system)
-	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&d.json)
+	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&o.lease)
+	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&o.election)
+	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
+	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if d.lease < 0 {
-			return usagef("--lease %v is negative", d.lease)
+		if o.lease < 0 {
+			return usagef("--lease %v is negative", o.lease)
 		}
-		if d.election != "" {
-			if err := checkElection(d.election); err != nil {
+		if o.election != "" {
+			if err := checkElection(o.election); err != nil {
 				return err
 			}
 		}
-		var system func() (*nats.Conn, error)
-		if d.system != "" {
-			sys := &globals{context: d.system, timeout: g.timeout, connectionName: g.connectionName}
-			if _, err := sys.load(); err != nil {
-				return err
-			}
-			system = func() (*nats.Conn, error) { return sys.connect() }
-		}
-		nc, js, bucket, err := g.open()
-		if err != nil {
+		return g.doctor(o)
+	})
+}
+
+// doctor makes all checks and prints the findings.
+func (g *globals) doctor(o doctorOptions) error {
+	var system func() (*nats.Conn, error)
+	if o.system != "" {
+		sys := &globals{context: o.system, timeout: g.timeout, connectionName: g.connectionName}
+		if _, err := sys.load(); err != nil {
 			return err
 		}
-		defer nc.Close()
-		e := &environment{
-			nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
-			election: d.election, named: d.election != "", asked: d.lease, roster: d.roster, system: system, hostSync: hostSync,
-		}
-		if !e.named {
-			e.election = unusedElection()
-		}
-		width, _, err := term.GetSize(int(os.Stdout.Fd()))
-		if err != nil {
-			width = 0 // no terminal: one line for each finding
-		}
-		err = tell(os.Stdout, e.runChecks(context.Background()), d.json, width)
-		if !nc.IsConnected() {
-			return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
-		}
+		system = func() (*nats.Conn, error) { return sys.connect() }
+	}
+	nc, js, bucket, err := g.open()
+	if err != nil {
 		return err
-	})
+	}
+	defer nc.Close()
+	e := &environment{
+		nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
+		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, system: system, hostSync: hostSync,
+	}
+	if !e.named {
+		e.election = unusedElection()
+	}
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0 // no terminal: one line for each finding
+	}
+	err = printFindings(os.Stdout, e.runChecks(context.Background()), o.json, width)
+	if !nc.IsConnected() {
+		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
+	}
+	return err
 }
 
 // unusedElection returns an election that no candidate stands in.
@@ -323,8 +330,8 @@ func (e *environment) lease() time.Duration {
 	return wire.Lease(e.settings.MaxLease, e.settings.TTL)
 }
 
-// tell prints the findings and returns the exit code as an error.
-func tell(w io.Writer, all []finding, asJSON bool, width int) error {
+// printFindings prints the findings and returns the exit code as an error.
+func printFindings(w io.Writer, all []finding, asJSON bool, width int) error {
 	worst := severityOK
 	for _, f := range all {
 		worst = max(worst, f.Severity)

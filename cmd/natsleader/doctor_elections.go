@@ -25,7 +25,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		return []finding{unknown("%v", err)}
 	}
 	s := &inspector{bucket: e.bucket, js: e.js, name: e.name, limit: e.wait} // the permission was tried above
-	var all []standing
+	var all []electionStatus
 	err := s.within(ctx, func(ctx context.Context) (err error) {
 		all, err = s.all(ctx)
 		return err
@@ -59,7 +59,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 
 // keptLease returns the lease for which candidates wait: that of the record, or that of
 // the delete marker which step-down --force leaves.
-func keptLease(x standing) time.Duration {
+func keptLease(x electionStatus) time.Duration {
 	return leader.HolderOf(backend.Entry{Value: x.entry.Value, Revision: x.entry.Revision}.KeyValue(x.election)).Lease
 }
 

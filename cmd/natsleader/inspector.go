@@ -30,19 +30,19 @@ const (
 	stateNever    state = "never"    // no candidate has ever stood, as far as the bucket knows
 )
 
-// standing is the newest revision of an election's key.
-type standing struct {
+// electionStatus is the newest revision of an election's key.
+type electionStatus struct {
 	election string
 	entry    backend.Entry
 	holder   leader.Holder
 }
 
-func newStanding(election string, e backend.Entry) standing {
-	return standing{election, e, leader.HolderOf(e.KeyValue(election))}
+func newElectionStatus(election string, e backend.Entry) electionStatus {
+	return electionStatus{election, e, leader.HolderOf(e.KeyValue(election))}
 }
 
 // at returns the state at a moment of the server's time.
-func (s standing) at(now time.Time) state {
+func (s electionStatus) at(now time.Time) state {
 	switch h := s.holder; {
 	case s.entry.Revision == 0:
 		return stateNever
@@ -61,15 +61,15 @@ func (s standing) at(now time.Time) state {
 }
 
 // remaining is how long the lease keeps other candidates out; negative when it is over.
-func (s standing) remaining(now time.Time) time.Duration {
+func (s electionStatus) remaining(now time.Time) time.Duration {
 	return s.holder.Renewed.Add(s.holder.Lease).Sub(now)
 }
 
 // serverClock is the server's time. This host's clock has no influence on it except by
 // its rate.
-type serverClock struct{ said, heard time.Time }
+type serverClock struct{ server, local time.Time }
 
-func (c serverClock) now() time.Time { return c.said.Add(time.Since(c.heard)) }
+func (c serverClock) now() time.Time { return c.server.Add(time.Since(c.local)) }
 
 // inspector looks at the elections of a bucket.
 type inspector struct {
@@ -151,13 +151,13 @@ func (s *inspector) ask(ctx context.Context) error {
 		return err
 	}
 	info := stream.CachedInfo()
-	s.clock = serverClock{said: info.TimeStamp, heard: time.Now()}
+	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
 	s.roster = info.Config.Metadata[wire.RosterKey]
 	return nil
 }
 
 // one reads one election, with the permissions of an observer.
-func (s *inspector) one(ctx context.Context, election string) (standing, error) {
+func (s *inspector) one(ctx context.Context, election string) (electionStatus, error) {
 	type answer struct {
 		entry backend.Entry
 		err   error
@@ -165,19 +165,19 @@ func (s *inspector) one(ctx context.Context, election string) (standing, error) 
 	answers := make(chan answer, 1)
 	s.bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
 	got := <-answers
-	return newStanding(election, got.entry), got.err
+	return newElectionStatus(election, got.entry), got.err
 }
 
 // look connects, and reads one election. The caller closes the inspector.
-func (g *globals) look(ctx context.Context, election string) (*inspector, standing, error) {
+func (g *globals) look(ctx context.Context, election string) (*inspector, electionStatus, error) {
 	if err := checkElection(election); err != nil {
-		return nil, standing{}, err
+		return nil, electionStatus{}, err
 	}
 	s, err := g.newInspector(ctx)
 	if err != nil {
-		return nil, standing{}, err
+		return nil, electionStatus{}, err
 	}
-	var x standing
+	var x electionStatus
 	err = s.within(ctx, func(ctx context.Context) error {
 		x, err = s.one(ctx, election)
 		return err
@@ -189,15 +189,15 @@ func (g *globals) look(ctx context.Context, election string) (*inspector, standi
 }
 
 // all reads the newest revision of every key through one consumer.
-func (s *inspector) all(ctx context.Context) ([]standing, error) {
+func (s *inspector) all(ctx context.Context) ([]electionStatus, error) {
 	kv, err := s.js.KeyValue(ctx, s.name)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := entriesOf(ctx, kv, "keys")
-	all := make([]standing, len(entries))
+	all := make([]electionStatus, len(entries))
 	for i, e := range entries {
-		all[i] = newStanding(e.Key(), backend.EntryOf(e))
+		all[i] = newElectionStatus(e.Key(), backend.EntryOf(e))
 	}
 	return all, err
 }

@@ -203,7 +203,7 @@ type announced struct {
 
 // stand returns how many candidates stand in an election. The holder of the key does
 // not, but its announcement from before it won may still be there.
-func (a announced) stand(x standing) int {
+func (a announced) stand(x electionStatus) int {
 	n := a.counts[x.election]
 	if n == 0 {
 		return 0

@@ -47,7 +47,7 @@ func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
 	end := clockNow().add(time.Second)
 	go func() {
 		defer close(done)
-		s.start(order{Do: doStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
+		s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
 	}()
 	eventually(t, "the lease is over", func() bool { return clockNow() >= end })
 	reader, err := os.Open(pipe)
@@ -61,7 +61,7 @@ func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
 		_, _ = unix.Wait4(s.command.pid, nil, 0, nil)
 		t.Error("it has begun")
 	}
-	if b := <-s.reports; b.What != saidEnded || !b.Stopped {
+	if b := <-s.reports; b.What != reportEnded || !b.Stopped {
 		t.Errorf("%+v", b)
 	}
 }

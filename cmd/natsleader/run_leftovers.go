@@ -13,7 +13,7 @@ import (
 // when none is left. On Linux, the command itself, as a child of the supervisor, has
 // died with it. This process has become the parent of the others.
 func (o *supervisorProcess) killLeftovers(group int) {
-	begun, told := clockNow(), false
+	begun, reported := clockNow(), false
 	for h := newProcessKiller(o.strangers); ; {
 		o.cgroup.kill()
 		if group != 0 {
@@ -33,10 +33,10 @@ func (o *supervisorProcess) killLeftovers(group int) {
 		if len(left) == 0 && group == 0 {
 			return
 		}
-		if !told && clockNow() >= begun.add(patienceWithKilled) {
-			told = true
+		if !reported && clockNow() >= begun.add(patienceWithKilled) {
+			reported = true
 			if pid, why := survivor(left); pid != 0 {
-				o.inbox <- supervisorReport{What: saidStuck, PID: pid, Error: why}
+				o.inbox <- supervisorReport{What: reportStuck, PID: pid, Error: why}
 			}
 		}
 		time.Sleep(pause)

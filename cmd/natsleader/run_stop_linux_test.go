@@ -86,7 +86,7 @@ func aConductor(t *testing.T, argv ...string) *runLoop {
 	if err := c.startSupervisor(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.supervisor.dismiss() })
+	t.Cleanup(func() { c.supervisor.shutDown() })
 	return c
 }
 
@@ -126,7 +126,7 @@ func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
 			}
 			select {
 			case b := <-c.supervisor.inbox:
-				if b.What != saidStarted {
+				if b.What != reportStarted {
 					t.Errorf("the next supervisor says %+v", b)
 				}
 			case <-time.After(patience):
@@ -155,7 +155,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 	c := &runLoop{run: &run{}, supervisor: o, current: &commandRun{leaseBy: 1}}
 	late := func(where string, killed bool) {
 		t.Helper()
-		if c.look(clockNow()); o.killed != killed || c.current.deaf != killed {
+		if c.look(clockNow()); o.killed != killed || c.current.hung != killed {
 			t.Errorf("a report is %s: killed %t", where, o.killed)
 		}
 	}
@@ -172,7 +172,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 		})
 		close(ended)
 	}()
-	if b := <-taken; b.What != saidEnded || !b.Stopped {
+	if b := <-taken; b.What != reportEnded || !b.Stopped {
 		t.Errorf("%+v", b)
 	}
 	late("on its way", false)
@@ -206,7 +206,7 @@ func TestReports_AreLines(t *testing.T) {
 	}()
 	var all []supervisorReport
 	r.each(out, func(b supervisorReport) { all = append(all, b) })
-	if len(all) != 3 || all[0].What != saidStarted || all[1].Error != long || all[2] != (supervisorReport{}) {
+	if len(all) != 3 || all[0].What != reportStarted || all[1].Error != long || all[2] != (supervisorReport{}) {
 		t.Errorf("%d reports", len(all))
 	}
 }

@@ -63,8 +63,8 @@ func newSupervisorProcess(conf supervision, argv []string) (*supervisorProcess, 
 		_, _ = ordersOut.Close(), reportsIn.Close()
 		return nil, err
 	}
-	go o.dictate(ordersOut)
-	go o.listen(reportsIn)
+	go o.writeOrders(ordersOut)
+	go o.readReports(reportsIn)
 	return o, nil
 }
 
@@ -120,9 +120,9 @@ func inheritable(f *os.File) (fd int, err error) {
 	return fd, err
 }
 
-// dictate writes orders until there are no more. The supervisor takes the end of the
+// writeOrders writes orders until there are no more. The supervisor takes the end of the
 // orders for the end of natsleader.
-func (o *supervisorProcess) dictate(out *os.File) {
+func (o *supervisorProcess) writeOrders(out *os.File) {
 	defer func() { _ = out.Close() }()
 	enc := json.NewEncoder(out)
 	for order := range o.orders {
@@ -130,26 +130,26 @@ func (o *supervisorProcess) dictate(out *os.File) {
 	}
 }
 
-// tell gives an order. It does not wait for a supervisor that does not read: a
-// supervisor that is deaf for so long is killed when the lease ends.
-func (o *supervisorProcess) tell(order order) {
+// send gives an order. It does not wait for a supervisor that does not read: a
+// supervisor that reads nothing for so long is killed when the lease ends.
+func (o *supervisorProcess) send(order order) {
 	select {
 	case o.orders <- order:
 	default:
 	}
 }
 
-// listen reads the reports until the supervisor has ended, and then ends the processes
+// readReports reads the reports until the supervisor has ended, and then ends the processes
 // of the command that are left.
-func (o *supervisorProcess) listen(in *os.File) {
+func (o *supervisorProcess) readReports(in *os.File) {
 	defer func() { _ = in.Close() }()
 	defer close(o.inbox)
 	group := 0
 	o.reports.each(in, func(b supervisorReport) {
 		switch b.What {
-		case saidStarted:
+		case reportStarted:
 			group, o.cgroup = b.PID, cgroup(b.Cgroup)
-		case saidEnded:
+		case reportEnded:
 			group = 0
 			o.cgroup.remove()
 		}
@@ -170,8 +170,8 @@ func (o *supervisorProcess) kill() {
 	_ = o.process.Kill()
 }
 
-// dismiss lets a supervisor without a command end.
-func (o *supervisorProcess) dismiss() {
+// shutDown lets a supervisor without a command end.
+func (o *supervisorProcess) shutDown() {
 	if o.orders == nil {
 		return
 	}

@@ -47,7 +47,7 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		return err
 	}
 	defer s.close()
-	var all []standing
+	var all []electionStatus
 	var who announced
 	err = s.within(ctx, func(ctx context.Context) error {
 		if withRoster {
@@ -93,7 +93,7 @@ func overviewHead() []string {
 }
 
 // overview returns the line of an election in a table.
-func (s standing) overview(st state, now time.Time) []string {
+func (s electionStatus) overview(st state, now time.Time) []string {
 	h, remaining := s.holder, s.remaining(now)
 	row := []string{printable(s.election), string(st), "-", "-", "-", "-", "-", ""}
 	since := h.Since
@@ -126,7 +126,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		return err
 	}
 	defer s.close()
-	var x standing
+	var x electionStatus
 	var r roster
 	err = s.within(ctx, func(ctx context.Context) error {
 		if withRoster {
@@ -156,7 +156,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 }
 
 // details returns all that is known of an election, for people.
-func (s standing) details(now time.Time) [][]string {
+func (s electionStatus) details(now time.Time) [][]string {
 	h, st := s.holder, s.at(now)
 	id := printable(h.ID)
 	rows := [][]string{{"Election:", printable(s.election)}}
@@ -216,7 +216,7 @@ type summary struct {
 	Next      []string   `json:"next,omitempty"`  // the IDs of the first of them
 }
 
-func (s standing) summary(now time.Time) summary {
+func (s electionStatus) summary(now time.Time) summary {
 	h := s.holder
 	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision}
 	if r.Revision > 0 {

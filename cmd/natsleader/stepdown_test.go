@@ -132,7 +132,7 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer look.close()
-	look.clock.said = look.clock.said.Add(time.Second) // its clock never lags behind the server's
+	look.clock.server = look.clock.server.Add(time.Second) // its clock never lags behind the server's
 	bucket := look.bucket.Backend()
 	remove := func(election string, bucket backend.Store, meanwhile string) (state, error) {
 		put(t, js, election, a)

@@ -154,11 +154,11 @@ func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
 	s := &scene{T: t, dir: t.TempDir()}
 	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
 	o := startsAlone(t, s.chains())
-	o.tell(order{Do: doStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
+	o.send(order{Do: orderStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
 	eventually(t, "it has begun", func() bool { return s.count("begin") == 1 })
-	o.tell(order{Do: doKill})
+	o.send(order{Do: orderKill})
 	for b := range o.inbox {
-		if b.What == saidEnded {
+		if b.What == reportEnded {
 			return
 		}
 	}
@@ -174,7 +174,7 @@ func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(o.dismiss)
+	t.Cleanup(o.shutDown)
 	return o
 }
 

@@ -59,16 +59,16 @@ type watcher struct {
 
 // watched is an election and its last reported state.
 type watched struct {
-	now  standing
-	last *standing // reported; nil: nothing yet
-	as   state     // the state that was reported
+	now  electionStatus
+	last *electionStatus // reported; nil: nothing yet
+	as   state           // the state that was reported
 	feed jetstream.KeyWatcher
 }
 
 func newWatcher(s *inspector, election string, out renderer) *watcher {
 	w := &watcher{s: s, election: election, out: out, elections: map[string]*watched{}}
 	if election != "" {
-		w.elections[election] = &watched{now: standing{election: election}}
+		w.elections[election] = &watched{now: electionStatus{election: election}}
 	}
 	return w
 }
@@ -126,7 +126,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	if e.Revision() <= x.now.entry.Revision && w.complete {
 		return nil
 	}
-	x.now = newStanding(e.Key(), backend.EntryOf(e))
+	x.now = newElectionStatus(e.Key(), backend.EntryOf(e))
 	return w.report(x)
 }
 
@@ -135,7 +135,7 @@ func (w *watcher) completed() error {
 	w.complete = true
 	for name, x := range w.elections {
 		if x.feed != w.feed {
-			x.now = standing{election: name} // gone with its bucket, or its marker has expired
+			x.now = electionStatus{election: name} // gone with its bucket, or its marker has expired
 		}
 	}
 	if w.troubled {
@@ -208,7 +208,7 @@ func (w *watcher) report(elections ...*watched) error {
 }
 
 // same reports whether a revision changes nothing that is reported.
-func same(a, b standing, st state) bool {
+func same(a, b electionStatus, st state) bool {
 	switch st {
 	case stateLeading:
 		return a.holder.ID == b.holder.ID && a.holder.Token == b.holder.Token && string(a.holder.Value) == string(b.holder.Value)
@@ -221,7 +221,7 @@ func same(a, b standing, st state) bool {
 
 // since returns when the election came into this state, by the server's time. It is
 // zero if that is not known.
-func (s standing) since(st state) time.Time {
+func (s electionStatus) since(st state) time.Time {
 	h := s.holder
 	switch {
 	case st == stateExpired:
@@ -235,9 +235,9 @@ func (s standing) since(st state) time.Time {
 // electionChange is a change of an election.
 type electionChange struct {
 	at       time.Time // the server's
-	now      standing
+	now      electionStatus
 	state    state
-	previous *standing // nil: it is the first
+	previous *electionStatus // nil: it is the first
 }
 
 func (c electionChange) time() time.Time { return c.at }

@@ -253,9 +253,9 @@ func (r *recorder) trouble(error)                 {}
 func TestALeaseIsOverWhenItWasLookedAtAfterwards(t *testing.T) {
 	now := time.Now()
 	var o recorder
-	w := newWatcher(&inspector{clock: serverClock{said: now, heard: now}}, "", &o)
+	w := newWatcher(&inspector{clock: serverClock{server: now, local: now}}, "", &o)
 	w.complete, w.opened = true, now.Add(-time.Minute)
-	x := &watched{now: standing{election: "a", entry: backend.Entry{Revision: 1}, holder: leader.Holder{
+	x := &watched{now: electionStatus{election: "a", entry: backend.Entry{Revision: 1}, holder: leader.Holder{
 		ID: "w", Token: 1, Lease: time.Second, Renewed: now.Add(-10 * time.Second), Since: now.Add(-time.Hour),
 	}}}
 	w.elections["a"] = x

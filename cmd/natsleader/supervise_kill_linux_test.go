@@ -108,9 +108,9 @@ func TestProcessKiller_GivesUpThePace(t *testing.T) {
 
 // Each process of a chain lives for as long as a shell needs to start the next, in a
 // session of its own.
-func (s *scene) chains() string {
+func (s *runFixture) chains() string {
 	chain := s.script("chain", `[ -e `+s.dir+`/enough ] || setsid "$0" & exit`)
-	return s.script("chains", s.enter()+`
+	return s.script("chains", s.prologue()+`
 trap "" TERM
 for i in 1 2 3 4; do `+chain+` & done
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
@@ -120,10 +120,10 @@ while :; do sleep 0.1; done
 
 func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
 	t.Parallel()
-	bySupervisor := func(a *performer) { a.signal(unix.SIGSTOP) }
-	byNatsleader := func(a *performer) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
+	bySupervisor := func(a *runProcess) { a.signal(unix.SIGSTOP) }
+	byNatsleader := func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
 	for name, k := range map[string]struct {
-		do      func(a *performer)
+		do      func(a *runProcess)
 		cgroups bool
 	}{
 		"by the supervisor":                      {bySupervisor, false},
@@ -132,26 +132,26 @@ func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
 		"by natsleader, with control groups":     {byNatsleader, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, shortLease)
+			s := newRunFixture(t, shortLease)
 			s.cgroups = k.cgroups
 			t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
-			a := s.enters("a", "--drain", "100ms", "--", s.chains())
-			a.plays(1)
-			b := s.enters("b", "--", s.obedient())
+			a := s.start("a", "--drain", "100ms", "--", s.chains())
+			a.waitBegun(1)
+			b := s.start("b", "--", s.obedient())
 			b.says("waiting: a leads")
 			k.do(a)
-			b.plays(1)
+			b.waitBegun(1)
 			if s.count("begin a") == 1 {
-				a.vanished()
+				a.noneLeft()
 			}
-			s.alone()
+			s.noOverlap()
 		})
 	}
 }
 
 func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
 	t.Setenv(cgroupVariable, "no")
-	s := &scene{T: t, dir: t.TempDir()}
+	s := &runFixture{T: t, dir: t.TempDir()}
 	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
 	o := startsAlone(t, s.chains())
 	o.send(order{Do: orderStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
@@ -188,15 +188,15 @@ func TestRun_CommandHasItsOwnControlGroup(t *testing.T) {
 	}
 	group.remove()
 	above := filepath.Dir(string(group))
-	for name, do := range map[string]func(a *performer){
-		"it is told to end":        func(a *performer) { a.signal(unix.SIGTERM) },
-		"natsleader is killed":     func(a *performer) { a.signal(unix.SIGKILL) },
-		"the supervisor is killed": func(a *performer) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
+	for name, do := range map[string]func(a *runProcess){
+		"it is told to end":        func(a *runProcess) { a.signal(unix.SIGTERM) },
+		"natsleader is killed":     func(a *runProcess) { a.signal(unix.SIGKILL) },
+		"the supervisor is killed": func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, 15*time.Second)
+			s := newRunFixture(t, 15*time.Second)
 			s.cgroups = true
-			a := s.enters("a", "--drain", "100ms", "--", s.script("c", `
+			a := s.start("a", "--drain", "100ms", "--", s.script("c", `
 mkdir "`+above+`/$(basename "$(sed -n s/^0:://p /proc/self/cgroup)")/nested"
 sed -n s/^0:://p /proc/self/cgroup >`+s.dir+`/group.next; mv `+s.dir+`/group.next `+s.dir+`/group
 trap "" TERM
@@ -216,7 +216,7 @@ while :; do sleep 0.1; done
 				_, err := os.Stat(path)
 				return os.IsNotExist(err)
 			})
-			a.vanished()
+			a.noneLeft()
 		})
 	}
 }
@@ -224,20 +224,20 @@ while :; do sleep 0.1; done
 // A second command under the same supervisor lives, although the one before it was
 // killed with its control group.
 func TestRun_NextCommandAfterControlGroupWasKilled(t *testing.T) {
-	s := newScene(t, time.Second)
+	s := newRunFixture(t, time.Second)
 	s.cgroups = true
-	a := s.enters("a", "--drain", "50ms", "--", s.stubborn())
-	a.complete()
-	keeper := a.supervisor()
+	a := s.start("a", "--drain", "50ms", "--", s.stubborn())
+	a.waitComplete()
+	supervisor := a.supervisor()
 	a.signal(unix.SIGSTOP)
-	eventually(t, "the command is killed", func() bool { return len(a.crew()) == 0 })
+	eventually(t, "the command is killed", func() bool { return len(a.commandProcesses()) == 0 })
 	a.signal(unix.SIGCONT)
-	a.plays(2)
-	eventually(t, "it is complete", func() bool { return len(a.crew()) >= 5 })
-	if a.supervisor() != keeper {
+	a.waitBegun(2)
+	eventually(t, "it is complete", func() bool { return len(a.commandProcesses()) >= 5 })
+	if a.supervisor() != supervisor {
 		t.Error("the supervisor was replaced")
 	}
-	s.alone()
+	s.noOverlap()
 }
 
 // If a group is gone, or there is none, the supervisor does without.

@@ -247,29 +247,23 @@ func initial(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration)
 	}
 }
 
-// watch follows one election, or all of them, for as long as ctx lives. The current
-// entries of the keys come first, and then nil.
-func (s *inspector) watch(ctx context.Context, election string) (jetstream.KeyWatcher, error) {
-	kv, err := s.js.KeyValue(ctx, s.name)
-	if err != nil {
-		return nil, err
-	}
-	if election == "" {
-		return kv.WatchAll(ctx)
-	}
-	return kv.Watch(ctx, election)
-}
-
-// open is watch with limited time for the opening.
-func (s *inspector) open(ctx context.Context, election string) (jetstream.KeyWatcher, context.CancelFunc, error) {
+// watch follows one election, or all of them if there is no name, until end is called or
+// ctx ends. The current entries of the keys come first, and then nil. The time for the
+// opening is limited.
+func (s *inspector) watch(ctx context.Context, election string) (w jetstream.KeyWatcher, end context.CancelFunc, err error) {
 	life, end := context.WithCancel(ctx)
-	var w jetstream.KeyWatcher
-	err := s.within(ctx, func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, end)
-		defer stop()
-		var err error
-		w, err = s.watch(life, election)
-		return err
+	err = s.within(ctx, func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, end)()
+		kv, failed := s.js.KeyValue(life, s.name)
+		switch {
+		case failed != nil:
+			return failed
+		case election == "":
+			w, failed = kv.WatchAll(life)
+		default:
+			w, failed = kv.Watch(life, election)
+		}
+		return failed
 	})
 	if err != nil {
 		end()

@@ -97,12 +97,14 @@ func openLeaseFile(path string) *leaseFile {
 
 // put queues the note, to be written unless a newer one comes before. A note that is
 // not written describes a lease that ends earlier.
-func (f *leaseFile) put(n leaseNote) {
+func (f *leaseFile) put(n leaseNote) { f.queue(leaseWrite{leaseNote: n}) }
+
+func (f *leaseFile) queue(w leaseWrite) {
 	select {
 	case <-f.next:
 	default:
 	}
-	f.next <- leaseWrite{leaseNote: n}
+	f.next <- w
 }
 
 // patienceWithDisk is how long the write of a few bytes may take.
@@ -110,12 +112,8 @@ const patienceWithDisk = 5 * time.Second
 
 // write writes the note and returns when it is written.
 func (f *leaseFile) write(n leaseNote) error {
-	select {
-	case <-f.next:
-	default:
-	}
 	written := make(chan error, 1)
-	f.next <- leaseWrite{n, written}
+	f.queue(leaseWrite{n, written})
 	select {
 	case err := <-written:
 		return err
@@ -126,10 +124,7 @@ func (f *leaseFile) write(n leaseNote) error {
 
 func (f *leaseFile) remove() {
 	close(f.next)
-	select {
-	case <-f.done:
-	case <-time.After(time.Second):
-	}
+	waitBriefly(f.done)
 	removeLeaseFile(f.path)
 }
 
@@ -153,10 +148,7 @@ func removeLeaseFile(path string) {
 		defer close(done)
 		_ = os.RemoveAll(filepath.Dir(path))
 	}()
-	select {
-	case <-done:
-	case <-time.After(time.Second):
-	}
+	waitBriefly(done)
 }
 
 func registerRemaining(app *fisk.Application, _ *globals) {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -65,10 +64,7 @@ func (l *runLog) say(format string, args ...any) {
 // close prints the remaining lines, if their reader takes them in time.
 func (l *runLog) close() {
 	close(l.last)
-	select {
-	case <-l.done:
-	case <-time.After(time.Second):
-	}
+	waitBriefly(l.done)
 }
 
 // followConnection returns options that log why there is no connection, each reason

@@ -81,7 +81,7 @@ func (w *watcher) open(ctx context.Context) error {
 		return err
 	}
 	opened := w.s.clock.now()
-	feed, end, err := w.s.open(ctx, w.election)
+	feed, end, err := w.s.watch(ctx, w.election)
 	if err != nil {
 		return err
 	}

@@ -91,5 +91,5 @@ func (b *bench) print(w io.Writer, cfg leader.BucketConfig, like string, rounds 
 	if done < rounds {
 		head = fmt.Sprintf("%d of %d rounds on %s", done, rounds, where)
 	}
-	return printLines(w, append([]string{head, ""}, columns(table, 0)...))
+	return printLines(w, append([]string{head, ""}, columns(table)...))
 }

@@ -91,7 +91,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 	if err != nil {
 		return refusedBucket(err)
 	}
-	return printLines(os.Stdout, columns(bucketDetails(info, nil), 0))
+	return printLines(os.Stdout, columns(bucketDetails(info, nil)))
 }
 
 // refusedBucket is the error of a bucket that package leader refuses, with flags in
@@ -126,7 +126,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
-	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit), columns(bucketDetails(info, unfit), 0))
+	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit), columns(bucketDetails(info, unfit)))
 	if err == nil && unfit != nil {
 		return exitError{code: exitBucket}
 	}

@@ -69,6 +69,21 @@ func (f finding) advise(what string) finding {
 	return f
 }
 
+// condition is one of several that a finding names if they hold.
+type condition struct {
+	holds bool
+	what  string
+}
+
+func whichHold(all []condition) (names []string) {
+	for _, c := range all {
+		if c.holds {
+			names = append(names, c.what)
+		}
+	}
+	return names
+}
+
 // check is one of doctor's checks.
 type check struct {
 	name   string
@@ -379,7 +394,7 @@ func lines(all []finding, width int) []string {
 			sum = append(sum, fmt.Sprintf("%d %v%s", counts[s], s, plural))
 		}
 	}
-	return append(columns(rows, 0), "", strings.Join(sum, ", "))
+	return append(columns(rows), "", strings.Join(sum, ", "))
 }
 
 // wrapped breaks a text into lines between words. A width that is too small to

@@ -60,23 +60,14 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 // wrongInRoster names the settings with which a roster would not work, or would not
 // show which candidates stand.
 func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
-	var wrong []string
-	for _, x := range []struct {
-		wrong bool
-		what  string
-	}{
+	return whichHold([]condition{
 		{!c.AllowMsgTTL, "nothing lapses (AllowMsgTTL)"},
 		{c.SubjectDeleteMarkerTTL <= 0, "nobody hears of what lapses (SubjectDeleteMarkerTTL)"},
 		{c.MaxMsgsPerSubject != 1, fmt.Sprintf("it keeps what is out of date (MaxMsgsPerSubject %d)", c.MaxMsgsPerSubject)},
 		{c.MaxMsgs > 0 || c.MaxBytes > 0, "it holds only so many (MaxMsgs, MaxBytes)"},
 		{c.MaxAge > 0 && c.MaxAge < wire.AnnouncementLeases*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, wire.AnnouncementLeases)},
 		{c.Replicas < e.info.Config.Replicas, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas)},
-	} {
-		if x.wrong {
-			wrong = append(wrong, x.what)
-		}
-	}
-	return wrong
+	})
 }
 
 // rosterProbes are the permissions of a candidate with a roster. Nothing is stored,

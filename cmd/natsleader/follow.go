@@ -225,16 +225,17 @@ func (v view) lines(width, height int) []string {
 	if len(rows)+head > height {
 		rows = rows[:max(1, height-head-rest)]
 	}
-	table := columns(rows, 0)
-	if slices.ContainsFunc(table, func(s string) bool { return cells(s) > width }) {
-		if v.spare > 0 {
-			for i := range rows {
-				rows[i] = slices.Delete(rows[i], v.spare, v.spare+1)
-			}
+	table := columns(rows)
+	if v.spare > 0 && slices.ContainsFunc(table, func(s string) bool { return cells(s) > width }) {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], v.spare, v.spare+1)
 		}
-		table = columns(rows, width)
+		table = columns(rows)
 	}
-	lines := append([]string{shorten(v.head, width), ""}, table...)
+	lines := append([]string{v.head, ""}, table...)
+	for i := range lines {
+		lines[i] = shorten(lines[i], width)
+	}
 	if more := len(v.table) - len(rows); more > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more", more))
 	}

@@ -62,9 +62,8 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// columns aligns the cells of rows. It cuts lines to a width of most cells, unless most is
-// 0.
-func columns(rows [][]string, most int) []string {
+// columns aligns the cells of rows.
+func columns(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -82,9 +81,6 @@ func columns(rows [][]string, most int) []string {
 			b.WriteString(strings.Repeat(" ", widths[i]-cells(cell)+2))
 		}
 		lines[n] = strings.TrimRight(b.String(), " ")
-		if most > 0 {
-			lines[n] = shorten(lines[n], most)
-		}
 	}
 	return lines
 }

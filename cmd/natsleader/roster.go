@@ -58,7 +58,7 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	return printResult(os.Stdout, asJSON, r.summary(), columns(r.table(s.clock.now()), 0))
+	return printResult(os.Stdout, asJSON, r.summary(), columns(r.table(s.clock.now())))
 }
 
 // roster is the holder of an election's key, and the candidates that stand beside it.

@@ -78,7 +78,7 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		}
 		rows = append(rows, row)
 	}
-	lines := columns(rows, 0)
+	lines := columns(rows)
 	if len(all) == 0 {
 		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
 	}
@@ -148,7 +148,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		sum.Next = r.nextIDs(func(id string) string { return id })
 		details = append(details, []string{"Next:", r.next()})
 	}
-	err = printResult(os.Stdout, asJSON, sum, columns(details, 0))
+	err = printResult(os.Stdout, asJSON, sum, columns(details))
 	if err == nil && x.at(now) != stateLeading {
 		return exitError{code: exitFailed}
 	}

@@ -28,19 +28,10 @@ const leastGuardServer = wire.LeastGuardServer
 // stream.
 const versionWait = 500 * time.Millisecond
 
-// versionSubject is the subject of a request to all servers. Every account may send it
-// that has not been denied it (nats-server, events.go, registerSystemImports).
-const versionSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
-
-// versionKey is the key in the stream's metadata under which the server that leads the
-// stream reports its version, since 2.11 (nats-server, jetstream_versioning.go,
-// setDynamicStreamMetadata).
-const versionKey = "_nats.ver"
-
 // outdatedLeader describes the server that leads the stream if it is older than guards
 // need.
 func outdatedLeader(info *jetstream.StreamInfo) string {
-	switch v := info.Config.Metadata[versionKey]; {
+	switch v := info.Config.Metadata[wire.VersionKey]; {
 	case v == "":
 		return fmt.Sprintf("server %s, which leads the stream, does not tell its version, as before 2.11", leads(info))
 	case olderThan(v, leastGuardServer):
@@ -109,7 +100,7 @@ func (s *guardedStream) serverVersion(ctx context.Context, cluster, name string)
 	if err != nil {
 		return "", err
 	}
-	resp, err := s.request(ctx, &nats.Msg{Subject: versionSubject, Data: req})
+	resp, err := s.request(ctx, &nats.Msg{Subject: wire.VersionSubject, Data: req})
 	if err != nil {
 		return "", err
 	}

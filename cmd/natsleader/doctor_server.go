@@ -107,15 +107,15 @@ func (e *environment) streamServers() []string {
 // no other server answers in time.
 func (e *environment) versions() (map[string]string, error) {
 	versions := map[string]string{e.nc.ConnectedServerName(): e.nc.ConnectedServerVersion()}
-	if v := e.info.Config.Metadata["_nats.ver"]; v != "" {
-		versions[e.info.Cluster.Leader] = v // since 2.11
+	if v := e.info.Config.Metadata[wire.VersionKey]; v != "" {
+		versions[e.info.Cluster.Leader] = v
 	}
 	asks, done, err := e.asSystem()
 	if err != nil {
 		return versions, err
 	}
 	defer done()
-	m := &nats.Msg{Subject: "$SYS.REQ.ACCOUNT.PING.STATZ", Data: []byte(`{"include_unused": true}`)}
+	m := &nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}
 	if e.system != nil {
 		m = &nats.Msg{Subject: "$SYS.REQ.SERVER.PING"}
 	}

@@ -49,6 +49,17 @@ const AnnouncementLeases = 3
 const LeastGuardServer = "2.11.8"
 
 const (
+	// VersionSubject is the subject of a request to all servers, which reply with their
+	// versions. Every account may send it that has not been denied it (nats-server,
+	// events.go, registerSystemImports).
+	VersionSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
+	// VersionKey is the key in a stream's metadata under which the server that leads the
+	// stream reports its version, since 2.11 (nats-server, jetstream_versioning.go,
+	// setDynamicStreamMetadata).
+	VersionKey = "_nats.ver"
+)
+
+const (
 	// FeedPrefix is the prefix of the subjects to which a bucket of leader.CreateBucket
 	// republishes. The name of the bucket, a dot and the key follow.
 	FeedPrefix = "natsleader.feed."

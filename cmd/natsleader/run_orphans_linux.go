@@ -15,6 +15,7 @@ import (
 // goroutine that waits for it.
 func reapAdopted(supervisor *atomic.Int64) {
 	ended := make(chan os.Signal, 1)
+	ended <- unix.SIGCHLD // one may have ended already
 	signal.Notify(ended, unix.SIGCHLD)
 	go func() {
 		for range ended {

@@ -4,15 +4,24 @@ package main
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// reaping is held while children of natsleader are reaped, and for as long as leftovers
+// are killed. A scan reads the list of processes and then looks at each. If another
+// goroutine reaped a process in between, the scan would find neither that process nor the
+// one that it has started meanwhile, and would take the command for dead.
+var reaping sync.Mutex
+
 // killLeftovers kills the processes that a killed supervisor has left behind, and returns
 // when none is left. On Linux, the command itself, as a child of the supervisor, has
 // died with it. This process has become the parent of the others.
 func (o *supervisorProcess) killLeftovers(group int) {
+	reaping.Lock()
+	defer reaping.Unlock()
 	begun, reported := clockNow(), false
 	for h := newProcessKiller(o.strangers); ; {
 		o.cgroup.kill()

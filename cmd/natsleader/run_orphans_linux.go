@@ -19,6 +19,7 @@ func reapAdopted(supervisor *atomic.Int64) {
 	signal.Notify(ended, unix.SIGCHLD)
 	go func() {
 		for range ended {
+			reaping.Lock()
 			all, _ := filepath.Glob("/proc/[0-9]*")
 			for _, path := range all {
 				pid, _ := strconv.Atoi(filepath.Base(path))
@@ -27,6 +28,7 @@ func reapAdopted(supervisor *atomic.Int64) {
 					reapChild(pid)
 				}
 			}
+			reaping.Unlock()
 		}
 	}()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -28,7 +29,7 @@ func OpenStream(js jetstream.JetStream, stream, guard string) (*Stream, error) {
 	if err := jsapi.CheckSubject("guard", guard); err != nil {
 		return nil, err
 	}
-	if !jsapi.LiteralSubject(stream) || strings.ContainsAny(stream, "./\\\f") || len(stream) > jsapi.MaxBucketName+len("KV_") {
+	if !jsapi.LiteralSubject(stream) || strings.ContainsAny(stream, "./\\\f") || len(stream) > wire.MaxBucketName+len("KV_") {
 		return nil, fmt.Errorf("%w: stream %.300q is not the name of a stream", leader.ErrInvalidConfig, stream)
 	}
 	if hidden := hides(guard); hidden != "" {

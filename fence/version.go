@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -23,25 +24,16 @@ import (
 // Nats-Expected-Last-Subject-Sequence-Subject comes before
 // Nats-Expected-Last-Subject-Sequence. nats.go writes headers in the order of a Go map,
 // so these servers store about one message in eight whatever its condition.
-const leastGuardServer = "2.11.8"
+const leastGuardServer = wire.LeastGuardServer
 
 // versionWait is how long a check waits for the versions of servers that do not lead the
 // stream.
 const versionWait = 500 * time.Millisecond
 
-// versionSubject is the subject of a request to all servers. Every account may send it
-// that has not been denied it (nats-server, events.go, registerSystemImports).
-const versionSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
-
-// versionKey is the key in the stream's metadata under which the server that leads the
-// stream reports its version, since 2.11 (nats-server, jetstream_versioning.go,
-// setDynamicStreamMetadata).
-const versionKey = "_nats.ver"
-
 // outdatedLeader describes the server that leads the stream if it is older than guards
 // need.
 func outdatedLeader(info *jetstream.StreamInfo) string {
-	switch v := info.Config.Metadata[versionKey]; {
+	switch v := info.Config.Metadata[wire.VersionKey]; {
 	case v == "":
 		return fmt.Sprintf("server %s, which leads the stream, does not tell its version, as before 2.11", leads(info))
 	case olderThan(v, leastGuardServer):
@@ -110,7 +102,7 @@ func (s *guardedStream) serverVersion(ctx context.Context, cluster, name string)
 	if err != nil {
 		return "", err
 	}
-	resp, err := s.api.Request(ctx, &nats.Msg{Subject: versionSubject, Data: req})
+	resp, err := s.api.Request(ctx, &nats.Msg{Subject: wire.VersionSubject, Data: req})
 	if err != nil {
 		return "", err
 	}

@@ -113,7 +113,7 @@ func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
 	}
 	conf.Metadata[wire.MaxLeaseKey] = c.maxLease(conf.Metadata).String()
 	if c.Roster {
-		conf.Metadata[wire.RosterKey] = rosterName(c.Name)
+		conf.Metadata[wire.RosterKey] = wire.RosterName(c.Name)
 	}
 	if conf.RePublish == nil {
 		conf.RePublish = &jetstream.RePublish{

@@ -2,8 +2,6 @@ package leader
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,8 +21,6 @@ import (
 )
 
 const (
-	// rosterSuffix turns the name of a bucket into the name of its roster.
-	rosterSuffix = "_roster"
 	// rosterMarkerTTL is how long markers stay: the least that the server takes. Only views
 	// that are open at that time receive them.
 	rosterMarkerTTL = time.Second
@@ -45,19 +41,8 @@ type rosterBucket struct {
 	put string // prefix of the subject to which a key is written
 }
 
-// rosterName returns the name of the roster's bucket. A name that leaves no room for the
-// suffix is cut, and made unique by a hash.
-func rosterName(bucket string) string {
-	if len(bucket)+len(rosterSuffix) > jsapi.MaxBucketName {
-		sum := sha256.Sum256([]byte(bucket))
-		tail := "_" + hex.EncodeToString(sum[:8])
-		bucket = bucket[:jsapi.MaxBucketName-len(rosterSuffix)-len(tail)] + tail
-	}
-	return bucket + rosterSuffix
-}
-
 func (r *rosterBucket) open(js jetstream.JetStream, bucket string) {
-	name := rosterName(bucket)
+	name := wire.RosterName(bucket)
 	r.pre = "$KV." + name + "."
 	r.api.Init(js, "KV_"+name)
 	r.put = r.api.PutPrefix(r.pre)
@@ -79,7 +64,7 @@ type rosterConfig struct {
 }
 
 func (c rosterConfig) newStream() jetstream.StreamConfig {
-	name := rosterName(c.bucket)
+	name := wire.RosterName(c.bucket)
 	conf := jetstream.StreamConfig{
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"},
 		Description: "natsleader: who stands in the elections of " + c.bucket,
@@ -106,7 +91,7 @@ func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	unfit := func(reason string) error {
 		return fmt.Errorf("%w: stream %s exists and %s, so it cannot be the roster", ErrIncompatibleBucket, old.Name, reason)
 	}
-	switch reason := misfit(conf, rosterName(c.bucket)); {
+	switch reason := misfit(conf, wire.RosterName(c.bucket)); {
 	case old.Metadata[wire.RosterOfKey] != c.bucket:
 		return conf, false, unfit(fmt.Sprintf("its metadata %s is %q, not %q", wire.RosterOfKey, old.Metadata[wire.RosterOfKey], c.bucket))
 	case reason != "":

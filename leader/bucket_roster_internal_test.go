@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // configOf returns the settings of a stream.
@@ -92,14 +93,14 @@ func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		names := make(map[string]bool)
-		for _, n := range []int{jsapi.MaxBucketName, jsapi.MaxBucketName - len(rosterSuffix) + 1, jsapi.MaxBucketName - len(rosterSuffix)} {
+		for _, n := range []int{wire.MaxBucketName, wire.MaxBucketName - len(wire.RosterSuffix) + 1, wire.MaxBucketName - len(wire.RosterSuffix)} {
 			for _, last := range []string{"x", "y"} {
 				name := strings.Repeat("b", n-1) + last
 				b := mustCreate(t, js, BucketConfig{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
 				if !hasRoster(t, b) {
 					t.Errorf("no roster for a name of %d", n)
 				}
-				roster := rosterName(name)
+				roster := wire.RosterName(name)
 				if jsapi.CheckBucketName(roster) != nil || names[roster] {
 					t.Errorf("the roster of a name of %d is %q", n, roster)
 				}

@@ -141,7 +141,7 @@ type durations struct {
 // orDefault returns the durations, or the defaults if these are not resolved yet.
 func (d durations) orDefault() durations {
 	if d.lease == 0 {
-		return durations{lease: wire.DefaultLease, renewInterval: wire.DefaultLease / 6, turn: defaultTurn}
+		return durations{lease: wire.DefaultLease, renewInterval: wire.RenewInterval(wire.DefaultLease), turn: wire.DefaultTurnTimeout}
 	}
 	return d
 }
@@ -149,25 +149,19 @@ func (d durations) orDefault() durations {
 // resolve sets the durations that were left to the bucket, and checks the relations.
 func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
 	if d.lease == 0 {
-		d.lease = s.MaxLease
-	}
-	if d.lease == 0 {
-		d.lease = wire.DefaultLease
-		if s.TTL > 0 {
-			d.lease = min(d.lease, s.TTL*2/3)
-		}
+		d.lease = wire.Lease(s.MaxLease, s.TTL)
 	}
 	if d.renewDeadline == 0 {
-		d.renewDeadline = d.lease / 5 * 4
+		d.renewDeadline = wire.RenewDeadline(d.lease)
 		if kvElect && s.TTL > 0 {
 			d.renewDeadline = min(d.renewDeadline, s.TTL/2)
 		}
 	}
 	if d.renewInterval == 0 {
-		d.renewInterval = min(d.lease/6, d.renewDeadline/2)
+		d.renewInterval = min(wire.RenewInterval(d.lease), d.renewDeadline/2)
 	}
 	if d.turn == 0 {
-		d.turn = max(minDuration, min(defaultTurn, d.renewInterval/4))
+		d.turn = max(minDuration, min(wire.DefaultTurnTimeout, d.renewInterval/4))
 	}
 	return d, d.check()
 }
@@ -210,9 +204,6 @@ func (d durations) check() error {
 	}
 	return nil
 }
-
-// defaultTurn is several round trips between servers that are far apart.
-const defaultTurn = 250 * time.Millisecond
 
 // minDuration keeps every duration that is derived from another positive.
 const minDuration = time.Millisecond

@@ -68,12 +68,12 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 		set  backend.Settings
 		got  durations
 	}{
-		{durations{}, backend.Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
-		{durations{}, backend.Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
-		{durations{}, backend.Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: defaultTurn}},
-		{durations{}, backend.Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s, turn: defaultTurn}},
-		{durations{}, backend.Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: defaultTurn}},
-		{durations{lease: 12 * s, renewDeadline: 2 * s}, backend.Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: defaultTurn}},
+		{durations{}, backend.Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: wire.DefaultTurnTimeout}},
+		{durations{}, backend.Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: wire.DefaultTurnTimeout}},
+		{durations{}, backend.Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: wire.DefaultTurnTimeout}},
+		{durations{}, backend.Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s, turn: wire.DefaultTurnTimeout}},
+		{durations{}, backend.Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: wire.DefaultTurnTimeout}},
+		{durations{lease: 12 * s, renewDeadline: 2 * s}, backend.Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: wire.DefaultTurnTimeout}},
 		{durations{}, backend.Settings{TTL: 900 * time.Millisecond}, durations{lease: 600 * time.Millisecond, renewDeadline: 480 * time.Millisecond, renewInterval: 100 * time.Millisecond, turn: 25 * time.Millisecond}},
 	} {
 		if got, err := c.want.resolve(c.set, false); err != nil || got != c.got {

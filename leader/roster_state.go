@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // announcerMachine decides when a candidate announces itself in the roster, and when it
@@ -31,7 +32,7 @@ const (
 	// lives is for how many leases an announcement lasts. It is repeated after each
 	// lease, the first time at some point of the second lease. That spreads candidates
 	// that came together.
-	lives = 3
+	lives = wire.AnnouncementLeases
 	// rosterPause lets a candidate that has won the key report that, and its work begin,
 	// before anything is done about the roster, in which thousands may stand.
 	rosterPause = listenPause

@@ -2,6 +2,8 @@ package leader
 
 import (
 	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // inflight is the one request in flight, and the failures of those before it.
@@ -82,11 +84,8 @@ type request struct {
 }
 
 const (
-	// A holder waits for a reply for a quarter of the renew interval, and not less than
-	// this unless the interval itself is shorter. The sooner it tries again, the longer
-	// the outage that it survives.
-	leastWait = 250 * time.Millisecond
-	// A candidate has more time.
+	// longWait is the least time that a candidate waits for a reply. It has more time than
+	// a holder: see wire.RenewWait.
 	longWait = 5 * time.Second
 	// A pause is no longer than this, give or take a quarter (see pause), so a candidate
 	// that is not notified when the store is back is not late by much.
@@ -274,8 +273,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 func (m *machine) wait() time.Duration {
 	t := m.bucket.timing()
 	if m.holds() {
-		w := min(t.renewInterval, max(t.renewInterval/4, leastWait))
-		return w << min(m.flight.fails, 1)
+		return wire.RenewWait(t.renewInterval) << min(m.flight.fails, 1)
 	}
 	return min(t.renewInterval<<min(m.flight.fails, 8), max(t.lease, longWait))
 }

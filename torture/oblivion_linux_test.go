@@ -7,13 +7,14 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
 const (
 	noPurge  = 10110 // not allowed by the stream's configuration
 	noRollup = 10111
-	notLast  = 10071 // the condition does not hold
+	notLast  = wire.CodeWrongLastSequence // the condition does not hold
 )
 
 // code returns the number of an error from the server. It returns 0 for any other

@@ -42,7 +42,7 @@ func registerBench(app *fisk.Application, g *globals) {
 	var o benchOptions
 	cmd := app.Command("bench", "Measure elections and handovers beside the bare writes").HelpLong(benchHelp)
 	cmd.Flag("rounds", "Rounds").Default("100").IntVar(&o.rounds)
-	cmd.Flag("lease", "Lease of the candidates").Default("15s").DurationVar(&o.lease)
+	cmd.Flag("lease", "Lease of the candidates").Default(wire.DefaultLease.String()).DurationVar(&o.lease)
 	cmd.Flag("replicas", "Replicas of the bucket: 1, 3 or 5; those of --bucket by default").PlaceHolder("N").IntVar(&o.replicas)
 	cmd.Flag("storage", "Storage of the bucket: file or memory; that of --bucket by default").PlaceHolder("KIND").EnumVar(&o.storage, "file", "memory")
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)
@@ -99,8 +99,8 @@ func (g *globals) bench(o benchOptions) error {
 	if len(b.rows[rowElection].ours) == 0 {
 		return err
 	}
-	if told := b.tell(os.Stdout, cfg, like, o.rounds, o.json); told != nil {
-		return told
+	if failed := b.print(os.Stdout, cfg, like, o.rounds, o.json); failed != nil {
+		return failed
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (g *globals) benchBucket(ctx context.Context, js jetstream.JetStream, o ben
 	if err != nil {
 		return cfg, "", err
 	}
-	ctx, cancel := g.patience(ctx)
+	ctx, cancel := g.withTimeout(ctx)
 	defer cancel()
 	info, err := model.Info(ctx)
 	switch {

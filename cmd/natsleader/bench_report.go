@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -59,23 +57,21 @@ func distributions(rows []row) []distribution {
 	return all
 }
 
-// tell prints the measurements so far.
-func (b *bench) tell(w io.Writer, cfg leader.BucketConfig, like string, rounds int, asJSON bool) error {
+// print prints the measurements so far.
+func (b *bench) print(w io.Writer, cfg leader.BucketConfig, like string, rounds int, asJSON bool) error {
 	all := distributions(b.rows)
 	done := len(b.rows[rowHandover].ours)
-	storage := "file"
-	if cfg.Storage == jetstream.MemoryStorage {
-		storage = "memory"
-	}
+	storage, version := storageName(cfg.Storage), b.ends[0].nc.ConnectedServerVersion()
 	if asJSON {
 		return printJSON(w, map[string]any{
-			"rounds": done, "replicas": cfg.Replicas, "storage": storage, "server": b.ends[0].nc.ConnectedServerVersion(), "rows": all,
+			"rounds": done, "replicas": cfg.Replicas, "storage": storage, "server": version, "rows": all,
 		}, "  ")
 	}
-	where := fmt.Sprintf("nats-server %s, %d replicas, %s storage", b.ends[0].nc.ConnectedServerVersion(), cfg.Replicas, storage)
-	if cfg.Replicas == 1 {
-		where = fmt.Sprintf("nats-server %s, one replica, %s storage", b.ends[0].nc.ConnectedServerVersion(), storage)
+	replicas := "one replica"
+	if cfg.Replicas != 1 {
+		replicas = fmt.Sprintf("%d replicas", cfg.Replicas)
 	}
+	where := fmt.Sprintf("nats-server %s, %s, %s storage", version, replicas, storage)
 	if like != "" {
 		where += ", as bucket " + like
 	}
@@ -95,5 +91,5 @@ func (b *bench) tell(w io.Writer, cfg leader.BucketConfig, like string, rounds i
 	if done < rounds {
 		head = fmt.Sprintf("%d of %d rounds on %s", done, rounds, where)
 	}
-	return printLines(w, append([]string{head, ""}, columns(table, 0)...))
+	return printLines(w, append([]string{head, ""}, columns(table)...))
 }

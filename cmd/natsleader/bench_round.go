@@ -166,20 +166,20 @@ func (b *bench) settle(ctx context.Context) error {
 	return nil
 }
 
-// stander is a candidate, and those of its events that a round waits for.
-type stander struct {
+// benchCandidate is a candidate, and those of its events that a round waits for.
+type benchCandidate struct {
 	*leader.Candidate
 	electedAt chan time.Time
 	sees      chan struct{}
 	faults    chan error
 }
 
-func stand(ctx context.Context, bucket *leader.Bucket, election string, cfg leader.Config) (*stander, error) {
+func stand(ctx context.Context, bucket *leader.Bucket, election string, cfg leader.Config) (*benchCandidate, error) {
 	c, err := leader.Campaign(context.WithoutCancel(ctx), bucket, election, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := &stander{c, make(chan time.Time, 1), make(chan struct{}, 1), make(chan error, 1)}
+	s := &benchCandidate{c, make(chan time.Time, 1), make(chan struct{}, 1), make(chan error, 1)}
 	go func() {
 		for e := range c.Events() {
 			switch e := e.(type) {
@@ -204,17 +204,17 @@ func offer[T any](to chan<- T, v T) {
 	}
 }
 
-func (s *stander) elected(ctx context.Context) (time.Time, error) {
+func (s *benchCandidate) elected(ctx context.Context) (time.Time, error) {
 	return await(ctx, s, s.electedAt, "not elected in time")
 }
 
-func (s *stander) observed(ctx context.Context) error {
+func (s *benchCandidate) observed(ctx context.Context) error {
 	_, err := await(ctx, s, s.sees, "has not heard of the leader in time")
 	return err
 }
 
 // await fails on a fault: nothing can be measured when something goes wrong.
-func await[T any](ctx context.Context, s *stander, what <-chan T, otherwise string) (T, error) {
+func await[T any](ctx context.Context, s *benchCandidate, what <-chan T, otherwise string) (T, error) {
 	var none T
 	select {
 	case v := <-what:
@@ -226,4 +226,4 @@ func await[T any](ctx context.Context, s *stander, what <-chan T, otherwise stri
 	}
 }
 
-func (s *stander) stop() { _ = s.Stop(context.Background()) }
+func (s *benchCandidate) stop() { _ = s.Stop(context.Background()) }

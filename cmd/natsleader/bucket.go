@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -37,7 +38,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Arg("name", "Name of the bucket; that of --bucket by default").StringVar(&cfg.Name)
 	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: 1, or as many as it has)").PlaceHolder("N").IntVar(&cfg.Replicas)
 	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
-	add.Flag("max-lease", "Longest lease that a candidate may ask for (default: 15s, or as it is)").PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
+	add.Flag("max-lease", fmt.Sprintf("Longest lease that a candidate may ask for (default: %v, or as it is)", wire.DefaultLease)).PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
 	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is purge-protected)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
 	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)
@@ -63,7 +64,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 }
 
 func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
-	s, err := g.openSurvey()
+	s, err := g.openInspector()
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 		cfg.Storage = jetstream.MemoryStorage
 	}
 	var info leader.BucketInfo
-	err = s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+	err = s.within(context.Background(), func(ctx context.Context) error {
 		info, err = s.bucket.Info(ctx)
 		if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrIncompatibleBucket) {
 			return err
@@ -90,7 +91,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 	if err != nil {
 		return refusedBucket(err)
 	}
-	return printLines(os.Stdout, columns(bucketDetails(info, nil), 0))
+	return printLines(os.Stdout, columns(bucketDetails(info, nil)))
 }
 
 // refusedBucket is the error of a bucket that package leader refuses, with flags in
@@ -112,24 +113,20 @@ var (
 )
 
 func (g *globals) bucketInfo(asJSON bool) error {
-	s, err := g.openSurvey()
+	s, err := g.openInspector()
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	var info leader.BucketInfo
-	unfit := s.within(context.Background(), g.timeout, func(ctx context.Context) error {
+	unfit := s.within(context.Background(), func(ctx context.Context) error {
 		info, err = s.bucket.Info(ctx)
 		return err
 	})
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
-	if asJSON {
-		err = printJSON(os.Stdout, newBucketSummary(info, unfit), "  ")
-	} else {
-		err = printLines(os.Stdout, columns(bucketDetails(info, unfit), 0))
-	}
+	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit), columns(bucketDetails(info, unfit)))
 	if err == nil && unfit != nil {
 		return exitError{code: exitBucket}
 	}

@@ -25,14 +25,13 @@ var errUnreachable = errors.New("cannot connect")
 // globals are the flags of every command. Flags that `nats` also has have the same name
 // and meaning there, and take the same environment variables.
 type globals struct {
-	servers, user, password, token, creds, nkey, jwt, seed string
-	tlsCert, tlsKey, tlsCA                                 string
-	tlsFirst                                               bool
-	socksProxy, inboxPrefix, jsDomain, jsAPIPrefix         string
-	connectionName                                         string
-	timeout                                                time.Duration // for one answer of NATS
-	context                                                string
-	noContext                                              bool
+	settings       []func() natscontext.Option // over those of the context
+	user, password string
+	tlsFirst       bool
+	connectionName string
+	timeout        time.Duration // for one answer of NATS
+	context        string
+	noContext      bool
 
 	bucket string
 
@@ -47,22 +46,28 @@ type globals struct {
 // register adds the flags to the application.
 func (g *globals) register(app *fisk.Application) {
 	flag := app.Flag
-	flag("server", "NATS server URLs").Short('s').Envar("NATS_URL").PlaceHolder("URL").StringVar(&g.servers)
+	setting := func(name, help, env, placeholder string, option func(string) natscontext.Option) *fisk.FlagClause {
+		f := flag(name, help).Envar(env).PlaceHolder(placeholder)
+		value := f.String()
+		g.settings = append(g.settings, func() natscontext.Option { return option(*value) })
+		return f
+	}
+	setting("server", "NATS server URLs", "NATS_URL", "URL", natscontext.WithServerURL).Short('s')
 	flag("user", "Username or token").Envar("NATS_USER").PlaceHolder("USER").StringVar(&g.user)
 	flag("password", "Password").Envar("NATS_PASSWORD").PlaceHolder("PASSWORD").StringVar(&g.password)
-	flag("token", "Token").Envar("NATS_TOKEN").PlaceHolder("TOKEN").StringVar(&g.token)
-	flag("creds", "User credentials").Envar("NATS_CREDS").PlaceHolder("FILE").StringVar(&g.creds)
-	flag("nkey", "User NKey").Envar("NATS_NKEY").PlaceHolder("FILE").StringVar(&g.nkey)
-	flag("jwt", "User JWT").Envar("NATS_JWT").PlaceHolder("JWT").StringVar(&g.jwt)
-	flag("seed", "User seed").Envar("NATS_SEED").PlaceHolder("SEED").StringVar(&g.seed)
-	flag("tlscert", "TLS public certificate").Envar("NATS_CERT").PlaceHolder("FILE").StringVar(&g.tlsCert)
-	flag("tlskey", "TLS private key").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&g.tlsKey)
-	flag("tlsca", "TLS certificate authority chain").Envar("NATS_CA").PlaceHolder("FILE").StringVar(&g.tlsCA)
+	setting("token", "Token", "NATS_TOKEN", "TOKEN", natscontext.WithToken)
+	setting("creds", "User credentials", "NATS_CREDS", "FILE", natscontext.WithCreds)
+	setting("nkey", "User NKey", "NATS_NKEY", "FILE", natscontext.WithNKey)
+	setting("jwt", "User JWT", "NATS_JWT", "JWT", natscontext.WithUserJWT)
+	setting("seed", "User seed", "NATS_SEED", "SEED", natscontext.WithUserSeed)
+	setting("tlscert", "TLS public certificate", "NATS_CERT", "FILE", natscontext.WithCertificate)
+	setting("tlskey", "TLS private key", "NATS_KEY", "FILE", natscontext.WithKey)
+	setting("tlsca", "TLS certificate authority chain", "NATS_CA", "FILE", natscontext.WithCA)
 	flag("tlsfirst", "Perform the TLS handshake before expecting the server's greeting").BoolVar(&g.tlsFirst)
-	flag("socks-proxy", "SOCKS5 proxy for connecting to NATS").Envar("NATS_SOCKS_PROXY").PlaceHolder("PROXY").StringVar(&g.socksProxy)
-	flag("inbox-prefix", "Prefix of the inboxes").PlaceHolder("PREFIX").StringVar(&g.inboxPrefix)
-	flag("js-domain", "JetStream domain").PlaceHolder("DOMAIN").StringVar(&g.jsDomain)
-	flag("js-api-prefix", "Subject prefix of the JetStream API").PlaceHolder("PREFIX").StringVar(&g.jsAPIPrefix)
+	setting("socks-proxy", "SOCKS5 proxy for connecting to NATS", "NATS_SOCKS_PROXY", "PROXY", natscontext.WithSocksProxy)
+	setting("inbox-prefix", "Prefix of the inboxes", "", "PREFIX", natscontext.WithInboxPrefix)
+	setting("js-domain", "JetStream domain", "", "DOMAIN", natscontext.WithJSDomain)
+	setting("js-api-prefix", "Subject prefix of the JetStream API", "", "PREFIX", natscontext.WithJSAPIPrefix)
 	flag("connection-name", "Name of the connection, for people who look at the server").Default("natsleader").PlaceHolder("NAME").StringVar(&g.connectionName)
 	flag("timeout", "Time to wait for an answer of NATS").Default("5s").Envar("NATS_TIMEOUT").DurationVar(&g.timeout)
 	flag("context", "NATS context, made with `nats context`; the selected one by default").Envar("NATS_CONTEXT").PlaceHolder("NAME").
@@ -80,20 +85,9 @@ func (g *globals) load() (*natscontext.Context, error) {
 	if g.loaded != nil {
 		return g.loaded, nil
 	}
-	opts := []natscontext.Option{
-		natscontext.WithServerURL(g.servers),
-		natscontext.WithToken(g.token),
-		natscontext.WithCreds(g.creds),
-		natscontext.WithNKey(g.nkey),
-		natscontext.WithUserJWT(g.jwt),
-		natscontext.WithUserSeed(g.seed),
-		natscontext.WithCertificate(g.tlsCert),
-		natscontext.WithKey(g.tlsKey),
-		natscontext.WithCA(g.tlsCA),
-		natscontext.WithSocksProxy(g.socksProxy),
-		natscontext.WithInboxPrefix(g.inboxPrefix),
-		natscontext.WithJSDomain(g.jsDomain),
-		natscontext.WithJSAPIPrefix(g.jsAPIPrefix),
+	var opts []natscontext.Option
+	for _, option := range g.settings {
+		opts = append(opts, option())
 	}
 	if g.user != "" && g.password == "" {
 		opts = append(opts, natscontext.WithToken(g.user)) // as `nats` does
@@ -197,23 +191,23 @@ func (g *globals) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 }
 
 // open connects, and opens the bucket of --bucket. The caller closes the connection.
-func (g *globals) open(opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
+func (g *globals) open(opts ...nats.Option) (*nats.Conn, jetstream.JetStream, *leader.Bucket, error) {
 	nc, err := g.connect(opts...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	js, err := g.jetStream(nc)
 	if err == nil {
 		var b *leader.Bucket
 		if b, err = leader.OpenBucket(js, g.bucket); err == nil {
-			return nc, b, nil
+			return nc, js, b, nil
 		}
 	}
 	nc.Close()
-	return nil, nil, err
+	return nil, nil, nil, err
 }
 
-// patience returns a context that ends if NATS has not answered in time.
-func (g *globals) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns a context that ends if NATS has not answered in time.
+func (g *globals) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, g.timeout)
 }

@@ -69,6 +69,21 @@ func (f finding) advise(what string) finding {
 	return f
 }
 
+// condition is one of several that a finding names if they hold.
+type condition struct {
+	holds bool
+	what  string
+}
+
+func whichHold(all []condition) (names []string) {
+	for _, c := range all {
+		if c.holds {
+			names = append(names, c.what)
+		}
+	}
+	return names
+}
+
 // check is one of doctor's checks.
 type check struct {
 	name   string
@@ -135,63 +150,66 @@ Connect as the processes do that stand in elections: their permissions count.
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
 anything is critical, 64 for wrong usage, 69 if no server can be reached.`
 
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	lease        time.Duration
+	election     string
+	system       string
+	roster, json bool
+}
+
 func registerDoctor(app *fisk.Application, g *globals) {
-	var d struct {
-		lease    time.Duration
-		election string
-		system   string
-		roster   bool
-		json     bool
-	}
+	var o doctorOptions
 	cmd := app.Command("doctor", "Look for what is unsafe or slow").HelpLong(doctorHelp)
-	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&d.lease)
-	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&d.election)
-	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&d.roster)
-	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&d.system)
-	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&d.json)
+	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&o.lease)
+	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&o.election)
+	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
+	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if d.lease < 0 {
-			return usagef("--lease %v is negative", d.lease)
+		if o.lease < 0 {
+			return usagef("--lease %v is negative", o.lease)
 		}
-		if d.election != "" {
-			if err := checkElection(d.election); err != nil {
+		if o.election != "" {
+			if err := checkElection(o.election); err != nil {
 				return err
 			}
 		}
-		var system func() (*nats.Conn, error)
-		if d.system != "" {
-			sys := &globals{context: d.system, timeout: g.timeout, connectionName: g.connectionName}
-			if _, err := sys.load(); err != nil {
-				return err
-			}
-			system = func() (*nats.Conn, error) { return sys.connect() }
-		}
-		nc, bucket, err := g.open()
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		js, err := g.jetStream(nc)
-		if err != nil {
-			return err
-		}
-		e := &environment{
-			nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
-			election: d.election, named: d.election != "", asked: d.lease, roster: d.roster, system: system, hostSync: hostSync,
-		}
-		if !e.named {
-			e.election = unusedElection()
-		}
-		width, _, err := term.GetSize(int(os.Stdout.Fd()))
-		if err != nil {
-			width = 0 // no terminal: one line for each finding
-		}
-		err = tell(os.Stdout, e.runChecks(context.Background()), d.json, width)
-		if !nc.IsConnected() {
-			return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
-		}
-		return err
+		return g.doctor(o)
 	})
+}
+
+// doctor makes all checks and prints the findings.
+func (g *globals) doctor(o doctorOptions) error {
+	var system func() (*nats.Conn, error)
+	if o.system != "" {
+		sys := &globals{context: o.system, timeout: g.timeout, connectionName: g.connectionName}
+		if _, err := sys.load(); err != nil {
+			return err
+		}
+		system = func() (*nats.Conn, error) { return sys.connect() }
+	}
+	nc, js, bucket, err := g.open()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	e := &environment{
+		nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
+		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, system: system, hostSync: hostSync,
+	}
+	if !e.named {
+		e.election = unusedElection()
+	}
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0 // no terminal: one line for each finding
+	}
+	err = printFindings(os.Stdout, e.runChecks(context.Background()), o.json, width)
+	if !nc.IsConnected() {
+		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
+	}
+	return err
 }
 
 // unusedElection returns an election that no candidate stands in.
@@ -235,43 +253,70 @@ func (e *environment) runChecks(ctx context.Context) []finding {
 
 // begin requests the data that most checks look at.
 func (e *environment) begin(ctx context.Context) {
-	var resp struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.StreamInfo
-	}
+	var info jetstream.StreamInfo
 	began := time.Now()
-	reply, err := e.ask(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name})
+	e.infoErr = e.request(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name}, &info)
 	e.infoTook = time.Since(began)
 	e.infoAt = began.Add(e.infoTook / 2)
-	if err == nil {
-		err = json.Unmarshal(reply.Data, &resp)
-	}
-	if err == nil && resp.Error != nil {
-		err = resp.Error
-	}
-	if err != nil {
-		e.infoErr = err
+	if e.infoErr != nil {
 		return
 	}
-	e.info = &resp.StreamInfo
+	e.info = &info
 	ctx, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
 	e.settings, e.unfit = e.bucket.Info(ctx)
 }
 
-// ask sends a request and waits for the reply. The server answers a ping after it has
-// refused a message, so a missing permission is reported at once.
-func (e *environment) ask(m *nats.Msg) (*nats.Msg, error) {
+// request sends a request to JetStream, and decodes the reply. The error may be the one
+// that is in the reply.
+func (e *environment) request(m *nats.Msg, result any) error {
+	reply, err := e.ask(m)
+	if err != nil {
+		return err
+	}
+	var failure struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	switch err = json.Unmarshal(reply, &failure); {
+	case err != nil:
+		return err
+	case failure.Error != nil:
+		return failure.Error
+	}
+	return json.Unmarshal(reply, result)
+}
+
+// ask sends a request and returns the first reply.
+func (e *environment) ask(m *nats.Msg) (reply []byte, err error) {
+	err = e.poll(m, func(data []byte) bool {
+		reply = data
+		return true
+	})
+	return reply, err
+}
+
+// poll sends a request, and passes each reply to take, until take has enough or no other
+// reply comes in time. The server answers a ping after it has refused a message, so a
+// missing permission is reported at once.
+func (e *environment) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
 	m.Reply = sub.Subject
 	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
-		return nil, err
+		return err
 	}
-	return sub.NextMsg(e.wait)
+	for end := time.Now().Add(e.wait); ; {
+		reply, err := sub.NextMsg(time.Until(end))
+		if err != nil {
+			return err
+		}
+		if take(reply.Data) {
+			return nil
+		}
+	}
 }
 
 // try runs do on the connection, and returns nil if the server has not refused it. A
@@ -294,30 +339,19 @@ func (e *environment) try(do func() error) error {
 
 // lease returns the lease that candidates of the bucket use, as far as is known.
 func (e *environment) lease() time.Duration {
-	switch {
-	case e.asked > 0:
+	if e.asked > 0 {
 		return e.asked
-	case e.settings.MaxLease > 0:
-		return e.settings.MaxLease
-	case e.settings.TTL > 0:
-		return min(wire.DefaultLease, e.settings.TTL*2/3)
-	default:
-		return wire.DefaultLease
 	}
+	return wire.Lease(e.settings.MaxLease, e.settings.TTL)
 }
 
-// tell prints the findings and returns the exit code as an error.
-func tell(w io.Writer, all []finding, asJSON bool, width int) error {
+// printFindings prints the findings and returns the exit code as an error.
+func printFindings(w io.Writer, all []finding, asJSON bool, width int) error {
 	worst := severityOK
 	for _, f := range all {
 		worst = max(worst, f.Severity)
 	}
-	var err error
-	if asJSON {
-		err = printJSON(w, map[string]any{"findings": all, "severity": worst}, "  ")
-	} else {
-		err = printLines(w, lines(all, width))
-	}
+	err := printResult(w, asJSON, map[string]any{"findings": all, "severity": worst}, lines(all, width))
 	if code := worst.exitCode(); err == nil && code != 0 {
 		return exitError{code: code}
 	}
@@ -360,7 +394,7 @@ func lines(all []finding, width int) []string {
 			sum = append(sum, fmt.Sprintf("%d %v%s", counts[s], s, plural))
 		}
 	}
-	return append(columns(rows, 0), "", strings.Join(sum, ", "))
+	return append(columns(rows), "", strings.Join(sum, ", "))
 }
 
 // wrapped breaks a text into lines between words. A width that is too small to

@@ -98,11 +98,7 @@ func checkPurgeProtection(_ context.Context, e *environment) []finding {
 	}
 	c := e.info.Config
 	limited := c.MaxMsgs > 0 || c.MaxBytes > 0
-	var open []string
-	for _, x := range []struct {
-		open bool
-		what string
-	}{
+	open := whichHold([]condition{
 		{c.MaxAge > 0, fmt.Sprintf("a TTL of %v", c.MaxAge)},
 		{!c.DenyDelete, "messages can be deleted (DenyDelete)"},
 		{!c.DenyPurge, "it can be purged (DenyPurge)"},
@@ -110,11 +106,7 @@ func checkPurgeProtection(_ context.Context, e *environment) []finding {
 		{c.AllowMsgTTL, "messages may have TTLs (AllowMsgTTL)"},
 		{c.SubjectDeleteMarkerTTL > 0, "markers expire (SubjectDeleteMarkerTTL)"},
 		{c.Discard != jetstream.DiscardNew && limited, "it drops old records when full (Discard)"},
-	} {
-		if x.open {
-			open = append(open, x.what)
-		}
-	}
+	})
 	f := severityWarning.of("the bucket is not purge-protected, records can vanish: %s", strings.Join(open, "; "))
 	switch {
 	case c.MaxAge > 0:

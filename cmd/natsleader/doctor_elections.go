@@ -18,15 +18,15 @@ const mostNames = 5
 
 // checkElections reads all records of the bucket.
 func checkElections(ctx context.Context, e *environment) []finding {
-	if err := e.try(e.createNothing("$KV." + e.name + ".>")); err != nil {
+	if err := e.try(e.createNothing(e.name, "$KV."+e.name+".>")); err != nil {
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			return []finding{unknown("%s (to read all elections; candidates need not)", violation(err))}
 		}
 		return []finding{unknown("%v", err)}
 	}
-	s := &inspector{bucket: e.bucket, js: e.js, name: e.name} // the permission was tried above
-	var all []standing
-	err := s.within(ctx, e.wait, func(ctx context.Context) (err error) {
+	s := &inspector{bucket: e.bucket, js: e.js, name: e.name, limit: e.wait} // the permission was tried above
+	var all []electionStatus
+	err := s.within(ctx, func(ctx context.Context) (err error) {
 		all, err = s.all(ctx)
 		return err
 	})
@@ -59,7 +59,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 
 // keptLease returns the lease for which candidates wait: that of the record, or that of
 // the delete marker which step-down --force leaves.
-func keptLease(x standing) time.Duration {
+func keptLease(x electionStatus) time.Duration {
 	return leader.HolderOf(backend.Entry{Value: x.entry.Value, Revision: x.entry.Revision}.KeyValue(x.election)).Lease
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // farOff is a difference of clocks that people would notice in times of day.
@@ -53,9 +55,7 @@ const (
 )
 
 // checkRoundTrip measures how long answers take, and compares that with the pace of
-// candidates. They renew six times in a lease, wait for each answer for a quarter of
-// that interval, but at least 250 ms (leader/state_requests.go), and are fenced at 80%
-// of the lease.
+// candidates.
 func checkRoundTrip(_ context.Context, e *environment) []finding {
 	pings, err := e.times(e.nc.RTT)
 	if err != nil {
@@ -78,9 +78,9 @@ func checkRoundTrip(_ context.Context, e *environment) []finding {
 	}
 	answer, slowest := answers[len(answers)/2], answers[len(answers)-1]
 	lease := e.lease()
-	interval := lease / 6
-	wait := min(interval, max(interval/4, 250*time.Millisecond))
-	tries := int64((lease*4/5 - interval) / max(slowest, time.Microsecond))
+	interval := wire.RenewInterval(lease)
+	wait := wire.RenewWait(interval)
+	tries := int64((wire.RenewDeadline(lease) - interval) / max(slowest, time.Microsecond))
 	switch {
 	case answer > 2*wait: // the second try may take twice as long
 		return []finding{severityCritical.of("the stream answers in %v: a leader with a lease of %v gives each renewal %v, and is fenced again and again",

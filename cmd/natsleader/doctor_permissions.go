@@ -27,16 +27,13 @@ type permissionProbe struct {
 func checkPermissions(_ context.Context, e *environment) []finding {
 	key := "$KV." + e.name + "." + e.election
 	stream := "KV_" + e.name
-	send := func(subject, body string) func() error {
-		return func() error { return e.nc.PublishRequest(subject, e.nc.NewInbox(), []byte(body)) }
-	}
 	trials := []permissionProbe{
 		{"every answer of the server", severityCritical, e.listen(e.nc.NewInbox())},
-		{"the settings of the bucket", severityCritical, send(e.api+"STREAM.INFO."+stream, "")},
+		{"the settings of the bucket", severityCritical, e.send("STREAM.INFO."+stream, "")},
 	}
-	read := permissionProbe{"reading the election", severityCritical, send(e.api+"DIRECT.GET."+stream+"."+key, "")}
+	read := permissionProbe{"reading the election", severityCritical, e.send("DIRECT.GET."+stream+"."+key, "")}
 	if e.info != nil && !e.info.Config.AllowDirect {
-		read.do = send(e.api+"STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
+		read.do = e.send("STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
 	}
 	trials = append(trials, read, permissionProbe{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }})
 	if e.info == nil || e.settings.FeedSubject != "" {
@@ -44,8 +41,8 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 	} else {
 		// The server can fulfil neither request.
 		trials = append(trials,
-			permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(key)},
-			permissionProbe{"tidiness", severityNote, send(e.api+"CONSUMER.DELETE."+stream+"."+noConsumer, "")})
+			permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(e.name, key)},
+			permissionProbe{"tidiness", severityNote, e.send("CONSUMER.DELETE."+stream+"."+noConsumer, "")})
 	}
 	trials = append(trials, permissionProbe{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
 	if e.roster {
@@ -79,12 +76,15 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 // noConsumer is a name that no consumer has.
 const noConsumer = "natsleader-doctor"
 
-// createNothing returns a request for a consumer of a subject. The request is invalid,
-// so the server makes no consumer even if it permits the request.
-func (e *environment) createNothing(subject string) func() error {
-	return func() error {
-		return e.nc.PublishRequest(e.api+"CONSUMER.CREATE.KV_"+e.name+"."+noConsumer+"."+subject, e.nc.NewInbox(), nil)
-	}
+// send returns a request to the JetStream API whose answer does not matter.
+func (e *environment) send(subject, body string) func() error {
+	return func() error { return e.nc.PublishRequest(e.api+subject, e.nc.NewInbox(), []byte(body)) }
+}
+
+// createNothing returns a request for a consumer of a subject in a bucket. The request is
+// invalid, so the server makes no consumer even if it permits the request.
+func (e *environment) createNothing(bucket, subject string) func() error {
+	return e.send("CONSUMER.CREATE.KV_"+bucket+"."+noConsumer+"."+subject, "")
 }
 
 // violation names the missing permission, if the error is about one.
@@ -127,7 +127,7 @@ func (e *environment) checkWrite() []finding {
 	var ack struct {
 		Error *jetstream.APIError `json:"error"`
 	}
-	switch err := json.Unmarshal(reply.Data, &ack); {
+	switch err := json.Unmarshal(reply, &ack); {
 	case err != nil:
 		return []finding{unknown("the answer to a write is not understood: %v", err)}
 	case ack.Error == nil:
@@ -166,32 +166,35 @@ func (e *environment) feed() string {
 func (e *environment) askSubject() string { return wire.AskPrefix + e.name + "." + e.election }
 
 // checkFeedPublish reports whether this connection may publish to the feed, as only the
-// server should. The subject is that of an election that no candidate stands in.
+// server should.
 func checkFeedPublish(_ context.Context, e *environment) []finding {
 	if e.settings.FeedSubject == "" {
 		return []finding{fine("there is no feed to forge: the bucket does not republish")}
 	}
-	switch err := e.try(func() error { return e.nc.Publish(e.feed()+"."+unusedElection(), nil) }); {
-	case err == nil:
-		return []finding{severityWarning.of("this connection may publish to %s.>, and make waiting candidates believe what never was", e.feed()).
-			advise("deny everybody to publish to " + e.feed() + ".>; the server needs no permission")}
-	case errors.Is(err, nats.ErrPermissionViolation):
-		return []finding{fine("this connection may not publish to %s.>, as nobody should", e.feed())}
-	default:
-		return []finding{unknown("%v", err)}
-	}
+	return e.tryToPublish(e.feed(),
+		severityWarning.of("this connection may publish to %s.>, and make waiting candidates believe what never was", e.feed()).
+			advise("deny everybody to publish to "+e.feed()+".>; the server needs no permission"),
+		fine("this connection may not publish to %s.>, as nobody should", e.feed()))
 }
 
 // checkAskPublish reports whether this connection may push leaders out. It sends a
 // request that no candidate receives.
 func checkAskPublish(_ context.Context, e *environment) []finding {
 	subject := wire.AskPrefix + e.name
-	switch err := e.try(func() error { return e.nc.Publish(subject+"."+unusedElection(), nil) }); {
+	return e.tryToPublish(subject,
+		severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).
+			advise("allow it to those who use natsleader step-down only"),
+		fine("this connection may not push leaders out"))
+}
+
+// tryToPublish publishes to a subject of an election that no candidate stands in, and
+// returns the finding for the outcome.
+func (e *environment) tryToPublish(prefix string, may, mayNot finding) []finding {
+	switch err := e.try(func() error { return e.nc.Publish(prefix+"."+unusedElection(), nil) }); {
 	case err == nil:
-		return []finding{severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).
-			advise("allow it to those who use natsleader step-down only")}
+		return []finding{may}
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return []finding{fine("this connection may not push leaders out")}
+		return []finding{mayNot}
 	default:
 		return []finding{unknown("%v", err)}
 	}

@@ -12,18 +12,13 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// announcementLives is how many leases an announcement stays
-// (leader/roster_state.go).
-const announcementLives = 3
-
 // rosterName returns the name of the roster's bucket, also if the roster is yet to be
-// made. (If the bucket has a long name, the roster has another name, which is in the
-// metadata once the roster is made.)
+// made.
 func (e *environment) rosterName() string {
 	if e.info != nil && e.info.Config.Metadata[wire.RosterKey] != "" {
 		return e.info.Config.Metadata[wire.RosterKey]
 	}
-	return e.name + "_roster"
+	return wire.RosterName(e.name)
 }
 
 // checkRoster checks the roster, if there ought to be one.
@@ -41,7 +36,7 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	if e.info.Config.Metadata[wire.RosterKey] == "" {
 		return missing("the bucket keeps no roster")
 	}
-	err := e.try(func() error { return e.nc.PublishRequest(e.api+"STREAM.INFO.KV_"+e.rosterName(), e.nc.NewInbox(), nil) })
+	err := e.try(e.send("STREAM.INFO.KV_"+e.rosterName(), ""))
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		return []finding{unknown("%s (for the settings of the roster)", violation(err))}
 	}
@@ -65,23 +60,14 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 // wrongInRoster names the settings with which a roster would not work, or would not
 // show which candidates stand.
 func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
-	var wrong []string
-	for _, x := range []struct {
-		wrong bool
-		what  string
-	}{
+	return whichHold([]condition{
 		{!c.AllowMsgTTL, "nothing lapses (AllowMsgTTL)"},
 		{c.SubjectDeleteMarkerTTL <= 0, "nobody hears of what lapses (SubjectDeleteMarkerTTL)"},
 		{c.MaxMsgsPerSubject != 1, fmt.Sprintf("it keeps what is out of date (MaxMsgsPerSubject %d)", c.MaxMsgsPerSubject)},
 		{c.MaxMsgs > 0 || c.MaxBytes > 0, "it holds only so many (MaxMsgs, MaxBytes)"},
-		{c.MaxAge > 0 && c.MaxAge < announcementLives*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, announcementLives)},
+		{c.MaxAge > 0 && c.MaxAge < wire.AnnouncementLeases*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, wire.AnnouncementLeases)},
 		{c.Replicas < e.info.Config.Replicas, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas)},
-	} {
-		if x.wrong {
-			wrong = append(wrong, x.what)
-		}
-	}
-	return wrong
+	})
 }
 
 // rosterProbes are the permissions of a candidate with a roster. Nothing is stored,
@@ -89,16 +75,13 @@ func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
 func (e *environment) rosterProbes() []permissionProbe {
 	name := e.rosterName()
 	keys := "$KV." + name + "." + e.election + "."
-	send := func(subject string) func() error {
-		return func() error { return e.nc.PublishRequest(e.api+subject, e.nc.NewInbox(), nil) }
-	}
 	return []permissionProbe{
-		{"the settings of the roster", severityNote, send("STREAM.INFO.KV_" + name)},
+		{"the settings of the roster", severityNote, e.send("STREAM.INFO.KV_"+name, "")},
 		{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
 			return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))
 		}},
-		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, send("CONSUMER.CREATE.KV_" + name + "." + noConsumer + "." + keys + "*")},
-		{"tidiness", severityNote, send("CONSUMER.DELETE.KV_" + name + "." + noConsumer)},
+		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, e.createNothing(name, keys+"*")},
+		{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+name+"."+noConsumer, "")},
 	}
 }
 

@@ -12,15 +12,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
-const (
-	// leastVersion has message TTLs with markers, which report that a message has
-	// expired.
-	leastVersion = "2.11"
-	// leastGuardVersion fences guarded writes; it is the limit of package leader.
-	leastGuardVersion = "2.11.8"
-)
+// leastVersion has message TTLs with markers, which report that a message has expired.
+const leastVersion = "2.11"
 
 func checkServer(_ context.Context, e *environment) []finding {
 	found := e.checkVersions()
@@ -84,8 +81,8 @@ func judgeVersion(name, version string) finding {
 	case !least(leastVersion):
 		return severityWarning.of("%s is older than %s: it has neither expiry markers nor what guards need", who, leastVersion).
 			advise("update the servers")
-	case !least(leastGuardVersion):
-		return severityWarning.of("%s is older than %s: it accepts some guarded writes of earlier terms, and candidates with guards do not stand", who, leastGuardVersion).
+	case !least(wire.LeastGuardServer):
+		return severityWarning.of("%s is older than %s: it accepts some guarded writes of earlier terms, and candidates with guards do not stand", who, wire.LeastGuardServer).
 			advise("update the servers")
 	default:
 		return fine("%s", who)
@@ -110,15 +107,15 @@ func (e *environment) streamServers() []string {
 // no other server answers in time.
 func (e *environment) versions() (map[string]string, error) {
 	versions := map[string]string{e.nc.ConnectedServerName(): e.nc.ConnectedServerVersion()}
-	if v := e.info.Config.Metadata["_nats.ver"]; v != "" {
-		versions[e.info.Cluster.Leader] = v // since 2.11
+	if v := e.info.Config.Metadata[wire.VersionKey]; v != "" {
+		versions[e.info.Cluster.Leader] = v
 	}
 	asks, done, err := e.asSystem()
 	if err != nil {
 		return versions, err
 	}
 	defer done()
-	m := &nats.Msg{Subject: "$SYS.REQ.ACCOUNT.PING.STATZ", Data: []byte(`{"include_unused": true}`)}
+	m := &nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}
 	if e.system != nil {
 		m = &nats.Msg{Subject: "$SYS.REQ.SERVER.PING"}
 	}
@@ -149,29 +146,6 @@ func (e *environment) asSystem() (asks *environment, done func(), err error) {
 		return nil, nil, err
 	}
 	return &environment{nc: nc, wait: e.wait}, nc.Close, nil
-}
-
-// poll asks all servers, and passes their answers to take until take has enough, or no
-// other server answers in time.
-func (e *environment) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
-	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
-	m.Reply = sub.Subject
-	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
-		return err
-	}
-	for end := time.Now().Add(e.wait); ; {
-		reply, err := sub.NextMsg(time.Until(end))
-		if err != nil {
-			return err
-		}
-		if take(reply.Data) {
-			return nil
-		}
-	}
 }
 
 // noJetStream reports whether no server answers for JetStream.
@@ -348,22 +322,12 @@ func checkLimits(_ context.Context, e *environment) []finding {
 
 // accountTier returns the account's usage for streams like the bucket's.
 func (e *environment) accountTier() (jetstream.Tier, error) {
-	reply, err := e.ask(&nats.Msg{Subject: e.api + "INFO"})
-	if err != nil {
+	var account jetstream.AccountInfo
+	if err := e.request(&nats.Msg{Subject: e.api + "INFO"}, &account); err != nil {
 		return jetstream.Tier{}, err
 	}
-	var resp struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.AccountInfo
-	}
-	if err := json.Unmarshal(reply.Data, &resp); err != nil {
-		return jetstream.Tier{}, err
-	}
-	if resp.Error != nil {
-		return jetstream.Tier{}, resp.Error
-	}
-	if tier, ok := resp.Tiers[fmt.Sprintf("R%d", e.info.Config.Replicas)]; ok {
+	if tier, ok := account.Tiers[fmt.Sprintf("R%d", e.info.Config.Replicas)]; ok {
 		return tier, nil
 	}
-	return resp.Tier, nil
+	return account.Tier, nil
 }

@@ -5,7 +5,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +37,19 @@ func cannotRun(name string, err error) error {
 		code = exitNotFound
 	}
 	return exitError{code, fmt.Errorf("cannot run %s: %w", name, err)}
+}
+
+// endings are the signals that end a run.
+var endings = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
+
+// catch has the signals sent to a channel, except those that the parent of this process
+// has set to be ignored, as nohup does. The command is to ignore them, too.
+func catch(to chan<- os.Signal, signals ...unix.Signal) {
+	for _, sig := range signals {
+		if !signal.Ignored(sig) {
+			signal.Notify(to, sig)
+		}
+	}
 }
 
 // parseSignal takes a signal by its name or number.

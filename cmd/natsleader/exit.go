@@ -107,12 +107,17 @@ func report(err error) int {
 			defer close(printed)
 			fmt.Fprintf(os.Stderr, "natsleader: error: %s\n", errorText(err))
 		}()
-		select {
-		case <-printed:
-		case <-time.After(time.Second):
-		}
+		waitBriefly(printed)
 	}
 	return codeOf(err)
+}
+
+// waitBriefly waits for an operation that may hang, on a full pipe or a disk.
+func waitBriefly(done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
 }
 
 // These prefixes of the libraries' errors mean nothing to a reader of the command's

@@ -82,55 +82,50 @@ type leaseWrite struct {
 }
 
 func openLeaseFile(path string) *leaseFile {
-	b := &leaseFile{path: path, next: make(chan leaseWrite, 1), done: make(chan struct{})}
+	f := &leaseFile{path: path, next: make(chan leaseWrite, 1), done: make(chan struct{})}
 	go func() {
-		defer close(b.done)
-		for n := range b.next {
-			err := n.write(b.path)
+		defer close(f.done)
+		for n := range f.next {
+			err := n.write(f.path)
 			if n.written != nil {
 				n.written <- err
 			}
 		}
 	}()
-	return b
+	return f
 }
 
 // put queues the note, to be written unless a newer one comes before. A note that is
 // not written describes a lease that ends earlier.
-func (b *leaseFile) put(n leaseNote) {
+func (f *leaseFile) put(n leaseNote) { f.queue(leaseWrite{leaseNote: n}) }
+
+func (f *leaseFile) queue(w leaseWrite) {
 	select {
-	case <-b.next:
+	case <-f.next:
 	default:
 	}
-	b.next <- leaseWrite{leaseNote: n}
+	f.next <- w
 }
 
 // patienceWithDisk is how long the write of a few bytes may take.
 const patienceWithDisk = 5 * time.Second
 
 // write writes the note and returns when it is written.
-func (b *leaseFile) write(n leaseNote) error {
-	select {
-	case <-b.next:
-	default:
-	}
+func (f *leaseFile) write(n leaseNote) error {
 	written := make(chan error, 1)
-	b.next <- leaseWrite{n, written}
+	f.queue(leaseWrite{n, written})
 	select {
 	case err := <-written:
 		return err
 	case <-time.After(patienceWithDisk):
-		return fmt.Errorf("%s: not done within %v", b.path, patienceWithDisk)
+		return fmt.Errorf("%s: not done within %v", f.path, patienceWithDisk)
 	}
 }
 
-func (b *leaseFile) remove() {
-	close(b.next)
-	select {
-	case <-b.done:
-	case <-time.After(time.Second):
-	}
-	removeLeaseFile(b.path)
+func (f *leaseFile) remove() {
+	close(f.next)
+	waitBriefly(f.done)
+	removeLeaseFile(f.path)
 }
 
 // newLeaseFile returns the path of the lease file, in a directory of its own.
@@ -153,10 +148,7 @@ func removeLeaseFile(path string) {
 		defer close(done)
 		_ = os.RemoveAll(filepath.Dir(path))
 	}()
-	select {
-	case <-done:
-	case <-time.After(time.Second):
-	}
+	waitBriefly(done)
 }
 
 func registerRemaining(app *fisk.Application, _ *globals) {

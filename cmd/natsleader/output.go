@@ -62,9 +62,8 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// columns aligns the cells of rows. It cuts lines to a width of most cells, unless most is
-// 0.
-func columns(rows [][]string, most int) []string {
+// columns aligns the cells of rows.
+func columns(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -82,9 +81,6 @@ func columns(rows [][]string, most int) []string {
 			b.WriteString(strings.Repeat(" ", widths[i]-cells(cell)+2))
 		}
 		lines[n] = strings.TrimRight(b.String(), " ")
-		if most > 0 {
-			lines[n] = shorten(lines[n], most)
-		}
 	}
 	return lines
 }
@@ -117,6 +113,14 @@ func printJSON(w io.Writer, v any, indent string) error {
 	}
 	_, err := io.WriteString(w, safe.String())
 	return err
+}
+
+// printResult prints a value for programs, or lines for people.
+func printResult(w io.Writer, asJSON bool, v any, lines []string) error {
+	if asJSON {
+		return printJSON(w, v, "  ")
+	}
+	return printLines(w, lines)
 }
 
 // text returns a value for JSON: as it is, or in base64 if it is not UTF-8.

@@ -41,7 +41,8 @@ func registerRoster(app *fisk.Application, g *globals) {
 			return err
 		}
 		if watch {
-			return g.watchRoster(election, asJSON)
+			out := newRenderer(asJSON, false)
+			return follow(g, out, func(s *inspector) source[roster] { return newRosterWatcher(s, election, out) })
 		}
 		return g.printRoster(election, asJSON)
 	})
@@ -53,14 +54,11 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 		return err
 	}
 	defer s.close()
-	r, err := s.readRoster(context.Background(), g.timeout, election)
-	switch {
-	case err != nil:
+	r, err := s.readRoster(context.Background(), election)
+	if err != nil {
 		return err
-	case asJSON:
-		return printJSON(os.Stdout, r.summary(), "  ")
 	}
-	return printLines(os.Stdout, columns(r.table(s.clock.now()), 0))
+	return printResult(os.Stdout, asJSON, r.summary(), columns(r.table(s.clock.now())))
 }
 
 // roster is the holder of an election's key, and the candidates that stand beside it.
@@ -71,9 +69,9 @@ type roster struct {
 }
 
 // readRoster reads the holder and the candidates.
-func (s *inspector) readRoster(ctx context.Context, limit time.Duration, election string) (roster, error) {
+func (s *inspector) readRoster(ctx context.Context, election string) (roster, error) {
 	r := roster{election: election}
-	err := s.within(ctx, limit, func(ctx context.Context) error {
+	err := s.within(ctx, func(ctx context.Context) error {
 		x, err := s.one(ctx, election)
 		if err != nil {
 			return err
@@ -205,7 +203,7 @@ type announced struct {
 
 // stand returns how many candidates stand in an election. The holder of the key does
 // not, but its announcement from before it won may still be there.
-func (a announced) stand(x standing) int {
+func (a announced) stand(x electionStatus) int {
 	n := a.counts[x.election]
 	if n == 0 {
 		return 0
@@ -231,54 +229,14 @@ func (s *inspector) announced(ctx context.Context) (a announced, err error) {
 	case err != nil:
 		return a, err
 	}
-	a.keys, err = keysOf(ctx, kv)
+	entries, err := entriesOf(ctx, kv, "of the roster", jetstream.MetaOnly(), jetstream.IgnoreDeletes())
 	a.counts = map[string]int{}
-	for _, key := range a.keys {
+	for _, e := range entries {
+		key := e.Key()
+		a.keys = append(a.keys, key)
 		if i := strings.LastIndexByte(key, '.'); i > 0 {
 			a.counts[key[:i]]++
 		}
 	}
 	return a, err
-}
-
-// keysOf lists the keys of a bucket with entries that expire. If the last of the
-// initial entries of a watch has just expired, the watch never reports that there are
-// no more. So keysOf begins again when the watch is silent.
-func keysOf(ctx context.Context, kv jetstream.KeyValue) ([]string, error) {
-	for silence := 500 * time.Millisecond; ; silence *= 2 {
-		w, err := kv.WatchAll(ctx, jetstream.MetaOnly(), jetstream.IgnoreDeletes())
-		if err != nil {
-			return nil, err
-		}
-		keys, complete := listed(ctx, w, silence)
-		_ = w.Stop() // it may have gone with the connection
-		switch {
-		case complete:
-			slices.Sort(keys)
-			return slices.Compact(keys), nil // a key that was announced again meanwhile came twice
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: not all of the roster came in time: %w", leader.ErrUnreachable, ctx.Err())
-		}
-	}
-}
-
-// listed returns the initial keys of a watch, and whether the watch has reported all of
-// them.
-func listed(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (keys []string, complete bool) {
-	for {
-		select {
-		case e, ok := <-w.Updates():
-			switch {
-			case !ok:
-				return keys, false
-			case e == nil:
-				return keys, true
-			}
-			keys = append(keys, e.Key())
-		case <-time.After(silence):
-			return keys, false
-		case <-ctx.Done():
-			return keys, false
-		}
-	}
 }

@@ -299,13 +299,13 @@ func TestTheRosterIsReadAgainWhenAWatchFallsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := keysOf(t.Context(), &silent{kv, 1})
-	if err != nil || !slices.Equal(keys, []string{"billing.x"}) {
-		t.Errorf("%q, %v", keys, err)
+	entries, err := entriesOf(t.Context(), &silent{kv, 1}, "keys")
+	if err != nil || len(entries) != 1 || entries[0].Key() != "billing.x" {
+		t.Errorf("%v, %v", entries, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if keys, err = keysOf(ctx, &silent{kv, 100}); codeOf(err) != exitUnreachable {
-		t.Errorf("%q, %v", keys, err)
+	if entries, err = entriesOf(ctx, &silent{kv, 100}, "keys"); codeOf(err) != exitUnreachable {
+		t.Errorf("%v, %v", entries, err)
 	}
 }

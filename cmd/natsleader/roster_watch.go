@@ -3,14 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"reflect"
-	"syscall"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"golang.org/x/term"
 
 	"github.com/natsleader/natsleader/leader"
 )
@@ -19,90 +13,94 @@ import (
 // changes the leader and the candidates, one after the other.
 const together = 100 * time.Millisecond
 
-// watchRoster shows a roster until SIGINT or SIGTERM.
-func (g *globals) watchRoster(election string, asJSON bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	links := make(chan error, 2)
-	tell := func(err error) {
-		select {
-		case links <- err:
-		default: // the connection comes and goes
-		}
-	}
-	s, err := g.inspectorUntil(ctx,
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { tell(fmt.Errorf("%w: the connection was lost", errUnreachable)) }),
-		nats.ReconnectHandler(func(*nats.Conn) { tell(nil) }))
-	if err == nil {
-		defer s.close()
-		err = s.followRoster(ctx, g.timeout, election, rosterShow(asJSON), links)
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+// rosterWatcher follows the roster of an election.
+type rosterWatcher struct {
+	s        *inspector
+	election string
+	out      renderer
+
+	rosters  chan roster // each when nothing has changed for a while
+	end      context.CancelFunc
+	reported roster
 }
 
-// rosterRenderer receives the changes of a roster.
-type rosterRenderer interface {
-	changed(r roster, at time.Time) error
-	// passed is called every second.
-	passed(at time.Time) error
-	// trouble gets the error of the connection, or nil when it works again.
-	trouble(err error)
+func newRosterWatcher(s *inspector, election string, out renderer) *rosterWatcher {
+	return &rosterWatcher{s: s, election: election, out: out, rosters: make(chan roster), end: func() {}}
 }
 
-func rosterShow(asJSON bool) rosterRenderer {
-	switch {
-	case asJSON:
-		return rosterJSON{}
-	case term.IsTerminal(int(os.Stdout.Fd())):
-		return &rosterView{}
-	}
-	return rosterLines{}
-}
-
-// followRoster reports the roster as it is, and then each change.
-func (s *inspector) followRoster(ctx context.Context, limit time.Duration, election string, o rosterRenderer, links <-chan error) error {
-	now, err := s.readRoster(ctx, limit, election) // fails if a permission is missing
+// open reports the roster as it is. It fails if a permission is missing.
+func (w *rosterWatcher) open(ctx context.Context) error {
+	ctx, w.end = context.WithCancel(ctx)
+	now, err := w.s.readRoster(ctx, w.election)
 	if err != nil {
 		return err
 	}
-	holders, err := leader.Observe(ctx, s.bucket, election)
+	holders, err := leader.Observe(ctx, w.s.bucket, w.election)
 	if err != nil {
 		return err
 	}
-	rosters, err := leader.ObserveRoster(ctx, s.bucket, election)
+	candidates, err := leader.ObserveRoster(ctx, w.s.bucket, w.election)
 	if err != nil {
 		return err
 	}
-	if err = o.changed(now, s.clock.now()); err != nil {
-		return err
-	}
-	told := now
-	seconds := time.NewTicker(time.Second)
-	defer seconds.Stop()
+	go w.collect(ctx, now, holders, candidates)
+	return w.report(now)
+}
+
+func (w *rosterWatcher) close() { w.end() }
+
+// collect puts the holder and the candidates together, until ctx ends or the connection
+// is closed.
+func (w *rosterWatcher) collect(ctx context.Context, now roster, holders <-chan leader.Holder, candidates <-chan []leader.RosterEntry) {
+	defer close(w.rosters)
 	settled := time.NewTimer(together)
 	for {
 		open := true
 		select {
 		case now.holder, open = <-holders:
 			settled.Reset(together)
-		case now.candidates, open = <-rosters:
+		case now.candidates, open = <-candidates:
 			settled.Reset(together)
 		case <-settled.C:
-			if !now.same(told) {
-				told, err = now, o.changed(now, s.clock.now())
+			select {
+			case w.rosters <- now:
+			case <-ctx.Done():
+				return
 			}
-		case <-seconds.C:
-			err = o.passed(s.clock.now())
-		case link := <-links:
-			o.trouble(link)
 		}
-		if !open || err != nil {
-			return err
+		if !open {
+			return
 		}
 	}
+}
+
+func (w *rosterWatcher) updates() <-chan roster { return w.rosters }
+
+func (w *rosterWatcher) update(now roster, more bool) error {
+	switch {
+	case !more:
+		return leader.ErrConnectionClosed
+	case now.same(w.reported):
+		return nil
+	}
+	return w.report(now)
+}
+
+func (w *rosterWatcher) report(now roster) error {
+	w.reported = now
+	return w.out.changed(rosterChange{now, w.s.clock.now()})
+}
+
+func (w *rosterWatcher) connection(err error) { w.out.trouble(err) }
+
+func (w *rosterWatcher) ticked(context.Context) error { return nil }
+
+func (w *rosterWatcher) view(now time.Time, trouble error) view {
+	v := view{head: fmt.Sprintf("Roster of %s at %s, %d stand", w.election, formatTime(now), len(w.reported.candidates)), table: w.reported.table(now)}
+	if trouble != nil {
+		v.head = "NOT UP TO DATE: " + errorText(trouble)
+	}
+	return v
 }
 
 // same reports whether there is no change to report. A renewal is none.
@@ -110,51 +108,19 @@ func (r roster) same(o roster) bool {
 	return r.holder.Foreign == o.holder.Foreign && reflect.DeepEqual(r.summary(), o.summary())
 }
 
-// rosterLines prints a line for every change.
-type rosterLines struct{}
-
-func (rosterLines) changed(r roster, at time.Time) error {
-	return printLines(os.Stdout, []string{at.Local().Format("2006-01-02 15:04:05.000") + "  " + r.line()})
+// rosterChange is a roster that has changed.
+type rosterChange struct {
+	roster
+	at time.Time // the server's
 }
 
-func (rosterLines) passed(time.Time) error { return nil }
+func (c rosterChange) time() time.Time { return c.at }
 
-func (rosterLines) trouble(err error) { printTrouble(err) }
+func (c rosterChange) text() string { return c.line() }
 
-// rosterJSON prints a line of JSON for every change.
-type rosterJSON struct{ rosterLines }
-
-func (rosterJSON) changed(r roster, at time.Time) error {
-	s := r.summary()
-	utc := at.UTC()
-	s.Time = &utc
-	return printJSON(os.Stdout, s, "")
-}
-
-// rosterView is a table that is drawn again every second, and at every change.
-type rosterView struct {
-	roster roster
-	screen screen
-	err    error // of the connection
-}
-
-func (v *rosterView) changed(r roster, at time.Time) error {
-	v.roster = r
-	return v.passed(at)
-}
-
-func (v *rosterView) trouble(err error) { v.err = err }
-
-func (v *rosterView) passed(at time.Time) error {
-	return v.screen.draw(func(width, height int) []string {
-		head := fmt.Sprintf("Roster of %s at %s, %d stand", v.roster.election, formatTime(at), len(v.roster.candidates))
-		if v.err != nil {
-			head = "NOT UP TO DATE: " + errorText(v.err)
-		}
-		lines := append([]string{shorten(head, width), ""}, columns(v.roster.table(at), width)...)
-		if more := len(lines) - height; more > 0 {
-			lines = append(lines[:max(0, height-1)], fmt.Sprintf("… and %d more", more+1))
-		}
-		return lines
-	})
+func (c rosterChange) object() any {
+	s := c.summary()
+	at := c.at.UTC()
+	s.Time = &at
+	return s
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// newSceneWith makes a scene with a server that has the users "boss" and "worker". The
+// newRunFixtureWith makes a fixture with a server that has the users "boss" and "worker". The
 // bucket is made by "boss".
-func newSceneWith(t *testing.T, worker *server.Permissions) (s *scene, revoke func(revoked bool)) {
+func newRunFixtureWith(t *testing.T, worker *server.Permissions) (s *runFixture, revoke func(revoked bool)) {
 	t.Helper()
 	t.Parallel()
 	var options *server.Options
 	users := func(password string) []*server.User {
 		return []*server.User{{Username: "boss", Password: "boss"}, {Username: "worker", Password: password, Permissions: worker}}
 	}
-	s = &scene{T: t, dir: t.TempDir()}
+	s = &runFixture{T: t, dir: t.TempDir()}
 	s.server = startServer(t, func(o *server.Options) {
 		o.Users = users("worker")
 		options = o.Clone()
@@ -39,10 +39,10 @@ func newSceneWith(t *testing.T, worker *server.Permissions) (s *scene, revoke fu
 }
 
 func TestWaitEndsWithTheMissingPermission(t *testing.T) {
-	s, _ := newSceneWith(t, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.elections.jobs"}}})
-	a := s.enters("a", "--wait", "8s", "--", "true")
+	s, _ := newRunFixtureWith(t, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.elections.jobs"}}})
+	a := s.start("a", "--wait", "8s", "--", "true")
 	a.exits(exitDenied)
-	if last := lastLine(a.said()); !strings.Contains(last, "$KV.elections.jobs") || !strings.Contains(last, "--wait 8s") {
+	if last := lastLine(a.text()); !strings.Contains(last, "$KV.elections.jobs") || !strings.Contains(last, "--wait 8s") {
 		t.Errorf("%q", last)
 	}
 }
@@ -53,11 +53,11 @@ func lastLine(text string) string {
 }
 
 func TestRevokedCredentialsAreNamedOnce(t *testing.T) {
-	s, revoke := newSceneWith(t, nil)
-	a := s.enters("a", "--", s.obedient())
-	a.plays(1)
-	if strings.Count(a.said(), "\n") != 1 {
-		t.Errorf("a has said:\n%s", a.said())
+	s, revoke := newRunFixtureWith(t, nil)
+	a := s.start("a", "--", s.obedient())
+	a.waitBegun(1)
+	if strings.Count(a.text(), "\n") != 1 {
+		t.Errorf("a has said:\n%s", a.text())
 	}
 	revoke(true)
 	a.says("no connection to NATS: authorization violation")
@@ -66,18 +66,18 @@ func TestRevokedCredentialsAreNamedOnce(t *testing.T) {
 	a.says("connected to NATS again")
 	a.signal(unix.SIGTERM)
 	a.exits(128 + 15)
-	if said := a.said(); strings.Count(said, ": authorization violation\n") != 1 {
+	if said := a.text(); strings.Count(said, ": authorization violation\n") != 1 {
 		t.Errorf("a has said:\n%s", said)
 	}
 }
 
 // By default the signal would end the command.
 func TestNotifySendsNothingToACommandThatDoesNotHandleIt(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	a := s.enters("a", "--notify", "USR1,USR2", "--", "sleep", "1000")
+	s := newRunFixture(t, 15*time.Second)
+	a := s.start("a", "--notify", "USR1,USR2", "--", "sleep", "1000")
 	a.says("the command does not handle USR1; not sent")
-	if len(a.crew()) != 1 {
-		t.Errorf("of the command live %d", a.crew())
+	if len(a.commandProcesses()) != 1 {
+		t.Errorf("of the command live %d", a.commandProcesses())
 	}
 	a.signal(unix.SIGTERM)
 	a.exits(128 + 15)

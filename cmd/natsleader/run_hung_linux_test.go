@@ -17,9 +17,9 @@ import (
 // The Go runtime aborts when it cannot make a thread, as when a command uses up the
 // limit of processes.
 func TestBothProcessesMakeTheirThreadsAhead(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	a := s.enters("a", "--", s.obedient())
-	a.plays(1)
+	s := newRunFixture(t, 15*time.Second)
+	a := s.start("a", "--", s.obedient())
+	a.waitBegun(1)
 	for name, pid := range map[string]int{"natsleader": a.cmd.Process.Pid, "the supervisor": a.supervisor()} {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil || len(threads) < threadsAhead {
@@ -47,7 +47,7 @@ func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
 	end := clockNow().add(time.Second)
 	go func() {
 		defer close(done)
-		s.start(order{Do: doStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
+		s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
 	}()
 	eventually(t, "the lease is over", func() bool { return clockNow() >= end })
 	reader, err := os.Open(pipe)
@@ -61,13 +61,13 @@ func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
 		_, _ = unix.Wait4(s.command.pid, nil, 0, nil)
 		t.Error("it has begun")
 	}
-	if b := <-s.reports; b.What != saidEnded || !b.Stopped {
+	if b := <-s.reports; b.What != reportEnded || !b.Stopped {
 		t.Errorf("%+v", b)
 	}
 }
 
 // leaseFile returns the path of its lease file.
-func (p *performer) leaseFile() string {
+func (p *runProcess) leaseFile() string {
 	p.Helper()
 	var found []string
 	eventually(p.T, p.id+" has a directory for the lease", func() bool {
@@ -78,25 +78,25 @@ func (p *performer) leaseFile() string {
 }
 
 func TestALeaderWhoseDiskHangsHandsOver(t *testing.T) {
-	s := newScene(t, 0)
+	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	a := s.enters("a", "--", s.obedient())
+	a := s.start("a", "--", s.obedient())
 	a.says("waiting: other leads")
 	hang(t, a.leaseFile())
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a.exits(exitCannotRun)
-	if said := a.said(); !strings.Contains(said, "cannot write the lease") || !strings.Contains(said, "handed over") || s.count("begin") > 0 {
+	if said := a.text(); !strings.Contains(said, "cannot write the lease") || !strings.Contains(said, "handed over") || s.count("begin") > 0 {
 		t.Errorf("a has said:\n%s", said)
 	}
 }
 
 // systemd-tmpfiles removes files that are old and not used.
 func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
-	s := newScene(t, 0)
+	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	a := s.enters("a", "--", "sh", "-c", `ls -ld "${NATSLEADER_LEASE_FILE%/*}"; exec `+binary+" remaining")
+	a := s.start("a", "--", "sh", "-c", `ls -ld "${NATSLEADER_LEASE_FILE%/*}"; exec `+binary+" remaining")
 	a.says("waiting: other leads")
 	if err := os.RemoveAll(filepath.Dir(a.leaseFile())); err != nil {
 		t.Fatal(err)
@@ -105,8 +105,8 @@ func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.exits(0)
-	if !strings.Contains(a.said(), "drwx------") {
-		t.Errorf("a has said:\n%s", a.said())
+	if !strings.Contains(a.text(), "drwx------") {
+		t.Errorf("a has said:\n%s", a.text())
 	}
 	if left, _ := filepath.Glob(filepath.Join(a.cmd.Dir, "natsleader-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -131,18 +131,18 @@ func TestAReaderThatHangsHoldsUpNoEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	s.output = w
 	for name, k := range map[string]struct {
 		url   string
 		args  []string
-		ended func(*performer)
+		ended func(*runProcess)
 		code  int
 	}{
 		"unreachable": {"nats://127.0.0.1:1", nil, nil, exitUnreachable},
-		"once":        {s.url, []string{"--once"}, func(a *performer) { a.plays(1); s.stepDown() }, exitLost},
+		"once":        {s.url, []string{"--once"}, func(a *runProcess) { a.waitBegun(1); s.stepDown() }, exitLost},
 	} {
-		a := s.entersBy(k.url, "a", append(k.args, "--", s.obedient())...)
+		a := s.startAt(k.url, "a", append(k.args, "--", s.obedient())...)
 		if k.ended != nil {
 			k.ended(a)
 		}
@@ -158,9 +158,9 @@ func TestAReaderThatHangsHoldsUpNoEnd(t *testing.T) {
 }
 
 func TestASupervisorThatEndsAtOnceIsNotReplacedForEver(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	a := s.enters("a", "--", "true")
+	a := s.start("a", "--", "true")
 	eventually(t, "it has ended", func() bool {
 		for _, pid := range a.processes(supervisorVariable + "=") {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -173,13 +173,13 @@ func TestASupervisorThatEndsAtOnceIsNotReplacedForEver(t *testing.T) {
 		}
 	})
 	a.exits(exitFailed)
-	if !strings.Contains(a.said(), "the supervising process ends as soon as it begins") {
-		t.Errorf("a has said:\n%s", a.said())
+	if !strings.Contains(a.text(), "the supervising process ends as soon as it begins") {
+		t.Errorf("a has said:\n%s", a.text())
 	}
 }
 
 func TestAnInheritedVariableDoesNotMisleadTheSupervisor(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", "printenv", supervisorVariable)
 	cmd.Env = append(cmd.Env, supervisorVariable+"={}")
 	if out, errs, code := outcome(t, cmd); code != 1 || out != "" || !strings.Contains(errs, "handed over") {
@@ -188,7 +188,7 @@ func TestAnInheritedVariableDoesNotMisleadTheSupervisor(t *testing.T) {
 }
 
 func TestTheDirectoryOfTheLeaseMayHaveAnyName(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	odd := filepath.Join(s.dir, "t\xff")
 	if err := os.Mkdir(odd, 0o700); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestTheDirectoryOfTheLeaseMayHaveAnyName(t *testing.T) {
 // As the first process of a container, natsleader adopts each process that loses its
 // parent.
 func TestAdoptedProcessesAreReaped(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	// The shell becomes natsleader, which then is the parent of the shell's child.
 	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", "true")

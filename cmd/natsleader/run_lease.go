@@ -2,11 +2,15 @@
 
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 // leaseMargin returns the part of a lease that is left when its term is over at the
-// latest: the leader package sets RenewDeadline to four fifths of the lease.
-func leaseMargin(length time.Duration) time.Duration { return length - length/5*4 }
+// latest.
+func leaseMargin(length time.Duration) time.Duration { return length - wire.RenewDeadline(length) }
 
 const (
 	beatsPerLease = 20
@@ -49,11 +53,11 @@ func (c *runLoop) look(now instant) time.Duration {
 		// leads as long as the key is renewed.
 		if stats := c.candidate.Stats(); stats.SinceRenewal > 0 &&
 			s.extend(now, stats.LeaseDuration-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats.LeaseDuration) {
-			c.supervisor.tell(order{Do: doHold, Lease: s.lease})
+			c.supervisor.send(order{Do: orderHold, Lease: s.lease})
 		}
 	case c.term != nil && s.term == c.term:
 		if s.extend(now, c.term.Remaining(), c.candidate.Stats().LeaseDuration) {
-			c.supervisor.tell(order{Do: doLease, Token: c.term.Token(), Lease: s.lease})
+			c.supervisor.send(order{Do: orderLease, Token: c.term.Token(), Lease: s.lease})
 		}
 	}
 	late := s.stopBy
@@ -61,7 +65,7 @@ func (c *runLoop) look(now instant) time.Duration {
 		late = s.leaseBy
 	}
 	if late != 0 && now >= late && !c.supervisor.unread() { // natsleader itself may have been stopped
-		s.ending, s.deaf = true, true
+		s.ending, s.hung = true, true
 		c.supervisor.kill()
 	}
 	wait := longestBeat

@@ -21,7 +21,7 @@ import (
 )
 
 func TestTheCommandIsToldWhatItLeads(t *testing.T) {
-	s := newScene(t, 0)
+	s := newRunFixture(t, 0)
 	told := s.script("told", `
 echo "$NATSLEADER_ELECTION $NATSLEADER_BUCKET $NATSLEADER_ID $NATSLEADER_TOKEN $NATSLEADER_SUPERVISOR"
 cat "$NATSLEADER_LEASE_FILE"
@@ -30,9 +30,9 @@ ls -ld "${NATSLEADER_LEASE_FILE%/*}"
 ls /proc/$$/fd
 echo "$@"
 `)
-	p := s.enters("a", "-q", "--", told, "--", "-x", "", "two words", "--")
+	p := s.start("a", "-q", "--", told, "--", "-x", "", "two words", "--")
 	p.exits(0)
-	lines := strings.Split(p.said(), "\n")
+	lines := strings.Split(p.text(), "\n")
 	if len(lines) < 5 || !strings.HasPrefix(lines[0], "jobs elections a ") {
 		t.Fatalf("%q", lines)
 	}
@@ -68,12 +68,12 @@ echo "$@"
 }
 
 func TestARunInsideARunTellsOfItsOwnElection(t *testing.T) {
-	s := newScene(t, 0)
-	p := s.enters("outer", "-q", "--", binary, "run", "-q", "--server", s.url, "--id", "inner", "--notify", "USR1,USR2", "other", "--",
+	s := newRunFixture(t, 0)
+	p := s.start("outer", "-q", "--", binary, "run", "-q", "--server", s.url, "--id", "inner", "--notify", "USR1,USR2", "other", "--",
 		"cat", "/proc/self/environ")
 	p.exits(0)
 	var told []string
-	for _, v := range strings.Split(p.said(), "\x00") {
+	for _, v := range strings.Split(p.text(), "\x00") {
 		if strings.HasPrefix(v, "NATSLEADER_") && !strings.HasPrefix(v, leaseVariable+"=") && !strings.HasPrefix(v, cgroupVariable+"=") {
 			told = append(told, v)
 		}
@@ -84,7 +84,7 @@ func TestARunInsideARunTellsOfItsOwnElection(t *testing.T) {
 }
 
 func TestTheFileOfTheLeaseDoesWithoutTMPDIR(t *testing.T) {
-	s := newScene(t, 0)
+	s := newRunFixture(t, 0)
 	cmd := natsleader(t, "run", "--server", s.url, "-q", "jobs", "--", "sh", "-c", `echo "$NATSLEADER_LEASE_FILE"`)
 	cmd.Env = append(cmd.Env, "TMPDIR=/nonexistent")
 	out, errs, code := outcome(t, cmd)
@@ -128,7 +128,7 @@ func TestRemainingSaysWhenTheLeaseIsOver(t *testing.T) {
 }
 
 func TestTheExitCodeIsThatOfTheCommand(t *testing.T) {
-	s := newScene(t, 0)
+	s := newRunFixture(t, 0)
 	notExecutable := filepath.Join(s.dir, "plain")
 	noProgram := filepath.Join(s.dir, "noise")
 	for path, mode := range map[string]os.FileMode{notExecutable: 0o600, noProgram: 0o700} {
@@ -150,13 +150,13 @@ func TestTheExitCodeIsThatOfTheCommand(t *testing.T) {
 		{exitCannotRun, []string{"/"}},
 		{exitCannotRun, []string{noProgram}}, // discovered when it is started
 	} {
-		p := s.enters(strconv.Itoa(i), append([]string{"--"}, k.command...)...)
+		p := s.start(strconv.Itoa(i), append([]string{"--"}, k.command...)...)
 		p.exits(k.code)
-		if handed := strings.Contains(p.said(), "handed over"); handed != strings.Contains(p.said(), "elected") {
-			t.Errorf("%q has said:\n%s", k.command, p.said())
+		if handed := strings.Contains(p.text(), "handed over"); handed != strings.Contains(p.text(), "elected") {
+			t.Errorf("%q has said:\n%s", k.command, p.text())
 		}
-		if k.code > 1 && k.code < 128 && k.code != 7 && !strings.Contains(p.said(), "natsleader: error: cannot run "+k.command[0]+": ") {
-			t.Errorf("%q has said:\n%s", k.command, p.said())
+		if k.code > 1 && k.code < 128 && k.code != 7 && !strings.Contains(p.text(), "natsleader: error: cannot run "+k.command[0]+": ") {
+			t.Errorf("%q has said:\n%s", k.command, p.text())
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestMistakesInTheCommandLineOfRunExitWith64(t *testing.T) {
 }
 
 func TestRunEndsAtOnceWhereItCannotBegin(t *testing.T) {
-	s := newScene(t, shortLease)
+	s := newRunFixture(t, shortLease)
 	for _, k := range []struct {
 		name string
 		args []string
@@ -214,49 +214,49 @@ func TestRunEndsAtOnceWhereItCannotBegin(t *testing.T) {
 }
 
 func TestWaitIsTheLongestTimeToWait(t *testing.T) {
-	s := newScene(t, shortLease)
+	s := newRunFixture(t, shortLease)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	p := s.enters("a", "--wait", "2s", "--", s.obedient())
+	p := s.start("a", "--wait", "2s", "--", s.obedient())
 	p.exits(exitWaited)
-	if !strings.Contains(p.said(), "waiting: other leads") || s.count("begin") != 0 {
-		t.Errorf("it has said:\n%s", p.said())
+	if !strings.Contains(p.text(), "waiting: other leads") || s.count("begin") != 0 {
+		t.Errorf("it has said:\n%s", p.text())
 	}
 }
 
 func TestWaitCountsOnlyUntilTheFirstLeadership(t *testing.T) {
-	s := newScene(t, shortLease)
-	p := s.enters("a", "--wait", "3s", "--", "sh", "-c", "sleep 3.5; exit 3")
-	if p.exits(3); !strings.Contains(p.said(), "elected") {
-		t.Errorf("it has said:\n%s", p.said())
+	s := newRunFixture(t, shortLease)
+	p := s.start("a", "--wait", "3s", "--", "sh", "-c", "sleep 3.5; exit 3")
+	if p.exits(3); !strings.Contains(p.text(), "elected") {
+		t.Errorf("it has said:\n%s", p.text())
 	}
 }
 
 // The second command begins when nothing of the first is left.
 func TestTheNextBeginsWhenTheCommandHasEnded(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	a := s.enters("a", "--", s.obedient())
-	a.plays(1)
-	b := s.enters("b", "--", s.obedient())
+	s := newRunFixture(t, 15*time.Second)
+	a := s.start("a", "--", s.obedient())
+	a.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: a leads")
 	a.signal(unix.SIGTERM)
-	b.plays(1)
+	b.waitBegun(1)
 	a.exits(128 + 15)
 	b.signal(unix.SIGINT)
 	b.exits(128 + 2)
-	s.alone()
+	s.noOverlap()
 	if got := s.journal(); len(got) != 4 || !strings.HasPrefix(got[1], "end a ") || !strings.HasPrefix(got[2], "begin b ") {
 		t.Errorf("journal: %q", got)
 	}
-	if said := a.said(); strings.Count(said, "\n") != 3 || !strings.HasSuffix(said, "natsleader: jobs: handed over\n") {
+	if said := a.text(); strings.Count(said, "\n") != 3 || !strings.HasSuffix(said, "natsleader: jobs: handed over\n") {
 		t.Errorf("a has said:\n%s", said)
 	}
 }
 
 func TestSignalsEndARunThatWaits(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
-		p := s.enters(sig.String(), "--", s.obedient())
+		p := s.start(sig.String(), "--", s.obedient())
 		p.says("waiting: other leads")
 		p.signal(sig)
 		p.exits(128 + int(sig))
@@ -267,66 +267,66 @@ func TestSignalsEndARunThatWaits(t *testing.T) {
 }
 
 func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--drain", "1h", "--", s.stubborn())
-	p.complete()
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--drain", "1h", "--", s.stubborn())
+	p.waitComplete()
 	p.signal(unix.SIGTERM)
 	p.says("ending")
 	p.signal(unix.SIGTERM)
 	p.exits(128 + 15)
-	p.vanished()
-	if strings.Contains(p.said(), "supervising process") {
-		t.Errorf("it has said:\n%s", p.said())
+	p.noneLeft()
+	if strings.Contains(p.text(), "supervising process") {
+		t.Errorf("it has said:\n%s", p.text())
 	}
 }
 
 func TestSignalsEndARunWhoseServerIsGone(t *testing.T) {
 	proof.Only(t)
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "other", leader.Config{}) // so that the server has work
-	waiting := s.enters("waits", "--", s.obedient())
-	waiting.plays(1)
-	b := s.enters("b", "--", s.obedient())
+	waiting := s.start("waits", "--", s.obedient())
+	waiting.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: waits leads")
 	s.server.Shutdown()
 	waiting.says("the lease is good for another")
-	for _, p := range []*performer{b, waiting} {
+	for _, p := range []*runProcess{b, waiting} {
 		began := time.Now()
 		p.signal(unix.SIGTERM)
 		p.exits(128 + 15)
 		t.Logf("%s has ended after %v", p.id, time.Since(began).Round(time.Millisecond))
 	}
-	if !strings.Contains(waiting.said(), "not handed over") {
-		t.Errorf("it has said:\n%s", waiting.said())
+	if !strings.Contains(waiting.text(), "not handed over") {
+		t.Errorf("it has said:\n%s", waiting.text())
 	}
 }
 
 func TestOnceEndsWhenTheLeadershipIsLost(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--once", "--", s.obedient())
-	p.plays(1)
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--once", "--", s.obedient())
+	p.waitBegun(1)
 	s.stepDown()
 	p.exits(exitLost)
 	if got := s.journal(); len(got) != 2 || !strings.HasPrefix(got[1], "end a ") {
 		t.Errorf("journal: %q", got)
 	}
-	if !strings.Contains(p.said(), "lost: resigned") {
-		t.Errorf("it has said:\n%s", p.said())
+	if !strings.Contains(p.text(), "lost: resigned") {
+		t.Errorf("it has said:\n%s", p.text())
 	}
 }
 
 func TestOnceEndsACommandThatIsNotified(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--once", "--notify", "URG,WINCH", "--drain", "100ms", "--", s.stubborn())
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--once", "--notify", "URG,WINCH", "--drain", "100ms", "--", s.stubborn())
 	p.says("elected")
-	p.complete()
+	p.waitComplete()
 	s.stepDown()
 	p.exits(exitLost)
-	p.vanished()
+	p.noneLeft()
 }
 
 // stepDown asks the leader to hand over, as `natsleader step-down` does.
-func (s *scene) stepDown() {
+func (s *runFixture) stepDown() {
 	s.Helper()
 	_, js := connectTo(s.T, s.url)
 	b, err := leader.OpenBucket(js, "elections")
@@ -342,37 +342,37 @@ func (s *scene) stepDown() {
 }
 
 func TestALeaderThatIsAskedToEndsItsCommandAndHandsOver(t *testing.T) {
-	s := newScene(t, 4*time.Second)
-	a := s.enters("a", "--drain", "500ms", "--", s.stubborn())
-	a.complete()
-	b := s.enters("b", "--", s.stubborn())
+	s := newRunFixture(t, 4*time.Second)
+	a := s.start("a", "--drain", "500ms", "--", s.stubborn())
+	a.waitComplete()
+	b := s.start("b", "--", s.stubborn())
 	b.says("waiting: a leads")
 	s.stepDown() // returns when the key is released
-	a.vanished()
-	b.plays(1)
+	a.noneLeft()
+	b.waitBegun(1)
 	a.says("waiting: b leads")
-	if !strings.Contains(a.said(), "asked to hand over by the test: accepted") {
-		t.Errorf("a has said:\n%s", a.said())
+	if !strings.Contains(a.text(), "asked to hand over by the test: accepted") {
+		t.Errorf("a has said:\n%s", a.text())
 	}
 	b.signal(unix.SIGTERM)
 	b.exits(128 + 15)
-	a.plays(2)
-	s.alone()
+	a.waitBegun(2)
+	s.noOverlap()
 }
 
 func TestAGrandchildDoesNotOutliveTheCommand(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--drain", "300ms", "--", "sh", "-c", `trap "" TERM; (sleep 1000) & (setsid sleep 1000) & exit 5`)
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--drain", "300ms", "--", "sh", "-c", `trap "" TERM; (sleep 1000) & (setsid sleep 1000) & exit 5`)
 	p.exits(5)
-	p.vanished()
-	polite := s.enters("b", "--drain", "1h", "--", "sh", "-c", `(sleep 1000) & (setsid sleep 1000) & exit 6`)
+	p.noneLeft()
+	polite := s.start("b", "--drain", "1h", "--", "sh", "-c", `(sleep 1000) & (setsid sleep 1000) & exit 6`)
 	polite.exits(6)
-	polite.vanished()
+	polite.noneLeft()
 }
 
 func TestTheStopSignalCanBeChosen(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--stop-signal", "usr1", "--drain", "1h", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--stop-signal", "usr1", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo "told" >>journal; exit 0' USR1
 trap 'echo "wrong" >>journal' TERM
 echo "begin $NATSLEADER_ID" >>journal
@@ -387,14 +387,14 @@ while :; do sleep 0.05; done
 }
 
 func TestSignalsForTheCommandAreHandedOn(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--", s.script("c", s.prologue()+`
 trap 'echo usr1 >>journal' USR1
 trap 'echo usr2 >>journal; exit 4' USR2
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))
-	p.plays(1)
+	p.waitBegun(1)
 	p.signal(unix.SIGUSR1)
 	eventually(t, "it got the first", func() bool { return s.count("usr1") == 1 })
 	p.signal(unix.SIGUSR2)
@@ -402,10 +402,10 @@ while :; do sleep 0.05; done
 }
 
 func TestTheHTTPServerTellsWhoLeads(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--http", "127.0.0.1:0", "--", s.obedient())
-	p.plays(1)
-	_, rest, _ := strings.Cut(p.said(), "serves ")
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--http", "127.0.0.1:0", "--", s.obedient())
+	p.waitBegun(1)
+	_, rest, _ := strings.Cut(p.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")
 	for _, k := range []struct{ path, contains string }{
 		{"/leader", `"is_leader":true`}, {"/alive", `"alive":true`}, {"/metrics", "natsleader_"},
@@ -424,9 +424,9 @@ func TestTheHTTPServerTellsWhoLeads(t *testing.T) {
 }
 
 func TestALeaderMayRefuseToBeAsked(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--refuse-requests", "--value", "http://a:8080", "--", s.obedient())
-	p.plays(1)
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--refuse-requests", "--value", "http://a:8080", "--", s.obedient())
+	p.waitBegun(1)
 	_, js := connectTo(t, s.url)
 	b, err := leader.OpenBucket(js, "elections")
 	if err != nil {
@@ -442,42 +442,42 @@ func TestALeaderMayRefuseToBeAsked(t *testing.T) {
 }
 
 func TestDelayIsTheLeastTimeFromWinningToLeading(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	began := time.Now()
-	p := s.enters("a", "--delay", "1500ms", "--", "true")
+	p := s.start("a", "--delay", "1500ms", "--", "true")
 	p.exits(0)
-	if took := time.Since(began); took < 1500*time.Millisecond || !strings.Contains(p.said(), "won; leads in ") {
-		t.Errorf("after %v:\n%s", took, p.said())
+	if took := time.Since(began); took < 1500*time.Millisecond || !strings.Contains(p.text(), "won; leads in ") {
+		t.Errorf("after %v:\n%s", took, p.text())
 	}
 }
 
 // A service manager signals every process of a group at once.
 func TestEveryProcessIsToldToEndAtOnce(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--", s.stubborn())
-	p.complete()
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--", s.stubborn())
+	p.waitComplete()
 	p.supervisor()
-	b := s.enters("b", "--", s.obedient())
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: a leads")
 	for range 3 {
 		for _, pid := range p.processes("") {
 			_ = unix.Kill(pid, unix.SIGTERM)
 		}
 	}
-	b.plays(1)
+	b.waitBegun(1)
 	p.exits(128 + 15)
-	s.alone()
+	s.noOverlap()
 }
 
 // An upper bound of the time from Elected to the command: the lease counts from when
 // the winning write was sent.
 func TestTheCommandBeginsSoonAfterTheElection(t *testing.T) {
-	s := newScene(t, 0)
+	s := newRunFixture(t, 0)
 	var all []time.Duration
 	for i := range 20 {
-		p := s.enters(strconv.Itoa(i), "-q", "--", "sh", "-c", `date +%s%N; cat $NATSLEADER_LEASE_FILE`)
+		p := s.start(strconv.Itoa(i), "-q", "--", "sh", "-c", `date +%s%N; cat $NATSLEADER_LEASE_FILE`)
 		p.exits(0)
-		at, line, _ := strings.Cut(p.said(), "\n")
+		at, line, _ := strings.Cut(p.text(), "\n")
 		var note leaseNote
 		nano, err := strconv.ParseInt(at, 10, 64)
 		if err == nil {

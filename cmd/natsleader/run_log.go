@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -65,23 +64,20 @@ func (l *runLog) say(format string, args ...any) {
 // close prints the remaining lines, if their reader takes them in time.
 func (l *runLog) close() {
 	close(l.last)
-	select {
-	case <-l.done:
-	case <-time.After(time.Second):
-	}
+	waitBriefly(l.done)
 }
 
 // followConnection returns options that log why there is no connection, each reason
 // once, and when there is one again.
 func (l *runLog) followConnection() []nats.Option {
 	const most = 8 // reasons that are logged
-	told := make(map[string]bool)
+	logged := make(map[string]bool)
 	say := func(_ *nats.Conn, err error) { // one at a time
 		if err == nil {
 			return // the connection was closed
 		}
-		if reason := connectionReason(err); !told[reason] && len(told) < most {
-			told[reason] = true
+		if reason := connectionReason(err); !logged[reason] && len(logged) < most {
+			logged[reason] = true
 			l.say("no connection to NATS: %s", reason)
 		}
 	}
@@ -93,10 +89,10 @@ func (l *runLog) followConnection() []nats.Option {
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
-			if len(told) > 0 {
+			if len(logged) > 0 {
 				l.say("connected to NATS again")
 			}
-			clear(told)
+			clear(logged)
 		}),
 	}
 }
@@ -126,8 +122,8 @@ func (h requests) WithGroup(string) slog.Handler                  { return h }
 func (h requests) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
 	case wire.LogRequested:
-		told := attributes(r)
-		h.say("asked to hand over by %s: %s", told["by"], told["answer"])
+		of := attributes(r)
+		h.say("asked to hand over by %s: %s", of["by"], of["answer"])
 	case wire.LogNotListening:
 		h.say("cannot be asked to hand over: %s", attributes(r)["err"])
 	}

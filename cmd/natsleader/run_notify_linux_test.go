@@ -13,9 +13,9 @@ import (
 )
 
 func TestNotifyTellsTheCommandBySignals(t *testing.T) {
-	s := newScene(t, shortLease)
+	s := newRunFixture(t, shortLease)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	p := s.enters("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.enter()+`
+	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.prologue()+`
 token() { sed 's/.*"token":\([0-9]*\).*/\1/' "$NATSLEADER_LEASE_FILE"; }
 trap 'echo "won $(token)" >>journal' USR1
 trap 'echo "lost $(token)" >>journal' USR2
@@ -52,8 +52,8 @@ while :; do sleep 0.05; done
 }
 
 func TestNotifyWaitsUntilTheCommandExpectsIt(t *testing.T) {
-	s := newScene(t, 15*time.Second)
-	p := s.enters("a", "--notify", "USR1,USR2", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, 15*time.Second)
+	p := s.start("a", "--notify", "USR1,USR2", "--", s.script("c", s.prologue()+`
 until [ -e elected ]; do sleep 0.05; done
 sleep 0.2
 trap 'echo won >>journal; exit 9' USR1
@@ -67,10 +67,10 @@ while :; do sleep 0.05; done
 }
 
 func TestTheCommandOfNotifyEndsWithNatsleader(t *testing.T) {
-	s := newScene(t, shortLease)
-	p := s.enters("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
+	s := newRunFixture(t, shortLease)
+	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
 	p.says("elected")
-	eventually(t, "the command runs", func() bool { return len(p.crew()) > 0 })
+	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
 	p.signal(unix.SIGKILL)
 	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
 }

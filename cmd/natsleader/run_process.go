@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +22,8 @@ import (
 func (r *run) run() error {
 	makeThreads()
 	adoptOrphans()
-	signals := make(chan os.Signal, 8)
-	catch(signals, append(endings, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)...)
-	defer func() {
-		for _, sig := range endings { // nothing is left that has to end in order
-			signal.Reset(sig)
-		}
-	}()
-	catch(make(chan os.Signal, 1), unix.SIGPIPE) // the reader of the messages has ended
+	signals, reset := catchSignals()
+	defer reset()
 	var waited <-chan time.Time
 	if r.wait > 0 {
 		waited = time.After(r.wait)
@@ -53,8 +48,8 @@ func (r *run) run() error {
 	if err = c.startSupervisor(); err != nil { // it gets ready during the connect
 		return err
 	}
-	defer func() { c.supervisor.dismiss() }()
-	buryAdopted(&c.keeper)
+	defer func() { c.supervisor.shutDown() }()
+	reapAdopted(&c.supervisorPID)
 
 	var out io.Writer = os.Stderr
 	if r.quiet {
@@ -81,6 +76,19 @@ func (r *run) run() error {
 	return c.loop()
 }
 
+// catchSignals returns the signals to natsleader, and a function that gives those that end
+// it their usual effect.
+func catchSignals() (signals chan os.Signal, reset func()) {
+	signals = make(chan os.Signal, 8)
+	catch(signals, append(endings, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)...)
+	catch(make(chan os.Signal, 1), unix.SIGPIPE) // the reader of the messages has ended
+	return signals, func() {
+		for _, sig := range endings { // nothing is left that has to end in order
+			signal.Reset(sig)
+		}
+	}
+}
+
 // reach connects, reads the settings of the bucket, and checks that they fit. A signal or
 // --wait can interrupt it.
 func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...nats.Option) (*nats.Conn, *leader.Bucket, error) {
@@ -91,9 +99,9 @@ func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...n
 	}
 	done := make(chan reached, 1)
 	go func() {
-		nc, bucket, err := r.open(opts...)
+		nc, _, bucket, err := r.open(opts...)
 		if err == nil {
-			ctx, cancel := r.patience(context.Background())
+			ctx, cancel := r.withTimeout(context.Background())
 			defer cancel()
 			var info leader.BucketInfo
 			if info, err = bucket.Info(ctx); err == nil {
@@ -123,10 +131,5 @@ func (r *run) reach(signals <-chan os.Signal, waited <-chan time.Time, opts ...n
 // ending reports whether a signal ends the run.
 func ending(sig os.Signal) (unix.Signal, bool) {
 	s, _ := sig.(unix.Signal)
-	for _, e := range endings {
-		if s == e {
-			return s, true
-		}
-	}
-	return s, false
+	return s, slices.Contains(endings, s)
 }

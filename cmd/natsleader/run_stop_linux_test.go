@@ -19,22 +19,22 @@ import (
 func TestRun_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
-	natsleaderOnly := func(a *performer, _ int, sig unix.Signal) { a.signal(sig) }
+	natsleaderOnly := func(a *runProcess, _ int, sig unix.Signal) { a.signal(sig) }
 	// Ctrl-Z and fg signal the group. The supervisor has a session of its own.
-	group := func(a *performer, _ int, sig unix.Signal) { _ = unix.Kill(-a.cmd.Process.Pid, sig) }
-	supervisorOnly := func(_ *performer, keeper int, sig unix.Signal) { _ = unix.Kill(keeper, sig) }
-	both := func(a *performer, keeper int, sig unix.Signal) {
+	group := func(a *runProcess, _ int, sig unix.Signal) { _ = unix.Kill(-a.cmd.Process.Pid, sig) }
+	supervisorOnly := func(_ *runProcess, supervisor int, sig unix.Signal) { _ = unix.Kill(supervisor, sig) }
+	both := func(a *runProcess, supervisor int, sig unix.Signal) {
 		a.signal(sig)
-		_ = unix.Kill(keeper, sig)
+		_ = unix.Kill(supervisor, sig)
 	}
-	everything := func(a *performer, _ int, sig unix.Signal) {
+	everything := func(a *runProcess, _ int, sig unix.Signal) {
 		for _, pid := range a.processes("") {
 			_ = unix.Kill(pid, sig)
 		}
 	}
 	for _, k := range []struct {
 		name  string
-		send  func(a *performer, keeper int, sig unix.Signal)
+		send  func(a *runProcess, supervisor int, sig unix.Signal)
 		least time.Duration
 		kept  bool // the supervisor works all the time, so it is not replaced
 	}{
@@ -49,24 +49,24 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 		{"everything, long", everything, 2 * lease, false},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			s := newScene(t, lease)
-			a := s.enters("a", "--drain", "100ms", "--", s.obedient())
-			a.plays(1)
-			keeper := a.supervisor()
-			k.send(a, keeper, unix.SIGSTOP)
+			s := newRunFixture(t, lease)
+			a := s.start("a", "--drain", "100ms", "--", s.obedient())
+			a.waitBegun(1)
+			supervisor := a.supervisor()
+			k.send(a, supervisor, unix.SIGSTOP)
 			time.Sleep(k.least) // the stop lasts for some time: there is no event to wait for
-			k.send(a, keeper, unix.SIGCONT)
+			k.send(a, supervisor, unix.SIGCONT)
 			eventually(t, "it leads, and the command runs", func() bool {
 				lines := s.journal()
-				return strings.HasPrefix(lines[len(lines)-1], "begin a ") && len(a.crew()) > 0 &&
-					strings.Count(a.said(), "elected") > strings.Count(a.said(), "lost: ")
+				return strings.HasPrefix(lines[len(lines)-1], "begin a ") && len(a.commandProcesses()) > 0 &&
+					strings.Count(a.text(), "elected") > strings.Count(a.text(), "lost: ")
 			})
-			if k.kept && a.supervisor() != keeper {
+			if k.kept && a.supervisor() != supervisor {
 				t.Error("the supervisor was replaced")
 			}
 			a.signal(unix.SIGTERM)
 			a.exits(128 + 15)
-			s.alone()
+			s.noOverlap()
 		})
 	}
 }
@@ -86,7 +86,7 @@ func aConductor(t *testing.T, argv ...string) *runLoop {
 	if err := c.startSupervisor(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.supervisor.dismiss() })
+	t.Cleanup(func() { c.supervisor.shutDown() })
 	return c
 }
 
@@ -126,7 +126,7 @@ func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
 			}
 			select {
 			case b := <-c.supervisor.inbox:
-				if b.What != saidStarted {
+				if b.What != reportStarted {
 					t.Errorf("the next supervisor says %+v", b)
 				}
 			case <-time.After(patience):
@@ -155,7 +155,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 	c := &runLoop{run: &run{}, supervisor: o, current: &commandRun{leaseBy: 1}}
 	late := func(where string, killed bool) {
 		t.Helper()
-		if c.look(clockNow()); o.killed != killed || c.current.deaf != killed {
+		if c.look(clockNow()); o.killed != killed || c.current.hung != killed {
 			t.Errorf("a report is %s: killed %t", where, o.killed)
 		}
 	}
@@ -172,7 +172,7 @@ func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
 		})
 		close(ended)
 	}()
-	if b := <-taken; b.What != saidEnded || !b.Stopped {
+	if b := <-taken; b.What != reportEnded || !b.Stopped {
 		t.Errorf("%+v", b)
 	}
 	late("on its way", false)
@@ -206,7 +206,7 @@ func TestReports_AreLines(t *testing.T) {
 	}()
 	var all []supervisorReport
 	r.each(out, func(b supervisorReport) { all = append(all, b) })
-	if len(all) != 3 || all[0].What != saidStarted || all[1].Error != long || all[2] != (supervisorReport{}) {
+	if len(all) != 3 || all[0].What != reportStarted || all[1].Error != long || all[2] != (supervisorReport{}) {
 		t.Errorf("%d reports", len(all))
 	}
 }

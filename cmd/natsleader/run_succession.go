@@ -3,10 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -35,7 +37,7 @@ func (s *succession) register(cmd *fisk.CmdClause) {
 		EnumVar(&s.kind, byPriority, byQueue, byRace)
 	cmd.Flag("priority", "With --succession priority: higher ones go first").PlaceHolder("N").IntVar(&s.priority)
 	cmd.Flag("preempt", "With --succession priority: have a leader of lower priority hand over").UnNegatableBoolVar(&s.preempt)
-	cmd.Flag("turn-timeout", "How long to wait for each of those before it (default: 250ms, or less with a short lease)").PlaceHolder("DURATION").DurationVar(&s.turn)
+	cmd.Flag("turn-timeout", fmt.Sprintf("How long to wait for each of those before it (default: %v, or less with a short lease)", wire.DefaultTurnTimeout)).PlaceHolder("DURATION").DurationVar(&s.turn)
 	cmd.Flag("seats", "How many may lead at once; the same for all").Default("1").PlaceHolder("N").IntVar(&s.seats)
 	cmd.Flag("kv-elect", "Share the key with processes of nats-kv-leader-elect").UnNegatableBoolVar(&s.kvElect)
 }

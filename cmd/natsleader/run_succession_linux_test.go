@@ -11,13 +11,13 @@ import (
 )
 
 func TestRunsFollowOneAnotherInTheQueue(t *testing.T) {
-	s := newSceneIn(t, leader.BucketConfig{Roster: true})
+	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true})
 	command := s.obedient()
-	a := s.enters("a", "--succession", "queue", "--value", "10.0.0.7:80", "--", command)
-	a.plays(1)
-	b := s.enters("b", "--succession", "queue", "--turn-timeout", "100ms", "--", command)
+	a := s.start("a", "--succession", "queue", "--value", "10.0.0.7:80", "--", command)
+	a.waitBegun(1)
+	b := s.start("b", "--succession", "queue", "--turn-timeout", "100ms", "--", command)
 	inLine(t, s.url, "jobs", "b")
-	c := s.enters("c", "--roster", "--", command)
+	c := s.start("c", "--roster", "--", command)
 	inLine(t, s.url, "jobs", "b", "c")
 	leaderSees(t, s.url, "jobs", 2)
 
@@ -25,45 +25,45 @@ func TestRunsFollowOneAnotherInTheQueue(t *testing.T) {
 	if !strings.HasPrefix(out, "a has handed over jobs (token ") || !strings.Contains(out, "\nc leads with token ") {
 		t.Errorf("%q", out)
 	}
-	c.plays(1)
+	c.waitBegun(1)
 	inLine(t, s.url, "jobs", "b", "a") // it stands again, in the last place
 	c.signal(unix.SIGTERM)
 	c.exits(128 + int(unix.SIGTERM))
-	b.plays(1)
+	b.waitBegun(1)
 	if n := s.count("begin a "); n != 1 {
 		t.Errorf("a, who is the last in the queue, has begun %d times", n)
 	}
-	s.alone()
+	s.noOverlap()
 }
 
 func TestARunOfHigherPriorityTakesOver(t *testing.T) {
-	s := newSceneIn(t, leader.BucketConfig{Roster: true, MaxLease: shortLease})
+	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true, MaxLease: shortLease})
 	command := s.obedient()
-	a := s.enters("a", "--succession", "priority", "--priority", "1", "--", command)
-	a.plays(1)
-	b := s.enters("b", "--succession", "priority", "--priority", "2", "--preempt", "--", command)
-	b.plays(1)
+	a := s.start("a", "--succession", "priority", "--priority", "1", "--", command)
+	a.waitBegun(1)
+	b := s.start("b", "--succession", "priority", "--priority", "2", "--preempt", "--", command)
+	b.waitBegun(1)
 	eventually(t, "a's command has been told to end", func() bool { return s.count("end a ") == 1 })
 	a.says("lost: resigned")
-	s.alone()
+	s.noOverlap()
 }
 
 func TestRunsOnSeveralSeats(t *testing.T) {
-	s := newScene(t, shortLease)
-	a, b := s.enters("a", "--seats", "2", "--", s.obedient()), s.enters("b", "--seats", "2", "--", s.obedient())
-	a.plays(1)
-	b.plays(1)
-	c := s.enters("c", "--seats", "2", "--", s.obedient())
+	s := newRunFixture(t, shortLease)
+	a, b := s.start("a", "--seats", "2", "--", s.obedient()), s.start("b", "--seats", "2", "--", s.obedient())
+	a.waitBegun(1)
+	b.waitBegun(1)
+	c := s.start("c", "--seats", "2", "--", s.obedient())
 	a.signal(unix.SIGTERM)
 	a.exits(128 + int(unix.SIGTERM))
-	c.plays(1)
+	c.waitBegun(1)
 	if n := s.count("end b "); n != 0 {
 		t.Errorf("b's command has ended %d times", n)
 	}
 }
 
 func TestARunBesideOldProcesses(t *testing.T) {
-	s := newScene(t, shortLease)
+	s := newRunFixture(t, shortLease)
 	fails(t, natsleader(t, "run", "-s", s.url, "--kv-elect", "jobs", "--", "true"), exitBucket, "KVElect needs a bucket with a TTL, and this has none")
 }
 
@@ -85,7 +85,7 @@ func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
 }
 
 func TestATurnThatIsLongerThanTheLeaseOfTheBucket(t *testing.T) {
-	s := newScene(t, 3*time.Second)
+	s := newRunFixture(t, 3*time.Second)
 	fails(t, natsleader(t, "run", "-s", s.url, "--turn-timeout", "3s", "jobs", "--", "true"), exitUsage,
 		"--turn-timeout 3s is not less than the lease, which is the bucket's MaxLease 3s")
 }

@@ -47,9 +47,9 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		return err
 	}
 	defer s.close()
-	var all []standing
+	var all []electionStatus
 	var who announced
-	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+	err = s.within(ctx, func(ctx context.Context) error {
 		if withRoster {
 			if who, err = s.announced(ctx); err != nil {
 				return err
@@ -62,33 +62,27 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		return err
 	}
 	now := s.clock.now()
-	switch {
-	case asJSON:
-		summaries := make([]summary, len(all))
-		for i, x := range all {
-			summaries[i] = x.summary(now)
-			if withRoster {
-				n := who.stand(x)
-				summaries[i].Stand = &n
-			}
-		}
-		return printJSON(os.Stdout, summaries, "  ")
-	case len(all) == 0:
-		fmt.Printf("no election in bucket %s yet\n", g.bucket)
-		return nil
-	}
+	summaries := make([]summary, len(all))
 	rows := [][]string{overviewHead()}
-	for _, x := range all {
-		rows = append(rows, x.overview(x.at(now), now))
-	}
+	last := len(rows[0]) - 1
 	if withRoster {
-		last := len(rows[0]) - 1
 		rows[0] = slices.Insert(rows[0], last, "STAND")
-		for i, x := range all {
-			rows[i+1] = slices.Insert(rows[i+1], last, fmt.Sprint(who.stand(x)))
-		}
 	}
-	return printLines(os.Stdout, columns(rows, 0))
+	for i, x := range all {
+		summaries[i] = x.summary(now)
+		row := x.overview(x.at(now), now)
+		if withRoster {
+			n := who.stand(x)
+			summaries[i].Stand = &n
+			row = slices.Insert(row, last, fmt.Sprint(n))
+		}
+		rows = append(rows, row)
+	}
+	lines := columns(rows)
+	if len(all) == 0 {
+		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
+	}
+	return printResult(os.Stdout, asJSON, summaries, lines)
 }
 
 // Longer IDs and values are cut in tables and lines.
@@ -99,7 +93,7 @@ func overviewHead() []string {
 }
 
 // overview returns the line of an election in a table.
-func (s standing) overview(st state, now time.Time) []string {
+func (s electionStatus) overview(st state, now time.Time) []string {
 	h, remaining := s.holder, s.remaining(now)
 	row := []string{printable(s.election), string(st), "-", "-", "-", "-", "-", ""}
 	since := h.Since
@@ -132,9 +126,9 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		return err
 	}
 	defer s.close()
-	var x standing
+	var x electionStatus
 	var r roster
-	err = s.within(ctx, g.timeout, func(ctx context.Context) error {
+	err = s.within(ctx, func(ctx context.Context) error {
 		if withRoster {
 			if r.candidates, err = leader.Roster(ctx, s.bucket, election); err != nil {
 				return err
@@ -154,11 +148,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		sum.Next = r.nextIDs(func(id string) string { return id })
 		details = append(details, []string{"Next:", r.next()})
 	}
-	if asJSON {
-		err = printJSON(os.Stdout, sum, "  ")
-	} else {
-		err = printLines(os.Stdout, columns(details, 0))
-	}
+	err = printResult(os.Stdout, asJSON, sum, columns(details))
 	if err == nil && x.at(now) != stateLeading {
 		return exitError{code: exitFailed}
 	}
@@ -166,7 +156,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 }
 
 // details returns all that is known of an election, for people.
-func (s standing) details(now time.Time) [][]string {
+func (s electionStatus) details(now time.Time) [][]string {
 	h, st := s.holder, s.at(now)
 	id := printable(h.ID)
 	rows := [][]string{{"Election:", printable(s.election)}}
@@ -226,7 +216,7 @@ type summary struct {
 	Next      []string   `json:"next,omitempty"`  // the IDs of the first of them
 }
 
-func (s standing) summary(now time.Time) summary {
+func (s electionStatus) summary(now time.Time) summary {
 	h := s.holder
 	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision}
 	if r.Revision > 0 {

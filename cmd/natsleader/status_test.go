@@ -191,7 +191,7 @@ func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
 	if got := completions(t, completing); !slices.Equal(got, []string{"billing", "model"}) {
 		t.Errorf("completions: %q", got)
 	}
-	odd := standing{election: name}
+	odd := electionStatus{election: name}
 	check(nil, fmt.Sprint(odd.details(time.Now()), odd.overview(stateNever, time.Now())), 2)
 }
 
@@ -222,10 +222,10 @@ func TestStatusOfOneElectionNeedsThePermissionsOfAnObserver(t *testing.T) {
 }
 
 func TestTheServersClockTellsTheRemainingLease(t *testing.T) {
-	var x standing
+	var x electionStatus
 	x.entry.Revision = 7
 	x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)} // the clock of this host is ahead
-	c := serverClock{said: x.holder.Renewed.Add(10 * time.Second), heard: time.Now().Add(-time.Second)}
+	c := serverClock{server: x.holder.Renewed.Add(10 * time.Second), local: time.Now().Add(-time.Second)}
 	if got := x.remaining(c.now()).Round(100 * time.Millisecond); x.at(c.now()) != stateLeading || got > 4*time.Second || got <= 0 {
 		t.Errorf("%s, %v left", x.at(c.now()), got)
 	}

@@ -58,19 +58,12 @@ func (s *stepDown) run(ctx context.Context) error {
 	if s.force && !s.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
-	look, err := s.newInspector(ctx)
+	look, x, err := s.look(ctx, s.election)
 	if err != nil {
 		return err
 	}
 	defer look.close()
-	var x standing
-	err = look.within(ctx, s.timeout, func(ctx context.Context) error {
-		x, err = look.one(ctx, s.election)
-		return err
-	})
 	switch {
-	case err != nil:
-		return err
 	case s.force:
 		return s.deleteKey(ctx, look, x)
 	case x.at(look.clock.now()) != stateLeading:
@@ -134,8 +127,8 @@ func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was
 }
 
 // deleteKey deletes the key, and prints the consequences.
-func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x standing) error {
-	limited, cancel := s.patience(ctx)
+func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionStatus) error {
+	limited, cancel := s.withTimeout(ctx)
 	defer cancel()
 	info, unfit := look.bucket.Info(limited)
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
@@ -160,8 +153,8 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x standing) e
 	if !s.yes && !confirmed() {
 		return exitError{exitFailed, errors.New("nothing was deleted")}
 	}
-	var as standing
-	err := look.within(ctx, s.timeout, func(ctx context.Context) (err error) {
+	var as electionStatus
+	err := look.within(ctx, func(ctx context.Context) (err error) {
 		as, err = s.remove(ctx, look, look.bucket.Backend(), x, st, info.MaxValue)
 		return err
 	})
@@ -182,13 +175,13 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x standing) e
 // keeps reports whether the delete marker carries the record, so that candidates
 // wait for its lease. The lease of a foreign record is not known, and the largest
 // records do not fit beside the marker's header. most is [leader.BucketInfo].MaxValue.
-func keeps(x standing, most int) bool {
+func keeps(x electionStatus, most int) bool {
 	const header = len("KV-Operation: DEL\r\n")
 	return !x.holder.Foreign && (most == 0 || len(x.entry.Value)+header <= most)
 }
 
 // waits describes for how long candidates wait when the record is deleted.
-func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
+func (s *stepDown) waits(x electionStatus, info leader.BucketInfo) []string {
 	lease, bound := x.holder.Lease, max(info.MaxLease, info.TTL)
 	switch {
 	case keeps(x, info.MaxValue) && bound > 0 && lease > bound:
@@ -212,7 +205,7 @@ func (s *stepDown) waits(x standing, info leader.BucketInfo) []string {
 // remove deletes the key if only renewals have changed it since it was shown. The
 // answer to a prompt takes a while, and the operator does not mean a leader that was
 // elected by then. remove returns the record that it has deleted.
-func (s *stepDown) remove(ctx context.Context, look *inspector, bucket backend.Store, shown standing, as state, most int) (standing, error) {
+func (s *stepDown) remove(ctx context.Context, look *inspector, bucket backend.Store, shown electionStatus, as state, most int) (electionStatus, error) {
 	for {
 		x, err := look.one(ctx, s.election)
 		if err != nil {
@@ -244,7 +237,7 @@ func (s *stepDown) remove(ctx context.Context, look *inspector, bucket backend.S
 }
 
 // describeNow describes the current holder of the key.
-func (s *stepDown) describeNow(x standing, now time.Time) string {
+func (s *stepDown) describeNow(x electionStatus, now time.Time) string {
 	id := printable(x.holder.ID)
 	switch x.at(now) {
 	case stateLeading:

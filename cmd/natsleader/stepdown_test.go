@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -126,13 +127,14 @@ func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
 	_, js := connectTo(t, url)
 	campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
 	a, b := renewal(t, js, "a", time.Hour), renewal(t, js, "b", time.Hour)
-	g := &globals{bucket: "elections", timeout: patience, servers: url, noContext: true}
+	g := &globals{bucket: "elections", timeout: patience, noContext: true}
+	g.settings = append(g.settings, func() natscontext.Option { return natscontext.WithServerURL(url) })
 	look, err := g.newInspector(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer look.close()
-	look.clock.said = look.clock.said.Add(time.Second) // its clock never lags behind the server's
+	look.clock.server = look.clock.server.Add(time.Second) // its clock never lags behind the server's
 	bucket := look.bucket.Backend()
 	remove := func(election string, bucket backend.Store, meanwhile string) (state, error) {
 		put(t, js, election, a)

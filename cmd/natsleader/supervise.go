@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -86,12 +87,12 @@ func (s *supervisor) open() {
 	signal.Notify(s.reaped, unix.SIGCHLD)
 	s.notes = openLeaseFile(string(s.LeaseFile))
 	s.orders = make(chan order)
-	go s.listen(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
+	go s.readOrders(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
 	s.reports = make(chan supervisorReport, 8) // the few of one command: the next starts when they were read
-	go s.tell(os.NewFile(uintptr(s.Reports), "reports"))
+	go s.writeReports(os.NewFile(uintptr(s.Reports), "reports"))
 }
 
-func (s *supervisor) listen(in *json.Decoder) {
+func (s *supervisor) readOrders(in *json.Decoder) {
 	defer close(s.orders)
 	for {
 		var o order
@@ -102,7 +103,7 @@ func (s *supervisor) listen(in *json.Decoder) {
 	}
 }
 
-func (s *supervisor) tell(out io.Writer) {
+func (s *supervisor) writeReports(out io.Writer) {
 	enc := json.NewEncoder(out)
 	for r := range s.reports {
 		_ = enc.Encode(r) // if natsleader has died, its end of the other pipe shows it
@@ -126,7 +127,7 @@ func (s *supervisor) run() {
 		select {
 		case o, more := <-s.orders:
 			if more {
-				s.obey(o)
+				s.handle(o)
 			} else {
 				s.orphaned, s.orders = true, nil
 			}
@@ -136,29 +137,29 @@ func (s *supervisor) run() {
 	}
 }
 
-func (s *supervisor) obey(o order) {
-	if o.Do == doStart {
+func (s *supervisor) handle(o order) {
+	if o.Do == orderStart {
 		s.start(o)
 		return
 	}
-	w := s.command
-	if w == nil {
+	p := s.command
+	if p == nil {
 		return // it ended just before
 	}
 	switch o.Do {
-	case doLease:
+	case orderLease:
 		s.extend(o)
-	case doHold:
-		w.lease = o.Lease
-	case doLost:
-		s.lose()
-	case doStop:
-		w.stop(clockNow())
-	case doKill:
-		w.stop(clockNow())
-		w.killAt = 0
-	case doSignal:
-		w.signalGroup(unix.Signal(o.Signal))
+	case orderHold:
+		p.lease = o.Lease
+	case orderLost:
+		s.signalLost()
+	case orderStop:
+		p.stop(clockNow())
+	case orderKill:
+		p.stop(clockNow())
+		p.killAt = 0
+	case orderSignal:
+		p.signalGroup(unix.Signal(o.Signal))
 	}
 }
 
@@ -169,7 +170,7 @@ func (s *supervisor) start(o order) {
 		return
 	}
 	if err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn)); err != nil {
-		s.reports <- supervisorReport{What: saidFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
+		s.reports <- supervisorReport{What: reportFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
 		return
 	}
 	if s.tooLate(o) { // the disk took its time
@@ -183,85 +184,110 @@ func (s *supervisor) start(o order) {
 	}
 	pid, err := s.spawn(env)
 	if err != nil {
-		s.reports <- supervisorReport{What: saidFailed, Code: codeOf(err), Error: err.Error()}
+		s.reports <- supervisorReport{What: reportFailed, Code: codeOf(err), Error: err.Error()}
 		return
 	}
 	s.command = &managedProcess{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain, cgroup: s.cgroup}
-	s.reports <- supervisorReport{What: saidStarted, PID: pid, Cgroup: string(s.cgroup)}
+	s.reports <- supervisorReport{What: reportStarted, PID: pid, Cgroup: string(s.cgroup)}
+}
+
+// spawn starts the command. The calling goroutine is locked to its thread.
+func (s *supervisor) spawn(env []string) (pid int, err error) {
+	path, err := lookUp(s.argv[0])
+	if err != nil {
+		return 0, err
+	}
+	fork := func(attr *syscall.SysProcAttr) (int, error) {
+		return syscall.ForkExec(path, s.argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
+	}
+	attr := commandAttr()
+	s.cgroup = makeCgroup()
+	if started, ok := s.cgroup.startIn(attr); ok {
+		pid, err = fork(attr)
+		if started(); err == nil {
+			return pid, nil
+		}
+		s.cgroup.remove() // the group cannot be used; or the program cannot be run, and then the next fork fails, too
+		s.cgroup = ""
+	}
+	if pid, err = fork(commandAttr()); err != nil {
+		return 0, cannotRun(s.argv[0], err)
+	}
+	return pid, nil
 }
 
 // tooLate reports whether the command must not begin any more.
 func (s *supervisor) tooLate(o order) bool {
 	late := !s.notifies() && clockNow() >= o.Lease.Warn
 	if late {
-		s.reports <- supervisorReport{What: saidEnded, Stopped: true}
+		s.reports <- supervisorReport{What: reportEnded, Stopped: true}
 	}
 	return late
 }
 
 // extend sets a new lease.
 func (s *supervisor) extend(o order) {
-	w := s.command
-	w.lease, w.token = o.Lease, o.Token
+	p := s.command
+	p.lease, p.token = o.Lease, o.Token
 	s.notes.put(newLeaseNote(o.Token, o.Lease.Warn))
 }
 
-// lose signals to the command that it does not lead any more.
-func (s *supervisor) lose() {
-	w := s.command
-	s.notes.put(newLeaseNote(w.token, clockNow()))
+// signalLost signals to the command that it does not lead any more.
+func (s *supervisor) signalLost() {
+	p := s.command
+	s.notes.put(newLeaseNote(p.token, clockNow()))
 	if s.notifies() {
-		w.lease = lease{}
+		p.lease = lease{}
 	}
-	if w.won {
-		w.won = false
-		w.signal(unix.Signal(s.Lost))
+	if p.won {
+		p.won = false
+		p.signal(unix.Signal(s.Lost))
 	}
 }
 
 // act does the work that is due, and returns how long no more is due; -1: for ever.
 func (s *supervisor) act(now instant) time.Duration {
-	w := s.command
-	if w == nil {
+	p := s.command
+	if p == nil {
 		return -1
 	}
-	if w.gone() {
-		s.reports <- supervisorReport{What: saidEnded, Code: w.code, Stopped: w.told}
+	if p.gone() {
+		s.reports <- supervisorReport{What: reportEnded, Code: p.code, Stopped: p.asked}
 		s.command = nil
 		return -1
 	}
-	over := w.lease.Warn != 0 && now >= w.lease.Warn
+	over := p.lease.Warn != 0 && now >= p.lease.Warn
 	switch {
-	case s.orphaned, w.ended, over && !s.notifies(): // ended: but not all its processes
-		w.stop(now)
+	case s.orphaned, p.ended, over && !s.notifies(): // ended: but not all its processes
+		p.stop(now)
 	case over:
-		s.lose()
+		s.signalLost()
 	}
-	wait := w.due(now)
-	if w.behind {
+	wait := p.due(now)
+	if p.behind {
 		wait = 0
 	}
-	if w.killed != 0 && !w.stuck && now >= w.killed.add(patienceWithKilled) {
+	if p.killed != 0 && !p.stuck && now >= p.killed.add(patienceWithKilled) {
 		all := descendants(nil)
-		if !w.ended {
-			all = append(all, w.pid)
+		if !p.ended {
+			all = append(all, p.pid)
 		}
 		if pid, why := survivor(all); pid != 0 {
-			w.stuck = true
-			s.reports <- supervisorReport{What: saidStuck, PID: pid, Error: why}
+			p.stuck = true
+			s.reports <- supervisorReport{What: reportStuck, PID: pid, Error: why}
 		}
 	}
-	if s.notifies() && w.lease.Warn != 0 && !w.won && !w.stopping {
-		switch slow := now >= w.begun.add(longestStart); {
-		case w.expects(unix.Signal(s.Won)):
-			w.won = true
-			w.signal(unix.Signal(s.Won))
+	if s.notifies() && p.lease.Warn != 0 && !p.won && !p.stopping {
+		switch slow := now >= p.begun.add(longestStart); {
+		case p.expects(unix.Signal(s.Won)):
+			p.won = true
+			p.signal(unix.Signal(s.Won))
 		case !slow:
 			wait = min(wait, lookAgain)
 		default: // the command would die of the signal
-			if !w.untold {
-				w.untold = true
-				s.reports <- supervisorReport{What: saidUntold}
+			if !p.notSent {
+				p.notSent = true
+				s.reports <- supervisorReport{What: reportNotSent}
 			}
 			wait = min(wait, lookSeldom)
 		}

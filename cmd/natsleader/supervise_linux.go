@@ -94,8 +94,8 @@ func statOf(pid string) (state byte, parent int, ok bool) {
 // or ignores the signal. A command that blocks the signal waits for it in another way,
 // unless it blocks the signal only for a moment, as a shell does that starts something.
 // sigwait blocks nothing while it waits.
-func (w *managedProcess) expects(sig unix.Signal) bool {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/status")
+func (p *managedProcess) expects(sig unix.Signal) bool {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
 	if err != nil {
 		return true
 	}
@@ -106,15 +106,15 @@ func (w *managedProcess) expects(sig unix.Signal) bool {
 		return bits>>(sig-1)&1 != 0
 	}
 	const always = 10 // looks
-	if w.blocks++; !masked("SigBlk") {
-		w.blocks = 0
+	if p.blocks++; !masked("SigBlk") {
+		p.blocks = 0
 	}
-	return masked("SigCgt") || masked("SigIgn") || w.blocks >= always || w.sigwaits()
+	return masked("SigCgt") || masked("SigIgn") || p.blocks >= always || p.sigwaits()
 }
 
 // sigwaits reports whether the command is in sigwait, as far as that can be seen.
-func (w *managedProcess) sigwaits() bool {
-	call, err := os.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/syscall")
+func (p *managedProcess) sigwaits() bool {
+	call, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/syscall")
 	number, _, _ := strings.Cut(string(call), " ")
 	return err == nil && (number == strconv.Itoa(unix.SYS_RT_SIGTIMEDWAIT) || number == timedwait64)
 }

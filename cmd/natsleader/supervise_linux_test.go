@@ -21,12 +21,12 @@ func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name string
-		do   func(a *performer, link *link)
-		then func(a *performer, link *link)
+		do   func(a *runProcess, link *link)
+		then func(a *runProcess, link *link)
 	}{
-		{"natsleader is killed", func(a *performer, _ *link) { a.signal(unix.SIGKILL) }, nil},
-		{"natsleader and its group are killed", func(a *performer, _ *link) { _ = unix.Kill(-a.cmd.Process.Pid, unix.SIGKILL) }, nil},
-		{"everything of that name is killed", func(a *performer, _ *link) {
+		{"natsleader is killed", func(a *runProcess, _ *link) { a.signal(unix.SIGKILL) }, nil},
+		{"natsleader and its group are killed", func(a *runProcess, _ *link) { _ = unix.Kill(-a.cmd.Process.Pid, unix.SIGKILL) }, nil},
+		{"everything of that name is killed", func(a *runProcess, _ *link) {
 			for _, pid := range a.processes("") {
 				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 				if name, _, _ := bytes.Cut(line, []byte{0}); bytes.Contains(name, []byte("natsleader")) {
@@ -35,45 +35,45 @@ func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
 			}
 		}, nil},
 		{
-			"natsleader is stopped", func(a *performer, _ *link) { a.signal(unix.SIGSTOP) },
-			func(a *performer, _ *link) {
+			"natsleader is stopped", func(a *runProcess, _ *link) { a.signal(unix.SIGSTOP) },
+			func(a *runProcess, _ *link) {
 				a.signal(unix.SIGCONT)
 				a.says("lost: lease not confirmed")
 				a.says("waiting: b leads")
 			},
 		},
 		{
-			"the supervisor is killed", func(a *performer, _ *link) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
-			func(a *performer, _ *link) {
+			"the supervisor is killed", func(a *runProcess, _ *link) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
+			func(a *runProcess, _ *link) {
 				a.exits(128 + 9)
 				a.says("the supervising process was killed")
 				a.says("handed over")
 			},
 		},
 		{
-			"the link is cut, packets get lost", func(_ *performer, l *link) { l.swallow() },
-			func(a *performer, l *link) {
+			"the link is cut, packets get lost", func(_ *runProcess, l *link) { l.swallow() },
+			func(a *runProcess, l *link) {
 				a.says("lost: lease not confirmed")
 				l.heal()
 				a.says("waiting: b leads")
 			},
 		},
-		{"the link is cut while the supervisor is stopped", func(a *performer, l *link) {
+		{"the link is cut while the supervisor is stopped", func(a *runProcess, l *link) {
 			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
 			l.swallow()
-		}, func(a *performer, l *link) {
+		}, func(a *runProcess, l *link) {
 			l.heal()
 			a.says("waiting: b leads")
 		}},
-		{"natsleader is stopped, the link is cut", func(a *performer, l *link) {
+		{"natsleader is stopped, the link is cut", func(a *runProcess, l *link) {
 			a.signal(unix.SIGSTOP)
 			l.swallow()
-		}, func(a *performer, l *link) {
+		}, func(a *runProcess, l *link) {
 			a.signal(unix.SIGCONT)
 			l.heal()
 			a.says("waiting: b leads")
 		}},
-		{"the key is deleted", func(a *performer, _ *link) {
+		{"the key is deleted", func(a *runProcess, _ *link) {
 			_, js := connectTo(a.T, a.url)
 			kv, err := js.KeyValue(a.Context(), "elections")
 			if err == nil {
@@ -83,28 +83,28 @@ func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
 				a.Fatal(err)
 			}
 		}, nil},
-		{"it is asked to, while the supervisor is stopped", func(a *performer, _ *link) {
+		{"it is asked to, while the supervisor is stopped", func(a *runProcess, _ *link) {
 			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
 			a.stepDown()
-		}, func(a *performer, _ *link) { a.says("waiting: b leads") }},
+		}, func(a *runProcess, _ *link) { a.says("waiting: b leads") }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			s := newScene(t, shortLease)
+			s := newRunFixture(t, shortLease)
 			l := newLink(t, strings.TrimPrefix(s.url, "nats://"))
-			a := s.entersBy("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
-			a.complete()
-			b := s.enters("b", "--drain", "300ms", "--", s.stubborn())
+			a := s.startAt("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
+			a.waitComplete()
+			b := s.start("b", "--drain", "300ms", "--", s.stubborn())
 			b.says("waiting: a leads")
 			k.do(a, l)
 			eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
 			// The new command is b's, unless a itself leads again.
 			if s.count("begin a") == 1 {
-				a.vanished()
+				a.noneLeft()
 			}
 			if k.then != nil {
 				k.then(a, l)
 			}
-			s.alone()
+			s.noOverlap()
 		})
 	}
 }
@@ -148,12 +148,12 @@ func (l *link) heal() {
 }
 
 func TestNothingLivesWhenTheServerHasStopped(t *testing.T) {
-	s := newScene(t, shortLease)
-	p := s.enters("a", "--", s.stubborn())
-	p.complete()
+	s := newRunFixture(t, shortLease)
+	p := s.start("a", "--", s.stubborn())
+	p.waitComplete()
 	s.server.Shutdown()
 	p.says("lost: lease not confirmed")
-	eventually(t, "nothing is left", func() bool { return len(p.crew()) == 0 })
+	eventually(t, "nothing is left", func() bool { return len(p.commandProcesses()) == 0 })
 	p.signal(unix.SIGTERM)
 	p.exits(128 + 15)
 }
@@ -161,10 +161,10 @@ func TestNothingLivesWhenTheServerHasStopped(t *testing.T) {
 // The supervisor is killed at the same instant as natsleader. Then the kernel ends the
 // command, and no process is left to end those that the command has started.
 func TestTheCommandItselfDiesWithBothOfItsParents(t *testing.T) {
-	s := newScene(t, shortLease)
-	p := s.enters("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
+	s := newRunFixture(t, shortLease)
+	p := s.start("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
 	p.says("elected")
-	eventually(t, "the command runs", func() bool { return len(p.crew()) > 0 })
+	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
 	supervisor := p.supervisor()
 	p.signal(unix.SIGSTOP) // it shall not be the process that ends the command
 	_ = unix.Kill(supervisor, unix.SIGSTOP)
@@ -176,34 +176,34 @@ func TestTheCommandItselfDiesWithBothOfItsParents(t *testing.T) {
 // A term that is over is not handed over before the command of an earlier term has
 // ended.
 func TestACommandOfAnEarlierTermIsWaitedFor(t *testing.T) {
-	s := newScene(t, 8*time.Second)
-	a := s.enters("a", "--drain", "3s", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, 8*time.Second)
+	a := s.start("a", "--drain", "3s", "--", s.script("c", s.prologue()+`
 trap 'echo told >>journal' TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 while :; do sleep 0.05; done
 `))
-	a.plays(1)
-	b := s.enters("b", "--", s.obedient())
+	a.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: a leads")
 	a.signal(unix.SIGSTOP)
 	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
 	a.signal(unix.SIGCONT)
-	eventually(t, "a is elected again", func() bool { return strings.Count(a.said(), "elected") > 1 })
+	eventually(t, "a is elected again", func() bool { return strings.Count(a.text(), "elected") > 1 })
 	s.stepDown()
-	b.plays(1)
-	s.alone()
+	b.waitBegun(1)
+	s.noOverlap()
 }
 
 func TestASupervisorThatIsKilledIsReplaced(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	a := s.enters("a", "--", "sh", "-c", "exit 6")
+	a := s.start("a", "--", "sh", "-c", "exit 6")
 	a.says("waiting: other leads")
-	keeper := a.supervisor()
-	_ = unix.Kill(keeper, unix.SIGKILL)
+	supervisor := a.supervisor()
+	_ = unix.Kill(supervisor, unix.SIGKILL)
 	eventually(t, "there is another", func() bool {
-		keepers := a.processes(supervisorVariable + "=")
-		return len(keepers) == 1 && keepers[0] != keeper
+		supervisors := a.processes(supervisorVariable + "=")
+		return len(supervisors) == 1 && supervisors[0] != supervisor
 	})
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -213,13 +213,13 @@ func TestASupervisorThatIsKilledIsReplaced(t *testing.T) {
 
 // A drain longer than the lease ends with the lease.
 func TestTheCommandIsNotKilledBeforeItMust(t *testing.T) {
-	s := newScene(t, 5*time.Second)
-	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, 5*time.Second)
+	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))
-	p.plays(1)
+	p.waitBegun(1)
 	p.signal(unix.SIGSTOP)
 	eventually(t, "it could finish", func() bool { return s.count("finished") == 1 })
 	if s.count("told 0s") != 1 {
@@ -230,114 +230,114 @@ while :; do sleep 0.05; done
 // A command that was asked to stop takes as long as it likes, as long as the lease is
 // renewed.
 func TestADrainMayOutlastTheLease(t *testing.T) {
-	s := newScene(t, time.Second)
-	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, time.Second)
+	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo told >>journal; sleep 3; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))
-	p.plays(1)
-	b := s.enters("b", "--", s.obedient())
+	p.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: a leads")
 	p.signal(unix.SIGTERM)
 	p.exits(128 + 15)
-	b.plays(1)
-	if !strings.Contains(p.said(), "lost") && s.count("finished") != 1 { // lost: on a busy machine
+	b.waitBegun(1)
+	if !strings.Contains(p.text(), "lost") && s.count("finished") != 1 { // lost: on a busy machine
 		t.Errorf("journal: %q", s.journal())
 	}
-	s.alone()
+	s.noOverlap()
 }
 
 // A reader of the output that has stopped reading delays no process.
 func TestAFullPipeHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(a *performer){
-		"natsleader is killed":           func(a *performer) { a.signal(unix.SIGKILL) },
-		"it is asked to":                 func(a *performer) { a.stepDown() },
-		"the lease is over":              func(a *performer) { a.signal(unix.SIGSTOP) },
-		"it is told to end, impatiently": func(a *performer) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT) },
+	for name, do := range map[string]func(a *runProcess){
+		"natsleader is killed":           func(a *runProcess) { a.signal(unix.SIGKILL) },
+		"it is asked to":                 func(a *runProcess) { a.stepDown() },
+		"the lease is over":              func(a *runProcess) { a.signal(unix.SIGSTOP) },
+		"it is told to end, impatiently": func(a *runProcess) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, shortLease)
+			s := newRunFixture(t, shortLease)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _, _ = r.Close(), w.Close() }()
 			s.output = w
-			a := s.enters("a", "--drain", "200ms", "--", s.script("c", s.enter()+`
+			a := s.start("a", "--drain", "200ms", "--", s.script("c", s.prologue()+`
 trap "" TERM PIPE
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 yes "a line for nobody" &
 yes "and another" >&2
 `))
-			a.plays(1)
+			a.waitBegun(1)
 			s.output = nil
-			b := s.enters("b", "--", s.obedient())
+			b := s.start("b", "--", s.obedient())
 			b.says("waiting: a leads")
 			do(a)
-			b.plays(1)
-			s.alone()
+			b.waitBegun(1)
+			s.noOverlap()
 		})
 	}
 }
 
 func TestOutputThatNobodyWantsAnyMoreEndsNothing(t *testing.T) {
-	s := newScene(t, shortLease)
+	s := newRunFixture(t, shortLease)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.output = w
-	a := s.enters("a", "--", s.obedient())
+	a := s.start("a", "--", s.obedient())
 	_, _ = r.Close(), w.Close()
-	a.plays(1)
+	a.waitBegun(1)
 	s.stepDown() // natsleader logs that
-	a.plays(2)
+	a.waitBegun(2)
 	a.signal(unix.SIGTERM)
 	a.exits(128 + 15)
 }
 
 // A group that goes on forking while it is killed, inside and outside of the group.
 func TestACommandThatForksWithoutEndIsEnded(t *testing.T) {
-	s := newScene(t, shortLease)
-	a := s.enters("a", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, shortLease)
+	a := s.start("a", "--", s.script("c", s.prologue()+`
 trap "" TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 forks() { while :; do sleep 10 & setsid sh -c 'sleep 10 & sleep 10' & sleep 0.03; done; }
 forks & (forks) & forks
 `))
-	a.plays(1)
-	b := s.enters("b", "--", s.obedient())
+	a.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: a leads")
-	eventually(t, "it has many processes", func() bool { return len(a.crew()) > 40 })
+	eventually(t, "it has many processes", func() bool { return len(a.commandProcesses()) > 40 })
 	a.signal(unix.SIGKILL)
-	b.plays(1)
-	s.alone()
-	a.vanished()
+	b.waitBegun(1)
+	s.noOverlap()
+	a.noneLeft()
 }
 
 func TestTheDrainOfAStepDownMayOutlastTheLease(t *testing.T) {
-	s := newScene(t, 3*time.Second)
-	p := s.enters("a", "--drain", "1h", "--", s.script("c", s.enter()+`
+	s := newRunFixture(t, 3*time.Second)
+	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 4; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))
-	p.plays(1)
-	b := s.enters("b", "--", s.obedient())
+	p.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
 	b.says("waiting: a leads")
 	s.stepDown()
-	b.plays(1)
+	b.waitBegun(1)
 	if s.count("over") != 1 || s.count("finished") != 1 {
 		t.Errorf("journal: %q", s.journal())
 	}
-	s.alone()
+	s.noOverlap()
 }
 
 // The command is in no foreground group, but may read the terminal.
 func TestCtrlCEndsARunInATerminal(t *testing.T) {
-	s := newScene(t, 15*time.Second)
+	s := newRunFixture(t, 15*time.Second)
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestCtrlCEndsARunInATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := s.enters("a", "--", s.script("c", s.enter()+`
+	a := s.start("a", "--", s.script("c", s.prologue()+`
 trap 'echo "end $NATSLEADER_ID " >>journal; exit 0' TERM
 read line
 echo "begin $NATSLEADER_ID $line" >>journal

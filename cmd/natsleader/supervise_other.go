@@ -17,7 +17,7 @@ const ownBinary = ""
 
 func adoptOrphans() {}
 
-func buryAdopted(*atomic.Int64) {}
+func reapAdopted(*atomic.Int64) {}
 
 func introduceSupervisor() {}
 

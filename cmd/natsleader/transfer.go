@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/leader"
 )
@@ -41,22 +40,12 @@ func registerTransfer(app *fisk.Application, g *globals) {
 }
 
 func (t *transfer) run(ctx context.Context) error {
-	if err := checkElection(t.election); err != nil {
-		return err
-	}
-	look, err := t.newInspector(ctx)
+	look, x, err := t.look(ctx, t.election)
 	if err != nil {
 		return err
 	}
 	defer look.close()
-	var x standing
-	err = look.within(ctx, t.timeout, func(ctx context.Context) error {
-		x, err = look.one(ctx, t.election)
-		return err
-	})
 	switch {
-	case err != nil:
-		return err
 	case x.at(look.clock.now()) != stateLeading:
 		return nobodyLeads(t.election)
 	case x.holder.ID == t.id:
@@ -72,28 +61,21 @@ func (t *transfer) run(ctx context.Context) error {
 	return handedOver(ctx, look.bucket, t.election, was)
 }
 
-// candidateIDs completes the ID of a candidate: soon, or not at all.
+// candidateIDs completes the ID of a candidate.
 func (t *transfer) candidateIDs() []string {
-	if !t.completing || checkElection(t.election) != nil {
+	if checkElection(t.election) != nil {
 		return nil
 	}
-	const soon = time.Second
-	s, err := t.openSurvey(nats.Timeout(soon))
-	if err != nil {
-		return nil
-	}
-	defer s.close()
-	var ids []string
-	_ = s.within(context.Background(), soon, func(ctx context.Context) error {
+	return t.complete(func(ctx context.Context, s *inspector) ([]string, error) {
 		stand, err := leader.Roster(ctx, s.bucket, t.election)
+		var ids []string
 		for _, c := range stand {
 			if unquoted(c.ID) {
 				ids = append(ids, c.ID)
 			}
 		}
-		return err
+		return ids, err
 	})
-	return ids
 }
 
 // unquoted reports whether a shell takes an ID for one word. Candidates may choose any

@@ -6,14 +6,36 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/leader"
 )
 
+const (
+	bucketName = "natsleader-examples"
+	every      = 2 * time.Second
+)
+
+// process is one of the processes that may run the job.
+type process struct {
+	name   string
+	tl     *timeline.Timeline
+	ledger *ledger
+	tenure time.Duration // after which it hands over, for the example; 0: never
+}
+
 // serve stands in the election and runs the job whenever this process leads,
 // until ctx ends.
-func (p *process) serve(ctx context.Context, store leader.Store) error {
-	c, err := leader.Campaign(context.Background(), store, "cron", leader.Config{ID: p.name})
+func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
+	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: bucketName})
+	if err != nil {
+		return err
+	}
+	if p.ledger, err = openLedger(ctx, js); err != nil {
+		return err
+	}
+	c, err := leader.Campaign(context.Background(), bucket, "cron", leader.Config{ID: p.name})
 	if err != nil {
 		return err
 	}
@@ -25,13 +47,13 @@ func (p *process) serve(ctx context.Context, store leader.Store) error {
 		}
 	})()
 
-	var jobs, show sync.WaitGroup
+	var jobs, handovers sync.WaitGroup
 	for ev := range c.Events() {
 		switch ev := ev.(type) {
 		case leader.Elected:
 			p.tl.Say(p.name, "elected", "token %d", ev.Term.Token())
 			jobs.Go(func() { p.schedule(ev.Term) })
-			show.Go(func() { p.handOver(ctx, c, ev.Term) })
+			handovers.Go(func() { p.handOver(ctx, c, ev.Term) }) // for the example
 		case leader.Fenced:
 			p.tl.Say(p.name, "fenced", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
 		case leader.Deposed:
@@ -42,7 +64,7 @@ func (p *process) serve(ctx context.Context, store leader.Store) error {
 		case leader.Pending, leader.Observed:
 		}
 	}
-	show.Wait()
+	handovers.Wait()
 	return c.Err()
 }
 
@@ -79,28 +101,5 @@ func (p *process) book(ctx context.Context, token uint64, slot time.Time) {
 		p.tl.Say(p.name, "faulted", "token %d, %v", token, err)
 	default:
 		p.tl.Say(p.name, "job", "token %d, the run of %s", token, slot.Format(time.TimeOnly))
-	}
-}
-
-// handOver resigns after the tenure, if there is one, to demonstrate a run of the
-// old term that comes late.
-func (p *process) handOver(ctx context.Context, c *leader.Candidate, term *leader.Term) {
-	if p.tenure == 0 {
-		return
-	}
-	select {
-	case <-time.After(p.tenure):
-	case <-term.Context().Done():
-		return
-	}
-	p.tl.Say(p.name, "RESIGN", "token %d", term.Token())
-	if err := c.Resign(ctx); err != nil && ctx.Err() == nil {
-		p.tl.Say(p.name, "faulted", "%s", timeline.Reason(err))
-	}
-	select {
-	case <-time.After(3 * every / 2):
-		p.tl.Say(p.name, "LATE", "as if it had slept through the change")
-		p.book(ctx, term.Token(), time.Now().Truncate(every).Add(every))
-	case <-ctx.Done():
 	}
 }

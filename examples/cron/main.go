@@ -10,91 +10,62 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/natsleader/natsleader/examples/internal/embedded"
+	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/leader"
 )
 
-const (
-	bucketName = "natsleader-examples"
-	every      = 2 * time.Second
-	duration   = 10 * time.Second // of the example, if it has a server of its own
-)
+const duration = 10 * time.Second // of the example, if it has a server of its own
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Getenv, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "cron:", err)
-		os.Exit(1)
-	}
-}
+var example = scaffold.Example{Name: "cron", Visits: true, Run: run}
+
+func main() { example.Main() }
 
 // run is one process at NATS_URL, or three on a server of their own.
-func run(ctx context.Context, getenv func(string) string, stdout io.Writer) (err error) {
-	tl := timeline.New(stdout, timeline.Coloured(stdout, getenv))
-	if url := getenv("NATS_URL"); url != "" {
-		tl.Line(timeline.Bold, "a job every %v on one of the processes at %s; Ctrl-C ends this one", every, url)
-		tl.Begin()
-		p := &process{name: fmt.Sprintf("pid-%d", os.Getpid()), tl: tl}
-		return p.run(ctx, url)
+func run(ctx context.Context, s *scaffold.Scaffold) error {
+	if s.Visitor {
+		s.Line(timeline.Bold, "a job every %v on one of the processes at %s; Ctrl-C ends this one", every, s.URL)
+		s.Begin()
+		return s.Connect(ctx, fmt.Sprintf("pid-%d", os.Getpid()), func(ctx context.Context, name string, js jetstream.JetStream) error {
+			p := &process{name: name, tl: s.Timeline}
+			return p.serve(ctx, js)
+		})
 	}
-
-	server, err := embedded.Start()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
-	tl.Line(timeline.Bold, "a job every %v on one of three processes, for %v", every, duration)
-	tl.Begin()
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range 3 {
-		p := &process{name: fmt.Sprintf("cron-%d", i+1), tl: tl, tenure: duration / 2}
-		g.Go(func() error { return p.run(ctx, server.URL()) })
-	}
-	return g.Wait()
+	s.Line(timeline.Bold, "a job every %v on one of three processes, for %v", every, duration)
+	s.Begin()
+	return s.ConnectSeveral(ctx, 3, "cron", func(ctx context.Context, name string, js jetstream.JetStream) error {
+		p := &process{name: name, tl: s.Timeline, tenure: duration / 2}
+		return p.serve(ctx, js)
+	})
 }
 
-// process is one of the processes that may run the job.
-type process struct {
-	name   string
-	tl     *timeline.Timeline
-	tenure time.Duration // after which it hands over, for the show; 0: never
-	ledger *ledger
-}
-
-// run connects and stands in the election until ctx ends.
-func (p *process) run(ctx context.Context, url string) error {
-	nc, err := nats.Connect(url, nats.Name(p.name), nats.MaxReconnects(-1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", url, err)
+// handOver resigns after the tenure, if there is one, to demonstrate a run of the
+// old term that comes late.
+func (p *process) handOver(ctx context.Context, c *leader.Candidate, term *leader.Term) {
+	if p.tenure == 0 {
+		return
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
+	select {
+	case <-time.After(p.tenure):
+	case <-term.Context().Done():
+		return
 	}
-	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: bucketName})
-	if err != nil {
-		return err
+	p.tl.Say(p.name, "RESIGN", "token %d", term.Token())
+	if err := c.Resign(ctx); err != nil && ctx.Err() == nil {
+		p.tl.Say(p.name, "faulted", "%s", timeline.Reason(err))
 	}
-	if p.ledger, err = openLedger(ctx, js); err != nil {
-		return err
+	select {
+	case <-time.After(3 * every / 2):
+		p.tl.Say(p.name, "LATE", "as if it had slept through the change")
+		p.book(ctx, term.Token(), time.Now().Truncate(every).Add(every))
+	case <-ctx.Done():
 	}
-	return p.serve(ctx, bucket)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,27 +56,13 @@ func TestEveryFaultIsFollowedByALeader(t *testing.T) {
 	}
 }
 
-// interrupter presses Ctrl-C when the output contains at.
-type interrupter struct {
-	bytes.Buffer
-	at    string
-	press context.CancelFunc
-}
-
-func (i *interrupter) Write(b []byte) (int, error) {
-	if strings.Contains(string(b), i.at) {
-		i.press()
-	}
-	return i.Buffer.Write(b)
-}
-
 func TestCtrlCEndsTheDemoCleanly(t *testing.T) {
 	for _, at := range []string{"starts", "elected", "RESIGN", "CRASH", "BLACKHOLE", "DELETE", "RESTART", "OUTAGE"} {
 		t.Run(at, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			stdout := &interrupter{at: at, press: cancel}
+			stdout := &exampletest.Interrupter{At: at, Times: 1, Press: cancel}
 			if at == "starts" {
 				cancel()
 			}

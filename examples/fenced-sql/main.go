@@ -12,16 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/nats-io/nats.go/jetstream"
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go
 
-	"github.com/natsleader/natsleader/examples/internal/embedded"
+	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 )
 
@@ -30,47 +27,31 @@ const (
 	atMost  = 30 * time.Second
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Getenv, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fenced-sql:", err)
-		os.Exit(1)
-	}
-}
+var example = scaffold.Example{Name: "fenced-sql", Run: run}
+
+func main() { example.Main() }
 
 // run shows the account with the check, and without.
-func run(ctx context.Context, getenv func(string) string, stdout io.Writer) (err error) {
-	server, err := embedded.Start()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
+func run(ctx context.Context, s *scaffold.Scaffold) (err error) {
 	dir, err := os.MkdirTemp("", "natsleader-*")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	tl := timeline.New(stdout, timeline.Coloured(stdout, getenv))
-
-	tl.Line(timeline.Bold, "the database compares tokens")
-	if err := perform(ctx, tl, server.URL(), dir, true); err != nil || ctx.Err() != nil {
+	s.Line(timeline.Bold, "the database compares tokens")
+	if err := perform(ctx, s, dir, true); err != nil || ctx.Err() != nil {
 		return err
 	}
-	tl.Line(timeline.Plain, "")
-	tl.Line(timeline.Bold, "the same, and the database takes what comes")
-	return perform(ctx, tl, server.URL(), dir, false)
+	s.Line(timeline.Plain, "")
+	s.Line(timeline.Bold, "the same, and the database takes what comes")
+	return perform(ctx, s, dir, false)
 }
 
 // perform lets two tellers pay into an account until two terms have been seen.
-func perform(interrupted context.Context, tl *timeline.Timeline, url, dir string, checked bool) (err error) {
+func perform(interrupted context.Context, s *scaffold.Scaffold, dir string, checked bool) (err error) {
 	ctx, end := context.WithTimeout(interrupted, atMost)
 	defer end()
-	s := &stage{tl: tl, end: end}
-	s.overtaken, s.overtake = context.WithCancel(ctx)
-	s.tried, s.try = context.WithCancel(ctx)
-
+	play := newPlay(ctx, s.Timeline, end)
 	a, err := openAccount(dir, checked)
 	if err != nil {
 		return err
@@ -79,36 +60,32 @@ func perform(interrupted context.Context, tl *timeline.Timeline, url, dir string
 	if err = a.create(ctx, opening); err != nil {
 		return err
 	}
-	tl.Begin()
+	s.Begin()
 	if checked {
-		if err = outliveTheBucket(ctx, tl, a); err != nil {
+		if err = outliveTheBucket(ctx, s.Timeline, a); err != nil {
 			return err
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range 2 {
-		g.Go(func() error { return payIn(ctx, fmt.Sprintf("teller-%d", i+1), s, url, dir, checked) })
-	}
-	err = g.Wait()
+	err = s.ConnectSeveral(ctx, 2, "teller", func(ctx context.Context, name string, js jetstream.JetStream) error {
+		return payIn(ctx, &teller{name: name, play: play}, js, dir, checked)
+	})
 	switch {
 	case interrupted.Err() != nil:
 		return nil
 	case err != nil:
 		return err
-	case errors.Is(s.tried.Err(), context.DeadlineExceeded):
+	case errors.Is(play.tried.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("two terms took longer than %v", atMost)
 	}
-	return report(s, a)
+	return report(play, a)
 }
 
 // payIn is one process.
-func payIn(ctx context.Context, name string, s *stage, url, dir string, checked bool) error {
-	a, err := openAccount(dir, checked)
-	if err != nil {
+func payIn(ctx context.Context, t *teller, js jetstream.JetStream, dir string, checked bool) (err error) {
+	if t.account, err = openAccount(dir, checked); err != nil {
 		return err
 	}
-	t := &teller{name: name, account: a, stage: s}
-	return errors.Join(t.run(ctx, url), a.db.Close())
+	return errors.Join(t.run(ctx, js), t.account.db.Close())
 }
 
 // outliveTheBucket writes to the database as a leader of an earlier bucket. The tokens
@@ -126,17 +103,17 @@ func outliveTheBucket(ctx context.Context, tl *timeline.Timeline, a *account) er
 }
 
 // report compares the balance of the account with the deposits.
-func report(s *stage, a *account) error {
+func report(p *play, a *account) error {
 	balance, err := a.balance(context.Background())
 	if err != nil {
 		return err
 	}
-	paid := int(s.paid.Load())
+	paid := int(p.paid.Load())
 	lost := opening + paid*deposit - balance
 	if lost == 0 {
-		s.tl.Line(timeline.Good, "%d and %d deposits of %d make %d: nothing is lost", opening, paid, deposit, balance)
+		p.tl.Line(timeline.Good, "%d and %d deposits of %d make %d: nothing is lost", opening, paid, deposit, balance)
 		return nil
 	}
-	s.tl.Line(timeline.Bad, "%d and %d deposits of %d, but the balance is %d: %d lost", opening, paid, deposit, balance, lost)
+	p.tl.Line(timeline.Bad, "%d and %d deposits of %d, but the balance is %d: %d lost", opening, paid, deposit, balance, lost)
 	return nil
 }

@@ -1,52 +1,18 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"os"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// interrupter presses Ctrl-C when the output contains at.
-type interrupter struct {
-	bytes.Buffer
-	at    string
-	press context.CancelFunc
-}
-
-func (i *interrupter) Write(b []byte) (int, error) {
-	if i.at != "" && strings.Contains(string(b), i.at) {
-		i.press()
-	}
-	return i.Buffer.Write(b)
-}
-
-// runUntil runs the example, and presses Ctrl-C when the output contains at.
-func runUntil(t *testing.T, at string) string {
-	t.Helper()
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	out := &interrupter{at: at, press: cancel}
-	err := run(ctx, func(string) string { return "" }, out)
-	elected, deposed := strings.Count(out.String(), " elected "), strings.Count(out.String(), " deposed ")
-	if err != nil || elected != deposed || strings.Contains(out.String(), "faulted") {
-		t.Errorf("%d elected, %d deposed, error %v\n%s", elected, deposed, err, out)
-	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	return out.String()
-}
-
 func TestAZombieIsRefusedAndWithoutTheCheckDepositsAreLost(t *testing.T) {
-	out := runUntil(t, "")
+	out := exampletest.Run(t, example, "", 0, 2)
 	checked, unchecked, _ := strings.Cut(out, "the same, and")
 	for _, x := range []struct {
 		in, want string
@@ -71,7 +37,7 @@ func TestAZombieIsRefusedAndWithoutTheCheckDepositsAreLost(t *testing.T) {
 func TestCtrlCEndsItCleanly(t *testing.T) {
 	for _, at := range []string{"elected", "took over", "HELD UP", "GOES ON", "refused"} {
 		t.Run(at, func(t *testing.T) {
-			if out := runUntil(t, at); strings.Contains(out, "deposits of") {
+			if out := exampletest.Run(t, example, at, 1, 0); strings.Contains(out, "deposits of") {
 				t.Errorf("it went on to the end:\n%s", out)
 			}
 		})

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -15,30 +12,18 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const (
-	deposit = 10
-	pace    = 200 * time.Millisecond // from one deposit to the next, so that it can be read
-)
+const deposit = 10
 
 // teller is one process of a service: a candidate, and a worker that pays into
 // the account while it leads.
 type teller struct {
 	name    string
 	account *account
-	*stage
+	*play
 }
 
 // run stands in the election until ctx ends.
-func (t *teller) run(ctx context.Context, url string) error {
-	nc, err := nats.Connect(url, nats.Name(t.name), nats.MaxReconnects(-1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", url, err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
+func (t *teller) run(ctx context.Context, js jetstream.JetStream) error {
 	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
 	if err != nil {
 		return err
@@ -117,55 +102,4 @@ func (t *teller) work(ctx context.Context, c *leader.Candidate, term *leader.Ter
 		t.tl.Say(t.name, "wrote", "token %d, balance %d", term.Token(), balance)
 	}
 	return nil
-}
-
-// wait lets some time pass before a deposit. The zombie's successor makes its
-// third one after the zombie has tried.
-func (t *teller) wait(ctx context.Context, n int, term *leader.Term) {
-	select {
-	case <-time.After(pace):
-	case <-ctx.Done():
-	}
-	if zombie := t.zombie.Load(); n == 3 && zombie != nil && zombie != term {
-		t.overtake()
-		<-t.tried.Done()
-	}
-}
-
-// meanwhile simulates the time between a check and a write. At the third deposit of
-// the first term the leader changes, and the other teller makes two deposits.
-func (t *teller) meanwhile(ctx context.Context, n, balance int, c *leader.Candidate, term *leader.Term) error {
-	if n < 3 || !t.zombie.CompareAndSwap(nil, term) {
-		return nil
-	}
-	t.tl.Say(t.name, "HELD UP", "has read %d, and knows that it leads", balance)
-	if err := c.Resign(ctx); err != nil {
-		return err
-	}
-	<-t.overtaken.Done()
-	t.tl.Say(t.name, "GOES ON", "to write %d", balance+deposit)
-	return nil
-}
-
-// stage is the state that the tellers of a run share for the demonstration. A
-// service has nothing like it.
-type stage struct {
-	tl   *timeline.Timeline
-	paid atomic.Int64 // deposits that were acknowledged
-	end  func()       // of the run
-
-	zombie    atomic.Pointer[leader.Term] // the term with the worker that is held up
-	overtaken context.Context             // ends when its successor has paid in twice
-	overtake  func()
-	tried     context.Context // ends when it has tried to write
-	try       func()
-}
-
-// left takes note of a worker that has ended. The worker of the zombie's successor
-// ends the run.
-func (s *stage) left(term *leader.Term, err error) {
-	s.try()
-	if term != s.zombie.Load() || err != nil {
-		s.end()
-	}
 }

@@ -1,51 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// interrupter presses Ctrl-C when the output contains at.
-type interrupter struct {
-	bytes.Buffer
-	at    string
-	press context.CancelFunc
-}
-
-func (i *interrupter) Write(b []byte) (int, error) {
-	if i.at != "" && strings.Contains(string(b), i.at) {
-		i.press()
-	}
-	return i.Buffer.Write(b)
-}
-
-// runUntil runs the example, and presses Ctrl-C when the output contains at.
-func runUntil(t *testing.T, at string) string {
-	t.Helper()
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	out := &interrupter{at: at, press: cancel}
-	err := run(ctx, func(string) string { return "" }, out)
-	elected, deposed := strings.Count(out.String(), " elected "), strings.Count(out.String(), " deposed ")
-	if err != nil || elected != deposed || strings.Contains(out.String(), "faulted") {
-		t.Errorf("%d elected, %d deposed, error %v\n%s", elected, deposed, err, out)
-	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	return out.String()
-}
 
 // numbers returns the numbers that the pattern's group finds, in the order of the output.
 func numbers(t *testing.T, pattern, out string) (found []int) {
@@ -61,7 +27,7 @@ func numbers(t *testing.T, pattern, out string) (found []int) {
 }
 
 func TestTheServerRefusesAZombieAndWithPlainPutItWritesOverItsSuccessor(t *testing.T) {
-	out := runUntil(t, "")
+	out := exampletest.Run(t, example, "", 0, 2)
 	guarded, plain, _ := strings.Cut(out, "the same with plain Put")
 	guards := numbers(t, `the guard stands at revision (\d+)`, guarded)
 	last := numbers(t, `the last one as revision (\d+)`, guarded)
@@ -97,7 +63,7 @@ func TestTheServerRefusesAZombieAndWithPlainPutItWritesOverItsSuccessor(t *testi
 func TestCtrlCEndsItCleanly(t *testing.T) {
 	for _, at := range []string{"elected", "RESIGNS", "refused"} {
 		t.Run(at, func(t *testing.T) {
-			if out := runUntil(t, at); strings.Contains(out, "plain Put") {
+			if out := exampletest.Run(t, example, at, 1, 0); strings.Contains(out, "plain Put") {
 				t.Errorf("it went on:\n%s", out)
 			}
 		})

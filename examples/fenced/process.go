@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -16,10 +13,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const (
-	key    = "send-to"              // that only the leader may write
-	tenure = 200 * time.Millisecond // after which the first leader resigns
-)
+const key = "send-to" // that only the leader may write
 
 // process is one process of a service: a candidate, and a worker that writes
 // while it leads.
@@ -29,20 +23,11 @@ type process struct {
 	guarded bool   // false: with plain Put, to show the difference
 	orders  *fence.Bucket
 	kv      jetstream.KeyValue
-	*stage
+	*play
 }
 
 // run stands in the election until ctx ends.
-func (p *process) run(ctx context.Context, url string) error {
-	nc, err := nats.Connect(url, nats.Name(p.name), nats.MaxReconnects(-1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", url, err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
+func (p *process) run(ctx context.Context, js jetstream.JetStream) error {
 	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
 	if err != nil {
 		return err
@@ -128,68 +113,3 @@ func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Te
 
 // put is the Put of a plain bucket, or that of a term's writer.
 type put func(ctx context.Context, key string, value []byte) (revision uint64, err error)
-
-// writeOn writes as fast as it can until a write is refused or the run ends.
-// Meanwhile its candidate hands over.
-func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) error {
-	var resigning errgroup.Group
-	resigning.Go(func() error {
-		select {
-		case <-time.After(tenure):
-		case <-ctx.Done():
-			return nil
-		}
-		p.tl.Say(p.name, "RESIGNS", "and its worker, which was not told, writes on")
-		return c.Resign(ctx)
-	})
-	var last uint64
-	for n := 0; ; n++ {
-		revision, err := put(ctx, key, []byte(p.name))
-		switch {
-		case errors.Is(err, leader.ErrFenced):
-			p.tl.Say(p.name, "refused", "%s: %d of its writes were accepted, the last one as revision %d", timeline.Reason(err), n, last)
-			p.refuse()
-			return resigning.Wait()
-		case err != nil:
-			return errors.Join(err, resigning.Wait())
-		}
-		last = revision
-	}
-}
-
-// succeed writes once. It reads the key when the zombie has been refused, or has
-// written over it.
-func (p *process) succeed(ctx context.Context, _ *leader.Candidate, put put) error {
-	revision, err := put(ctx, key, []byte(p.name))
-	if err != nil {
-		return err
-	}
-	p.tl.Say(p.name, "writes", "%s=%s, as revision %d", key, p.name, revision)
-	if p.guarded {
-		<-p.refused.Done()
-	}
-	for {
-		e, err := p.kv.Get(ctx, key)
-		switch {
-		case err != nil:
-			return err
-		case p.guarded || e.Revision() > revision:
-			p.tl.Say(p.name, "reads", "%s=%s, of revision %d", key, e.Value(), e.Revision())
-			p.wrote, p.read = p.name, string(e.Value())
-			p.end()
-			return nil
-		}
-	}
-}
-
-// stage is the state that the processes of a run share for the demonstration. A
-// service has nothing like it.
-type stage struct {
-	tl      *timeline.Timeline
-	zombie  atomic.Bool     // the first term has begun; its worker is one
-	refused context.Context // ends when the zombie was refused
-	refuse  func()
-	end     func() // of the run
-
-	wrote, read string // by the zombie's successor
-}

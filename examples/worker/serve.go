@@ -7,16 +7,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/leader"
 )
 
+// replica is one process of a service.
+type replica struct {
+	name string
+	tl   *timeline.Timeline
+}
+
 // serve stands in the election and runs the workers whenever this replica
 // leads, until ctx ends.
-func (r *replica) serve(ctx context.Context, store leader.Store) error {
-	c, err := leader.Campaign(context.Background(), store, "worker", leader.Config{
+func (r *replica) serve(ctx context.Context, js jetstream.JetStream) error {
+	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
+	if err != nil {
+		return err
+	}
+	c, err := leader.Campaign(context.Background(), bucket, "worker", leader.Config{
 		ID: r.name, DrainTimeout: 2 * time.Second,
 	})
 	if err != nil {
@@ -38,7 +49,7 @@ func (r *replica) serve(ctx context.Context, store leader.Store) error {
 		case leader.Elected:
 			r.tl.Say(r.name, "elected", "token %d", ev.Term.Token())
 			crew.Go(func() { r.lead(ctx, c, ev.Term) })
-			crew.Go(func() { r.retire(ctx, c, ev.Term) })
+			crew.Go(func() { r.retire(ctx, c, ev.Term) }) // for the example
 		case leader.Fenced:
 			// The context has ended, but the key is still ours. The workers finish.
 			r.tl.Say(r.name, "fenced", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
@@ -74,15 +85,6 @@ func (r *replica) resign(ctx context.Context, c *leader.Candidate, why string) {
 	err := c.Resign(ctx)
 	if err != nil && !errors.Is(err, leader.ErrNotLeader) && ctx.Err() == nil {
 		r.tl.Say(r.name, "faulted", "%s", timeline.Reason(err))
-	}
-}
-
-// retire resigns after the tenure, to demonstrate a handover.
-func (r *replica) retire(ctx context.Context, c *leader.Candidate, term *leader.Term) {
-	select {
-	case <-time.After(tenure):
-		r.resign(ctx, c, "has led for long enough")
-	case <-term.Context().Done():
 	}
 }
 

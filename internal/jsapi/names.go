@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Limits of names, in bytes.
@@ -26,8 +27,6 @@ const (
 	// MaxSubject is for the subjects and keys of guarded writes and of guards, and for
 	// the prefixes of the JetStream API, of inboxes and of feeds.
 	MaxSubject = 1024
-	// MaxBucketName leaves room for KV_ in a stream's name (JSMaxNameLen).
-	MaxBucketName = 252
 )
 
 // CheckLength rejects a name that is too long.
@@ -52,7 +51,7 @@ func CheckJetStream(js jetstream.JetStream) error {
 
 // CheckBucketName rejects a text that is not the name of a bucket.
 func CheckBucketName(name string) error {
-	if err := CheckLength("the name of the bucket", name, MaxBucketName); err != nil {
+	if err := CheckLength("the name of the bucket", name, wire.MaxBucketName); err != nil {
 		return err
 	}
 	if !validBucket(name) {

@@ -2,7 +2,11 @@
 // module has to know: package leader, the test kit, health and the command.
 package wire
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // DefaultLease is the lease of a candidate, and the MaxLease of a bucket, that were given
 // none. It outlives the loss of the server that leads the stream, out of three
@@ -12,6 +16,52 @@ const DefaultLease = 15 * time.Second
 // MaxValue is the largest value in bytes that a candidate may publish with its lease. Every
 // renewal carries it.
 const MaxValue = 64 << 10
+
+// Lease returns the lease of a candidate that was given none, in a bucket with this
+// MaxLease and TTL. 0 means that the bucket has none.
+func Lease(maxLease, ttl time.Duration) time.Duration {
+	switch {
+	case maxLease > 0:
+		return maxLease
+	case ttl > 0:
+		return min(DefaultLease, ttl*2/3)
+	default:
+		return DefaultLease
+	}
+}
+
+// RenewDeadline returns the default of leader.Config.RenewDeadline.
+func RenewDeadline(lease time.Duration) time.Duration { return lease / 5 * 4 }
+
+// RenewInterval returns the default of leader.Config.RenewInterval.
+func RenewInterval(lease time.Duration) time.Duration { return lease / 6 }
+
+// RenewWait returns how long a holder waits for the reply to a renewal before it tries
+// again: a quarter of the renew interval, and not less than 250 ms unless the interval
+// itself is shorter. The sooner it tries again, the longer the outage that it survives.
+func RenewWait(renewInterval time.Duration) time.Duration {
+	return min(renewInterval, max(renewInterval/4, 250*time.Millisecond))
+}
+
+// DefaultTurnTimeout is several round trips between servers that are far apart.
+const DefaultTurnTimeout = 250 * time.Millisecond
+
+// AnnouncementLeases is for how many leases an announcement in the roster lasts.
+const AnnouncementLeases = 3
+
+// LeastGuardServer is the least version of nats-server that guards trust.
+const LeastGuardServer = "2.11.8"
+
+const (
+	// VersionSubject is the subject of a request to all servers, which reply with their
+	// versions. Every account may send it that has not been denied it (nats-server,
+	// events.go, registerSystemImports).
+	VersionSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
+	// VersionKey is the key in a stream's metadata under which the server that leads the
+	// stream reports its version, since 2.11 (nats-server, jetstream_versioning.go,
+	// setDynamicStreamMetadata).
+	VersionKey = "_nats.ver"
+)
 
 const (
 	// FeedPrefix is the prefix of the subjects to which a bucket of leader.CreateBucket
@@ -28,6 +78,24 @@ const (
 	RosterKey   = "natsleader.roster"    // of a bucket: the name of the bucket of its roster
 	RosterOfKey = "natsleader.roster_of" // of the bucket of a roster: the name of its bucket
 )
+
+// MaxBucketName is the length of the longest name of a bucket. It leaves room for KV_ in a
+// stream's name (nats-server, JSMaxNameLen).
+const MaxBucketName = 252
+
+// RosterSuffix turns the name of a bucket into the name of its roster.
+const RosterSuffix = "_roster"
+
+// RosterName returns the name of the roster's bucket. A name that leaves no room for the
+// suffix is cut, and made unique by a hash.
+func RosterName(bucket string) string {
+	if len(bucket)+len(RosterSuffix) > MaxBucketName {
+		sum := sha256.Sum256([]byte(bucket))
+		tail := "_" + hex.EncodeToString(sum[:8])
+		bucket = bucket[:MaxBucketName-len(RosterSuffix)-len(tail)] + tail
+	}
+	return bucket + RosterSuffix
+}
 
 // Error codes of the JetStream API for a write with a condition that does not hold
 // (nats-server, server/errors.json).

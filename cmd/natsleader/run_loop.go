@@ -20,14 +20,14 @@ import (
 // the signals. It is one goroutine, which waits for nothing but its select.
 type runLoop struct {
 	*run
-	conf       supervision
-	log        *runLog
-	candidate  *leader.Candidate
-	supervisor *supervisorProcess
-	keeper     atomic.Int64 // process ID of the supervisor
-	brief      int          // how many supervisors in a row have lived for less than a second
-	signals    <-chan os.Signal
-	waited     <-chan time.Time
+	conf          supervision
+	log           *runLog
+	candidate     *leader.Candidate
+	supervisor    *supervisorProcess
+	supervisorPID atomic.Int64 // process ID of the supervisor
+	shortLived    int          // how many supervisors in a row have lived for less than a second
+	signals       <-chan os.Signal
+	waited        <-chan time.Time
 
 	term  *leader.Term // the term that is led now
 	fault error        // the last fault
@@ -50,7 +50,7 @@ type commandRun struct {
 	length time.Duration
 	begun  bool // the supervisor has reported its start
 	ending bool // it was asked to stop
-	deaf   bool // its supervisor was killed because it did not work
+	hung   bool // its supervisor was killed because it did not work
 	stuck  bool // it was logged that a process cannot be killed
 	// If the run has not ended by then, its supervisor does not work: leaseBy follows from
 	// the lease, and stopBy from the order to stop. 0: none.
@@ -69,7 +69,7 @@ func (c *runLoop) loop() error {
 		select {
 		case e, more := <-events:
 			if more {
-				c.hear(e)
+				c.handleEvent(e)
 			} else {
 				events = nil
 				c.holds = false
@@ -77,7 +77,7 @@ func (c *runLoop) loop() error {
 			}
 		case b, more := <-c.supervisor.inbox:
 			if more {
-				c.read(b)
+				c.handleReport(b)
 			} else {
 				c.supervisorExited()
 			}
@@ -100,7 +100,7 @@ func (c *runLoop) startSupervisor() error {
 		return fmt.Errorf("supervisor: %w", err)
 	}
 	c.supervisor = o
-	c.keeper.Store(int64(o.process.Pid))
+	c.supervisorPID.Store(int64(o.process.Pid))
 	return nil
 }
 
@@ -112,8 +112,8 @@ func (c *runLoop) waitedTooLong() error {
 	return exitError{exitWaited, fmt.Errorf("no leadership of %s within --wait %v", c.election, c.wait)}
 }
 
-// hear handles an event of the candidate.
-func (c *runLoop) hear(e leader.Event) {
+// handleEvent handles an event of the candidate.
+func (c *runLoop) handleEvent(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
 		if wait := time.Until(e.Until); wait > time.Second {
@@ -168,7 +168,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	case c.current == nil:
 		t.Release() // nothing runs
 	case c.current.term == t:
-		c.supervisor.tell(order{Do: doLost})
+		c.supervisor.send(order{Do: orderLost})
 	} // else the command of an earlier term has not ended yet
 	if c.once {
 		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %w", c.election, cause)})
@@ -189,12 +189,12 @@ func (c *runLoop) begin(t *leader.Term) {
 	if c.supervisor.killed {
 		return
 	}
-	start := order{Do: doStart, ID: c.candidate.ID()}
+	start := order{Do: orderStart, ID: c.candidate.ID()}
 	if t != nil {
 		c.current.extend(clockNow(), t.Remaining(), c.candidate.Stats().LeaseDuration)
 		start.Token, start.Lease = t.Token(), c.current.lease
 	}
-	c.supervisor.tell(start)
+	c.supervisor.send(start)
 }
 
 // stop orders the supervisor to stop the command.
@@ -204,7 +204,7 @@ func (c *runLoop) stop() {
 		return
 	}
 	s.ending = true
-	c.supervisor.tell(order{Do: doStop})
+	c.supervisor.send(order{Do: orderStop})
 	s.stopBy = clockNow().add(c.drain + patienceWithSupervisor)
 }
 
@@ -220,18 +220,18 @@ func (c *runLoop) leave(outcome error) {
 	c.stop()
 }
 
-// read handles a report of the supervisor.
-func (c *runLoop) read(b supervisorReport) {
+// handleReport handles a report of the supervisor.
+func (c *runLoop) handleReport(b supervisorReport) {
 	switch b.What {
-	case saidStarted:
+	case reportStarted:
 		if c.current != nil {
 			c.current.begun = true
 		}
-	case saidFailed:
+	case reportFailed:
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
-	case saidEnded:
+	case reportEnded:
 		c.ended(exitError{code: b.Code}, b.Stopped)
-	case saidStuck:
+	case reportStuck:
 		if s := c.current; s != nil && !s.stuck {
 			s.stuck = true
 			until := "the lease is kept until it ends"
@@ -240,7 +240,7 @@ func (c *runLoop) read(b supervisorReport) {
 			}
 			c.log.say("cannot kill %d: %s; %s", b.PID, b.Error, until)
 		}
-	case saidUntold:
+	case reportNotSent:
 		c.log.say("the command does not handle %s; not sent", strings.TrimPrefix(signalName(c.won), "SIG"))
 	}
 }
@@ -248,12 +248,12 @@ func (c *runLoop) read(b supervisorReport) {
 // supervisorExited handles the death of the supervisor, after which nothing of the command is
 // left. A command that has not begun begins under the next supervisor.
 func (c *runLoop) supervisorExited() {
-	if c.brief++; clockNow().sub(c.supervisor.begun) > time.Second {
-		c.brief = 0
+	if c.shortLived++; clockNow().sub(c.supervisor.begun) > time.Second {
+		c.shortLived = 0
 	}
-	c.supervisor.dismiss()
+	c.supervisor.shutDown()
 	err := fmt.Errorf("the supervising process ends as soon as it begins: %v", c.supervisor.end)
-	if c.brief < 3 {
+	if c.shortLived < 3 {
 		err = c.startSupervisor()
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *runLoop) supervisorExited() {
 	default:
 		switch {
 		case s.stuck: // the reason why that has taken so long was logged
-		case s.deaf:
+		case s.hung:
 			c.log.say("the supervising process did not work in time: it was killed, and the command with it")
 		case s.begun:
 			c.log.say("the supervising process was killed, and the command with it")
@@ -304,13 +304,13 @@ func (c *runLoop) signalled(sig os.Signal) {
 	switch {
 	case !ends && (s == c.won || s == c.lost): // the command would take it for natsleader's
 	case !ends:
-		c.supervisor.tell(order{Do: doSignal, Signal: int(s)})
+		c.supervisor.send(order{Do: orderSignal, Signal: int(s)})
 	case !c.leaving:
 		c.log.say("ending: %s", signalName(s))
 		c.leave(exitError{code: 128 + int(s)})
 	case c.current != nil && !c.hurried:
 		c.hurried = true
-		c.supervisor.tell(order{Do: doKill})
+		c.supervisor.send(order{Do: orderKill})
 		c.current.stopBy = clockNow().add(patienceWithSupervisor)
 	}
 }

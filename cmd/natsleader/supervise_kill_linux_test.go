@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prey is a set of processes that react to signals.
-type prey struct {
+// processSet is a set of processes that react to signals.
+type processSet struct {
 	alive   []process
 	sent    []string
 	denied  map[int]bool
-	reacts  func(*prey, int, unix.Signal)
+	reacts  func(*processSet, int, unix.Signal)
 	scanned int
 }
 
-func (p *prey) hunt() *hunt {
-	return &hunt{
+func (p *processSet) killer() *processKiller {
+	return &processKiller{
 		scan: func(found func(process)) {
 			p.scanned++
 			for _, one := range slices.Clone(p.alive) {
@@ -46,9 +46,9 @@ func (p *prey) hunt() *hunt {
 	}
 }
 
-func TestHunt_StopsAllBeforeItKills(t *testing.T) {
-	p := &prey{alive: []process{{pid: 7}, {pid: 8}}}
-	h := p.hunt()
+func TestProcessKiller_StopsAllBeforeItKills(t *testing.T) {
+	p := &processSet{alive: []process{{pid: 7}, {pid: 8}}}
+	h := p.killer()
 	if left, pause := h.round(); pause != killAgain || !slices.Equal(left, []int{7, 8}) {
 		t.Errorf("left %v, again in %v", left, pause)
 	}
@@ -60,17 +60,17 @@ func TestHunt_StopsAllBeforeItKills(t *testing.T) {
 	}
 }
 
-// Daemons that replace themselves whenever a scan finds them: the hunt keeps its pace
+// Daemons that replace themselves whenever a scan finds them: the killer keeps its pace
 // until one of them was too slow.
-func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
-	p := &prey{alive: []process{{pid: 1}}}
+func TestProcessKiller_KeepsThePaceWhileTheSetChanges(t *testing.T) {
+	p := &processSet{alive: []process{{pid: 1}}}
 	const generations = 1000
-	p.reacts = func(p *prey, pid int, sig unix.Signal) {
+	p.reacts = func(p *processSet, pid int, sig unix.Signal) {
 		if pid < generations && sig == unix.SIGSTOP {
 			p.alive = []process{{pid: pid + 1}} // it had been replaced when the signal came
 		}
 	}
-	h := p.hunt()
+	h := p.killer()
 	for rounds := 1; len(p.alive) > 0; rounds++ {
 		if _, pause := h.round(); pause != killAgain {
 			t.Fatalf("after %d rounds the next is in %v", rounds, pause)
@@ -81,21 +81,21 @@ func TestHunt_KeepsThePaceWhileTheSetChanges(t *testing.T) {
 	}
 }
 
-// The hunt looks less and less often at processes that cannot be killed, or are dead
+// The killer looks less and less often at processes that cannot be killed, or are dead
 // already.
-func TestHunt_GivesUpThePace(t *testing.T) {
-	for name, p := range map[string]*prey{
+func TestProcessKiller_GivesUpThePace(t *testing.T) {
+	for name, p := range map[string]*processSet{
 		"denied": {alive: []process{{pid: 7}}, denied: map[int]bool{7: true}},
-		"in the kernel": {alive: []process{{pid: 7}}, reacts: func(p *prey, pid int, sig unix.Signal) {
+		"in the kernel": {alive: []process{{pid: 7}}, reacts: func(p *processSet, pid int, sig unix.Signal) {
 			if sig == unix.SIGKILL {
 				p.alive = append(p.alive, process{pid: 7})
 			}
 		}},
-		"dead": {alive: []process{{pid: 7, dead: true}}, reacts: func(p *prey, pid int, _ unix.Signal) {
+		"dead": {alive: []process{{pid: 7, dead: true}}, reacts: func(p *processSet, pid int, _ unix.Signal) {
 			p.alive = []process{{pid: pid + 1, dead: true}}
 		}},
 	} {
-		h := p.hunt()
+		h := p.killer()
 		pause := time.Duration(0)
 		for range 100 {
 			_, pause = h.round()
@@ -108,9 +108,9 @@ func TestHunt_GivesUpThePace(t *testing.T) {
 
 // Each process of a chain lives for as long as a shell needs to start the next, in a
 // session of its own.
-func (s *scene) chains() string {
+func (s *runFixture) chains() string {
 	chain := s.script("chain", `[ -e `+s.dir+`/enough ] || setsid "$0" & exit`)
-	return s.script("chains", s.enter()+`
+	return s.script("chains", s.prologue()+`
 trap "" TERM
 for i in 1 2 3 4; do `+chain+` & done
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
@@ -120,10 +120,10 @@ while :; do sleep 0.1; done
 
 func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
 	t.Parallel()
-	bySupervisor := func(a *performer) { a.signal(unix.SIGSTOP) }
-	byNatsleader := func(a *performer) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
+	bySupervisor := func(a *runProcess) { a.signal(unix.SIGSTOP) }
+	byNatsleader := func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
 	for name, k := range map[string]struct {
-		do      func(a *performer)
+		do      func(a *runProcess)
 		cgroups bool
 	}{
 		"by the supervisor":                      {bySupervisor, false},
@@ -132,33 +132,33 @@ func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
 		"by natsleader, with control groups":     {byNatsleader, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, shortLease)
+			s := newRunFixture(t, shortLease)
 			s.cgroups = k.cgroups
 			t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
-			a := s.enters("a", "--drain", "100ms", "--", s.chains())
-			a.plays(1)
-			b := s.enters("b", "--", s.obedient())
+			a := s.start("a", "--drain", "100ms", "--", s.chains())
+			a.waitBegun(1)
+			b := s.start("b", "--", s.obedient())
 			b.says("waiting: a leads")
 			k.do(a)
-			b.plays(1)
+			b.waitBegun(1)
 			if s.count("begin a") == 1 {
-				a.vanished()
+				a.noneLeft()
 			}
-			s.alone()
+			s.noOverlap()
 		})
 	}
 }
 
 func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
 	t.Setenv(cgroupVariable, "no")
-	s := &scene{T: t, dir: t.TempDir()}
+	s := &runFixture{T: t, dir: t.TempDir()}
 	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
 	o := startsAlone(t, s.chains())
-	o.tell(order{Do: doStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
+	o.send(order{Do: orderStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
 	eventually(t, "it has begun", func() bool { return s.count("begin") == 1 })
-	o.tell(order{Do: doKill})
+	o.send(order{Do: orderKill})
 	for b := range o.inbox {
-		if b.What == saidEnded {
+		if b.What == reportEnded {
 			return
 		}
 	}
@@ -174,7 +174,7 @@ func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(o.dismiss)
+	t.Cleanup(o.shutDown)
 	return o
 }
 
@@ -188,15 +188,15 @@ func TestRun_CommandHasItsOwnControlGroup(t *testing.T) {
 	}
 	group.remove()
 	above := filepath.Dir(string(group))
-	for name, do := range map[string]func(a *performer){
-		"it is told to end":        func(a *performer) { a.signal(unix.SIGTERM) },
-		"natsleader is killed":     func(a *performer) { a.signal(unix.SIGKILL) },
-		"the supervisor is killed": func(a *performer) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
+	for name, do := range map[string]func(a *runProcess){
+		"it is told to end":        func(a *runProcess) { a.signal(unix.SIGTERM) },
+		"natsleader is killed":     func(a *runProcess) { a.signal(unix.SIGKILL) },
+		"the supervisor is killed": func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, 15*time.Second)
+			s := newRunFixture(t, 15*time.Second)
 			s.cgroups = true
-			a := s.enters("a", "--drain", "100ms", "--", s.script("c", `
+			a := s.start("a", "--drain", "100ms", "--", s.script("c", `
 mkdir "`+above+`/$(basename "$(sed -n s/^0:://p /proc/self/cgroup)")/nested"
 sed -n s/^0:://p /proc/self/cgroup >`+s.dir+`/group.next; mv `+s.dir+`/group.next `+s.dir+`/group
 trap "" TERM
@@ -216,7 +216,7 @@ while :; do sleep 0.1; done
 				_, err := os.Stat(path)
 				return os.IsNotExist(err)
 			})
-			a.vanished()
+			a.noneLeft()
 		})
 	}
 }
@@ -224,20 +224,20 @@ while :; do sleep 0.1; done
 // A second command under the same supervisor lives, although the one before it was
 // killed with its control group.
 func TestRun_NextCommandAfterControlGroupWasKilled(t *testing.T) {
-	s := newScene(t, time.Second)
+	s := newRunFixture(t, time.Second)
 	s.cgroups = true
-	a := s.enters("a", "--drain", "50ms", "--", s.stubborn())
-	a.complete()
-	keeper := a.supervisor()
+	a := s.start("a", "--drain", "50ms", "--", s.stubborn())
+	a.waitComplete()
+	supervisor := a.supervisor()
 	a.signal(unix.SIGSTOP)
-	eventually(t, "the command is killed", func() bool { return len(a.crew()) == 0 })
+	eventually(t, "the command is killed", func() bool { return len(a.commandProcesses()) == 0 })
 	a.signal(unix.SIGCONT)
-	a.plays(2)
-	eventually(t, "it is complete", func() bool { return len(a.crew()) >= 5 })
-	if a.supervisor() != keeper {
+	a.waitBegun(2)
+	eventually(t, "it is complete", func() bool { return len(a.commandProcesses()) >= 5 })
+	if a.supervisor() != supervisor {
 		t.Error("the supervisor was replaced")
 	}
-	s.alone()
+	s.noOverlap()
 }
 
 // If a group is gone, or there is none, the supervisor does without.

@@ -23,24 +23,24 @@ func (s *supervision) notifies() bool { return s.Won != 0 }
 // order is one order of natsleader to its supervisor: one line of JSON.
 type order struct {
 	Do string
-	// ID: doStart; the ID of the candidate.
+	// ID: orderStart; the ID of the candidate.
 	ID string `json:",omitempty"`
-	// Token, Lease: doStart (if the candidate leads) and doLease. doHold has only the
+	// Token, Lease: orderStart (if the candidate leads) and orderLease. orderHold has only the
 	// Lease.
 	Token uint64 `json:",omitempty"`
 	Lease lease  `json:",omitzero"`
-	// Signal: doSignal.
+	// Signal: orderSignal.
 	Signal int `json:",omitempty"`
 }
 
 const (
-	doStart  = "start"  // start the command
-	doLease  = "lease"  // the lease was extended
-	doLost   = "lost"   // the term is over
-	doHold   = "hold"   // the term is over, but no other candidate can lead for so long
-	doStop   = "stop"   // end the command
-	doKill   = "kill"   // end it at once
-	doSignal = "signal" // hand a signal on to the command's group
+	orderStart  = "start"  // start the command
+	orderLease  = "lease"  // the lease was extended
+	orderLost   = "lost"   // the term is over
+	orderHold   = "hold"   // the term is over, but no other candidate can lead for so long
+	orderStop   = "stop"   // end the command
+	orderKill   = "kill"   // end it at once
+	orderSignal = "signal" // hand a signal on to the command's group
 )
 
 // lease has the times at which the leadership and the command end unless the lease is
@@ -54,23 +54,23 @@ type lease struct {
 // supervisorReport is one report of a supervisor: one line of JSON.
 type supervisorReport struct {
 	What string
-	// PID: saidStarted, saidStuck.
+	// PID: reportStarted, reportStuck.
 	PID int `json:",omitempty"`
-	// Cgroup: saidStarted; the path of the command's control group, if it has one.
+	// Cgroup: reportStarted; the path of the command's control group, if it has one.
 	Cgroup string `json:",omitempty"`
-	// Code: the exit code of a command that cannot be started (saidFailed), or that has
-	// ended (saidEnded). After a signal it is 128 plus the signal's number.
+	// Code: the exit code of a command that cannot be started (reportFailed), or that has
+	// ended (reportEnded). After a signal it is 128 plus the signal's number.
 	Code int `json:",omitempty"`
-	// Error: saidFailed, saidStuck.
+	// Error: reportFailed, reportStuck.
 	Error string `json:",omitempty"`
-	// Stopped: saidEnded; the supervisor had asked the command to stop before it ended.
+	// Stopped: reportEnded; the supervisor had asked the command to stop before it ended.
 	Stopped bool `json:",omitempty"`
 }
 
 const (
-	saidStarted = "started"
-	saidFailed  = "failed"
-	saidEnded   = "ended"  // and no process of it is left
-	saidStuck   = "stuck"  // a process of it cannot be killed
-	saidUntold  = "untold" // the command does not handle the signal Won
+	reportStarted = "started"
+	reportFailed  = "failed"
+	reportEnded   = "ended"  // and no process of it is left
+	reportStuck   = "stuck"  // a process of it cannot be killed
+	reportNotSent = "untold" // the command does not handle the signal Won
 )

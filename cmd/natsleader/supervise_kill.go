@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hunt kills processes that may start others meanwhile. A process is stopped when it is
-// first seen, and killed when it is seen again. By then the processes that would
-// replace it are stopped, too.
-type hunt struct {
+// processKiller kills processes that may start others meanwhile. A process is stopped
+// when it is first seen, and killed when it is seen again. By then the processes that
+// would replace it are stopped, too.
+type processKiller struct {
 	scan  func(found func(process)) // calls found for each process, as soon as it is seen
 	kill  func(pid int, sig unix.Signal) error
 	known map[int]bool // seen in the round before
@@ -24,9 +24,9 @@ type process struct {
 	dead bool // its main thread is dead: no scan waits for processes that it could still start
 }
 
-// newHunt is for the descendants of this process, except some.
-func newHunt(but map[int]bool) *hunt {
-	return &hunt{scan: func(found func(process)) { scanDescendants(but, found) }, kill: unix.Kill}
+// newProcessKiller is for the descendants of this process, except some.
+func newProcessKiller(but map[int]bool) *processKiller {
+	return &processKiller{scan: func(found func(process)) { scanDescendants(but, found) }, kill: unix.Kill}
 }
 
 // descendants returns the processes that come from this one, except some.
@@ -48,31 +48,31 @@ const (
 
 // round stops and kills. It returns the processes that are left, and the time until the
 // next round is due, which is short as long as each round finds new processes.
-func (h *hunt) round() (left []int, pause time.Duration) {
+func (k *processKiller) round() (left []int, pause time.Duration) {
 	changed := false
 	for range scansInARow {
 		left = left[:0]
 		fresh := false
 		seen := make(map[int]bool)
-		h.scan(func(p process) {
+		k.scan(func(p process) {
 			left = append(left, p.pid)
 			sig := unix.SIGSTOP
-			if h.known[p.pid] {
+			if k.known[p.pid] {
 				sig = unix.SIGKILL
 			}
-			killed := h.kill(p.pid, sig) == nil
+			killed := k.kill(p.pid, sig) == nil
 			seen[p.pid] = true
 			fresh = fresh || killed && !p.dead && sig == unix.SIGSTOP
 		})
-		h.known = seen
+		k.known = seen
 		changed = changed || fresh
 		if !fresh {
 			break
 		}
 	}
 	if changed {
-		h.pause = 0
+		k.pause = 0
 	}
-	h.pause = min(max(killAgain, h.pause*5/4), killSeldom)
-	return left, h.pause
+	k.pause = min(max(killAgain, k.pause*5/4), killSeldom)
+	return left, k.pause
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,44 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// endings are the signals that end a run.
-var endings = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
-
-// catch has the signals sent to a channel, except those that the parent of this process
-// has set to be ignored, as nohup does. The command is to ignore them, too.
-func catch(to chan<- os.Signal, signals ...unix.Signal) {
-	for _, sig := range signals {
-		if !signal.Ignored(sig) {
-			signal.Notify(to, sig)
-		}
-	}
-}
-
-// spawn starts the command. The calling goroutine is locked to its thread.
-func (s *supervisor) spawn(env []string) (pid int, err error) {
-	path, err := lookUp(s.argv[0])
-	if err != nil {
-		return 0, err
-	}
-	fork := func(attr *syscall.SysProcAttr) (int, error) {
-		return syscall.ForkExec(path, s.argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
-	}
-	attr := commandAttr()
-	s.cgroup = makeCgroup()
-	if started, ok := s.cgroup.startIn(attr); ok {
-		pid, err = fork(attr)
-		if started(); err == nil {
-			return pid, nil
-		}
-		s.cgroup.remove() // the group cannot be used; or the program cannot be run, and then the next fork fails, too
-		s.cgroup = ""
-	}
-	if pid, err = fork(commandAttr()); err != nil {
-		return 0, cannotRun(s.argv[0], err)
-	}
-	return pid, nil
-}
 
 // supervisorProcess is natsleader's side of a supervisor that was started.
 type supervisorProcess struct {
@@ -102,8 +63,8 @@ func newSupervisorProcess(conf supervision, argv []string) (*supervisorProcess, 
 		_, _ = ordersOut.Close(), reportsIn.Close()
 		return nil, err
 	}
-	go o.dictate(ordersOut)
-	go o.listen(reportsIn)
+	go o.writeOrders(ordersOut)
+	go o.readReports(reportsIn)
 	return o, nil
 }
 
@@ -159,9 +120,9 @@ func inheritable(f *os.File) (fd int, err error) {
 	return fd, err
 }
 
-// dictate writes orders until there are no more. The supervisor takes the end of the
+// writeOrders writes orders until there are no more. The supervisor takes the end of the
 // orders for the end of natsleader.
-func (o *supervisorProcess) dictate(out *os.File) {
+func (o *supervisorProcess) writeOrders(out *os.File) {
 	defer func() { _ = out.Close() }()
 	enc := json.NewEncoder(out)
 	for order := range o.orders {
@@ -169,33 +130,33 @@ func (o *supervisorProcess) dictate(out *os.File) {
 	}
 }
 
-// tell gives an order. It does not wait for a supervisor that does not read: a
-// supervisor that is deaf for so long is killed when the lease ends.
-func (o *supervisorProcess) tell(order order) {
+// send gives an order. It does not wait for a supervisor that does not read: a
+// supervisor that reads nothing for so long is killed when the lease ends.
+func (o *supervisorProcess) send(order order) {
 	select {
 	case o.orders <- order:
 	default:
 	}
 }
 
-// listen reads the reports until the supervisor has ended, and then ends the processes
+// readReports reads the reports until the supervisor has ended, and then ends the processes
 // of the command that are left.
-func (o *supervisorProcess) listen(in *os.File) {
+func (o *supervisorProcess) readReports(in *os.File) {
 	defer func() { _ = in.Close() }()
 	defer close(o.inbox)
 	group := 0
 	o.reports.each(in, func(b supervisorReport) {
 		switch b.What {
-		case saidStarted:
+		case reportStarted:
 			group, o.cgroup = b.PID, cgroup(b.Cgroup)
-		case saidEnded:
+		case reportEnded:
 			group = 0
 			o.cgroup.remove()
 		}
 		o.inbox <- b
 	})
 	o.end, _ = o.process.Wait()
-	o.exterminate(group)
+	o.killLeftovers(group)
 	o.cgroup.remove()
 }
 
@@ -209,8 +170,8 @@ func (o *supervisorProcess) kill() {
 	_ = o.process.Kill()
 }
 
-// dismiss lets a supervisor without a command end.
-func (o *supervisorProcess) dismiss() {
+// shutDown lets a supervisor without a command end.
+func (o *supervisorProcess) shutDown() {
 	if o.orders == nil {
 		return
 	}

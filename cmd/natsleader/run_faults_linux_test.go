@@ -19,17 +19,17 @@ func TestAStormLeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		length = 5 * time.Second
 	}
-	s := newScene(t, shortLease)
+	s := newRunFixture(t, shortLease)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	command := s.stubborn()
 	number := 0
-	enter := func() *performer {
+	enter := func() *runProcess {
 		number++
-		return s.enters(fmt.Sprint("p", number), "--drain", "100ms", "--", command)
+		return s.start(fmt.Sprint("p", number), "--drain", "100ms", "--", command)
 	}
-	all := []*performer{enter(), enter(), enter()}
+	all := []*runProcess{enter(), enter(), enter()}
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		time.Sleep(rand.N(500 * time.Millisecond)) // at any instant, which no seed repeats
 		i := rng.IntN(len(all))
@@ -39,8 +39,8 @@ func TestAStormLeavesNothingBehind(t *testing.T) {
 		p := all[i]
 		victim := p.cmd.Process
 		faults := []os.Signal{unix.SIGKILL, unix.SIGSTOP, unix.SIGTERM}
-		if keepers := p.processes(supervisorVariable + "="); len(keepers) == 1 && rng.IntN(2) == 0 {
-			victim, _ = os.FindProcess(keepers[0])
+		if supervisors := p.processes(supervisorVariable + "="); len(supervisors) == 1 && rng.IntN(2) == 0 {
+			victim, _ = os.FindProcess(supervisors[0])
 			faults = faults[:2]
 		}
 		sig := faults[rng.IntN(len(faults))]
@@ -55,7 +55,7 @@ func TestAStormLeavesNothingBehind(t *testing.T) {
 			all[i] = enter()
 		case <-time.After(time.Second): // a run that lives on has a supervisor again
 		}
-		if s.alone(); t.Failed() {
+		if s.noOverlap(); t.Failed() {
 			return
 		}
 	}
@@ -63,7 +63,7 @@ func TestAStormLeavesNothingBehind(t *testing.T) {
 }
 
 // leader returns the index of the run with the newest command; -1: none of these.
-func (s *scene) leader(all []*performer) int {
+func (s *runFixture) leader(all []*runProcess) int {
 	lines := s.journal()
 	words := strings.Fields(lines[len(lines)-1])
 	for i, p := range all {

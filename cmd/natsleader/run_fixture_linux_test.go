@@ -24,35 +24,35 @@ import (
 // are 350 ms.
 const shortLease = 5 * time.Second
 
-// scene is the place of several `natsleader run` that stand in the election "jobs".
+// runFixture is for several `natsleader run` that stand in the election "jobs".
 // Their commands share a journal, and a lock that every process of a command holds as
 // long as it lives (it is the lock of an open file, which they inherit).
-type scene struct {
+type runFixture struct {
 	*testing.T
 	server *server.Server
 	url    string
 	dir    string
 
-	output, terminal *os.File // of those that enter; nil: a log, and none
+	output, terminal *os.File // of those that start; nil: a log, and none
 	cgroups          bool     // commands have a control group if one can be made
 }
 
-func newScene(t *testing.T, lease time.Duration) *scene {
+func newRunFixture(t *testing.T, lease time.Duration) *runFixture {
 	t.Helper()
-	return newSceneIn(t, leader.BucketConfig{MaxLease: lease})
+	return newRunFixtureIn(t, leader.BucketConfig{MaxLease: lease})
 }
 
-func newSceneIn(t *testing.T, cfg leader.BucketConfig) *scene {
+func newRunFixtureIn(t *testing.T, cfg leader.BucketConfig) *runFixture {
 	t.Helper()
 	t.Parallel()
-	s := &scene{T: t, server: startServer(t), dir: t.TempDir()}
+	s := &runFixture{T: t, server: startServer(t), dir: t.TempDir()}
 	s.url = s.server.ClientURL()
 	newBucket(t, s.url, "elections", cfg)
 	return s
 }
 
 // script writes a shell script for a command.
-func (s *scene) script(name, text string) string {
+func (s *runFixture) script(name, text string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -63,8 +63,8 @@ func (s *scene) script(name, text string) string {
 
 // stubborn is a command with grandchildren, all of which ignore SIGTERM, and one of
 // which is in another session.
-func (s *scene) stubborn() string {
-	return s.script("stubborn", s.enter()+`
+func (s *runFixture) stubborn() string {
+	return s.script("stubborn", s.prologue()+`
 trap "" TERM
 (sleep 1000) &
 setsid sh -c 'sh -c "sleep 1000 & sleep 1000"' &
@@ -74,8 +74,8 @@ wait
 }
 
 // obedient is a command that ends a moment after it was asked to.
-func (s *scene) obedient() string {
-	return s.script("obedient", s.enter()+`
+func (s *runFixture) obedient() string {
+	return s.script("obedient", s.prologue()+`
 trap 'kill $sleeper 2>/dev/null; echo "end $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal; exit 0' TERM
 sleep 1000 & sleeper=$!
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
@@ -83,7 +83,7 @@ wait
 `)
 }
 
-func (s *scene) enter() string {
+func (s *runFixture) prologue() string {
 	return fmt.Sprintf(`cd %s
 exec 9>>lock
 flock -n 9 || echo "overlap $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
@@ -91,7 +91,7 @@ flock -n 9 || echo "overlap $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 }
 
 // journal returns the lines that the commands have written.
-func (s *scene) journal() []string {
+func (s *runFixture) journal() []string {
 	s.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "journal"))
 	if err != nil && !os.IsNotExist(err) {
@@ -100,8 +100,8 @@ func (s *scene) journal() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// alone fails if a command has begun while any process of another lived.
-func (s *scene) alone() {
+// noOverlap fails if a command has begun while any process of another lived.
+func (s *runFixture) noOverlap() {
 	s.Helper()
 	for _, line := range s.journal() {
 		if strings.HasPrefix(line, "overlap") {
@@ -112,7 +112,7 @@ func (s *scene) alone() {
 }
 
 // count returns how many lines of the journal have that beginning.
-func (s *scene) count(beginning string) int {
+func (s *runFixture) count(beginning string) int {
 	n := 0
 	for _, line := range s.journal() {
 		if strings.HasPrefix(line, beginning) {
@@ -122,26 +122,26 @@ func (s *scene) count(beginning string) int {
 	return n
 }
 
-// performer is a `natsleader run` on the scene.
-type performer struct {
-	*scene
+// runProcess is a `natsleader run`.
+type runProcess struct {
+	*runFixture
 	id    string
 	cmd   *exec.Cmd
 	log   string
 	ended chan struct{}
 }
 
-// enters starts a `natsleader run` with flags, and after a "--" its command.
-func (s *scene) enters(id string, args ...string) *performer {
+// start starts a `natsleader run` with flags, and after a "--" its command.
+func (s *runFixture) start(id string, args ...string) *runProcess {
 	s.Helper()
-	return s.entersBy(s.url, id, args...)
+	return s.startAt(s.url, id, args...)
 }
 
-func (s *scene) entersBy(url, id string, args ...string) *performer {
+func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 	s.Helper()
-	p := &performer{scene: s, id: id, log: filepath.Join(s.dir, id+".log"), ended: make(chan struct{})}
+	p := &runProcess{runFixture: s, id: id, log: filepath.Join(s.dir, id+".log"), ended: make(chan struct{})}
 	p.cmd = natsleader(s.T, append([]string{"run", "--server", url, "--id", id, "jobs"}, args...)...)
-	p.cmd.Env = append(p.cmd.Env, "PERFORMER="+s.dir+"/"+id)
+	p.cmd.Env = append(p.cmd.Env, "RUN_PROCESS="+s.dir+"/"+id)
 	if !s.cgroups { // nothing depends on them
 		p.cmd.Env = append(p.cmd.Env, cgroupVariable+"=no")
 	}
@@ -173,22 +173,22 @@ func (s *scene) entersBy(url, id string, args ...string) *performer {
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}
 		eventually(s.T, "nothing of "+id+" is left", func() bool {
-			for _, pid := range p.crew() {
+			for _, pid := range p.commandProcesses() {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 			return len(p.processes("")) == 0
 		})
-		if said := p.said(); strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic: ") {
+		if said := p.text(); strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic: ") {
 			s.Errorf("%s has gone wrong", id)
 		}
 		if s.Failed() {
-			s.Logf("%s has said:\n%s", id, p.said())
+			s.Logf("%s has said:\n%s", id, p.text())
 		}
 	})
 	return p
 }
 
-func (p *performer) said() string {
+func (p *runProcess) text() string {
 	p.Helper()
 	data, err := os.ReadFile(p.log)
 	if err != nil {
@@ -197,19 +197,19 @@ func (p *performer) said() string {
 	return string(data)
 }
 
-func (p *performer) says(text string) {
+func (p *runProcess) says(text string) {
 	p.Helper()
-	eventually(p.T, p.id+" says "+text, func() bool { return strings.Contains(p.said(), text) })
+	eventually(p.T, p.id+" says "+text, func() bool { return strings.Contains(p.text(), text) })
 }
 
-// plays waits until its command has begun that many times.
-func (p *performer) plays(times int) {
+// waitBegun waits until its command has begun that many times.
+func (p *runProcess) waitBegun(times int) {
 	p.Helper()
 	eventually(p.T, p.id+"'s command has begun", func() bool { return p.count("begin "+p.id+" ") >= times })
 }
 
 // exits waits for its end and checks the exit code.
-func (p *performer) exits(code int) {
+func (p *runProcess) exits(code int) {
 	p.Helper()
 	select {
 	case <-p.ended:
@@ -221,7 +221,7 @@ func (p *performer) exits(code int) {
 	}
 }
 
-func (p *performer) signal(sig unix.Signal) {
+func (p *runProcess) signal(sig unix.Signal) {
 	p.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.Fatal(err)
@@ -230,12 +230,12 @@ func (p *performer) signal(sig unix.Signal) {
 
 // processes returns its descendants that have the text in their environment:
 // natsleader, the supervisor, and the command with the command's descendants.
-func (p *performer) processes(text string) []int {
+func (p *runProcess) processes(text string) []int {
 	var pids []int
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {
 		environ, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(environ, []byte("PERFORMER="+p.dir+"/"+p.id+"\x00")) || !bytes.Contains(environ, []byte(text)) {
+		if err != nil || !bytes.Contains(environ, []byte("RUN_PROCESS="+p.dir+"/"+p.id+"\x00")) || !bytes.Contains(environ, []byte(text)) {
 			continue // also if it has ended and is not reaped
 		}
 		if pid, err := strconv.Atoi(strings.Split(path, "/")[2]); err == nil {
@@ -245,18 +245,18 @@ func (p *performer) processes(text string) []int {
 	return pids
 }
 
-// crew returns the processes of its command.
-func (p *performer) crew() []int { return p.processes("NATSLEADER_ELECTION=") }
+// commandProcesses returns the processes of its command.
+func (p *runProcess) commandProcesses() []int { return p.processes("NATSLEADER_ELECTION=") }
 
-// complete waits until all processes of the stubborn command live.
-func (p *performer) complete() {
+// waitComplete waits until all processes of the stubborn command live.
+func (p *runProcess) waitComplete() {
 	p.Helper()
-	p.plays(1)
-	eventually(p.T, p.id+"'s command is complete", func() bool { return len(p.crew()) >= 5 })
+	p.waitBegun(1)
+	eventually(p.T, p.id+"'s command is complete", func() bool { return len(p.commandProcesses()) >= 5 })
 }
 
 // supervisor returns the process ID of its supervisor.
-func (p *performer) supervisor() int {
+func (p *runProcess) supervisor() int {
 	p.Helper()
 	var pid int
 	eventually(p.T, p.id+" has a supervisor", func() bool {
@@ -266,10 +266,10 @@ func (p *performer) supervisor() int {
 	return pid
 }
 
-// vanished fails if any process of its command lives.
-func (p *performer) vanished() {
+// noneLeft fails if any process of its command lives.
+func (p *runProcess) noneLeft() {
 	p.Helper()
-	if left := p.crew(); len(left) > 0 {
+	if left := p.commandProcesses(); len(left) > 0 {
 		p.Errorf("of %s's command live %d", p.id, left)
 	}
 }

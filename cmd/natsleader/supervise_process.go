@@ -19,7 +19,7 @@ type managedProcess struct {
 	drain      time.Duration
 	begun      instant
 	won        bool // the signal Won was sent
-	untold     bool // it was reported that this is not possible
+	notSent    bool // it was reported that this is not possible
 	blocks     int  // how often in a row the command was seen to block Won
 
 	ended bool // the command itself
@@ -29,12 +29,12 @@ type managedProcess struct {
 	behind bool
 
 	stopping bool
-	told     bool    // asked to stop before the command itself had ended
+	asked    bool    // asked to stop before the command itself had ended
 	killAt   instant // while stopping
 	killed   instant // when it was killed first; 0: not yet
 	stuck    bool    // it was reported that a process does not die
 	cgroup   cgroup
-	hunt     *hunt // while it is killed
+	killer   *processKiller // while it is killed
 }
 
 const (
@@ -53,47 +53,47 @@ const (
 
 // stop sends the stop signal to the command. The command is killed after the drain, or
 // when the lease demands it.
-func (w *managedProcess) stop(now instant) {
-	if w.stopping {
+func (p *managedProcess) stop(now instant) {
+	if p.stopping {
 		return
 	}
-	w.reap() // it may have ended by itself just now
-	w.stopping, w.told = true, !w.ended
-	w.killAt = now.add(w.drain)
-	w.signalAll(w.stopSignal, unix.SIGCONT) // a stopped process cannot handle the stop signal
+	p.reap() // it may have ended by itself just now
+	p.stopping, p.asked = true, !p.ended
+	p.killAt = now.add(p.drain)
+	p.signalAll(p.stopSignal, unix.SIGCONT) // a stopped process cannot handle the stop signal
 }
 
 // due kills the processes that must not live any more, and returns when to look again.
-func (w *managedProcess) due(now instant) time.Duration {
-	if !w.stopping {
-		if w.lease.Warn == 0 {
+func (p *managedProcess) due(now instant) time.Duration {
+	if !p.stopping {
+		if p.lease.Warn == 0 {
 			return -1
 		}
-		return max(0, min(w.lease.Warn.sub(now), w.lease.Beat))
+		return max(0, min(p.lease.Warn.sub(now), p.lease.Beat))
 	}
-	killAt := w.killAt
-	if w.lease.Kill != 0 { // later if the lease was extended
-		killAt = min(killAt, w.lease.Kill)
+	killAt := p.killAt
+	if p.lease.Kill != 0 { // later if the lease was extended
+		killAt = min(killAt, p.lease.Kill)
 	}
 	if now >= killAt {
-		if w.killed == 0 {
-			w.killed, w.hunt = now, newHunt(nil)
+		if p.killed == 0 {
+			p.killed, p.killer = now, newProcessKiller(nil)
 		}
-		return w.kill()
+		return p.kill()
 	}
 	return min(killAt.sub(now), lookAgain)
 }
 
 // gone reaps the processes that have ended, and reports whether none is left.
-func (w *managedProcess) gone() bool {
-	alone := w.reap()
-	return w.ended && alone && w.groupIsClear()
+func (p *managedProcess) gone() bool {
+	alone := p.reap()
+	return p.ended && alone && p.groupIsClear()
 }
 
 // reap reaps the ended children, and reports whether there are no others. Processes
 // that replace themselves may end faster than they can be reaped.
-func (w *managedProcess) reap() bool {
-	w.behind = false
+func (p *managedProcess) reap() bool {
+	p.behind = false
 	for end := clockNow().add(longestReaping); clockNow() < end; {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
@@ -104,51 +104,51 @@ func (w *managedProcess) reap() bool {
 			return true // ECHILD
 		case pid <= 0:
 			return false
-		case pid == w.pid:
-			w.ended, w.code = true, exitCodeOf(status)
+		case pid == p.pid:
+			p.ended, p.code = true, exitCodeOf(status)
 		}
 	}
-	w.behind = true
+	p.behind = true
 	return false
 }
 
 // groupIsClear reports whether the group is empty. Its number stays in use as long as a
 // process is in the group, or the command was not reaped.
-func (w *managedProcess) groupIsClear() bool {
-	w.clear = w.clear || errors.Is(unix.Kill(-w.pid, 0), unix.ESRCH)
-	return w.clear
+func (p *managedProcess) groupIsClear() bool {
+	p.clear = p.clear || errors.Is(unix.Kill(-p.pid, 0), unix.ESRCH)
+	return p.clear
 }
 
 // kill kills the processes that are left, and returns when to try again.
-func (w *managedProcess) kill() time.Duration {
-	w.cgroup.kill()
-	w.signalGroup(unix.SIGSTOP)
-	_, pause := w.hunt.round()
-	w.signalGroup(unix.SIGKILL)
+func (p *managedProcess) kill() time.Duration {
+	p.cgroup.kill()
+	p.signalGroup(unix.SIGSTOP)
+	_, pause := p.killer.round()
+	p.signalGroup(unix.SIGKILL)
 	return pause
 }
 
 // signal sends a signal to the command itself.
-func (w *managedProcess) signal(sig unix.Signal) {
-	if !w.ended {
-		_ = unix.Kill(w.pid, sig)
+func (p *managedProcess) signal(sig unix.Signal) {
+	if !p.ended {
+		_ = unix.Kill(p.pid, sig)
 	}
 }
 
 // signalGroup sends a signal to the command's group.
-func (w *managedProcess) signalGroup(sig unix.Signal) {
-	if !w.ended || !w.groupIsClear() {
-		_ = unix.Kill(-w.pid, sig)
+func (p *managedProcess) signalGroup(sig unix.Signal) {
+	if !p.ended || !p.groupIsClear() {
+		_ = unix.Kill(-p.pid, sig)
 	}
 }
 
 // signalAll sends signals to every process of the command, also outside its group.
-func (w *managedProcess) signalAll(signals ...unix.Signal) {
+func (p *managedProcess) signalAll(signals ...unix.Signal) {
 	for _, sig := range signals {
-		w.signalGroup(sig)
+		p.signalGroup(sig)
 	}
 	for _, pid := range descendants(nil) {
-		if group, err := unix.Getpgid(pid); err != nil || group != w.pid {
+		if group, err := unix.Getpgid(pid); err != nil || group != p.pid {
 			for _, sig := range signals {
 				_ = unix.Kill(pid, sig)
 			}

@@ -10,22 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buryAdopted reaps the processes that this one has adopted (for instance as the first
+// reapAdopted reaps the processes that this one has adopted (for instance as the first
 // process of a container), whenever one has ended. It leaves the supervisor to the
 // goroutine that waits for it.
-func buryAdopted(supervisor *atomic.Int64) {
+func reapAdopted(supervisor *atomic.Int64) {
 	ended := make(chan os.Signal, 1)
+	ended <- unix.SIGCHLD // one may have ended already
 	signal.Notify(ended, unix.SIGCHLD)
 	go func() {
 		for range ended {
+			reaping.Lock()
 			all, _ := filepath.Glob("/proc/[0-9]*")
 			for _, path := range all {
 				pid, _ := strconv.Atoi(filepath.Base(path))
 				state, parent, ok := statOf(filepath.Base(path))
 				if ok && state == 'Z' && parent == os.Getpid() && int64(pid) != supervisor.Load() {
-					bury(pid)
+					reapChild(pid)
 				}
 			}
+			reaping.Unlock()
 		}
 	}()
 }

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// state is the state of an election at one moment.
+type state string
+
+const (
+	stateLeading  state = "leading"
+	statePending  state = "pending"  // a candidate holds the key and does not lead yet
+	stateReleased state = "released" // given up in order
+	stateExpired  state = "expired"  // the lease has run out, and no candidate has taken the key
+	stateDeleted  state = "deleted"  // the key was deleted, purged or has expired
+	stateForeign  state = "foreign"  // the key holds something else
+	stateNever    state = "never"    // no candidate has ever stood, as far as the bucket knows
+)
+
+// electionStatus is the newest revision of an election's key.
+type electionStatus struct {
+	election string
+	entry    backend.Entry
+	holder   leader.Holder
+}
+
+func newElectionStatus(election string, e backend.Entry) electionStatus {
+	return electionStatus{election, e, leader.HolderOf(e.KeyValue(election))}
+}
+
+// at returns the state at a moment of the server's time.
+func (s electionStatus) at(now time.Time) state {
+	switch h := s.holder; {
+	case s.entry.Revision == 0:
+		return stateNever
+	case h.Released: // perhaps according to a marker
+		return stateReleased
+	case s.entry.Marker:
+		return stateDeleted
+	case h.Foreign:
+		return stateForeign
+	case s.remaining(now) <= 0:
+		return stateExpired
+	case h.Pending:
+		return statePending
+	}
+	return stateLeading
+}
+
+// remaining is how long the lease keeps other candidates out; negative when it is over.
+func (s electionStatus) remaining(now time.Time) time.Duration {
+	return s.holder.Renewed.Add(s.holder.Lease).Sub(now)
+}
+
+// serverClock is the server's time. This host's clock has no influence on it except by
+// its rate.
+type serverClock struct{ server, local time.Time }
+
+func (c serverClock) now() time.Time { return c.server.Add(time.Since(c.local)) }
+
+// inspector looks at the elections of a bucket.
+type inspector struct {
+	nc     *nats.Conn
+	bucket *leader.Bucket
+	js     jetstream.JetStream
+	name   string
+	roster string        // bucket in which candidates announce themselves; empty: none
+	limit  time.Duration // for one answer
+	clock  serverClock
+	denied <-chan error // the first permission that is missing
+}
+
+func (s *inspector) close() { s.nc.Close() }
+
+// newInspector connects, opens the bucket and asks for the server's time.
+func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspector, error) {
+	s, err := g.openInspector(opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.within(ctx, s.ask); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openInspector connects, opens the bucket and requests nothing from it.
+func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
+	denied := make(chan error, 1)
+	nc, js, bucket, err := g.open(append([]nats.Option{
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				select {
+				case denied <- err:
+				default:
+				}
+			}
+		}),
+	}, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	return &inspector{nc: nc, js: js, bucket: bucket, name: g.bucket, limit: g.timeout, denied: denied}, nil
+}
+
+// within limits the time of an operation, and ends it when a permission turns out to be
+// missing, which otherwise looks like silence.
+func (s *inspector) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	select {
+	case before := <-s.denied:
+		_ = before // not about this operation
+	default:
+	}
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case denied := <-s.denied:
+		cancel()
+		if err := <-done; err == nil {
+			return nil // the refusal was about something else
+		}
+		return fmt.Errorf("%w: %w", leader.ErrPermission, denied)
+	}
+}
+
+// ask learns the server's time, and whether the bucket exists.
+func (s *inspector) ask(ctx context.Context) error {
+	stream, err := s.js.Stream(ctx, "KV_"+s.name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("%w: %w", leader.ErrNoBucket, err)
+	case err != nil:
+		return err
+	}
+	info := stream.CachedInfo()
+	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
+	s.roster = info.Config.Metadata[wire.RosterKey]
+	return nil
+}
+
+// one reads one election, with the permissions of an observer.
+func (s *inspector) one(ctx context.Context, election string) (electionStatus, error) {
+	type answer struct {
+		entry backend.Entry
+		err   error
+	}
+	answers := make(chan answer, 1)
+	s.bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
+	got := <-answers
+	return newElectionStatus(election, got.entry), got.err
+}
+
+// look connects, and reads one election. The caller closes the inspector.
+func (g *globals) look(ctx context.Context, election string) (*inspector, electionStatus, error) {
+	if err := checkElection(election); err != nil {
+		return nil, electionStatus{}, err
+	}
+	s, err := g.newInspector(ctx)
+	if err != nil {
+		return nil, electionStatus{}, err
+	}
+	var x electionStatus
+	err = s.within(ctx, func(ctx context.Context) error {
+		x, err = s.one(ctx, election)
+		return err
+	})
+	if err != nil {
+		s.close()
+	}
+	return s, x, err
+}
+
+// all reads the newest revision of every key through one consumer.
+func (s *inspector) all(ctx context.Context) ([]electionStatus, error) {
+	kv, err := s.js.KeyValue(ctx, s.name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := entriesOf(ctx, kv, "keys")
+	all := make([]electionStatus, len(entries))
+	for i, e := range entries {
+		all[i] = newElectionStatus(e.Key(), backend.EntryOf(e))
+	}
+	return all, err
+}
+
+// entriesOf reads the newest entry of every key of a bucket, in the order of the keys. If
+// the last of the initial entries of a watch has just expired, the watch never reports
+// that there are no more. So entriesOf begins again when the watch is silent.
+func entriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
+	for silence := 500 * time.Millisecond; ; silence *= 2 {
+		w, err := kv.WatchAll(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		entries, complete := initial(ctx, w, silence)
+		_ = w.Stop() // it may have gone with the connection
+		switch {
+		case complete:
+			slices.SortFunc(entries, func(a, b jetstream.KeyValueEntry) int {
+				return cmp.Or(strings.Compare(a.Key(), b.Key()), cmp.Compare(b.Revision(), a.Revision()))
+			})
+			// A key that changed meanwhile came twice: the newest is first.
+			return slices.CompactFunc(entries, func(a, b jetstream.KeyValueEntry) bool { return a.Key() == b.Key() }), nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: not all %s came in time: %w", leader.ErrUnreachable, what, ctx.Err())
+		}
+	}
+}
+
+// initial returns the initial entries of a watch, and whether the watch has reported all
+// of them.
+func initial(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (entries []jetstream.KeyValueEntry, complete bool) {
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return entries, false
+			case e == nil:
+				return entries, true
+			}
+			entries = append(entries, e)
+		case <-time.After(silence):
+			return entries, false
+		case <-ctx.Done():
+			return entries, false
+		}
+	}
+}
+
+// watch follows one election, or all of them if there is no name, until end is called or
+// ctx ends. The current entries of the keys come first, and then nil. The time for the
+// opening is limited.
+func (s *inspector) watch(ctx context.Context, election string) (w jetstream.KeyWatcher, end context.CancelFunc, err error) {
+	life, end := context.WithCancel(ctx)
+	err = s.within(ctx, func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, end)()
+		kv, failed := s.js.KeyValue(life, s.name)
+		switch {
+		case failed != nil:
+			return failed
+		case election == "":
+			w, failed = kv.WatchAll(life)
+		default:
+			w, failed = kv.Watch(life, election)
+		}
+		return failed
+	})
+	if err != nil {
+		end()
+	}
+	return w, end, err
+}
+
+// checkElection applies the rules of KV keys, so that no wildcard and no empty
+// part reaches the server.
+func checkElection(name string) error {
+	fit := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-/_=.", r)
+	}
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !fit(r) }) ||
+		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
+		return usagef("election %q is not made of letters, digits and -/_=. or has an empty part", name)
+	}
+	return nil
+}
+
+// complete returns words for the shell, or none if they do not come soon.
+func (g *globals) complete(list func(context.Context, *inspector) ([]string, error)) []string {
+	if !g.completing {
+		return nil
+	}
+	const soon = time.Second
+	g.timeout = min(g.timeout, soon)
+	s, err := g.openInspector(nats.Timeout(soon))
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	var words []string
+	_ = s.within(context.Background(), func(ctx context.Context) error {
+		words, err = list(ctx, s)
+		return err
+	})
+	return words
+}
+
+// electionNames completes the name of an election.
+func (g *globals) electionNames() []string {
+	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+		all, err := s.all(ctx)
+		var names []string
+		for _, x := range all {
+			if checkElection(x.election) == nil { // others may write any key, and shells take any byte
+				names = append(names, x.election)
+			}
+		}
+		return names, err
+	})
+}
+
+// bucketNames completes the name of a bucket.
+func (g *globals) bucketNames() []string {
+	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+		var names []string
+		for name := range s.js.KeyValueStoreNames(ctx).Name() {
+			if _, err := leader.OpenBucket(s.js, name); err == nil { // others may name streams as they like
+				names = append(names, name)
+			}
+		}
+		return names, nil
+	})
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks what is in this folder, as far as that goes without Prometheus, Grafana, systemd, a container
 # runtime or Kubernetes running. Tools that are missing are put into .tools, nowhere else.
-# TestTheFilesUseMetricsThatExist in metrics does the rest.
+# TestDeployFiles_MetricsExist in metrics does the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/.tools

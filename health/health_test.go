@@ -72,7 +72,8 @@ func ask(h http.Handler, method string) *httptest.ResponseRecorder {
 
 type fields = map[string]any
 
-func TestLeaderAnswers200UntilTheInstantInWhichTheLeaseEnds(t *testing.T) {
+// Leader answers 200 until the instant at which the lease ends.
+func TestLeader_200UntilLeaseEnds(t *testing.T) {
 	k := newKit(t)
 	h := health.Leader(k.stand("a", leader.Config{}))
 	leading := fields{
@@ -100,7 +101,8 @@ func (c *late) Now() time.Time {
 	return c.Clock.Now().Add(c.by)
 }
 
-func TestLeaderAsksTheClockAndNotTheTimers(t *testing.T) {
+// Leader asks the clock, and not the timers.
+func TestLeader_AsksTheClock(t *testing.T) {
 	k := newKit(t)
 	clock := &late{Clock: k.clock}
 	h := health.Leader(k.stand("a", leader.Config{Clock: clock}))
@@ -111,7 +113,8 @@ func TestLeaderAsksTheClockAndNotTheTimers(t *testing.T) {
 	k.get(h, 503, over)
 }
 
-func TestLeaderNamesWhoLeadsInstead(t *testing.T) {
+// Leader names the candidate that leads instead.
+func TestLeader_NamesOtherLeader(t *testing.T) {
 	k := newKit(t)
 	k.clock.Advance(time.Minute)
 	a := k.stand("a", leader.Config{Value: []byte("http://<a>")})
@@ -135,7 +138,8 @@ func TestLeaderNamesWhoLeadsInstead(t *testing.T) {
 	k.get(h, 503, waiting)
 }
 
-func TestLeaderNamesAnotherOfTheSameID(t *testing.T) {
+// Leader names another candidate of the same ID as the leader.
+func TestLeader_NamesOtherOfSameID(t *testing.T) {
 	k := newKit(t)
 	k.stand("a", leader.Config{Value: []byte("first")})
 	link := k.store.Link("second")
@@ -154,14 +158,16 @@ func TestLeaderNamesAnotherOfTheSameID(t *testing.T) {
 	})
 }
 
-func TestLeaderNamesNobodyWhoHoldsTheKeyWithoutLeading(t *testing.T) {
+// Leader does not name a candidate that holds the key without leading.
+func TestLeader_NamesNoPendingHolder(t *testing.T) {
 	k := newKit(t)
 	k.stand("a", leader.Config{PendingPeriod: time.Minute})
 	k.get(health.Leader(k.stand("b", leader.Config{})), 503,
 		fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false})
 }
 
-func TestAliveAnswers200UntilCutOffForLongerThanALease(t *testing.T) {
+// Alive answers 200 until the candidate has been cut off for longer than a lease.
+func TestAlive_200UntilCutOff(t *testing.T) {
 	k := newKit(t)
 	h := health.Alive(k.stand("a", leader.Config{LeaseDuration: 6 * time.Second}))
 	k.get(h, 200, fields{
@@ -187,7 +193,8 @@ func TestAliveAnswers200UntilCutOffForLongerThanALease(t *testing.T) {
 	}
 }
 
-func TestAliveAnswersBeforeTheLeaseIsKnown(t *testing.T) {
+// Alive answers before the lease is known.
+func TestAlive_BeforeLeaseIsKnown(t *testing.T) {
 	k := newKit(t)
 	k.store.Link("a").Cut()
 	h := health.Alive(k.stand("a", leader.Config{}))
@@ -202,7 +209,8 @@ func TestAliveAnswersBeforeTheLeaseIsKnown(t *testing.T) {
 	k.get(h, 503, body)
 }
 
-func TestAliveAnswers503AfterTheEndAndSaysWhy(t *testing.T) {
+// Alive answers 503 after the end of the candidate, and says why.
+func TestAlive_503AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	a := k.stand("a", leader.Config{})
 	b := k.stand("b", leader.Config{})
@@ -221,7 +229,8 @@ func TestAliveAnswers503AfterTheEndAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestOnlyGETAndHEADAreServed(t *testing.T) {
+// Only GET and HEAD are served.
+func TestHandlers_OnlyGETAndHEAD(t *testing.T) {
 	k := newKit(t)
 	c := k.stand("a", leader.Config{})
 	for name, h := range map[string]http.Handler{"Leader": health.Leader(c), "Alive": health.Alive(c)} {
@@ -237,7 +246,7 @@ func TestOnlyGETAndHEADAreServed(t *testing.T) {
 	}
 }
 
-func TestHEADIsAnsweredWithoutABody(t *testing.T) {
+func TestHEAD_HasNoBody(t *testing.T) {
 	k := newKit(t)
 	server := httptest.NewServer(health.Leader(k.stand("a", leader.Config{})))
 	defer server.Close()
@@ -253,7 +262,8 @@ func TestHEADIsAnsweredWithoutABody(t *testing.T) {
 	}
 }
 
-func TestLeaderAnswers200ForEachSeat(t *testing.T) {
+// Leader answers 200 for the leader of each seat.
+func TestLeader_200ForEachSeat(t *testing.T) {
 	k := newKit(t)
 	for i, id := range []string{"a", "b", "c"} {
 		c := k.stand(id, leader.Config{Seats: 2})

@@ -26,7 +26,8 @@ func addTerm(o *outbox, token uint64) {
 	o.add(Deposed{Term: term, Cause: ErrLeaseExpired})
 }
 
-func TestEventsComeInTheOrderInWhichTheyWereAdded(t *testing.T) {
+// The outbox delivers events in the order in which they were added.
+func TestOutbox_KeepsOrder(t *testing.T) {
 	o := newOutbox(8)
 	addTerm(o, 1)
 	o.add(Observed{})
@@ -45,7 +46,7 @@ func TestEventsComeInTheOrderInWhichTheyWereAdded(t *testing.T) {
 
 // Transitions are never dropped. Observed and Faulted are coalesced while there is no
 // reader, so an unread channel cannot grow without bound.
-func TestObservedAndFaultedAreCoalescedWhileNobodyReads(t *testing.T) {
+func TestOutbox_Coalesces(t *testing.T) {
 	o := newOutbox(2)
 	addTerm(o, 1)
 	for i := range uint64(1000) {
@@ -65,7 +66,8 @@ func TestObservedAndFaultedAreCoalescedWhileNobodyReads(t *testing.T) {
 	}
 }
 
-func TestAReaderGetsWhatWasHeldBack(t *testing.T) {
+// A reader receives the events that the outbox held back.
+func TestOutbox_DeliversBacklog(t *testing.T) {
 	o := newOutbox(1)
 	addTerm(o, 1)
 	var got []Event
@@ -87,7 +89,7 @@ func TestAReaderGetsWhatWasHeldBack(t *testing.T) {
 // Closed with more than fits, the outbox leaves out whole terms, the oldest
 // first: "exactly one Deposed for each Elected", also for a term that began in
 // the channel and ended in the backlog.
-func TestClosingWithMoreThanFitsKeepsPairs(t *testing.T) {
+func TestOutbox_ClosedKeepsPairs(t *testing.T) {
 	for size := 4; size <= 64; size++ {
 		for terms := range uint64(40) {
 			o := newOutbox(size)
@@ -125,7 +127,7 @@ func TestClosingWithMoreThanFitsKeepsPairs(t *testing.T) {
 }
 
 // A reader that knows of the beginning of a term also gets its end.
-func TestClosingKeepsTheEndOfATermWhoseBeginningWasRead(t *testing.T) {
+func TestOutbox_ClosedKeepsDeposed(t *testing.T) {
 	o := newOutbox(4)
 	addTerm(o, 1)
 	<-o.ch

@@ -34,7 +34,7 @@ func TestArchitecture_ListsEveryFile(t *testing.T) {
 
 // Links lead to files that exist. A link with code as its text, such as
 // [`machine.step`](../leader/state.go), leads to the file that declares the name.
-func TestArchitecture_LinksLeadToWhatTheyName(t *testing.T) {
+func TestArchitecture_LinksResolve(t *testing.T) {
 	inRepository(t)
 	link := regexp.MustCompile("\\[(`?)([^\\]`]*)`?\\]\\(([^)#:]+)(?:#[^)]*)?\\)")
 	for _, name := range []string{"architecture.md", "protocol.md"} {
@@ -63,7 +63,7 @@ func TestArchitecture_LinksLeadToWhatTheyName(t *testing.T) {
 }
 
 // The tests, the scenarios of the exploration and the mutants that the pages name exist.
-func TestArchitecture_NamesWhatExists(t *testing.T) {
+func TestArchitecture_NamesExist(t *testing.T) {
 	inRepository(t)
 	var declared strings.Builder
 	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../mutation", "../cmd"} {

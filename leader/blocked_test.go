@@ -16,7 +16,7 @@ import (
 )
 
 // A handler that blocks for ever holds up neither the deadline nor the events nor the end.
-func TestLogHandler_BlockedHoldsUpNothing(t *testing.T) {
+func TestLogHandler_Blocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		h := newScribbler(func(string) { <-release })
@@ -204,7 +204,7 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 
 // If a store call does not return, Stop ends with its context all the same. Done is
 // closed when the call has returned.
-func TestStop_StoreCallDoesNotReturn(t *testing.T) {
+func TestStop_StoreCallHangs(t *testing.T) {
 	inBubble(t, leader.Config{}, func(b *bench) {
 		unblock := b.store.block("Update")
 		b.at(2 * time.Second)

@@ -26,7 +26,8 @@ func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *buc
 	return mustOpen(t, js)
 }
 
-func TestAFeedTellsPutsAndDeletesOfItsKey(t *testing.T) {
+// A feed delivers the puts and deletes of its key.
+func TestFeed_PutsAndDeletes(t *testing.T) {
 	for name, create := range map[string]func(*lab, jetstream.JetStream) *bucketStore{
 		"republish": func(t *lab, js jetstream.JetStream) *bucketStore { return mustCreate(t, js, BucketConfig{}) },
 		"watch": func(t *lab, js jetstream.JetStream) *bucketStore {
@@ -92,7 +93,8 @@ func consumers(t *lab, js jetstream.JetStream) int {
 	return stream.CachedInfo().State.Consumers
 }
 
-func TestAWatchFeedBeginsWithTheLastValue(t *testing.T) {
+// A watch feed begins with the last value of its key.
+func TestWatchFeed_LastValue(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := ordinary(t, js, jetstream.KeyValueConfig{History: 5})
@@ -107,9 +109,10 @@ func TestAWatchFeedBeginsWithTheLastValue(t *testing.T) {
 	})
 }
 
-// In memory: in a bubble a file store takes the time outside for the age of
-// messages (ats.AccessTime), and drops markers at once.
-func TestAFeedTellsOfExpiry(t *testing.T) {
+// A feed reports that the record of its key has expired. In memory: in a bubble a file
+// store takes the time outside for the age of messages (ats.AccessTime), and drops
+// markers at once.
+func TestFeed_DeliversExpiry(t *testing.T) {
 	for name, create := range map[string]func(*lab, jetstream.JetStream) *bucketStore{
 		"republish": func(t *lab, js jetstream.JetStream) *bucketStore {
 			return mustCreate(t, js, BucketConfig{TTL: 2 * time.Second, Storage: jetstream.MemoryStorage})
@@ -154,7 +157,8 @@ func TestAFeedTellsOfExpiry(t *testing.T) {
 	}
 }
 
-func TestAReconnectionIsToldToEveryFeed(t *testing.T) {
+// Every feed of a connection reports that the connection is back.
+func TestFeed_Reconnection(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
 		js, other := dialJS(t, g), dialJS(t, t.s)
@@ -193,7 +197,8 @@ func TestAReconnectionIsToldToEveryFeed(t *testing.T) {
 	})
 }
 
-func TestAWatchFeedEndsWithAReconnection(t *testing.T) {
+// A watch feed reports a reconnection, and ends with ErrUnreachable.
+func TestWatchFeed_Reconnection(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
 		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
@@ -217,7 +222,8 @@ func TestAWatchFeedEndsWithAReconnection(t *testing.T) {
 	})
 }
 
-func TestNoGoroutineOutlivesTheLastStop(tt *testing.T) {
+// No goroutine outlives the Stop of the last feed.
+func TestFeed_StopEndsGoroutines(tt *testing.T) {
 	t := &lab{T: tt}
 	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true})
 	if err != nil {
@@ -249,7 +255,8 @@ func TestNoGoroutineOutlivesTheLastStop(tt *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestNothingIsDeliveredAfterStop(t *testing.T) {
+// A feed delivers nothing after Stop has returned.
+func TestFeed_SilentAfterStop(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{})
@@ -284,7 +291,9 @@ func TestNothingIsDeliveredAfterStop(t *testing.T) {
 	})
 }
 
-func TestWhatComesBeforeTheReplyIsKept(t *testing.T) {
+// A feed keeps the newest events that arrive before the reply to Watch, and delivers them
+// after it.
+func TestFeed_KeepsEarlyEvents(t *testing.T) {
 	var told []backend.FeedEvent
 	f := &feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
 	for i := range earlyEvents + 3 {
@@ -299,7 +308,8 @@ func TestWhatComesBeforeTheReplyIsKept(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
+// The end of its context ends each request of a bucket's store.
+func TestStoreRequests_EndOfContext(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		nc := dial(t, t.s)
 		for _, subject := range []string{"$JS.hub.API.>"} { // takes requests and says nothing
@@ -334,7 +344,7 @@ func TestTheEndOfTheContextEndsEveryRequest(t *testing.T) {
 	})
 }
 
-func TestLeastPrivilegeIsEnough(t *testing.T) {
+func TestLeastPrivilege_IsEnough(t *testing.T) {
 	common := []string{"$JS.API.STREAM.INFO.KV_E", "$JS.API.DIRECT.GET.KV_E.$KV.E.a", "$KV.E.a"}
 	inbox := &server.SubjectPermission{Allow: []string{"_INBOX_u.>"}}
 	users := []*server.User{
@@ -383,7 +393,8 @@ func TestLeastPrivilegeIsEnough(t *testing.T) {
 	}
 }
 
-func TestAMessageIsNotPassedOnToThousandsWhenANewerOneWaits(t *testing.T) {
+// A message is not passed on to thousands of feeds when a newer message waits.
+func TestFeedSource_SkipsStaleMessage(t *testing.T) {
 	for _, newer := range []bool{false, true} {
 		told := 0
 		s := &source{feeds: make(map[*feed]struct{})}

@@ -14,7 +14,8 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
+// A bucket is purge-protected by default.
+func TestCreateBucket_Defaults(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage, Description: "elections"})
@@ -40,7 +41,8 @@ func TestABucketIsPurgeProtectedByDefault(t *testing.T) {
 	})
 }
 
-func TestAPurgeProtectedBucketRefusesPurgesAndRollUps(t *testing.T) {
+// A purge-protected bucket refuses purges and roll-ups.
+func TestPurgeProtection_RefusesRollUps(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{})
@@ -76,7 +78,8 @@ func TestAPurgeProtectedBucketRefusesPurgesAndRollUps(t *testing.T) {
 	})
 }
 
-func TestEverySettingThatCannotWorkIsNamed(t *testing.T) {
+// The error of CreateBucket names each setting that cannot work.
+func TestBucketConfig_InvalidSettings(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		for text, cfg := range map[string]BucketConfig{
@@ -113,7 +116,8 @@ func TestEverySettingThatCannotWorkIsNamed(t *testing.T) {
 	})
 }
 
-func TestMaxLeaseIsTwoThirdsOfAShortTTLByDefault(t *testing.T) {
+// By default, MaxLease is two thirds of a short TTL.
+func TestMaxLease_DefaultOfShortTTL(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		for ttl, want := range map[time.Duration]time.Duration{9 * time.Second: 6 * time.Second, time.Hour: 15 * time.Second} {
@@ -126,7 +130,9 @@ func TestMaxLeaseIsTwoThirdsOfAShortTTLByDefault(t *testing.T) {
 	})
 }
 
-func TestAnExistingBucketKeepsItsMetadataAndWhatIsLeftOut(t *testing.T) {
+// An existing bucket keeps its metadata, and the settings that the configuration leaves
+// out.
+func TestCreateBucket_KeepsSettings(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
@@ -150,7 +156,8 @@ func TestAnExistingBucketKeepsItsMetadataAndWhatIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestAFittingBucketIsNotWrittenAgain(t *testing.T) {
+// A bucket that has the requested settings is not written again.
+func TestCreateBucket_IsIdempotent(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		for _, cfg := range []BucketConfig{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}} {
@@ -166,7 +173,8 @@ func TestAFittingBucketIsNotWrittenAgain(t *testing.T) {
 	})
 }
 
-func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
+// A stream that cannot be given the settings is refused with ErrIncompatibleBucket.
+func TestCreateBucket_Incompatible(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		ctx := t.Context()
@@ -223,7 +231,8 @@ func TestAStreamThatCannotBeBroughtToTheSettingsIsUnfit(t *testing.T) {
 	})
 }
 
-func TestOnlyABucketThatCannotLoseAMessageIsPurgeProtected(t *testing.T) {
+// Only a bucket that cannot lose a message is purge-protected.
+func TestIsPurgeProtected_Settings(t *testing.T) {
 	sealed := BucketConfig{Name: "E"}.newStream()
 	if !isPurgeProtected(sealed) {
 		t.Fatal("the default is not sealed")
@@ -252,7 +261,8 @@ func TestOnlyABucketThatCannotLoseAMessageIsPurgeProtected(t *testing.T) {
 	}
 }
 
-func TestAMaxLeaseThatCannotBeReadIsUnfit(t *testing.T) {
+// A bucket whose MaxLease cannot be read is refused with ErrIncompatibleBucket.
+func TestMaxLease_Unreadable(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", Metadata: map[string]string{wire.MaxLeaseKey: "long"}})

@@ -33,7 +33,8 @@ func hasRoster(t *lab, b *bucketStore) bool {
 	return info.Roster
 }
 
-func TestABucketHasARosterIfItIsToldTo(t *testing.T) {
+// A bucket has a roster only if its configuration asks for one.
+func TestCreateBucket_RosterOnRequest(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage})
@@ -89,7 +90,8 @@ func TestABucketHasARosterIfItIsToldTo(t *testing.T) {
 	})
 }
 
-func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
+// Buckets with the longest names have rosters of their own.
+func TestRosterName_Longest(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		names := make(map[string]bool)
@@ -110,7 +112,8 @@ func TestTheLongestNamesHaveRostersOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestARosterTakesNobodysBucket(t *testing.T) {
+// CreateBucket refuses to use an existing bucket as a roster, and does not change it.
+func TestCreateBucket_RosterTaken(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		mustCreate(t, js, BucketConfig{Name: "S_roster"})

@@ -16,7 +16,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
+// Each request to a bucket that does not exist returns ErrNoBucket.
+func TestMissingBucket_ErrNoBucket(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		b := mustOpen(t, dialJS(t, t.s))
 		_, err := b.Info(t.Context())
@@ -32,7 +33,8 @@ func TestABucketThatDoesNotExistIsToldApart(t *testing.T) {
 	})
 }
 
-func TestGetTellsNothingMarkersAndEmptyValuesApart(t *testing.T) {
+// Get distinguishes a key without a message, a marker and an empty value.
+func TestGet_EmptyValues(t *testing.T) {
 	for _, direct := range []bool{true, false} {
 		bubble(t, server.Options{}, func(t *lab) {
 			js := dialJS(t, t.s)
@@ -77,7 +79,8 @@ func TestGetTellsNothingMarkersAndEmptyValuesApart(t *testing.T) {
 	}
 }
 
-func TestForgedHeadersAreNotRead(t *testing.T) {
+// Forged headers are not read.
+func TestForgedHeaders_AreNotRead(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, BucketConfig{})
@@ -111,7 +114,8 @@ func TestForgedHeadersAreNotRead(t *testing.T) {
 	})
 }
 
-func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
+// A rejected update returns the actual revision of the key.
+func TestUpdate_NamesRevision(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
 		ctx, first := t.Context(), lastRevision(t, b)+1
@@ -140,7 +144,8 @@ func TestUpdateIsRefusedWithTheActualRevision(t *testing.T) {
 	})
 }
 
-func TestNothingIsHandedToAConnectionThatIsDown(t *testing.T) {
+// While the connection is down, no request is handed to it.
+func TestDisconnected_SendsNothing(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
 		js := dialJS(t, g)
@@ -169,7 +174,8 @@ func TestNothingIsHandedToAConnectionThatIsDown(t *testing.T) {
 	})
 }
 
-func TestAMissingPermissionIsNamed(t *testing.T) {
+// A missing permission is named in the error of the request.
+func TestMissingPermission_IsNamed(t *testing.T) {
 	user := func(name string, p *server.Permissions) *server.User {
 		return &server.User{Username: name, Password: "x", Permissions: p}
 	}
@@ -218,7 +224,8 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 	})
 }
 
-func TestADomainIsFollowedAsKVDoes(t *testing.T) {
+// A bucket's store follows the domain of its JetStream context as the KV client does.
+func TestDomain_AsWithKV(t *testing.T) {
 	bubble(t, server.Options{JetStreamDomain: "hub"}, func(t *lab) {
 		nc := dial(t, t.s)
 		byDomain, err := jetstream.NewWithDomain(nc, "hub")
@@ -253,7 +260,7 @@ func TestADomainIsFollowedAsKVDoes(t *testing.T) {
 
 // A release beside nats-kv-leader-elect: every KV client sees a deleted key. Candidates
 // read a release, whatever the kind of the feed.
-func TestAMarkerMayCarryARelease(t *testing.T) {
+func TestMarker_MayCarryRelease(t *testing.T) {
 	for _, republishes := range []bool{true, false} {
 		bubble(t, server.Options{}, func(t *lab) {
 			js := dialJS(t, t.s)
@@ -327,7 +334,8 @@ func TestAMarkerMayCarryARelease(t *testing.T) {
 	}
 }
 
-func TestAForeignRecordIsShownIfItIsAName(t *testing.T) {
+// HolderOf shows the text of a foreign record if it could be a name.
+func TestForeignRecord_ShowsName(t *testing.T) {
 	for value, want := range map[string]string{
 		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
 		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",

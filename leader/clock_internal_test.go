@@ -9,7 +9,7 @@ import (
 
 // "The system clock counts the time that the host was suspended": what was
 // asleep before counts, and never less than before.
-func TestTheSystemClockCountsTheTimeAsleep(t *testing.T) {
+func TestSystemClock_CountsTimeAsleep(t *testing.T) {
 	c := SystemClock().(*systemClock)
 	before := c.Now()
 	c.slept.Store(int64(time.Hour))
@@ -20,7 +20,7 @@ func TestTheSystemClockCountsTheTimeAsleep(t *testing.T) {
 
 // On waking up, the wall clock has moved against the monotonic one: that is when
 // the time asleep is read again.
-func TestTheTimeAsleepIsReadWhenTheWallClockHasMoved(t *testing.T) {
+func TestSystemClock_RereadsTimeAsleep(t *testing.T) {
 	c := SystemClock().(*systemClock)
 	c.slept0 = sleptNow() - time.Hour // as if the host had slept for an hour since
 	before := c.Now()
@@ -39,13 +39,14 @@ func TestTheTimeAsleepIsReadWhenTheWallClockHasMoved(t *testing.T) {
 	}
 }
 
-func TestASuspensionIsNeverNegative(t *testing.T) {
+// The time that the host was suspended is never negative.
+func TestTimeAsleep_IsNeverNegative(t *testing.T) {
 	if first, second := sleptNow(), sleptNow(); first < 0 || second < first-divergence {
 		t.Errorf("%v, then %v", first, second)
 	}
 }
 
-func TestATimerThatIsNotArmedDoesNotFire(t *testing.T) {
+func TestTimer_UnarmedDoesNotFire(t *testing.T) {
 	timer := SystemClock().NewTimer(-1)
 	select {
 	case <-timer.C():
@@ -71,7 +72,7 @@ func newTerm(t *testing.T, clock Clock) *Term {
 }
 
 // "A process that was paused finds its lease over by the clock before it acts".
-func TestTermErrAsksTheClock(t *testing.T) {
+func TestTermErr_AsksTheClock(t *testing.T) {
 	clock := &stillClock{now: time.Unix(100, 0)}
 	term := newTerm(t, clock)
 	clock.now = clock.now.Add(10*time.Second - 1)
@@ -88,7 +89,8 @@ func TestTermErrAsksTheClock(t *testing.T) {
 	}
 }
 
-func TestAskingATermAllocatesNothing(t *testing.T) {
+// Term.Err and Term.Token allocate nothing.
+func TestTerm_AllocatesNothing(t *testing.T) {
 	term := newTerm(t, SystemClock())
 	if n := testing.AllocsPerRun(1000, func() {
 		if term.Err() != nil || term.Token() != 3 {
@@ -101,7 +103,7 @@ func TestAskingATermAllocatesNothing(t *testing.T) {
 
 // The state machine renews, and hears of the renewals of others, without
 // garbage.
-func TestARenewalAllocatesNothing(t *testing.T) {
+func TestMachine_AllocatesNothing(t *testing.T) {
 	s := script{t: t, wrote: map[uint64]record{}}
 	s.begin([]string{"sealed", "maxlease=15s"})
 	leads := s.m
@@ -137,7 +139,7 @@ func TestARenewalAllocatesNothing(t *testing.T) {
 
 // "Its state is a plain value: to copy it is to copy the machine, and equal
 // machines compare equal".
-func TestAMachineIsAPlainValue(t *testing.T) {
+func TestMachine_IsAPlainValue(t *testing.T) {
 	s := script{t: t, wrote: map[uint64]record{}}
 	s.begin([]string{"sealed", "maxlease=15s"})
 	a, b := s.m, s.m

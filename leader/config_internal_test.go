@@ -15,7 +15,7 @@ import (
 type noStore struct{ Store }
 
 // "A setting that contradicts another is refused by name and relation".
-func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
+func TestConfig_RefusalNamesRelation(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		cfg  Config
@@ -44,7 +44,8 @@ func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 	}
 }
 
-func TestElectionsAreNamedByTheRulesOfKVKeys(t *testing.T) {
+// The names of elections follow the rules of keys.
+func TestElectionName_KeyRules(t *testing.T) {
 	for _, name := range []string{"", ".", ".a", "a.", "a..b", "a b", "a*", "a.>", "é", "a\n"} {
 		if err := checkElection(name, 1); !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("%q: %v", name, err)
@@ -60,8 +61,9 @@ func TestElectionsAreNamedByTheRulesOfKVKeys(t *testing.T) {
 	}
 }
 
-// The defaults, as the fields of Config document them.
-func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
+// Durations that are left out come from the settings of the bucket. The defaults, as the
+// fields of Config document them.
+func TestConfig_DefaultsFromBucket(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		want durations
@@ -82,8 +84,9 @@ func TestWhatIsLeftOutComesFromTheBucket(t *testing.T) {
 	}
 }
 
-// This is found out only when the bucket is known.
-func TestARelationToADefaultIsNamedToo(t *testing.T) {
+// A setting that contradicts a default is refused by name and relation, too. This is
+// found out only when the bucket is known.
+func TestConfig_RelationToDefault(t *testing.T) {
 	_, err := durations{renewDeadline: 20 * time.Second}.resolve(backend.Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than LeaseDuration 15s") {
 		t.Error(err)
@@ -95,7 +98,7 @@ func TestARelationToADefaultIsNamedToo(t *testing.T) {
 }
 
 // "A bucket whose TTL or MaxLease is shorter than the lease is refused".
-func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
+func TestConfig_LeaseBeyondTTL(t *testing.T) {
 	d := durations{lease: 15 * time.Second}
 	for _, c := range []struct {
 		set  backend.Settings
@@ -113,9 +116,10 @@ func TestABucketThatForgetsSoonerThanTheLeaseIsRefused(t *testing.T) {
 	}
 }
 
-// The successor among processes of nats-kv-leader-elect waits for three quarters of
-// the TTL, and for nothing else.
-func TestALeaseThatOutlivesTheWaitOfKVElectIsRefused(t *testing.T) {
+// A lease that outlasts the wait of nats-kv-leader-elect is refused. The successor among
+// processes of nats-kv-leader-elect waits for three quarters of the TTL, and for nothing
+// else.
+func TestConfig_LeaseBeyondKVElect(t *testing.T) {
 	d := durations{lease: 15 * time.Second}
 	for _, c := range []struct {
 		set  backend.Settings

@@ -103,7 +103,7 @@ func (d *deferred) Update(ctx context.Context, key string, value []byte, revisio
 // The watchdog may end the context at any moment of a step that prolongs the lease, just
 // before the deadline. The candidate then never goes on as leader: its events agree with
 // the context.
-func TestWatchdog_AgreesWithTheCandidate(t *testing.T) {
+func TestWatchdog_Agrees(t *testing.T) {
 	lapsed := 0
 	for n := 1; n <= 12; n++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestWatchdog_AgreesWithTheCandidate(t *testing.T) {
 
 // A call that is rejected at once, and a feed that was replaced, apply the deadlines like
 // all other input, although the timer is late.
-func TestDeadline_AppliedByWhateverComes(t *testing.T) {
+func TestDeadline_AppliedByAnyInput(t *testing.T) {
 	for name, come := range map[string]func(c *leader.Candidate, store *plainStore){
 		"a Transfer that is refused":    func(c *leader.Candidate, _ *plainStore) { _ = c.Transfer(context.Background(), c.ID()) },
 		"a TransferAny that is refused": func(c *leader.Candidate, _ *plainStore) { _, _ = c.TransferAny(context.Background()) },

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-func TestARecordThatNeedsNoEscapingIsEncodedAsJSONWould(t *testing.T) {
+// A record that needs no escaping is encoded as encoding/json would encode it.
+func TestEncode_MatchesJSON(t *testing.T) {
 	for _, r := range []record{
 		{phase: phaseElect, id: "host_1_ab", session: "S", counter: 1, lease: 15 * time.Second, least: 1},
 		{phase: phaseLeading, id: "<a>&'~ ", session: "S", counter: 2, lease: time.Hour, token: maxToken, since: 1, value: "10.0.0.1:80"},

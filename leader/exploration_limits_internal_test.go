@@ -16,7 +16,7 @@ const (
 
 // Without one of the assumptions, the exploration finds two leaders, or a deposed one
 // that may write. So each assumption is needed, and the exploration can find such errors.
-func TestTheAssumptionsAreNeeded(t *testing.T) {
+func TestAssumptions_AreNeeded(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []*scenario{
 		{name: "clocks deviate by more than the margin", settings: tight, skew: 1, times: equal, limits: upTo(2, freeze)},
@@ -33,21 +33,21 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 			from: aRaised + " guard-purge A.guard-write A.guard-arrive A.guard-deliver",
 		},
 		{
-			name: "a process of nats-kv-leader-elect takes longer for a request than from its interval to the TTL", settings: shared, skew: -1,
+			name: "an old process is slower than its TTL allows", settings: shared, skew: -1,
 			times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 1}, limits: upTo(1, remove),
 		},
-		{name: "clocks beside nats-kv-leader-elect deviate by as much", settings: shared, times: equal[:1], old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove)},
+		{name: "clocks beside old processes deviate as much", settings: shared, times: equal[:1], old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove)},
 		{
 			name: "a candidate shares its key and is not told so", settings: shared, skew: -1,
 			times: equal[:1], old: oldWorld{processes: 1, interval: 3, slow: 3, alone: true}, limits: upTo(1, freeze),
 		},
 		{
-			name: "a lease beside nats-kv-leader-elect outlives its interval", settings: shared, skew: -1, belief: [maxParties]backend.Settings{{TTL: 8 * tick}},
+			name: "a lease outlives the interval of old processes", settings: shared, skew: -1, belief: [maxParties]backend.Settings{{TTL: 8 * tick}},
 			times: []durations{ticks(5, 4, 0, 0)}, old: oldWorld{processes: 1, interval: 3}, limits: upTo(1, remove, freeze),
 			from: "A.arrive A.deliver A.arrive A.deliver " + oldRefused + strings.Repeat(renewed+renewed+renewed+" "+oldRefused, 2) + renewed + renewed + renewed,
 		},
 		{
-			name: "processes of nats-kv-leader-elect announce themselves at once", settings: shared, skew: -1,
+			name: "old processes announce themselves at once", settings: shared, skew: -1,
 			times: equal[:1], old: oldWorld{processes: 1, interval: 3, hasty: true}, limits: upTo(1, remove),
 		},
 	} {
@@ -68,14 +68,14 @@ func TestTheAssumptionsAreNeeded(t *testing.T) {
 
 // The errors that the exploration has found are mended. The promises hold on the way, and
 // afterwards a candidate leads.
-func TestWhatTheExplorationFoundIsMended(t *testing.T) {
+func TestFoundErrors_StayFixed(t *testing.T) {
 	for _, found := range []struct{ what, scenario, trace string }{
 		{
-			"a forged release, heard before anything was read, let the next write elect", "forged",
+			"a forged release before the first read elected", "forged",
 			"A.arrive A.deliver B.forge calm A.arrive B.hear A.hear B.arrive A.deliver B.deliver B.arrive",
 		},
 		{
-			"a candidate that resigned and whose store went back looked for its release for ever", "forgetful",
+			"a release that the store lost was sought for ever", "forgetful",
 			"A.resign A.arrive B.hear B.hear B.stop B.arrive rollback.1",
 		},
 	} {

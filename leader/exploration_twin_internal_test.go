@@ -15,7 +15,7 @@ import (
 // one for the machines. So the same actions are applied to a world that is renumbered
 // after each action and to a twin that keeps its numbers and instants. Both must do the
 // same.
-func TestNobodyCanTellThatAWorldWasRenumbered(t *testing.T) {
+func TestRenumbering_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, base := range slices.Concat(scenarios, endless) {
 		if base.void {

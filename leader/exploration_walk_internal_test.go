@@ -33,7 +33,7 @@ func (a action) goesOn() bool {
 
 // The exploration sees everything, but not far. These walks go on for long, with trouble
 // without end.
-func TestRandomWalksKeepThePromises(t *testing.T) {
+func TestRandomWalks(t *testing.T) {
 	t.Parallel()
 	seeds, say := uint64(*walks), func(string, ...any) {}
 	proof.Ran(*walks, "random walks")

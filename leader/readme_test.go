@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-func TestTheQuickStartInTheReadmeIsTheExampleThatCompiles(t *testing.T) {
+// The quick start in the README is the body of Example, which compiles.
+func TestReadme_QuickStart(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -40,13 +41,13 @@ func TestTheQuickStartInTheReadmeIsTheExampleThatCompiles(t *testing.T) {
 
 // A promise without its test is none, so the names in docs/verification.md are checked. A
 // name that ends in "..." stands for all that begin like it.
-func TestVerification_NamesTestsThatExist(t *testing.T) {
+func TestVerification_TestsExist(t *testing.T) {
 	checkNamedTests(t, "../docs/verification.md", 50)
 }
 
-// The page links each test with its file, and has a section for each fault that the name
-// of a test contains.
-func TestFaults_NamesTestsThatExist(t *testing.T) {
+// The page of faults names tests that exist. The page links each test with its file, and
+// has a section for each fault that the name of a test contains.
+func TestFaults_TestsExist(t *testing.T) {
 	page, tests := checkNamedTests(t, "../docs/faults.md", 70)
 	linked := regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(page, -1)
 	for _, m := range linked {
@@ -62,7 +63,8 @@ func TestFaults_NamesTestsThatExist(t *testing.T) {
 	}
 }
 
-func TestDecisions_NamesTestsThatExist(t *testing.T) {
+// The decisions name tests that exist.
+func TestDecisions_TestsExist(t *testing.T) {
 	pages, err := filepath.Glob("../docs/decisions/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("pages: %v, %v", pages, err)

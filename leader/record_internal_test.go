@@ -17,7 +17,8 @@ func someRecord() record {
 	}
 }
 
-func TestARecordIsReadAsItWasWritten(t *testing.T) {
+// A record is read as it was written.
+func TestRecord_RoundTrip(t *testing.T) {
 	for _, change := range []func(*record){
 		func(*record) {},
 		func(r *record) { r.phase, r.token, r.least, r.since = phasePending, 0, 43, 0 },
@@ -40,7 +41,8 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestARecordCanBeReadByPeople(t *testing.T) {
+// A record is JSON that people can read.
+func TestRecord_IsReadableText(t *testing.T) {
 	const want = `{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"15s","token":42,` +
 		`"since":"2023-11-14T22:13:20.123456789Z","value":"http://10.0.0.1/?a=1&b=<2>"}`
 	if got := string(someRecord().encode()); got != want {
@@ -48,7 +50,8 @@ func TestARecordCanBeReadByPeople(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotARecordIsForeign(t *testing.T) {
+// A value that is no record of this package is foreign.
+func TestRecord_ForeignValues(t *testing.T) {
 	for _, text := range []string{
 		"", "null", "{}", "[]", "7", `"x"`, "\x00\xff", "{",
 		`{"v":1}`,
@@ -77,7 +80,7 @@ func TestWhatIsNotARecordIsForeign(t *testing.T) {
 }
 
 // "Newer formats keep lease and session decodable".
-func TestARecordOfALaterFormatKeepsItsLeaseAndSession(t *testing.T) {
+func TestRecord_OfLaterFormat(t *testing.T) {
 	for text, want := range map[string]record{
 		`{"v":2,"state":"abdicating","session":"S","lease":"15s"}`:                 {phase: phaseLeading},
 		`{"v":2,"state":{"name":"leading"},"session":"S","lease":"15s","n":"x"}`:   {phase: phaseLeading},
@@ -91,7 +94,9 @@ func TestARecordOfALaterFormatKeepsItsLeaseAndSession(t *testing.T) {
 	}
 }
 
-func TestTheTokenOfATermIsTheLeastOrTheRevisionWhicheverIsGreater(t *testing.T) {
+// The token of a new term is the least token of its record or the revision, whichever is
+// greater.
+func TestTermToken_LeastOrRevision(t *testing.T) {
 	for _, c := range []struct {
 		r        record
 		revision uint64
@@ -136,7 +141,7 @@ func FuzzDecodeRecord(f *testing.F) {
 }
 
 // A value that cannot be a line is none, and the record is read all the same.
-func TestALineOfNonsenseIsNone(t *testing.T) {
+func TestRecord_InvalidLine(t *testing.T) {
 	for next, want := range map[string]line{
 		`["A","B"]`:                             "A B",
 		`[]`:                                    "",

@@ -10,7 +10,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-func TestSeatNamesTheKeysOfSeats(t *testing.T) {
+// SeatKey names the keys of seats, and a key gives its seat.
+func TestSeatKey_NamesKeysOfSeats(t *testing.T) {
 	for n, want := range map[int]string{-1: "e", 0: "e", 1: "e", 2: "e.seat.2", 17: "e.seat.17"} {
 		if got := SeatKey("e", n); got != want {
 			t.Errorf("Seat %d is %q instead of %q", n, got, want)
@@ -26,7 +27,8 @@ func TestSeatNamesTheKeysOfSeats(t *testing.T) {
 	}
 }
 
-func TestARecordTellsTheNumberOfSeats(t *testing.T) {
+// A record contains the number of seats.
+func TestRecord_NumberOfSeats(t *testing.T) {
 	for _, id := range []string{"plain", "not \"plain\""} {
 		r := record{phase: phaseLeading, id: id, session: "s", counter: 1, lease: time.Second, token: 2, seats: 3}
 		got, err := decodeRecord(r.encode())
@@ -44,7 +46,9 @@ func newBench(seats int) *seatPermit {
 	return &seatPermit{waiting: make([]*mailbox, seats), holders: make([]holding, seats), denied: make([]time.Time, seats), value: "v", there: seats}
 }
 
-func TestThereIsOnePermitAndWhoWaitsForItIsWoken(t *testing.T) {
+// There is one permit for all seats of a candidate, and the seat that waits for it is
+// woken.
+func TestSeatPermit_WakesWaiter(t *testing.T) {
 	b := newBench(3)
 	boxes := [3]mailbox{}
 	for i := range boxes {
@@ -118,7 +122,7 @@ type quietFeed struct{}
 func (quietFeed) Stop() {}
 
 // The seat permit knows the holders of the other seats, and at most one gate is open.
-func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
+func TestSeatPermit_KnowsHolders(t *testing.T) {
 	other := record{phase: phaseLeading, id: "b", session: "other", counter: 1, lease: time.Hour, token: 3, seats: 2}
 	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
 	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
@@ -146,7 +150,7 @@ func TestTheBenchKnowsWhoHoldsTheSeats(t *testing.T) {
 }
 
 // An event that does not fit waits for the reader. Later events do not overtake it.
-func TestTheFunnelKeepsTheOrder(t *testing.T) {
+func TestEventMux_KeepsOrder(t *testing.T) {
 	out := &outbox{ch: make(chan Event, 2)}
 	f := &eventMux{out: out, bell: make(chan struct{}, 1), end: make(chan struct{})}
 	done := make(chan struct{})

@@ -469,7 +469,7 @@ func (w *world) run() {
 // "At any instant at most one leadership context per election is alive", "every
 // term has a fencing token greater than that of every earlier term", "cancelled
 // before the event that reports the loss is offered": whatever happens.
-func TestWhateverHappensAtMostOneLeadsAndTokensRise(t *testing.T) {
+func TestWhateverHappens_OneLeader(t *testing.T) {
 	t.Parallel()
 	if *simSeed != 0 {
 		w := newWorld(*simSeed)

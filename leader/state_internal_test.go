@@ -16,7 +16,7 @@ import (
 
 var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// TestTheTranscriptsOfTheMachineStillHold runs the scripts in testdata/machine. A script
+// TestTranscripts_Hold runs the scripts in testdata/machine. A script
 // has a line for each input of one candidate. Below it, indented, is the reaction of the
 // machine. -update writes the reactions anew, and the difference is the review. A comment
 // names the sentence of the protocol that a passage checks.
@@ -48,7 +48,7 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s guard unknown
 //	1.5s guard read SIGHT     with SIGHT as in: none, 12 marker, 12 foreign, 12 own token=9, 12 B token=9
 //	1.5s guard suspect        a write of the term was refused
-func TestTheTranscriptsOfTheMachineStillHold(t *testing.T) {
+func TestTranscripts_Hold(t *testing.T) {
 	files, err := filepath.Glob("testdata/machine/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)

@@ -50,7 +50,7 @@ var zeros = []any{
 }
 
 // The table of zero values has every exported type but interfaces and functions.
-func TestZeroValues_TableIsComplete(t *testing.T) {
+func TestZeroValues_AreComplete(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	fenced, err2 := filepath.Glob("../fence/*.go")
 	if err = errors.Join(err, err2); err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A mistyped name must not cost an application its data.
-func TestCreateBucket_RefusesABucketOfAnApplication(t *testing.T) {
+// CreateBucket refuses a bucket of an application. A mistyped name must not cost an
+// application its data.
+func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 	const record = `{"v":1,"state":"released","id":"a","session":"s","n":3,"lease":"15s","token":1}`
 	for _, k := range []struct {
 		name  string
@@ -86,9 +87,9 @@ func TestCreateBucket_RefusesABucketOfAnApplication(t *testing.T) {
 	}
 }
 
-// A MaxLease below a lease that may be running would let another candidate lead beside
-// its holder.
-func TestCreateBucket_RefusesAMaxLeaseBelowARunningLease(t *testing.T) {
+// CreateBucket refuses a MaxLease below a running lease. A MaxLease below a lease that
+// may be running would let another candidate lead beside its holder.
+func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 	lower := func(w *world) error {
 		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: time.Second})
 		return err
@@ -142,7 +143,8 @@ func TestCreateBucket_RefusesAMaxLeaseBelowARunningLease(t *testing.T) {
 	}
 }
 
-func TestCreateBucket_RefusesAMaxLeaseThatCannotWork(t *testing.T) {
+// CreateBucket refuses a MaxLease that cannot work.
+func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		for d, text := range map[time.Duration]string{
 			time.Millisecond: "MaxLease 1ms is less than 100ms", 1000 * time.Hour: "MaxLease 1000h0m0s is more than 24h0m0s",
@@ -157,7 +159,7 @@ func TestCreateBucket_RefusesAMaxLeaseThatCannotWork(t *testing.T) {
 
 // The revisions of a bucket that was made anew do not meet the old ones, however many
 // were written to either bucket. So the old leader notices.
-func TestABucketMadeAnew_DoesNotMeetOldRevisions(t *testing.T) {
+func TestRecreatedBucket_Revisions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 		b := w.ops.bucket(t)

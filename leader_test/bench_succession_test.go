@@ -61,9 +61,9 @@ func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
 	return len(record.Next)
 }
 
-// BenchmarkTheDeadInAQueue: a leader resigns, and the first five of its ten followers
+// BenchmarkDeadInQueue: a leader resigns, and the first five of its ten followers
 // are gone. It counts the turns that pass until the next candidate leads.
-func BenchmarkTheDeadInAQueue(b *testing.B) {
+func BenchmarkDeadInQueue(b *testing.B) {
 	const (
 		queue = 11 // with the leader
 		dead  = 5

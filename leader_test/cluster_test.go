@@ -214,7 +214,7 @@ func (c *cluster) leads() *clusterNode {
 
 // Fault 15 of docs/faults.md. At default settings none of these losses costs the
 // leadership, not even for a moment, because there would be a new term.
-func TestClusterFault15TheLeadershipStays(t *testing.T) {
+func TestClusterFault15_LeaderStays(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	c := clusterStart(t)

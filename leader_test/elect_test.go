@@ -8,7 +8,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestASingleCandidateLeadsAtOnceInAPurgeProtectedBucket(t *testing.T) {
+// A single candidate leads at once in a purge-protected bucket.
+func TestCandidate_AloneLeadsAtOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -22,7 +23,9 @@ func TestASingleCandidateLeadsAtOnceInAPurgeProtectedBucket(t *testing.T) {
 	})
 }
 
-func TestWhoeverFindsNothingInAnUnprotectedBucketIsPendingForOneUnknownLease(t *testing.T) {
+// A candidate that finds the key empty in an unprotected bucket is pending for one
+// unknown lease.
+func TestEmptyKey_UnknownLease(t *testing.T) {
 	for _, k := range []struct {
 		name string
 		make func(*world)
@@ -43,7 +46,7 @@ func TestWhoeverFindsNothingInAnUnprotectedBucketIsPendingForOneUnknownLease(t *
 	}
 }
 
-func TestTenCandidatesHaveOneLeader(t *testing.T) {
+func TestTenCandidates_OneLeader(t *testing.T) {
 	kinds(t, func(w *world) {
 		var all []*candidate
 		for i := range 10 {

@@ -28,7 +28,8 @@ func (w *world) requests(cl *client) int64 {
 	return z.Conns[0].InMsgs
 }
 
-func TestAWaitingCandidateSendsNoRequests(t *testing.T) {
+// A waiting candidate sends no requests.
+func TestWaiter_SendsNoRequests(t *testing.T) {
 	kinds(t, func(w *world) {
 		_, b := w.veterans()
 		before := w.requests(b.client)
@@ -40,7 +41,8 @@ func TestAWaitingCandidateSendsNoRequests(t *testing.T) {
 	})
 }
 
-func TestALeaderSendsOneRequestPerInterval(t *testing.T) {
+// A leader sends one request per interval.
+func TestLeader_RequestsPerInterval(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, _ := w.veterans()
 		before := w.requests(a.client)
@@ -70,7 +72,8 @@ func (l *link) deafen() {
 	})
 }
 
-func TestADeafFeedIsNoticedWithinHalfALeaseAndRebuilt(t *testing.T) {
+// A deaf feed is noticed within half a lease, and opened anew.
+func TestDeafFeed_IsRebuilt(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		before := w.requests(b.client)
@@ -93,7 +96,9 @@ func TestADeafFeedIsNoticedWithinHalfALeaseAndRebuilt(t *testing.T) {
 	})
 }
 
-func TestADeafFeedLooksExactlyHalfALeaseAfterItHeardLast(t *testing.T) {
+// A candidate with a deaf feed reads the key exactly half a lease after the last message
+// of the feed.
+func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
 	kinds(t, func(w *world) {
 		_, b := w.veterans()
 		before := w.requests(b.client)
@@ -109,7 +114,8 @@ func TestADeafFeedLooksExactlyHalfALeaseAfterItHeardLast(t *testing.T) {
 	})
 }
 
-func TestAFeedThatStaysDeafIsReportedOnceAndDisturbsNobody(t *testing.T) {
+// A feed that stays deaf is reported once, and disturbs no candidate.
+func TestDeafFeed_LastingIsReported(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		b.filter(func(f frame) treatment {
@@ -129,7 +135,8 @@ func TestAFeedThatStaysDeafIsReportedOnceAndDisturbsNobody(t *testing.T) {
 	})
 }
 
-func TestAWatchWhoseConsumerIsDeletedIsRebuilt(t *testing.T) {
+// A watch feed whose consumer is deleted is opened anew.
+func TestWatchFeed_DeletedConsumer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
 		a, b := w.veterans()
@@ -151,7 +158,8 @@ func TestAWatchWhoseConsumerIsDeletedIsRebuilt(t *testing.T) {
 	})
 }
 
-func TestACandidateWithoutAFeedPolls(t *testing.T) {
+// A candidate without a feed polls.
+func TestCandidate_WithoutFeed(t *testing.T) {
 	bubble(t, func(w *world) {
 		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
 			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 1,
@@ -177,7 +185,8 @@ func TestACandidateWithoutAFeedPolls(t *testing.T) {
 	})
 }
 
-func TestAWrongFeedSubjectFallsBackToLooking(t *testing.T) {
+// With a wrong feed subject, a candidate falls back to reads of the key.
+func TestFeedSubject_WrongIsPolled(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -215,7 +224,8 @@ func forgery(revision int) *nats.Msg {
 	}
 }
 
-func TestALeaderIsNotMovedByAForgedFeedMessage(t *testing.T) {
+// A forged message on the feed does not depose a leader.
+func TestForgedFeedMessage_Leader(t *testing.T) {
 	for _, revision := range []int{1, 21, 22, 1000, 1 << 40} {
 		bubble(t, func(w *world) {
 			w.sealed()
@@ -240,7 +250,8 @@ func TestALeaderIsNotMovedByAForgedFeedMessage(t *testing.T) {
 	}
 }
 
-func TestForgedHeadersOfAKeyWriterAreNotBelieved(t *testing.T) {
+// The forged headers of a client that may write a key are not believed.
+func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		m := forgery(1 << 40)
@@ -264,7 +275,8 @@ func TestForgedHeadersOfAKeyWriterAreNotBelieved(t *testing.T) {
 	})
 }
 
-func TestJunkOnTheFeedIsIgnored(t *testing.T) {
+// Junk on the feed is ignored.
+func TestFeed_JunkIsIgnored(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.veterans()

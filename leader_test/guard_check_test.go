@@ -69,7 +69,8 @@ func (w *world) messages() (last, has uint64) {
 	return state.LastSeq, state.Msgs
 }
 
-func TestGuardCheckNamesTheSettingThatIsNotSafe(t *testing.T) {
+// A check names the setting of the stream that is not safe for a guard.
+func TestGuardCheck_UnsafeSettings(t *testing.T) {
 	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
 	for _, k := range []struct {
@@ -178,7 +179,8 @@ func TestGuardCheckNamesTheSettingThatIsNotSafe(t *testing.T) {
 	}
 }
 
-func TestGuardCheckOfAPurgeProtectedStream(t *testing.T) {
+// A stream that is sealed in the sense of NATS takes no writes, and a check refuses it.
+func TestGuardCheck_SealedStream(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
 		w.stream(c)
@@ -191,7 +193,8 @@ func TestGuardCheckOfAPurgeProtectedStream(t *testing.T) {
 	})
 }
 
-func TestGuardCheckOfABucketNamesTheBucket(t *testing.T) {
+// A check of a guarded bucket names the bucket.
+func TestGuardCheck_NamesTheBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := w.ops.openBucket(t)
 		for _, k := range []struct{ subject, text string }{
@@ -212,7 +215,7 @@ func TestGuardCheckOfABucketNamesTheBucket(t *testing.T) {
 
 // A stream that keeps the guard is fit. The first check leaves one message behind, and
 // later checks none.
-func TestGuardCheckAcceptsWhatKeepsTheGuard(t *testing.T) {
+func TestGuardCheck_SafeStream(t *testing.T) {
 	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
 	for name, c := range map[string]config{
@@ -266,7 +269,7 @@ func TestGuardCheckAcceptsWhatKeepsTheGuard(t *testing.T) {
 
 // A client that looks at a guarded bucket before its first term finds the guard
 // deleted.
-func TestGuardCheckLeavesADeleteMarker(t *testing.T) {
+func TestGuardCheck_LeavesMarker(t *testing.T) {
 	bubble(t, func(w *world) {
 		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
 		w.ok(err)
@@ -301,8 +304,9 @@ func renames(header string) func(frame) treatment {
 	}
 }
 
-// An old server knows only the last sequence of the message's own subject.
-func TestGuardCheckFindsAServerThatIgnoresTheCondition(t *testing.T) {
+// A check finds a server that ignores the condition on another subject. An old server
+// knows only the last sequence of the message's own subject.
+func TestGuardCheck_FindsOldServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
@@ -339,8 +343,9 @@ func TestGuardCheckFindsAServerThatIgnoresTheCondition(t *testing.T) {
 	})
 }
 
-// A server that applies no condition at all rewrites the guard as it was.
-func TestGuardCheckChangesNothingWhereNoConditionIsHeeded(t *testing.T) {
+// A check changes nothing where the server applies no condition. A server that applies no
+// condition at all rewrites the guard as it was.
+func TestGuardCheck_NoConditions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
@@ -376,7 +381,7 @@ func TestGuardCheckChangesNothingWhereNoConditionIsHeeded(t *testing.T) {
 }
 
 // A candidate checks again after each reconnection.
-func TestGuardCheckIsDoneAgainAfterAReconnection(t *testing.T) {
+func TestGuardCheck_Reconnection(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
@@ -413,8 +418,9 @@ func TestGuardCheckIsDoneAgainAfterAReconnection(t *testing.T) {
 	})
 }
 
-// Another server may become the leader of the stream at any time, and settings change.
-func TestGuardCheckIsDoneAgainEveryMinute(t *testing.T) {
+// A candidate checks its guards again every minute. Another server may become the leader
+// of the stream at any time, and settings change.
+func TestGuardCheck_EveryMinute(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
@@ -433,7 +439,7 @@ func TestGuardCheckIsDoneAgainEveryMinute(t *testing.T) {
 }
 
 // On three replicas, while the guard moves as fast as it can.
-func TestClusterGuardCheckOfAGuardThatMoves(t *testing.T) {
+func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
 	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}

@@ -9,9 +9,9 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// On three replicas, conditions on one subject reject one another in flight. The
-// callers do not notice any of that.
-func TestClusterManyGoroutinesWriteThroughOneGuard(t *testing.T) {
+// Many goroutines write through one guard. On three replicas, conditions on one subject
+// reject one another in flight. The callers do not notice any of that.
+func TestClusterGuard_ManyWriters(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
 	for name, storage := range map[string]jetstream.StorageType{"file": jetstream.FileStorage, "memory": jetstream.MemoryStorage} {

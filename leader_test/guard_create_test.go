@@ -61,7 +61,7 @@ func (w *world) sends() *[]string {
 
 // A new guarded bucket is the bucket that nats.go makes, with the settings that the
 // guard needs.
-func TestCreateGuardedBucketMakesTheBucketOfNATS(t *testing.T) {
+func TestCreateGuardedBucket_MatchesNATS(t *testing.T) {
 	for name, cfg := range map[string]jetstream.KeyValueConfig{
 		"nothing set": {},
 		"everything": {
@@ -96,7 +96,7 @@ func TestCreateGuardedBucketMakesTheBucketOfNATS(t *testing.T) {
 
 // Existing settings are kept, requested ones are added, and if there is nothing to add,
 // no request is sent.
-func TestCreateGuardedBucketKeepsWhatIsThere(t *testing.T) {
+func TestCreateGuardedBucket_Keeps(t *testing.T) {
 	const memory = jetstream.MemoryStorage // see expiring
 	bubble(t, func(w *world) {
 		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{
@@ -135,7 +135,8 @@ func TestCreateGuardedBucketKeepsWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestCreateGuardedStreamAddsWhatTheGuardNeeds(t *testing.T) {
+// CreateGuardedStream adds the settings that the guard needs.
+func TestCreateGuardedStream_Adds(t *testing.T) {
 	type config = jetstream.StreamConfig
 	for _, k := range []struct {
 		name string
@@ -171,8 +172,9 @@ func TestCreateGuardedStreamAddsWhatTheGuardNeeds(t *testing.T) {
 	}
 }
 
-// Writes of the old bucket do not become valid again, because revisions go on rising.
-func TestGuardedBucketsMadeAnewRefuseTheWritersOfTheOld(t *testing.T) {
+// A guarded bucket that is made anew refuses the writers of the old bucket. Writes of the
+// old bucket do not become valid again, because revisions go on rising.
+func TestRecreatedGuard_OldWriters(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.createBucket(jetstream.KeyValueConfig{})
@@ -192,7 +194,8 @@ func TestGuardedBucketsMadeAnewRefuseTheWritersOfTheOld(t *testing.T) {
 	})
 }
 
-func TestCreateGuardedStreamKeepsWhatIsThere(t *testing.T) {
+// CreateGuardedStream keeps the settings that an existing stream has.
+func TestCreateGuardedStream_Keeps(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{
 			Subjects: []string{"sold.*", "orders.paid.*"}, MaxMsgsPerSubject: 3, MaxMsgs: 100, AllowRollup: true, Storage: jetstream.MemoryStorage,
@@ -226,7 +229,7 @@ func TestCreateGuardedStreamKeepsWhatIsThere(t *testing.T) {
 
 // Settings that cannot work are refused before any request to the server. Settings that
 // an existing stream cannot be given are named.
-func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
+func TestCreateGuardedStream_Invalid(t *testing.T) {
 	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
 	for _, k := range []struct {
@@ -315,7 +318,8 @@ func TestCreateGuardedStreamNamesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestCreateGuardedBucketNamesWhatCannotBe(t *testing.T) {
+// CreateGuardedBucket refuses settings that cannot work, and names them.
+func TestCreateGuardedBucket_Invalid(t *testing.T) {
 	type config = jetstream.KeyValueConfig
 	bubble(t, func(w *world) {
 		for _, k := range []struct {
@@ -344,7 +348,7 @@ func TestCreateGuardedBucketNamesWhatCannotBe(t *testing.T) {
 
 // An ordinary update of the bucket disables batches, and the next CreateBucket
 // enables them again. The leader leads on.
-func TestGuardedBucketThatIsUpdatedAsAnOrdinaryOne(t *testing.T) {
+func TestGuardedBucket_OrdinaryUpdate(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.createBucket(jetstream.KeyValueConfig{})
@@ -369,9 +373,9 @@ func TestGuardedBucketThatIsUpdatedAsAnOrdinaryOne(t *testing.T) {
 	})
 }
 
-// A TTL of the bucket's own needs the message TTLs that keep the guard, and the server
-// does not disable them.
-func TestGuardedBucketWithATTLRefusesAnOrdinaryUpdate(t *testing.T) {
+// A guarded bucket with a TTL refuses an ordinary update. A TTL of the bucket's own needs
+// the message TTLs that keep the guard, and the server does not disable them.
+func TestGuardedBucket_TTL(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := w.createBucket(jetstream.KeyValueConfig{TTL: time.Minute})
 		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", TTL: time.Minute})
@@ -383,7 +387,7 @@ func TestGuardedBucketWithATTLRefusesAnOrdinaryUpdate(t *testing.T) {
 }
 
 // If two clients create the same bucket at the same time, both get it.
-func TestCreateGuardedBucketTwiceAtATime(t *testing.T) {
+func TestCreateGuardedBucket_Concurrently(t *testing.T) {
 	bubble(t, func(w *world) {
 		cl := w.dial("b")
 		w.ops.detain(down) // the first client is answered after the second has created it

@@ -32,7 +32,7 @@ func (w *world) logGuard() *fence.StreamWriter {
 
 // A header of the caller that could hide the condition from some servers is refused. So
 // is a header that removes the guard, however it is written.
-func TestGuardHeaders_WhatHidesTheConditionIsRefused(t *testing.T) {
+func TestGuardHeaders_Hiding(t *testing.T) {
 	const text, on, id = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Msg-Id"
 	for _, k := range []struct {
 		header nats.Header
@@ -70,7 +70,8 @@ func TestGuardHeaders_WhatHidesTheConditionIsRefused(t *testing.T) {
 	}
 }
 
-func TestGuardHeaders_SubjectsThatHideTheConditionAreRefused(t *testing.T) {
+// A subject that could hide the condition from some servers is refused.
+func TestGuardHeaders_HidingSubject(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		const subject = "log.Nats-Expected-Last-Subject-Sequence:.x"
@@ -87,8 +88,9 @@ func TestGuardHeaders_SubjectsThatHideTheConditionAreRefused(t *testing.T) {
 	})
 }
 
-// A message that nats.go does not send is known not to be written.
-func TestGuardHeaders_ANameThatIsNoneIsNotAnUnknownOutcome(t *testing.T) {
+// A write with an invalid header name is not of unknown outcome. A message that nats.go
+// does not send is known not to be written.
+func TestGuardHeaders_InvalidName(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		pub := w.logGuard()
@@ -112,7 +114,7 @@ func headerNames(f frame) (names []string) {
 // Some servers take the name of a header for another name that contains it. Among all
 // names that the library sends there is one such pair, which is the reason for the
 // least version of guards.
-func TestGuardHeaders_NoNameIsWithinAnother(t *testing.T) {
+func TestGuardHeaders_DistinctNames(t *testing.T) {
 	bubble(t, func(w *world) {
 		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true})
 		w.ok(err)

@@ -18,7 +18,8 @@ import (
 
 // Guards that cannot be raised, or not for long, and the events of their candidates.
 
-func TestGuardOfABucketThatAppearsLater(t *testing.T) {
+// A candidate whose guarded bucket appears later is then elected.
+func TestGuard_BucketAppearsLater(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -38,7 +39,7 @@ func TestGuardOfABucketThatAppearsLater(t *testing.T) {
 }
 
 // A guard for another election is left alone.
-func TestGuardOfAnotherElection(t *testing.T) {
+func TestGuard_OfAnotherElection(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.createBucket(jetstream.KeyValueConfig{})
@@ -74,7 +75,7 @@ func TestGuardOfAnotherElection(t *testing.T) {
 }
 
 // With guards of their own, two elections share a bucket.
-func TestGuardKeysLetTwoElectionsShareABucket(t *testing.T) {
+func TestGuardKey_SharedBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.createBucket(jetstream.KeyValueConfig{})
@@ -97,7 +98,7 @@ func TestGuardKeysLetTwoElectionsShareABucket(t *testing.T) {
 }
 
 // Messages expire. The guard does not, nor does its delete marker before it.
-func TestGuardOutlivesTheMaximumAge(t *testing.T) {
+func TestGuard_OutlivesMaxAge(t *testing.T) {
 	for name, c := range map[string]jetstream.StreamConfig{
 		"without markers": {MaxAge: time.Minute},
 		"with markers":    {MaxAge: time.Minute, AllowMsgTTL: true, SubjectDeleteMarkerTTL: 10 * time.Second},
@@ -136,7 +137,7 @@ func TestGuardOutlivesTheMaximumAge(t *testing.T) {
 
 // A stream that is given a maximum age under a leader drops the guard once. It is
 // raised again for good.
-func TestGuardOfAStreamThatIsGivenAMaximumAge(t *testing.T) {
+func TestGuard_StreamIsGivenMaxAge(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage}
@@ -159,7 +160,7 @@ func TestGuardOfAStreamThatIsGivenAMaximumAge(t *testing.T) {
 }
 
 // A full stream that rejects new messages rejects the guard, and the error says so.
-func TestGuardOfAFullStream(t *testing.T) {
+func TestGuard_OfAFullStream(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}
@@ -185,7 +186,8 @@ func TestGuardOfAFullStream(t *testing.T) {
 	})
 }
 
-func TestGuardsThatAreNotThereOrTheSameAreRefused(t *testing.T) {
+// Guards that are nil, or the same, are refused.
+func TestGuards_NilOrSame(t *testing.T) {
 	bubble(t, func(w *world) {
 		b, s := w.ops.openBucket(t), w.ops.openStream(t)
 		var noBucket *fence.Bucket
@@ -207,7 +209,8 @@ func TestGuardsThatAreNotThereOrTheSameAreRefused(t *testing.T) {
 	})
 }
 
-func TestGuardsThatCannotBeAreRefused(t *testing.T) {
+// A guard with an invalid bucket, key, stream or subject is refused.
+func TestGuards_InvalidNames(t *testing.T) {
 	bubble(t, func(w *world) {
 		js := w.ops.js
 		for _, name := range []string{"", "a.b", "a b", "a*", strings.Repeat("x", 253)} {
@@ -249,7 +252,7 @@ func permGuard(name string) permUser {
 
 // Each permission for a guard that is missing is named by its subject, before the key
 // is won. When it is granted, the candidate is elected without help.
-func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
+func TestGuardPermissions_Missing(t *testing.T) {
 	t.Parallel()
 	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + fence.DefaultGuardKey} {
 		t.Run(subject, func(t *testing.T) {
@@ -277,7 +280,7 @@ func TestGuardPermissionsThatAreMissingAreNamed(t *testing.T) {
 }
 
 // A candidate needs no other permission.
-func TestGuardPermissionsAreEnough(t *testing.T) {
+func TestGuardPermissions_AreEnough(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permGuard("a"))
 	admin := permBucket(t, h, false, time.Second)

@@ -49,7 +49,7 @@ func fenceAt(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
 
 // Issue 4: "adds at most one round trip to an undisturbed election, in parallel for
 // several guards".
-func TestRaisingGuardsTakesOneRoundTrip(t *testing.T) {
+func TestGuardRaise_OneRoundTrip(t *testing.T) {
 	const latency = 10 * time.Millisecond
 	handover := func(guards int) time.Duration {
 		k, stores := guardedKit(t, latency, guards)
@@ -85,7 +85,8 @@ func TestRaisingGuardsTakesOneRoundTrip(t *testing.T) {
 	}
 }
 
-func TestWhoCannotRaiseItsGuardWithinALeaseHandsOver(t *testing.T) {
+// A candidate that cannot raise its guard within a lease hands over.
+func TestGuardRaise_DeniedHandsOver(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Link("a").FailWrites(-1, leader.ErrPermission)
 	a, wa := k.stand("a", guarding("a", orders...))
@@ -106,7 +107,8 @@ func TestWhoCannotRaiseItsGuardWithinALeaseHandsOver(t *testing.T) {
 	wa.Expect(leadertest.Elected())
 }
 
-func TestWhoStopsBeforeItsGuardStandsReleasesTheKey(t *testing.T) {
+// A candidate that stops before its guard is raised releases the key.
+func TestStop_BeforeGuardIsRaised(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Link("a").FailWrites(-1, leader.ErrUnreachable)
 	a, wa := k.stand("a", guarding("a", orders...))
@@ -119,8 +121,9 @@ func TestWhoStopsBeforeItsGuardStandsReleasesTheKey(t *testing.T) {
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrUnreachable))
 }
 
-// The guard is raised, and the lease has run out meanwhile.
-func TestAGuardThatWasRaisedTooLateDoesNotMakeALeader(t *testing.T) {
+// A guard that was raised too late does not make a leader. The guard is raised, and the
+// lease has run out meanwhile.
+func TestGuardRaise_TooLate(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Link("a").ApplyLate(1, time.Hour) // and later requests wait
 	a, wa := k.stand("a", guarding("a", orders...))
@@ -140,7 +143,8 @@ func TestAGuardThatWasRaisedTooLateDoesNotMakeALeader(t *testing.T) {
 	k.stands(orders[0], wa.Term().Token())
 }
 
-func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
+// A leader raises a guard again that was deleted, overwritten or erased.
+func TestGuard_DeletedIsRaisedAgain(t *testing.T) {
 	for what, harm := range map[string]func(s *leadertest.Store){
 		"deleted":     func(s *leadertest.Store) { s.Delete(fence.DefaultGuardKey) },
 		"overwritten": func(s *leadertest.Store) { s.Put(fence.DefaultGuardKey, []byte("junk")) },
@@ -167,8 +171,9 @@ func TestALeaderRaisesAGuardAgainThatWasDeleted(t *testing.T) {
 	}
 }
 
-// The stream was deleted and made anew, and revisions are lower in it.
-func TestTheFenceFollowsAGuardThatIsRaisedInABucketMadeAnew(t *testing.T) {
+// The fence of a term follows a guard that is raised in a bucket made anew. The stream
+// was deleted and made anew, and revisions are lower in it.
+func TestFence_RecreatedGuard(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	for range 100 {
 		orders[0].Put("k", nil)
@@ -189,7 +194,8 @@ func TestTheFenceFollowsAGuardThatIsRaisedInABucketMadeAnew(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoLeadsRaisesAGuardAgain(t *testing.T) {
+// Only a candidate that leads raises a guard again.
+func TestGuard_OnlyLeaderRaises(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
@@ -203,7 +209,8 @@ func TestOnlyWhoLeadsRaisesAGuardAgain(t *testing.T) {
 	}
 }
 
-func TestALeaderOvertakenAtItsGuardBeginsAGreaterTerm(t *testing.T) {
+// A leader that is overtaken at its guard begins a term with a greater token.
+func TestGuard_Overtaken(t *testing.T) {
 	k, orders := guardedKit(t, 0, 2)
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
@@ -220,7 +227,7 @@ func TestALeaderOvertakenAtItsGuardBeginsAGreaterTerm(t *testing.T) {
 }
 
 // A bucket made anew does not remember the tokens, but the guard does.
-func TestAGuardRemembersTokensThatTheBucketHasForgotten(t *testing.T) {
+func TestGuard_RemembersTokens(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
 	_, wa := k.stand("a", guarding("a", orders...))
@@ -231,7 +238,8 @@ func TestAGuardRemembersTokensThatTheBucketHasForgotten(t *testing.T) {
 	k.stands(orders[0], 42)
 }
 
-func TestAGuardOfAnotherElectionIsLeftAlone(t *testing.T) {
+// A candidate does not change the guard of another election.
+func TestGuard_ForeignIsLeftAlone(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	other := orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
 	_, wa := k.stand("a", guarding("a", orders...))
@@ -245,7 +253,8 @@ func TestAGuardOfAnotherElectionIsLeftAlone(t *testing.T) {
 	wa.Expect(leadertest.Elected())
 }
 
-func TestWhoseGuardIsUnfitDoesNotTryForTheKey(t *testing.T) {
+// A candidate whose guard is unfit does not try for the key.
+func TestGuard_UnfitBarsCandidate(t *testing.T) {
 	k, orders := guardedKit(t, 0, 2)
 	orders[1].Link("a").FailSettings(-1, leader.ErrIncompatibleBucket)
 	_, wa := k.stand("a", guarding("a", orders...))
@@ -259,7 +268,8 @@ func TestWhoseGuardIsUnfitDoesNotTryForTheKey(t *testing.T) {
 	wa.Expect(leadertest.Elected())
 }
 
-func TestAGuardIsCheckedAgainAfterAReconnection(t *testing.T) {
+// A guard is checked again after a reconnection.
+func TestGuardRecheck_Reconnection(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
@@ -273,9 +283,9 @@ func TestAGuardIsCheckedAgainAfterAReconnection(t *testing.T) {
 	wa.ExpectExactly()
 }
 
-// No event reports that another server leads a guard's stream, or that its settings
-// have changed.
-func TestGuardRecheck_EveryMinuteWhoeverStands(t *testing.T) {
+// The leader and each waiting candidate check their guards again every minute. No event
+// reports that another server leads a guard's stream, or that its settings have changed.
+func TestGuardRecheck_EveryMinute(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	a, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
@@ -318,7 +328,7 @@ func TestGuardRecheck_EveryMinuteWhoeverStands(t *testing.T) {
 
 // A check without an answer does not keep a candidate from trying, and a candidate that
 // stops does not wait for the check.
-func TestGuardRecheck_WithoutAnAnswerNothingChanges(t *testing.T) {
+func TestGuardRecheck_WithoutAnswer(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
@@ -345,7 +355,8 @@ func TestGuardRecheck_WithoutAnAnswerNothingChanges(t *testing.T) {
 	}
 }
 
-func TestARaiseThatArrivesLateLowersNothing(t *testing.T) {
+// A raise that arrives late does not lower the guard.
+func TestGuardRaise_LateIsHarmless(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Link("a").ApplyLate(1, time.Minute)
 	_, wa := k.stand("a", guarding("a", orders...))
@@ -362,7 +373,8 @@ func TestARaiseThatArrivesLateLowersNothing(t *testing.T) {
 	}
 }
 
-func TestATermKnowsOnlyItsOwnGuards(t *testing.T) {
+// A term has fences for its own guards only.
+func TestTerm_KnowsOnlyItsGuards(t *testing.T) {
 	k, stores := guardedKit(t, 0, 2)
 	_, wa := k.stand("a", guarding("a", stores[0]))
 	wa.Expect(leadertest.Elected())
@@ -376,7 +388,7 @@ func TestATermKnowsOnlyItsOwnGuards(t *testing.T) {
 
 // A leader reads its guard once in a lease, checks it once a minute, and reports an
 // outage once.
-func TestALeaderIsFrugalWithItsGuards(t *testing.T) {
+func TestGuard_CostsFewRequests(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	_, wa := k.stand("a", guarding("a", orders...))
 	wa.Expect(leadertest.Elected())
@@ -400,8 +412,10 @@ func TestALeaderIsFrugalWithItsGuards(t *testing.T) {
 	}
 }
 
-// "Faulted is told once for an outage, not once for every try", and "with growing and jittered pauses".
-func TestAGuardThatMayNotBeRaisedIsReportedOnceAndTriedLessAndLess(t *testing.T) {
+// A guard that may not be raised is reported once, and tried less and less often.
+// "Faulted is told once for an outage, not once for every try", and "with growing and
+// jittered pauses".
+func TestGuardRaise_DeniedBacksOff(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Link("a").FailWrites(-1, leader.ErrPermission)
 	_, wa := k.stand("a", guarding("a", orders...))

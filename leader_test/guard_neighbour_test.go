@@ -17,7 +17,8 @@ import (
 // If a write cannot be made, its caller gets the reason at once, and no other caller
 // notices.
 
-func TestAWriteThatCannotBeMadeFailsAloneAndWithItsReason(t *testing.T) {
+// A write that cannot be made fails alone, and with its reason.
+func TestGuardedWrite_FailsAlone(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		_, err := fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", MaxValueSize: 2000})
@@ -51,7 +52,8 @@ func TestAWriteThatCannotBeMadeFailsAloneAndWithItsReason(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotOfTheStreamIsRefusedAtOnce(t *testing.T) {
+// A message that is not of the stream is refused at once.
+func TestGuardedWrite_OtherStream(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		for _, name := range []string{"log", "other"} {
@@ -75,7 +77,8 @@ func TestWhatIsNotOfTheStreamIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestABatchCanBeCommittedAgain(t *testing.T) {
+// A batch can be committed again after a commit that failed.
+func TestBatch_CommittedAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -106,8 +109,9 @@ func TestABatchCanBeCommittedAgain(t *testing.T) {
 	})
 }
 
-// The settings of the stream may change while the term lasts.
-func TestBatchesAreTakenAsSoonAsTheStreamTakesThem(t *testing.T) {
+// A writer accepts batches as soon as the stream accepts them. The settings of the stream
+// may change while the term lasts.
+func TestBatch_AcceptedOnceAllowed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
@@ -122,8 +126,9 @@ func TestBatchesAreTakenAsSoonAsTheStreamTakesThem(t *testing.T) {
 	})
 }
 
-// The subject of the probe belongs to the stream, and another client writes it.
-func TestACheckIsNotMisledByTheSubjectOfItsProbe(t *testing.T) {
+// A check is not misled by a message on the subject of its probe. The subject of the
+// probe belongs to the stream, and another client writes it.
+func TestGuardCheck_ProbeSubject(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -142,7 +147,7 @@ func TestACheckIsNotMisledByTheSubjectOfItsProbe(t *testing.T) {
 }
 
 // A message with an ID of its own is written once, even if the caller sends it again.
-func TestMessagesWithAnIDAreWrittenOnce(t *testing.T) {
+func TestMessageID_IsWrittenOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})

@@ -88,7 +88,8 @@ func (w *world) guarded(kv jetstream.KeyValue, g *guardian) {
 	}
 }
 
-func TestAGuardStandsBeforeTheTermBegins(t *testing.T) {
+// A guard is raised before the term begins.
+func TestGuard_RaisedBeforeTerm(t *testing.T) {
 	kinds(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
@@ -106,9 +107,9 @@ func TestAGuardStandsBeforeTheTermBegins(t *testing.T) {
 	})
 }
 
-// A worker that is delayed between its check and its write, and one that never looks at
-// its context.
-func TestAWriteOfAnEarlierTermIsRefusedAnHourLater(t *testing.T) {
+// A write of an earlier term is refused, even an hour later. A worker that is delayed
+// between its check and its write, and one that never looks at its context.
+func TestZombieWrite_IsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -149,7 +150,7 @@ func TestAWriteOfAnEarlierTermIsRefusedAnHourLater(t *testing.T) {
 
 // A candidate that cannot raise its guards renews and does not lead. After one lease it
 // lets another candidate try.
-func TestWhoCannotRaiseItsGuardsWithinOneLeaseHandsOver(t *testing.T) {
+func TestGuardRaise_BlockedHandsOver(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -177,8 +178,9 @@ func TestWhoCannotRaiseItsGuardsWithinOneLeaseHandsOver(t *testing.T) {
 	})
 }
 
-// A guard remembers more than a bucket that was made anew.
-func TestATokenGreaterThanTheBucketRemembersIsSurpassed(t *testing.T) {
+// A new term surpasses a token that is greater than the bucket remembers. A guard
+// remembers more than a bucket that was made anew.
+func TestToken_SurpassesThatOfGuard(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -194,7 +196,8 @@ func TestATokenGreaterThanTheBucketRemembersIsSurpassed(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
+// A leader whose guard a later term has raised begins a new term.
+func TestGuard_RaisedByLaterTerm(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -223,8 +226,9 @@ func TestALeaderWhoseGuardALaterTermHasRaisedBeginsANewOne(t *testing.T) {
 	})
 }
 
-// docs/faults.md has no such fault, since no other library has guards.
-func TestAGuardThatIsGoneIsRaisedAgain(t *testing.T) {
+// A guard that is gone is raised again. docs/faults.md has no such fault, since no other
+// library has guards.
+func TestGuard_LostIsRaisedAgain(t *testing.T) {
 	for name, lose := range map[string]func(w *world, kv jetstream.KeyValue){
 		"deleted": func(w *world, kv jetstream.KeyValue) { w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey)) },
 		"purged":  func(w *world, kv jetstream.KeyValue) { w.ok(kv.Purge(w.Context(), fence.DefaultGuardKey)) },
@@ -274,7 +278,8 @@ func TestAGuardThatIsGoneIsRaisedAgain(t *testing.T) {
 	}
 }
 
-func TestEachGuardTakesTwoRequests(t *testing.T) {
+// Each guard adds two requests to an election.
+func TestGuardRaise_TwoRequests(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.orders()

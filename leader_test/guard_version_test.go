@@ -41,8 +41,9 @@ func findsNamesAnywhere(f frame) treatment {
 	return pass
 }
 
-// The header that hides the other comes first by chance. Every check must detect that.
-func TestGuardVersion_TheProbeFindsAServerThatLooksForNamesAnywhere(t *testing.T) {
+// The probe finds a server that looks for the names of headers anywhere in a message. The
+// header that hides the other comes first by chance. Every check must detect that.
+func TestGuardVersion_Probe(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
@@ -72,7 +73,9 @@ func saysVersion(is, says string) func(frame) treatment {
 	}
 }
 
-func TestGuardVersion_ACandidateDoesNotStandWhereTheStreamsServerIsTooOld(t *testing.T) {
+// A candidate does not campaign while the server that leads the stream of its guard is
+// too old.
+func TestGuardVersion_OldServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
@@ -172,7 +175,7 @@ func (f *guardAPI) serve(t *testing.T, nc *nats.Conn) {
 }
 
 // Each server that keeps a stream may become its leader, so each is asked.
-func TestGuardVersion_EveryServerThatKeepsTheStreamIsLookedAt(t *testing.T) {
+func TestGuardVersion_EveryReplica(t *testing.T) {
 	t.Parallel()
 	opts := tcpOptions(t, "server_name: me, cluster { name: C, host: 127.0.0.1, port: -1 }")
 	opts.JetStream, opts.NoSystemAccount = false, true

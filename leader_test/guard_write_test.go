@@ -51,7 +51,8 @@ func (w *world) refused(err, want error) {
 	}
 }
 
-func TestAWriterWritesWhatABucketWould(t *testing.T) {
+// A writer stores the messages that the bucket of nats.go would store.
+func TestBucketWriter_MatchesKV(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -90,7 +91,8 @@ func TestAWriterWritesWhatABucketWould(t *testing.T) {
 	})
 }
 
-func TestABatchIsWrittenWholeOrNotAtAll(t *testing.T) {
+// A batch is written as a whole or not at all.
+func TestBatch_IsAtomic(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -141,7 +143,8 @@ func TestABatchIsWrittenWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestAWriterRefusesWhatWouldHarmTheGuard(t *testing.T) {
+// A writer refuses each write that would harm the guard.
+func TestWriter_RefusesHarm(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.orders()
@@ -180,7 +183,7 @@ func TestAWriterRefusesWhatWouldHarmTheGuard(t *testing.T) {
 	})
 }
 
-func TestAStreamWriterPublishes(t *testing.T) {
+func TestStreamWriter_Publishes(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
@@ -236,7 +239,7 @@ func TestAStreamWriterPublishes(t *testing.T) {
 }
 
 // Without atomic batches, single writes still work, and no others do.
-func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
+func TestStreamWithoutBatches(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
@@ -255,7 +258,7 @@ func TestAStreamWithoutBatchesTakesSingleWrites(t *testing.T) {
 // The reply is lost, the request is lost, or the request arrives after other writes. In
 // each case the outcome is unknown. A write that is not stored by the time of the next
 // acknowledgement never will be.
-func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
+func TestUnknownOutcome_IsSettled(t *testing.T) {
 	for name, k := range map[string]struct {
 		dir  direction
 		do   treatment
@@ -328,7 +331,7 @@ func TestAnUnknownOutcomeIsSettledByTheNextWrite(t *testing.T) {
 
 // If the context of a call ends before its turn, the call has written nothing, and its
 // error says so.
-func TestAWriteThatWasNotSentIsNotUnknown(t *testing.T) {
+func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
@@ -363,7 +366,7 @@ func TestAWriteThatWasNotSentIsNotUnknown(t *testing.T) {
 // Many goroutines write single keys, batches and under conditions, on one replica; see
 // guard_cluster_test.go for three. Each write is there once, at the revision that it
 // returned, while the guard moves and is deleted.
-func TestManyGoroutinesWriteThroughOneGuard(t *testing.T) {
+func TestGuardedWrite_Concurrent(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()

@@ -34,8 +34,8 @@ func (k kit) record(id string) leader.Holder {
 	return h
 }
 
-// Issue 12, fault 3.
-func TestJunkLease_IsForgottenWithItsRecord(t *testing.T) {
+// The lease of a junk record is forgotten with the record. Issue 12, fault 3.
+func TestJunkLease_IsForgotten(t *testing.T) {
 	k := newKit(t)
 	_, wa := k.stand("a", leader.Config{})
 	wa.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
@@ -56,7 +56,7 @@ func TestJunkLease_IsForgottenWithItsRecord(t *testing.T) {
 
 // Issue 12, fault 3: a candidate respects a junk record as long as it stands, and
 // notices by itself that the record does not stand any more.
-func TestJunkLease_KeepsCandidatesOutWhileItsRecordStands(t *testing.T) {
+func TestJunkLease_IsRespected(t *testing.T) {
 	k := newKit(t)
 	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
 	a, _ := k.stand("a", leader.Config{})
@@ -72,8 +72,8 @@ func TestJunkLease_KeepsCandidatesOutWhileItsRecordStands(t *testing.T) {
 	}
 }
 
-// Issue 12, fault 3.
-func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
+// A forged message on the feed delays no takeover. Issue 12, fault 3.
+func TestForgedFeedMessage_Takeover(t *testing.T) {
 	for name, e := range map[string]leadertest.Entry{
 		"an old revision":             {Revision: 1, Value: junkRecord("leading", "X", "8000h", 0, 1)},
 		"the next revision":           {Revision: 2, Value: junkRecord("leading", "X", "8000h", 0, 1)},
@@ -113,7 +113,7 @@ func TestForgedFeedMessage_DelaysNoTakeover(t *testing.T) {
 }
 
 // Any number of junk messages on the feed does not keep a candidate from its work.
-func TestForgedFeedMessages_DoNotKeepACandidateBusy(t *testing.T) {
+func TestForgedFeedMessages_DelayNoWork(t *testing.T) {
 	k := newKit(t)
 	_, wa := k.stand("a", leader.Config{})
 	wa.Expect(leadertest.Elected())
@@ -230,8 +230,8 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 	}
 }
 
-// Issue 12, fault 10.
-func TestProclaim_IsNotAnsweredByAForgedRecord(t *testing.T) {
+// A forged record on the feed does not answer a call of Proclaim. Issue 12, fault 10.
+func TestProclaim_ForgedRecord(t *testing.T) {
 	for _, state := range []string{"leading", "released"} {
 		k := newKit(t)
 		a, wa := k.stand("a", leader.Config{})
@@ -259,7 +259,7 @@ func TestProclaim_IsNotAnsweredByAForgedRecord(t *testing.T) {
 // Issue 12, fault 13: a marker that carries the record which it replaced keeps a
 // candidate out for the record's lease. That includes a candidate that knows a lesser
 // bound.
-func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
+func TestMarkerWithLease_IsWaitedFor(t *testing.T) {
 	k := newKit(t)
 	a, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -290,7 +290,7 @@ func TestMarkerWithALease_IsWaitedFor(t *testing.T) {
 }
 
 // An extremely short lease does not make a candidate or an observer read without end.
-func TestShortestLease_CostsNoMoreThanAnother(t *testing.T) {
+func TestShortestLease_CostsNoMore(t *testing.T) {
 	k := newKit(t)
 	k.store.Put("e", junkRecord("leading", "X", "1ns", 0, 1))
 	holders, err := leader.Observe(t.Context(), k.store.Link("o"), "e")

@@ -66,7 +66,7 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 
 // A win with a lost reply counts with the deadline that it was sent with. Other
 // candidates wait for the lease in its record, whatever the bucket allows by now.
-func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
+func TestLateWin_LeaseOfItsRecord(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxLease(10*time.Second))
 	k.store.Link("a").LoseReplies(1)
 	a, wa := k.stand("a", leader.Config{})
@@ -89,7 +89,8 @@ func TestALateWinIsGoodForNoLongerThanItsRecordSays(t *testing.T) {
 	wb.Expect(leadertest.Elected())
 }
 
-func TestAReleaseOfAnEarlierTermDoesNotEndTheDrainOfTheNext(t *testing.T) {
+// A Release of an earlier term does not end the drain of the next term.
+func TestRelease_EndsNoLaterDrain(t *testing.T) {
 	k := newKit(t)
 	c, w := k.stand("a", leader.Config{DrainTimeout: time.Minute})
 	w.Expect(leadertest.Elected())
@@ -113,7 +114,8 @@ func TestAReleaseOfAnEarlierTermDoesNotEndTheDrainOfTheNext(t *testing.T) {
 	}
 }
 
-func TestAValueThatDoesNotFitIsRefusedAndTheLeaderLeadsOn(t *testing.T) {
+// A value that does not fit is refused, and the leader leads on.
+func TestProclaim_OversizedValue(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxValue(1024))
 	c, w := k.stand("a", leader.Config{})
 	w.Expect(leadertest.Elected())
@@ -127,7 +129,8 @@ func TestAValueThatDoesNotFitIsRefusedAndTheLeaderLeadsOn(t *testing.T) {
 	}
 }
 
-func TestAFeedThatStaysDeafIsReportedAndTheCandidatePolls(t *testing.T) {
+// A feed that stays deaf is reported, and the candidate polls.
+func TestDeafFeed_LastingIsPolled(t *testing.T) {
 	k := newKit(t)
 	_, wa := k.stand("a", leader.Config{})
 	wa.Expect(leadertest.Elected())
@@ -143,7 +146,8 @@ func TestAFeedThatStaysDeafIsReportedAndTheCandidatePolls(t *testing.T) {
 	}
 }
 
-func TestADeafFeedIsRebuiltInTimeAlthoughTheFirstLookFails(t *testing.T) {
+// A deaf feed is opened anew in time although the first read fails.
+func TestDeafFeed_FirstReadFails(t *testing.T) {
 	k := newKit(t)
 	_, wa := k.stand("a", leader.Config{})
 	wa.Expect(leadertest.Elected())
@@ -163,7 +167,9 @@ func TestADeafFeedIsRebuiltInTimeAlthoughTheFirstLookFails(t *testing.T) {
 	}
 }
 
-func TestNobodyLeadsByItsOwnAccountAfterTheStoreWentBackwards(t *testing.T) {
+// A leader that was deposed because the store regressed does not report itself as the
+// leader.
+func TestRegressedStore_NoLeader(t *testing.T) {
 	k := newKit(t)
 	empty := k.store.Snapshot()
 	c, w := k.stand("a", leader.Config{})
@@ -178,7 +184,8 @@ func TestNobodyLeadsByItsOwnAccountAfterTheStoreWentBackwards(t *testing.T) {
 	}
 }
 
-func TestStopDoesNotWaitForAPendingWriteThatNobodyMayLeadBy(t *testing.T) {
+// Stop does not wait for a pending write by which no candidate may lead.
+func TestStop_PendingWrite(t *testing.T) {
 	k := newKit(t, leadertest.WithTTL(time.Hour), leadertest.WithMaxLease(15*time.Second))
 	link := k.store.Link("a")
 	link.LoseWrites(-1)
@@ -190,9 +197,10 @@ func TestStopDoesNotWaitForAPendingWriteThatNobodyMayLeadBy(t *testing.T) {
 	}
 }
 
-// The read after a lost release finds no record, and that answer may be from the past.
-// The next try of the release settles it.
-func TestWhoResignsCutOffFromABucketMadeAnewGetsAnAnswerAndStandsAgain(t *testing.T) {
+// A candidate that resigns while it is cut off, from a bucket that is made anew
+// meanwhile, gets an answer and campaigns again. The read after a lost release finds no
+// record, and that answer may be from the past. The next try of the release settles it.
+func TestResign_RecreatedBucket(t *testing.T) {
 	const (
 		pause = 2500 * time.Millisecond / 16 // between tries, a quarter more or less
 		step  = time.Millisecond
@@ -239,9 +247,10 @@ func TestWhoResignsCutOffFromABucketMadeAnewGetsAnAnswerAndStandsAgain(t *testin
 	})
 }
 
+// A waiting candidate further away than one interval learns of the leader and takes over.
 // A candidate waits for as long as a round trip takes in the end, even if it waits for
 // one interval at first.
-func TestAWaiterFurtherAwayThanOneIntervalLearnsAndTakesOver(t *testing.T) {
+func TestWaiter_FarAway(t *testing.T) {
 	cfg := leader.Config{LeaseDuration: 600 * time.Millisecond, RenewInterval: 100 * time.Millisecond}
 	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(trip.String(), func(t *testing.T) {

@@ -22,7 +22,8 @@ const (
 	kvInterval = 22500 * time.Millisecond
 )
 
-func TestAFleetOfNatsKVLeaderElectMovesOverOneProcessAtATime(t *testing.T) {
+// A fleet of nats-kv-leader-elect moves over one process at a time.
+func TestKVElect_FleetMovesOver(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		for i := range 3 {
@@ -79,7 +80,8 @@ func (f *fleet) leaderIsNew() bool {
 	return len(news) == 1
 }
 
-func TestAReleaseIsTakenByAnOldProcessAtItsNextInterval(t *testing.T) {
+// An old process takes a released key at its next interval.
+func TestKVElect_Release(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		a := f.new("a")
@@ -103,7 +105,8 @@ func TestAReleaseIsTakenByAnOldProcessAtItsNextInterval(t *testing.T) {
 	})
 }
 
-func TestAHandoverAmongCandidatesBesideOldProcessesTakesNoTime(t *testing.T) {
+// A handover among candidates takes no time beside old processes.
+func TestKVElect_Handover(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		a := f.new("a")
@@ -122,7 +125,8 @@ func TestAHandoverAmongCandidatesBesideOldProcessesTakesNoTime(t *testing.T) {
 	})
 }
 
-func TestAnOldLeaderThatDiesIsReplacedAfterTwoTTLs(t *testing.T) {
+// An old leader that dies is replaced after two TTLs.
+func TestKVElect_DeadOldLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		old := f.old("old", 0)
@@ -140,7 +144,8 @@ func TestAnOldLeaderThatDiesIsReplacedAfterTwoTTLs(t *testing.T) {
 	})
 }
 
-func TestWithoutTheSettingEachRecordOfAnOldProcessIsAFault(t *testing.T) {
+// Without the setting KVElect, each record of an old process is a fault.
+func TestKVElect_Unset(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		f.old("old", 0)
@@ -151,7 +156,8 @@ func TestWithoutTheSettingEachRecordOfAnOldProcessIsAFault(t *testing.T) {
 	})
 }
 
-func TestAKeyDeletedUnderAnOldLeaderIsLedWhenItMustHaveFoundOut(t *testing.T) {
+// A key that is deleted under an old leader is led when the old leader must have noticed.
+func TestKVElect_DeletedKey(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		f.old("old", 0)
@@ -165,7 +171,9 @@ func TestAKeyDeletedUnderAnOldLeaderIsLedWhenItMustHaveFoundOut(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseKeyIsDeletedWhileItIsCutOffIsFencedBeforeAnOldProcessLeads(t *testing.T) {
+// A leader whose key is deleted while it is cut off is fenced before an old process
+// leads.
+func TestKVElect_CutOffIsFenced(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		a := f.new("a")
@@ -185,8 +193,9 @@ func TestALeaderWhoseKeyIsDeletedWhileItIsCutOffIsFencedBeforeAnOldProcessLeads(
 	})
 }
 
-// Faults 7 and 8 of docs/faults.md: writes with lost replies, on either side.
-func TestLostRepliesCostTheOldProcessItsLeadAndNobodySafety(t *testing.T) {
+// Lost replies cost the old process its lead, and cost no process its safety. Faults 7
+// and 8 of docs/faults.md: writes with lost replies, on either side.
+func TestKVElect_LostReplies(t *testing.T) {
 	bubble(t, func(w *world) {
 		f := w.fleet(kvTTL)
 		old := f.old("old", 0)
@@ -210,7 +219,8 @@ func TestLostRepliesCostTheOldProcessItsLeadAndNobodySafety(t *testing.T) {
 	})
 }
 
-func TestTheSettingIsRefusedWhereItCannotWork(t *testing.T) {
+// The setting KVElect is refused for a bucket in which it cannot work.
+func TestKVElect_UnfitBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		b := w.ops.bucket(t)
@@ -228,9 +238,9 @@ func TestTheSettingIsRefusedWhereItCannotWork(t *testing.T) {
 	})
 }
 
-// A storm: all faults of both kinds of processes, at random. In the end there is a
-// leader.
-func TestOldProcessesAndCandidatesInAStormNeverLeadAtOnce(t *testing.T) {
+// Old processes and candidates never lead at the same time. A storm: all faults of both
+// kinds of processes, at random. In the end there is a leader.
+func TestKVElect_Storm(t *testing.T) {
 	seeds := uint64(proof.Size(1, 4))
 	if raceDetector {
 		seeds = 1
@@ -316,9 +326,10 @@ func wantText(t *testing.T, err, is error, text string) {
 	}
 }
 
-// Over TCP, in real time, with a TTL that the checks of nats-kv-leader-elect would not
-// accept, and the bucket on file.
-func TestTCPAnOldProcessHandsOverToACandidateAndBack(t *testing.T) {
+// An old process hands over to a candidate, and the candidate to an old process. Over
+// TCP, in real time, with a TTL that the checks of nats-kv-leader-elect would not accept,
+// and the bucket on file.
+func TestTCP_KVElect(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
 	srv := tcpServe(t, tcpOptions(t, ""))

@@ -30,8 +30,8 @@ func firstWrite() func(frame) treatment {
 	}
 }
 
-// Fault 7 of docs/faults.md: used.
-func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
+// A win that was applied late is used. Fault 7 of docs/faults.md: used.
+func TestLateWin_IsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -50,8 +50,9 @@ func TestAWinThatWasAppliedLateIsUsed(t *testing.T) {
 	})
 }
 
-// Fault 7 of docs/faults.md: released.
-func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
+// A candidate that stops releases a win that was applied late. Fault 7 of docs/faults.md:
+// released.
+func TestLateWin_IsReleasedByStop(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -74,7 +75,7 @@ func TestAWinThatWasAppliedLateIsReleasedByWhoStops(t *testing.T) {
 
 // Fault 7 of docs/faults.md: the late win is not believed for longer than its lease was
 // valid.
-func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
+func TestLateWin_AfterItsLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -95,8 +96,9 @@ func TestAWinThatWasAppliedAfterItsLeaseDoesNotElect(t *testing.T) {
 	})
 }
 
-// Fault 8 of docs/faults.md.
-func TestARenewalAppliedAfterTheLossProlongsTheLeaseOnce(t *testing.T) {
+// A renewal that is applied after the loss prolongs the lease once. Fault 8 of
+// docs/faults.md.
+func TestLateRenewal_ProlongsOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
@@ -110,8 +112,9 @@ func TestARenewalAppliedAfterTheLossProlongsTheLeaseOnce(t *testing.T) {
 	})
 }
 
-// Fault 8 of docs/faults.md.
-func TestARenewalAppliedAfterTheLossIsUsedByWhoIsStillThere(t *testing.T) {
+// A candidate that is still there uses its renewal that was applied after the loss. Fault
+// 8 of docs/faults.md.
+func TestLateRenewal_IsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
@@ -125,7 +128,8 @@ func TestARenewalAppliedAfterTheLossIsUsedByWhoIsStillThere(t *testing.T) {
 	})
 }
 
-func TestARenewalThatComesAfterASuccessorIsRefused(t *testing.T) {
+// A renewal that arrives after a successor has won is refused.
+func TestLateRenewal_IsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
@@ -183,8 +187,9 @@ func (l *link) refuse(w *world, times int, stored bool) {
 	})
 }
 
-// Fault 10 of docs/faults.md.
-func TestARefusalIsNotALoss(t *testing.T) {
+// The refusal of one renewal does not depose the leader, whether the renewal was stored
+// or not. Fault 10 of docs/faults.md.
+func TestRefusal_IsNotALoss(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		bubble(t, func(w *world) {
 			a, b := w.pair()
@@ -197,8 +202,8 @@ func TestARefusalIsNotALoss(t *testing.T) {
 	}
 }
 
-// Fault 10 of docs/faults.md.
-func TestRefusalsWithoutEndAreNoLease(t *testing.T) {
+// Refusals without end do not prolong the lease. Fault 10 of docs/faults.md.
+func TestRefusal_EndlessIsNoLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		a.refuse(w, -1, false)
@@ -218,8 +223,9 @@ func TestRefusalsWithoutEndAreNoLease(t *testing.T) {
 	})
 }
 
-// Fault 10 of docs/faults.md.
-func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
+// A win that was stored although its reply refused it is used. Fault 10 of
+// docs/faults.md.
+func TestRefusedWin_IsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -240,8 +246,8 @@ func TestAWinThatWasStoredAndRefusedIsUsed(t *testing.T) {
 	})
 }
 
-// Fault 10 of docs/faults.md: a lost reply.
-func TestARenewalWhoseReplyIsLostCounts(t *testing.T) {
+// A renewal whose reply is lost counts. Fault 10 of docs/faults.md: a lost reply.
+func TestRenewal_LostReplyCounts(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		a.filter(func(f frame) treatment {

@@ -30,7 +30,7 @@ func nameOf(prefix string, n int) string { return prefix + strings.Repeat("x", n
 // The server closes the connection of a client that sends a line of more than 4 KB, and
 // nats.go does not reconnect. Names and the prefixes of the connection do not cause
 // that, even if all of them together are at their limits.
-func TestNames_AtTheirLimitsLeaveTheConnectionOpen(t *testing.T) {
+func TestNames_AtTheirLimits(t *testing.T) {
 	t.Parallel()
 	prefix := nameOf("P", longestSubject-1)
 	s := tcpServe(t, tcpOptions(t, fmt.Sprintf(`
@@ -150,7 +150,7 @@ func tcpLeads(t *testing.T, a, b *tcpCandidate) (leads, waits *tcpCandidate) {
 
 // A name that is too long, or that has another form, is refused before anything reaches
 // the connection.
-func TestNames_BeyondTheirLimitsAreRefusedAndNothingIsSent(t *testing.T) {
+func TestNames_BeyondTheirLimits(t *testing.T) {
 	s := tcpServe(t, tcpOptions(t, ""))
 	nc := tcpDial(t, s.ClientURL())
 	js := tcpJS(t, nc)
@@ -236,7 +236,7 @@ func TestNames_BeyondTheirLimitsAreRefusedAndNothingIsSent(t *testing.T) {
 
 // A client that only observes, or sends requests, can name a seat by the result of
 // leader.SeatKey.
-func TestNames_OfSeatsCanBeLookedAt(t *testing.T) {
+func TestNames_OfSeats(t *testing.T) {
 	k := newKit(t)
 	k.stand("a", leader.Config{Seats: 2})
 	k.clock.Advance(time.Second)
@@ -256,7 +256,7 @@ func TestNames_OfSeatsCanBeLookedAt(t *testing.T) {
 
 // A header that does not fit into a message of the connection is refused, and the
 // connection stays open.
-func TestNames_HeadersThatDoNotFitAreRefused(t *testing.T) {
+func TestNames_OversizedHeaders(t *testing.T) {
 	opts := tcpOptions(t, "max_payload: 4096")
 	s := tcpServe(t, opts)
 	nc := tcpDial(t, s.ClientURL())

@@ -63,8 +63,8 @@ func lastOfEach(lines []string) []string {
 	return last
 }
 
-// Fault 19 of docs/faults.md.
-func TestObserversAgreeWithTheRecordFromTheFirstLeaderOn(t *testing.T) {
+// Observers agree with the record from the first leader on. Fault 19 of docs/faults.md.
+func TestObserver_AgreesWithRecord(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		ctx, cancel := context.WithCancel(w.Context())
@@ -122,7 +122,8 @@ func TestObserversAgreeWithTheRecordFromTheFirstLeaderOn(t *testing.T) {
 	})
 }
 
-func TestAnObserverThatComesLaterIsToldAtOnce(t *testing.T) {
+// An observer that comes later learns of the leader at once.
+func TestObserver_LateLearnsAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20500 * time.Millisecond)
@@ -136,7 +137,7 @@ func TestAnObserverThatComesLaterIsToldAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnObserverGetsOverAnOutage(t *testing.T) {
+func TestObserver_GetsOverOutage(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		ctx, cancel := context.WithCancel(w.Context())
@@ -155,7 +156,7 @@ func TestAnObserverGetsOverAnOutage(t *testing.T) {
 	})
 }
 
-func TestLookupTellsErrors(t *testing.T) {
+func TestLookup_ReturnsErrors(t *testing.T) {
 	bubble(t, func(w *world) {
 		if _, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); !errors.Is(err, leader.ErrNoBucket) {
 			t.Errorf("without a bucket: %v", err)
@@ -192,7 +193,7 @@ func TestLookupTellsErrors(t *testing.T) {
 	})
 }
 
-func TestAProclaimedValueIsSeenByOthers(t *testing.T) {
+func TestProclaim_ValueReachesOthers(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		binary := []byte{0, 0xff, '<', '"'}
@@ -228,7 +229,7 @@ func TestAProclaimedValueIsSeenByOthers(t *testing.T) {
 	})
 }
 
-func TestProclaimTellsErrors(t *testing.T) {
+func TestProclaim_ReturnsErrors(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		if err := b.Proclaim(w.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {

@@ -139,8 +139,9 @@ func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, othe
 	return stored
 }
 
-// The facts behind the least version.
-func TestOldServers_WhichVersionsHeedTheConditionOnAnotherSubject(t *testing.T) {
+// The table says which versions apply the condition on another subject. The facts behind
+// the least version.
+func TestOldServers_Conditions(t *testing.T) {
 	const n = 400
 	for version, sound := range map[string]bool{"v2.10.29": false, "v2.11.4": false, "v2.11.8": true} {
 		t.Run(version, func(t *testing.T) {
@@ -156,8 +157,9 @@ func TestOldServers_WhichVersionsHeedTheConditionOnAnotherSubject(t *testing.T) 
 	}
 }
 
-// The reason why writers refuse some headers of the caller, also on the least version.
-func TestOldServers_WhichHeadersHideTheConditionOnTheLeastVersion(t *testing.T) {
+// The table says which headers hide the condition on the least version. The reason why
+// writers refuse some headers of the caller, also on the least version.
+func TestOldServers_HidingHeaders(t *testing.T) {
 	nc := tcpDial(t, oldServer(t, "v2.11.8", ""))
 	kv, err := tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 	tcpOK(t, err)
@@ -175,7 +177,7 @@ func TestOldServers_WhichHeadersHideTheConditionOnTheLeastVersion(t *testing.T) 
 
 // A check refuses an old server by its version. Whatever version the server reports,
 // the check also refuses it by its behaviour, in each of many tries.
-func TestOldServers_CheckRefusesThemByVersionAndByProbe(t *testing.T) {
+func TestOldServers_CheckRefuses(t *testing.T) {
 	for version, text := range map[string]string{
 		"v2.10.29": "which leads the stream, does not tell its version, as before 2.11; update it",
 		"v2.11.4":  "which leads the stream, is of version 2.11.4; update it",
@@ -234,7 +236,7 @@ func oldBucket(t *testing.T, js jetstream.JetStream) *leader.Bucket {
 }
 
 // On the least version every zombie is fenced.
-func TestOldServers_NoWriteOfAnEarlierTermOnTheLeastVersion(t *testing.T) {
+func TestOldServers_LeastVersionFences(t *testing.T) {
 	const zombies = 100
 	js := tcpJS(t, tcpDial(t, oldServer(t, "v2.11.8", "")))
 	tcpCreate(t, js, leader.BucketConfig{})
@@ -274,7 +276,7 @@ func TestOldServers_NoWriteOfAnEarlierTermOnTheLeastVersion(t *testing.T) {
 
 // In a cluster that is being updated, the check covers every server that keeps the
 // stream, whichever leads it, and whichever the candidate is connected to.
-func TestOldServers_ClusterWithOneOldServer(t *testing.T) {
+func TestOldServers_OneInACluster(t *testing.T) {
 	urls := oldCluster(t, "v2.11.8", "v2.11.4", "v2.11.8")
 	js := tcpJS(t, tcpDial(t, urls[0]))
 	var s jetstream.Stream

@@ -26,8 +26,9 @@ func (w *world) veterans() (a, b *candidate) {
 	return a, b
 }
 
-// Fault 11 of docs/faults.md: deleted.
-func TestTheKeyDeletedDeposesAtOnceAndIsTakenAfterOneUnknownLease(t *testing.T) {
+// A deleted key deposes the leader at once, and is taken after one unknown lease. Fault
+// 11 of docs/faults.md: deleted.
+func TestDeletedKey_DeposesAtOnce(t *testing.T) {
 	forEachKind(t, func(w *world, unknown time.Duration) {
 		a, b := w.veterans()
 		w.ok(w.kv().Delete(w.Context(), "e"))
@@ -41,7 +42,8 @@ func TestTheKeyDeletedDeposesAtOnceAndIsTakenAfterOneUnknownLease(t *testing.T) 
 	})
 }
 
-func TestWhoseKeyWasDeletedKeepsAwayForOneInterval(t *testing.T) {
+// A leader whose key was deleted keeps away for one interval.
+func TestDeletedKey_LeaderKeepsAway(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -54,7 +56,7 @@ func TestWhoseKeyWasDeletedKeepsAwayForOneInterval(t *testing.T) {
 }
 
 // Fault 11 of docs/faults.md: purged.
-func TestTheKeyPurgedIsLikeDeleted(t *testing.T) {
+func TestPurgedKey_IsLikeDeleted(t *testing.T) {
 	for _, k := range []struct {
 		make    func(*world)
 		unknown time.Duration
@@ -71,8 +73,9 @@ func TestTheKeyPurgedIsLikeDeleted(t *testing.T) {
 	}
 }
 
-// Fault 11 of docs/faults.md: purged without a trace. No feed reports it.
-func TestAnEmptiedStreamIsNoticedByTheNextRenewal(t *testing.T) {
+// The next renewal notices an emptied stream. Fault 11 of docs/faults.md: purged without
+// a trace. No feed reports it.
+func TestEmptiedStream_IsNoticed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
 		a, b := w.veterans()
@@ -86,7 +89,8 @@ func TestAnEmptiedStreamIsNoticedByTheNextRenewal(t *testing.T) {
 	})
 }
 
-func TestAPurgeProtectedBucketRefusesPurges(t *testing.T) {
+// A purge-protected bucket refuses purges.
+func TestPurgeProtection_RefusesPurges(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.veterans()
@@ -113,8 +117,9 @@ func TestAPurgeProtectedBucketRefusesPurges(t *testing.T) {
 	})
 }
 
+// The next renewal notices a bucket that was rolled up by the writer of another key.
 // Fault 11 of docs/faults.md: rolled up by a client that may write another key.
-func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *testing.T) {
+func TestRolledUpBucket_IsNoticed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
 		a, _ := w.veterans()
@@ -127,9 +132,9 @@ func TestABucketRolledUpByTheWriterOfAnotherKeyIsNoticedByTheNextRenewal(t *test
 	})
 }
 
-// Fault 11 of docs/faults.md: emptied, filled with junk, or with another application's
-// format.
-func TestARecordThatCannotBeReadCountsAsHeldForOneUnknownLease(t *testing.T) {
+// A record that cannot be read counts as held for one unknown lease. Fault 11 of
+// docs/faults.md: emptied, filled with junk, or with another application's format.
+func TestUnreadableRecord_HoldsKey(t *testing.T) {
 	for _, junk := range []string{
 		"", " ", "junk", "null", "{}", "[]", "7", `{"v":1}`, `{"leader":"somebody"}`, "\x00\xff",
 		`{"v":1,"state":"leading","session":"s","lease":"forever"}`,
@@ -154,7 +159,8 @@ func TestARecordThatCannotBeReadCountsAsHeldForOneUnknownLease(t *testing.T) {
 	}
 }
 
-func TestEachRevisionOfAForeignRecordCountsAnew(t *testing.T) {
+// The unknown lease counts anew from each revision of a foreign record.
+func TestForeignRecord_EachRevision(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
 		a, b := w.veterans()
@@ -173,8 +179,9 @@ func TestEachRevisionOfAForeignRecordCountsAnew(t *testing.T) {
 	})
 }
 
-// Fault 11 of docs/faults.md: the format of another application, of a later version.
-func TestARecordOfALaterFormatCountsForItsLease(t *testing.T) {
+// A record of a later format counts for its lease. Fault 11 of docs/faults.md: the format
+// of another application, of a later version.
+func TestLaterFormat_HoldsItsLease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -190,8 +197,9 @@ func TestARecordOfALaterFormatCountsForItsLease(t *testing.T) {
 	})
 }
 
-// Fault 12 of docs/faults.md: deleted and made anew.
-func TestABucketMadeAnewHasNoLeaderForOneUnknownLease(t *testing.T) {
+// A bucket that was made anew has no leader for one unknown lease. Fault 12 of
+// docs/faults.md: deleted and made anew.
+func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.veterans()
@@ -223,8 +231,9 @@ func TestABucketMadeAnewHasNoLeaderForOneUnknownLease(t *testing.T) {
 	})
 }
 
-// Fault 12 of docs/faults.md: missing.
-func TestABucketThatIsDeletedFencesAndOneMadeLaterIsUsed(t *testing.T) {
+// The loss of a deleted bucket fences the leader, and a bucket that is made later is
+// used. Fault 12 of docs/faults.md: missing.
+func TestDeletedBucket_Fences(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.veterans()
@@ -239,8 +248,9 @@ func TestABucketThatIsDeletedFencesAndOneMadeLaterIsUsed(t *testing.T) {
 	})
 }
 
-// Fault 12 of docs/faults.md: with a TTL, expired.
-func TestAnExpiredRecordLeavesAMarkerThatIsWaitedOut(t *testing.T) {
+// An expired record leaves a marker, and a candidate that finds it is pending for one
+// unknown lease. Fault 12 of docs/faults.md: with a TTL, expired.
+func TestExpiredRecord_Marker(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.expiring()
 		a := w.stand("a")
@@ -257,7 +267,8 @@ func TestAnExpiredRecordLeavesAMarkerThatIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestAWaiterTakesTheKeyBeforeItsRecordExpires(t *testing.T) {
+// A waiting candidate takes the key before the record expires.
+func TestWaiter_BeforeExpiry(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.expiring()
 		a, b := w.veterans()
@@ -267,7 +278,8 @@ func TestAWaiterTakesTheKeyBeforeItsRecordExpires(t *testing.T) {
 	})
 }
 
-func TestAnElectionIsNotDisturbedByWhatHappensToAnother(t *testing.T) {
+// An election is not disturbed by changes of another.
+func TestElection_IsUndisturbed(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.veterans()
 		c := w.campaign(w.Context(), w.dial("c"), "e.other", leader.Config{ID: "c"})

@@ -125,7 +125,8 @@ func TestParity_Expiry(t *testing.T) {
 	}, bucketExpiring)
 }
 
-func TestParity_TheBucketDeletedAndMadeAnew(t *testing.T) {
+// The bucket is deleted and made anew.
+func TestParity_RecreatedBucket(t *testing.T) {
 	inParity(t, func(p *parity) {
 		s, _, _, _ := p.open("a")
 		fresh, _, _, _ := p.open("b")
@@ -161,7 +162,7 @@ func TestParity_TheBucketDeletedAndMadeAnew(t *testing.T) {
 	}, bucketSealed, bucketOrdinary)
 }
 
-func TestParity_TheConnection(t *testing.T) {
+func TestParity_Connection(t *testing.T) {
 	inParity(t, func(p *parity) {
 		s, cut, restore, closes := p.open("a")
 		other, _, _, _ := p.open("b")
@@ -194,7 +195,7 @@ func TestParity_TheConnection(t *testing.T) {
 	}, bucketSealed)
 }
 
-func TestParity_TheRoster(t *testing.T) {
+func TestParity_Roster(t *testing.T) {
 	inParity(t, func(p *parity) {
 		s, _, _, _ := p.open("a")
 		stop := p.stands(s, "e", "early view")

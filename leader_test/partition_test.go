@@ -27,7 +27,8 @@ func (w *world) pair() (a, b *candidate) {
 	return a, b
 }
 
-func TestALeaderThatCrashesIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
+// A leader that crashes is replaced one lease after its last renewal.
+func TestCrashedLeader_IsReplaced(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		a.cut()
@@ -43,7 +44,9 @@ func TestALeaderThatCrashesIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
 	})
 }
 
-func TestALeaderThatCrashesInAnUnprotectedBucketIsReplacedOneLeaseAfterItsLastRenewal(t *testing.T) {
+// A leader that crashes in an unprotected bucket is replaced one lease after its last
+// renewal.
+func TestCrashedLeader_Unprotected(t *testing.T) {
 	for _, k := range []func(*world){(*world).expiring, (*world).ordinary} {
 		bubble(t, func(w *world) {
 			k(w)
@@ -63,7 +66,7 @@ func TestALeaderThatCrashesInAnUnprotectedBucketIsReplacedOneLeaseAfterItsLastRe
 // nats.go ends a flush that waits for its reply with nats.ErrConnectionClosed when the
 // connection is lost, although it connects again. A candidate that opens its feed at that
 // moment goes on.
-func TestOutage_WhileAFeedIsOpenedEndsNoCandidate(t *testing.T) {
+func TestOutage_WhileFeedOpens(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: 10 * time.Second})
 		cl := w.dial("a")
@@ -85,8 +88,9 @@ func TestOutage_WhileAFeedIsOpenedEndsNoCandidate(t *testing.T) {
 	})
 }
 
-// Fault 3 of docs/faults.md.
-func TestTheContextOfAPartitionedLeaderEndsBeforeAnybodyElseCanLead(t *testing.T) {
+// The context of a partitioned leader ends before another candidate can lead. Fault 3 of
+// docs/faults.md.
+func TestPartition_EndsContext(t *testing.T) {
 	for _, k := range []struct {
 		name    string
 		dirs    []direction
@@ -132,7 +136,8 @@ func (c *candidate) transitions() []string {
 	return c.without(" observed ", " faulted ")
 }
 
-func TestAShortOutageCostsNoLeadership(t *testing.T) {
+// A short outage costs no leadership.
+func TestOutage_ShortKeepsLeader(t *testing.T) {
 	for _, dirs := range [][]direction{{up, down}, {up}, {down}} {
 		for _, late := range []bool{false, true} {
 			bubble(t, func(w *world) {
@@ -154,7 +159,8 @@ func TestAShortOutageCostsNoLeadership(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsToldOnce(t *testing.T) {
+// An outage is reported once.
+func TestOutage_IsReportedOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -172,7 +178,8 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestAPartitionOfAWaiterDisturbsNobody(t *testing.T) {
+// The partition of a waiting candidate disturbs no other candidate.
+func TestPartition_OfWaiter(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		b.cut()
@@ -190,7 +197,8 @@ func TestAPartitionOfAWaiterDisturbsNobody(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatHearsNothingTakesNothing(t *testing.T) {
+// A waiting candidate that receives nothing takes nothing, although its requests arrive.
+func TestWaiter_DeafTakesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		b.blackhole(down) // its requests arrive
@@ -203,7 +211,8 @@ func TestAWaiterThatHearsNothingTakesNothing(t *testing.T) {
 	})
 }
 
-func TestAPartitionOfEverybodyEndsWithOneLeader(t *testing.T) {
+// A partition of all candidates ends with one leader.
+func TestPartition_OfAll(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		all := []*candidate{a, b, w.stand("c"), w.stand("d")}
@@ -224,7 +233,8 @@ func TestAPartitionOfEverybodyEndsWithOneLeader(t *testing.T) {
 	})
 }
 
-func TestAFencedLeaderThatNobodyReplacedIsElectedAgain(t *testing.T) {
+// A fenced leader that no candidate replaced is elected again.
+func TestFencedLeader_Returns(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -243,8 +253,9 @@ func TestAFencedLeaderThatNobodyReplacedIsElectedAgain(t *testing.T) {
 	})
 }
 
-// Fault 5 of docs/faults.md.
-func TestAccessorsReturnAtOnceDuringAnOutage(t *testing.T) {
+// The accessors of a candidate return at once during an outage. Fault 5 of
+// docs/faults.md.
+func TestAccessors_ReturnDuringOutage(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
 		for _, c := range []*candidate{a, b} {
@@ -265,7 +276,8 @@ func TestAccessorsReturnAtOnceDuringAnOutage(t *testing.T) {
 	})
 }
 
-func TestTheApplicationMayCloseTheConnectionOfALeader(t *testing.T) {
+// The application may close the connection of a leader, which is deposed at once.
+func TestClosedConnection_DeposesLeader(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20 * time.Second)
@@ -281,7 +293,8 @@ func TestTheApplicationMayCloseTheConnectionOfALeader(t *testing.T) {
 	})
 }
 
-func TestTheApplicationMayCloseTheConnectionOfACandidate(t *testing.T) {
+// The application may close the connection of a waiting candidate, which then ends.
+func TestClosedConnection_EndsCandidate(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(500 * time.Millisecond)
@@ -301,7 +314,8 @@ func TestTheApplicationMayCloseTheConnectionOfACandidate(t *testing.T) {
 	})
 }
 
-func TestAClosedConnectionIsFoundWhenACampaignBegins(t *testing.T) {
+// A closed connection is found when a campaign begins.
+func TestClosedConnection_EndsCampaign(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -326,8 +340,9 @@ type jumpy struct {
 
 func (c *jumpy) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
 
-// Fault 6 of docs/faults.md.
-func TestAProcessThatWasPausedFindsItsLeaseOverAtOnce(t *testing.T) {
+// A process that was paused finds at once that its lease is over. Fault 6 of
+// docs/faults.md.
+func TestPausedProcess_IsFenced(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		clock := &jumpy{Clock: leader.SystemClock()}
@@ -356,7 +371,8 @@ func TestAProcessThatWasPausedFindsItsLeaseOverAtOnce(t *testing.T) {
 	})
 }
 
-func TestAProcessThatWasPausedWhileAnotherWasElectedIsDeposed(t *testing.T) {
+// A process that was paused while another was elected is deposed.
+func TestPausedProcess_IsDeposed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		clock := &jumpy{Clock: leader.SystemClock()}

@@ -51,7 +51,7 @@ func (p *permAttacker) reads(reply *nats.Msg, how string) {
 
 // In a purge-protected bucket, a client that may campaign for a cannot read, write,
 // wipe or hear b.
-func TestPermissionsForOneElectionAreNoneForAnother(t *testing.T) {
+func TestPermissions_OneElectionOnly(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		h := permServer(t, permList("a", "a", watch), permList("b", "b", watch))
@@ -142,7 +142,7 @@ func TestPermissionsForOneElectionAreNoneForAnother(t *testing.T) {
 // In a bucket that is not purge-protected, the header Nats-Rollup wipes other
 // elections, as documented. The promise of one leader holds all the same. The leader
 // notices, and the candidate that takes the key waits for one unknown lease.
-func TestPermissionsInAnUnprotectedBucketLetOneWipeAnother(t *testing.T) {
+func TestPermissions_Unprotected(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false), permList("b", "b", false))
 	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: time.Second, TTL: 3 * time.Second})
@@ -163,7 +163,7 @@ func TestPermissionsInAnUnprotectedBucketLetOneWipeAnother(t *testing.T) {
 
 // The inboxes of one prefix are open to all clients that share it. With the default
 // prefix, a client may listen to the replies to another.
-func TestPermissionsToSharedInboxesLetOneReadAnother(t *testing.T) {
+func TestPermissions_SharedInboxes(t *testing.T) {
 	t.Parallel()
 	shared := func(u permUser) permUser {
 		u.sub = append(u.sub, "_INBOX.>")
@@ -195,7 +195,7 @@ func TestPermissionsToSharedInboxesLetOneReadAnother(t *testing.T) {
 // subject, including the feed of another election, with headers of the client's own.
 // Such a message keeps the subject that it was stored under, and is not taken for a
 // feed.
-func TestPermissionsToCreateConsumersForgeNoFeed(t *testing.T) {
+func TestPermissions_ConsumerCreate(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", true), permList("b", "b", false))
 	admin := permBucket(t, h, false, 6*time.Second)

@@ -16,7 +16,7 @@ import (
 
 // The application may be denied an inbox of its own. That has no bearing on the replies
 // to requests.
-func TestPermissions_ADeniedInboxOfTheApplicationTellsNothing(t *testing.T) {
+func TestPermissions_DeniedAppInbox(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		s := tcpServe(t, tcpOptions(t, `
 			authorization { users: [
@@ -68,8 +68,9 @@ func TestPermissions_ADeniedInboxOfTheApplicationTellsNothing(t *testing.T) {
 	}
 }
 
-// The subscription to the replies is made once for a connection, so its denial lasts.
-func TestPermissions_DeniedRepliesAreReportedWithEveryRequest(t *testing.T) {
+// Denied replies are reported with every request. The subscription to the replies is made
+// once for a connection, so its denial lasts.
+func TestPermissions_DeniedReplies(t *testing.T) {
 	t.Parallel()
 	s := tcpServe(t, tcpOptions(t, `
 		authorization { users: [ { user: app, password: x, permissions: { subscribe: { deny: "_INBOX.>" } } } ] }`))
@@ -84,9 +85,10 @@ func TestPermissions_DeniedRepliesAreReportedWithEveryRequest(t *testing.T) {
 	}
 }
 
-// A connection with nats.NoEcho does not receive its own messages: neither its requests
-// to its own candidates, nor its writes, except when the server republishes them.
-func TestNoEcho_TheLeaderOnTheSameConnectionHandsOver(t *testing.T) {
+// The leader on the same connection hands over. A connection with nats.NoEcho does not
+// receive its own messages: neither its requests to its own candidates, nor its writes,
+// except when the server republishes them.
+func TestNoEcho_HandsOver(t *testing.T) {
 	t.Parallel()
 	for _, republishes := range []bool{true, false} {
 		s := tcpServe(t, tcpOptions(t, ""))

@@ -163,7 +163,7 @@ func permDenials(t *testing.T, nc *nats.Conn) {
 }
 
 // The documented permissions are enough, without any others.
-func TestPermissionsThatAreDocumentedAreEnough(t *testing.T) {
+func TestPermissions_AreEnough(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		h := permServer(t, permList("a", "a", watch), permList("b", "a", watch), permObserver("o", watch))
@@ -212,7 +212,7 @@ func permObserver(name string, watch bool) permUser {
 
 // Each permission that is missing is named by its subject. When it is granted, the
 // candidate is elected without help.
-func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
+func TestPermissions_Missing(t *testing.T) {
 	t.Parallel()
 	permFeeds(t, func(t *testing.T, watch bool) {
 		type missing struct {
@@ -281,7 +281,7 @@ func TestPermissionsThatAreMissingAreNamed(t *testing.T) {
 }
 
 // CONSUMER.DELETE is for tidiness. Without it, nothing is reported and nothing fails.
-func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
+func TestPermissions_ConsumerDelete(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", true).without("CONSUMER.DELETE"))
 	permBucket(t, h, true, time.Second)
@@ -293,7 +293,7 @@ func TestPermissionsToDeleteConsumersAreNotNeededToStop(t *testing.T) {
 
 // A permission that is taken from a leader fences it in time, and a candidate that has
 // the permission takes its place.
-func TestPermissionsTakenFromALeader(t *testing.T) {
+func TestPermissions_TakenFromLeader(t *testing.T) {
 	t.Parallel()
 	full := []permUser{permList("a", "a", false), permList("b", "a", false)}
 	h := permServer(t, full...)

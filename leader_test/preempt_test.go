@@ -71,7 +71,7 @@ func (k kit) hourly(hours int, cs ...*leader.Candidate) (changes []int) {
 // A preemptor whose writes vanish never learns that it cannot lead, so it stands for
 // ever. Leaders wait 2, 4, 8 and so on leases between two handovers in vain, at most 256
 // leases, which is 64 minutes.
-func TestPreemption_InVainGrowsRarer(t *testing.T) {
+func TestPreemption_VainGrowsRarer(t *testing.T) {
 	for _, low := range []leader.Config{byPriority, racing} {
 		for preemptors := 2; preemptors <= 3; preemptors++ {
 			t.Run(fmt.Sprintf("queue=%v/%d preemptors", low.Queue, preemptors), func(t *testing.T) {
@@ -90,8 +90,9 @@ func TestPreemption_InVainGrowsRarer(t *testing.T) {
 	}
 }
 
-// A preemptor that restarts has a new session, which no leader has tried before.
-func TestPreemption_InVainByNewSessionsGrowsRarer(t *testing.T) {
+// Preemption in vain by new sessions grows rarer. A preemptor that restarts has a new
+// session, which no leader has tried before.
+func TestPreemption_VainNewSessions(t *testing.T) {
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	var changes []int
@@ -120,7 +121,7 @@ func TestPreemption_InVainByNewSessionsGrowsRarer(t *testing.T) {
 
 // A leader with a new process does not know which handovers were in vain before, and
 // tries once.
-func TestPreemption_InVainIsTriedOnceMoreByANewProcess(t *testing.T) {
+func TestPreemption_VainNewLeader(t *testing.T) {
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	for i := range 2 {
@@ -147,7 +148,7 @@ func TestPreemption_InVainIsTriedOnceMoreByANewProcess(t *testing.T) {
 // A preemptor that can write the key leads although others of a higher priority cannot:
 // also where racing candidates take the key before its turn comes, so that it leads only
 // if a leader names it.
-func TestPreemption_ThatWorksIsFoundAmongOthersInVain(t *testing.T) {
+func TestPreemption_AmongVainOnes(t *testing.T) {
 	stay := func(fault func(*leadertest.Link)) func(k kit, n int) {
 		return func(k kit, n int) {
 			if n == 0 {
@@ -192,7 +193,7 @@ func TestPreemption_ThatWorksIsFoundAmongOthersInVain(t *testing.T) {
 
 // A candidate that was denied a write of the key leaves the roster: no leader hands
 // over to it, and no candidate waits for its turn.
-func TestPreemption_DeniedLeavesTheRoster(t *testing.T) {
+func TestPreemption_DeniedLeavesRoster(t *testing.T) {
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	for i := range 3 {
@@ -206,7 +207,7 @@ func TestPreemption_DeniedLeavesTheRoster(t *testing.T) {
 
 // A candidate stands again when its connection was made anew, which may have changed its
 // permissions.
-func TestPreemption_DeniedStandsAgainAfterAReconnection(t *testing.T) {
+func TestPreemption_DeniedReconnects(t *testing.T) {
 	k := newKit(t)
 	k.low(2, byPriority)
 	high := k.high("high", preemptor, deniesWrites)
@@ -223,7 +224,7 @@ func TestPreemption_DeniedStandsAgainAfterAReconnection(t *testing.T) {
 }
 
 // A permission that was granted without a reconnection is noticed after 256 leases.
-func TestPreemption_DeniedStandsAgainAfterAWhile(t *testing.T) {
+func TestPreemption_DeniedForAWhile(t *testing.T) {
 	k := newKit(t)
 	k.low(2, byPriority)
 	high := k.high("high", preemptor, deniesWrites)
@@ -237,7 +238,7 @@ func TestPreemption_DeniedStandsAgainAfterAWhile(t *testing.T) {
 
 // If no other candidate takes it, a candidate that is denied tries for a free key as
 // before.
-func TestDeniedCandidate_TakesAFreeKeyWhenItMay(t *testing.T) {
+func TestDeniedCandidate_TakesFreeKey(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("a")
 	link.FailWrites(-1, leader.ErrPermission)
@@ -254,7 +255,7 @@ func TestDeniedCandidate_TakesAFreeKeyWhenItMay(t *testing.T) {
 }
 
 // A candidate that may not write the key of one seat stands for none.
-func TestDeniedCandidate_LeavesTheRosterOfSeveralSeats(t *testing.T) {
+func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 	k := newKit(t)
 	cfg := byPriority
 	cfg.Seats = 2

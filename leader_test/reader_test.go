@@ -9,8 +9,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Fault 4 of docs/faults.md.
-func TestAReaderThatSleepsForManyLeasesDelaysNoRenewal(t *testing.T) {
+// A reader that sleeps for many leases delays no renewal. Fault 4 of docs/faults.md.
+func TestSlowReader_DelaysNoRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
@@ -32,8 +32,9 @@ func TestAReaderThatSleepsForManyLeasesDelaysNoRenewal(t *testing.T) {
 	})
 }
 
-// Fault 4 of docs/faults.md: nothing delays a fence either.
-func TestAReaderThatSleepsDelaysNoFence(t *testing.T) {
+// A reader that sleeps delays no fence. Fault 4 of docs/faults.md: nothing delays a fence
+// either.
+func TestSlowReader_DelaysNoFence(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
@@ -49,7 +50,8 @@ func TestAReaderThatSleepsDelaysNoFence(t *testing.T) {
 	})
 }
 
-func TestEveryTransitionIsDeliveredInOrderToASlowReader(t *testing.T) {
+// Every transition is delivered to a slow reader, in order.
+func TestSlowReader_GetsTransitions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
@@ -76,7 +78,7 @@ func TestEveryTransitionIsDeliveredInOrderToASlowReader(t *testing.T) {
 }
 
 // Events that are never read leak nothing, or the bubble would not end.
-func TestEventsThatNobodyReadsLeakNothing(t *testing.T) {
+func TestUnreadEvents_LeakNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})

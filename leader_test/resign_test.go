@@ -9,7 +9,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestResigningHandsOverAtTheSameInstant(t *testing.T) {
+// Resign hands over at the same instant.
+func TestResign_HandsOverAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20 * time.Second)
@@ -30,7 +31,9 @@ func TestResigningHandsOverAtTheSameInstant(t *testing.T) {
 	})
 }
 
-func TestWhoResignedSitsOutOneLeaseAndMayThenLeadAgain(t *testing.T) {
+// A candidate that resigned waits one lease before it campaigns again, and may then lead
+// again.
+func TestResign_WaitsOneLease(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20500 * time.Millisecond)
@@ -41,7 +44,8 @@ func TestWhoResignedSitsOutOneLeaseAndMayThenLeadAgain(t *testing.T) {
 	})
 }
 
-func TestWhoResignedSitsOutOneLeaseAlsoWhenTheSuccessorResigns(t *testing.T) {
+// A candidate that resigned waits one lease even if its successor resigns, too.
+func TestResign_SuccessorResigns(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.stand("a"), (*candidate)(nil)
@@ -59,7 +63,8 @@ func TestWhoResignedSitsOutOneLeaseAlsoWhenTheSuccessorResigns(t *testing.T) {
 	})
 }
 
-func TestOnlyALeaderCanResign(t *testing.T) {
+// Only a leader can resign.
+func TestResign_NeedsLeadership(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
 		a := w.stand("a")
@@ -80,7 +85,8 @@ func TestOnlyALeaderCanResign(t *testing.T) {
 	})
 }
 
-func TestResigningTwiceAtOnceIsResigningOnce(t *testing.T) {
+// Two calls of Resign at the same time are one resignation.
+func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -99,8 +105,9 @@ func TestResigningTwiceAtOnceIsResigningOnce(t *testing.T) {
 	})
 }
 
-// Fault 9 of docs/faults.md.
-func TestAReleaseThatArrivesLateNeverTouchesASuccessorsRecord(t *testing.T) {
+// A release that arrives late never touches the record of a successor. Fault 9 of
+// docs/faults.md.
+func TestRelease_LateSparesSuccessor(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -124,7 +131,8 @@ func TestAReleaseThatArrivesLateNeverTouchesASuccessorsRecord(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatDidNotGetThroughIsTriedAgain(t *testing.T) {
+// A release that did not get through is tried again.
+func TestRelease_LostIsTriedAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -153,7 +161,8 @@ func TestAReleaseThatDidNotGetThroughIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestADrainingLeaderKeepsTheLeaseUntilItsWorkIsReleased(t *testing.T) {
+// A draining leader keeps the lease until its work is released.
+func TestDrain_UntilRelease(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Minute})
 		w.at(20 * time.Second)
@@ -181,7 +190,8 @@ func TestADrainingLeaderKeepsTheLeaseUntilItsWorkIsReleased(t *testing.T) {
 	})
 }
 
-func TestADrainingLeaderGivesUpTheKeyWhenDrainTimeoutIsUp(t *testing.T) {
+// A draining leader gives up the key when DrainTimeout is over.
+func TestDrain_Timeout(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
 		w.at(20 * time.Second)
@@ -197,7 +207,8 @@ func TestADrainingLeaderGivesUpTheKeyWhenDrainTimeoutIsUp(t *testing.T) {
 	})
 }
 
-func TestWorkThatWasReleasedBeforeNeedsNoDraining(t *testing.T) {
+// Work that was released before the resignation needs no drain.
+func TestDrain_AfterRelease(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Minute})
@@ -212,7 +223,8 @@ func TestWorkThatWasReleasedBeforeNeedsNoDraining(t *testing.T) {
 	})
 }
 
-func TestALateReleaseOfAnEarlierTermDoesNotCountForTheNext(t *testing.T) {
+// A late Release of an earlier term does not count for the next term.
+func TestRelease_OfEarlierTerm(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
@@ -231,7 +243,8 @@ func TestALateReleaseOfAnEarlierTermDoesNotCountForTheNext(t *testing.T) {
 	})
 }
 
-func TestADrainingLeaderThatIsCutOffGivesUpWhenItsTimeIsUp(t *testing.T) {
+// A draining leader that is cut off gives up when its time is over.
+func TestDrain_CutOff(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})

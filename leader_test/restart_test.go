@@ -28,8 +28,9 @@ func persistent(t *testing.T, test func(w *world)) {
 	}
 }
 
-// Fault 16 of docs/faults.md: the leader goes on.
-func TestALeaderOutlivesAQuickRestartOfTheServer(t *testing.T) {
+// A leader outlives a quick restart of the server. Fault 16 of docs/faults.md: the leader
+// goes on.
+func TestRestart_QuickKeepsLeader(t *testing.T) {
 	persistent(t, func(w *world) {
 		a, b := w.veterans()
 		term := a.lastTerm(w.T)
@@ -52,8 +53,9 @@ func TestALeaderOutlivesAQuickRestartOfTheServer(t *testing.T) {
 	})
 }
 
-// Fault 16 of docs/faults.md: the leader is fenced and elected again.
-func TestAfterALongOutageOfTheServerOneOfTheSameCandidatesLeads(t *testing.T) {
+// After a long outage of the server, one of the same candidates leads. Fault 16 of
+// docs/faults.md: the leader is fenced and elected again.
+func TestRestart_LongOutage(t *testing.T) {
 	persistent(t, func(w *world) {
 		a, b := w.veterans()
 		w.stopServer()
@@ -69,7 +71,8 @@ func TestAfterALongOutageOfTheServerOneOfTheSameCandidatesLeads(t *testing.T) {
 	})
 }
 
-func TestALoneLeaderIsElectedAgainWhenTheServerIsBack(t *testing.T) {
+// A lone leader is elected again when the server is back.
+func TestRestart_LoneLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -85,8 +88,9 @@ func TestALoneLeaderIsElectedAgainWhenTheServerIsBack(t *testing.T) {
 	})
 }
 
-// Fault 12 of docs/faults.md: rolled back.
-func TestAStoreThatIsRolledBackHasNoLeaderForOneUnknownLease(t *testing.T) {
+// A store that is rolled back has no leader for one unknown lease. Fault 12 of
+// docs/faults.md: rolled back.
+func TestRollback_IsWaitedFor(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.veterans()
@@ -121,8 +125,9 @@ func TestAStoreThatIsRolledBackHasNoLeaderForOneUnknownLease(t *testing.T) {
 	})
 }
 
-// Fault 18 of docs/faults.md.
-func TestACandidateWhoseFirstConnectionFailsGetsThereByItself(t *testing.T) {
+// A candidate whose first connection fails is elected without help. Fault 18 of
+// docs/faults.md.
+func TestFirstConnection_Fails(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		w.stopServer()
@@ -138,8 +143,9 @@ func TestACandidateWhoseFirstConnectionFailsGetsThereByItself(t *testing.T) {
 	})
 }
 
-// Fault 18 of docs/faults.md.
-func TestACandidateWhoseBucketAppearsLaterGetsThereByItself(t *testing.T) {
+// A candidate whose bucket appears later is elected without help. Fault 18 of
+// docs/faults.md.
+func TestLateBucket_IsUsed(t *testing.T) {
 	for _, k := range []func(*world){(*world).sealed, (*world).expiring, (*world).ordinary} {
 		bubble(t, func(w *world) {
 			a, b := w.stand("a"), w.stand("b")
@@ -156,7 +162,8 @@ func TestACandidateWhoseBucketAppearsLaterGetsThereByItself(t *testing.T) {
 	}
 }
 
-func TestAMemoryBucketThatIsLostInARestartAndMadeAnewIsUsed(t *testing.T) {
+// A memory bucket that is lost in a restart and made anew is used.
+func TestMemoryBucket_Recreated(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.expiring() // in memory
 		a, b := w.stand("a"), w.stand("b")

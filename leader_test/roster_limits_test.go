@@ -9,7 +9,7 @@ import (
 
 // A leader that leaves reads the roster at once, but does not go on asking for it if it
 // cannot be read.
-func TestALeaderThatLeavesDoesNotAskForTheRosterWithoutEnd(t *testing.T) {
+func TestLeavingLeader_RosterReads(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(2, leader.Config{})
 	before := k.store.Requests().Views
@@ -27,7 +27,7 @@ func TestALeaderThatLeavesDoesNotAskForTheRosterWithoutEnd(t *testing.T) {
 }
 
 // The candidate's own clock ends the wait for the answer to an announcement.
-func TestAnAnnouncementIsGivenUpByTheCandidatesClock(t *testing.T) {
+func TestAnnouncement_TimesOut(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(2, leader.Config{LeaseDuration: 10 * time.Second})
 	k.store.Link("c1").LoseAnnouncements(1)

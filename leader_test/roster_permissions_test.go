@@ -36,7 +36,7 @@ func permRostered(t *testing.T, h *permHost) {
 
 // The documented permissions, without any others, are enough to announce oneself and to
 // read the roster.
-func TestPermissionsForTheRosterAreEnough(t *testing.T) {
+func TestRosterPermissions_AreEnough(t *testing.T) {
 	t.Parallel()
 	inbox := func(name string) permUser { return permUser{name: name, sub: []string{"_INBOX_" + name + ".>"}} }
 	h := permServer(t, permAnnouncer(inbox("a"), "a"), permRoster(inbox("o"), "a"))
@@ -68,7 +68,7 @@ func TestPermissionsForTheRosterAreEnough(t *testing.T) {
 }
 
 // A missing permission is named.
-func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
+func TestRosterPermissions_Missing(t *testing.T) {
 	t.Parallel()
 	u := permList("a", "a", false)
 	h := permServer(t, u)
@@ -103,7 +103,7 @@ func TestPermissionsForTheRosterThatAreMissingAreNamed(t *testing.T) {
 
 // A client that may announce itself in a can neither stand in another election nor look
 // at it.
-func TestPermissionsForOneRosterAreNoneForAnother(t *testing.T) {
+func TestRosterPermissions_OneRoster(t *testing.T) {
 	t.Parallel()
 	full := func(name, election string) permUser {
 		return permRoster(permAnnouncer(permList(name, election, false), election), election)
@@ -136,7 +136,7 @@ func TestPermissionsForOneRosterAreNoneForAnother(t *testing.T) {
 }
 
 // With a prefix of the JetStream API, announcements go through it.
-func TestTheRosterWithAnAPIPrefix(t *testing.T) {
+func TestRoster_WithAPIPrefix(t *testing.T) {
 	t.Parallel()
 	s := tcpServe(t, tcpOptions(t, `
 		accounts {
@@ -169,7 +169,7 @@ func TestTheRosterWithAnAPIPrefix(t *testing.T) {
 }
 
 // On three replicas the roster has as many, and outlives the server that leads it.
-func TestClusterTheRosterOutlivesAServer(t *testing.T) {
+func TestClusterRoster_OutlivesServer(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	c := clusterStart(t)

@@ -127,7 +127,7 @@ func (w *world) view(r leader.Store, election string) *rosterView {
 // instant, and one that is withdrawn is gone at once. An election that is named like
 // another one, with a dot and more, has a roster of its own. A message that is no
 // announcement is not reported.
-func TestTheRosterTellsWhoStands(t *testing.T) {
+func TestRosterView_Announcements(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		b := w.dial("a").bucket(t)
@@ -167,7 +167,7 @@ func TestTheRosterTellsWhoStands(t *testing.T) {
 }
 
 // A life is rounded up to whole seconds, and is one at least.
-func TestAShortLifeIsAWholeSecond(t *testing.T) {
+func TestAnnouncement_WholeSeconds(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		b := w.dial("a").bucket(t)
@@ -191,7 +191,7 @@ func TestAShortLifeIsAWholeSecond(t *testing.T) {
 
 // A view ends when the connection is back, its consumer is silent, or the connection is
 // closed. Another view then reports everything.
-func TestAViewOfTheRosterEndsWhenItMayHaveMissedSomething(t *testing.T) {
+func TestRosterView_EndsIfIncomplete(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cl := w.dial("l")
@@ -238,7 +238,7 @@ func TestAViewOfTheRosterEndsWhenItMayHaveMissedSomething(t *testing.T) {
 
 // The loss of a message on its way is noticed at the next message, or at the next sign
 // of life, within seconds.
-func TestAViewOfTheRosterNoticesWhatItHasMissed(t *testing.T) {
+func TestRosterView_NoticesLoss(t *testing.T) {
 	for name, next := range map[string]bool{"at the next message": true, "at the next heartbeat": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -275,7 +275,7 @@ func TestAViewOfTheRosterNoticesWhatItHasMissed(t *testing.T) {
 }
 
 // A view ends when its consumer falls silent, although the connection stays.
-func TestAViewOfTheRosterThatIsDeafEnds(t *testing.T) {
+func TestRosterView_DeafEnds(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cl := w.dial("l")
@@ -289,7 +289,7 @@ func TestAViewOfTheRosterThatIsDeafEnds(t *testing.T) {
 }
 
 // A view without events lives on.
-func TestAnIdleViewOfTheRosterStays(t *testing.T) {
+func TestRosterView_IdleStays(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		b := w.dial("a").bucket(t)
@@ -321,7 +321,7 @@ func (w *world) consumers(stream string) int {
 
 // If there is no roster, or one in which announcements do not lapse, the error says so,
 // and not that there is no answer.
-func TestABucketWithoutARosterSaysSo(t *testing.T) {
+func TestRoster_MissingIsReported(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		b := w.dial("a").bucket(t)
@@ -344,7 +344,7 @@ func TestABucketWithoutARosterSaysSo(t *testing.T) {
 }
 
 // An invalid session or election is refused before anything is sent.
-func TestTheRosterTakesNoOtherKeys(t *testing.T) {
+func TestRoster_RefusesInvalidKeys(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		b := w.dial("a").bucket(t)
@@ -360,7 +360,7 @@ func TestTheRosterTakesNoOtherKeys(t *testing.T) {
 }
 
 // Five thousand candidates stand, on one connection, and a new view has them all.
-func TestARosterOfFiveThousand(t *testing.T) {
+func TestRoster_FiveThousand(t *testing.T) {
 	const many = 5000
 	srv := tcpServe(t, tcpOptions(t, ""))
 	js := tcpJS(t, tcpDial(t, srv.ClientURL()))
@@ -398,7 +398,7 @@ func TestARosterOfFiveThousand(t *testing.T) {
 }
 
 // A put goes through the prefix of the JetStream API.
-func TestTheRosterOfADomain(t *testing.T) {
+func TestRoster_OfADomain(t *testing.T) {
 	srv := tcpServe(t, tcpOptions(t, `jetstream { domain: hub }`))
 	nc := tcpDial(t, srv.ClientURL())
 	js, err := jetstream.NewWithDomain(nc, "hub")

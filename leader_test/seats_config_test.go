@@ -11,7 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-func TestADisagreementOnTheNumberOfSeatsIsReportedOncePerCandidate(t *testing.T) {
+// A disagreement on the number of seats is reported once per candidate.
+func TestSeats_Disagreement(t *testing.T) {
 	for _, one := range []struct{ a, b int }{{2, 3}, {3, 2}, {0, 2}, {2, 1}} {
 		k := newKit(t)
 		k.stand("a", leader.Config{Seats: one.a})
@@ -64,7 +65,8 @@ func TestADisagreementOnTheNumberOfSeatsIsReportedOncePerCandidate(t *testing.T)
 	wb.Ignore(leadertest.Observed()).ExpectExactly()
 }
 
-func TestSeatsThatCannotWorkAreRefused(t *testing.T) {
+// Numbers of seats that cannot work are refused.
+func TestSeats_InvalidAreRefused(t *testing.T) {
 	k := newKit(t)
 	for want, cfg := range map[string]leader.Config{
 		"Seats -1 is negative":               {Seats: -1},

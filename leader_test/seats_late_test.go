@@ -10,9 +10,10 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// The reply to the winning write is lost, and the write itself is stored later, when
-// the other seat is long free.
-func TestACandidateThatDoesNotKnowWhetherItHasWonTakesNoOtherSeat(t *testing.T) {
+// A candidate that does not know whether it has won takes no other seat. The reply to the
+// winning write is lost, and the write itself is stored later, when the other seat is
+// long free.
+func TestSeats_UnknownWin(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("a")
 	link.ApplyLate(1, 4*time.Second)
@@ -58,7 +59,7 @@ func (l *late) Update(ctx context.Context, key string, value []byte, revision ui
 // The write that would have won seat 1 is stored when the candidate leads on seat 2,
 // because the bucket is not purge-protected, and was emptied between. The candidate
 // releases seat 1 and never leads on it.
-func TestALateWinIsReleasedByACandidateOnAnotherSeat(t *testing.T) {
+func TestSeats_LateWinIsReleased(t *testing.T) {
 	k := newKit(t, leadertest.WithoutPurgeProtection())
 	own := k.store.Link("a")
 	link := &late{Store: own.Backend(), key: "e"}

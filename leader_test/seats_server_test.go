@@ -30,7 +30,7 @@ func (w *world) seated(all []*candidate) map[int]*candidate {
 }
 
 // Faults of the leaders of one election, on a real server.
-func TestSeatsOnAServer(t *testing.T) {
+func TestSeats_OnAServer(t *testing.T) {
 	forEachKind(t, func(w *world, unknown time.Duration) {
 		var all []*candidate
 		for i := range 5 {

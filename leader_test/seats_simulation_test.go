@@ -228,7 +228,7 @@ func (g *gallery) run() {
 
 // In spite of all faults, each seat has at most one leader, and no candidate leads two
 // seats. When all is calm again, all seats are taken.
-func TestWhateverHappensNobodyLeadsTwoSeats(t *testing.T) {
+func TestWhateverHappens_OneSeatEach(t *testing.T) {
 	terms, n := 0, seeds(40)
 	for seed := range uint64(n) {
 		rng := rand.New(rand.NewPCG(seed, 11))

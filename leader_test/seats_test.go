@@ -92,7 +92,8 @@ func (b *bench) full() {
 	}
 }
 
-func TestAsManyLeadAsThereAreSeatsAndEachOnAnother(t *testing.T) {
+// As many candidates lead as there are seats, and each leads on another seat.
+func TestSeats_EachHasOneLeader(t *testing.T) {
 	b := newBench(t, 3, "a b c d e")
 	b.full()
 	if b.clock.Elapsed() != 0 {
@@ -124,7 +125,8 @@ func TestAsManyLeadAsThereAreSeatsAndEachOnAnother(t *testing.T) {
 	}
 }
 
-func TestAllSeatsAreTakenByCandidatesThatComeAtOnce(t *testing.T) {
+// Candidates that come at the same time take all seats.
+func TestSeats_ConcurrentStart(t *testing.T) {
 	for _, latency := range []time.Duration{0, time.Millisecond} {
 		b := newBench(t, 3, "", leadertest.WithLatency(latency))
 		for _, id := range strings.Fields("a b c d e") {
@@ -135,7 +137,8 @@ func TestAllSeatsAreTakenByCandidatesThatComeAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheSeatOfALeaderThatDiesIsTakenOneLeaseAfterItsLastRenewal(t *testing.T) {
+// The seat of a leader that dies is taken one lease after its last renewal.
+func TestSeats_CrashedLeader(t *testing.T) {
 	b := newBench(t, 3, "a b c d e")
 	b.clock.Advance(time.Second) // the lease is 15 s, and was renewed at 0
 	seat2, others := b.on(2), b.waiting()
@@ -162,7 +165,8 @@ func TestTheSeatOfALeaderThatDiesIsTakenOneLeaseAfterItsLastRenewal(t *testing.T
 		ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
 }
 
-func TestWhoResignsItsSeatSitsOutOneLeaseOnAll(t *testing.T) {
+// A candidate that resigns its seat waits one lease before it campaigns for any seat.
+func TestSeats_ResignWaitsOnAll(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	resigned, waits := b.on(3), b.waiting()[0]
 	if err := b.cs[waits].Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
@@ -189,7 +193,8 @@ func TestWhoResignsItsSeatSitsOutOneLeaseOnAll(t *testing.T) {
 	b.full()
 }
 
-func TestALeaderWhoseSeatIsDeletedKeepsAwayFromAllSeats(t *testing.T) {
+// A leader whose seat is deleted keeps away from all seats.
+func TestSeats_DeletedSeat(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	b.clock.Advance(time.Second)
 	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil { // seat 1 is free, and there is no candidate to take it
@@ -216,7 +221,8 @@ func TestALeaderWhoseSeatIsDeletedKeepsAwayFromAllSeats(t *testing.T) {
 	}
 }
 
-func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
+// Stop ends a candidate on all seats.
+func TestSeats_StopEndsAll(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	for _, id := range b.ids {
 		c := b.cs[id]
@@ -254,7 +260,8 @@ func TestStoppingEndsACandidateOnAllSeats(t *testing.T) {
 	}
 }
 
-func TestACandidateWhoseContextEndsOrConnectionClosesEndsOnAllSeats(t *testing.T) {
+// A candidate whose context ends, or whose connection closes, ends on all seats.
+func TestSeats_ContextEndsAll(t *testing.T) {
 	k := newKit(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2})
@@ -273,7 +280,7 @@ func TestACandidateWhoseContextEndsOrConnectionClosesEndsOnAllSeats(t *testing.T
 }
 
 // A value that was published on one seat goes to the next.
-func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
+func TestSeats_Proclaim(t *testing.T) {
 	b := newBench(t, 2, "")
 	b.stand("a", leader.Config{Value: []byte("first")})
 	b.clock.Settle()
@@ -308,7 +315,8 @@ func TestProclaimGoesWithTheCandidateFromSeatToSeat(t *testing.T) {
 	}
 }
 
-func TestTheLeaderOfOneSeatCanBeAskedToHandOver(t *testing.T) {
+// The leader of one seat can be asked to hand over.
+func TestSeats_StepDownOfOneSeat(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	asked, waits, key := b.on(2), b.waiting()[0], leader.SeatKey("e", 2)
 	if err := b.store.StepDown(key); err != nil {
@@ -324,7 +332,8 @@ func TestTheLeaderOfOneSeatCanBeAskedToHandOver(t *testing.T) {
 	}
 }
 
-func TestObservedTellsWhichSeat(t *testing.T) {
+// Observed names the seat of the leader.
+func TestSeats_ObservedNamesSeat(t *testing.T) {
 	b := newBench(t, 2, "a b c")
 	seat := 1
 	if b.on(2) == "a" {
@@ -345,7 +354,7 @@ func TestObservedTellsWhichSeat(t *testing.T) {
 
 // No events are read, and there are many. Terms are never dropped while the candidate
 // lives, and it ends all the same.
-func TestACandidateOfSeveralSeatsWaitsForNoReader(t *testing.T) {
+func TestSeats_WaitForNoReader(t *testing.T) {
 	b := newBench(t, 2, "a")
 	const terms = 30 // Pending, Elected, Deposed, Observed each
 	for range terms {
@@ -397,7 +406,7 @@ func TestACandidateOfSeveralSeatsWaitsForNoReader(t *testing.T) {
 }
 
 // Totals never fall, whichever seat the candidate is on.
-func TestStatsOfAllSeatsAreTakenTogether(t *testing.T) {
+func TestSeats_StatsAreTotals(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	writes, terms := uint64(0), uint64(1)
 	for range 6 {

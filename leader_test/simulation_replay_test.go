@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// "One seed, one run, bit for bit": every event that is offered or read, every write,
-// and every action, with its time.
-func TestASimulationIsTheSameEveryTimeOnAnyNumberOfProcessors(t *testing.T) {
+// A simulation is the same every time, on any number of processors. "One seed, one run,
+// bit for bit": every event that is offered or read, every write, and every action, with
+// its time.
+func TestSimulation_IsDeterministic(t *testing.T) {
 	transcripts := func(seed uint64) []string {
 		var lines []string
 		for _, amnesia := range []bool{false, true} {

@@ -184,7 +184,7 @@ func messages(nth int64, rule func(frame) treatment) func(frame) treatment {
 
 // The same on a real server. Its goroutines run in no particular order within one
 // instant, so a seed is not the same every time.
-func TestOnARealServerThePromisesOfASimulationHold(t *testing.T) {
+func TestSimulation_OnServer(t *testing.T) {
 	sum := simulate(t, seeds(25), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
 		bubble(t, func(w *world) {

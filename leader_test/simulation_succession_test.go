@@ -182,7 +182,7 @@ func (s *simulation) orderlyCalls() []fault {
 
 // "In the queue nobody who stays is overtaken twice in the absence of faults", and a
 // vacancy costs one write, whichever candidates resign, stop and start.
-func TestWhereNothingGoesWrongAQueueKeepsItsOrder(t *testing.T) {
+func TestQueue_KeepsOrderWithoutFaults(t *testing.T) {
 	all := simulate(t, seeds(4), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

@@ -123,7 +123,7 @@ func inMemory(amnesia, guarded bool) course {
 // event that reports the loss is offered", "no write after Stop but the release". This
 // holds under all faults of the store, the network, the processes and their clocks.
 // When the faults have ceased, a candidate leads, and all agree on it.
-func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T) {
+func TestWhateverHappens_ContractHolds(t *testing.T) {
 	all := simulate(t, seeds(1), inMemory(false, false))
 	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
 	for _, what := range []string{"a log handler that blocks", "a store call held up", "no reader"} {
@@ -139,7 +139,7 @@ func TestWhateverHappensToTheCandidatesOfASimulationThePromisesHold(t *testing.T
 // write is on its way, and although no worker looks at its context. No writer gets
 // ErrFenced that is not fenced. When all faults have ceased, the writes of the leader
 // are accepted.
-func TestWhateverHappensToTheGuardsOfASimulationTheyHold(t *testing.T) {
+func TestWhateverHappens_GuardsHold(t *testing.T) {
 	all := simulate(t, seeds(5), inMemory(false, true))
 	if all.seeds < 200 {
 		return
@@ -154,7 +154,7 @@ func TestWhateverHappensToTheGuardsOfASimulationTheyHold(t *testing.T) {
 
 // A store that forgets takes away the promise of one leader, and no other. The events
 // of every candidate are well-formed, and in the end one leads.
-func TestWhenTheStoreHasForgottenOneLeadsInTheEnd(t *testing.T) {
+func TestForgetfulStore_OneLeads(t *testing.T) {
 	subject(t, simulate(t, seeds(8), inMemory(true, false)), append(ofRoster[:len(ofRoster):len(ofRoster)], "Forge")...)
 }
 

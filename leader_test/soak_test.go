@@ -15,8 +15,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Fault 13 of docs/faults.md.
-func TestOfTwoCandidatesWithTheSameIDOneLeads(t *testing.T) {
+// Of two candidates with the same ID, one leads. Fault 13 of docs/faults.md.
+func TestSameID_OneOfTwoLeads(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.stand("twin"), w.stand("twin")
 		w.at(20500 * time.Millisecond)
@@ -38,7 +38,8 @@ func TestOfTwoCandidatesWithTheSameIDOneLeads(t *testing.T) {
 	})
 }
 
-func TestACandidateStartedAgainWithTheSameIDIsSomebodyElse(t *testing.T) {
+// A candidate that is started again with the same ID is another candidate.
+func TestSameID_RestartedIsAnother(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -68,8 +69,8 @@ func goroutines() int {
 	return n
 }
 
-// Fault 14 of docs/faults.md.
-func TestAThousandTermsLeaveNothingBehind(t *testing.T) {
+// A thousand terms leave nothing behind. Fault 14 of docs/faults.md.
+func TestSoak_ThousandTerms(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.stand("a"), w.stand("b")
@@ -121,8 +122,8 @@ const longLease = 90 * time.Second
 // hours is the length of a day: an eighth of one by default.
 func hours() time.Duration { return time.Duration(proof.Size(3, 24)) * time.Hour }
 
-// Fault 14 of docs/faults.md.
-func TestADayLeavesNothingBehind(t *testing.T) {
+// A day leaves nothing behind. Fault 14 of docs/faults.md.
+func TestSoak_OneDay(t *testing.T) {
 	for _, k := range []func(*world){
 		func(w *world) { w.create(leader.BucketConfig{MaxLease: longLease}) }, (*world).ordinary,
 	} {
@@ -146,8 +147,9 @@ func TestADayLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Fault 14 of docs/faults.md: an outage of a day.
-func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
+// A day without a server leaves nothing behind. Fault 14 of docs/faults.md: an outage of
+// a day.
+func TestSoak_DayWithoutServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: longLease})
 		var all []*candidate
@@ -172,8 +174,9 @@ func TestADayWithoutAServerLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Fault 17 of docs/faults.md. The checker checks both elections.
-func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
+// Chaos on one key makes no two leaders, and disturbs no other key. Fault 17 of
+// docs/faults.md. The checker checks both elections.
+func TestChaos_OnOneKey(t *testing.T) {
 	kinds(t, func(w *world) {
 		var ten []*candidate
 		for i := range 10 {
@@ -209,9 +212,9 @@ func TestChaosOnOneKeyMakesNoTwoLeadersAndDisturbsNoOther(t *testing.T) {
 	})
 }
 
-// Partitions, detained links, resignations and an operator, at random and for a long
-// time, under the checks of the checker.
-func TestChaosOfLinksMakesNoTwoLeaders(t *testing.T) {
+// Chaos of links makes no two leaders. Partitions, detained links, resignations and an
+// operator, at random and for a long time, under the checks of the checker.
+func TestChaos_OfLinks(t *testing.T) {
 	for seed := range uint64(2) {
 		kinds(t, func(w *world) {
 			rng := rand.New(rand.NewPCG(seed, 1))

@@ -91,7 +91,7 @@ func TestStats(t *testing.T) {
 
 // A candidate that loses the key before its term begins counts as Pending and as unelected,
 // and no term counts as ended.
-func TestStats_CountsAPendingCandidateThatIsNotElected(t *testing.T) {
+func TestStats_CountsUnelected(t *testing.T) {
 	k := newKit(t, leadertest.WithoutPurgeProtection())
 	a, w := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -105,7 +105,7 @@ func TestStats_CountsAPendingCandidateThatIsNotElected(t *testing.T) {
 
 // Faulted reports to a leader how long its lease is still valid, at the first renewal
 // that fails.
-func TestFaultedTellsHowMuchLeaseRemains(t *testing.T) {
+func TestFaulted_HasRemainingLease(t *testing.T) {
 	clock, link, _, w := statsOf(t, 5*time.Millisecond, leader.Config{})
 	clock.Advance(2 * time.Second) // renewed at 2.53 s
 	link.Cut()
@@ -168,7 +168,7 @@ func TestLog(t *testing.T) {
 
 // A server that answers is not silent, even if the answer is that a bucket or a
 // permission is missing. No process should be restarted for that.
-func TestAnswersAreNoSilence(t *testing.T) {
+func TestSilent_EndsWithAnyAnswer(t *testing.T) {
 	for _, err := range []error{leader.ErrNoBucket, leader.ErrPermission, leader.ErrUnreachable} {
 		clock := leadertest.NewClock()
 		link := leadertest.NewStore(clock).Link("a")
@@ -189,7 +189,7 @@ func TestAnswersAreNoSilence(t *testing.T) {
 
 // A win that only a read has shown is no renewal, and neither is a renewal of an
 // earlier term.
-func TestSinceRenewalIsOfThisClaim(t *testing.T) {
+func TestSinceRenewal_IsOfThisClaim(t *testing.T) {
 	clock, link, c, w := statsOf(t, 0, leader.Config{})
 	if got := c.Stats().SinceRenewal; got != time.Second {
 		t.Errorf("a second after it was elected: %v", got)

@@ -69,7 +69,7 @@ func (w *world) petition(token uint64) []byte {
 }
 
 // A request that is late, sent twice, or not understood pushes no leader out.
-func TestStepDownIsForOneTerm(t *testing.T) {
+func TestStepDown_IsForOneTerm(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a, b := w.stand("a"), (*candidate)(nil)
@@ -102,7 +102,7 @@ func TestStepDownIsForOneTerm(t *testing.T) {
 	})
 }
 
-func TestStepDownThatIsRefused(t *testing.T) {
+func TestStepDown_IsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		var log bytes.Buffer
@@ -121,7 +121,7 @@ func TestStepDownThatIsRefused(t *testing.T) {
 }
 
 // There is no leader to ask, no leader that listens, or no time.
-func TestStepDownThatReachesNobody(t *testing.T) {
+func TestStepDown_ReachesNoLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		operator := w.dial("operator").bucket(t)
@@ -155,7 +155,7 @@ func TestStepDownThatReachesNobody(t *testing.T) {
 }
 
 // StepDown also works if the leader's answer is lost.
-func TestStepDownWhoseAnswerIsLost(t *testing.T) {
+func TestStepDown_AnswerIsLost(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -178,7 +178,7 @@ func TestStepDownWhoseAnswerIsLost(t *testing.T) {
 }
 
 // A draining leader answers a repeated request, and is not pushed any further.
-func TestStepDownOfALeaderThatDrains(t *testing.T) {
+func TestStepDown_OfDrainingLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
@@ -203,7 +203,7 @@ func TestStepDownOfALeaderThatDrains(t *testing.T) {
 
 // The requester chooses the subject of the answer. The answer goes to no key, although
 // the leader might write it.
-func TestAnswersGoToInboxesOnly(t *testing.T) {
+func TestStepDown_AnswersInboxes(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true})
@@ -225,7 +225,7 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 
 // Leaf nodes carry requests from one domain to another, where a bucket may have the
 // same name.
-func TestStepDownInAnotherBucketOfTheSameName(t *testing.T) {
+func TestStepDown_SameNamedBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -239,7 +239,7 @@ func TestStepDownInAnotherBucketOfTheSameName(t *testing.T) {
 }
 
 // A waiting candidate listens for no requests, and neither does a former leader.
-func TestOnlyTheLeaderListensForRequests(t *testing.T) {
+func TestStepDown_OnlyLeaderListens(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		ears := func() (n int) {
@@ -276,7 +276,7 @@ func TestOnlyTheLeaderListensForRequests(t *testing.T) {
 }
 
 // Stop comes while the leader is answering.
-func TestStopWhileAsked(t *testing.T) {
+func TestStepDown_WhileStopping(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		for i := range 50 {
@@ -295,7 +295,7 @@ func TestStopWhileAsked(t *testing.T) {
 
 // A leader with the documented permissions of a candidate, and without the permission
 // to answer, hands over like any other.
-func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
+func TestStepDown_AnswerDenied(t *testing.T) {
 	t.Parallel()
 	operator := permObserver("b", false)
 	operator.pub = append(operator.pub, "natsleader.ask.E.a")
@@ -314,7 +314,7 @@ func TestStepDownOfALeaderThatMayNotAnswer(t *testing.T) {
 
 // Without the permission a leader leads as before, and logs once for each connection
 // that it cannot be asked. The requester's error names the missing permission.
-func TestStepDownWithoutPermission(t *testing.T) {
+func TestStepDown_WithoutPermission(t *testing.T) {
 	t.Parallel()
 	deaf := permList("a", "e", false).without("natsleader.ask")
 	h := permServer(t, deaf, permList("b", "e", false))

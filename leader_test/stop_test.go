@@ -33,7 +33,8 @@ func (c *candidate) ended(t *testing.T, want error) {
 	}
 }
 
-func TestAStoppedLeaderIsReplacedAtTheSameInstant(t *testing.T) {
+// A stopped leader is replaced at the same instant.
+func TestStop_HandsOverAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20 * time.Second)
@@ -50,7 +51,7 @@ func TestAStoppedLeaderIsReplacedAtTheSameInstant(t *testing.T) {
 }
 
 // Fault 2 of docs/faults.md: the end of the context.
-func TestTheEndOfTheContextIsAGracefulStop(t *testing.T) {
+func TestContextEnd_StopsGracefully(t *testing.T) {
 	kinds(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
@@ -73,7 +74,7 @@ func TestTheEndOfTheContextIsAGracefulStop(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheContextDrains(t *testing.T) {
+func TestContextEnd_Drains(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		ctx, cancel := context.WithCancel(w.Context())
@@ -89,7 +90,8 @@ func TestTheEndOfTheContextDrains(t *testing.T) {
 	})
 }
 
-func TestAContextThatHasEndedBeforeMakesNoLeader(t *testing.T) {
+// A context that has ended before the campaign makes no leader.
+func TestContextEnd_BeforeCampaign(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		ctx, cancel := context.WithCancel(w.Context())
@@ -103,7 +105,7 @@ func TestAContextThatHasEndedBeforeMakesNoLeader(t *testing.T) {
 
 // Fault 1 of docs/faults.md: Stop twice, and in every state. No candidate leads
 // afterwards.
-func TestStopReturnsInEveryState(t *testing.T) {
+func TestStop_ReturnsInEveryState(t *testing.T) {
 	for _, k := range []struct {
 		name  string
 		bring func(w *world) *candidate // into the state
@@ -211,7 +213,7 @@ func TestStopReturnsInEveryState(t *testing.T) {
 }
 
 // Fault 1 of docs/faults.md: Stop from inside the event loop.
-func TestStopMayBeCalledFromTheEventLoop(t *testing.T) {
+func TestStop_FromTheEventLoop(t *testing.T) {
 	for _, with := range []leader.Event{leader.Pending{}, leader.Elected{}} {
 		bubble(t, func(w *world) {
 			w.sealed()
@@ -243,7 +245,7 @@ func TestStopMayBeCalledFromTheEventLoop(t *testing.T) {
 
 // Fault 1 of docs/faults.md: Stop while the write that wins is in flight; fault 7: it is
 // applied, and then released.
-func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
+func TestStop_ReleasesWinInFlight(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		cl := w.dial("a")
@@ -292,8 +294,9 @@ func TestAWinThatIsInFlightWhenStoppedIsReleased(t *testing.T) {
 	})
 }
 
-// Fault 1 of docs/faults.md: Stop while a renewal is in flight.
-func TestARenewalInFlightIsFollowedByTheReleaseOfAStoppedLeader(t *testing.T) {
+// The release of a stopped leader follows a renewal that is in flight. Fault 1 of
+// docs/faults.md: Stop while a renewal is in flight.
+func TestStop_ReleasesAfterRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.stand("a")
@@ -315,7 +318,8 @@ func TestARenewalInFlightIsFollowedByTheReleaseOfAStoppedLeader(t *testing.T) {
 	})
 }
 
-func TestStopEndsTheCandidateWithItsContext(t *testing.T) {
+// Stop ends the candidate when the context of the call ends.
+func TestStop_EndsWithItsContext(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Hour})
@@ -335,7 +339,8 @@ func TestStopEndsTheCandidateWithItsContext(t *testing.T) {
 	})
 }
 
-func TestACandidateThatIsPendingForALeaseReleasesNothing(t *testing.T) {
+// A candidate that stops while it is pending for a lease releases nothing.
+func TestStop_WhilePending(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.ordinary()
 		a := w.stand("a")
@@ -350,7 +355,7 @@ func TestACandidateThatIsPendingForALeaseReleasesNothing(t *testing.T) {
 }
 
 // Fault 2 of docs/faults.md: a panic in a worker.
-func TestAPanicInAWorkerIsOneLoss(t *testing.T) {
+func TestWorkerPanic_IsOneLoss(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
@@ -379,7 +384,8 @@ func TestAPanicInAWorkerIsOneLoss(t *testing.T) {
 	})
 }
 
-func TestAllMayBeStoppedAtOnce(t *testing.T) {
+// All candidates may be stopped at the same time.
+func TestStop_AllAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
 		var all []*candidate
 		for _, id := range []string{"a", "b", "c", "d"} {

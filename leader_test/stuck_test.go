@@ -113,7 +113,7 @@ func newStalled(t *testing.T) *stalled {
 
 // While nats.go holds its lock, each public call ends with its context, and Campaign
 // returns at once.
-func TestBlockedConnection_CallsEndWithTheirContexts(t *testing.T) {
+func TestBlockedConnection_CallsEnd(t *testing.T) {
 	x := newStalled(t)
 	before := goleak.IgnoreCurrent()
 	release := x.hold(t, x.nc)
@@ -210,7 +210,7 @@ func TestBlockedConnection_CallsEndWithTheirContexts(t *testing.T) {
 }
 
 // Each method of a store returns at once.
-func TestBlockedConnection_StoreMethodsReturnAtOnce(t *testing.T) {
+func TestBlockedConnection_Store(t *testing.T) {
 	x := newStalled(t)
 	x.hold(t, x.nc)
 	returned := make(chan struct{})
@@ -238,7 +238,7 @@ func TestBlockedConnection_StoreMethodsReturnAtOnce(t *testing.T) {
 
 // If the connection of a leader hangs, the leader is fenced at its deadline, and its
 // candidate can be ended.
-func TestBlockedConnection_LeaderIsFencedAtItsDeadline(t *testing.T) {
+func TestBlockedConnection_Fences(t *testing.T) {
 	x := newStalled(t)
 	c := tcpElectionOf(t, "brief").stand(x.b, leader.Config{LeaseDuration: time.Second})
 	term := tcpTerm(c)
@@ -261,7 +261,7 @@ func TestBlockedConnection_LeaderIsFencedAtItsDeadline(t *testing.T) {
 
 // Calls that wait for the lock do not accumulate without bound. Beyond a number of
 // calls that their callers have left, calls fail at once.
-func TestBlockedConnection_CallsThatAreLeftBehindAreBounded(t *testing.T) {
+func TestBlockedConnection_BoundsCalls(t *testing.T) {
 	x := newStalled(t)
 	release := x.hold(t, x.nc)
 	lookups := func(n int, patience time.Duration) {
@@ -296,7 +296,7 @@ func TestBlockedConnection_CallsThatAreLeftBehindAreBounded(t *testing.T) {
 
 // A guarded write that may have been handed to the connection when its caller left is
 // of unknown outcome. A write that had not been handed over is not.
-func TestBlockedConnection_WritesThatWereNotSentAreKnown(t *testing.T) {
+func TestBlockedConnection_UnsentWrites(t *testing.T) {
 	x := newStalled(t)
 	release := x.hold(t, x.nc)
 	var writes sync.WaitGroup

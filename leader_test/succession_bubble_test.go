@@ -69,7 +69,7 @@ func (w *world) unrostered() {
 
 // The candidate that has waited longest follows at once, with the only write. A
 // candidate that resigned stands behind the others when its time is over.
-func TestAQueueOnAServer(t *testing.T) {
+func TestQueue_OnAServer(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"sealed": 0, "with a TTL": lease * 3 / 2} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -105,7 +105,7 @@ func TestAQueueOnAServer(t *testing.T) {
 }
 
 // A transfer takes no time: the named candidate leads at the same instant.
-func TestTransferOnAServer(t *testing.T) {
+func TestTransfer_OnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cs := w.queue("a", "b", "c", "d")
@@ -128,7 +128,7 @@ func TestTransferOnAServer(t *testing.T) {
 }
 
 // From outside: to a named candidate, to the next one, and requests that are refused.
-func TestTransferFromOutside(t *testing.T) {
+func TestTransfer_FromOutside(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		operator := w.dial("jane").bucket(t)
@@ -185,7 +185,7 @@ func as(petition []byte, other map[string]any) []byte {
 	return data
 }
 
-func TestTransferThatIsRefused(t *testing.T) {
+func TestTransfer_IsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cfg := leader.Config{ID: "a", Queue: true, RefuseRequests: true}
@@ -204,7 +204,7 @@ func TestTransferThatIsRefused(t *testing.T) {
 }
 
 // A named successor that is gone costs one turn, and the caller gets an error.
-func TestTransferToWhoIsGoneOnAServer(t *testing.T) {
+func TestTransfer_ToGoneOnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cs := w.queue("a", "b", "c", "d")
@@ -222,7 +222,7 @@ func TestTransferToWhoIsGoneOnAServer(t *testing.T) {
 }
 
 // The first candidates of a queue are gone: each costs its turn.
-func TestTheDeadInAQueueOnAServer(t *testing.T) {
+func TestQueue_DeadOnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cs := w.queue("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
@@ -238,7 +238,7 @@ func TestTheDeadInAQueueOnAServer(t *testing.T) {
 }
 
 // The leader hands over in order to a higher priority that has stood for a lease.
-func TestPreemptOnAServer(t *testing.T) {
+func TestPreempt_OnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cfg := leader.Config{ID: "low", Queue: true, DrainTimeout: time.Second}
@@ -265,7 +265,7 @@ func TestPreemptOnAServer(t *testing.T) {
 }
 
 // A missing roster is reported once, and a queue is a race.
-func TestAQueueWithoutARoster(t *testing.T) {
+func TestQueue_WithoutRoster(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", Queue: true})
@@ -307,7 +307,7 @@ func (w *world) rosterOf() {
 
 // A roster that is deleted and made anew fills within a lease, in the order in which
 // the candidates announce themselves. They follow in that order.
-func TestARosterThatIsLost(t *testing.T) {
+func TestRoster_LostIsFilledAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cs := w.queue("a", "b", "c", "d")
@@ -341,7 +341,7 @@ func TestARosterThatIsLost(t *testing.T) {
 
 // The leader's connection is lost and comes back, and its view is opened anew. A
 // candidate's connection is lost, and it keeps its place.
-func TestAQueueOutlivesReconnections(t *testing.T) {
+func TestQueue_Reconnections(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cs := w.queue("a", "b", "c")
@@ -363,7 +363,7 @@ func TestAQueueOutlivesReconnections(t *testing.T) {
 }
 
 // A restart of the server with the roster on file changes nothing.
-func TestAQueueOutlivesARestart(t *testing.T) {
+func TestQueue_OutlivesRestart(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rosterOf()
 		cs := w.queue("a", "b", "c")
@@ -380,7 +380,7 @@ func TestAQueueOutlivesARestart(t *testing.T) {
 }
 
 // A client that may only observe sees the roster, and its changes.
-func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
+func TestRoster_SeenByObserver(t *testing.T) {
 	a, b := permAnnouncer(permList("a", "a", false), "a"), permAnnouncer(permList("b", "a", false), "a")
 	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
 	permRostered(t, h)
@@ -433,7 +433,7 @@ func TestTheRosterAsAnObserverSeesIt(t *testing.T) {
 }
 
 // A candidate that may not announce itself reports that once, and stands all the same.
-func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
+func TestAnnouncement_Denied(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false))
 	permRostered(t, h)
@@ -447,7 +447,7 @@ func TestACandidateThatMayNotAnnounceItself(t *testing.T) {
 
 // Among many candidates on one connection, the next leader receives the release first.
 // The others learn only of its term.
-func TestWhoFollowsInACrowdHearsFirst(t *testing.T) {
+func TestQueue_NextHearsFirst(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cfg := leader.Config{ID: "a", Queue: true}

@@ -22,7 +22,7 @@ func (k kit) crowd(n int, cfg leader.Config) (first *leader.Candidate, rest []*l
 }
 
 // One write takes a free key, however many candidates wait for it.
-func TestAVacancyCostsAQueueOneWrite(t *testing.T) {
+func TestQueue_OneWritePerVacancy(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second}
 	first, rest := k.crowd(200, cfg)
@@ -48,7 +48,7 @@ func TestAVacancyCostsAQueueOneWrite(t *testing.T) {
 
 // A waiting candidate with a roster announces itself once in each lease, and sends no
 // other request. The announcements of all are spread over the lease.
-func TestAnnouncementsAreFewAndSpread(t *testing.T) {
+func TestAnnouncements_FewAndSpread(t *testing.T) {
 	const (
 		waiting = 200
 		lease   = 10 * time.Second

@@ -56,7 +56,7 @@ func (k kit) roster() (ids []string) {
 
 // The candidate that has waited longest follows, at once and with one write. A
 // candidate that resigns goes to the end.
-func TestAQueueFollowsInOrder(t *testing.T) {
+func TestQueue_FollowsInOrder(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(5, leader.Config{})
 	for round := range 12 {
@@ -76,7 +76,7 @@ func TestAQueueFollowsInOrder(t *testing.T) {
 
 // Candidates that died in the queue cost a turn each, and the next candidate leads
 // after them.
-func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
+func TestQueue_DeadCostTheirTurn(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
 	for i := 1; i <= 5; i++ {
@@ -98,7 +98,7 @@ func TestTheDeadInAQueueCostTheirTurn(t *testing.T) {
 }
 
 // A leader that dies is followed by the first in line one lease after its last renewal.
-func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
+func TestQueue_FollowsDeadLeader(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{})
 	k.store.Link("c0").Cut()
@@ -108,7 +108,7 @@ func TestTheFirstInLineFollowsALeaderThatDied(t *testing.T) {
 }
 
 // In a queue no candidate that stays is overtaken, however soon leaders resign.
-func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
+func TestQueue_HastyLeaders(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
 	for i := range 11 {
@@ -120,7 +120,7 @@ func TestHastyLeadersDoNotConfuseAQueue(t *testing.T) {
 }
 
 // A candidate that stops leaves the roster, and no other candidate waits for it.
-func TestWhoStopsLeavesTheQueue(t *testing.T) {
+func TestQueue_StoppedLeaves(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{})
 	k.ok(cs[1].Stop(t.Context()))
@@ -135,7 +135,7 @@ func TestWhoStopsLeavesTheQueue(t *testing.T) {
 }
 
 // The highest priority follows, and the longest waiting among equals.
-func TestPrioritiesFollowInOrder(t *testing.T) {
+func TestPriority_FollowsInOrder(t *testing.T) {
 	k := newKit(t)
 	stand := func(id string, priority int) *leader.Candidate {
 		c, _ := k.stand(id, leader.Config{Queue: true, Priority: priority})
@@ -221,7 +221,7 @@ func TestTransfer(t *testing.T) {
 }
 
 // A named successor that is gone costs one turn, and the caller gets an error.
-func TestTransferToTheDead(t *testing.T) {
+func TestTransfer_ToTheDead(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.store.Link("c3").Cut()
@@ -239,7 +239,7 @@ func TestTransferToTheDead(t *testing.T) {
 }
 
 // If its successor does not take over, a leader leads again after a few turns.
-func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
+func TestQueue_LeaderReturns(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
 	k.store.Link("c1").Cut()
@@ -257,7 +257,7 @@ func TestALeaderComesBackWhenNobodyTakesOver(t *testing.T) {
 }
 
 // Without a roster a race works as before, and a leader can still name a successor.
-func TestTransferWithoutARoster(t *testing.T) {
+func TestTransfer_WithoutRoster(t *testing.T) {
 	k := newKit(t)
 	a, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -277,7 +277,7 @@ func TestTransferWithoutARoster(t *testing.T) {
 
 // Several seats are filled in the order of one roster. Each candidate stands in it
 // once, and no leader stands in it.
-func TestSeatsAreFilledInOrder(t *testing.T) {
+func TestSeats_FilledInOrder(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(7, leader.Config{Seats: 3, TurnTimeout: 100 * time.Millisecond})
 	k.clock.Advance(20 * time.Second)
@@ -315,7 +315,7 @@ func TestSeatsAreFilledInOrder(t *testing.T) {
 }
 
 // Of several leaders, the one with the lowest priority gives way to a higher priority.
-func TestOneSeatGivesWay(t *testing.T) {
+func TestPriority_OneSeatGivesWay(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Queue: true, Seats: 3, LeaseDuration: 10 * time.Second}
 	var cs []*leader.Candidate
@@ -339,7 +339,7 @@ func TestOneSeatGivesWay(t *testing.T) {
 }
 
 // A Resign during a handover returns when the key is given up.
-func TestResignDuringATransfer(t *testing.T) {
+func TestResign_DuringTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
 		cs := k.queue(3, leader.Config{DrainTimeout: 5 * time.Second})
@@ -360,7 +360,7 @@ func TestResignDuringATransfer(t *testing.T) {
 }
 
 // TransferAny returns the candidate that took the key of the seat that was given up.
-func TestTransferAnyOfASeat(t *testing.T) {
+func TestTransferAny_OfASeat(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{Seats: 3})
 	if id, err := cs[2].TransferAny(t.Context()); err != nil || id != "c3" {
@@ -369,7 +369,7 @@ func TestTransferAnyOfASeat(t *testing.T) {
 }
 
 // A rival that restarts again and again hides no rival that stays.
-func TestAFickleRivalHidesNoOther(t *testing.T) {
+func TestPriority_FickleRival(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second}
 	k.stand("low", cfg)
@@ -391,7 +391,7 @@ func TestAFickleRivalHidesNoOther(t *testing.T) {
 }
 
 // In a bucket for small records, a leader goes on without publishing the line.
-func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
+func TestLine_OversizedIsLeftOut(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxValue(300))
 	cs := k.queue(12, leader.Config{})
 	k.clock.Advance(time.Minute)
@@ -408,7 +408,7 @@ func TestALineThatDoesNotFitIsLeftOut(t *testing.T) {
 
 // A Resign that is cut off returns when its lease keeps no other candidate out any
 // more.
-func TestResignOfALeaderThatIsCutOff(t *testing.T) {
+func TestResign_CutOffReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
 		cs := k.queue(1, leader.Config{})

@@ -70,7 +70,8 @@ func tcpShows(t *testing.T, holders <-chan leader.Holder, id, value string) {
 	}
 }
 
-func TestTCPHandsOverOnEveryTransportAndStorage(t *testing.T) {
+// A leader hands over on every transport and storage.
+func TestTCP_TransportsAndStorage(t *testing.T) {
 	t.Parallel()
 	serve, trust := tcpCertificate(t)
 	for _, tr := range []struct {
@@ -111,9 +112,9 @@ func TestTCPHandsOverOnEveryTransportAndStorage(t *testing.T) {
 	}
 }
 
-// The kinds of buckets that NATS makes: a watch feed, and a republish feed on a
-// subject of the owner's choice.
-func TestTCPHandsOverInAnOrdinaryBucket(t *testing.T) {
+// A leader hands over in an ordinary bucket. The kinds of buckets that NATS makes: a
+// watch feed, and a republish feed on a subject of the owner's choice.
+func TestTCP_OrdinaryBucket(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name      string
@@ -187,7 +188,8 @@ func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
 	}
 }
 
-func TestTCPHandsOverWithADomain(t *testing.T) {
+// A leader hands over in a JetStream domain.
+func TestTCP_Domain(t *testing.T) {
 	t.Parallel()
 	domain := func(t *testing.T, url string) jetstream.JetStream {
 		js, err := jetstream.NewWithDomain(tcpDial(t, url), "hub")
@@ -259,7 +261,8 @@ func tcpAccounts(t *testing.T, feed string) *server.Server {
 		}`))
 }
 
-func TestTCPHandsOverWithAnAPIPrefix(t *testing.T) {
+// A leader hands over with a prefix of the JetStream API.
+func TestTCP_APIPrefix(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name, feed string
@@ -311,8 +314,8 @@ func TestTCPHandsOverWithAnAPIPrefix(t *testing.T) {
 	}
 }
 
-// Fault 18 of docs/faults.md.
-func TestTCPFault18TheFirstConnectionFailsAndTheBucketAppearsLater(t *testing.T) {
+// The first connection fails, and the bucket appears later. Fault 18 of docs/faults.md.
+func TestTCPFault18_LateServerAndBucket(t *testing.T) {
 	t.Parallel()
 	opts := tcpOptions(t, "")
 	opts.Port = tcpFreePorts(t, 1)[0]
@@ -338,7 +341,7 @@ func TestTCPFault18TheFirstConnectionFailsAndTheBucketAppearsLater(t *testing.T)
 
 // Without RetryOnFailedConnect there is no connection to give to the library. With it,
 // a candidate may also be stopped before there is any server.
-func TestTCPFault01StopBeforeThereIsAServer(t *testing.T) {
+func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	t.Parallel()
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", tcpFreePorts(t, 1)[0]), nats.RetryOnFailedConnect(true))
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{})
@@ -350,7 +353,8 @@ func TestTCPFault01StopBeforeThereIsAServer(t *testing.T) {
 	}
 }
 
-func TestTCPTheConnectionIsClosedUnderALeader(t *testing.T) {
+// The connection of a leader is closed or drained.
+func TestTCP_ConnectionClosed(t *testing.T) {
 	t.Parallel()
 	for _, how := range []struct {
 		name string
@@ -389,7 +393,7 @@ func TestTCPTheConnectionIsClosedUnderALeader(t *testing.T) {
 
 // Fault 16 of docs/faults.md: same store, same port, same connections, same
 // candidates.
-func TestTCPFault16TheServerRestarts(t *testing.T) {
+func TestTCPFault16_ServerRestarts(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name  string

@@ -12,7 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
+// Settings that cannot work are refused by name and relation.
+func TestConfig_RefusalNamesRelation(t *testing.T) {
 	type config = leader.Config
 	bubble(t, func(w *world) {
 		store := w.ops.bucket(t) // of a bucket with unknown settings
@@ -66,7 +67,8 @@ func TestSettingsThatCannotWorkAreRefusedByNameAndRelation(t *testing.T) {
 	})
 }
 
-func TestNamesOfElectionsAreThoseOfKeys(t *testing.T) {
+// The names of elections are those of keys.
+func TestElectionNames_AreKeys(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		for _, name := range []string{
@@ -88,8 +90,9 @@ func TestNamesOfElectionsAreThoseOfKeys(t *testing.T) {
 	})
 }
 
-// Fault 12 of docs/faults.md: a TTL or MaxLease shorter than the lease.
-func TestALeaseLongerThanTheBucketAllowsIsRefused(t *testing.T) {
+// A lease longer than the bucket allows is refused. Fault 12 of docs/faults.md: a TTL or
+// MaxLease shorter than the lease.
+func TestLease_BeyondBucket(t *testing.T) {
 	for _, k := range []struct {
 		name string
 		make func(w *world)
@@ -124,7 +127,8 @@ func TestALeaseLongerThanTheBucketAllowsIsRefused(t *testing.T) {
 	}
 }
 
-func TestABucketWhoseMaxLeaseIsRaisedIsUsed(t *testing.T) {
+// A bucket whose MaxLease is raised later is used.
+func TestMaxLease_RaisedIsUsed(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
@@ -138,7 +142,8 @@ func TestABucketWhoseMaxLeaseIsRaisedIsUsed(t *testing.T) {
 	})
 }
 
-func TestTheDefaultsAreThoseOfTheBucket(t *testing.T) {
+// The defaults follow from the settings of the bucket.
+func TestDefaults_FollowBucket(t *testing.T) {
 	for _, k := range []struct {
 		name string
 		make func(w *world)
@@ -182,7 +187,8 @@ func TestTheDefaultsAreThoseOfTheBucket(t *testing.T) {
 	}
 }
 
-func TestTokensAreGreaterThanMinToken(t *testing.T) {
+// Tokens are greater than MinToken.
+func TestTokens_ExceedMinToken(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", MinToken: 5e15})
@@ -198,7 +204,8 @@ func TestTokensAreGreaterThanMinToken(t *testing.T) {
 	})
 }
 
-func TestPendingPeriodIsTheLeastTimeFromWinningToLeading(t *testing.T) {
+// PendingPeriod is the least time from winning to leading.
+func TestPendingPeriod_IsTheLeastWait(t *testing.T) {
 	forEachKind(t, func(w *world, unknown time.Duration) {
 		a := w.standAs(leader.Config{ID: "a", PendingPeriod: 2500 * time.Millisecond})
 		w.at(time.Minute)

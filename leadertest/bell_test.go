@@ -8,9 +8,10 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// A wake-up that was already served once left the candidate computing its next
-// deadline while the clock took it to be at rest.
-func TestCallsFromOtherGoroutinesDoNotMakeACandidateLate(t *testing.T) {
+// Calls from other goroutines do not make a candidate late. A wake-up that was already
+// served once left the candidate computing its next deadline while the clock took it to
+// be at rest.
+func TestCalls_DelayNoCandidate(t *testing.T) {
 	at := map[time.Duration]int{}
 	for range 300 {
 		func() {

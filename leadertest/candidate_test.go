@@ -66,7 +66,8 @@ func TestCandidate_AloneIsElectedAtOnce(t *testing.T) {
 	w.ExpectExactly()
 }
 
-func TestCandidate_CutOffIsFencedAtItsRenewDeadline(t *testing.T) {
+// A candidate that is cut off is fenced at its renew deadline.
+func TestCandidate_CutOffIsFenced(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
 	_, w := campaign(t, clock, s, "a")
@@ -83,7 +84,8 @@ func TestCandidate_CutOffIsFencedAtItsRenewDeadline(t *testing.T) {
 	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
 }
 
-func TestCandidate_WaiterIsElectedOneLeaseAfterTheLastRenewal(t *testing.T) {
+// A waiting candidate is elected one lease after the last renewal.
+func TestCandidate_WaiterIsElected(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
 	_, a := campaign(t, clock, s, "a")
@@ -104,7 +106,8 @@ func TestCandidate_WaiterIsElectedOneLeaseAfterTheLastRenewal(t *testing.T) {
 	}
 }
 
-func TestCandidate_ResignHandsOverAtTheSameInstant(t *testing.T) {
+// Resign hands over at the same instant.
+func TestCandidate_ResignHandsOver(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
 	ca, a := campaign(t, clock, s, "a")
@@ -120,7 +123,8 @@ func TestCandidate_ResignHandsOverAtTheSameInstant(t *testing.T) {
 	}
 }
 
-func TestCandidate_WaitingCostsNoRequest(t *testing.T) {
+// A waiting candidate sends no request.
+func TestCandidate_WaitsWithoutRequests(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
 	campaign(t, clock, s, "a")
@@ -180,7 +184,8 @@ func story(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestCandidate_SameTestTellsTheSameStory(t *testing.T) {
+// The same test of candidates has the same events every time.
+func TestCandidate_IsDeterministic(t *testing.T) {
 	var first string
 	for i := range 50 {
 		t.Run("", func(t *testing.T) {
@@ -196,7 +201,8 @@ func TestCandidate_SameTestTellsTheSameStory(t *testing.T) {
 	}
 }
 
-func TestCandidate_WorksInABubbleWithAClock(t *testing.T) {
+// A candidate works in a bubble with a clock of the kit.
+func TestCandidate_InBubbleWithClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := leadertest.NewClock()
 		s := leadertest.NewStore(clock)
@@ -210,7 +216,8 @@ func TestCandidate_WorksInABubbleWithAClock(t *testing.T) {
 	})
 }
 
-func TestCandidate_WorksInTheTimeOfABubble(t *testing.T) {
+// A candidate works in the time of a bubble.
+func TestCandidate_InBubbleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		s := leadertest.NewStore(nil)

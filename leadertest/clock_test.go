@@ -14,7 +14,8 @@ import (
 // start is the time that every new clock shows.
 var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-func TestClock_StandsStillUntilItIsAdvanced(t *testing.T) {
+// A clock stands still until it is advanced.
+func TestClock_StandsStill(t *testing.T) {
 	c := leadertest.NewClock()
 	if got := c.Now(); !got.Equal(start) {
 		t.Fatalf("a new clock shows %v", got)
@@ -41,7 +42,8 @@ func TestClock_DoesNotRunBackwards(t *testing.T) {
 	}
 }
 
-func TestTimer_HasTheSemanticsOfGo123(t *testing.T) {
+// A timer has the semantics of Go 1.23.
+func TestTimer_SemanticsOfGo123(t *testing.T) {
 	c := leadertest.NewClock()
 	timer := c.NewTimer(time.Second)
 	c.Advance(time.Second)
@@ -69,7 +71,8 @@ func TestTimer_HasTheSemanticsOfGo123(t *testing.T) {
 	}
 }
 
-func TestTimer_OfZeroTicksWithoutAdvance(t *testing.T) {
+// A timer with a duration of zero ticks without an advance.
+func TestTimer_OfZeroTicks(t *testing.T) {
 	c := leadertest.NewClock()
 	<-c.NewTimer(0).C()
 	timer := c.NewTimer(time.Hour)
@@ -78,7 +81,7 @@ func TestTimer_OfZeroTicksWithoutAdvance(t *testing.T) {
 }
 
 // A timer is armed during an advance. Advance must not skip a timer that a tick arms.
-func TestAdvance_NeverLeapsPastADeadlineSetOnTheWay(t *testing.T) {
+func TestAdvance_ServesNewTimers(t *testing.T) {
 	c := leadertest.NewClock()
 	j := &journal{clock: c}
 	a := newActor(c, func(a *actor) { j.add("tick"); a.next = time.Second }, time.Second)
@@ -93,7 +96,7 @@ func TestAdvance_NeverLeapsPastADeadlineSetOnTheWay(t *testing.T) {
 }
 
 // An assertion follows a tick. When Advance returns, the effects of the tick are complete.
-func TestAdvance_ReturnsWhenAllIsAtRest(t *testing.T) {
+func TestAdvance_ReturnsAtRest(t *testing.T) {
 	c := leadertest.NewClock()
 	for range 100 {
 		count := 0
@@ -106,7 +109,8 @@ func TestAdvance_ReturnsWhenAllIsAtRest(t *testing.T) {
 	}
 }
 
-func TestAdvance_TakesWhatIsDueAtOneInstantInTheOrderOfScheduling(t *testing.T) {
+// Advance takes all that is due at one instant in the order of scheduling.
+func TestAdvance_SchedulingOrder(t *testing.T) {
 	for range 50 {
 		c := leadertest.NewClock()
 		j := &journal{clock: c}
@@ -129,7 +133,8 @@ func TestAdvance_TakesWhatIsDueAtOneInstantInTheOrderOfScheduling(t *testing.T) 
 	}
 }
 
-func TestAdvance_DoesNotWaitForTheTimersOfWorkers(t *testing.T) {
+// Advance does not wait for the timers of workers.
+func TestAdvance_IgnoresWorkerTimers(t *testing.T) {
 	c := leadertest.NewClock()
 	timer := c.NewTimer(time.Second)
 	c.Advance(time.Hour)
@@ -138,7 +143,8 @@ func TestAdvance_DoesNotWaitForTheTimersOfWorkers(t *testing.T) {
 	}
 }
 
-func TestAdvance_PanicsAndNamesWhoNeverComesToRest(t *testing.T) {
+// Advance panics if a timer never comes to rest, and names its owner.
+func TestAdvance_PanicsAndNamesCulprit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in a bubble, 30 s take no time
 		c := leadertest.NewClock()
 		timer := c.NewTimer(-1)
@@ -156,7 +162,8 @@ func TestAdvance_PanicsAndNamesWhoNeverComesToRest(t *testing.T) {
 	})
 }
 
-func TestClock_IsSafeForConcurrentUse(t *testing.T) {
+// A clock is safe for concurrent use.
+func TestClock_ConcurrentUse(t *testing.T) {
 	c := leadertest.NewClock()
 	var wg sync.WaitGroup
 	for range 4 {

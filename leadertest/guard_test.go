@@ -93,7 +93,8 @@ func background(do func() (uint64, error)) (answer func() (uint64, error)) {
 	}
 }
 
-func TestGuard_TheWriterOfATermWritesUntilALaterOneHasRaisedTheGuard(t *testing.T) {
+// The writer of a term writes until a later term has raised the guard.
+func TestGuard_FencesEarlierWriter(t *testing.T) {
 	o := newOffice(t)
 	wa, a := o.lead()
 	ctx := t.Context()
@@ -113,7 +114,8 @@ func TestGuard_TheWriterOfATermWritesUntilALaterOneHasRaisedTheGuard(t *testing.
 	o.want(revision, err, 4, nil)
 }
 
-func TestWriter_HeedsConditionsOfItsCaller(t *testing.T) {
+// A writer heeds the conditions of its caller.
+func TestWriter_Conditions(t *testing.T) {
 	o := newOffice(t, leadertest.WithMaxValue(1024))
 	_, w := o.lead()
 	ctx := t.Context()
@@ -144,7 +146,8 @@ func TestWriter_HeedsConditionsOfItsCaller(t *testing.T) {
 	}
 }
 
-func TestWriter_OfAPurgeProtectedBucketDoesNotPurge(t *testing.T) {
+// The writer of a purge-protected bucket does not purge.
+func TestWriter_PurgeProtected(t *testing.T) {
 	o := newOffice(t)
 	o.orders.Configure()
 	_, w := o.lead()
@@ -153,16 +156,18 @@ func TestWriter_OfAPurgeProtectedBucketDoesNotPurge(t *testing.T) {
 	}
 }
 
-func TestWriter_OfATermWithoutTheGuardIsRefused(t *testing.T) {
+// The writer of a term without the guard is refused.
+func TestWriter_TermWithoutGuard(t *testing.T) {
 	o := newOffice(t)
 	w, _ := o.lead()
 	_, err := o.orders.Link("b").Guard().Writer(w.Term()).Put(t.Context(), "k", nil)
 	o.want(0, err, 0, leader.ErrInvalidConfig)
 }
 
-// fence.BucketWriter promises the same: "not any more once a later write of the same
-// term has been acknowledged".
-func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) {
+// A write of unknown outcome is stored before later writes or never. fence.BucketWriter
+// promises the same: "not any more once a later write of the same term has been
+// acknowledged".
+func TestWriter_UnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		_, w := o.lead()
@@ -191,7 +196,8 @@ func TestWriter_AWriteOfUnknownOutcomeComesBeforeLaterOnesOrNever(t *testing.T) 
 	})
 }
 
-func TestWriter_OutcomeIsUnknownIfTheAnswerIsLost(t *testing.T) {
+// The outcome of a write is unknown if the reply is lost.
+func TestWriter_LostReplyIsUnknown(t *testing.T) {
 	lose := map[string]func(link *leadertest.Link){
 		"the reply":      func(link *leadertest.Link) { link.LoseReplies(1) },
 		"the request":    func(link *leadertest.Link) { link.LoseWrites(1) },
@@ -225,7 +231,8 @@ func TestWriter_OutcomeIsUnknownIfTheAnswerIsLost(t *testing.T) {
 	}
 }
 
-func TestWriter_TriesAgainWhatCannotBeWrittenNow(t *testing.T) {
+// A writer tries a write again that cannot be made now.
+func TestWriter_RetriesFailedWrites(t *testing.T) {
 	odd := errors.New("odd")
 	for what, hinder := range map[string]func(o office) (mend func()){
 		"cut": func(o office) func() {
@@ -275,9 +282,9 @@ func TestWriter_TriesAgainWhatCannotBeWrittenNow(t *testing.T) {
 	}
 }
 
-// The writer notifies the leader, which raises the guard without waiting for its next
-// check.
-func TestWriter_WaitsUntilTheLeaderHasRaisedADeletedGuardAgain(t *testing.T) {
+// A writer waits until the leader has raised a deleted guard again. The writer notifies
+// the leader, which raises the guard without waiting for its next check.
+func TestWriter_WaitsForDeletedGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		watch, w := o.lead()
@@ -289,7 +296,8 @@ func TestWriter_WaitsUntilTheLeaderHasRaisedADeletedGuardAgain(t *testing.T) {
 	})
 }
 
-func TestWriter_OfATermThatIsOverIsFencedByADeletedGuard(t *testing.T) {
+// A deleted guard fences the writer of a term that is over.
+func TestWriter_OfEndedTerm(t *testing.T) {
 	o := newOffice(t)
 	watch, w := o.lead()
 	o.store.Link("a").Close()
@@ -301,7 +309,8 @@ func TestWriter_OfATermThatIsOverIsFencedByADeletedGuard(t *testing.T) {
 	o.want(revision, err, 0, leader.ErrFenced)
 }
 
-func TestWriter_TellsThatAnotherElectionHasTakenTheGuard(t *testing.T) {
+// A writer reports that another election has taken the guard.
+func TestWriter_GuardTakenByAnother(t *testing.T) {
 	o := newOffice(t)
 	_, w := o.lead()
 	o.orders.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
@@ -309,7 +318,8 @@ func TestWriter_TellsThatAnotherElectionHasTakenTheGuard(t *testing.T) {
 	o.want(revision, err, 0, leader.ErrIncompatibleBucket)
 }
 
-func TestWriter_ReturnsOtherErrorsAsTheyAre(t *testing.T) {
+// A writer returns other errors as they are.
+func TestWriter_OtherErrors(t *testing.T) {
 	o := newOffice(t)
 	_, w := o.lead()
 	link := o.orders.Link("a")
@@ -325,7 +335,8 @@ func TestWriter_ReturnsOtherErrorsAsTheyAre(t *testing.T) {
 	o.want(revision, err, 0, leader.ErrConnectionClosed)
 }
 
-func TestWriter_IsForManyGoroutinesAtOnce(t *testing.T) {
+// A writer is for many goroutines at the same time.
+func TestWriter_ConcurrentUse(t *testing.T) {
 	o := newOffice(t)
 	_, w := o.lead()
 	var all sync.WaitGroup
@@ -342,7 +353,8 @@ func TestWriter_IsForManyGoroutinesAtOnce(t *testing.T) {
 	}
 }
 
-func TestGuard_OfABucketThatForgetsIsUnfit(t *testing.T) {
+// The guard of a bucket that forgets is unfit.
+func TestGuard_ForgetfulBucketIsUnfit(t *testing.T) {
 	o := newOffice(t, leadertest.WithTTL(time.Minute))
 	w := o.stand("a")
 	w.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
@@ -351,7 +363,8 @@ func TestGuard_OfABucketThatForgetsIsUnfit(t *testing.T) {
 	w.Expect(leadertest.Elected())
 }
 
-func TestGuard_WorksInTheTimeOfABubble(t *testing.T) {
+// A guard works in the time of a bubble.
+func TestGuard_InBubbleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, orders := leadertest.NewStore(nil), leadertest.NewStore(nil, leadertest.WithLatency(time.Second))
 		guard := orders.Link("a").Guard()
@@ -375,7 +388,8 @@ func TestGuard_WorksInTheTimeOfABubble(t *testing.T) {
 	})
 }
 
-func TestGuard_SameTestTellsTheSameStory(t *testing.T) {
+// The same test of guards has the same events every time.
+func TestGuard_IsDeterministic(t *testing.T) {
 	tell := func() (lines []string) {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice(t, leadertest.WithLatency(3*time.Millisecond))

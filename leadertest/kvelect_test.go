@@ -19,7 +19,9 @@ func foreignAt(clock *leadertest.Clock) *leadertest.Store {
 	return s
 }
 
-func TestCandidate_BesideKVElectWaitsTwiceForAForeignRecord(t *testing.T) {
+// A candidate beside nats-kv-leader-elect waits twice for a foreign record: before it
+// takes the key, and before it leads.
+func TestKVElect_WaitsTwice(t *testing.T) {
 	clock := leadertest.NewClock()
 	c, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a", KVElect: true})
 	clock.Advance(30*second - 1)
@@ -35,8 +37,9 @@ func TestCandidate_BesideKVElectWaitsTwiceForAForeignRecord(t *testing.T) {
 	w.ExpectExactly(leadertest.Elected())
 }
 
+// Without KVElect, a candidate leads at once after a foreign record that it waited for.
 // Candidates without KVElect behave as before.
-func TestCandidate_LeadsAtOnceAfterAForeignRecordThatItWaitedFor(t *testing.T) {
+func TestForeignRecord_OneWait(t *testing.T) {
 	clock := leadertest.NewClock()
 	_, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a"})
 	clock.Advance(30*second - 1)
@@ -45,7 +48,8 @@ func TestCandidate_LeadsAtOnceAfterAForeignRecordThatItWaitedFor(t *testing.T) {
 	w.ExpectExactly(leadertest.Observed(), leadertest.Pending(), leadertest.Elected())
 }
 
-func TestCandidate_BesideKVElectGivesUpTheKeyByAMarker(t *testing.T) {
+// A candidate beside nats-kv-leader-elect gives up the key by a marker.
+func TestKVElect_ReleasesByMarker(t *testing.T) {
 	for _, kvElect := range []bool{true, false} {
 		clock := leadertest.NewClock()
 		s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
@@ -61,9 +65,10 @@ func TestCandidate_BesideKVElectGivesUpTheKeyByAMarker(t *testing.T) {
 	}
 }
 
-// This holds also if the candidate that gave the key up learns of that late or never, and
-// if the next candidate does not have the setting.
-func TestCandidate_TakesAKeyThatWasGivenUpByAMarkerAtOnce(t *testing.T) {
+// A candidate takes a key at once that was given up by a marker. This holds also if the
+// candidate that gave the key up learns of that late or never, and if the next candidate
+// does not have the setting.
+func TestMarkerRelease_TakenAtOnce(t *testing.T) {
 	for _, f := range []func(*leadertest.Link){
 		func(*leadertest.Link) {},
 		func(l *leadertest.Link) { l.LoseReplies(1) },
@@ -92,8 +97,9 @@ func TestCandidate_TakesAKeyThatWasGivenUpByAMarkerAtOnce(t *testing.T) {
 	}
 }
 
-// The marker of an operator's delete, and that of a record that expired, are no release.
-func TestCandidate_WaitsForAMarkerThatCarriesNothing(t *testing.T) {
+// A candidate waits after a marker that carries no release. The marker of an operator's
+// delete, and that of a record that expired, are no release.
+func TestMarker_WithoutRelease(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
 	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
@@ -108,7 +114,10 @@ func TestCandidate_WaitsForAMarkerThatCarriesNothing(t *testing.T) {
 	w.ExpectExactly(leadertest.Elected())
 }
 
-func TestCandidate_BesideKVElectTellsOfABucketThatCannotBeShared(t *testing.T) {
+// A candidate with KVElect reports a bucket that cannot be shared with
+// nats-kv-leader-elect. A candidate with KVElect reports a bucket that cannot be shared
+// with nats-kv-leader- elect.
+func TestKVElect_UnsharableBucket(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
 	if _, err := leader.Campaign(t.Context(), s, "jobs", leader.Config{KVElect: true}); !errors.Is(err, leader.ErrIncompatibleBucket) {

@@ -82,7 +82,7 @@ func (k *rosterKit) hears(want ...string) {
 }
 
 // An announcement lapses exactly at the end of its life, unless it is made again.
-func TestAnAnnouncementLapsesAtTheEndOfItsLife(t *testing.T) {
+func TestAnnouncement_Lapses(t *testing.T) {
 	k := newRosterKit(t)
 	k.announce(k.store, "e", "a", "1")
 	k.announce(k.store, "e", "b", "1")
@@ -107,9 +107,10 @@ func TestAnAnnouncementLapsesAtTheEndOfItsLife(t *testing.T) {
 	k.hears()
 }
 
-// A candidate that withdraws is gone from the roster at once. A view delivers no
-// announcement twice, and none of another election.
-func TestAViewTellsWhoStandsAndWhatChanges(t *testing.T) {
+// A view delivers the announcements that are there, and their changes. A candidate that
+// withdraws is gone from the roster at once. A view delivers no announcement twice, and
+// none of another election.
+func TestView_EntriesAndChanges(t *testing.T) {
 	k := newRosterKit(t, leadertest.WithLatency(time.Millisecond))
 	view, err := k.view(k.store)
 	if view != nil || err != nil {
@@ -133,7 +134,7 @@ func TestAViewTellsWhoStandsAndWhatChanges(t *testing.T) {
 }
 
 // A view that is stopped is silent.
-func TestAViewThatIsStoppedHearsNothing(t *testing.T) {
+func TestView_StoppedIsSilent(t *testing.T) {
 	k := newRosterKit(t)
 	view, err := k.view(k.store)
 	if err != nil {
@@ -148,7 +149,7 @@ func TestAViewThatIsStoppedHearsNothing(t *testing.T) {
 }
 
 // A cut link delivers no announcement, and its views end when the link is restored.
-func TestTheRosterBehindACutLink(t *testing.T) {
+func TestRoster_BehindCutLink(t *testing.T) {
 	k := newRosterKit(t)
 	link := k.store.Link("a")
 	if _, err := k.view(link); err != nil {
@@ -178,7 +179,7 @@ func TestTheRosterBehindACutLink(t *testing.T) {
 
 // Faults of announcements do not affect writes, and faults of writes do not affect
 // announcements.
-func TestFaultsOfTheRoster(t *testing.T) {
+func TestRoster_Faults(t *testing.T) {
 	k := newRosterKit(t)
 	link := k.store.Link("a")
 	link.FailWrites(-1, leader.ErrPermission)
@@ -215,7 +216,7 @@ func TestFaultsOfTheRoster(t *testing.T) {
 }
 
 // A roster that is deleted and made anew is empty. The bucket is not affected.
-func TestARosterMadeAnewIsEmpty(t *testing.T) {
+func TestRoster_MadeAnewIsEmpty(t *testing.T) {
 	k := newRosterKit(t)
 	if _, err := k.view(k.store); err != nil {
 		t.Fatal(err)
@@ -242,7 +243,7 @@ func TestARosterMadeAnewIsEmpty(t *testing.T) {
 }
 
 // A view whose roster goes away while it is being opened ends, too.
-func TestAViewThatEndsWhileItIsOpened(t *testing.T) {
+func TestView_EndsWhileOpening(t *testing.T) {
 	k := newRosterKit(t, leadertest.WithLatency(time.Millisecond))
 	view, _ := k.view(k.store)
 	k.clock.Advance(time.Millisecond)

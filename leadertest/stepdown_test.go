@@ -40,7 +40,7 @@ func TestStepDown(t *testing.T) {
 }
 
 // A leader can refuse a request, and a cut link receives none.
-func TestStepDownThatDoesNothing(t *testing.T) {
+func TestStepDown_DoesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   leader.Config
 		fault func(*leadertest.Link)
@@ -66,7 +66,7 @@ func TestStepDownThatDoesNothing(t *testing.T) {
 }
 
 // A leader that has waited one lease and was elected again can be asked again.
-func TestStepDownTwice(t *testing.T) {
+func TestStepDown_Twice(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	_, a := campaign(t, clock, store, "a")
@@ -81,7 +81,7 @@ func TestStepDownTwice(t *testing.T) {
 }
 
 // leader.StepDown itself works over the kit, in a goroutine of its own.
-func TestLeaderStepDown(t *testing.T) {
+func TestStepDown_OfPackageLeader(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	_, a := campaign(t, clock, store, "a")

@@ -41,7 +41,9 @@ func TestStore_ComparesAndSets(t *testing.T) {
 	}
 }
 
-func TestStore_TellsTheFeedsInTheirOrderBeforeItAcknowledges(t *testing.T) {
+// The store delivers a write to the feeds, in their order, before it acknowledges the
+// write.
+func TestStore_FeedsBeforeAck(t *testing.T) {
 	j, s := setUp(leadertest.WithLatency(second))
 	a, b := newClient(t, j, s.Link("a"), "a"), newClient(t, j, s.Link("b"), "b")
 	ctx := t.Context()
@@ -58,7 +60,8 @@ func TestStore_TellsTheFeedsInTheirOrderBeforeItAcknowledges(t *testing.T) {
 		`5s a hears: 2 "" true false <nil>`)
 }
 
-func TestStore_AnswersEveryRequestAtTheLatestWhenItsContextEnds(t *testing.T) {
+// The store answers every request at the latest when its context ends.
+func TestStore_EndOfContext(t *testing.T) {
 	for range 20 {
 		j, s := setUp()
 		a := newClient(t, j, s.Link("a"), "a")
@@ -84,7 +87,8 @@ func TestStore_AnswersEveryRequestAtTheLatestWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-func TestLink_CutLosesWhatIsOnItsWay(t *testing.T) {
+// Cut loses the messages that are on their way.
+func TestLink_CutLosesMessages(t *testing.T) {
 	j, s := setUp(leadertest.WithLatency(second))
 	link := s.Link("a")
 	a := newClient(t, j, link, "a")
@@ -106,7 +110,8 @@ func TestLink_CutLosesWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestLink_RestoreDropsWhatFreezeHeldUp(t *testing.T) {
+// Restore drops the messages that Freeze held up.
+func TestLink_RestoreDropsFrozen(t *testing.T) {
 	j, s := setUp()
 	link := s.Link("a")
 	a := newClient(t, j, link, "a")
@@ -123,7 +128,8 @@ func TestLink_RestoreDropsWhatFreezeHeldUp(t *testing.T) {
 	}
 }
 
-func TestLink_WorksOffItsScriptInOrder(t *testing.T) {
+// A link works off its script in order.
+func TestLink_ScriptOrder(t *testing.T) {
 	j, s := setUp()
 	link := s.Link("a")
 	a := newClient(t, j, link, "a")
@@ -157,7 +163,8 @@ func TestLink_WorksOffItsScriptInOrder(t *testing.T) {
 	}
 }
 
-func TestLink_ReadsCanBeStaleLostOrFail(t *testing.T) {
+// Reads can be stale or lost, and can fail.
+func TestLink_ReadFaults(t *testing.T) {
 	j, s := setUp()
 	link := s.Link("a")
 	a := newClient(t, j, link, "a")
@@ -188,7 +195,8 @@ func TestLink_ReadsCanBeStaleLostOrFail(t *testing.T) {
 	}
 }
 
-func TestLink_FeedsCanBeDeafLossyLateOrEnd(t *testing.T) {
+// Feeds can be deaf, lossy or late, and can end.
+func TestLink_FeedFaults(t *testing.T) {
 	j, s := setUp()
 	link := s.Link("a")
 	a := newClient(t, j, link, "a")
@@ -230,7 +238,8 @@ func TestLink_CloseIsForGood(t *testing.T) {
 	j.want(t, "0s a watches: <nil>", `0s a hears: 0 "" false false `+closed, `0s a get: 0 "" false `+closed, "0s a update x: 0 "+closed)
 }
 
-func TestLink_DelayTakesAsLongInEachDirection(t *testing.T) {
+// A delay takes as long in each direction.
+func TestLink_DelaysBothDirections(t *testing.T) {
 	j, s := setUp()
 	s.Link("a").Delay(second)
 	a := newClient(t, j, s.Link("a"), "a")
@@ -242,7 +251,8 @@ func TestLink_DelayTakesAsLongInEachDirection(t *testing.T) {
 	}
 }
 
-func TestStore_PurgeProtectedRefusesWhatWouldRemoveMessages(t *testing.T) {
+// A purge-protected store refuses each operation that would remove messages.
+func TestStore_PurgeProtectedRefuses(t *testing.T) {
 	_, s := setUp()
 	s.Put("k", nil)
 	for _, err := range []error{s.Purge("k"), s.Expire("k"), s.Erase("k"), s.Wipe()} {
@@ -283,7 +293,8 @@ func TestStore_UnprotectedForgets(t *testing.T) {
 	check(nil, 1, false)
 }
 
-func TestStore_DroppedBucketDoesNotExist(t *testing.T) {
+// A dropped bucket does not exist.
+func TestStore_DroppedBucket(t *testing.T) {
 	j, s := setUp(leadertest.WithMaxValue(3))
 	a := newClient(t, j, s, "a")
 	ctx := t.Context()
@@ -302,7 +313,8 @@ func TestStore_DroppedBucketDoesNotExist(t *testing.T) {
 		"0s a settings: false 1m0s 0 <nil>")
 }
 
-func TestStore_WithTTLLeavesAMarkerAndThenNothing(t *testing.T) {
+// A store with a TTL leaves a marker where a record expires, and then nothing.
+func TestStore_TTLLeavesMarker(t *testing.T) {
 	j, s := setUp(leadertest.WithTTL(12 * second))
 	a := newClient(t, j, s, "a")
 	ctx := t.Context()
@@ -329,7 +341,8 @@ func TestStore_WithTTLLeavesAMarkerAndThenNothing(t *testing.T) {
 		`17s a hears: 3 "" true false <nil>`, `29s a hears: 3 "" true false <nil>`)
 }
 
-func TestStore_WithoutAClockLivesInTheTimeOfTheBubble(t *testing.T) {
+// A store without a clock lives in the time of the bubble.
+func TestStore_InBubbleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leadertest.NewStore(nil, leadertest.WithLatency(second))
 		begin := time.Now()

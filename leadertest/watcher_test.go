@@ -61,7 +61,8 @@ func TestExpect_FindsASubsequence(t *testing.T) {
 	}
 }
 
-func TestExpect_SaysWhatIsMissingAndWhatCame(t *testing.T) {
+// Expect reports the event that is missing and the events that came.
+func TestExpect_FailureMessage(t *testing.T) {
 	said := check(t, func(w *leadertest.Watcher) {
 		w.Expect(leadertest.Pending())
 		w.Expect(leadertest.Observed("b", ""), leadertest.Fenced(leader.ErrResigned))
@@ -77,7 +78,8 @@ but no Fenced("leader: resigned") came. What came:
 	}
 }
 
-func TestExpectExactly_WantsTheseAndNoOthers(t *testing.T) {
+// ExpectExactly wants these events and no others.
+func TestExpectExactly_NoOthers(t *testing.T) {
 	exactly := func(expected ...leadertest.Matcher) func(*leadertest.Watcher) {
 		return func(w *leadertest.Watcher) { w.ExpectExactly(expected...) }
 	}
@@ -108,7 +110,8 @@ func TestTerm_FailsWithoutOne(t *testing.T) {
 	}
 }
 
-func TestWatcher_ReadsMoreThanTheChannelHolds(t *testing.T) {
+// A watcher reads more events than the channel holds.
+func TestWatcher_ReadsAhead(t *testing.T) {
 	s := make(tape)
 	go func() {
 		defer close(s)

@@ -158,7 +158,8 @@ natsleader_writes_refused_total{election="billing"} 0
 natsleader_writes_unknown_total{election="billing"} 0
 `
 
-func TestALeaderShowsAllItsMetrics(t *testing.T) {
+// A leader shows all its metrics.
+func TestCollector_AllMetrics(t *testing.T) {
 	k := newKit(t, leadertest.WithLatency(time.Millisecond))
 	k.add(k.stand("a", leader.Config{}))
 	k.clock.Advance(6 * time.Second)
@@ -167,7 +168,8 @@ func TestALeaderShowsAllItsMetrics(t *testing.T) {
 	}
 }
 
-func TestALeaderIsOneUntilTheInstantInWhichItsLeaseEnds(t *testing.T) {
+// A leader is one until the instant at which its lease ends.
+func TestIsLeader_EndsWithTheLease(t *testing.T) {
 	k := newKit(t)
 	k.add(k.stand("a", leader.Config{}))
 	k.store.Link("a").Cut()
@@ -197,7 +199,8 @@ func TestALeaderIsOneUntilTheInstantInWhichItsLeaseEnds(t *testing.T) {
 	`, "is_leader", "lease_remaining", "token", "state", "renewal_age", "silent")
 }
 
-func TestACandidateThatWaitsHasNoRenewalAndNoLeaderlessTime(t *testing.T) {
+// A waiting candidate has no renewal and no leaderless time.
+func TestWaiter_HasNoRenewal(t *testing.T) {
 	k := newKit(t)
 	k.clock.Advance(time.Minute)
 	k.stand("a", leader.Config{})
@@ -219,7 +222,8 @@ func TestACandidateThatWaitsHasNoRenewalAndNoLeaderlessTime(t *testing.T) {
 	`, "is_leader", "leaderless")
 }
 
-func TestWhoCannotReleaseTheKeyStillShowsItsAge(t *testing.T) {
+// A candidate that cannot release the key still shows the age of its renewal.
+func TestRenewalAge_UntilReleased(t *testing.T) {
 	k := newKit(t)
 	c := k.stand("a", leader.Config{})
 	k.add(c)
@@ -234,7 +238,8 @@ func TestWhoCannotReleaseTheKeyStillShowsItsAge(t *testing.T) {
 	`, "renewal_age", `state{state="candidate"}`)
 }
 
-func TestARenewalSlowerThanAllBoundsIsInTheLastBucket(t *testing.T) {
+// A renewal that is slower than all bounds is in the last bucket.
+func TestRenewalDuration_LastBucket(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxLease(10*time.Minute))
 	k.add(k.stand("a", leader.Config{}))
 	k.store.Link("a").Delay(3 * time.Second)
@@ -249,7 +254,8 @@ func TestARenewalSlowerThanAllBoundsIsInTheLastBucket(t *testing.T) {
 		`renewal_duration_seconds_bucket{le="+Inf"}`, "renewal_duration_seconds_count", "renewal_duration_seconds_sum")
 }
 
-func TestFailuresAreCounted(t *testing.T) {
+// Failures are counted.
+func TestFailures_AreCounted(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("a")
 	k.add(k.stand("a", leader.Config{}))
@@ -291,7 +297,8 @@ func TestALossOfTheKeyBeforeATermHasNoCause(t *testing.T) {
 	`, "transitions")
 }
 
-func TestTheCauseOfATransitionHasAName(t *testing.T) {
+// The cause of a transition has a name.
+func TestTransition_CauseHasAName(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  leader.Config
@@ -352,7 +359,8 @@ func TestTheCauseOfATransitionHasAName(t *testing.T) {
 	}
 }
 
-func TestATermWhoseGuardWasRaisedByALaterOneIsCountedAsFenced(t *testing.T) {
+// A term whose guard a later term has raised is counted as fenced.
+func TestTransition_GuardRaised(t *testing.T) {
 	k := newKit(t)
 	orders := leadertest.NewStore(k.clock, leadertest.WithoutPurgeProtection())
 	k.add(k.stand("a", leader.Config{Guards: []leader.Guard{orders.Link("a").Guard()}}))
@@ -365,7 +373,8 @@ func TestATermWhoseGuardWasRaisedByALaterOneIsCountedAsFenced(t *testing.T) {
 	`, `transitions_total{cause="fenced"`)
 }
 
-func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
+// The names of the metrics follow the conventions of Prometheus.
+func TestMetricNames_AreLinted(t *testing.T) {
 	k := newKit(t)
 	k.add(k.stand("a", leader.Config{}))
 	k.store.Put("billing", []byte("what is no record"))
@@ -410,7 +419,8 @@ func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
 	return r
 }
 
-func TestTheNumberOfSeriesIsWhatTheDocumentationSays(t *testing.T) {
+// The number of series is as documented.
+func TestSeries_AsManyAsDocumented(t *testing.T) {
 	k := newKit(t)
 	k.store.Link("a").LoseReads(-1) // so that nothing happens
 	k.store.Link("a").FailSettings(-1, leader.ErrNoBucket)
@@ -426,7 +436,8 @@ func TestTheNumberOfSeriesIsWhatTheDocumentationSays(t *testing.T) {
 	}
 }
 
-func TestTheCandidatesOfACollectorHaveDifferentElections(t *testing.T) {
+// The candidates of a collector have different elections.
+func TestCollector_DistinctElections(t *testing.T) {
 	k := newKit(t)
 	a, b := k.stand("a", leader.Config{}), k.stand("b", leader.Config{})
 	k.add(a)
@@ -456,7 +467,8 @@ func TestTheCandidatesOfACollectorHaveDifferentElections(t *testing.T) {
 	}
 }
 
-func TestACollectorIsUsedByManyAtOnce(t *testing.T) {
+// A collector may be used by many goroutines at the same time.
+func TestCollector_ConcurrentUse(t *testing.T) {
 	k := newKit(t)
 	c := k.stand("a", leader.Config{})
 	var all sync.WaitGroup
@@ -476,7 +488,7 @@ func TestACollectorIsUsedByManyAtOnce(t *testing.T) {
 }
 
 // A candidate of several seats counts as one: its counters go on from seat to seat.
-func TestSeatsAreCountedTogether(t *testing.T) {
+func TestSeats_CountedTogether(t *testing.T) {
 	k := newKit(t)
 	other := k.stand("b", leader.Config{Seats: 3})
 	a := k.stand("a", leader.Config{Seats: 2})

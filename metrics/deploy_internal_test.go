@@ -19,7 +19,8 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|on|without|ignoring) \(([a-z, ]+)\)`)
 )
 
-func TestTheFilesUseMetricsThatExist(t *testing.T) {
+// The rules, the dashboard and the documentation use metrics that exist.
+func TestDeployFiles_MetricsExist(t *testing.T) {
 	labels := map[string][]string{"__all": {"instance", "le", "alertstate", "alertname"}}
 	ch := make(chan *prometheus.Desc, 100)
 	new(Collector).Describe(ch)
@@ -80,7 +81,8 @@ func TestTheFilesUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-func TestTheAlertsAreThoseOfTheDocumentation(t *testing.T) {
+// The alerts are those of the documentation.
+func TestAlerts_AreDocumented(t *testing.T) {
 	alerts := func(path, pattern string) []string {
 		var names []string
 		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, path), -1) {
@@ -103,7 +105,8 @@ func TestTheAlertsAreThoseOfTheDocumentation(t *testing.T) {
 	}
 }
 
-func TestTheDashboardIsOne(t *testing.T) {
+// The dashboard has a title, and each panel has an ID of its own and shows something.
+func TestDashboard_IsValid(t *testing.T) {
 	var dashboard struct {
 		UID, Title string
 		Panels     []struct {

@@ -117,7 +117,7 @@ func run(t *testing.T, b binary, check string) (string, bool) {
 		if _, err := os.ReadFile(filepath.Join(dir, "testdata", "machine", name+".txt")); err != nil {
 			t.Fatal(err)
 		}
-		args = []string{"-test.v", "-test.run=TestTheTranscripts/^" + name + "$"}
+		args = []string{"-test.v", "-test.run=TestTranscripts/^" + name + "$"}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -133,7 +133,8 @@ func run(t *testing.T, b binary, check string) (string, bool) {
 
 func TestMain(m *testing.M) { os.Exit(proof.Main(m).Run()) }
 
-func TestEveryMutantIsCaught(t *testing.T) {
+// Every mutant is caught by the check that it names.
+func TestMutants_AreCaught(t *testing.T) {
 	all := slices.Concat(mutants, successionMutants, trustMutants, partMutants)
 	for _, name := range slow {
 		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name == name }) {

@@ -255,9 +255,9 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A history of a thousand terms, in which every candidate stands all the time, is
-// decided in moments.
-func TestPorcupineIsFastEnoughForAnHour(t *testing.T) {
+// Porcupine is fast enough for the history of an hour. A history of a thousand terms, in
+// which every candidate stands all the time, is decided in moments.
+func TestPorcupine_IsFastEnough(t *testing.T) {
 	var h history
 	for i := range int64(1000) {
 		l := led(string(rune('a'+i%5)), uint64(i+1), 1000*i+1000, 1000*i+1900, 1000*i+2500)
@@ -274,7 +274,8 @@ func TestPorcupineIsFastEnoughForAnHour(t *testing.T) {
 	linearizable(t, h, v.terms, t.TempDir())
 }
 
-func TestLeaderlessTimesAreBetweenTerms(t *testing.T) {
+// Leaderless times are those between terms.
+func TestLeaderlessTimes_BetweenTerms(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	v := check(history{lives: []*life{
 		led("a", 1, 1000, 2000, 2000), led("b", 2, 2300, 3000, 3000), led("c", 3, 5000, 6000, 0),

@@ -17,15 +17,15 @@ import (
 // older term is accepted after a newer term was elected or has written. An acknowledged
 // write is stored, and a refused write is not. The register and the list are
 // linearizable. The writers ignore leases.
-func TestTortureLetsOnlyTheNewestTermWrite(t *testing.T) {
+func TestTorture_OnlyNewestTermWrites(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	tortureWriters(t, 3, *duration, jetstream.FileStorage, jetstream.MemoryStorage)
 }
 
-// With one replica, the server that is killed has all data. In memory it is only
-// stopped, or all data would be lost.
-func TestTortureLetsOnlyTheNewestTermWriteToOneReplica(t *testing.T) {
+// Only the newest term writes to a stream with one replica. With one replica, the server
+// that is killed has all data. In memory it is only stopped, or all data would be lost.
+func TestTorture_OneReplica(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	t.Run("on file", func(t *testing.T) {
@@ -112,7 +112,7 @@ func (d *driver) books(b *bucket) books {
 // another candidate has led and written. With a writer this has no effect. With an
 // ordinary Put, the write of the other is lost. All checks of ledgers find that, so
 // they would find it in the test above.
-func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
+func TestPut_OfStoppedLeader(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name string
@@ -168,7 +168,7 @@ func TestAPutOfAStoppedLeaderOverwritesTheNext(t *testing.T) {
 // A write is sent on a connection that is then given up, and arrives after the same
 // term has written on another connection. It is not accepted any more: its outcome was
 // unknown at first, and then it was known.
-func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
+func TestHeldBackWrite_IsNotStored(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	const lease = time.Minute // no other term begins
@@ -211,10 +211,11 @@ func TestWhatALinkHeldBackIsNotStoredBehindLaterWrites(t *testing.T) {
 	}
 }
 
-// A server that led the stream and was cut off is heard again before it knows that
-// another server leads. For a moment both servers get every write, and one rejects the
-// writes that the other stores.
-func TestWhatAnOldLeaderOfTheStreamRefusesIsNotTakenForUnwritten(t *testing.T) {
+// A write that an old leader of the stream refuses is not taken for unwritten. A server
+// that led the stream and was cut off is heard again before it knows that another server
+// leads. For a moment both servers get every write, and one rejects the writes that the
+// other stores.
+func TestOldStreamLeader_Refusal(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	const lease = time.Minute // no other term begins

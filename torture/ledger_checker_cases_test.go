@@ -311,7 +311,7 @@ func TestTheLedgersCheckerFindsWhatIsWrong(t *testing.T) {
 
 // A history is cut where that hides nothing. A fault in any of its parts, or across a
 // cut, is found. A good history of many operations is decided in moments.
-func TestALongHistoryIsCutWithoutHidingAnything(t *testing.T) {
+func TestLongHistory_Cut(t *testing.T) {
 	good := func() []porcupine.Operation {
 		var ops []porcupine.Operation
 		for i := range int64(20_000) { // two at a time

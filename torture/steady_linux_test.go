@@ -74,7 +74,7 @@ func (p *probe) outage() time.Duration {
 // for longer than the defaults are made for, the case is tried again.
 //
 // The leader writes all the time, so that its guards take part in all that, too.
-func TestDefaultSettingsLosingOneServerChangesNoLeader(t *testing.T) {
+func TestDefaultSettings_ServerLoss(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	c := startCluster(t, 3)

@@ -12,7 +12,7 @@ import (
 
 // Faults of any kind, at any time. Intervals are disjoint, tokens rise, there is one
 // loss for each win, and a candidate leads again.
-func TestTortureKeepsThePromises(t *testing.T) {
+func TestTorture(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
 	d := newDriver(t, startCluster(t, 3), seeded(t),

@@ -11,9 +11,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The checkers can fail, from end to end: both find candidates that go on claiming when
-// their lease is over.
-func TestAWorkerThatDoesNotAskForItsTermIsFound(t *testing.T) {
+// A worker that does not ask for its term is found. The checkers can fail, from end to
+// end: both find candidates that go on claiming when their lease is over.
+func TestZombieWorker_IsFound(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	c := startCluster(t, 1)

@@ -31,7 +31,7 @@ func benchBuckets(t *testing.T, js jetstream.JetStream) []string {
 	return all
 }
 
-func TestBenchMeasures(t *testing.T) {
+func TestBench_Measures(t *testing.T) {
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
 	out := succeeds(t, "bench", "-s", s.ClientURL(), "--rounds", "3", "--lease", "2s")
@@ -42,7 +42,7 @@ func TestBenchMeasures(t *testing.T) {
 	}
 }
 
-func TestBenchForPrograms(t *testing.T) {
+func TestBench_ForPrograms(t *testing.T) {
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Storage: jetstream.MemoryStorage})
@@ -85,7 +85,7 @@ func TestBenchForPrograms(t *testing.T) {
 }
 
 // Flags take precedence over the settings of the bucket.
-func TestBenchInItsOwnSettings(t *testing.T) {
+func TestBench_InItsOwnSettings(t *testing.T) {
 	s := startServer(t)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Storage: jetstream.MemoryStorage})
 	out := succeeds(t, "bench", "-s", s.ClientURL(), "--rounds", "1", "--storage", "file", "--replicas", "1")
@@ -95,7 +95,7 @@ func TestBenchInItsOwnSettings(t *testing.T) {
 }
 
 // An interrupted bench prints its measurements so far, and leaves no bucket.
-func TestBenchThatIsInterrupted(t *testing.T) {
+func TestBench_Interrupted(t *testing.T) {
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		s := startServer(t)
 		_, js := connectTo(t, s.ClientURL())
@@ -127,7 +127,7 @@ func TestBenchThatIsInterrupted(t *testing.T) {
 }
 
 // The loss of the server ends bench, with the name of the bucket.
-func TestBenchThatLosesItsServer(t *testing.T) {
+func TestBench_LosesItsServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
@@ -154,7 +154,7 @@ func TestBenchThatLosesItsServer(t *testing.T) {
 	}
 }
 
-func TestBenchThatCannotBegin(t *testing.T) {
+func TestBench_CannotBegin(t *testing.T) {
 	with, without := startServer(t), startServer(t, func(o *server.Options) { o.JetStream = false })
 	for _, k := range []struct {
 		s    *server.Server

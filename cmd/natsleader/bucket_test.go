@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestBucketAddAndInfo(t *testing.T) {
+func TestBucket_AddAndInfo(t *testing.T) {
 	url := startServer(t).ClientURL()
 	fails(t, natsleader(t, "bucket", "info", "-s", url), exitBucket, "natsleader bucket add elections")
 	succeeds(t, "bucket", "add", "-s", url)
@@ -49,7 +49,8 @@ func TestBucketAddAndInfo(t *testing.T) {
 	}
 }
 
-func TestBucketInfoTellsWhatIsUnfit(t *testing.T) {
+// bucket info reports what is unfit.
+func TestBucketInfo_ReportsUnfit(t *testing.T) {
 	url := startServer(t).ClientURL()
 	_, js := connectTo(t, url)
 	for _, cfg := range []jetstream.KeyValueConfig{{Bucket: "plain"}, {Bucket: "mirror", Mirror: &jetstream.StreamSource{Name: "KV_plain"}}} {

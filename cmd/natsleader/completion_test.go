@@ -74,7 +74,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestCompletionIsSilentAndSoonWithoutAServer(t *testing.T) {
+// Without a server, completion is silent and returns soon.
+func TestCompletion_WithoutServer(t *testing.T) {
 	start := time.Now()
 	cmd := withEnv(natsleader(t, "--completion-bash", "status", ""), "NATS_URL=nats://127.0.0.1:1")
 	if got := completions(t, cmd); len(got) > 0 {
@@ -85,7 +86,8 @@ func TestCompletionIsSilentAndSoonWithoutAServer(t *testing.T) {
 	}
 }
 
-func TestTheCompletionScriptWorksInBash(t *testing.T) {
+// The completion script works in bash.
+func TestCompletion_ScriptInBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Fatal(err) // CI needs it, too

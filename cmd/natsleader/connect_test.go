@@ -47,7 +47,8 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-func TestTheSelectedContextIsUsedAndFlagsGoOverIt(t *testing.T) {
+// The selected context is used, and flags override it.
+func TestConnect_FlagsOverride(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.Username, o.Password = "ada", "secret" })
 	nc, js := connectTo(t, "nats://ada:secret@"+s.Addr().String())
 	if _, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "elections"}); err != nil {
@@ -82,7 +83,7 @@ func withEnv(cmd *exec.Cmd, env ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestCredentials(t *testing.T) {
+func TestConnect_Credentials(t *testing.T) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)
@@ -106,14 +107,16 @@ func TestCredentials(t *testing.T) {
 	succeeds(t, "bucket", "add", "-s", byToken.ClientURL(), "--user", "opensesame") // as `nats` does
 }
 
-func TestTheJetStreamDomainIsUsed(t *testing.T) {
+// The JetStream domain of the flags is used.
+func TestConnect_Domain(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
 	succeeds(t, "bucket", "add", "-s", s.ClientURL(), "--js-domain", "hub")
 	succeeds(t, "bucket", "info", "-s", s.ClientURL(), "--js-api-prefix", "$JS.hub.API")
 	fails(t, natsleader(t, "bucket", "info", "-s", s.ClientURL(), "--js-domain", "elsewhere"), exitUnreachable, "JetStream does not answer")
 }
 
-func TestWhatCannotConnectSaysWhy(t *testing.T) {
+// A command that cannot connect says why.
+func TestConnect_FailureSaysWhy(t *testing.T) {
 	fails(t, natsleader(t, "status", "-s", "nats://ada:secret@127.0.0.1:1"), exitUnreachable, "cannot connect to nats://xxxxx@127.0.0.1:1")
 	fails(t, natsleader(t, "status", "--context", "nowhere"), exitUsage, `unknown context "nowhere"`)
 	for _, flag := range []string{"--creds", "--nkey", "--tlscert", "--tlskey", "--tlsca"} {

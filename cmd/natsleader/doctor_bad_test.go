@@ -16,7 +16,7 @@ import (
 )
 
 // Doctor reports a bucket with bad settings, and gives advice.
-func TestDoctorOnBadBuckets(t *testing.T) {
+func TestDoctor_BadBuckets(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
@@ -233,7 +233,7 @@ func TestDoctorOnBadBuckets(t *testing.T) {
 }
 
 // A JetStream domain has other subjects.
-func TestDoctorInADomain(t *testing.T) {
+func TestDoctor_InADomain(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: generous})
 	d := diagnose(t, s.ClientURL(), "--js-domain", "hub")
@@ -242,20 +242,20 @@ func TestDoctorInADomain(t *testing.T) {
 	diagnose(t, s.ClientURL(), "--js-domain", "elsewhere").says(t, "server", "critical", "does not answer on $JS.elsewhere.API")
 }
 
-func TestDoctorWithoutJetStream(t *testing.T) {
+func TestDoctor_WithoutJetStream(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStream = false })
 	d := diagnose(t, s.ClientURL())
 	d.says(t, "server", "critical", "JetStream does not answer")
 	d.says(t, "protection", "note", "not checked")
 }
 
-func TestDoctorWithoutJetStreamInTheAccount(t *testing.T) {
+func TestDoctor_AccountWithoutJS(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q }
 		accounts { A { users: [ { user: a, password: x } ] }, B { jetstream: enabled } }`, testserver.StoreDir(t)))
 	diagnose(t, asUser(s, "a")).says(t, "server", "critical", "JetStream does not answer")
 }
 
-func TestDoctorOnAFullAccount(t *testing.T) {
+func TestDoctor_FullAccount(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q }
 		accounts { A { jetstream { max_store: 10000 }, users: [ { user: a, password: x } ] } }`, testserver.StoreDir(t)))
 	newBucket(t, asUser(s, "a"), "elections", leader.BucketConfig{})
@@ -267,7 +267,7 @@ func TestDoctorOnAFullAccount(t *testing.T) {
 	diagnose(t, asUser(s, "a")).says(t, "limits", "warning", "storage of the account", "of 10000")
 }
 
-func TestDoctorOnUnsyncedDisks(t *testing.T) {
+func TestDoctor_UnsyncedDisks(t *testing.T) {
 	for config, severity := range map[string]string{"": "warning", "sync_interval: 10s": "warning", "sync_interval: always": "ok"} {
 		s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q, %s } %s`, testserver.StoreDir(t), config, permitted))
 		newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
@@ -280,7 +280,7 @@ func TestDoctorOnUnsyncedDisks(t *testing.T) {
 }
 
 // Doctor names each permission of a candidate that is missing.
-func TestDoctorOnMissingPermissions(t *testing.T) {
+func TestDoctor_MissingPermissions(t *testing.T) {
 	for _, k := range []struct{ missing, check, severity, words string }{
 		{`"_INBOX.>", `, "permissions", "critical", "may not subscribe to _INBOX."},
 		{`"$JS.API.STREAM.INFO.KV_elections", `, "permissions", "critical", "may not publish to $JS.API.STREAM.INFO.KV_elections"},
@@ -304,8 +304,9 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 	}
 }
 
-// Without a feed, a candidate needs to make consumers.
-func TestDoctorOnMissingPermissionsForAWatch(t *testing.T) {
+// The doctor names missing permissions for a watch. Without a feed, a candidate needs to
+// make consumers.
+func TestDoctor_WatchPermissions(t *testing.T) {
 	accounts := strings.Replace(permitted, `"$JS.API.CONSUMER.CREATE.KV_elections.*.$KV.elections.>", "$JS.API.CONSUMER.DELETE.KV_elections.*", `, "", 1)
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 	_, js := connectTo(t, asUser(s, "admin"))
@@ -319,7 +320,7 @@ func TestDoctorOnMissingPermissionsForAWatch(t *testing.T) {
 }
 
 // Permissions for one election are tried with that election.
-func TestDoctorWithPermissionsForOneElection(t *testing.T) {
+func TestDoctor_OneElection(t *testing.T) {
 	accounts := strings.NewReplacer("$KV.elections.>", "$KV.elections.billing", "feed.elections.>", "feed.elections.billing",
 		"ask.elections.>", "ask.elections.billing").Replace(permitted)
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
@@ -328,7 +329,7 @@ func TestDoctorWithPermissionsForOneElection(t *testing.T) {
 	diagnose(t, asUser(s, "candidate"), "--election", "billing").says(t, "permissions", "ok", "all that a candidate does")
 }
 
-func TestDoctorOnTooManyPermissions(t *testing.T) {
+func TestDoctor_TooManyPermissions(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), permitted))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
 	d := diagnose(t, asUser(s, "admin"))
@@ -340,7 +341,7 @@ func TestDoctorOnTooManyPermissions(t *testing.T) {
 }
 
 // The time of day is of no consequence, so no finding is worse than a note.
-func TestDoctorOnClocks(t *testing.T) {
+func TestDoctor_Clocks(t *testing.T) {
 	now := time.Now()
 	for name, k := range map[string]struct {
 		e        environment
@@ -370,7 +371,7 @@ func TestDoctorOnClocks(t *testing.T) {
 	}
 }
 
-func TestDoctorOnVersions(t *testing.T) {
+func TestDoctor_Versions(t *testing.T) {
 	for version, want := range map[string]severity{
 		"2.15.2": severityOK, "2.11.8": severityOK, "3.0.0": severityOK, "2.12.0-beta.1": severityOK,
 		"2.11.7": severityWarning, "2.11.0": severityWarning, "2.10.29": severityWarning, "1.4.1": severityWarning, "other": severityNote,

@@ -66,7 +66,7 @@ func current(t *testing.T, js jetstream.JetStream) bool {
 	return true
 }
 
-func TestDoctorOnACluster(t *testing.T) {
+func TestDoctor_Cluster(t *testing.T) {
 	t.Parallel()
 	all := serverCluster(t)
 	_, js := connectTo(t, asUser(all[0], "admin"))
@@ -133,7 +133,7 @@ func TestDoctorOnACluster(t *testing.T) {
 	})
 }
 
-func TestDoctorOnReplicas(t *testing.T) {
+func TestDoctor_Replicas(t *testing.T) {
 	peer := func(name string, p jetstream.PeerInfo) *jetstream.PeerInfo {
 		p.Name = name
 		return &p
@@ -166,7 +166,7 @@ func TestDoctorOnReplicas(t *testing.T) {
 
 // Doctor judges every server of the cluster that answers, and reports those that keep
 // the stream and do not answer.
-func TestDoctorOnVersionsOfACluster(t *testing.T) {
+func TestDoctor_ClusterVersions(t *testing.T) {
 	nc, _ := connectTo(t, startServer(t, func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true }).ClientURL())
 	answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}
 	_, err := nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestDoctorOnRosters(t *testing.T) {
+func TestDoctor_Rosters(t *testing.T) {
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
 	newBucket(t, s.ClientURL(), "none", leader.BucketConfig{})
@@ -57,7 +57,8 @@ func TestDoctorOnRosters(t *testing.T) {
 	}
 }
 
-func TestDoctorOnMissingPermissionsForARoster(t *testing.T) {
+// The doctor names missing permissions for a roster.
+func TestDoctor_RosterPermissions(t *testing.T) {
 	t.Parallel()
 	const rosters = `"$JS.API.STREAM.INFO.KV_elections_roster", "$KV.elections_roster.>",
 		"$JS.API.CONSUMER.CREATE.KV_elections_roster.*.$KV.elections_roster.>", "$JS.API.CONSUMER.DELETE.KV_elections_roster.*", "$JS.API.INFO"`

@@ -114,7 +114,8 @@ func systemContext(t *testing.T, s *server.Server) string {
 	return file
 }
 
-func TestDoctor_NamesWhatApplicationsShouldSet(t *testing.T) {
+// The doctor names what applications should set.
+func TestDoctor_ClientSettings(t *testing.T) {
 	url := startServer(t).ClientURL()
 	succeeds(t, "bucket", "add", "-s", url)
 	diagnose(t, url).says(t, "client", "ok", "a write that the network does not take fails after 2s")
@@ -177,7 +178,7 @@ func distant(t *testing.T, s *server.Server, delay time.Duration) string {
 	return "nats://" + l.Addr().String()
 }
 
-func TestDoctorOnADistantServer(t *testing.T) {
+func TestDoctor_DistantServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: time.Hour})
@@ -196,7 +197,7 @@ func TestDoctorOnADistantServer(t *testing.T) {
 
 // Doctor leaves nothing behind, and neither the leader nor a waiting candidate notices
 // it.
-func TestDoctorDisturbsNothing(t *testing.T) {
+func TestDoctor_DisturbsNothing(t *testing.T) {
 	s := startServer(t)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: time.Hour, Roster: true})
 	// The next renewal is far away, so doctor is the only client that might write.
@@ -258,7 +259,7 @@ func TestDoctorDisturbsNothing(t *testing.T) {
 	}
 }
 
-func TestDoctorThatCannotBegin(t *testing.T) {
+func TestDoctor_CannotBegin(t *testing.T) {
 	s := startServer(t)
 	url := s.ClientURL()
 	for _, k := range []struct {
@@ -278,7 +279,7 @@ func TestDoctorThatCannotBegin(t *testing.T) {
 	}
 }
 
-func TestDoctorThatLosesItsConnection(t *testing.T) {
+func TestDoctor_LosesConnection(t *testing.T) {
 	s := startServer(t)
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{})
 	nc, js := connectTo(t, s.ClientURL())
@@ -299,7 +300,7 @@ func TestDoctorThatLosesItsConnection(t *testing.T) {
 	}
 }
 
-func TestDoctorForPeople(t *testing.T) {
+func TestDoctor_ForPeople(t *testing.T) {
 	s := startServer(t)
 	out, _, code := outcome(t, natsleader(t, "doctor", "-s", s.ClientURL()))
 	if code != 2 {

@@ -22,7 +22,8 @@ func (r reached) tell() {
 	}
 }
 
-func TestWatchCanBeInterruptedWhileItOpens(t *testing.T) {
+// watch can be interrupted while it opens.
+func TestWatch_InterruptedEarly(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, r reached) string{
 		"while it connects":                 silentServer,
 		"while it reads the settings":       func(t *testing.T, r reached) string { return deafJetStream(t, r, "$JS.API.STREAM.INFO.") },

@@ -81,7 +81,8 @@ func fits(t *testing.T, view string, rows, columns int) {
 	}
 }
 
-func TestOnATerminalWatchDrawsAViewThatFits(t *testing.T) {
+// On a terminal, watch draws a view that fits.
+func TestWatch_FitsTheTerminal(t *testing.T) {
 	const rows, columns = 8, 60
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -100,7 +101,8 @@ func TestOnATerminalWatchDrawsAViewThatFits(t *testing.T) {
 	end()
 }
 
-func TestOnATerminalARosterIsDrawnAsAViewThatFits(t *testing.T) {
+// On a terminal, a roster is drawn as a view that fits.
+func TestRosterWatch_FitsTerminal(t *testing.T) {
 	const rows, columns = 8, 60
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})

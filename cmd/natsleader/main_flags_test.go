@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-func TestTheCommandOfRunIsTakenAsItIs(t *testing.T) {
+// The command of run is taken as it is.
+func TestRunArguments_AreVerbatim(t *testing.T) {
 	for _, x := range []struct{ args, parsed, command []string }{
 		{[]string{"run", "a", "--", "git", "log", "--", "", "@x", "-"}, []string{"run", "a"}, []string{"git", "log", "--", "", "@x", "-"}},
 		{[]string{"-s", "run", "run", "--wait", "1s", "a", "--"}, []string{"-s", "run", "run", "--wait", "1s", "a"}, []string{}},
@@ -20,7 +21,7 @@ func TestTheCommandOfRunIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-func TestSwitchesMayHaveAValue(t *testing.T) {
+func TestSwitches_MayHaveAValue(t *testing.T) {
 	app, _ := newApp(&globals{}, false)
 	for _, x := range []struct{ args, want []string }{
 		{[]string{"status", "--json=true", "a"}, []string{"status", "--json", "a"}},

@@ -197,7 +197,7 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 	return c
 }
 
-func TestUsageErrorsExitWith64(t *testing.T) {
+func TestUsageErrors_ExitWith64(t *testing.T) {
 	for _, args := range [][]string{
 		{"nonsense"},
 		{"--nonsense"},

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestColumnsCountWhatATerminalDraws(t *testing.T) {
+// Columns count the cells that a terminal draws.
+func TestColumns_CountCells(t *testing.T) {
 	rows := [][]string{{"ELECTION", "STATE"}, {"請求", "leading"}, {"cafe\u0301", "expired"}, {"ａｂｃｄｅ", "never"}}
 	want := []string{
 		"ELECTION    STATE",
@@ -45,7 +46,7 @@ func TestView_FitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestShortenCutsToCells(t *testing.T) {
+func TestShorten_CutsToCells(t *testing.T) {
 	for _, x := range []struct {
 		text string
 		most int

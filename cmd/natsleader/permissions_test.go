@@ -69,7 +69,8 @@ func prompt(command, subject string) bool {
 		(strings.HasPrefix(subject, "natsleader.feed.") || strings.Contains(subject, "CONSUMER.CREATE"))
 }
 
-func TestEachCommandNeedsThePermissionsOfThePage(t *testing.T) {
+// Each command needs the permissions that the page lists.
+func TestCommandPermissions_MatchPage(t *testing.T) {
 	t.Parallel()
 	pagePermissions := permissionsOfThePage(t)
 	for _, x := range []struct {

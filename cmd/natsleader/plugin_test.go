@@ -25,7 +25,8 @@ func introspection(t *testing.T) json.RawMessage {
 	return out
 }
 
-func TestItIntrospectsAsAPlugin(t *testing.T) {
+// natsleader describes itself as a plugin.
+func TestPlugin_Introspects(t *testing.T) {
 	var model fisk.ApplicationModel
 	if err := json.Unmarshal(introspection(t), &model); err != nil {
 		t.Fatal(err)
@@ -109,7 +110,8 @@ func hermetic(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 }
 
-func TestItWorksAsAPluginOfNats(t *testing.T) {
+// natsleader works as a plugin of nats.
+func TestPlugin_WorksInNats(t *testing.T) {
 	hermetic(t)
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "others", leader.BucketConfig{})
@@ -135,7 +137,7 @@ func TestItWorksAsAPluginOfNats(t *testing.T) {
 }
 
 // The limits of a plugin, as docs/cli.md describes them.
-func TestWhatAPluginCannotDo(t *testing.T) {
+func TestPlugin_Limits(t *testing.T) {
 	hermetic(t)
 	echo := filepath.Join(t.TempDir(), "echo")
 	if err := os.WriteFile(echo, []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 75\n"), 0o755); err != nil { //nolint:gosec // it is run

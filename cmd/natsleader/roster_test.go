@@ -63,7 +63,8 @@ func readRosterJSON(t *testing.T, url, election string) rosterSummary {
 	return r
 }
 
-func TestRosterShowsWhoLeadsAndWhoWouldFollow(t *testing.T) {
+// The roster command shows the leader and the candidates that would follow it.
+func TestRosterCommand_Succession(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	if out := succeeds(t, "roster", "billing", "-s", url); out != "nobody leads billing, and nobody stands\n" {
@@ -135,7 +136,8 @@ func TestRosterShowsWhoLeadsAndWhoWouldFollow(t *testing.T) {
 	}
 }
 
-func TestABucketWithoutARosterIsToldOf(t *testing.T) {
+// The roster command reports a bucket without a roster.
+func TestRosterCommand_WithoutRoster(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -164,7 +166,8 @@ func TestABucketWithoutARosterIsToldOf(t *testing.T) {
 	fails(t, natsleader(t, "roster", "-s", url), exitUsage, "election")
 }
 
-func TestRosterWatchTellsEachChangeOnce(t *testing.T) {
+// roster --watch reports each change once.
+func TestRosterWatch_EachChangeOnce(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	watch := func(args ...string) (*exec.Cmd, *output) {
@@ -205,7 +208,7 @@ func TestRosterWatchTellsEachChangeOnce(t *testing.T) {
 }
 
 // The watch survives the loss of the server.
-func TestRosterWatchGoesOnWhenTheServerIsBack(t *testing.T) {
+func TestRosterWatch_OutlivesServer(t *testing.T) {
 	t.Parallel()
 	dir, port := testserver.StoreDir(t), testserver.FreePort(t) // a port that stays free while the server is down
 	listens := func(o *server.Options) { o.StoreDir, o.Port = dir, port }
@@ -225,7 +228,8 @@ func TestRosterWatchGoesOnWhenTheServerIsBack(t *testing.T) {
 	interrupted(t, cmd)
 }
 
-func TestARosterOfOthersReachesNoTerminalAsItIs(t *testing.T) {
+// The text of others in a roster reaches no terminal as it is.
+func TestRosterCommand_EscapesText(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	evil := "\x1b]0;title\x07\x1b[2J\r\n\u202ereversed\u009b\U000e0001\xff"
@@ -288,7 +292,8 @@ func (s *silent) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jets
 	return s.KeyValue.WatchAll(ctx, opts...)
 }
 
-func TestTheRosterIsReadAgainWhenAWatchFallsSilent(t *testing.T) {
+// The roster is read again when a watch falls silent.
+func TestRosterWatch_SilentIsReread(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	_, js := connectTo(t, url)

@@ -38,7 +38,8 @@ func newRunFixtureWith(t *testing.T, worker *server.Permissions) (s *runFixture,
 	}
 }
 
-func TestWaitEndsWithTheMissingPermission(t *testing.T) {
+// A wait that ends in vain names the missing permission.
+func TestRunWait_NamesPermission(t *testing.T) {
 	s, _ := newRunFixtureWith(t, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.elections.jobs"}}})
 	a := s.start("a", "--wait", "8s", "--", "true")
 	a.exits(exitDenied)
@@ -52,7 +53,8 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-func TestRevokedCredentialsAreNamedOnce(t *testing.T) {
+// Revoked credentials are named once.
+func TestRun_RevokedCredentials(t *testing.T) {
 	s, revoke := newRunFixtureWith(t, nil)
 	a := s.start("a", "--", s.obedient())
 	a.waitBegun(1)
@@ -71,8 +73,9 @@ func TestRevokedCredentialsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// By default the signal would end the command.
-func TestNotifySendsNothingToACommandThatDoesNotHandleIt(t *testing.T) {
+// A command that does not handle the signal is sent nothing. By default the signal would
+// end the command.
+func TestRunNotify_Unhandled(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	a := s.start("a", "--notify", "USR1,USR2", "--", "sleep", "1000")
 	a.says("the command does not handle USR1; not sent")

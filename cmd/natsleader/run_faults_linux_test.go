@@ -14,7 +14,7 @@ import (
 // One fault after another, at any instant. At most one of natsleader and its supervisor
 // suffers at a time, and the commands do not want to end. No process of a command is
 // ever left when another command begins. STORM is the length of the test.
-func TestAStormLeavesNothingBehind(t *testing.T) {
+func TestRunStorm_LeavesNothing(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("STORM"))
 	if err != nil {
 		length = 5 * time.Second

@@ -14,9 +14,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The Go runtime aborts when it cannot make a thread, as when a command uses up the
-// limit of processes.
-func TestBothProcessesMakeTheirThreadsAhead(t *testing.T) {
+// natsleader and its supervisor make their threads ahead. The Go runtime aborts when it
+// cannot make a thread, as when a command uses up the limit of processes.
+func TestRun_MakesThreadsAhead(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	a := s.start("a", "--", s.obedient())
 	a.waitBegun(1)
@@ -38,7 +38,8 @@ func hang(t *testing.T, leaseFile string) (pipe string) {
 	return pipe
 }
 
-func TestACommandDoesNotBeginWhoseLeaseEndedWhileItWasWritten(t *testing.T) {
+// A command does not begin if its lease ended while the lease file was written.
+func TestSupervisor_EndedLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lease")
 	pipe := hang(t, path)
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -77,7 +78,8 @@ func (p *runProcess) leaseFile() string {
 	return filepath.Join(found[0], "lease")
 }
 
-func TestALeaderWhoseDiskHangsHandsOver(t *testing.T) {
+// A leader whose disk hangs hands over.
+func TestRun_HangingDisk(t *testing.T) {
 	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", s.obedient())
@@ -92,8 +94,9 @@ func TestALeaderWhoseDiskHangsHandsOver(t *testing.T) {
 	}
 }
 
-// systemd-tmpfiles removes files that are old and not used.
-func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
+// The directory of the lease file may be cleaned away. systemd-tmpfiles removes files
+// that are old and not used.
+func TestLeaseDirectory_CleanedAway(t *testing.T) {
 	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", "sh", "-c", `ls -ld "${NATSLEADER_LEASE_FILE%/*}"; exec `+binary+" remaining")
@@ -113,8 +116,9 @@ func TestTheDirectoryOfTheLeaseMayBeCleanedAway(t *testing.T) {
 	}
 }
 
-// The messages are not read, and the pipe is full.
-func TestAReaderThatHangsHoldsUpNoEnd(t *testing.T) {
+// A reader that hangs delays no end of a run. The messages are not read, and the pipe is
+// full.
+func TestRun_HangingReader(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +161,8 @@ func TestAReaderThatHangsHoldsUpNoEnd(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatEndsAtOnceIsNotReplacedForEver(t *testing.T) {
+// A supervisor that ends at once is not replaced for ever.
+func TestSupervisor_EndsAtOnce(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", "true")
@@ -178,7 +183,8 @@ func TestASupervisorThatEndsAtOnceIsNotReplacedForEver(t *testing.T) {
 	}
 }
 
-func TestAnInheritedVariableDoesNotMisleadTheSupervisor(t *testing.T) {
+// An inherited variable does not mislead the supervisor.
+func TestSupervisor_InheritedVariable(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	cmd := natsleader(t, "run", "--server", s.url, "jobs", "--", "printenv", supervisorVariable)
 	cmd.Env = append(cmd.Env, supervisorVariable+"={}")
@@ -187,7 +193,8 @@ func TestAnInheritedVariableDoesNotMisleadTheSupervisor(t *testing.T) {
 	}
 }
 
-func TestTheDirectoryOfTheLeaseMayHaveAnyName(t *testing.T) {
+// The directory of the lease file may have any name.
+func TestLeaseDirectory_AnyName(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	odd := filepath.Join(s.dir, "t\xff")
 	if err := os.Mkdir(odd, 0o700); err != nil {
@@ -205,7 +212,7 @@ func TestTheDirectoryOfTheLeaseMayHaveAnyName(t *testing.T) {
 
 // As the first process of a container, natsleader adopts each process that loses its
 // parent.
-func TestAdoptedProcessesAreReaped(t *testing.T) {
+func TestAdoptedProcesses_AreReaped(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	// The shell becomes natsleader, which then is the parent of the shell's child.

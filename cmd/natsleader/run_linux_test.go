@@ -20,7 +20,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestTheCommandIsToldWhatItLeads(t *testing.T) {
+// The environment and the lease file give the command its election, its term and its
+// lease.
+func TestRun_CommandEnvironment(t *testing.T) {
 	s := newRunFixture(t, 0)
 	told := s.script("told", `
 echo "$NATSLEADER_ELECTION $NATSLEADER_BUCKET $NATSLEADER_ID $NATSLEADER_TOKEN $NATSLEADER_SUPERVISOR"
@@ -67,7 +69,8 @@ echo "$@"
 	}
 }
 
-func TestARunInsideARunTellsOfItsOwnElection(t *testing.T) {
+// The environment of a run inside a run is that of its own election.
+func TestRun_InsideARun(t *testing.T) {
 	s := newRunFixture(t, 0)
 	p := s.start("outer", "-q", "--", binary, "run", "-q", "--server", s.url, "--id", "inner", "--notify", "USR1,USR2", "other", "--",
 		"cat", "/proc/self/environ")
@@ -83,7 +86,8 @@ func TestARunInsideARunTellsOfItsOwnElection(t *testing.T) {
 	}
 }
 
-func TestTheFileOfTheLeaseDoesWithoutTMPDIR(t *testing.T) {
+// The lease file does without TMPDIR.
+func TestLeaseFile_WithoutTMPDIR(t *testing.T) {
 	s := newRunFixture(t, 0)
 	cmd := natsleader(t, "run", "--server", s.url, "-q", "jobs", "--", "sh", "-c", `echo "$NATSLEADER_LEASE_FILE"`)
 	cmd.Env = append(cmd.Env, "TMPDIR=/nonexistent")
@@ -97,7 +101,8 @@ func TestTheFileOfTheLeaseDoesWithoutTMPDIR(t *testing.T) {
 	}
 }
 
-func TestRemainingSaysWhenTheLeaseIsOver(t *testing.T) {
+// remaining says when the lease is over.
+func TestRemaining_ReportsEndOfLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lease")
 	for _, k := range []struct {
 		name string
@@ -127,7 +132,8 @@ func TestRemainingSaysWhenTheLeaseIsOver(t *testing.T) {
 	}
 }
 
-func TestTheExitCodeIsThatOfTheCommand(t *testing.T) {
+// The exit code of run is that of the command.
+func TestRun_ExitCode(t *testing.T) {
 	s := newRunFixture(t, 0)
 	notExecutable := filepath.Join(s.dir, "plain")
 	noProgram := filepath.Join(s.dir, "noise")
@@ -161,7 +167,8 @@ func TestTheExitCodeIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
-func TestMistakesInTheCommandLineOfRunExitWith64(t *testing.T) {
+// Mistakes in the command line of run end it with 64.
+func TestRun_UsageErrors(t *testing.T) {
 	for _, args := range [][]string{
 		{},
 		{"jobs"},
@@ -193,7 +200,8 @@ func TestMistakesInTheCommandLineOfRunExitWith64(t *testing.T) {
 	}
 }
 
-func TestRunEndsAtOnceWhereItCannotBegin(t *testing.T) {
+// run ends at once where it cannot begin.
+func TestRun_CannotBegin(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	for _, k := range []struct {
 		name string
@@ -213,7 +221,8 @@ func TestRunEndsAtOnceWhereItCannotBegin(t *testing.T) {
 	}
 }
 
-func TestWaitIsTheLongestTimeToWait(t *testing.T) {
+// --wait is the longest time to wait.
+func TestRunWait_IsTheLongestWait(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	p := s.start("a", "--wait", "2s", "--", s.obedient())
@@ -223,7 +232,8 @@ func TestWaitIsTheLongestTimeToWait(t *testing.T) {
 	}
 }
 
-func TestWaitCountsOnlyUntilTheFirstLeadership(t *testing.T) {
+// --wait counts only until the first leadership.
+func TestRunWait_UntilFirstTerm(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	p := s.start("a", "--wait", "3s", "--", "sh", "-c", "sleep 3.5; exit 3")
 	if p.exits(3); !strings.Contains(p.text(), "elected") {
@@ -232,7 +242,7 @@ func TestWaitCountsOnlyUntilTheFirstLeadership(t *testing.T) {
 }
 
 // The second command begins when nothing of the first is left.
-func TestTheNextBeginsWhenTheCommandHasEnded(t *testing.T) {
+func TestRun_NextAfterTheEnd(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	a := s.start("a", "--", s.obedient())
 	a.waitBegun(1)
@@ -252,7 +262,8 @@ func TestTheNextBeginsWhenTheCommandHasEnded(t *testing.T) {
 	}
 }
 
-func TestSignalsEndARunThatWaits(t *testing.T) {
+// Signals end a run that waits.
+func TestRunSignals_EndWaiting(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
@@ -266,7 +277,8 @@ func TestSignalsEndARunThatWaits(t *testing.T) {
 	}
 }
 
-func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
+// A second signal ends the run at once.
+func TestRunSignals_Second(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--drain", "1h", "--", s.stubborn())
 	p.waitComplete()
@@ -280,7 +292,8 @@ func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
 	}
 }
 
-func TestSignalsEndARunWhoseServerIsGone(t *testing.T) {
+// Signals end a run whose server is gone.
+func TestRunSignals_WithoutServer(t *testing.T) {
 	proof.Only(t)
 	s := newRunFixture(t, 15*time.Second)
 	campaigns(t, s.url, "elections", "other", leader.Config{}) // so that the server has work
@@ -301,7 +314,8 @@ func TestSignalsEndARunWhoseServerIsGone(t *testing.T) {
 	}
 }
 
-func TestOnceEndsWhenTheLeadershipIsLost(t *testing.T) {
+// With --once, run ends when the leadership is lost.
+func TestRunOnce_EndsWithTerm(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--once", "--", s.obedient())
 	p.waitBegun(1)
@@ -315,7 +329,8 @@ func TestOnceEndsWhenTheLeadershipIsLost(t *testing.T) {
 	}
 }
 
-func TestOnceEndsACommandThatIsNotified(t *testing.T) {
+// With --once, run ends a command that is notified by signals.
+func TestRunOnce_EndsNotifiedCommand(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--once", "--notify", "URG,WINCH", "--drain", "100ms", "--", s.stubborn())
 	p.says("elected")
@@ -341,7 +356,8 @@ func (s *runFixture) stepDown() {
 	}
 }
 
-func TestALeaderThatIsAskedToEndsItsCommandAndHandsOver(t *testing.T) {
+// A leader that is asked to step down ends its command and hands over.
+func TestRun_HandsOverOnRequest(t *testing.T) {
 	s := newRunFixture(t, 4*time.Second)
 	a := s.start("a", "--drain", "500ms", "--", s.stubborn())
 	a.waitComplete()
@@ -360,7 +376,8 @@ func TestALeaderThatIsAskedToEndsItsCommandAndHandsOver(t *testing.T) {
 	s.noOverlap()
 }
 
-func TestAGrandchildDoesNotOutliveTheCommand(t *testing.T) {
+// A grandchild does not outlive the command.
+func TestRun_GrandchildIsEnded(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--drain", "300ms", "--", "sh", "-c", `trap "" TERM; (sleep 1000) & (setsid sleep 1000) & exit 5`)
 	p.exits(5)
@@ -370,7 +387,8 @@ func TestAGrandchildDoesNotOutliveTheCommand(t *testing.T) {
 	polite.noneLeft()
 }
 
-func TestTheStopSignalCanBeChosen(t *testing.T) {
+// The stop signal can be chosen.
+func TestRun_StopSignal(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--stop-signal", "usr1", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo "told" >>journal; exit 0' USR1
@@ -386,7 +404,8 @@ while :; do sleep 0.05; done
 	}
 }
 
-func TestSignalsForTheCommandAreHandedOn(t *testing.T) {
+// Signals for the command are handed on.
+func TestRunSignals_AreHandedOn(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--", s.script("c", s.prologue()+`
 trap 'echo usr1 >>journal' USR1
@@ -401,7 +420,8 @@ while :; do sleep 0.05; done
 	p.exits(4)
 }
 
-func TestTheHTTPServerTellsWhoLeads(t *testing.T) {
+// The HTTP server names the leader.
+func TestRun_HTTPServer(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--http", "127.0.0.1:0", "--", s.obedient())
 	p.waitBegun(1)
@@ -423,7 +443,8 @@ func TestTheHTTPServerTellsWhoLeads(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestALeaderMayRefuseToBeAsked(t *testing.T) {
+// A leader may refuse step-down requests.
+func TestRun_RefuseRequests(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--refuse-requests", "--value", "http://a:8080", "--", s.obedient())
 	p.waitBegun(1)
@@ -441,7 +462,8 @@ func TestALeaderMayRefuseToBeAsked(t *testing.T) {
 	}
 }
 
-func TestDelayIsTheLeastTimeFromWinningToLeading(t *testing.T) {
+// --delay is the least time from winning to leading.
+func TestRunDelay_IsTheLeastWait(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	began := time.Now()
 	p := s.start("a", "--delay", "1500ms", "--", "true")
@@ -452,7 +474,7 @@ func TestDelayIsTheLeastTimeFromWinningToLeading(t *testing.T) {
 }
 
 // A service manager signals every process of a group at once.
-func TestEveryProcessIsToldToEndAtOnce(t *testing.T) {
+func TestRunSignals_ToAllProcesses(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--", s.stubborn())
 	p.waitComplete()
@@ -471,7 +493,7 @@ func TestEveryProcessIsToldToEndAtOnce(t *testing.T) {
 
 // An upper bound of the time from Elected to the command: the lease counts from when
 // the winning write was sent.
-func TestTheCommandBeginsSoonAfterTheElection(t *testing.T) {
+func TestRun_CommandBeginsSoon(t *testing.T) {
 	s := newRunFixture(t, 0)
 	var all []time.Duration
 	for i := range 20 {

@@ -12,7 +12,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestNotifyTellsTheCommandBySignals(t *testing.T) {
+// --notify signals the start and the end of leadership to the command.
+func TestRunNotify_Signals(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.prologue()+`
@@ -51,7 +52,8 @@ while :; do sleep 0.05; done
 	}
 }
 
-func TestNotifyWaitsUntilTheCommandExpectsIt(t *testing.T) {
+// A signal waits until the command handles it.
+func TestRunNotify_AwaitsHandler(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--notify", "USR1,USR2", "--", s.script("c", s.prologue()+`
 until [ -e elected ]; do sleep 0.05; done
@@ -66,7 +68,8 @@ while :; do sleep 0.05; done
 	p.exits(9)
 }
 
-func TestTheCommandOfNotifyEndsWithNatsleader(t *testing.T) {
+// The command of --notify ends with natsleader.
+func TestRunNotify_CommandEndsWithRun(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
 	p.says("elected")

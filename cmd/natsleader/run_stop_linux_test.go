@@ -98,7 +98,8 @@ func reported(o *supervisorProcess) (all []supervisorReport) {
 	return all
 }
 
-func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
+// The run loop begins nothing under a killed supervisor.
+func TestRunLoop_KilledSupervisor(t *testing.T) {
 	for name, killed := range map[string]func(*runLoop, *leader.Term){
 		"by natsleader, before the election": func(c *runLoop, term *leader.Term) {
 			c.supervisor.killed = true // and SIGKILL is on its way
@@ -137,7 +138,7 @@ func TestConductor_BeginsNothingUnderAKilledSupervisor(t *testing.T) {
 }
 
 // If a command is late, the run loop first reads a report that is unread.
-func TestConductor_ReadsReportsBeforeItJudgesLateness(t *testing.T) {
+func TestRunLoop_ReadsReportsFirst(t *testing.T) {
 	process := exec.Command("sleep", "1000")
 	if err := process.Start(); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestRunsFollowOneAnotherInTheQueue(t *testing.T) {
+// Runs follow one another in the queue.
+func TestRunQueue_FollowsInOrder(t *testing.T) {
 	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true})
 	command := s.obedient()
 	a := s.start("a", "--succession", "queue", "--value", "10.0.0.7:80", "--", command)
@@ -36,7 +37,8 @@ func TestRunsFollowOneAnotherInTheQueue(t *testing.T) {
 	s.noOverlap()
 }
 
-func TestARunOfHigherPriorityTakesOver(t *testing.T) {
+// A run of higher priority takes over.
+func TestRunPriority_HigherTakesOver(t *testing.T) {
 	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true, MaxLease: shortLease})
 	command := s.obedient()
 	a := s.start("a", "--succession", "priority", "--priority", "1", "--", command)
@@ -48,7 +50,7 @@ func TestARunOfHigherPriorityTakesOver(t *testing.T) {
 	s.noOverlap()
 }
 
-func TestRunsOnSeveralSeats(t *testing.T) {
+func TestRun_OnSeveralSeats(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	a, b := s.start("a", "--seats", "2", "--", s.obedient()), s.start("b", "--seats", "2", "--", s.obedient())
 	a.waitBegun(1)
@@ -62,12 +64,13 @@ func TestRunsOnSeveralSeats(t *testing.T) {
 	}
 }
 
-func TestARunBesideOldProcesses(t *testing.T) {
+func TestRun_BesideOldProcesses(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	fails(t, natsleader(t, "run", "-s", s.url, "--kv-elect", "jobs", "--", "true"), exitBucket, "KVElect needs a bucket with a TTL, and this has none")
 }
 
-func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
+// Flags of the succession that contradict each other are refused.
+func TestRunSuccession_Contradictions(t *testing.T) {
 	for _, x := range []struct{ flags, says string }{
 		{"--priority 5", "--priority 5 is for --succession priority, and that is race"},
 		{"--succession queue --priority=-3", "--priority -3 is for --succession priority, and that is queue"},
@@ -84,7 +87,8 @@ func TestFlagsOfTheSuccessionThatContradictEachOther(t *testing.T) {
 	}
 }
 
-func TestATurnThatIsLongerThanTheLeaseOfTheBucket(t *testing.T) {
+// A turn that is not shorter than the lease of the bucket is refused.
+func TestRunSuccession_LongTurn(t *testing.T) {
 	s := newRunFixture(t, 3*time.Second)
 	fails(t, natsleader(t, "run", "-s", s.url, "--turn-timeout", "3s", "jobs", "--", "true"), exitUsage,
 		"--turn-timeout 3s is not less than the lease, which is the bucket's MaxLease 3s")

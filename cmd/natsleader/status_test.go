@@ -64,7 +64,8 @@ func statusJSON(t *testing.T, url, election string) (summary, int) {
 	return s, code
 }
 
-func TestStatusTellsEveryState(t *testing.T) {
+// status shows every state of an election.
+func TestStatus_ShowsEveryState(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(t, url)
@@ -142,7 +143,8 @@ func rawIn(text string) bool {
 		func(s string) bool { return strings.Contains(text, s) })
 }
 
-func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
+// The text that others wrote reaches no terminal as it is.
+func TestStatus_EscapesForeignText(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -208,7 +210,8 @@ func observerOf(election string) func(*server.Options) {
 	}
 }
 
-func TestStatusOfOneElectionNeedsThePermissionsOfAnObserver(t *testing.T) {
+// The status of one election needs the permissions of an observer.
+func TestStatus_ObserverPermissions(t *testing.T) {
 	s := startServer(t, observerOf("billing"))
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{})
 	campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{ID: "a"})
@@ -221,7 +224,8 @@ func TestStatusOfOneElectionNeedsThePermissionsOfAnObserver(t *testing.T) {
 	fails(t, natsleader(t, "watch", "-s", url), exitDenied, "CONSUMER.CREATE")
 }
 
-func TestTheServersClockTellsTheRemainingLease(t *testing.T) {
+// The remaining lease follows from the server's clock.
+func TestServerClock_RemainingLease(t *testing.T) {
 	var x electionStatus
 	x.entry.Revision = 7
 	x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)} // the clock of this host is ahead
@@ -259,7 +263,7 @@ func manyElections(tb testing.TB, n int) string {
 	return url
 }
 
-func TestStatusOf10000Elections(t *testing.T) {
+func TestStatus_10000Elections(t *testing.T) {
 	const n = 10_000
 	url := manyElections(t, n)
 	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"status", "--roster"}, {"status", "--roster", "--json"}} {

@@ -28,8 +28,9 @@ func lastMessage(t *testing.T, js jetstream.JetStream, election string) *jetstre
 	return m
 }
 
-// Standard input is no terminal, and --yes is missing.
-func TestStepDownForce_RefusesWithoutConfirmation(t *testing.T) {
+// step-down --force refuses without a confirmation. Standard input is no terminal, and
+// --yes is missing.
+func TestStepDownForce_Unconfirmed(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(t, url)
@@ -57,8 +58,9 @@ func TestStepDownForce_RefusesWithoutConfirmation(t *testing.T) {
 	}
 }
 
-// The marker keeps the lease that candidates wait for, if that is known.
-func TestStepDownForce_MarkerKeepsTheRecord(t *testing.T) {
+// The marker keeps the record. The marker keeps the lease that candidates wait for, if
+// that is known.
+func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 15 * time.Second})
 	_, js := connectTo(t, url)
@@ -100,8 +102,9 @@ func TestStepDownForce_MarkerKeepsTheRecord(t *testing.T) {
 	}
 }
 
-// The header of a marker takes more room than that of a record.
-func TestStepDownForce_RecordTooLargeForMarker(t *testing.T) {
+// A record that is too large for a marker. The header of a marker takes more room than
+// that of a record.
+func TestStepDownForce_LargeRecord(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 15 * time.Second})
 	_, js := connectTo(t, url)
@@ -149,7 +152,7 @@ func TestStepDownForce_UnboundedBucket(t *testing.T) {
 
 // If several operators act at once, one of them deletes the key of a leader that renews
 // its lease all the time.
-func TestStepDownForce_RacesWithRenewalsAndOthers(t *testing.T) {
+func TestStepDownForce_Races(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: time.Hour})
 	_, js := connectTo(t, url)

@@ -8,7 +8,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestForceAsksOnATerminalAndLooksAgain(t *testing.T) {
+// On a terminal, step-down --force asks, and reads the key again.
+func TestStepDownForce_Asks(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	campaigns(t, url, "elections", "model", leader.Config{ID: "a"})

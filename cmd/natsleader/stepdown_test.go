@@ -13,7 +13,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestStepDownHandsOver(t *testing.T) {
+// step-down makes the leader hand over.
+func TestStepDown_HandsOver(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
@@ -40,7 +41,8 @@ func TestStepDownHandsOver(t *testing.T) {
 	}
 }
 
-func TestStepDownOfNobody(t *testing.T) {
+// step-down of an election without a leader fails.
+func TestStepDown_WithoutLeader(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	fails(t, natsleader(t, "step-down", "billing", "-s", url), exitFailed, "nobody leads billing")
@@ -59,7 +61,8 @@ func TestStepDownOfNobody(t *testing.T) {
 	fails(t, natsleader(t, "step-down", "mail", "--force", "--yes", "-s", url), exitFailed, "nothing to delete")
 }
 
-func TestStepDownOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
+// step-down reports a leader that refuses, is silent or is slow.
+func TestStepDown_RefusedOrSlow(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -76,7 +79,8 @@ func TestStepDownOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
 	fails(t, natsleader(t, "step-down", "slow", "--wait", "1s", "-s", url), exitWaited, "c has not handed over within 1s")
 }
 
-func TestForceDeletesTheKeyAndSaysWhatThatMeans(t *testing.T) {
+// step-down --force deletes the key and says what that means.
+func TestStepDownForce_DeletesKey(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 6 * time.Second})
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", RefuseRequests: true})
@@ -121,7 +125,8 @@ func (r *renewing) Mark(ctx context.Context, key string, value []byte, revision 
 	r.Store.Mark(ctx, key, value, revision, reply)
 }
 
-func TestForceDeletesNobodysKeyWhoWasNotShown(t *testing.T) {
+// step-down --force does not delete the key of a holder that was not shown.
+func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(t, url)

@@ -62,7 +62,7 @@ func TestProcessKiller_StopsAllBeforeItKills(t *testing.T) {
 
 // Daemons that replace themselves whenever a scan finds them: the killer keeps its pace
 // until one of them was too slow.
-func TestProcessKiller_KeepsThePaceWhileTheSetChanges(t *testing.T) {
+func TestProcessKiller_PaceWhileSetChanges(t *testing.T) {
 	p := &processSet{alive: []process{{pid: 1}}}
 	const generations = 1000
 	p.reacts = func(p *processSet, pid int, sig unix.Signal) {
@@ -118,7 +118,8 @@ while :; do sleep 0.1; done
 `)
 }
 
-func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
+// Daemons that replace themselves are killed.
+func TestRun_KillsRespawningDaemons(t *testing.T) {
 	t.Parallel()
 	bySupervisor := func(a *runProcess) { a.signal(unix.SIGSTOP) }
 	byNatsleader := func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
@@ -149,7 +150,8 @@ func TestRun_DaemonsThatReplaceThemselvesAreKilled(t *testing.T) {
 	}
 }
 
-func TestSupervisor_KillsDaemonsThatReplaceThemselves(t *testing.T) {
+// The supervisor kills daemons that replace themselves.
+func TestSupervisor_KillsDaemons(t *testing.T) {
 	t.Setenv(cgroupVariable, "no")
 	s := &runFixture{T: t, dir: t.TempDir()}
 	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
@@ -180,7 +182,7 @@ func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
 
 // The command runs in a control group of its own if one can be made. Nothing of the
 // group is left behind, whichever of the two processes dies.
-func TestRun_CommandHasItsOwnControlGroup(t *testing.T) {
+func TestRun_CommandControlGroup(t *testing.T) {
 	t.Parallel()
 	group := makeCgroup()
 	if group == "" {
@@ -223,7 +225,7 @@ while :; do sleep 0.1; done
 
 // A second command under the same supervisor lives, although the one before it was
 // killed with its control group.
-func TestRun_NextCommandAfterControlGroupWasKilled(t *testing.T) {
+func TestRun_AfterKilledControlGroup(t *testing.T) {
 	s := newRunFixture(t, time.Second)
 	s.cgroups = true
 	a := s.start("a", "--drain", "50ms", "--", s.stubborn())

@@ -17,7 +17,7 @@ import (
 
 // If a leader, or its process, ends against its will, nothing of a command that does
 // not want to end is left when the next command begins.
-func TestNothingOfTheCommandLivesWhenTheNextBegins(t *testing.T) {
+func TestRun_NothingOutlivesTerm(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
 		name string
@@ -147,7 +147,8 @@ func (l *link) heal() {
 	l.open(l.proxy.Listen, l.proxy.Upstream)
 }
 
-func TestNothingLivesWhenTheServerHasStopped(t *testing.T) {
+// Nothing of a command lives when the server has stopped.
+func TestRun_ServerStopped(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	p := s.start("a", "--", s.stubborn())
 	p.waitComplete()
@@ -160,7 +161,7 @@ func TestNothingLivesWhenTheServerHasStopped(t *testing.T) {
 
 // The supervisor is killed at the same instant as natsleader. Then the kernel ends the
 // command, and no process is left to end those that the command has started.
-func TestTheCommandItselfDiesWithBothOfItsParents(t *testing.T) {
+func TestRun_BothParentsKilled(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	p := s.start("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
 	p.says("elected")
@@ -175,7 +176,7 @@ func TestTheCommandItselfDiesWithBothOfItsParents(t *testing.T) {
 
 // A term that is over is not handed over before the command of an earlier term has
 // ended.
-func TestACommandOfAnEarlierTermIsWaitedFor(t *testing.T) {
+func TestRun_AwaitsEarlierCommand(t *testing.T) {
 	s := newRunFixture(t, 8*time.Second)
 	a := s.start("a", "--drain", "3s", "--", s.script("c", s.prologue()+`
 trap 'echo told >>journal' TERM
@@ -194,7 +195,8 @@ while :; do sleep 0.05; done
 	s.noOverlap()
 }
 
-func TestASupervisorThatIsKilledIsReplaced(t *testing.T) {
+// A supervisor that is killed is replaced.
+func TestSupervisor_KilledIsReplaced(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", "sh", "-c", "exit 6")
@@ -211,8 +213,9 @@ func TestASupervisorThatIsKilledIsReplaced(t *testing.T) {
 	a.exits(6)
 }
 
-// A drain longer than the lease ends with the lease.
-func TestTheCommandIsNotKilledBeforeItMust(t *testing.T) {
+// The command is not killed before it must be. A drain longer than the lease ends with
+// the lease.
+func TestRunDrain_EndsWithLease(t *testing.T) {
 	s := newRunFixture(t, 5*time.Second)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal; exit 0' TERM
@@ -229,7 +232,7 @@ while :; do sleep 0.05; done
 
 // A command that was asked to stop takes as long as it likes, as long as the lease is
 // renewed.
-func TestADrainMayOutlastTheLease(t *testing.T) {
+func TestRunDrain_OutlastsLease(t *testing.T) {
 	s := newRunFixture(t, time.Second)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo told >>journal; sleep 3; echo "finished" >>journal; exit 0' TERM
@@ -249,7 +252,7 @@ while :; do sleep 0.05; done
 }
 
 // A reader of the output that has stopped reading delays no process.
-func TestAFullPipeHoldsUpNobody(t *testing.T) {
+func TestRun_FullPipe(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(a *runProcess){
 		"natsleader is killed":           func(a *runProcess) { a.signal(unix.SIGKILL) },
@@ -282,7 +285,8 @@ yes "and another" >&2
 	}
 }
 
-func TestOutputThatNobodyWantsAnyMoreEndsNothing(t *testing.T) {
+// Output that has no reader any more ends no process.
+func TestRun_ClosedOutput(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -298,8 +302,9 @@ func TestOutputThatNobodyWantsAnyMoreEndsNothing(t *testing.T) {
 	a.exits(128 + 15)
 }
 
-// A group that goes on forking while it is killed, inside and outside of the group.
-func TestACommandThatForksWithoutEndIsEnded(t *testing.T) {
+// A command that forks without end is ended. A group that goes on forking while it is
+// killed, inside and outside of the group.
+func TestRun_EndlessForks(t *testing.T) {
 	s := newRunFixture(t, shortLease)
 	a := s.start("a", "--", s.script("c", s.prologue()+`
 trap "" TERM
@@ -317,7 +322,8 @@ forks & (forks) & forks
 	a.noneLeft()
 }
 
-func TestTheDrainOfAStepDownMayOutlastTheLease(t *testing.T) {
+// The drain of a step-down may outlast the lease.
+func TestRunDrain_OfStepDown(t *testing.T) {
 	s := newRunFixture(t, 3*time.Second)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 4; echo "finished" >>journal; exit 0' TERM
@@ -336,7 +342,7 @@ while :; do sleep 0.05; done
 }
 
 // The command is in no foreground group, but may read the terminal.
-func TestCtrlCEndsARunInATerminal(t *testing.T) {
+func TestRun_CtrlCInATerminal(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -50,8 +50,9 @@ func normalised(s string) string {
 	return s
 }
 
-// The page's transcripts are run, from the first to the last, on one server.
-func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
+// The page shows what the command prints. The page's transcripts are run, from the first
+// to the last, on one server.
+func TestThePage_ShowsRealOutput(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

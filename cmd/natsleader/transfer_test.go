@@ -9,7 +9,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-func TestTransferHandsOverToTheOneThatIsNamed(t *testing.T) {
+// transfer hands over to the candidate that is named.
+func TestTransfer_ToNamed(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
@@ -34,7 +35,8 @@ func TestTransferHandsOverToTheOneThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestTransferNeedsNoRosterForAnID(t *testing.T) {
+// transfer needs no roster for an ID.
+func TestTransfer_ByID(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -49,7 +51,8 @@ func TestTransferNeedsNoRosterForAnID(t *testing.T) {
 	fails(t, natsleader(t, "transfer", "billing", "ghost", "-s", url), exitFailed, "the named successor has not taken over: a leads with token ")
 }
 
-func TestTransferOfNobody(t *testing.T) {
+// transfer of an election without a leader fails.
+func TestTransfer_WithoutLeader(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed, "nobody leads billing")
@@ -60,7 +63,8 @@ func TestTransferOfNobody(t *testing.T) {
 	fails(t, natsleader(t, "transfer", "billing", strings.Repeat("x", 10_000), "-s", url), exitUsage, "10000 bytes")
 }
 
-func TestTransferOfOneThatRefusesOrIsSilentOrSlow(t *testing.T) {
+// transfer reports a leader that refuses, is silent or is slow.
+func TestTransfer_RefusedOrSlow(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})

@@ -81,7 +81,8 @@ func interrupted(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-func TestWatchTellsEachChangeOnce(t *testing.T) {
+// watch reports each change once.
+func TestWatch_EachChangeOnce(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -144,7 +145,8 @@ func TestWatchTellsEachChangeOnce(t *testing.T) {
 	}
 }
 
-func TestWatchGoesOnAfterARestartOfTheServer(t *testing.T) {
+// watch goes on after a restart of the server.
+func TestWatch_OutlivesRestart(t *testing.T) {
 	t.Parallel()
 	var opts server.Options
 	s := startServer(t, func(o *server.Options) {
@@ -183,7 +185,7 @@ func TestWatchGoesOnAfterARestartOfTheServer(t *testing.T) {
 	}
 }
 
-func TestWatchEndsAtSIGTERM(t *testing.T) {
+func TestWatch_EndsAtSIGTERM(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	cmd := natsleader(t, "watch", "billing", "-s", url)
@@ -198,7 +200,7 @@ func TestWatchEndsAtSIGTERM(t *testing.T) {
 
 // The end of a lease is reported only after another look at the key: a consumer may be
 // deaf for a while although the connection lives.
-func TestADeafFeedDoesNotEndALease(t *testing.T) {
+func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
@@ -250,7 +252,7 @@ func (r *recorder) shown(time.Time, viewer) error { return nil }
 func (r *recorder) trouble(error)                 {}
 
 // A lease is over when a feed that was opened afterwards has nothing newer.
-func TestALeaseIsOverWhenItWasLookedAtAfterwards(t *testing.T) {
+func TestFollower_LeaseOver(t *testing.T) {
 	now := time.Now()
 	var o recorder
 	w := newWatcher(&inspector{clock: serverClock{server: now, local: now}}, "", &o)

@@ -49,7 +49,8 @@ func runOrDie(ctx context.Context, store leader.Store, identity string, on callb
 	return c.Err()
 }
 
-func TestTheCallbacksOfClientGoHaveTheirLikes(t *testing.T) {
+// The callbacks of client-go have their counterparts.
+func TestClientGo_Callbacks(t *testing.T) {
 	f := newFake(t)
 	b, w := f.stand("my-controller", "b")
 	w.Expect(leadertest.Elected())

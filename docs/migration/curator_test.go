@@ -46,7 +46,8 @@ func takeTurns(ctx context.Context, store leader.Store, takeLeadership func(cont
 	return c.Err()
 }
 
-func TestALockIsHeldForAsLongAsTheWorkTakes(t *testing.T) {
+// A lock is held for as long as the work takes.
+func TestLock_HeldDuringWork(t *testing.T) {
 	f := newFake(t)
 	entered, leave := make(chan context.Context), make(chan struct{})
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
@@ -67,7 +68,8 @@ func TestALockIsHeldForAsLongAsTheWorkTakes(t *testing.T) {
 	await(t, b)
 }
 
-func TestWhoReturnsFromTakeLeadershipHandsOverAndStandsAgain(t *testing.T) {
+// A process that returns from takeLeadership hands over and campaigns again.
+func TestTakeLeadership_Returns(t *testing.T) {
 	f := newFake(t)
 	taken, give := make(chan struct{}), make(chan struct{})
 	f.serve("a", func(ctx context.Context, store leader.Store) error {

@@ -99,7 +99,8 @@ func look(ctx context.Context, store leader.Store, tell func(leader.Holder)) err
 	return nil
 }
 
-func TestTheEventsOfEtcdLeaderHaveTheirLikes(t *testing.T) {
+// The events of etcd-leader have their counterparts.
+func TestEtcdLeader_Events(t *testing.T) {
 	f := newFake(t)
 	told := make(chan string, 100)
 	b, w := f.stand("master", "bar")
@@ -128,7 +129,8 @@ func TestTheEventsOfEtcdLeaderHaveTheirLikes(t *testing.T) {
 	expect("leader bar")
 }
 
-func TestAnElectionOfEtcdBecomesThis(t *testing.T) {
+// The page shows the counterpart of an election of etcd.
+func TestEtcd_Election(t *testing.T) {
 	_, js := connect(t)
 	bucket, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "elections"})
 	if err != nil {
@@ -170,7 +172,8 @@ func TestAnElectionOfEtcdBecomesThis(t *testing.T) {
 	}
 }
 
-func TestElectedEndsWithItsContextAndWithItsCandidate(t *testing.T) {
+// elected returns when its context ends, and when its candidate ends.
+func TestElected_Ends(t *testing.T) {
 	f := newFake(t)
 	_, w := f.stand("billing", "a")
 	w.Expect(leadertest.Elected())
@@ -188,7 +191,7 @@ func TestElectedEndsWithItsContextAndWithItsCandidate(t *testing.T) {
 	}
 }
 
-func TestLookTellsWhoLeads(t *testing.T) {
+func TestLook_ReturnsTheLeader(t *testing.T) {
 	f := newFake(t)
 	_, w := f.stand("billing", "a")
 	w.Expect(leadertest.Elected())

@@ -57,7 +57,8 @@ func barrier(c *leader.Candidate, app application) error {
 	return c.Err()
 }
 
-func TestTheBackgroundTaskRunsWhileItsProcessLeads(t *testing.T) {
+// The background task runs while its process leads.
+func TestBackgroundTask_WhileLeading(t *testing.T) {
 	f := newFake(t)
 	tasks, running := make(chan struct{}), atomic.Int32{}
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
@@ -119,7 +120,8 @@ func (r recorder) expect(t *testing.T, expected string) {
 	}
 }
 
-func TestABarrierHoldsAHandoverUpUntilItReturns(t *testing.T) {
+// A barrier holds up a handover until it returns.
+func TestBarrier_HoldsUpHandover(t *testing.T) {
 	f, app := newFake(t), newRecorder(t)
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
 		c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})
@@ -141,7 +143,8 @@ func TestABarrierHoldsAHandoverUpUntilItReturns(t *testing.T) {
 	await(t, b)
 }
 
-func TestABarrierThatNeverReturnsHoldsAHandoverUpForTheDrainTimeoutOnly(t *testing.T) {
+// A barrier that never returns holds up a handover for the drain timeout only.
+func TestBarrier_Endless(t *testing.T) {
 	f := newFake(t)
 	c, err := leader.Campaign(t.Context(), f.store.Link("a"), "my-app", leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
 	if err != nil {
@@ -163,7 +166,8 @@ func TestABarrierThatNeverReturnsHoldsAHandoverUpForTheDrainTimeoutOnly(t *testi
 	w.ExpectExactly(leadertest.Elected())
 }
 
-func TestABarrierOfACutOffLeaderHoldsNothingUp(t *testing.T) {
+// The barrier of a leader that is cut off holds up nothing.
+func TestBarrier_CutOff(t *testing.T) {
 	f, app := newFake(t), newRecorder(t)
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
 		c, err := leader.Campaign(ctx, store, "my-app", leader.Config{DrainTimeout: 10 * time.Second})

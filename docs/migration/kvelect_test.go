@@ -81,7 +81,8 @@ func connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
-func TestTheBucketOfTheOldProcessesServesAsItIs(t *testing.T) {
+// The bucket of the old processes serves as it is.
+func TestOldBucket_ServesAsItIs(t *testing.T) {
 	nc, js := connect(t)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: time.Second})
 	if err != nil {
@@ -108,7 +109,9 @@ func TestTheBucketOfTheOldProcessesServesAsItIs(t *testing.T) {
 	}
 }
 
-func TestARecordOfTheOldProcessesIsForeignAndOverwrittenByNobodyWhileItIsRenewed(t *testing.T) {
+// A record of the old processes is foreign, and no candidate overwrites it while it is
+// renewed.
+func TestOldRecord_IsForeign(t *testing.T) {
 	f := newFake(t)
 	f.store = leadertest.NewStore(f.clock, leadertest.WithTTL(30*time.Second))
 	f.store.Put("billing", []byte("member 1"))
@@ -125,7 +128,8 @@ func TestARecordOfTheOldProcessesIsForeignAndOverwrittenByNobodyWhileItIsRenewed
 	w.Ignore(leadertest.Observed(), leadertest.Faulted(leader.ErrForeignRecord)).ExpectExactly()
 }
 
-func TestCreateBucketTakesTheTTLFromTheirBucketAndTokensGoOn(t *testing.T) {
+// CreateBucket removes the TTL from the bucket of the old processes, and tokens go on.
+func TestOldBucket_Converted(t *testing.T) {
 	_, js := connect(t)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 30 * time.Second})
 	if err != nil {
@@ -157,8 +161,9 @@ func TestCreateBucketTakesTheTTLFromTheirBucketAndTokensGoOn(t *testing.T) {
 	}
 }
 
-// The old processes use the older of the two APIs of nats.go.
-func TestAMarkerForAnExpiredRecordKeepsOldProcessesOut(t *testing.T) {
+// A marker for an expired record keeps old processes out. The old processes use the older
+// of the two APIs of nats.go.
+func TestExpiryMarker_OldProcesses(t *testing.T) {
 	nc, js := connect(t)
 	old, err := nc.JetStream()
 	if err != nil {
@@ -198,7 +203,8 @@ func TestAMarkerForAnExpiredRecordKeepsOldProcessesOut(t *testing.T) {
 	}
 }
 
-func TestTokensOfANewBucketGoOnWithMinToken(t *testing.T) {
+// The tokens of a new bucket go on with MinToken.
+func TestMinToken_TokensGoOn(t *testing.T) {
 	_, js := connect(t)
 	old, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "old"})
 	if err != nil {
@@ -221,8 +227,9 @@ func TestTokensOfANewBucketGoOnWithMinToken(t *testing.T) {
 	}
 }
 
-// The token is ahead of the bucket's revisions, and only the record has it.
-func TestTheLastTokenIsThatOfTheRecordThatWasGivenUp(t *testing.T) {
+// The last token is that of the record that was given up. The token is ahead of the
+// bucket's revisions, and only the record has it.
+func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 	_, js := connect(t)
 	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: time.Second})
 	if err != nil {

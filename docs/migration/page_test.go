@@ -29,7 +29,8 @@ func blocksOfThePage(t *testing.T) (page string, blocks []block) {
 	return string(text), blocks
 }
 
-func TestThePageShowsCodeThatIsTested(t *testing.T) {
+// The page shows code that is tested.
+func TestThePage_CodeIsTested(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,8 @@ func TestThePageShowsCodeThatIsTested(t *testing.T) {
 	}
 }
 
-func TestThePageShowsCodeOfOthersThatParses(t *testing.T) {
+// The page shows code of other libraries that parses.
+func TestThePage_CodeOfOthersParses(t *testing.T) {
 	_, blocks := blocksOfThePage(t)
 	theirs := 0
 	for _, b := range blocks {
@@ -85,7 +87,8 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(kept, " ", "-")
 }
 
-func TestThePageLinksToWhatItHas(t *testing.T) {
+// The page links to sections that it has.
+func TestThePage_LinksResolve(t *testing.T) {
 	page, _ := blocksOfThePage(t)
 	has := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {

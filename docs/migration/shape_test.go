@@ -60,7 +60,8 @@ func (w worker) work(ctx context.Context, token uint64) {
 	w.ended <- context.Cause(ctx)
 }
 
-func TestTheShapeWorksUnderEveryTermAndUnderNoOther(t *testing.T) {
+// The worker of the page's shape works under every term, and only under a term.
+func TestShape_WorksUnderEveryTerm(t *testing.T) {
 	f, w := newFake(t), newWorker()
 	f.serve("a", func(ctx context.Context, store leader.Store) error { return serve(ctx, store, w.work) })
 	if token := <-w.begun; token != 1 {
@@ -85,10 +86,11 @@ func TestTheShapeWorksUnderEveryTermAndUnderNoOther(t *testing.T) {
 	}
 }
 
-// The fleet of the page's section "Without a stop". The old lock is itself an election
-// here, in another store with the same clock. "before" takes only the old lock, "between"
-// takes both, "after" takes only ours.
-func TestAFleetThatHoldsBothLocksComesOverWithoutTwoThatWork(t *testing.T) {
+// A fleet that holds both locks moves over without two processes that work at the same
+// time. The fleet of the page's section "Without a stop". The old lock is itself an
+// election here, in another store with the same clock. "before" takes only the old lock,
+// "between" takes both, "after" takes only ours.
+func TestFleet_WithBothLocks(t *testing.T) {
 	f := newFake(t)
 	oldLocks := leadertest.NewStore(f.clock)
 	stand := func(id string) (*leader.Candidate, *leadertest.Watcher) {

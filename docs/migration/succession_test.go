@@ -40,7 +40,8 @@ func slots(ctx context.Context, store leader.Store, name string, work func(conte
 	return c.Err()
 }
 
-func TestBesideOldProcessesAWinIsPendingForOneTTL(t *testing.T) {
+// Beside old processes, a win is pending for one TTL.
+func TestOldProcesses_PendingWin(t *testing.T) {
 	f := newFake(t)
 	f.store = leadertest.NewStore(f.clock, leadertest.WithTTL(30*time.Second))
 	f.store.Put("billing", []byte("member 1"))
@@ -61,7 +62,8 @@ func TestBesideOldProcessesAWinIsPendingForOneTTL(t *testing.T) {
 	w.ExpectExactly(leadertest.Elected())
 }
 
-func TestWhoCameFirstIsNext(t *testing.T) {
+// The candidate that came first is next.
+func TestInLine_FirstComeIsNext(t *testing.T) {
 	f := newFake(t)
 	var first, second *leader.Candidate
 	for i, name := range []string{"a", "b", "c"} {
@@ -91,7 +93,8 @@ func TestWhoCameFirstIsNext(t *testing.T) {
 	}
 }
 
-func TestThreeOfFourHaveSeats(t *testing.T) {
+// Three of four candidates have seats.
+func TestSeats_ThreeOfFour(t *testing.T) {
 	f := newFake(t)
 	seats := make(chan int, 4)
 	for _, name := range []string{"a", "b", "c", "d"} {

@@ -10,4 +10,5 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheLeaderHandsOver(t *testing.T) { exampletest.Run(t, example, " elected ", 2, 2) }
+// The leader hands over.
+func TestLeader_HandsOver(t *testing.T) { exampletest.Run(t, example, " elected ", 2, 2) }

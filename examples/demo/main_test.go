@@ -26,7 +26,8 @@ func env(pairs ...string) func(string) string {
 	}
 }
 
-func TestEveryFaultIsFollowedByALeader(t *testing.T) {
+// Every fault of the demonstration is followed by a leader.
+func TestDemo_LeaderAfterFaults(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	var stdout, stderr bytes.Buffer
@@ -56,7 +57,7 @@ func TestEveryFaultIsFollowedByALeader(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsTheDemoCleanly(t *testing.T) {
+func TestCtrlC_EndsTheDemoCleanly(t *testing.T) {
 	for _, at := range []string{"starts", "elected", "RESIGN", "CRASH", "BLACKHOLE", "DELETE", "RESTART", "OUTAGE"} {
 		t.Run(at, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
@@ -80,7 +81,7 @@ func TestCtrlCEndsTheDemoCleanly(t *testing.T) {
 	}
 }
 
-func TestBadSettingsAreNamed(t *testing.T) {
+func TestBadSettings_AreNamed(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		env  func(string) string

@@ -63,7 +63,8 @@ func written(t *testing.T, db *sql.DB) (tokens []uint64) {
 	return tokens
 }
 
-func TestALesserTokenWritesNothing(t *testing.T) {
+// A lesser token writes nothing.
+func TestFence_LesserToken(t *testing.T) {
 	db := database(t, t.TempDir())
 	ctx := t.Context()
 	for _, x := range []struct {
@@ -85,7 +86,8 @@ func TestALesserTokenWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAWriteThatFailsLeavesTheFenceWhereItWas(t *testing.T) {
+// A write that fails leaves the fence where it was.
+func TestFence_FailedWrite(t *testing.T) {
 	db := database(t, t.TempDir())
 	ctx := t.Context()
 	broken := errors.New("broken")
@@ -103,7 +105,8 @@ func TestAWriteThatFailsLeavesTheFenceWhereItWas(t *testing.T) {
 	}
 }
 
-func TestTokensNeverFallHoweverManyWriteAtOnce(t *testing.T) {
+// Tokens never fall, however many processes write at the same time.
+func TestFence_TokensNeverFall(t *testing.T) {
 	const processes, terms = 4, 25
 	dir := t.TempDir()
 	accepted := make([]int, processes)

@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAZombieIsRefusedAndWithoutTheCheckDepositsAreLost(t *testing.T) {
+// A zombie is refused, and without the check deposits are lost.
+func TestZombie_IsRefused(t *testing.T) {
 	out := exampletest.Run(t, example, "", 0, 2)
 	checked, unchecked, _ := strings.Cut(out, "the same, and")
 	for _, x := range []struct {
@@ -34,7 +35,7 @@ func TestAZombieIsRefusedAndWithoutTheCheckDepositsAreLost(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsItCleanly(t *testing.T) {
+func TestCtrlC_EndsItCleanly(t *testing.T) {
 	for _, at := range []string{"elected", "took over", "HELD UP", "GOES ON", "refused"} {
 		t.Run(at, func(t *testing.T) {
 			if out := exampletest.Run(t, example, at, 1, 0); strings.Contains(out, "deposits of") {

@@ -66,7 +66,8 @@ type lagging struct {
 
 func (l lagging) Get(context.Context, string) (jetstream.KeyValueEntry, error) { return l.last, nil }
 
-func TestAReadThatWasLateCostsARefusal(t *testing.T) {
+// A read that was late costs a refused write.
+func TestLateRead_CostsARefusal(t *testing.T) {
 	ctx := t.Context()
 	js := connect(t)
 	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})

@@ -26,7 +26,8 @@ func numbers(t *testing.T, pattern, out string) (found []int) {
 	return found
 }
 
-func TestTheServerRefusesAZombieAndWithPlainPutItWritesOverItsSuccessor(t *testing.T) {
+// The server refuses a zombie, and with plain Put the zombie writes over its successor.
+func TestZombie_ServerRefuses(t *testing.T) {
 	out := exampletest.Run(t, example, "", 0, 2)
 	guarded, plain, _ := strings.Cut(out, "the same with plain Put")
 	guards := numbers(t, `the guard stands at revision (\d+)`, guarded)
@@ -60,7 +61,7 @@ func TestTheServerRefusesAZombieAndWithPlainPutItWritesOverItsSuccessor(t *testi
 	}
 }
 
-func TestCtrlCEndsItCleanly(t *testing.T) {
+func TestCtrlC_EndsItCleanly(t *testing.T) {
 	for _, at := range []string{"elected", "RESIGNS", "refused"} {
 		t.Run(at, func(t *testing.T) {
 			if out := exampletest.Run(t, example, at, 1, 0); strings.Contains(out, "plain Put") {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestThePageShowsCodeThatCompiles(t *testing.T) {
+// The page shows code that compiles.
+func TestThePage_CodeCompiles(t *testing.T) {
 	page, err := os.ReadFile("../../docs/fencing.md")
 	if err != nil {
 		t.Fatal(err)

@@ -35,9 +35,9 @@ func connect(t *testing.T) jetstream.JetStream {
 	return js
 }
 
-// The replica that answers knows no more than the first writes, until the others
-// have reached it.
-func TestTheStockIsTakenUpToTheGuard(t *testing.T) {
+// The stock is taken up to the guard. The replica that answers knows no more than the
+// first writes, until the others have reached it.
+func TestStock_TakenUpToGuard(t *testing.T) {
 	ctx := t.Context()
 	kv, err := connect(t).CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b"})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
-func TestRefusal_NamesTheRevisionIfTheServerDoes(t *testing.T) {
+func TestRefusal_NamesRevision(t *testing.T) {
 	a := &Stream{Name: "KV_E"}
 	for _, c := range []struct {
 		code jetstream.ErrorCode

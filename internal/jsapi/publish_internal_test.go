@@ -2,7 +2,7 @@ package jsapi
 
 import "testing"
 
-func TestAcknowledgement_OrdinaryOneNeedsNoJSON(t *testing.T) {
+func TestAcknowledgement_WithoutJSON(t *testing.T) {
 	a := &Stream{Name: "KV_E", ack: []byte(`{"stream":"KV_E","seq":`)}
 	for reply, want := range map[string]uint64{
 		`{"stream":"KV_E","seq":12}`:                   12,

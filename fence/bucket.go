@@ -72,18 +72,18 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 // CreateBucket creates the bucket, or updates it if it exists, so that it keeps its guard
 // and takes atomic batches, and returns it as [OpenBucket] does. A new bucket is the result
 // of js.CreateKeyValue for cfg, with three differences. It has AllowAtomicPublish. With a
-// TTL it has AllowMsgTTL, so that the guard never expires. Its revisions begin at the time
-// of day in microseconds, so that no revision is used twice when the bucket is deleted and
-// created again.
+// TTL it has AllowMsgTTL, so that the guard never expires. Its revisions begin at the Unix
+// time of its creation, in microseconds, so that no revision is used twice when the bucket
+// is deleted and created again.
 //
 // Of an existing bucket only the settings in cfg are changed. The zero value of a field
 // keeps the existing setting, and Metadata are added. Only the Storage must be the same,
 // because it cannot be changed. If nothing needs to change, nothing is written.
 //
-// Later updates with js.CreateOrUpdateKeyValue switch AllowAtomicPublish off again. With
-// a TTL but without LimitMarkerTTL, they are rejected. Updates with this function have
-// neither effect. Without AllowAtomicPublish, writers go on with the writes that a single
-// message can carry, and more slowly on several replicas.
+// Later updates with js.CreateOrUpdateKeyValue switch AllowAtomicPublish off again. The
+// server rejects them if their KeyValueConfig has a TTL but no LimitMarkerTTL. Updates with
+// this function have neither effect. Without AllowAtomicPublish, writers go on with the
+// writes that a single message can carry, and more slowly on several replicas.
 //
 // A client that may write a key of the bucket can wipe all other keys, and the guard,
 // with the header Nats-Rollup. A client that may purge the stream can wipe them with a

@@ -16,9 +16,10 @@
 //   - After [leader.Elected] has been received, the server accepts no write of an earlier
 //     term. This holds whatever the writing process believes, and needs no clock.
 //   - A write that returns no error is stored. One that returns [ErrUnknownOutcome] may be
-//     stored, or may be stored later, but not after a later write of the same term has been
-//     acknowledged. After any other error nothing was written, and nothing will be.
-//   - A batch is written as a whole or not at all.
+//     stored, or may be stored later: as long as the guard of its term stands, but not after
+//     a later write of the same term has been acknowledged. After any other error nothing was written, and nothing will be.
+//   - A batch is written as a whole or not at all, unless a server without replicas runs out
+//     of storage in the middle of it.
 //   - Every write ends with its context, or after 5 seconds if that has no deadline.
 //
 // The promises need nats-server 2.11.8 or later on all servers that keep the bucket or
@@ -35,9 +36,10 @@
 // # Use
 //
 // All candidates of an election are given the same guards in [leader.Config].Guards. Guards
-// cost an election one round trip. [Bucket.Writer] and [Stream.Writer] make a writer for a
-// term. All writers of one term at one guard share one queue, so a writer is made where it is
-// needed, and any number of goroutines may use it, also after the term.
+// cost each new term one round trip. [Bucket.Writer] and [Stream.Writer] make a writer for a
+// term. All writers of one term at one guard share one queue, so a writer is made where it
+// is needed, and any number of goroutines may use it. Writes are accepted until a later term
+// has raised the guard, also after the end of the term.
 //
 // [BucketWriter] explains the errors. docs/fencing.md in the repository has the reasons, how a
 // new leader reads what earlier terms have written, and fences for databases and HTTP

@@ -45,7 +45,8 @@ func OpenStream(js jetstream.JetStream, stream, guard string) (*Stream, error) {
 // subject guard, keeps it and takes atomic batches, and returns it as [OpenStream] does. It
 // switches AllowAtomicPublish on. If the stream has a MaxAge, it also switches AllowMsgTTL
 // on, so that the guard never expires. It adds the guard's subject to Subjects unless they
-// cover it. A new stream without FirstSeq begins at the time of day in microseconds.
+// cover it. The revisions of a new stream without FirstSeq begin at the Unix time of its
+// creation, in microseconds.
 //
 // Of an existing stream only the settings in cfg are changed. The zero value of a field
 // keeps the existing setting, and Subjects and Metadata are added. Only the Storage must

@@ -36,13 +36,14 @@ func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte)
 // PublishMsg writes a message to a subject of the stream. Beside headers of the application
 // it may carry Nats-Msg-Id, Nats-TTL, Nats-Rollup for its subject, Nats-Expected-Stream, and
 // as a condition of its own Nats-Expected-Last-Subject-Sequence, also with
-// Nats-Expected-Last-Subject-Sequence-Subject. Rejected with [leader.ErrInvalidConfig] are
-// Nats-Expected-Last-Sequence, Nats-Expected-Last-Msg-Id and every Nats-Schedule header, and
-// Nats-Msg-Id, Nats-Expected-Last-Subject-Sequence or Nats-Batch- within the name of another
-// header, the value of any header or the subject of a condition. If the server knows the
-// Nats-Msg-Id of a message, the message was written before, perhaps by an earlier term, and
-// is acknowledged as a duplicate. In a batch, or together with a condition of its own, it is
-// rejected instead.
+// Nats-Expected-Last-Subject-Sequence-Subject. It is rejected with [leader.ErrInvalidConfig]
+// if it carries Nats-Expected-Last-Sequence, Nats-Expected-Last-Msg-Id or a Nats-Schedule
+// header. It is also rejected if one of the texts Nats-Msg-Id,
+// Nats-Expected-Last-Subject-Sequence and Nats-Batch- stands inside the name of another
+// header, in the value of a header, or in the subject of a condition. If the server knows
+// the Nats-Msg-Id of a message, the message was written before, perhaps by an earlier term,
+// and is acknowledged as a duplicate. In a batch, or together with a condition of its own,
+// it is rejected instead.
 func (w *StreamWriter) PublishMsg(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
 	b := w.Batch()
 	b.PublishMsg(m)

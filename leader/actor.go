@@ -42,7 +42,7 @@ type actor struct {
 	watcher   rosterWatcher
 
 	seat       int
-	odd        seatsSeen // the last report
+	odd        seatsSeen // another candidate's number of seats that was reported last
 	ownSession []byte    // how the own session looks in a record
 	abandoning bool      // it ends without waiting for anything
 }
@@ -212,7 +212,7 @@ func (a *actor) step(in input, call chan error) {
 	}
 	before, written := a.status.state, a.status.written
 	fx := a.advance(in)
-	events := a.disagree(a.events(in, fx))
+	events := a.disagree(a.events(in, fx)) // with the fault of a different number of seats
 	a.c.transits(before, a.status.state, events)
 	if in.kind == inSettings && in.err == nil && a.status.settled {
 		a.faults.fits()

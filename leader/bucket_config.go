@@ -62,10 +62,7 @@ func (c BucketConfig) maxLease(metadata map[string]string) time.Duration {
 	if d, err := parseMaxLease(metadata); err == nil && d > 0 && (c.TTL == 0 || d < c.TTL) {
 		return d
 	}
-	if c.TTL > 0 {
-		return min(wire.DefaultLease, c.TTL/3*2)
-	}
-	return wire.DefaultLease
+	return wire.Lease(0, c.TTL)
 }
 
 func parseMaxLease(metadata map[string]string) (time.Duration, error) {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,7 +17,7 @@ import (
 // The README's quick start. It needs a NATS server with JetStream, so it is
 // compiled but not run; the programs in examples/ bring their own.
 func Example() {
-	ctx := context.Background() // or signal.NotifyContext: its end stops the candidate
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // its end stops the candidate
 	nc, err := nats.Connect(nats.DefaultURL)
 	if err != nil {
 		log.Fatal(err)

@@ -44,8 +44,8 @@ const (
 // set in each.
 type announcerInput struct {
 	held     bool      // the candidate holds the key, or one of several, and has not ended
-	eligible bool      // it waits for the key, and could take it from this instant on
-	from     time.Time // that instant
+	eligible bool      // it waits for the key, and could take it once from has passed
+	from     time.Time // before then it takes no lease
 	denied   time.Time // it was not allowed to write the key, and does not stand before then
 	leaves   bool      // it stops, or has ended
 	times    durations

@@ -61,15 +61,12 @@ func checkSeats(cfg Config) error {
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
 //   - A gate is closed only when the machine cannot hold its key any more (mayHoldKey). In a
-//
-// purge-protected bucket
-//
-//	no write that the machine has sent can be stored any more then: each was
-//	conditioned on a revision that is not the last, and never will be again. So the
-//	candidate does not even hold two seats. In a bucket that is emptied without a
-//	trace, an old write may yet win a seat. A candidate that finds that write there
-//	waits as for any other holder, until the suspended machine has released the seat, or
-//	its lease is over.
+//     purge-protected bucket no write that the machine has sent can be stored any more then:
+//     each was conditioned on a revision that is not the last, and never will be again. So
+//     the candidate does not even hold two seats. In a bucket that is emptied without a
+//     trace, an old write may yet win a seat. A candidate that finds that write there waits
+//     as for any other holder, until the suspended machine has released the seat, or its
+//     lease is over.
 type seatPermit struct {
 	election string
 

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// machine is the state machine of one candidate. It has no goroutine, lock, context,
-// logger, I/O or clock. step takes one input and returns the effects to carry out. A
-// machine is a plain value: a copy of it is a copy of the candidate, and equal machines
-// compare equal. Revisions, tokens, counters and instants are only compared and
-// subtracted.
+// machine is the state machine of one candidate. It has no goroutine, lock, context, logger,
+// I/O or clock. step takes one input and returns the effects to carry out. A machine is a
+// plain value: a copy of it is a copy of the candidate, and equal machines compare equal.
+// Nothing depends on how great a revision, a token, a counter or an instant is, but for the
+// bounds of what is believed: only their order and their distances matter.
 //
 // The rules are those of the package documentation. They are in these files:
 //

@@ -2,9 +2,10 @@ package leader
 
 import "time"
 
-// listenerMachine decides when a leader listens for step-down requests. A candidate that
-// waits, or has never led, has no open listener, so it costs nothing. Like the machine, it is
-// a plain value without I/O.
+// listenerMachine decides when a leader listens for step-down requests. A candidate that has
+// never led has no open listener, so waiting costs nothing. One that has led keeps its
+// listener until it sees the record of another session's term. Like the machine, it is a
+// plain value without I/O.
 //
 // At most one opening or closing is going on. Each is answered, also one that was cancelled.
 type listenerMachine struct {
@@ -27,7 +28,7 @@ const (
 type listenerInput struct {
 	kind     listenerInputKind
 	leads    bool // the candidate leads
-	replaced bool // another session's term is well under way, or the candidate has ended
+	replaced bool // the record of another session's term is seen, or the candidate has ended
 	open     bool // listenerOpened: it is open
 	denied   bool // listenerOpened: the server refused the subscription
 }

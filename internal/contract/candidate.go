@@ -7,11 +7,11 @@ type Kind uint8
 
 // The events that a candidate offers to its application.
 const (
-	Pending  Kind = iota + 1 // Token, Until
-	Elected                  // Token
+	Pending  Kind = iota + 1 // Token, Until, At
+	Elected                  // Token, Seat, At
 	Fenced                   // Token, Cause, Context, Left
 	Deposed                  // Token, Cause, Context, Left
-	Observed                 // Token: of the leader that it names; 0: it names none
+	Observed                 // Seat, and Token of the leader that it names; 0: it names none
 	Faulted
 )
 

@@ -1,6 +1,7 @@
 // Package contract states the contract between an election and its applications once, as
-// checkers of what was seen of it. Every test of the project that watches candidates feeds
-// them, with notes of the machine, with events, or with journals of processes.
+// checkers of what was seen of it. The exploration, the simulations, the bubbles, the
+// torture and the demo feed them, with notes of the machine, with events, or with journals
+// of processes.
 //
 //   - [Candidate] checks the events of one candidate.
 //   - [Election] checks the terms of all candidates of one election with one another.
@@ -70,7 +71,7 @@ const (
 	MinToken
 	// NoLateWrite: no write of a term is stored once a later term has begun.
 	NoLateWrite
-	// GuardRises: a guard is never raised to less than it stood at.
+	// GuardRises: a guard is never raised to less than it was ever raised to.
 	GuardRises
 	// GuardMatches: an accepted write is of the term for which the guard stands.
 	GuardMatches
@@ -105,7 +106,8 @@ var ruleNames = map[Rule]string{
 	WritesInOrder:   "an older term's write after a newer one's",
 }
 
-// String returns the name of the rule, which begins the text of its violations.
+// String returns the rule, or what breaks it, in a few words. They begin the text of its
+// violations.
 func (r Rule) String() string {
 	if name, ok := ruleNames[r]; ok {
 		return name

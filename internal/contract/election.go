@@ -14,7 +14,7 @@ type Term struct {
 	Token uint64
 }
 
-// String returns the candidate, the token, and the seat if there is one.
+// String returns the candidate, the token, and the seat if it is not the first.
 func (t Term) String() string {
 	if t.Seat > 1 {
 		return fmt.Sprintf("%s with token %d on seat %d", t.Who, t.Token, t.Seat)
@@ -41,7 +41,7 @@ type Election struct {
 // history is what is known of a term.
 type history struct {
 	Term
-	after, begun int64 // it began later than after, and had begun by then
+	after, begun int64 // it began later than after, and not later than begun
 	claimed      bool
 	first, last  int64 // known to be valid from first to last
 	over         bool
@@ -76,9 +76,10 @@ func (e *Election) Elected(t Term, after, by int64) (vs []*Violation) {
 }
 
 // Leads reports that a term was valid at two instants, and so between them. It checks that
-// no other term was, and that no term with a greater token had begun when the term was
-// first seen. It returns each pair of terms once. So a caller that needs the whole overlap
-// reports each term once, with its first and last instant.
+// no other term was, and that no term with a greater token had begun when the term was first
+// seen. It returns each pair of terms once, with the overlap that is known by then. So a
+// caller that needs the whole overlap reports each term once, with its first and last
+// instant.
 func (e *Election) Leads(t Term, from, to int64) (vs []*Violation) {
 	h := e.index[t]
 	if h == nil {
@@ -170,9 +171,9 @@ func (e *Election) Now() int64 {
 	return e.now
 }
 
-// Sample looks at n terms, forwards and then backwards. So a term that is found valid
-// both times was valid when those behind it were looked at. look returns the term, and
-// whether it is valid at this moment; a term without a name is left out.
+// Sample looks at n terms, forwards and then backwards. So a term that is found valid both
+// times was valid when those behind it were looked at. look returns the term, and whether it
+// is valid at this moment; a zero Term is left out.
 func (e *Election) Sample(n int, look func(i int) (Term, bool)) (vs []*Violation) {
 	for i := range 2 * n {
 		t, valid := look(min(i, 2*n-1-i))

@@ -1,7 +1,7 @@
 // Package jsapi sends requests to one JetStream stream: settings, the last message of a
 // subject, a message to be stored, an ephemeral consumer, a subscription. Each request is
 // sent once and ends with its context, also while nats.go does not send. Errors are those of
-// package leader, which names what failed.
+// package leader (internal/backend has their values), and name the request that failed.
 package jsapi
 
 import (
@@ -67,7 +67,8 @@ func (a *Stream) Request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return waitFor(ctx, a, a.sending(ctx, m), nil)
 }
 
-// sending returns a request as a call that may wait for the connection's lock.
+// sending returns a request as a call that may wait for the connection's lock. See begin for
+// maySend.
 func (a *Stream) sending(ctx context.Context, m *nats.Msg) func(maySend func() bool) (*nats.Msg, error) {
 	own := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: bytes.Clone(m.Data)}
 	return func(maySend func() bool) (*nats.Msg, error) {

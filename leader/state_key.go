@@ -172,9 +172,10 @@ func (m *machine) lapse() time.Time {
 
 // memory is what the candidate remembers of records, also of those that are gone.
 //
-// token is not less than the token of any record that was read and could be counted up
-// from. hearsay comes from the feed alone, which may be forged, so it counts only after the
-// store has lost writes. notBefore never goes back to an earlier instant.
+// token is not less than that of any record that was read and could be counted up from, but
+// for own pending records, whose tokens grow with each renewal. hearsay comes from the feed
+// alone, which may be forged, so it counts only after the store has lost writes. notBefore
+// never goes back to an earlier instant.
 type memory struct {
 	lease     time.Duration // the longest lease of others that was read
 	leaseAt   time.Time     // when that lease was last seen
@@ -200,7 +201,7 @@ func (y *memory) hear(token uint64) { y.hearsay = max(y.hearsay, token) }
 // void records that the store has lost writes. Any session may hold a lease until the
 // instant, and the feed may have delivered what the store has lost.
 func (y *memory) void(until time.Time) {
-	y.notBefore = until
+	y.notBefore = later(y.notBefore, until)
 	y.token = max(y.token, y.hearsay)
 }
 

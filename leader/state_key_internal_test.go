@@ -49,6 +49,9 @@ func TestMemory_HearsayCountsAfterRegress(t *testing.T) {
 	if y.token != 9 || !y.notBefore.Equal(epoch) || y.broken() != "" {
 		t.Errorf("token %d, not before %v, %q", y.token, y.notBefore, y.broken())
 	}
+	if y.void(epoch.Add(-tick)); !y.notBefore.Equal(epoch) {
+		t.Errorf("not before %v, after a second loss", y.notBefore)
+	}
 }
 
 // A remembered lease is over when it has run out since it was last seen, and not before.

@@ -71,8 +71,8 @@ func (l *writeLog) releaseDeadline() time.Time { return l.lastAt.Add(l.lastFor) 
 
 // renewal is when a holder writes the key again.
 //
-// electFrom is set only while the candidate holds the key and does not lead. In a candidate
-// that leaves, it is when the key may be released.
+// electFrom counts in a pending candidate, and in one that gives up the key, as the instant
+// from which it may release it. It is zero in a leader and in a fenced candidate.
 type renewal struct {
 	electFrom time.Time // when a write that elects may be sent at the earliest
 	at        time.Time // when the next renewal is due
@@ -220,9 +220,10 @@ func (m *machine) compose(now time.Time) (record, write) {
 		w.phase = phaseElect
 		rec.least = m.least()
 	default:
-		// A candidate that replaces a pending record must wait as long as its writer.
+		// A candidate that replaces a pending record must wait as long as its writer, which
+		// may have lost the memory of the lease for which it waits since the store lost writes.
 		w.phase = phasePending
-		rec.lease = m.unknownLease()
+		rec.lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))
 		rec.least = m.least()
 	}
 	rec.phase = w.phase

@@ -95,7 +95,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a pending record with the own lease",
-		edits:  []string{"		rec.lease = m.unknownLease()\n", ""},
+		edits:  []string{"		rec.lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))\n", ""},
 		caught: "deleted, then pending and gone",
 	},
 	{

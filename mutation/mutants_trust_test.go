@@ -4,6 +4,16 @@ package mutation_test
 // that no candidate has written.
 var trustMutants = []mutant{
 	{
+		name:   "a second loss shortens the wait of the first",
+		edits:  []string{"y.notBefore = later(y.notBefore, until)", "y.notBefore = until"},
+		caught: "transcript regress",
+	},
+	{
+		name:   "a pending record does not cover the wait after a loss",
+		edits:  []string{"max(m.unknownLease(), m.memory.notBefore.Sub(now))", "m.unknownLease()"},
+		caught: "transcript regress",
+	},
+	{
 		name:   "a lease that was read is remembered beyond the bucket's bound",
 		edits:  []string{"	if m.bucket.settings.MaxLease == 0 && m.bucket.settings.TTL == 0 {\n		d = max", "	if m.bucket.settings.MaxLease >= 0 {\n		d = max"},
 		caught: "junk",

@@ -24,10 +24,11 @@ func (s *guardedStream) create(ctx context.Context, fresh, wish jetstream.Stream
 	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	err := s.api.Establish(ctx, func() jetstream.StreamConfig {
-		if fresh.FirstSeq == 0 {
-			fresh.FirstSeq = jsapi.FirstRevision()
+		conf := fresh // each try has a time of its own
+		if conf.FirstSeq == 0 {
+			conf.FirstSeq = jsapi.FirstRevision()
 		}
-		return fresh
+		return conf
 	}, func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
 		return s.reshape(old, wish)
 	}, nil)

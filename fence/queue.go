@@ -11,6 +11,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -358,16 +359,16 @@ func (l *writeQueue) explain(ctx context.Context, revision uint64, contested fun
 		return unwritten(err)
 	}
 	switch l.f.Judge(e) {
-	case backend.StandsLater:
+	case backend.GuardLater:
 		l.f.Suspect() // a candidate that goes on leading should know
 		return leader.ErrFenced
-	case backend.StandsNot:
+	case backend.GuardNot:
 		return l.raisedAgain(ctx, revision)
-	case backend.StandsTaken:
-		return unwritten(fmt.Errorf("%w: the guard is another election's", leader.ErrIncompatibleBucket))
-	case backend.StandsOlder:
+	case backend.GuardTaken:
+		return unwritten(fmt.Errorf("%w: %s", leader.ErrIncompatibleBucket, wire.GuardTaken))
+	case backend.GuardOlder:
 		return nil
-	case backend.StandsStill:
+	case backend.GuardStill:
 	}
 	if now, _ := l.f.Current(); now != revision {
 		return nil

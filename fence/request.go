@@ -131,7 +131,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 	limited, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
 	guard, h, err := p.s.api.LastWithHeader(limited, p.s.guard)
-	if err == nil && p.f.Judge(guard) == backend.StandsNot {
+	if err == nil && p.f.Judge(guard) == backend.GuardNot {
 		p.f.Suspect() // there is proof only when it is raised again, or by another term
 	}
 	last := guard

@@ -165,7 +165,7 @@ func (a *actor) receive(m *mail) {
 		}
 	case inAbandon:
 		a.abandoning = true
-	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inBar, inOpen:
+	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inSuspend, inResume:
 	}
 	a.step(m.in, m.call)
 	if m.in.kind == inReconnected {

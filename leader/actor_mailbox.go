@@ -10,7 +10,7 @@ import (
 // mail is one message to the actor.
 type mail struct {
 	in       input
-	entry    backend.Entry // inHeard, inRead: becomes the input's sight
+	entry    backend.Entry // inHeard, inRead: becomes what the input observed
 	seen     *observation  // inHeard: the decoded entry, if it was decoded before
 	feed     backend.Feed  // inFeed: the feed that was opened
 	guard    *guardMail    // of a guard, instead of in

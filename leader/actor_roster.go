@@ -247,12 +247,11 @@ func (a *actor) holding(session string) bool {
 	return session == a.session || b != nil && b.holds(session)
 }
 
-// preemptor returns the candidate with a higher priority that the leader is to hand over to.
-// It asks to lead, has stood for a lease, and has just announced itself again. So a
-// candidate that comes and goes pushes out no leader, nor hides one that stays. After
-// each handover in vain preemptor returns the next one in order. So no candidate that can
-// take the key waits behind one that cannot.
-func (l *rosterWatcher) preemptor(now time.Time, all []announcement, priority int, s *status) preemptor {
+// choose returns the candidate with a higher priority that asks to lead, has stood for a
+// lease, and has just announced itself again. So a candidate that comes and goes pushes out
+// no leader, nor hides one that stays. After each handover in vain choose returns the next
+// one in order. So no candidate that can take the key waits behind one that cannot.
+func (l *rosterWatcher) choose(now time.Time, all []announcement, priority int, s *status) preemptor {
 	lease := s.times.lease
 	var asking []preemptor
 	var just []bool
@@ -285,9 +284,10 @@ func (l *rosterWatcher) preemptor(now time.Time, all []announcement, priority in
 	return asking[next]
 }
 
-// preemptor returns the candidate that the leader is to hand over to, if it may have to.
+// preemptor returns the candidate that the leader is to hand over to. There is none if the
+// leader refuses requests, or if the leader of another seat gives way first.
 func (a *actor) preemptor(all []announcement) preemptor {
-	p := a.watcher.preemptor(a.now(), all, a.priority, &a.status)
+	p := a.watcher.choose(a.now(), all, a.priority, &a.status)
 	if b := a.c.permit; p.session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
 		return preemptor{}
 	}

@@ -196,13 +196,14 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	return b, nil
 }
 
-// WithFeedSubject returns the same bucket with another subject on which its republished
-// messages arrive: prefix, a dot and the key. It is needed where an account imports these
+// WithFeedSubject returns another Bucket for the same bucket, with another subject on which
+// its republished messages arrive: prefix, a dot and the key. The two share no feeds, and
+// the new one reads the settings itself. It is needed where an account imports these
 // messages with a prefix of its own; otherwise the stream's settings name the subject. The
 // prefix is not checked against those settings. If nothing arrives on the subject,
 // candidates fall back to reading the key. Errors: [ErrInvalidConfig].
 func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
-	if err := jsapi.CheckSubject("FeedSubject", prefix); err != nil {
+	if err := jsapi.CheckSubject("the prefix of the feed", prefix); err != nil {
 		return nil, err
 	}
 	other, err := OpenBucket(b.s.api.JS, b.s.name)

@@ -111,7 +111,7 @@ func TestBucketConfig_InvalidSettings(t *testing.T) {
 		}
 		for _, prefix := range []string{"", "a.", ".a", "a..b", "a.*", "a.>", "a b"} {
 			_, err := open.WithFeedSubject(prefix)
-			wantErr(t, err, ErrInvalidConfig, "FeedSubject")
+			wantErr(t, err, ErrInvalidConfig, "the prefix of the feed")
 		}
 	})
 }

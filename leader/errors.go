@@ -1,6 +1,9 @@
 package leader
 
-import "github.com/natsleader/natsleader/internal/backend"
+import (
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
 // term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
@@ -99,7 +102,7 @@ func (d detail) Unwrap() error { return d.of }
 
 var (
 	errNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
-	errGuardTaken      error = detail{ErrIncompatibleBucket, "the guard is another election's"}
+	errGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
 	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted"}
 	errTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
 	errSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}

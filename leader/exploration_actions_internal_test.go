@@ -278,10 +278,10 @@ func (w *worldOf) apply(a action) {
 		w.spend(release)
 		w.step(i, input{kind: inDrained, term: p.m.term.number})
 	case doBar:
-		w.step(i, input{kind: inBar})
+		w.step(i, input{kind: inSuspend})
 	case doOpen:
 		eager, counter := p.m.wantsKey(p.now), p.m.writes.counter
-		w.step(i, input{kind: inOpen})
+		w.step(i, input{kind: inResume})
 		if tries := p.m.writes.counter > counter && p.m.flight.req.write.win; eager != tries {
 			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)
 		}

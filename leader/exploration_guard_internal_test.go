@@ -266,7 +266,7 @@ func (w *worldOf) guardWrite(i int) {
 		w.fail("%s conditions its writes on what it has not raised", p.m.session)
 	}
 	q.stand.revision = f.revision
-	if found == backend.StandsNot {
+	if found == backend.GuardNot {
 		w.guardMail(i, guardInput{kind: guardInSuspect})
 	}
 }

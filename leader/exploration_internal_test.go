@@ -249,7 +249,7 @@ func (w *worldOf) calm() {
 		p := &w.parties[i]
 		p.frozen, p.cut = false, false
 		if p.up && p.m.suspended {
-			w.step(i, input{kind: inOpen})
+			w.step(i, input{kind: inResume})
 		}
 		up = up || p.up && !p.checker.Stopped()
 	}

@@ -96,7 +96,7 @@ func (w *listenerWorld) apply(action string) string {
 		return "it is open although another session's term is under way"
 	case w.pending == listenerOpening && !w.leads && !fx.cancel:
 		return "it goes on opening for a candidate that does not lead"
-	case w.leads && !w.open && w.pending == listenerShut && !w.refused && !w.failed && fx.wake.IsZero():
+	case w.leads && !w.open && w.pending == listenerShut && !w.refused && (!w.failed || w.m.at.After(epoch)) && fx.wake.IsZero():
 		return "it never opens for a leader"
 	}
 	return wakes(fx.wake)

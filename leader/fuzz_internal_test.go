@@ -75,7 +75,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
-	in := input{kind: inputKind(next() % int(inOpen+1)), dice: uint32(next()) << 24}
+	in := input{kind: inputKind(next() % int(inResume+1)), dice: uint32(next()) << 24}
 	in.observed = fuzzObservation(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
@@ -115,7 +115,7 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 		in.roster = rosterReport{line: fuzzLine(next), preemptor: preemptor{session: []string{"", "B", "C"}[next()%3]}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
-	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inBar, inOpen:
+	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inSuspend, inResume:
 	}
 	return in
 }

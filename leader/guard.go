@@ -139,27 +139,27 @@ func (f *fence) Move(revision uint64, anew bool) {
 }
 
 // Judge implements [backend.Fence].
-func (f *fence) Judge(e backend.Entry) backend.Standing {
+func (f *fence) Judge(e backend.Entry) backend.GuardStatus {
 	s := decodeGuard(e)
 	own, _ := f.Current()
 	switch {
 	case s.raisedBy(f.session, f.token):
 		if s.revision < own {
-			return backend.StandsOlder
+			return backend.GuardOlder
 		}
 		f.Move(s.revision, false)
-		return backend.StandsStill
+		return backend.GuardStill
 	case 0 < s.revision && s.revision < own:
-		return backend.StandsOlder
+		return backend.GuardOlder
 	case s.kind == entryRecord && s.rec.Election != f.election:
-		return backend.StandsTaken
+		return backend.GuardTaken
 	case s.kind == entryRecord && s.rec.Token > f.token:
 		f.mu.Lock()
 		f.later = true
 		f.mu.Unlock()
-		return backend.StandsLater
+		return backend.GuardLater
 	default:
-		return backend.StandsNot
+		return backend.GuardNot
 	}
 }
 

@@ -179,7 +179,7 @@ type watcherInput struct {
 	kind    watcherInputKind
 	holds   bool // the candidate holds the key and has not ended
 	ended   bool
-	taken   bool // another candidate holds the key
+	taken   bool // a candidate holds the key; of use where it is not this one
 	urgent  bool // it gives up the key, and the view has not reported
 	changed bool // the holders of other seats have changed since the view was read
 	times   durations

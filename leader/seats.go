@@ -53,14 +53,14 @@ func checkSeats(cfg Config) error {
 // candidate never leads on two seats: it has one permit to give, and a machine needs the
 // permit to take a seat.
 //
-//   - A machine is suspended from the start. Its actor opens the gate after it has got the
-//     permit, and gives the permit back after it has closed the gate. So at any instant
+//   - A machine is suspended from the start. Its actor resumes it after it has got the
+//     permit, and gives the permit back after it has suspended it again. So at any instant
 //     all machines are suspended but at most one.
 //   - A suspended machine is neither pending, nor leading, nor fenced, whatever is lost or
-//     late. A gate does not close on a machine in one of these states (state_suspend.go; the
+//     late. A machine in one of these states cannot be suspended (state_suspend.go; the
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
-//   - A gate is closed only when the machine cannot hold its key any more (mayHoldKey). In a
+//   - A machine is suspended only when it cannot hold its key any more (mayHoldKey). In a
 //     purge-protected bucket no write that the machine has sent can be stored any more then:
 //     each was conditioned on a revision that is not the last, and never will be again. So
 //     the candidate does not even hold two seats. In a bucket that is emptied without a
@@ -105,8 +105,8 @@ func (b *seatPermit) sitOut(until time.Time) {
 	b.until = later(b.until, until)
 }
 
-// giveBack takes the permit back from a seat with a closed gate, with the value that the
-// seat has published last.
+// giveBack takes the permit back from a seat whose machine is suspended, with the value that
+// the seat has published last.
 func (b *seatPermit) giveBack(value string) {
 	b.mu.Lock()
 	b.taker, b.value = 0, value
@@ -188,11 +188,11 @@ func (a *actor) syncSeat() {
 	switch {
 	case a.status.wantsKey:
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
-			a.step(input{kind: inOpen, until: a.inside(until), value: value}, nil)
+			a.step(input{kind: inResume, until: a.inside(until), value: value}, nil)
 		}
 	case !a.status.suspended && !a.status.mayHold:
 		b.sitOut(a.outside(a.status.cooldownUntil)) // before it becomes known that the seat is free
-		if a.step(input{kind: inBar}, nil); a.status.suspended {
+		if a.step(input{kind: inSuspend}, nil); a.status.suspended {
 			b.giveBack(a.status.value)
 		}
 	}
@@ -215,8 +215,10 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 		b.holders[a.seat-1] = holder
 		b.changes++
 	}
-	concerns := was.session == a.session || holder.session == a.session || !denied.Equal(b.denied[a.seat-1])
-	if a.listed && a.seat > 1 && concerns {
+	// The first seat announces, and has looked at the permit before in this step.
+	changed := !denied.Equal(b.denied[a.seat-1])
+	concerns := a.seat > 1 && (was.session == a.session || holder.session == a.session)
+	if a.listed && (changed || concerns) {
 		return b.announcer
 	}
 	return nil

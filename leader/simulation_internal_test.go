@@ -118,7 +118,7 @@ func (n *node) step(in input) {
 	switch in.kind {
 	case inSettings, inFeed, inRead, inWritten:
 		n.asked = false
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inSuspend, inResume:
 	}
 	before, known := n.m.state, n.m.key.seen.revision
 	fx := n.m.step(n.clock(), in)

@@ -313,7 +313,7 @@ func (t *termState) drain(until time.Time) { t.draining, t.drainBy = true, until
 // release records that the application has released the term.
 func (t *termState) release() { t.drained = true }
 
-// end clears what belongs to a term, but for its number.
+// end clears what belongs to a term, but for its number and when it began.
 func (t *termState) end() {
 	t.unclaim()
 	t.cause, t.drained, t.draining, t.drainBy = nil, false, false, time.Time{}

@@ -67,7 +67,7 @@ func (b *bucketView) broken() string {
 }
 
 func (f *feedHealth) broken() string {
-	if f.fails > 0 && f.up && f.retryAt.IsZero() {
+	if f.fails > 0 && !f.up && f.retryAt.IsZero() {
 		return "it failed and has no time to retry"
 	}
 	return ""

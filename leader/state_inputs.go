@@ -28,8 +28,8 @@ const (
 	inAbandon // stop without waiting for anything
 	inDrained
 	inProclaim
-	inBar // the gate
-	inOpen
+	inSuspend // for seats
+	inResume
 )
 
 // input is one input of the machine.
@@ -42,8 +42,8 @@ type input struct {
 	roster   rosterReport     // inRoster
 	to       string           // inResign: the intended successor
 	next     bool             // inResign: in favour of the first in line
-	value    string           // inProclaim, inOpen
-	until    time.Time        // inOpen: takes no lease before then
+	value    string           // inProclaim, inResume
+	until    time.Time        // inResume: takes no lease before then
 	term     uint64           // inDrained
 	err      error            // of a reply, or of the feed's end
 	dice     uint32           // randomness for the pauses between tries
@@ -86,10 +86,10 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		}
 	case inProclaim:
 		m.proclaim(in.value, fx)
-	case inBar:
+	case inSuspend:
 		m.suspend()
-	case inOpen:
-		m.open(in.until, in.value)
+	case inResume:
+		m.resume(in.until, in.value)
 	}
 }
 
@@ -120,7 +120,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feed.opened()
 		m.reads.needAll() // for what was stored before the feed was open
 		m.flight.succeeded()
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inBar, inOpen:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inSuspend, inResume:
 	}
 }
 

@@ -7,9 +7,10 @@ import (
 
 // readNeed is whether the candidate must read its key, and why.
 //
-// lostRace and silence are reasons for one read, and the reply to a read clears them.
-// While calmUntil is ahead, strange messages of the feed cause no read, but they postpone
-// one to then, so that none of them goes unread.
+// lostRace and silence are reasons for one read, and the reply to a read clears them. While
+// calmUntil is ahead, strange messages of the feed cause no read in a candidate that stays
+// and does not hold the key, but they postpone one to then. So none of them goes unread
+// there. A holder asks the store with its next renewal in any case.
 type readNeed struct {
 	needed    bool      // a read is needed before anything is concluded
 	atLeast   uint64    // another read is needed if the one in flight returns less than this

@@ -123,9 +123,9 @@ type rosterReport struct {
 
 // queueState is the candidate's place in the succession, and its patience as a leader.
 //
-// reported is set only after a report of its own view of the roster, and a try for the key
-// clears it: the report may be of the time before. yieldsFrom is not set unless a handover
-// was in vain.
+// reported is set after a report of its own view of the roster, or after that view could not
+// be opened. A try for the key clears it, because the report may be of the time before.
+// yieldsFrom is not set unless a handover was in vain.
 type queueState struct {
 	line     line // as the last holder published it, or as the own view of the roster shows it
 	reported bool // the own view of the roster has reported since the last try for the key

@@ -2,32 +2,32 @@ package leader
 
 import "time"
 
-// A candidate can be suspended. A suspended candidate hears and reads as much as any other, so
-// that it can take its key with one write as soon as the gate is opened. It never writes
-// to take its key. An earlier write of its own may still be stored. The candidate
-// releases a key that it wins by such a write as soon as it may, and never leads with it.
-// So a suspended candidate is never Pending, Leader or Fenced.
+// A candidate can be suspended. A suspended candidate hears and reads as much as any other,
+// so that it can take its key with one write as soon as it is resumed. It never writes to
+// take its key. An earlier write of its own may still be stored. The candidate releases a
+// key that it wins by such a write as soon as it may, and never leads with it. So a
+// suspended candidate is never Pending, Leader or Fenced.
 
-// suspend closes the gate of a candidate. A machine that holds the key, or is about to give
-// it up after a term, goes on.
+// suspend keeps the candidate from taking its key. A machine that holds the key, or is about
+// to give it up after a term, goes on.
 func (m *machine) suspend() { m.suspended = m.suspended || m.state == StateCandidate }
 
-// open opens the gate. The candidate takes no lease before until, and later publishes the
-// value.
-func (m *machine) open(until time.Time, value string) {
+// resume lets the candidate take its key again. The candidate takes no lease before until,
+// and later publishes the value.
+func (m *machine) resume(until time.Time, value string) {
 	m.suspended = false
 	m.leave.coolDown(later(m.leave.cooldownUntil, until))
 	m.value = value
 }
 
-// ifResumed returns the request that would be due next if the gate were open.
+// ifResumed returns the request that would be due next if the candidate were resumed.
 func (m *machine) ifResumed(now time.Time) agenda {
 	open := *m
 	open.suspended = false
 	return open.next(now)
 }
 
-// wantsKey reports whether the closed gate is all that keeps the candidate from writing to
+// wantsKey reports whether being suspended is all that keeps the candidate from writing to
 // take its key now.
 func (m *machine) wantsKey(now time.Time) bool {
 	if !m.suspended || m.leave.mode != staying {

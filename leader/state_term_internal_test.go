@@ -46,6 +46,8 @@ func TestDeparture_Successor(t *testing.T) {
 func (t *termState) broken() string {
 	claimed := t.token != 0
 	switch {
+	case claimed != (t.elected != 0):
+		return fmt.Sprintf("token %d of a term elected at %d", t.token, t.elected)
 	case claimed != !t.leaseUntil.IsZero():
 		return fmt.Sprintf("token %d with a lease until %v", t.token, t.leaseUntil)
 	case t.draining && (t.drainBy.IsZero() || !claimed):

@@ -248,7 +248,7 @@ func (c *Candidate) Stats() Stats {
 	if term, ok := c.Term(); ok {
 		s.Token, s.Remaining = term.Token(), term.Remaining()
 	}
-	s.Writes.Bounds, s.Writes.Counts = slices.Clip(writeBounds[:]), make([]uint64, len(writeBounds)+1)
+	s.Writes.Bounds, s.Writes.Counts = slices.Clone(writeBounds[:]), make([]uint64, len(writeBounds)+1)
 	if t.writes != nil {
 		copy(s.Writes.Counts, t.writes.counts[:])
 		s.Writes.Sum = t.writes.sum

@@ -70,7 +70,10 @@ func (l *listenerMachine) step(now time.Time, in listenerInput) (fx listenerEffe
 		// A denied subscription is not tried again on the same connection, because the
 		// server reports every try.
 		if l.denied = in.denied; !in.open {
-			return fx // the next step tries again
+			if in.leads && !l.denied && now.Before(l.at) {
+				fx.wake = l.at // or the next step tries again
+			}
+			return fx
 		}
 	case listenerClosed:
 		l.phase = listenerShut

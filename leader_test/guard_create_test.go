@@ -61,7 +61,7 @@ func (w *world) sends() *[]string {
 
 // A new guarded bucket is the bucket that nats.go makes, with the settings that the
 // guard needs.
-func TestCreateGuardedBucket_MatchesNATS(t *testing.T) {
+func TestCreateBucket_MatchesNATS(t *testing.T) {
 	for name, cfg := range map[string]jetstream.KeyValueConfig{
 		"nothing set": {},
 		"everything": {
@@ -96,7 +96,7 @@ func TestCreateGuardedBucket_MatchesNATS(t *testing.T) {
 
 // Existing settings are kept, requested ones are added, and if there is nothing to add,
 // no request is sent.
-func TestCreateGuardedBucket_Keeps(t *testing.T) {
+func TestCreateBucket_Keeps(t *testing.T) {
 	const memory = jetstream.MemoryStorage // see expiring
 	bubble(t, func(w *world) {
 		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{
@@ -135,8 +135,8 @@ func TestCreateGuardedBucket_Keeps(t *testing.T) {
 	})
 }
 
-// CreateGuardedStream adds the settings that the guard needs.
-func TestCreateGuardedStream_Adds(t *testing.T) {
+// CreateStream adds the settings that the guard needs.
+func TestCreateStream_Adds(t *testing.T) {
 	type config = jetstream.StreamConfig
 	for _, k := range []struct {
 		name string
@@ -194,8 +194,8 @@ func TestRecreatedGuard_OldWriters(t *testing.T) {
 	})
 }
 
-// CreateGuardedStream keeps the settings that an existing stream has.
-func TestCreateGuardedStream_Keeps(t *testing.T) {
+// CreateStream keeps the settings that an existing stream has.
+func TestCreateStream_Keeps(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{
 			Subjects: []string{"sold.*", "orders.paid.*"}, MaxMsgsPerSubject: 3, MaxMsgs: 100, AllowRollup: true, Storage: jetstream.MemoryStorage,
@@ -229,7 +229,7 @@ func TestCreateGuardedStream_Keeps(t *testing.T) {
 
 // Settings that cannot work are refused before any request to the server. Settings that
 // an existing stream cannot be given are named.
-func TestCreateGuardedStream_Invalid(t *testing.T) {
+func TestCreateStream_Invalid(t *testing.T) {
 	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
 	for _, k := range []struct {
@@ -318,8 +318,8 @@ func TestCreateGuardedStream_Invalid(t *testing.T) {
 	}
 }
 
-// CreateGuardedBucket refuses settings that cannot work, and names them.
-func TestCreateGuardedBucket_Invalid(t *testing.T) {
+// CreateBucket refuses settings that cannot work, and names them.
+func TestCreateBucket_Invalid(t *testing.T) {
 	type config = jetstream.KeyValueConfig
 	bubble(t, func(w *world) {
 		for _, k := range []struct {
@@ -387,7 +387,7 @@ func TestGuardedBucket_TTL(t *testing.T) {
 }
 
 // If two clients create the same bucket at the same time, both get it.
-func TestCreateGuardedBucket_Concurrently(t *testing.T) {
+func TestCreateBucket_Concurrently(t *testing.T) {
 	bubble(t, func(w *world) {
 		cl := w.dial("b")
 		w.ops.detain(down) // the first client is answered after the second has created it

@@ -29,6 +29,11 @@ var partMutants = []mutant{
 		caught: "parts",
 	},
 	{
+		name:   "a leader that was elected while an opening failed waits for the next step",
+		edits:  []string{"				fx.wake = l.at // or the next step tries again\n", ""},
+		caught: "parts",
+	},
+	{
 		name:   "a holder is announced",
 		edits:  []string{"	case !h.held && in.eligible && !now.Before(later(h.due, in.from)):", "	case in.eligible && !now.Before(later(h.due, in.from)):"},
 		caught: "parts",

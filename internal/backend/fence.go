@@ -17,7 +17,7 @@ type Fence interface {
 	Move(revision uint64, anew bool)
 	// Judge compares the guard, as the stream's leader returned it, with the term's own
 	// revision, which it brings up to date.
-	Judge(e Entry) Standing
+	Judge(e Entry) GuardStatus
 	// Passed reports whether a later term was found to have raised the guard. No candidate
 	// lowers it again.
 	Passed() bool
@@ -33,14 +33,14 @@ type Fence interface {
 	Shared(create func() any) any
 }
 
-// Standing is the result of a read of a guard, for a term.
-type Standing uint8
+// GuardStatus is the result of a read of a guard, for a term.
+type GuardStatus uint8
 
-// The values of a Standing.
+// The values of a GuardStatus.
 const (
-	StandsStill Standing = iota // raised by this term; the current revision may have changed
-	StandsOlder                 // the answer is older than the revision known
-	StandsNot                   // deleted, or overwritten, but not by a later term
-	StandsLater                 // a later term has raised it
-	StandsTaken                 // it is another election's
+	GuardStill GuardStatus = iota // raised by this term; the current revision may have changed
+	GuardOlder                    // the answer is older than the revision known
+	GuardNot                      // deleted, or overwritten, but not by a later term
+	GuardLater                    // a later term has raised it
+	GuardTaken                    // it is another election's
 )

@@ -7,9 +7,9 @@
 //   - [Election] checks the terms of all candidates of one election with one another.
 //   - [Guard] checks the writes to one guarded resource.
 //
-// A checker gets plain data and returns the violations. It has no goroutine, no lock and
-// no clock: the caller passes the instants, and holds its own lock. After a violation it
-// goes on with the newest data, so that one mistake is reported once.
+// A checker gets plain data and returns the violations. It has no goroutine, no lock and no
+// clock: the caller passes the instants, and holds its own lock. After a violation it goes
+// on with the newest data where that is possible, so that most mistakes are reported once.
 //
 // The caller may excuse a violation by its [Rule]. The contract holds for a store that
 // remembers what it acknowledged, and only the caller knows when a test destroyed the
@@ -49,8 +49,8 @@ const (
 	NothingAfterEnd
 	// NotAfterStop: a candidate that was asked to stop is not elected.
 	NotAfterStop
-	// ObservedRises: the tokens of the leaders that a candidate or an observer names do
-	// not fall.
+	// ObservedRises: the tokens of the leaders that a candidate or an observer names one
+	// after the other on one seat do not fall.
 	ObservedRises
 )
 

@@ -1,5 +1,6 @@
-// Package deadline bounds calls by the time of the process. Nothing else in the libraries
-// waits for that time: the rules of a candidate take theirs from its Clock.
+// Package deadline bounds calls by the time of the process. Beside it, only the timers of
+// leader.SystemClock use that time in packages leader, fence and jsapi: the rules of a
+// candidate take theirs from its Clock.
 package deadline
 
 import (

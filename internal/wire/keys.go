@@ -3,7 +3,7 @@ package wire
 import "fmt"
 
 // MaxElection is the limit for the key of an election in bytes, with the suffix of its seat.
-// Package leader has the limits of all names, and the reason for them.
+// Package jsapi has the limits of the other names, and the reason for them (names.go).
 const MaxElection = 512
 
 // CheckElection returns an error that names the rule if key is not the key of an election or

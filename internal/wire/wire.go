@@ -49,6 +49,9 @@ const DefaultTurnTimeout = 250 * time.Millisecond
 // AnnouncementLeases is for how many leases an announcement in the roster lasts.
 const AnnouncementLeases = 3
 
+// GuardTaken is the text of the error for a guard that stands for another election.
+const GuardTaken = "the guard is another election's"
+
 // LeastGuardServer is the least version of nats-server that guards trust.
 const LeastGuardServer = "2.11.8"
 

@@ -360,7 +360,10 @@ func printFindings(w io.Writer, all []finding, asJSON bool, width int) error {
 
 // lines returns the report for people: each finding, the advice on it, and the sum.
 func lines(all []finding, width int) []string {
-	const indent = len("critical  feed-publish  ")
+	indent := 0
+	for _, c := range checks {
+		indent = max(indent, len("critical  "+c.name+"  "))
+	}
 	var rows [][]string
 	add := func(severity, check, text string) {
 		for _, line := range wrapped(printable(text), width-indent) {

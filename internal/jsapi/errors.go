@@ -100,9 +100,9 @@ func (a *Stream) deniesReplies(text string, fresh bool) bool {
 // refusal returns the meaning of an error of the JetStream API.
 func (a *Stream) refusal(err *jetstream.APIError) error {
 	switch int(err.ErrorCode) {
-	case wire.CodeWrongLastSequence:
+	case wire.CodeWrongLastSequence: // 10071
 		return wrongSequence(err.Description)
-	case wire.CodeWrongLastConstant:
+	case wire.CodeWrongLastConstant: // 10164
 		return &backend.RefusedError{}
 	case CodeStreamNotFound:
 		return fmt.Errorf("%w: %w", backend.ErrNoBucket, err)

@@ -3,50 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
-
-// Example is the code that docs/fencing.md shows.
-func Example() {
-	ctx := context.Background()
-	nc, err := nats.Connect(nats.DefaultURL)
-	if err != nil {
-		log.Fatal(err)
-	}
-	js, _ := jetstream.New(nc)
-	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{
-		Guards: []leader.Guard{orders}, // raised before Elected
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for event := range c.Events() {
-		e, ok := event.(leader.Elected)
-		if !ok {
-			continue
-		}
-		_, err := orders.Writer(e.Term).Put(e.Term.Context(), "next", []byte("1001"))
-		if errors.Is(err, leader.ErrFenced) {
-			fmt.Println("another leads:", err) // nothing was written
-		}
-	}
-}
 
 // renumber is the write with a condition that docs/fencing.md shows.
 func renumber(ctx context.Context, kv jetstream.KeyValue, orders *fence.Bucket, term *leader.Term) error {

@@ -123,7 +123,7 @@ type bucketStore struct {
 // nothing is written. A bucket that was not made by CreateBucket and holds anything but
 // records of elections is rejected, see [BucketConfig].Adopt.
 //
-// The revisions of a new bucket begin at the time of day in microseconds, and so do its
+// The revisions of a new bucket begin at the Unix time in microseconds, and so do its
 // tokens. So no revision is used twice, and tokens go on rising, when a bucket is deleted
 // and created again. But a leader that is cut off meanwhile continues until its lease is
 // over, while another candidate leads. Only a resource that compares tokens is safe from

@@ -113,7 +113,7 @@
 //
 // The token of a term is a uint64: one more than the greatest token known to the winner, or
 // the revision of the winning write, whichever is greater. Revisions of a bucket of
-// [CreateBucket] begin at the time of day in microseconds, so a bucket that is created again
+// [CreateBucket] begin at the Unix time in microseconds, so a bucket that is created again
 // goes on above the tokens of the old one. A record that expires by a TTL while no candidate
 // lives takes its token along: give a MinToken to the candidates that stand next. After a
 // restore, or with a MinToken, tokens may be ahead of the revisions. Then only the record

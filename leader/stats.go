@@ -34,7 +34,7 @@ type Stats struct {
 	// Writes is the histogram of the acknowledged writes of the record, including those that
 	// take and release the key, by the time until the acknowledgement.
 	Writes struct {
-		Bounds []time.Duration // in ascending order; the same in all Stats, not to be changed
+		Bounds []time.Duration // in ascending order; the same in all Stats
 		// Counts[i] is the number of writes that took no longer than Bounds[i], and longer than
 		// the bound before. One more element counts those that took longer than all bounds.
 		Counts []uint64

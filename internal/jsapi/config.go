@@ -114,7 +114,7 @@ func (a *Stream) submitNow(verb string, send func() (jetstream.Stream, error)) e
 	return a.failure(a.Prefix+"STREAM."+verb+"."+a.Name, before, err)
 }
 
-// FirstRevision returns the first revision of a new stream: the time of day in
+// FirstRevision returns the first revision of a new stream: the Unix time in
 // microseconds. It is beyond the revisions of an earlier stream with the same name, as
 // long as that stream took less than a million messages a second and the clocks of the
 // two creators agree. If a revision were used twice, a write of an earlier term that is

@@ -209,7 +209,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 		{"Transfer to no text", "is not valid UTF-8", func() error { return c.Transfer(ctx, "\xff") }},
 		{"OpenBucket", "the name of the bucket of 253 bytes is more than 252", func() error { _, err := leader.OpenBucket(js, nameOf("E", 253)); return err }},
 		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},
-		{"FeedSubject", "FeedSubject of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},
+		{"FeedSubject", "the prefix of the feed of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},
 		{"GuardKey", "GuardKey of 1025 bytes", func() error {
 			_, err := fence.OpenBucket(js, "G", fence.GuardKey(nameOf("k", 1025)))
 			return err

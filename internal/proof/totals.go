@@ -51,10 +51,11 @@ func (c counted) Run() int {
 	return code
 }
 
-// summary is the line with the totals of this binary, or "".
+// summary returns the line with the totals since the last one, or "".
 func summary() string {
 	totals.Lock()
 	defer totals.Unlock()
+	defer clear(totals.of)
 	var parts []string
 	for _, of := range slices.Sorted(maps.Keys(totals.of)) {
 		parts = append(parts, fmt.Sprintf("%d %s", totals.of[of], of))

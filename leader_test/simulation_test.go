@@ -56,7 +56,7 @@ func simulate(t *testing.T, n int, run course) sum {
 	}
 	t.Setenv("GODEBUG", "tracebacklabels=1,"+os.Getenv("GODEBUG")) // a panic on a candidate's goroutine shows the label
 	var before, after runtime.MemStats
-	goroutines := runtime.NumGoroutine()
+	goroutines := ownGoroutines()
 	again := ""
 	defer func() {
 		if t.Failed() && again != "" {
@@ -87,8 +87,8 @@ func simulate(t *testing.T, n int, run course) sum {
 	if after.HeapAlloc > before.HeapAlloc+4<<20 {
 		t.Errorf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
 	}
-	if now := runtime.NumGoroutine(); now > goroutines+10 { // the runtime's own come and go
-		t.Errorf("%d goroutines, %d before", now, goroutines)
+	if now := ownGoroutines(); now > goroutines {
+		t.Errorf("%d goroutines of the library and the client, %d before", now, goroutines)
 	}
 	t.Logf("%d elections in %d seeds; the slowest recovery took %.0f%% of its bound", all.elections, n, 100*all.slowest)
 	names := make([]string, 0, len(all.tally))

@@ -58,6 +58,12 @@ func TestSameID_RestartedIsAnother(t *testing.T) {
 // everything is at rest. Those of the server come and go.
 func goroutines() int {
 	synctest.Wait()
+	return ownGoroutines()
+}
+
+// ownGoroutines returns how many goroutines of the library and of the client run at this
+// moment.
+func ownGoroutines() int {
 	all := make([]byte, 4<<20)
 	all = all[:runtime.Stack(all, true)]
 	n := 0

@@ -81,7 +81,10 @@ func TestQueue_OnAServer(t *testing.T) {
 				w.ok(err)
 				w.ok(w.ops.nc.Flush())
 				w.at(20100 * time.Millisecond)
+				cs[1].detain(up) // or the others might hear of the release and of the successor at once
 				w.ok(cs[0].Resign(w.Context()))
+				cs[2].saw(t, "20.1s observed nobody")
+				cs[1].openInTurn()
 				w.at(20200 * time.Millisecond)
 				w.isAt(20200*time.Millisecond, "resigned")
 				if len(writes) != 2 {
@@ -89,7 +92,7 @@ func TestQueue_OnAServer(t *testing.T) {
 				}
 				cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
 				cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
-				cs[2].saw(t, "20.1s observed nobody", "20.1s observed b")
+				cs[2].saw(t, "20.1s observed b")
 				w.follow("c", "d")
 				w.at(27 * time.Second)
 				w.follow("c", "d", "a")
@@ -109,9 +112,13 @@ func TestTransfer_OnAServer(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
 		cs := w.queue("a", "b", "c", "d")
-		w.begin(func() error { return cs[0].Transfer(w.Context(), "d") }).returned(20*time.Second, nil)
+		cs[3].detain(up) // or the others might hear of the release and of the successor at once
+		transfer := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
+		cs[1].saw(t, "20s observed nobody")
+		cs[3].openInTurn()
+		transfer.returned(20*time.Second, nil)
 		cs[3].saw(t, "20s observed nobody", "20s pending", "20s elected")
-		cs[1].saw(t, "20s observed nobody", "20s observed d")
+		cs[1].saw(t, "20s observed d")
 		w.at(22 * time.Second)
 		w.begin(func() error {
 			id, err := cs[3].TransferAny(w.Context())

@@ -20,9 +20,9 @@ type guardDriver struct {
 	asks   backend.Guard
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
-	// told has the fault that was reported when a request of that kind failed, until one
+	// reported has the fault that was reported when a request of that kind failed, until one
 	// succeeds. A fault of the guard itself stands with guardInRaised.
-	told [guardInRaised + 1]string
+	reported [guardInRaised + 1]string
 
 	recheckAt time.Time          // zero: the guard has not been found fit
 	recheck   context.CancelFunc // of the check in flight that the guard machine knows nothing of
@@ -166,7 +166,7 @@ func (a *actor) reported(m *guardMail) {
 		s.recheckAt = a.now().Add(recheckEvery)
 	}
 	if m.in.err == nil && m.in.kind != guardInSuspect && m.in.kind != guardInUnfit {
-		s.told[m.in.kind] = ""
+		s.reported[m.in.kind] = ""
 	}
 	a.stepGuard(s, m.in)
 	a.tell()
@@ -184,8 +184,8 @@ func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 		if in.err == nil {
 			kind = guardInRaised
 		}
-		if text := fx.fault.Error(); text != s.told[kind] {
-			s.told[kind] = text
+		if text := fx.fault.Error(); text != s.reported[kind] {
+			s.reported[kind] = text
 			a.fault(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
 		}
 	}

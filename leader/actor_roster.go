@@ -18,7 +18,7 @@ type rosterAnnouncer struct {
 	entry    announcement
 	cancel   context.CancelFunc // of the request in flight; nil if there is none
 	wake     time.Time          // when the machine is to step again; zero: with any step
-	told     string             // the fault that was reported last
+	reported string             // the fault that was reported last
 }
 
 // rosterMail is mail about the roster.
@@ -109,10 +109,10 @@ func (a *actor) rosterFault(err error) {
 	h := &a.announcer
 	switch {
 	case err == nil:
-		h.told = ""
-	case a.status.done || err.Error() == h.told:
+		h.reported = ""
+	case a.status.done || err.Error() == h.reported:
 	default:
-		h.told = err.Error()
+		h.reported = err.Error()
 		a.fault(err)
 	}
 }
@@ -227,12 +227,12 @@ func (a *actor) readView(v *view) {
 	if a.c.permit != nil {
 		l.changes = a.c.permit.changed()
 	}
-	all, told, err := v.order(a.holding)
+	all, complete, err := v.order(a.holding)
 	switch {
 	case err != nil:
 		a.rosterFault(err)
 		a.stepWatcher(watcherInput{kind: watcherBroken})
-	case told && a.status.holds:
+	case complete && a.status.holds:
 		r, before := rosterReport{line: lineOfAll(all), preemptor: a.preemptor(all)}, a.status.leaving
 		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.status.to != "" {
 			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.to))

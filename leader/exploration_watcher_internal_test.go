@@ -62,7 +62,7 @@ func (w *watcherWorld) apply(action string) string {
 		in.kind, w.opening, w.open = watcherOpened, false, true
 	case "not opened":
 		in.kind, in.failed, w.opening = watcherOpened, true, false
-		w.urgent = false // it is told that no better order is known
+		w.urgent = false // the machine keeps the last order, as no better is known
 	case "broken":
 		in.kind = watcherBroken
 	}

@@ -80,7 +80,7 @@ const (
 	guardInSuspect // a write of the term was rejected, and the guard found gone
 	guardInChecked // replies to the request in flight
 	guardInRead
-	guardInRaised // the last, see guardDriver.told
+	guardInRaised // the last, see guardDriver.reported
 )
 
 // guardEffects holds the actions to take after a step.

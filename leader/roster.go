@@ -47,7 +47,7 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 	for {
 		select {
 		case <-r.bell:
-			if all, told, err := r.read(holder); told || err != nil {
+			if all, complete, err := r.read(holder); complete || err != nil {
 				return all, err
 			}
 		case <-ctx.Done():
@@ -76,9 +76,9 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 		r.feed.Stop()
 		return nil, err
 	}
-	told := make(chan []RosterEntry)
-	go r.observe(ctx, b, holders, told)
-	return told, nil
+	lists := make(chan []RosterEntry)
+	go r.observe(ctx, b, holders, lists)
+	return lists, nil
 }
 
 // reader reads a roster for an observer.
@@ -113,19 +113,19 @@ func (r *reader) open(ctx context.Context, store backend.Roster) error {
 }
 
 // read returns the waiting candidates, without the holder.
-func (r *reader) read(holder string) (all []RosterEntry, told bool, err error) {
-	stands, told, err := r.view.order(func(session string) bool { return session == holder })
+func (r *reader) read(holder string) (all []RosterEntry, complete bool, err error) {
+	stands, complete, err := r.view.order(func(session string) bool { return session == holder })
 	for _, s := range stands {
 		all = append(all, s.show())
 	}
-	return all, told, err
+	return all, complete, err
 }
 
 // reopening is the pause before a view that has ended is opened again.
 const reopening = time.Second
 
-func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Candidate, told chan<- []RosterEntry) {
-	defer close(told)
+func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Candidate, lists chan<- []RosterEntry) {
+	defer close(lists)
 	defer func() {
 		for range holders.Events() { // until the observer has ended
 		}
@@ -156,7 +156,7 @@ func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Can
 				return
 			}
 		case known && (first || !reflect.DeepEqual(all, newest)):
-			newest, out, first = all, told, false
+			newest, out, first = all, lists, false
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (v *view) take(a backend.Announcement) {
 
 // order returns the waiting candidates in order, without those that hold a key, and
 // whether the view is complete; or the reason why the view has ended.
-func (v *view) order(holds func(session string) bool) (all []announcement, told bool, err error) {
+func (v *view) order(holds func(session string) bool) (all []announcement, complete bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.rung = false

@@ -128,7 +128,7 @@ func (m *machine) step(now time.Time, in input) effects {
 func (m *machine) expire(now time.Time, fx *effects) {
 	if m.state == StateLeader && !now.Before(m.term.leaseUntil) {
 		m.becomeFenced(now, ErrLeaseExpired, fx)
-		m.reads.need() // somebody else may have the key: read before writing again
+		m.reads.need() // another candidate may have the key: read before writing again
 	}
 	if m.term.draining && (m.term.drained || !now.Before(m.term.drainBy)) {
 		m.becomeCandidate(fx)

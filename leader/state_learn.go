@@ -221,12 +221,12 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		case s.same(m.key.seen):
 			m.key.confirm(s.revision)
 			if seen := m.key.seen.rec; !m.holds() && (s.rec.phase != seen.phase || s.rec.lease != seen.lease || s.rec.token != seen.token || s.rec.least != seen.least) {
-				m.learn(now, s, fx) // the feed has told otherwise
+				m.learn(now, s, fx) // the feed has delivered another write
 			}
 		case s.revision == req.revision:
 			m.regress(now, fx) // the same number for another write
 		default:
-			m.reads.need() // the feed has told otherwise meanwhile
+			m.reads.need() // the feed has delivered another write meanwhile
 		}
 	default:
 		m.flight.recovered()

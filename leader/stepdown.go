@@ -81,7 +81,7 @@ func ask(ctx context.Context, store Store, election string, p wire.StepDownReque
 	defer enough()
 	select {
 	case now, ok := <-holders: // in most cases, the leader itself
-		if done, end := over.told(ctx, now, ok); done {
+		if done, end := over.take(ctx, now, ok); done {
 			close(answers)
 			return h, end
 		}
@@ -114,9 +114,9 @@ type handover struct {
 	to        string // ID of the candidate that is to lead then; empty: any
 }
 
-// told takes the next observation, or the end of the observations, and reports whether
+// take takes the next observation, or the end of the observations, and reports whether
 // the wait is over.
-func (o *handover) told(ctx context.Context, now Holder, ok bool) (done bool, err error) {
+func (o *handover) take(ctx context.Context, now Holder, ok bool) (done bool, err error) {
 	if !ok {
 		return true, cmp.Or(ctx.Err(), ErrConnectionClosed)
 	}
@@ -140,7 +140,7 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 	for {
 		select {
 		case now, ok := <-holders:
-			if done, err := o.told(ctx, now, ok); done {
+			if done, err := o.take(ctx, now, ok); done {
 				return err
 			}
 			if o.vacant && o.led && late == nil {
@@ -264,19 +264,19 @@ func checkSuccessor(id string) error {
 // and answers the call if not.
 func (a *actor) mayHandOver(m *mail) bool {
 	var all []announcement
-	told := false
+	complete := false
 	if v := a.watcher.view; v != nil {
-		all, told, _ = v.order(a.holding)
+		all, complete, _ = v.order(a.holding)
 	}
 	var err error
 	switch to := m.in.to; {
 	case a.status.state != StateLeader:
-	case m.in.next && !told && a.status.line == "":
+	case m.in.next && !complete && a.status.line == "":
 		err = ErrNoRoster
 	case m.in.next:
-	case told && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
+	case complete && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
 		err = fmt.Errorf("%w: %s", errNotStanding, to)
-	case !told && to == a.c.id:
+	case !complete && to == a.c.id:
 		err = fmt.Errorf("%w: %s leads", errNotStanding, to)
 	}
 	if err != nil && m.call != nil { // its caller waits

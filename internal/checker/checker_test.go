@@ -48,7 +48,7 @@ func resign(t *testing.T, clock *leadertest.Clock, c *leader.Candidate) leader.D
 	}
 }
 
-// The events of a candidate are told from others.
+// The events of one candidate are distinguished from those of others.
 func TestCandidate(t *testing.T) {
 	clock := leadertest.NewClock()
 	c, pending, elected := elect(t, clock)

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/term"
 
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -195,7 +196,7 @@ func (g *globals) doctor(o doctorOptions) error {
 	}
 	defer nc.Close()
 	e := &environment{
-		nc: nc, js: js, bucket: bucket, name: g.bucket, api: apiPrefix(js.Options()), wait: g.timeout,
+		nc: nc, js: js, bucket: bucket, name: g.bucket, api: jsapi.APIPrefix(js.Options()), wait: g.timeout,
 		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, system: system, hostSync: hostSync,
 	}
 	if !e.named {
@@ -214,19 +215,6 @@ func (g *globals) doctor(o doctorOptions) error {
 
 // unusedElection returns an election that no candidate stands in.
 func unusedElection() string { return "natsleader.doctor." + strings.ToLower(rand.Text()[:12]) }
-
-// apiPrefix returns the prefix of the JetStream API, which package jetstream knows but
-// does not export.
-func apiPrefix(o jetstream.JetStreamOptions) string {
-	switch {
-	case o.APIPrefix != "":
-		return strings.TrimSuffix(o.APIPrefix, ".") + "."
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	default:
-		return jetstream.DefaultAPIPrefix
-	}
-}
 
 // noSettings is the finding of checks that need settings which are not available.
 var noSettings = unknown("the settings of the bucket are not known")

@@ -43,7 +43,7 @@ func CheckJetStream(js jetstream.JetStream) error {
 	if js == nil || js.Conn() == nil {
 		return fmt.Errorf("%w: js is nil or has no connection", backend.ErrInvalidConfig)
 	}
-	if err := CheckLength("the prefix of the JetStream API", apiPrefix(js.Options()), MaxSubject); err != nil {
+	if err := CheckLength("the prefix of the JetStream API", APIPrefix(js.Options()), MaxSubject); err != nil {
 		return err
 	}
 	return CheckLength("the prefix of inboxes", js.Conn().Opts.InboxPrefix, MaxSubject)

@@ -33,13 +33,13 @@ type Stream struct {
 
 // Init prepares a zero Stream for the stream of that name, which need not exist.
 func (a *Stream) Init(js jetstream.JetStream, stream string) {
-	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, apiPrefix(js.Options())
+	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, APIPrefix(js.Options())
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
 }
 
-// apiPrefix returns the prefix that nats.go uses and does not export
+// APIPrefix returns the prefix, with the dot, that nats.go uses and does not export
 // (jetstream/jetstream.go, NewWithAPIPrefix and NewWithDomain).
-func apiPrefix(o jetstream.JetStreamOptions) string {
+func APIPrefix(o jetstream.JetStreamOptions) string {
 	switch {
 	case o.APIPrefix != "":
 		return strings.TrimSuffix(o.APIPrefix, ".") + "."

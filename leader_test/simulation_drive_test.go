@@ -156,6 +156,7 @@ func (s *simulation) step(d time.Duration) {
 	s.pass(d)
 	synctest.Wait() // for observers and workers
 	s.results()
+	s.shifts()
 	for _, l := range s.lives {
 		if l.deaf <= s.now() {
 			l.read()
@@ -221,6 +222,7 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
+	defer s.hire()
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
 	l.checker.Name = l.name
 	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
@@ -260,6 +262,14 @@ func (s *simulation) stand(id string) {
 	}
 	l.Candidate = c
 	s.lives = append(s.lives, l)
+}
+
+// hire gives some candidates applications that loop over the terms, one of them with two loops.
+func (s *simulation) hire() {
+	l := s.lives[len(s.lives)-1]
+	if s.chance(3) && !s.orderly {
+		l.employ(1 + s.rng.IntN(2))
+	}
 }
 
 // observe starts an observer.

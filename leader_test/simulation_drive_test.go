@@ -37,6 +37,7 @@ type simulation struct {
 	lazy    bool          // events are not read for long, and everything takes long
 	amnesia bool          // the store forgets what it has acknowledged
 	guarded bool          // the candidates have guards
+	calmed  bool          // faults have ceased
 	orderly bool          // there are no faults, and all wait in a queue
 	racing  bool          // no candidate waits for a turn
 	faults  []fault

@@ -49,6 +49,7 @@ func (s *simulation) run(unknown time.Duration) {
 		s.trouble()
 	}
 	s.actions = nil
+	s.calmed = true
 	s.logf("all is calm from now on")
 	s.rest()
 	s.letGo()

@@ -161,7 +161,7 @@ func (p *looper) plan() {
 	if body == nil || body.planned {
 		return
 	}
-	body.early = body.early || s.chance(40)
+	body.early = body.early || !s.calmed && s.chance(40)
 	if body.early || body.term.Err() != nil {
 		body.planned = true
 		how := []ending{returns, returns, returns, returns, breaks, panics}[s.rng.IntN(6)]

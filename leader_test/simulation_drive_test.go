@@ -223,7 +223,7 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
-	defer s.hire()
+	defer func() { s.lives[len(s.lives)-1].employ() }()
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
 	l.checker.Name = l.name
 	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
@@ -246,6 +246,9 @@ func (s *simulation) stand(id string) {
 	if s.chance(2) {
 		l.cfg.DrainTimeout = s.drain
 	}
+	if s.chance(3) && !s.orderly {
+		l.loops = 1 + s.rng.IntN(2)
+	}
 	if s.lazy {
 		l.deaf = s.now() + s.between(0, 50*s.lease)
 	}
@@ -263,14 +266,6 @@ func (s *simulation) stand(id string) {
 	}
 	l.Candidate = c
 	s.lives = append(s.lives, l)
-}
-
-// hire gives some candidates applications that loop over the terms, one of them with two loops.
-func (s *simulation) hire() {
-	l := s.lives[len(s.lives)-1]
-	if s.chance(3) && !s.orderly {
-		l.employ(1 + s.rng.IntN(2))
-	}
 }
 
 // observe starts an observer.

@@ -37,6 +37,7 @@ type life struct {
 
 	// Its application's work in the terms.
 	duty    *shift // without a loop, and with a DrainTimeout; guarded by sim.mu
+	loops   int    // over the terms, from the start
 	loopers []*looper
 
 	// Actions of the user's code on it.

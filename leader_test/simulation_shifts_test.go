@@ -38,9 +38,9 @@ type looper struct {
 	over  bool          // guarded by sim.mu
 }
 
-// employ gives a candidate an application that loops over the terms.
-func (l *life) employ(loops int) {
-	for range loops {
+// employ starts the loops of the application.
+func (l *life) employ() {
+	for range l.loops {
 		p := &looper{life: l, again: make(chan struct{}, 1)}
 		l.loopers = append(l.loopers, p)
 		l.sim.begin(func() { go p.run() })
@@ -112,7 +112,7 @@ func (l *life) alone(term *leader.Term) {
 
 // serves records the work of an application that releases its terms itself. The lock is held.
 func (l *life) serves(term *leader.Term) {
-	if l.alone(term); l.loopers == nil && l.cfg.DrainTimeout > 0 {
+	if l.alone(term); l.loops == 0 && l.cfg.DrainTimeout > 0 {
 		l.duty = &shift{term: term}
 	}
 }

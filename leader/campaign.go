@@ -218,8 +218,8 @@ func seed(id, election string) uint64 {
 }
 
 // Events returns the channel of events, in order. The candidate never waits for a reader.
-// Transitions are never dropped while it lives; Observed and Faulted are coalesced when more
-// than 32 events are unread. The channel is closed when the candidate has stopped. Up to 32
+// Observed and Faulted are coalesced when more than 32 events are unread. Of more than 1,056
+// unread events, those of the oldest terms are left out, whole terms at a time. The channel is closed when the candidate has stopped. Up to 32
 // unread events can still be read then. If there were more, Observed and Faulted are left
 // out first, and then the events of whole terms, the oldest first.
 func (c *Candidate) Events() <-chan Event {

@@ -31,6 +31,7 @@ type actor struct {
 
 	wake     time.Time // when the machine is to step again
 	requests requester
+	bucket   *bucketStore // of EnsureBucket; nil: another
 	faults   faultFilter
 	calls    calls
 	term     *Term
@@ -168,8 +169,22 @@ func (a *actor) receive(m *mail) {
 	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inSuspend, inResume:
 	}
 	a.step(m.in, m.call)
-	if m.in.kind == inReconnected {
+	switch {
+	case m.in.kind == inReconnected:
 		a.stepGuards(guardInput{kind: guardInReconnected})
+	case m.in.kind == inSettings && m.in.err == nil:
+		a.compareBucket()
+	}
+}
+
+// compareBucket reports, once, that a bucket of EnsureBucket has other settings. Of several
+// seats one reports it.
+func (a *actor) compareBucket() {
+	if a.bucket == nil || a.seat != 1 || a.status.done {
+		return
+	}
+	if err := a.bucket.difference(); a.faults.isDifferent(err) {
+		a.fault(err)
 	}
 }
 

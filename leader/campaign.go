@@ -175,11 +175,14 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`),
 	}
-	a.requests = requester{store: c.store, election: c.election, values: a.values, box: &c.box}
+	a.requests = requester{store: c.store, settings: c.store.Settings, election: c.election, values: a.values, box: &c.box}
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
 	a.listener.requests = c.store
-	if _, ok := c.store.(*bucketStore); ok {
+	if b, ok := c.store.(*bucketStore); ok {
 		a.listener.pause = listenPause
+		if b.ensure != nil && !p.observe { // an observer may not create a bucket
+			a.bucket, a.requests.settings = b, b.settingsEnsured
+		}
 	}
 	if p.listed {
 		a.lot = a.rng.Uint32()

@@ -3,6 +3,7 @@ package leader
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -46,6 +47,7 @@ type actor struct {
 	odd        seatsSeen // another candidate's number of seats that was reported last
 	ownSession []byte    // how the own session looks in a record
 	abandoning bool      // it ends without waiting for anything
+	cut        bool      // it ends because the connection is closed
 }
 
 // run is the candidate's goroutine. Its work is done in separate functions, so that
@@ -278,7 +280,9 @@ func (a *actor) advance(in input) effects {
 
 func (a *actor) stepMachine(now time.Time, in input) effects {
 	fx := a.m.step(now, in)
+	ended := a.status.done
 	a.status = a.m.status(now)
+	a.cut = a.cut || !ended && a.status.done && (in.kind == inClosed || errors.Is(in.err, ErrConnectionClosed))
 	return fx
 }
 

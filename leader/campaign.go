@@ -49,6 +49,7 @@ type Candidate struct {
 	holds  bool   // the holder is this candidate, which does not lead
 	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
+	cut    bool // it ended because its connection was closed, perhaps while it was stopping
 }
 
 // Campaign makes a candidate and starts it. The candidate campaigns in the election until
@@ -96,7 +97,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err != nil {
 		return nil, err
 	}
-	if err := admits(b, want, cfg.KVElect); err != nil {
+	if err = admits(b, want, cfg.KVElect); err != nil {
 		return nil, err
 	}
 	if cfg.Clock == nil {
@@ -110,11 +111,15 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
 		order: order{orders: cfg.Queue, listed: listed, priority: cfg.Priority},
 	}
+	start := stand
 	if cfg.Seats > 1 {
-		p.seats = cfg.Seats
-		return standForSeats(ctx, b, election, cfg, p)
+		p.seats, start = cfg.Seats, standForSeats
 	}
-	return stand(ctx, b, election, cfg, p)
+	c, err := start(ctx, b, election, cfg, p)
+	if err == nil {
+		c.logReconnecting(context.WithoutCancel(ctx))
+	}
+	return c, err
 }
 
 // admits rejects durations that the bucket is known to reject. If the bucket's settings are
@@ -377,10 +382,11 @@ func (c *Candidate) since() time.Duration {
 	return c.clock.Now().Sub(c.start)
 }
 
-// finish makes the end of the candidate known.
-func (c *Candidate) finish(err error) {
+// finish makes the end of the candidate known. The values are those of the context given to
+// Campaign.
+func (c *Candidate) finish(values context.Context, err error, cut bool) {
 	c.mu.Lock()
-	c.err = err
+	c.err, c.cut = err, cut
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent = false, false
 	c.mu.Unlock()
@@ -390,6 +396,7 @@ func (c *Candidate) finish(err error) {
 		return
 	}
 	c.out.close()
+	c.logClosed(values, cut)
 	c.logs.flush()
 	close(c.done)
 }

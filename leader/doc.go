@@ -189,6 +189,8 @@
 //	no feed                             Faulted with ErrNoFeed; polls every RenewInterval
 //	candidate with another number of    Faulted with ErrInvalidConfig; goes on with its own
 //	seats                               number
+//	bucket unlike what EnsureBucket     Faulted with ErrInvalidConfig; goes on with the bucket
+//	asks for                            as it is
 //	guard not fit, or another           Faulted with ErrIncompatibleBucket; does not try for
 //	election's                          the key until it is mended
 //	guards cannot be raised             Pending; gives the key up after one lease, sits one out
@@ -200,8 +202,8 @@
 //	nats.go connected, but not sending  as if the server were out of reach: every call ends with
 //	                                    its context
 //	process paused                      Term.Err and IsLeader tell at once, the timers soon
-//	application closes the connection   Fenced and Deposed with ErrConnectionClosed; the
-//	                                    candidate ends with that error
+//	application closes the connection,  Fenced and Deposed with ErrConnectionClosed; the
+//	or it gives up reconnecting         candidate ends with that error, and a warning in its log
 //
 // # Buckets
 //
@@ -209,11 +211,13 @@
 // roll-ups and expiry do not, so an empty key has never been written and can be led at once.
 // Clients cannot undo that. An administrator of the stream can, by giving it a TTL, and must
 // not while candidates stand. A bucket with a TTL cannot be purge-protected, because the
-// server needs roll-ups for expiry markers. [OpenBucket] works with any KV bucket, under the
-// same rules: in one that is not purge-protected, the winner of an empty key waits for one
-// unknown lease. Candidates hear of changes through the messages that the stream republishes
-// (one of [CreateBucket] does), which costs the server no consumer, or else through a KV
-// watch. The application's connection is used as it is, never configured and never closed.
+// server needs roll-ups for expiry markers. [EnsureBucket] asks nothing: the first candidate
+// creates the bucket if there is none, and an existing one is never changed. [OpenBucket]
+// works with any KV bucket, under the same rules: in one that is not purge-protected, the
+// winner of an empty key waits for one unknown lease. Candidates hear of changes through the
+// messages that the stream republishes (one of [CreateBucket] does), which costs the server
+// no consumer, or else through a KV watch. The application's connection is used as it is,
+// never configured and never closed.
 //
 // A fleet that runs nats-kv-leader-elect, or the election of choria, can move over one
 // process at a time on its own key: see [Config].KVElect and docs/kvelect.md in the

@@ -82,6 +82,7 @@ func (to scrape) send(s leader.Stats) {
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
 	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
 	to.counter(logDroppedDesc, float64(s.LogDropped), own)
+	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
 }
 

@@ -179,8 +179,8 @@ func (r *run) config(log *runLog) leader.Config {
 		RefuseRequests: r.refuse, Logger: log.logger(),
 	}
 	r.succession.apply(&cfg)
-	if r.won != 0 {
-		cfg.DrainTimeout = r.drain // natsleader does not know when the command is ready
+	if r.won != 0 && r.drain == 0 {
+		cfg.DrainTimeout = 0 // natsleader does not know when the command is ready
 	}
 	return cfg
 }

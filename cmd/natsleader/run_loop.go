@@ -179,6 +179,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 		c.stop()
 	default:
 		c.current.term, c.current.lease = nil, lease{}
+		time.AfterFunc(c.drain, t.Release) // natsleader does not know when the command is ready
 	}
 }
 

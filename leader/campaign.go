@@ -233,13 +233,18 @@ func (c *Candidate) Election() string { return c.election }
 
 // State returns the state. It never blocks. It reads the clock, as [Candidate.IsLeader]
 // does: a leader is fenced as soon as its lease is over, even before the candidate has
-// noticed.
+// noticed. From the moment when Done is closed it returns [StateEnded].
 func (c *Candidate) State() State {
+	select {
+	case <-c.Done():
+		return StateEnded
+	default:
+	}
 	c = c.seatHeld()
 	for {
 		s := State(c.state.Load())
 		if s != StateLeader {
-			return max(s, StateCandidate)
+			return s
 		}
 		switch t := c.leading.Load(); {
 		case t == nil: // it has just changed

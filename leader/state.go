@@ -19,6 +19,7 @@ import (
 //	state_key.go           the knowledge of the key, and the memory of what is gone
 //	state_learn.go         the consequences of learning more of the key
 //	state_lease.go         own writes: what each replaces, when its winner may lead, its outcome
+//	state_pending.go       the reason why a winner may not lead yet
 //	state_requests.go      which request is due, and when
 //	state_guards.go        the conditions for which a candidate with guards waits
 //	state_succession.go    the order of candidates, and the successor of a leader that resigns
@@ -87,7 +88,8 @@ type note struct {
 	event noteKind
 	term  uint64
 	token uint64
-	until time.Time // Pending: when it may lead; Elected: until when the lease is valid
+	until time.Time     // Pending: when it may lead; Elected: until when the lease is valid; Fenced: term.drainBy
+	why   pendingReason // Pending
 	err   error
 }
 
@@ -153,8 +155,8 @@ func (m *machine) giveUp(fx *effects) {
 // to the state that it enters or leaves.
 
 // becomePending enters StatePending: the key was won, and the candidate may lead from
-// ready on.
-func (m *machine) becomePending(now, ready time.Time, fx *effects) {
+// ready on, for the reason given.
+func (m *machine) becomePending(now, ready time.Time, why pendingReason, fx *effects) {
 	m.edge(StatePending, StateCandidate, StateFenced)
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
@@ -163,7 +165,7 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	}
 	m.state = StatePending
 	m.renew.waitUntil(ready)
-	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.rec.termToken(m.key.seen.revision), until: later(ready, now)})
+	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.rec.termToken(m.key.seen.revision), until: later(ready, now), why: why})
 }
 
 // claim records that the write that is seen elects, with a lease that is valid until
@@ -190,7 +192,7 @@ func (m *machine) becomeFenced(now time.Time, cause error, fx *effects) {
 	m.renew.due(now)
 	m.renew.waitNoLonger()
 	fx.end = cause
-	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term.number, token: m.term.token, err: cause})
+	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term.number, token: m.term.token, until: m.term.drainBy, err: cause})
 }
 
 // becomeCandidate enters StateCandidate: another candidate has the key, no candidate has
@@ -240,7 +242,7 @@ func (m *machine) lose(cause error, fx *effects) {
 		m.depose(cause, fx)
 	case StatePending, StateFenced:
 		m.becomeCandidate(fx)
-	case StateCandidate:
+	case StateCandidate, StateEnded: // no machine is in StateEnded, which a Candidate reports
 	}
 }
 

@@ -190,7 +190,7 @@ func (m *machine) stop(now time.Time, cause error, fx *effects) {
 		}
 	case StatePending:
 		m.becomeCandidate(fx)
-	case StateCandidate:
+	case StateCandidate, StateEnded:
 	}
 }
 
@@ -200,8 +200,8 @@ func (m *machine) stepDown(now time.Time, cause error, fx *effects) {
 		m.depose(cause, fx)
 		return
 	}
-	m.becomeFenced(now, cause, fx)
 	m.term.drain(now.Add(m.bucket.times.drainTimeout))
+	m.becomeFenced(now, cause, fx)
 	m.renew.due(m.writes.lastAt.Add(m.bucket.times.renewInterval)) // the lease is kept as before
 }
 

@@ -9,7 +9,7 @@
 //
 // Every metric has the label election:
 //
-//	natsleader_state{state}                   1 for the current state, 0 for the three others
+//	natsleader_state{state}                   1 for the current state, 0 for the four others
 //	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
 //	natsleader_token                          of the term that it leads, 0 if none
 //	natsleader_lease_remaining_seconds        time that its lease is valid without a renewal
@@ -30,7 +30,7 @@
 // lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
 // are first counted.
 //
-// A candidate has 28 series, one more once it knows its lease, another while it holds the
+// A candidate has 29 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
 // there are no more than 32. No series depends on IDs, values or other data that other
 // clients write.

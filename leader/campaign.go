@@ -63,7 +63,7 @@ type Candidate struct {
 // candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
-	if err := want.check(); err != nil {
+	if err := want.check(want); err != nil {
 		return nil, err
 	}
 	if want.lease > 0 { // the other durations follow from it

@@ -124,9 +124,9 @@ type Config struct {
 func (c *Config) checkSuccession() error {
 	switch {
 	case !c.Queue && c.Priority != 0:
-		return fmt.Errorf("%w: Priority %d is for candidates with Queue", ErrInvalidConfig, c.Priority)
+		return fmt.Errorf("%w: Priority %d is for candidates with Queue: set Queue, too", ErrInvalidConfig, c.Priority)
 	case !c.Queue && c.Preempt:
-		return fmt.Errorf("%w: Preempt is for candidates with Queue", ErrInvalidConfig)
+		return fmt.Errorf("%w: Preempt is for candidates with Queue: set Queue, too", ErrInvalidConfig)
 	}
 	return nil
 }

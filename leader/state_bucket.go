@@ -109,7 +109,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 // fit returns the error that keeps the candidate from using the bucket with a value.
 func (m *machine) fit(value string) error {
 	if len(value) > wire.MaxValue {
-		return fmt.Errorf("%w: %d bytes are more than %d", ErrValueTooLarge, len(value), wire.MaxValue)
+		return fmt.Errorf("%w: a value of %d bytes is more than %d", ErrValueTooLarge, len(value), wire.MaxValue)
 	}
 	longest := record{
 		phase: phaseReleased, id: m.id, session: m.session, value: value,

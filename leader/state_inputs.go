@@ -167,10 +167,12 @@ func (m *machine) resign(now time.Time, in input, fx *effects) {
 	case plain && underWay:
 	case m.state != StateLeader:
 		fx.denied = ErrNotLeader
-	case in.next && (!m.listed || m.queue.line == "" && !m.queue.reported):
-		fx.denied = ErrNoRoster
+	case in.next && !m.listed:
+		fx.denied = errNotListed
+	case in.next && m.queue.line == "" && !m.queue.reported:
+		fx.denied = errRosterUnread
 	case in.next && m.queue.line == "":
-		fx.denied = errNotStanding
+		fx.denied = errNoneStands
 	case in.next:
 		m.handOver(now, m.queue.line.first(), fx)
 	default:

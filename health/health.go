@@ -22,7 +22,7 @@
 //
 //	election                 the name of the election
 //	id                       of the candidate
-//	state                    candidate, pending, leader or fenced
+//	state                    candidate, pending, leader, fenced or ended
 //	is_leader                whether it leads at this instant, by its clock
 //	token                    of the term that it leads
 //	lease_remaining_seconds  for how long that is certain without another renewal

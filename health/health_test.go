@@ -217,7 +217,7 @@ func TestAlive_503AfterTheEnd(t *testing.T) {
 	k.store.Link("a").Close()
 	<-a.Done()
 	k.get(health.Alive(a), 503, fields{
-		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
+		"election": "billing", "id": "a", "state": "ended", "is_leader": false,
 		"alive": false, "error": leader.ErrConnectionClosed.Error(),
 	})
 	if err := b.Stop(t.Context()); err != nil {
@@ -287,7 +287,7 @@ func TestLeader_200ForEachSeat(t *testing.T) {
 // A nil candidate is treated as one that has ended.
 func TestHandlers_NilCandidate(t *testing.T) {
 	k := newKit(t)
-	none := fields{"election": "", "id": "", "state": "candidate", "is_leader": false}
+	none := fields{"election": "", "id": "", "state": "ended", "is_leader": false}
 	k.get(health.Leader(nil), 503, none)
 	none["alive"] = false
 	k.get(health.Alive(nil), 503, none)

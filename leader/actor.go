@@ -301,12 +301,16 @@ func (a *actor) events(in input, fx effects) []Event {
 	for _, n := range fx.notes {
 		switch n.event {
 		case notePending:
-			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Seat: a.seat})
+			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Reason: n.why.String(), Seat: a.seat})
 		case noteElected:
 			a.term = a.begin(n)
 			events = append(events, Elected{Term: a.term})
 		case noteFenced:
-			events = append(events, Fenced{Term: a.term, Cause: n.err})
+			e := Fenced{Term: a.term, Cause: n.err}
+			if !n.until.IsZero() {
+				e.Until = a.outside(n.until)
+			}
+			events = append(events, e)
 		case noteDeposed:
 			events = append(events, Deposed{Term: a.term, Cause: n.err, Drained: n.drained})
 			a.term = nil

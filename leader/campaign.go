@@ -65,7 +65,7 @@ type Candidate struct {
 // candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
-	if err := want.check(); err != nil {
+	if err := want.check(want); err != nil {
 		return nil, err
 	}
 	if err := cfg.checkStop(); err != nil {
@@ -245,13 +245,18 @@ func (c *Candidate) Election() string { return c.election }
 
 // State returns the state. It never blocks. It reads the clock, as [Candidate.IsLeader]
 // does: a leader is fenced as soon as its lease is over, even before the candidate has
-// noticed.
+// noticed. From the moment when Done is closed it returns [StateEnded].
 func (c *Candidate) State() State {
+	select {
+	case <-c.Done():
+		return StateEnded
+	default:
+	}
 	c = c.seatHeld()
 	for {
 		s := State(c.state.Load())
 		if s != StateLeader {
-			return max(s, StateCandidate)
+			return s
 		}
 		switch t := c.leading.Load(); {
 		case t == nil: // it has just changed

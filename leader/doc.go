@@ -65,6 +65,11 @@
 //	  └──────────────────────────────────────────────────┘
 //	     resigned, stopped, or found another's record or none
 //
+// A fenced candidate is in one of three situations, which the Cause of its [Fenced] event
+// tells apart. Its lease was not confirmed in time ([ErrLeaseExpired]). Or it is draining: it
+// steps down, and waits for [Term.Release] ([ErrResigned], [ErrStopped]). Or a later term has
+// raised one of its guards ([ErrFenced]). A candidate whose Done is closed is in [StateEnded].
+//
 // # The lease
 //
 // An election is one key of the bucket. Its value is a small JSON record that
@@ -131,7 +136,8 @@
 //
 // Transitions come in order and are never dropped while the candidate lives. There is
 // exactly one [Pending] before each [Elected], and exactly one [Deposed] for each. [Fenced]
-// comes between them where the candidate may still hold the key. [Deposed].Cause is the
+// comes between them where the candidate may still hold the key. [Pending].Reason states why
+// the candidate may not lead yet, and is empty if it leads at once. [Deposed].Cause is the
 // cause with which the context ended, so a term that was fenced and then overtaken has
 // [ErrLeaseExpired]. [Observed] reports a change of the holder, not each renewal; a
 // candidate that has not seen a holder yet emits no Observed to say that there is none. A

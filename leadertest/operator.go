@@ -96,7 +96,7 @@ func (s *Store) unlessProtected(what string, do func()) error {
 	s.lock("Store." + what)
 	defer s.mu.Unlock()
 	if s.settings.PurgeProtected {
-		return fmt.Errorf("%w: no %s", errPurgeProtected, what)
+		return fmt.Errorf("%w, so %s is not possible: make the store with WithoutPurgeProtection", errPurgeProtected, what)
 	}
 	do()
 	return nil

@@ -72,7 +72,7 @@ func TestExpect_FailureMessage(t *testing.T) {
 	Fenced("leader: resigned")
 but no Fenced("leader: resigned") came. What came:
 	faulted: wrapped: odd
-	observed: b leads with token 0`
+	observed: "b" leads with token 0`
 	if said != want {
 		t.Fatal(said)
 	}

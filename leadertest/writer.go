@@ -119,7 +119,7 @@ func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 	case !known:
 		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
 	case p.key == fence.DefaultGuardKey:
-		return 0, fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, p.key)
+		return 0, fmt.Errorf("%w: %s is the guard, which only candidates write", leader.ErrInvalidConfig, p.key)
 	case !wire.ValidKey(p.key):
 		return 0, fmt.Errorf("leadertest: key %q: %w", p.key, jetstream.ErrInvalidKey)
 	}

@@ -9,7 +9,7 @@
 //
 // Every metric has the label election:
 //
-//	natsleader_state{state}                   1 for the current state, 0 for the three others
+//	natsleader_state{state}                   1 for the current state, 0 for the four others
 //	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
 //	natsleader_token                          of the term that it leads, 0 if none
 //	natsleader_lease_remaining_seconds        time that its lease is valid without a renewal

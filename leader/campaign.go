@@ -33,9 +33,10 @@ type Candidate struct {
 	seats    []*Candidate // one for each seat, if there are several; this candidate only represents them
 	permit   *seatPermit  // shared by the candidate and all of its seats, if there are several
 
-	box  mailbox
-	out  outbox
-	done chan struct{}
+	box   mailbox
+	out   outbox
+	done  chan struct{}
+	pulse pulse
 
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
@@ -198,6 +199,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
+	c.pulse = make(pulse)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
 		c.logs.follow(c.clock)
@@ -381,6 +383,7 @@ func (c *Candidate) finish(err error) {
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent = false, false
 	c.mu.Unlock()
+	close(c.pulse) // before the wait for the log
 	if c.permit != nil {
 		close(c.done)
 		c.permit.leave()

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the same
@@ -18,7 +20,8 @@ type Term struct {
 	start   time.Time    // the time that until counts from
 	until   atomic.Int64 // the lease is valid until this long after start
 	release func()
-	fences  []*fence // one for each guard of its candidate
+	freed   atomic.Bool // Release was called
+	fences  []*fence    // one for each guard of its candidate
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
 	// The watchdog holds mu while it checks the lease and ends the context. So the candidate
@@ -173,7 +176,12 @@ func (t *Term) Suspect(g Guard) {
 // down need not wait for the whole DrainTimeout. It may be called more than once, from
 // any goroutine, and before the term has ended.
 func (t *Term) Release() {
+	t.freed.Store(true)
 	if t.release != nil {
 		t.release()
 	}
+}
+
+func init() {
+	backend.Released = func(term any) bool { return term.(*Term).freed.Load() }
 }

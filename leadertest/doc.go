@@ -1,5 +1,5 @@
 // Package leadertest tests programs that use package leader. The tests need no server,
-// do not sleep, and run the same way every time.
+// take no time, and run the same way every time.
 //
 // A [Store] is a bucket in memory. A [Link] is one candidate's connection to it, on which the
 // test scripts faults. The time is that of a testing/synctest bubble, or that of a fake
@@ -73,7 +73,7 @@
 //
 //   - It cannot see a candidate that is about to come. If a goroutine of the application
 //     calls Campaign a moment later, Advance may have moved the time before. Such code
-//     belongs into a bubble.
+//     belongs in a bubble.
 //   - A worker ends some time after its context has ended. Wait for it, by a channel or a
 //     sync.WaitGroup, before you look at its results. [Clock] explains how timers of a worker
 //     may take part.

@@ -61,8 +61,9 @@ func (a *actor) run(ctx context.Context) {
 	for n := 0; !a.status.done; n++ {
 		switch {
 		case a.read():
-			if n%rush == 0 { // the timer is looked at only when there is no mail
+			if n%rush == 0 { // the timer and the pulse are looked at only when there is no mail
 				a.tick()
+				a.c.pulse.beat()
 			}
 		case a.wait():
 			a.tick()
@@ -128,6 +129,7 @@ func (a *actor) wait() (ticked bool) {
 			return true
 		case out <- event:
 			a.c.out.sent() // the timer stays armed as it is
+		case a.c.pulse <- struct{}{}: // likewise
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Candidate struct {
 	loops *loops // over the terms, of all seats
 	out   outbox
 	done  chan struct{}
+	pulse pulse
 
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
@@ -210,6 +211,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
+	c.pulse = make(pulse)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
 		c.logs.follow(c.clock)
@@ -399,6 +401,7 @@ func (c *Candidate) finish(values context.Context, err error, cut bool) {
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()
+	close(c.pulse) // before the wait for the log
 	if c.permit != nil {
 		close(c.done)
 		c.permit.leave()

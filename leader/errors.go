@@ -13,7 +13,8 @@ var (
 	// [Transfer], or to a candidate with [Config].Preempt.
 	ErrResigned error = backend.Error("resigned")
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
-	// end of the context given to [Campaign].
+	// end of the context given to [Campaign]. [Candidate.Ping] returns it once the candidate
+	// has ended.
 	ErrStopped error = backend.Error("stopped")
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.

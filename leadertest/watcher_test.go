@@ -16,6 +16,8 @@ type verdict string
 
 func (*verdict) Helper() {}
 
+func (*verdict) Cleanup(func()) {}
+
 func (v *verdict) Fatalf(format string, args ...any) {
 	if *v == "" {
 		*v = verdict(fmt.Sprintf(format, args...))

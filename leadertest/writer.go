@@ -31,8 +31,8 @@ import (
 //
 // A write that finds the guard deleted notifies the leader, which raises it again at once.
 //
-// The methods are those of a BucketWriter, but for the batches, so that one interface fits
-// both. A Writer may be used by many goroutines at once, and after the term.
+// It has no batches. [fence.KVWriter] is the interface that it shares with a BucketWriter. A
+// Writer may be used by many goroutines at once, and after the term.
 //
 // Each try counts as one of the link's writes, for its scripts and for [Link.Requests].
 //

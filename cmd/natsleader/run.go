@@ -87,7 +87,7 @@ func registerRun(app *fisk.Application, g *globals) {
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
 	r.succession.register(cmd)
 	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer'").UnNegatableBoolVar(&r.refuse)
-	cmd.Flag("http", "Serve /leader and /alive for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
+	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if err := r.check(); err != nil {

@@ -428,7 +428,7 @@ func TestRun_HTTPServer(t *testing.T) {
 	_, rest, _ := strings.Cut(p.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")
 	for _, k := range []struct{ path, contains string }{
-		{"/leader", `"is_leader":true`}, {"/alive", `"alive":true`}, {"/metrics", "natsleader_"},
+		{"/leader", `"is_leader":true`}, {"/live", `"live":true`}, {"/connected", `"connected":true`}, {"/metrics", "natsleader_"},
 	} {
 		response, err := http.Get(address + k.path)
 		if err != nil {

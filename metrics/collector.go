@@ -31,7 +31,7 @@
 // lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
 // are first counted.
 //
-// A candidate has 29 series, one more once it knows its lease, another while it holds the
+// A candidate has 30 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
 // there are no more than 32. No series depends on IDs, values or other data that other
 // clients write.

@@ -151,6 +151,9 @@ natsleader_token{election="billing"} 1
 # TYPE natsleader_transitions_total counter
 natsleader_transitions_total{cause="none",election="billing",to="leader"} 1
 natsleader_transitions_total{cause="none",election="billing",to="pending"} 1
+# HELP natsleader_unreleased_seconds For how long the work of a term has gone on after the end of the term, 0 if it has ended.
+# TYPE natsleader_unreleased_seconds gauge
+natsleader_unreleased_seconds{election="billing"} 0
 # HELP natsleader_writes_refused_total Writes of the key whose condition did not hold.
 # TYPE natsleader_writes_refused_total counter
 natsleader_writes_refused_total{election="billing"} 0
@@ -434,7 +437,7 @@ func TestSeries_AsManyAsDocumented(t *testing.T) {
 			series++
 		}
 	}
-	if series != 29 {
+	if series != 30 {
 		t.Errorf("%d series", series)
 	}
 }

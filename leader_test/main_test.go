@@ -4,6 +4,7 @@ package leader_test
 
 import (
 	"flag"
+	"os"
 	"runtime/debug"
 	"testing"
 
@@ -20,8 +21,16 @@ type withAccessTime struct{ *testing.M }
 func (m withAccessTime) Run() int {
 	ats.Register()
 	defer ats.Unregister()
+	defer func() {
+		for _, dir := range sharedDirs {
+			_ = os.RemoveAll(dir)
+		}
+	}()
 	return m.M.Run()
 }
+
+// sharedDirs are directories that several tests use.
+var sharedDirs []string
 
 // The tests in real time spend most of it waiting, side by side. They begin when all
 // bubbles are over: a test that calls t.Parallel waits for those that do not.

@@ -28,6 +28,9 @@ import (
 // campaign until another loop begins. It does not end: call [Candidate.Stop], or end the
 // context given to [Campaign].
 //
+// A body that is to hand over returns. It must not wait for [Candidate.Resign],
+// [Candidate.Transfer] or [Candidate.Stop], because each of them waits for the body.
+//
 // A loop ends when the candidate has ended. [Candidate.Err] then returns the reason. A loop
 // cannot leave a body that does not return. A program that must end nevertheless waits for
 // [Candidate.Done] in another goroutine.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -41,16 +40,19 @@ type actor struct {
 	announcer rosterAnnouncer
 	watcher   rosterWatcher
 
-	seat       int
-	odd        seatsSeen // another candidate's number of seats that was reported last
-	ownSession []byte    // how the own session looks in a record
-	abandoning bool      // it ends without waiting for anything
+	seat        int
+	reminder    reminder
+	stopTimeout time.Duration // of a stop by the end of the context; negative: no bound
+	stopBy      time.Time     // it ends then, if it was told to stop by a context; zero: no limit
+	odd         seatsSeen     // another candidate's number of seats that was reported last
+	ownSession  []byte        // how the own session looks in a record
+	abandoning  bool          // it ends without waiting for anything
 }
 
 // run is the candidate's goroutine. Its work is done in separate functions, so that
 // thousands of waiting candidates have small stacks.
 func (a *actor) run(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: input{kind: inStop}}) })
+	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: input{kind: inStop}, bounded: true}) })
 	defer stopped()
 	a.tick()
 	for n := 0; !a.status.done; n++ {
@@ -72,7 +74,7 @@ const rush = 64
 
 //go:noinline
 func (a *actor) tick() {
-	a.step(input{kind: inTick}, nil)
+	a.step(a.due(), nil)
 	a.stepGuards(guardInput{kind: guardInTick})
 }
 
@@ -92,7 +94,8 @@ func (a *actor) read() bool {
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
 	wake := earlier(a.guards.wakeAt(a.wake), a.listener.wake)
-	a.arm(earlier(wake, earlier(a.announcer.wake, a.watcher.wake)))
+	wake = earlier(wake, earlier(a.announcer.wake, a.watcher.wake))
+	a.arm(earlier(wake, earlier(a.reminder.at, a.stopBy)))
 }
 
 func (a *actor) arm(wake time.Time) {
@@ -165,7 +168,11 @@ func (a *actor) receive(m *mail) {
 		}
 	case inAbandon:
 		a.abandoning = true
-	case inTick, inGuards, inRoster, inResign, inStop, inDrained, inProclaim, inSuspend, inResume:
+	case inStop:
+		if m.bounded {
+			m.in.until = a.limitStop()
+		}
+	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
 	a.step(m.in, m.call)
 	if m.in.kind == inReconnected {
@@ -222,6 +229,7 @@ func (a *actor) step(in input, call chan error) {
 		a.c.logEvent(a.values, e)
 		a.c.offer(e)
 	}
+	a.offerTerm()
 	a.wake = fx.wake
 	if fx.cancel {
 		a.requests.cancel()
@@ -236,11 +244,12 @@ func (a *actor) step(in input, call chan error) {
 	if len(a.guards) > 0 {
 		a.tell()
 	}
+	a.remind()
 	a.syncSeat()
 }
 
-// advance steps the machine. If there is a term, its watchdog sees the step, and what
-// follows for the lease and the context, as one change.
+// advance steps the machine. If there is a term, its watchdog and the readers of its context
+// see the step, and what follows for the lease and the context, as one change.
 func (a *actor) advance(in input) effects {
 	now, t := a.now(), a.term
 	if t == nil {
@@ -249,7 +258,7 @@ func (a *actor) advance(in input) effects {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lapsed && a.status.state == StateLeader {
-		now = later(now, a.status.leaseUntil) // the watchdog has read that time from the clock
+		now = later(now, a.status.leaseUntil) // the clock has shown that time to a reader or the watchdog
 	}
 	fx := a.stepMachine(now, in)
 	switch {
@@ -280,7 +289,7 @@ func (a *actor) events(in input, fx effects) []Event {
 		case noteFenced:
 			events = append(events, Fenced{Term: a.term, Cause: n.err})
 		case noteDeposed:
-			events = append(events, Deposed{Term: a.term, Cause: n.err})
+			events = append(events, Deposed{Term: a.term, Cause: n.err, Drained: n.drained})
 			a.term = nil
 		case noteObserved:
 			events = append(events, Observed{Holder: a.status.holder(a.seat)})
@@ -312,13 +321,12 @@ func (a *actor) fault(err error) {
 
 // begin makes the term of an election.
 func (a *actor) begin(n note) *Term {
-	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start}
-	t.ctx, t.cancel = context.WithCancelCause(a.values)
+	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start, box: &a.c.box, number: n.term}
 	t.until.Store(int64(n.until.Sub(a.base)))
-	box, number := &a.c.box, n.term
-	t.release = sync.OnceFunc(func() { box.put(mail{in: input{kind: inDrained, term: number}}) })
+	ctx, cancel := context.WithCancelCause(a.values)
+	t.ctx, t.cancel = leadership{ctx, t}, cancel
 	for i := range a.guards {
-		t.fences = append(t.fences, a.guards[i].fence(t, box))
+		t.fences = append(t.fences, a.guards[i].fence(t, &a.c.box))
 	}
 	t.watch()
 	return t
@@ -345,6 +353,7 @@ func (a *actor) publish() {
 	c.holds = holds && a.status.state != StateLeader
 	c.tally.holds, c.tally.lease = holds, a.status.times.lease
 	c.tally.kept = c.tally.kept && holds
+	c.tally.works(a.status.working && a.status.state != StateLeader, c.since)
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
 }
 

@@ -18,6 +18,7 @@ type mail struct {
 	roster   *rosterMail   // of the roster, instead of in
 	from     uint64        // inHeard and others of a feed: the number of the feed
 	call     chan error    // of a call that waits for an answer
+	bounded  bool          // inStop: StopTimeout applies
 }
 
 // mailbox brings everything but ticks to the actor. put never blocks. The actor arms its
@@ -75,7 +76,7 @@ func (b *mailbox) merge(m *mail) bool {
 				return true
 			}
 			return m.in.kind == inReconnected && old.in.kind == inReconnected
-		case m.isNotice() && old.isNotice() && m.in.kind == old.in.kind && m.in.term == old.in.term:
+		case m.isNotice() && old.isNotice() && m.in.kind == old.in.kind && m.in.term == old.in.term && m.bounded == old.bounded:
 			return true
 		case m.isSuspicion() && old.isSuspicion() && m.guard.number == old.guard.number:
 			return true
@@ -88,7 +89,7 @@ func (b *mailbox) merge(m *mail) bool {
 // not.
 func (m *mail) isNotice() bool {
 	switch m.in.kind { //nolint:exhaustive // all others carry something
-	case inTick, inStop, inAbandon, inDrained:
+	case inTick, inStop, inAbandon, inDrained, inWorked:
 		return m.guard == nil && m.listener == nil && m.roster == nil
 	}
 	return false

@@ -55,6 +55,7 @@ func (a *actor) stepAnnouncer(in announcerInput) {
 	in.denied, in.from = s.deniedUntil, s.cooldownUntil
 	if permit != nil {
 		in.held = in.held || permit.holds(a.session)
+		in.eligible = in.eligible && !permit.works()
 		in.denied = later(in.denied, a.inside(permit.deniedUntil()))
 		in.from = later(in.from, a.inside(permit.sitsOut()))
 	}

@@ -33,9 +33,10 @@ type Candidate struct {
 	seats    []*Candidate // one for each seat, if there are several; this candidate only represents them
 	permit   *seatPermit  // shared by the candidate and all of its seats, if there are several
 
-	box  mailbox
-	out  outbox
-	done chan struct{}
+	box   mailbox
+	loops *loops // over the terms, of all seats
+	out   outbox
+	done  chan struct{}
 
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
@@ -64,6 +65,9 @@ type Candidate struct {
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
 	if err := want.check(); err != nil {
+		return nil, err
+	}
+	if err := cfg.checkStop(); err != nil {
 		return nil, err
 	}
 	if want.lease > 0 { // the other durations follow from it
@@ -156,7 +160,7 @@ func stand(ctx context.Context, store backend.Store, election string, cfg Config
 func newCandidate(store backend.Store, election string, cfg Config, p params) *Candidate {
 	c := &Candidate{
 		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
-		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}),
+		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}), loops: &loops{},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -173,7 +177,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	a := &actor{
 		params: p, c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
-		ownSession: []byte(`"session":"` + p.session + `"`),
+		ownSession: []byte(`"session":"` + p.session + `"`), stopTimeout: cfg.stopTimeout(),
 	}
 	a.requests = requester{store: c.store, election: c.election, values: a.values, box: &c.box}
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
@@ -379,7 +383,7 @@ func (c *Candidate) finish(err error) {
 	c.mu.Lock()
 	c.err = err
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
-	c.tally.holds, c.tally.silent = false, false
+	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()
 	if c.permit != nil {
 		close(c.done)

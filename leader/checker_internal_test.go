@@ -17,6 +17,7 @@ type checker struct {
 	// An election may come then at the earliest: when a PendingPeriod is over, or when no
 	// lease that the store forgot can be running any more.
 	notBefore time.Time
+	works     bool // the work of the last term goes on, and its end is awaited
 	void      bool // the store may have forgotten what it showed before
 	// The tokens and instants of the notes are those of the world. The exploration
 	// renumbers them, and so cannot compare those of two steps.
@@ -29,10 +30,16 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 	if in.kind == inStop || in.kind == inAbandon {
 		p.Next(contract.Event{Kind: contract.Stopped})
 	}
+	if (in.kind == inDrained || in.kind == inWorked) && in.term == m.term.number {
+		p.works = false
+	}
 	if broken := p.checkEvents(m, now, fx); broken != "" {
 		return broken
 	}
+	p.works = p.works || in.kind == inLoop && m.state == StateLeader
 	switch {
+	case p.works != m.work.going:
+		return fmt.Sprintf("the work of its term goes on: %v, and it knows: %v", p.works, m.work.going)
 	case p.Alive() != (m.state == StateLeader), p.Open() && m.state != StateLeader && m.state != StateFenced:
 		return fmt.Sprintf("it is %v with its context alive: %v, its term open: %v", m.state, p.Alive(), p.Open())
 	case m.state != StateCandidate && !m.holds() && !fx.done:
@@ -43,6 +50,10 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.term.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.term.token, m.guards.over)
+	case m.work.going && !m.awaitsWork():
+		return "it waits for the end of work, and nothing awaits that"
+	case m.state == StateLeader && m.work.idle && !m.work.going && m.leave.mode == staying && !fx.done:
+		return "it leads, and its application takes no term"
 	case m.suspended && m.state != StateCandidate:
 		return fmt.Sprintf("it is barred and %v", m.state)
 	case m.raising() && !now.Before(m.term.guardDeadline) && !fx.done:
@@ -79,6 +90,13 @@ func (p *checker) checkEvents(m *machine, now time.Time, fx effects) string {
 				return "Elected before its time"
 			}
 			p.notBefore = time.Time{}
+			switch {
+			case p.works:
+				return "Elected while the work of the last term goes on"
+			case m.work.idle:
+				return "Elected, and its application takes no term"
+			}
+			p.works = m.awaitsWork()
 			if n.token < m.term.elected || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
@@ -156,6 +174,12 @@ func (p *checker) checkWrite(m *machine, now time.Time, req request) string {
 		return "it tries for the key, and its guards are not fit"
 	case m.raising() && req.rec.phase != phaseLeading:
 		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
+	case m.work.going && m.state == StateFenced && req.rec.phase != phaseLeading:
+		return "it writes " + phaseNames[req.rec.phase] + " while it drains"
+	case (m.work.going || m.work.idle) && req.write.win:
+		return "it tries for the key while its work goes on, or nobody works"
+	case m.work.going && m.state != StateLeader && m.state != StateFenced && req.rec.phase != phaseReleased:
+		return "it writes " + phaseNames[req.rec.phase] + " while its work goes on after the term"
 	case m.suspended && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
 	case p.Stopped() && !m.term.draining && req.rec.phase != phaseReleased:

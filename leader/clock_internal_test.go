@@ -65,8 +65,9 @@ func (c *stillClock) NewTimer(time.Duration) Timer { panic("no timer") }
 
 func newTerm(t *testing.T, clock Clock) *Term {
 	t.Helper()
-	term := &Term{token: 3, clock: clock, start: clock.Now(), release: func() {}}
-	term.ctx, term.cancel = context.WithCancelCause(t.Context())
+	term := &Term{token: 3, clock: clock, start: clock.Now()}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	term.ctx, term.cancel = leadership{ctx, term}, cancel
 	term.until.Store(int64(10 * time.Second))
 	return term
 }
@@ -80,12 +81,12 @@ func TestTermErr_AsksTheClock(t *testing.T) {
 		t.Errorf("just before the deadline: %v, %v", err, term.Remaining())
 	}
 	clock.now = clock.now.Add(1)
-	if err := term.Err(); !errors.Is(err, ErrLeaseExpired) || term.Remaining() != 0 || term.Context().Err() != nil {
+	if err := term.Err(); !errors.Is(err, ErrLeaseExpired) || term.Remaining() != 0 || term.ctx.ended() == nil {
 		t.Errorf("at the deadline: %v, %v", err, term.Remaining())
 	}
 	term.cancel(ErrResigned)
-	if err := term.Err(); !errors.Is(err, ErrResigned) || term.Remaining() != 0 {
-		t.Errorf("after its end: %v, %v", err, term.Remaining())
+	if err := term.Err(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("resigned after that: %v", err)
 	}
 }
 

@@ -42,9 +42,19 @@ type Config struct {
 	MinToken uint64
 	// PendingPeriod is the least time from winning the key to leading. Default: 0.
 	PendingPeriod time.Duration
-	// DrainTimeout is how long a leader that steps down keeps the lease while
-	// it waits for [Term.Release]. Default: 0, not at all.
+	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading,
+	// for work that goes on: until [Term.Release] is called, or the body of the loop over
+	// [Candidate.Terms] has ended. With a DrainTimeout the candidate does not campaign again
+	// before that, even if the time is up. If the time is up, it reports [ErrNotReleased].
+	// Default: one lease for an application that uses Terms, 0 for others, which is not at all.
 	DrainTimeout time.Duration
+	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign]
+	// begins, the drain included. A drain ends 2 s before, or after three quarters of
+	// StopTimeout if that is earlier, so that time is left to release the key. It must be
+	// longer than DrainTimeout. Negative: there is no bound. Default: 8 s, or DrainTimeout
+	// and 2 s if that is longer. `docker stop` kills a container after 10 s, and Kubernetes a
+	// pod after 30 s.
+	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. Before a term begins, the
 	// candidate has raised each of them to the term's token, so that no write of an earlier
 	// term is accepted any more. All candidates of an election should name the same guards.
@@ -129,6 +139,28 @@ func (c *Config) checkSuccession() error {
 		return fmt.Errorf("%w: Preempt is for candidates with Queue", ErrInvalidConfig)
 	}
 	return nil
+}
+
+// defaultStopTimeout leaves a container time to end before `docker stop` kills it after 10 s.
+const defaultStopTimeout = 8 * time.Second
+
+// checkStop returns an error for a StopTimeout that cannot work.
+func (c *Config) checkStop() error {
+	switch {
+	case c.StopTimeout > 0 && c.StopTimeout < minDuration:
+		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, minDuration)
+	case c.StopTimeout > 0 && c.StopTimeout <= c.DrainTimeout:
+		return fmt.Errorf("%w: StopTimeout %v is not more than DrainTimeout %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.DrainTimeout)
+	}
+	return nil
+}
+
+// stopTimeout returns the bound of a stop, or its default.
+func (c *Config) stopTimeout() time.Duration {
+	if c.StopTimeout != 0 {
+		return c.StopTimeout
+	}
+	return max(defaultStopTimeout, c.DrainTimeout+releaseTime)
 }
 
 // durations are the times of a candidate, named as in [Config].

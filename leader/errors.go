@@ -82,6 +82,11 @@ var (
 	ErrIncompatibleBucket error = backend.ErrIncompatibleBucket
 	// ErrPermission reports a subject that the connection may not use. The text names it.
 	ErrPermission error = backend.ErrPermission
+	// ErrNotReleased reports that the work of a term goes on although DrainTimeout is over, or
+	// that another candidate leads. The text names the token. The candidate does not campaign
+	// before the work has ended. It reports ErrNotReleased again after one lease, and then at
+	// intervals that double.
+	ErrNotReleased error = backend.Error("not released")
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")

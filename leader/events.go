@@ -71,6 +71,9 @@ type Fenced struct {
 type Deposed struct {
 	Term  *Term
 	Cause error // as context.Cause of the term's context
+	// Drained reports that the end of the work was awaited (see [Config].DrainTimeout) and has
+	// come: the term was released.
+	Drained bool
 }
 
 // Observed reports that the candidate has seen another holder, or none.

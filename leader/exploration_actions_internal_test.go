@@ -114,9 +114,10 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 	if w.may(closeConnection) {
 		add(doClose, i, 0)
 	}
-	if w.may(release) && p.checker.Open() && !p.m.term.drained {
+	if (w.may(release) || w.loops) && p.m.work.going {
 		add(doRelease, i, 0)
 	}
+	w.loopActions(i, add)
 	if w.may(reconnect) && p.listening {
 		add(doReconnect, i, 0)
 	}
@@ -277,6 +278,8 @@ func (w *worldOf) apply(a action) {
 	case doRelease:
 		w.spend(release)
 		w.step(i, input{kind: inDrained, term: p.m.term.number})
+	case doWorked, doLoop, doNoLoop:
+		w.applyLoop(a)
 	case doBar:
 		w.step(i, input{kind: inSuspend})
 	case doOpen:
@@ -412,7 +415,7 @@ func (w *worldOf) explain(a action) string {
 		return who + " crashes" + []string{"", ", its write is still on its way"}[a.arg]
 	case doBoot:
 		return partyNames[a.party] + " starts again"
-	case doResign, doStop, doClose, doRelease, doBar, doOpen:
+	case doResign, doStop, doClose, doRelease, doWorked, doLoop, doNoLoop, doBar, doOpen:
 		return who + " is told to " + verbNames[a.do]
 	case doGhost:
 		g := w.ghosts[a.arg]

@@ -251,6 +251,7 @@ func (w *worldOf) calm() {
 		if p.up && p.m.suspended {
 			w.step(i, input{kind: inResume})
 		}
+		w.calmLoop(i)
 		up = up || p.up && !p.checker.Stopped()
 	}
 	for k := range w.olds {

@@ -203,7 +203,11 @@ func (w *worldOf) boot(i int) {
 	}
 	w.roster.behind[i] = w.orders[i].listed
 	w.post(i)
-	w.step(i, input{kind: inTick})
+	if w.loops {
+		w.step(i, input{kind: inLoop})
+	} else {
+		w.step(i, input{kind: inTick})
+	}
 	w.guideAlone(i, guardInput{kind: guardInTick})
 	for w.posts[i].way == going {
 		w.guardArrive(i, false)

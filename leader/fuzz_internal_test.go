@@ -101,8 +101,11 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 		}
 	case inFeedLost:
 		in.err = ErrUnreachable
-	case inDrained:
+	case inDrained, inWorked:
 		in.term = m.term.number
+		if next()%4 == 0 {
+			in.term-- // of the term before
+		}
 	case inGuards:
 		if !m.guarded {
 			return input{kind: inTick}
@@ -115,7 +118,7 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 		in.roster = rosterReport{line: fuzzLine(next), preemptor: preemptor{session: []string{"", "B", "C"}[next()%3]}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
-	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inProclaim, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
 	return in
 }

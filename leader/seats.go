@@ -71,6 +71,7 @@ type seatPermit struct {
 	election string
 
 	mu        sync.Mutex  // held for moments only
+	worker    int         // the seat of the last term, while its work goes on; 0: none
 	taker     int         // the seat of the machine that has the permit; 0: none
 	waiting   []*mailbox  // of the machines that wait for the permit, by seat
 	holders   []holding   // of each seat, as it is seen there
@@ -206,9 +207,14 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	if a.seat == 1 {
 		b.announcer = &a.c.box
 	}
-	was, denied := b.holders[a.seat-1], b.denied[a.seat-1]
+	was, denied, worker := b.holders[a.seat-1], b.denied[a.seat-1], b.worker
 	b.denied[a.seat-1] = a.outside(a.status.deniedUntil)
-	if was == holder && denied.Equal(b.denied[a.seat-1]) {
+	if a.status.working {
+		b.worker = a.seat
+	} else if b.worker == a.seat {
+		b.worker = 0
+	}
+	if was == holder && denied.Equal(b.denied[a.seat-1]) && worker == b.worker {
 		return nil
 	}
 	if was != holder {
@@ -217,7 +223,7 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	}
 	// The first seat announces, and has looked at the permit before in this step.
 	changed := !denied.Equal(b.denied[a.seat-1])
-	concerns := a.seat > 1 && (was.session == a.session || holder.session == a.session)
+	concerns := a.seat > 1 && (worker != b.worker || was.session == a.session || holder.session == a.session)
 	if a.listed && (changed || concerns) {
 		return b.announcer
 	}
@@ -234,6 +240,13 @@ func (b *seatPermit) deniedUntil() time.Time {
 		until = later(until, t)
 	}
 	return until
+}
+
+// works reports whether the work of a term goes on, so that the candidate takes no seat.
+func (b *seatPermit) works() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.worker != 0
 }
 
 // sitsOut returns the time, by the clock, until which the candidate takes no seat.

@@ -22,7 +22,7 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
 	for n := 1; n <= p.seats; n++ {
 		c := newCandidate(store, SeatKey(election, n), cfg, p)
-		c.permit = b
+		c.permit, c.loops = b, front.loops
 		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
 		a := newActor(ctx, c, cfg, p)
 		front.seats = append(front.seats, c)
@@ -80,6 +80,7 @@ func (c *Candidate) allStats() Stats {
 		}
 		s := seat.Stats()
 		all.Silent = max(all.Silent, s.Silent)
+		all.Unreleased = max(all.Unreleased, s.Unreleased)
 		all.Leaderless += s.Leaderless
 		for i, n := range s.Writes.Counts {
 			all.Writes.Counts[i] += n

@@ -118,7 +118,7 @@ func (n *node) step(in input) {
 	switch in.kind {
 	case inSettings, inFeed, inRead, inWritten:
 		n.asked = false
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
 	before, known := n.m.state, n.m.key.seen.revision
 	fx := n.m.step(n.clock(), in)
@@ -272,6 +272,12 @@ func (n *node) trouble() {
 	if w.forges && w.chance(100) {
 		n.forge()
 	}
+	if w.calm && n.m.work.going && n.m.state != StateLeader {
+		n.hand(life, input{kind: inDrained, term: n.m.term.number})
+	}
+	if w.calm && n.m.work.idle {
+		n.hand(life, input{kind: inLoop})
+	}
 	if w.chance(w.faults.pauses) {
 		n.pause(w.between(0, 30*time.Second))
 	}
@@ -307,7 +313,7 @@ func (n *node) trouble() {
 		n.hand(life, n.anyOrder())
 		return
 	}
-	switch w.rng.Uint32N(8) {
+	switch w.rng.Uint32N(12) {
 	case 0:
 		n.hand(life, input{kind: inStop})
 	case 1:
@@ -316,6 +322,12 @@ func (n *node) trouble() {
 		n.hand(life, input{kind: inClosed})
 	case 3:
 		n.hand(life, input{kind: inDrained, term: n.m.term.number})
+	case 8, 9:
+		n.hand(life, input{kind: inLoop})
+	case 10:
+		n.hand(life, input{kind: inNoLoop})
+	case 11:
+		n.hand(life, input{kind: inWorked, term: n.m.term.number})
 	case 4:
 		n.hand(life, input{kind: inProclaim, value: fmt.Sprint(w.now)})
 	default:

@@ -23,6 +23,7 @@ import (
 //	state_guards.go        the conditions for which a candidate with guards waits
 //	state_succession.go    the order of candidates, and the successor of a leader that resigns
 //	state_suspend.go       a candidate that does not take its key
+//	state_work.go          the work of a term, and the candidate while it goes on
 //
 // status is the only other method that the actor calls.
 type machine struct {
@@ -39,6 +40,7 @@ type machine struct {
 	writes writeLog
 	renew  renewal
 	term   termState
+	work   workState
 	queue  queueState
 	leave  departure
 	flight inflight
@@ -89,6 +91,8 @@ type note struct {
 	token uint64
 	until time.Time // Pending: when it may lead; Elected: until when the lease is valid
 	err   error
+	// Deposed: the end of the work was awaited, and has come.
+	drained bool
 }
 
 type noteKind uint8
@@ -130,8 +134,11 @@ func (m *machine) expire(now time.Time, fx *effects) {
 		m.becomeFenced(now, ErrLeaseExpired, fx)
 		m.reads.need() // another candidate may have the key: read before writing again
 	}
-	if m.term.draining && (m.term.drained || !now.Before(m.term.drainBy)) {
-		m.becomeCandidate(fx)
+	if m.term.draining && (!m.work.going || !now.Before(m.term.drainBy)) {
+		m.drained(now, fx)
+	}
+	if m.state == StateLeader && m.work.idle && !m.work.going && m.leave.mode == staying {
+		m.handOver(now, "", fx) // nobody works in this term, and the application takes no other
 	}
 	if m.raising() && !now.Before(m.term.guardDeadline) {
 		m.leave.resign(now, "") // another may have more luck with the guards
@@ -178,15 +185,20 @@ func (m *machine) becomeLeader(now time.Time, fx *effects) {
 	m.edge(StateLeader, StatePending)
 	m.state = StateLeader
 	m.term.begin(now)
+	m.work.begin(m.awaitsWork())
 	m.renew.waitNoLonger()
 	fx.notes = append(fx.notes, note{event: noteElected, term: m.term.number, token: m.term.token, until: m.term.leaseUntil})
 }
 
-// becomeFenced ends the term's context while the candidate may still hold the key.
+// becomeFenced ends the term's context while the candidate may still hold the key. If the
+// work goes on, the candidate drains.
 func (m *machine) becomeFenced(now time.Time, cause error, fx *effects) {
 	m.edge(StateFenced, StateLeader)
 	m.state = StateFenced
 	m.term.fence(cause)
+	if m.work.going {
+		m.term.drain(now.Add(m.drainTimeout()))
+	}
 	m.renew.due(now)
 	m.renew.waitNoLonger()
 	fx.end = cause
@@ -228,7 +240,9 @@ func (m *machine) endTerm(cause error, fx *effects) {
 		m.term.fence(cause)
 		fx.end = cause
 	}
-	fx.notes = append(fx.notes, note{event: noteDeposed, term: m.term.number, token: m.term.token, err: m.term.cause})
+	fx.notes = append(fx.notes, note{
+		event: noteDeposed, term: m.term.number, token: m.term.token, err: m.term.cause, drained: m.awaitsWork() && !m.work.going,
+	})
 	m.term.end()
 }
 
@@ -269,8 +283,7 @@ type termState struct {
 	since         int64     // server's time of that write; 0: not known
 	began         time.Time // when the last term began
 	cause         error     // of its end; a sentinel, so a plain value
-	drained       bool      // the application has released the term
-	draining      bool      // its application may go on until drainBy
+	draining      bool      // its work may go on until drainBy
 	drainBy       time.Time
 }
 
@@ -307,16 +320,19 @@ func (t *termState) extend(until time.Time) { t.leaseUntil = later(t.leaseUntil,
 // fence sets the cause of the term's end.
 func (t *termState) fence(cause error) { t.cause = cause }
 
-// drain gives the application time to release the term.
+// drain gives the work of the term time until an instant.
 func (t *termState) drain(until time.Time) { t.draining, t.drainBy = true, until }
 
-// release records that the application has released the term.
-func (t *termState) release() { t.drained = true }
+// hurry brings the end of a drain forward to an instant.
+func (t *termState) hurry(until time.Time) { t.drainBy = earlier(t.drainBy, until) }
+
+// drained ends a drain, and not the term.
+func (t *termState) drained() { t.draining, t.drainBy = false, time.Time{} }
 
 // end clears what belongs to a term, but for its number and when it began.
 func (t *termState) end() {
 	t.unclaim()
-	t.cause, t.drained, t.draining, t.drainBy = nil, false, false, time.Time{}
+	t.cause, t.draining, t.drainBy = nil, false, time.Time{}
 }
 
 // departure is how far the candidate is in giving up the key.

@@ -47,10 +47,14 @@ func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 
 // begin begins the term that was claimed, if its guards stand and its lease is valid. If one
 // of them stands at the same or a greater token that was not raised for this term, the claim
-// is dropped and another write elects.
+// is dropped and another write elects. Where the application takes no terms any more, the
+// candidate gives the key up instead.
 func (m *machine) begin(now time.Time, fx *effects) {
 	switch {
 	case !m.raising():
+	case m.work.idle:
+		m.leave.resign(now, "")
+		m.becomeCandidate(fx)
 	case m.guards.over >= m.term.token:
 		m.term.unclaim()
 	case m.guarded && m.guards.stand != m.term.token:

@@ -26,7 +26,10 @@ const (
 	inResign // calls
 	inStop
 	inAbandon // stop without waiting for anything
-	inDrained
+	inDrained // the work of a term has ended
+	inWorked  // likewise, and the term is to be handed over
+	inLoop    // the application takes its terms in a loop
+	inNoLoop  // the last loop has ended
 	inProclaim
 	inSuspend // for seats
 	inResume
@@ -43,8 +46,8 @@ type input struct {
 	to       string           // inResign: the intended successor
 	next     bool             // inResign: in favour of the first in line
 	value    string           // inProclaim, inResume
-	until    time.Time        // inResume: takes no lease before then
-	term     uint64           // inDrained
+	until    time.Time        // inResume: takes no lease before then; inStop: drains no longer; zero: as configured
+	term     uint64           // inDrained, inWorked
 	err      error            // of a reply, or of the feed's end
 	dice     uint32           // randomness for the pauses between tries
 }
@@ -75,15 +78,19 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 	case inResign:
 		m.resign(now, in, fx)
 	case inStop:
-		m.stop(now, ErrStopped, fx)
+		m.stop(now, in.until, fx)
 	case inAbandon:
-		m.term.release()
-		m.stop(now, ErrStopped, fx)
-		m.quit(now, fx)
-	case inDrained:
-		if m.term.number == in.term && (m.state == StateLeader || m.state == StateFenced) {
-			m.term.release()
+		m.leave.stop(now)
+		if m.state == StateLeader {
+			m.depose(ErrStopped, fx)
 		}
+		m.quit(now, fx)
+	case inDrained, inWorked:
+		m.worked(now, in.term, in.kind == inWorked, fx)
+	case inLoop:
+		m.work.take(m.state == StateLeader)
+	case inNoLoop:
+		m.work.leave()
 	case inProclaim:
 		m.proclaim(in.value, fx)
 	case inSuspend:
@@ -120,7 +127,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feed.opened()
 		m.reads.needAll() // for what was stored before the feed was open
 		m.flight.succeeded()
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inProclaim, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
 }
 
@@ -178,12 +185,12 @@ func (m *machine) resign(now time.Time, in input, fx *effects) {
 	}
 }
 
-// stop hands over and ends.
-func (m *machine) stop(now time.Time, cause error, fx *effects) {
+// stop hands over and ends. If until is not zero, a drain ends then at the latest.
+func (m *machine) stop(now, until time.Time, fx *effects) {
 	m.leave.stop(now)
 	switch m.state {
 	case StateLeader:
-		m.stepDown(now, cause, fx)
+		m.stepDown(now, ErrStopped, fx)
 	case StateFenced:
 		if !m.term.draining {
 			m.becomeCandidate(fx)
@@ -192,16 +199,18 @@ func (m *machine) stop(now time.Time, cause error, fx *effects) {
 		m.becomeCandidate(fx)
 	case StateCandidate:
 	}
+	if m.term.draining {
+		m.term.hurry(until)
+	}
 }
 
 // stepDown ends the context of a leader. The leader then drains or gives up the key.
 func (m *machine) stepDown(now time.Time, cause error, fx *effects) {
-	if m.bucket.times.drainTimeout == 0 || m.term.drained {
+	if !m.work.going {
 		m.depose(cause, fx)
 		return
 	}
 	m.becomeFenced(now, cause, fx)
-	m.term.drain(now.Add(m.bucket.times.drainTimeout))
 	m.renew.due(m.writes.lastAt.Add(m.bucket.times.renewInterval)) // the lease is kept as before
 }
 

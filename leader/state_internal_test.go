@@ -329,6 +329,12 @@ func (s *script) parse(line string, words []string) input {
 		return input{kind: inAbandon}
 	case "drained":
 		return input{kind: inDrained, term: s.m.term.number}
+	case "worked":
+		return input{kind: inWorked, term: s.m.term.number}
+	case "loop":
+		return input{kind: inLoop}
+	case "unloop":
+		return input{kind: inNoLoop}
 	case "proclaim":
 		return input{kind: inProclaim, value: rest[0]}
 	case "reconnected":

@@ -343,10 +343,10 @@ func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, 
 		if !w.win && m.leave.mode != staying {
 			ready = later(m.renew.electFrom, m.memory.notBefore) // a renewal, or what it was pending for
 		}
-		if m.suspended && m.leave.mode == staying {
+		if m.shut() && m.leave.mode == staying {
 			m.leave.resign(now, "") // it came late: there may be another that is to be led instead
 		}
-		if m.leave.mode == resigning && now.Before(ready) && !m.suspended {
+		if m.leave.mode == resigning && now.Before(ready) && !m.shut() {
 			m.leave.stay() // it must not release this one: others would lead at once
 		}
 		if m.leave.mode != staying {

@@ -19,6 +19,7 @@ func (m *machine) brokenInvariant() string {
 		{"reads", m.reads.broken()},
 		{"writes", m.writes.broken()},
 		{"term", m.term.broken()},
+		{"work", m.work.broken()},
 		{"queue", m.queue.broken()},
 		{"leave", m.leave.broken()},
 		{"flight", m.flight.broken()},
@@ -33,6 +34,8 @@ func (m *machine) brokenInvariant() string {
 		return fmt.Sprintf("%v without a token", m.state)
 	case m.state == StateCandidate && m.term.token != 0:
 		return "a candidate with a token"
+	case m.work.going && !m.awaitsWork():
+		return "work goes on, and nothing awaits its end"
 	case m.term.draining && m.state != StateFenced:
 		return fmt.Sprintf("%v drains", m.state)
 	case m.state == StateFenced && m.term.cause == nil, m.state != StateFenced && m.term.cause != nil:

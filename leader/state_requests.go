@@ -140,7 +140,7 @@ func (m *machine) next(now time.Time) agenda {
 		switch try := m.mayTry(); {
 		case try && !m.confirmed() && m.key.absentSince.IsZero():
 			a.add(reqRead, m.tryAt(), soonest)
-		case try && !m.suspended:
+		case try && !m.shut():
 			a.add(reqWrite, m.tryAt(), soonest)
 		}
 		a.add(reqRead, later(m.key.seenAt, m.key.readAt).Add(m.silenceTimeout()), soonest)

@@ -19,11 +19,13 @@ type status struct {
 	// The term, and how it ends.
 	term          uint64 // number of the term, or of the last one
 	leaseUntil    time.Time
-	draining      bool
+	draining      bool // it keeps the key, for work that goes on, until it gives the key up
 	leaving       leaving
 	to            string    // the intended successor
 	abandoned     bool      // it resigns, and its last write no longer keeps others out
 	cooldownUntil time.Time // it takes no lease before then
+	working       bool      // the work of the last term goes on
+	offers        bool      // the application takes its terms in a loop
 
 	// Standing for election.
 	suspended   bool
@@ -49,8 +51,9 @@ func (m *machine) status(now time.Time) status {
 	return status{
 		state: m.state, done: m.done, err: m.err, value: m.value,
 		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.seen, shown: m.shown,
-		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining,
+		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining && m.leave.mode != staying,
 		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
+		working: m.work.going, offers: m.work.loops && !m.work.idle,
 		suspended: m.suspended, wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
 		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,

@@ -104,7 +104,7 @@ func (m *machine) stands(now time.Time) bool {
 
 // eligible is stands without the instants before which the candidate takes no lease.
 func (m *machine) eligible() bool {
-	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.kind != entryUnseen && !m.holds() &&
+	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.kind != entryUnseen && !m.holds() && !m.work.going && !m.work.idle &&
 		(!m.guarded || m.guards.fit)
 }
 

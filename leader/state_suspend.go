@@ -37,12 +37,12 @@ func (m *machine) wantsKey(now time.Time) bool {
 	return a.kind == reqWrite && !a.at.After(now)
 }
 
-// mayHoldKey reports whether the candidate holds the key, or may turn out to hold it by a
-// write that it has sent. Such a write may win until the candidate knows another revision
+// mayHoldKey reports whether the candidate holds the key, has work that goes on, or may turn
+// out to hold the key by a write that it has sent. Such a write may win until the candidate knows another revision
 // than the one that its newest write was to replace. The writes before the newest were to
 // replace that revision or an older one. In a bucket where keys are emptied without a
 // trace, a write that was to replace no message may still be stored afterwards.
 func (m *machine) mayHoldKey() bool {
-	return m.state != StateCandidate || m.holds() || m.leave.mode != staying || m.flight.req.kind == reqWrite ||
+	return m.state != StateCandidate || m.work.going || m.holds() || m.leave.mode != staying || m.flight.req.kind == reqWrite ||
 		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision
 }

@@ -22,7 +22,6 @@ func TestTermState_ClaimToEnd(t *testing.T) {
 	}
 	s.fence(errors.New("cause"))
 	s.drain(epoch.Add(tick))
-	s.release()
 	if broken := s.broken(); broken != "" {
 		t.Error(broken)
 	}

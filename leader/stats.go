@@ -29,6 +29,9 @@ type Stats struct {
 	// was sent. It is 0 if the last request was answered, even by an error, or if a feed has
 	// delivered something since.
 	Silent time.Duration
+	// Unreleased is how long the work of a term has gone on after the end of the term. It is 0
+	// if that work has ended, or if nothing awaits its end. See [Config].DrainTimeout.
+	Unreleased time.Duration
 	// Leaderless is the total time during which no leader was known to the candidate.
 	Leaderless time.Duration
 	// Writes is the histogram of the acknowledged writes of the record, including those that
@@ -102,6 +105,9 @@ type tally struct {
 	silent bool
 	since  time.Duration // silent: when the first request that failed was sent
 
+	working bool          // the work of a term goes on after its end
+	ended   time.Duration // working: when the term ended
+
 	led        bool          // a leader is known here
 	leaderless time.Duration // up to when that last changed
 	ledAt      time.Duration // when that last changed
@@ -117,6 +123,14 @@ func (t *tally) seesLeader(led bool, now func() time.Duration) {
 		t.leaderless += at - t.ledAt
 	}
 	t.led, t.ledAt = led, at
+}
+
+// works records whether work goes on after the end of its term.
+func (t *tally) works(on bool, now func() time.Duration) {
+	if on && !t.working {
+		t.ended = now()
+	}
+	t.working = on
 }
 
 // settle counts the outcome of a request that was sent at asked. p is the phase of the
@@ -202,6 +216,7 @@ var errorNames = [...]struct {
 	{ErrFenced, "fenced"},
 	{errGuardTaken, "guard_taken"},
 	{errGuardDeleted, "guard_deleted"},
+	{ErrNotReleased, "not_released"},
 	{ErrNoFeed, "no_feed"},
 	{ErrNoBucket, "no_bucket"},
 	{ErrNoRoster, "no_roster"},
@@ -258,6 +273,9 @@ func (c *Candidate) Stats() Stats {
 	}
 	if t.silent {
 		s.Silent = now - t.since
+	}
+	if t.working {
+		s.Unreleased = now - t.ended
 	}
 	if !t.led {
 		s.Leaderless += now - t.ledAt

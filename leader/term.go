@@ -10,23 +10,26 @@ import (
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the same
 // term. The zero value is a term that is over, ended with [ErrStopped].
 type Term struct {
-	ctx     context.Context //nolint:containedctx // the context of the leadership is what a Term is
+	ctx     leadership
 	cancel  context.CancelCauseFunc
 	token   uint64
 	seat    int
 	clock   Clock
 	start   time.Time    // the time that until counts from
 	until   atomic.Int64 // the lease is valid until this long after start
-	release func()
-	fences  []*fence // one for each guard of its candidate
+	box     *mailbox     // of its candidate
+	number  uint64       // the machine's number of the term
+	offered bool         // to the loops of Terms; only the candidate's goroutine uses it
+	fences  []*fence     // one for each guard of its candidate
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
-	// The watchdog holds mu while it checks the lease and ends the context. So the candidate
-	// never leads on a context that the watchdog has ended. No code of the application runs
-	// under mu, so nothing that holds up the candidate's goroutine holds up the watchdog.
+	// A reader of the context, or the watchdog, that finds the lease over holds mu while it
+	// looks again and ends the context. So the candidate never leads on a context that has
+	// ended. No code of the application runs under mu, so nothing that holds up the
+	// candidate's goroutine holds up a reader or the watchdog.
 	mu       sync.Mutex
 	watchdog Timer // nil: the clock has none
-	lapsed   bool  // the watchdog has ended the context
+	lapsed   bool  // a reader or the watchdog has ended the context
 }
 
 // watch starts the watchdog, which ends the context when the lease is over, even if the
@@ -41,24 +44,35 @@ func (t *Term) watch() {
 	left := t.left(t.elapsed())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watchdog = clock.AfterFunc(left, t.lapse)
+	t.watchdog = clock.AfterFunc(left, t.look)
 }
 
-// lapse is called by the watchdog. It only ends the context. The candidate's goroutine,
-// as soon as it runs, finds the lease over, too, and emits the events.
-func (t *Term) lapse() {
+// look is called by the watchdog.
+func (t *Term) look() {
+	if left := t.lapse(); left > 0 {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.ctx.ended() == nil {
+			t.watchdog.Reset(left)
+		}
+	}
+}
+
+// lapse ends the context if the lease is over, and returns how long the lease is valid
+// otherwise. The candidate's goroutine, as soon as it runs, finds the lease over, too, and
+// emits the events. So nothing need wake it.
+func (t *Term) lapse() (left time.Duration) {
 	elapsed := t.elapsed() // a clock that blocks must not do so under the lock
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.Err() != nil {
-		return
+	if t.ctx.ended() != nil {
+		return 0
 	}
-	if left := t.left(elapsed); left > 0 {
-		t.watchdog.Reset(left)
-		return
+	if left = t.left(elapsed); left == 0 {
+		t.lapsed = true
+		t.cancel(ErrLeaseExpired)
 	}
-	t.lapsed = true
-	t.cancel(ErrLeaseExpired)
+	return left
 }
 
 // end ends the context. The lock is held.
@@ -81,18 +95,24 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // another candidate can be elected. [context.Cause] returns the reason: [ErrResigned],
 // [ErrStopped], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
 // [ErrFenced] or [ErrConnectionClosed]. The context carries the values of the context
-// given to [Campaign].
+// given to [Campaign], and has no Deadline, because each renewal moves the end.
 //
-// Two timers end it at the deadline: the candidate's, and one of the term's own. The second
-// waits for nothing that holds up the candidate, whatever that is. It needs a method of the
-// [Clock], which the system's clock has. Both timers need the scheduler. A process that was
-// stopped for a while, or that keeps its processors busy with very many goroutines, finds
-// its context alive until the timers have caught up. [Term.Err] is exact.
+// Its methods Err and Done ask the clock first. If the lease is over, they end the context
+// with [ErrLeaseExpired]. So a process that was stopped for a while finds the end as soon as
+// it asks, before any timer has fired. A select that has asked for Done before the pause is
+// not cured by that: ask Err after each wait and before each item of work.
+//
+// Contexts derived from this one end with it and have its cause, but their own Err does not
+// ask the clock. [Check] does, at any depth.
+//
+// Two timers end the context at the deadline if no code asks: the candidate's, and one of
+// the term's own. The second waits for nothing that holds up the candidate. It needs a
+// method of the [Clock], which the system's clock has.
 func (t *Term) Context() context.Context {
-	if t.ctx == nil {
+	if t.ctx.term == nil {
 		return termOver
 	}
-	return t.ctx
+	return &t.ctx
 }
 
 // termOver is the context of a zero Term.
@@ -120,15 +140,11 @@ func (t *Term) Seat() int {
 	return t.seat
 }
 
-// Err returns nil while the context is alive and the lease is valid. It reads the clock, so
-// a process that was paused finds out before its timers do. Afterwards Err returns the cause
-// with which the context ended, or [ErrLeaseExpired] if the clock is ahead of the timers.
+// Err returns nil while the term leads, and then the cause with which the context has ended.
+// Like the Err of the context it asks the clock first. See [Term.Context].
 func (t *Term) Err() error {
 	if ctx := t.Context(); ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	if t.Remaining() <= 0 {
-		return ErrLeaseExpired
 	}
 	return nil
 }
@@ -136,7 +152,7 @@ func (t *Term) Err() error {
 // Remaining returns how long the lease is valid from now on if it is not renewed. It
 // returns 0 if the lease is over or the context has ended.
 func (t *Term) Remaining() time.Duration {
-	if t.Context().Err() != nil {
+	if t.ctx.term == nil || t.ctx.ended() != nil {
 		return 0
 	}
 	return t.left(t.elapsed())
@@ -170,10 +186,17 @@ func (t *Term) Suspect(g Guard) {
 }
 
 // Release reports that the work of this term is over, so that a leader that is stepping
-// down need not wait for the whole DrainTimeout. It may be called more than once, from
-// any goroutine, and before the term has ended.
-func (t *Term) Release() {
-	if t.release != nil {
-		t.release()
+// down need not wait for the whole DrainTimeout. With a DrainTimeout, the candidate does not
+// campaign again before Release was called. Release may be called more than once, from any
+// goroutine, and before the term has ended. In a loop over [Candidate.Terms] the end of the
+// body releases the term.
+func (t *Term) Release() { t.send(inDrained) }
+
+// finish releases the term and, if it still leads, hands over.
+func (t *Term) finish() { t.send(inWorked) }
+
+func (t *Term) send(kind inputKind) {
+	if t.box != nil {
+		t.box.put(mail{in: input{kind: kind, term: t.number}})
 	}
 }

@@ -1,0 +1,92 @@
+package leader
+
+import (
+	"fmt"
+	"time"
+)
+
+// The end of the work of a term is awaited if a DrainTimeout is set, or if the application
+// takes its terms in a loop over Candidate.Terms. Then the work of two terms never goes on at
+// once in one candidate: while the work of a term goes on, no other term begins.
+//
+//   - A leader that steps down, and one that is fenced, drains: it keeps the key without
+//     leading, until the work has ended or the time is up.
+//   - Afterwards a candidate with work that goes on does not take the key. It releases a key
+//     that it wins by a write that it had sent before.
+//   - A candidate without a loop, after it had one, does not take the key either. It gives up
+//     a key that it holds.
+
+// workState is the application's work in the terms.
+//
+// going is set only where the end of the work is awaited. idle is set only after a loop.
+type workState struct {
+	loops bool // the application takes its terms in loops
+	idle  bool // and it is in none now
+	going bool // the work of the last term has not ended
+}
+
+// begin begins the work of a term, if its end is awaited.
+func (w *workState) begin(awaited bool) { w.going = awaited }
+
+// end ends the work of the last term.
+func (w *workState) end() { w.going = false }
+
+// take begins a loop. A term that leads is work for it.
+func (w *workState) take(leads bool) {
+	w.loops, w.idle = true, false
+	w.going = w.going || leads
+}
+
+// leave ends the last loop.
+func (w *workState) leave() { w.idle = w.loops }
+
+// awaitsWork reports whether the end of the work is awaited.
+func (m *machine) awaitsWork() bool { return m.bucket.times.drainTimeout > 0 || m.work.loops }
+
+// drainTimeout returns how long the candidate keeps the key for work that goes on. An
+// application that loops and sets no DrainTimeout is given one lease.
+func (m *machine) drainTimeout() time.Duration {
+	if d := m.bucket.times.drainTimeout; d > 0 {
+		return d
+	}
+	return m.bucket.times.lease
+}
+
+// shut reports whether the candidate does not take the key, even if it could.
+func (m *machine) shut() bool { return m.suspended || m.work.going || m.work.idle }
+
+// drained ends a drain, because the work has ended or the time is up. A leader that was
+// fenced and has its key still is elected again if its work has ended in time. It gives the
+// key up otherwise.
+func (m *machine) drained(now time.Time, fx *effects) {
+	if m.work.going {
+		m.fault(notReleased(m.term.token), fx)
+	}
+	switch {
+	case m.leave.mode != staying:
+		m.becomeCandidate(fx)
+	case m.work.going:
+		m.leave.resign(now, "")
+		m.becomeCandidate(fx)
+	default:
+		m.term.drained()
+		m.renew.want()
+	}
+}
+
+// notReleased returns the fault that the work of a term goes on after its end.
+func notReleased(token uint64) error {
+	return fmt.Errorf("%w: the work of the term with token %d goes on: return from the body of the loop over Terms when the term's context ends, or call Term.Release; this candidate does not campaign before", ErrNotReleased, token)
+}
+
+// worked ends the work of a term, and hands over if the term still leads. Of an earlier term
+// it is no news.
+func (m *machine) worked(now time.Time, term uint64, leave bool, fx *effects) {
+	if term != m.term.number {
+		return
+	}
+	m.work.end()
+	if leave && m.state == StateLeader {
+		m.handOver(now, "", fx)
+	}
+}

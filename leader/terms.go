@@ -1,0 +1,119 @@
+package leader
+
+import (
+	"iter"
+	"sync"
+)
+
+// Terms returns the terms to which the candidate is elected, for a loop whose body is the
+// work of the leader:
+//
+//	for term := range c.Terms() {
+//		for lead := term.Context(); lead.Err() == nil; {
+//			item(lead, term.Token())
+//		}
+//	}
+//
+// When the body ends, the term is released. If it still leads then, the candidate hands over
+// and waits one lease before it campaigns again, as after [Candidate.Resign].
+//
+// While a body runs, no other term of the candidate begins. If the term ends during the body,
+// the candidate keeps the key for the work, without leading, up to DrainTimeout, or for one
+// lease if none is set. If the body ends in that time, the candidate can be elected again at
+// once. Otherwise other candidates can be elected, and this one reports [ErrNotReleased]
+// and does not campaign until the body has ended. So the work of two terms never overlaps in
+// one process, and in two processes only if a body outlives that time.
+//
+// After a break, a return, a panic or a runtime.Goexit in the body, the candidate does not
+// campaign until another loop begins. It does not end: call [Candidate.Stop], or end the
+// context given to [Campaign].
+//
+// A loop ends when the candidate has ended. [Candidate.Err] then returns the reason. A loop
+// cannot leave a body that does not return. A program that must end nevertheless waits for
+// [Candidate.Done] in another goroutine.
+//
+// A term that is over before a loop could take it is released and left out. Each term goes to
+// one loop if there are several. A loop must not be run within a body of the same candidate:
+// it would wait for that body. Terms is independent of [Candidate.Events].
+func (c *Candidate) Terms() iter.Seq[*Term] {
+	return func(yield func(*Term) bool) {
+		if c.done == nil { // of a zero Candidate
+			return
+		}
+		terms := c.loops.enter(c)
+		for {
+			select {
+			case t := <-terms:
+				if t.Err() != nil {
+					t.finish()
+				} else if !c.loops.work(c, t, yield) {
+					return
+				}
+			case <-c.done:
+				c.loops.leave(c)
+				return
+			}
+		}
+	}
+}
+
+// loops are the running loops over the terms of a candidate, on all of its seats.
+type loops struct {
+	mu      sync.Mutex // held for moments only
+	running int
+	terms   chan *Term // the term that no loop has taken; nil before the first loop
+}
+
+// enter begins a loop.
+func (l *loops) enter(c *Candidate) <-chan *Term {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terms == nil {
+		l.terms = make(chan *Term, 1)
+	}
+	l.running++
+	c.toAll(inLoop)
+	return l.terms
+}
+
+// leave ends a loop. After the last one nobody works in a term that waits.
+func (l *loops) leave(c *Candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running--; l.running > 0 {
+		return
+	}
+	c.toAll(inNoLoop)
+	select {
+	case t := <-l.terms:
+		t.finish()
+	default:
+	}
+}
+
+// offer hands a term to the loops. It never waits.
+func (l *loops) offer(t *Term) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running == 0 {
+		t.finish()
+		return
+	}
+	select {
+	case <-l.terms: // over, and released by the application
+	default:
+	}
+	l.terms <- t
+}
+
+// work runs the body of a loop. It returns false if the loop ends with it. The term is finished
+// even if the body panics.
+func (l *loops) work(c *Candidate, t *Term, yield func(*Term) bool) (more bool) {
+	defer func() {
+		if !more {
+			l.leave(c) // before the term is finished, or another might begin in between
+		}
+		t.finish()
+	}()
+	return yield(t)
+}

@@ -56,6 +56,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	}
 	b := &Bucket{name: name, pre: "$KV." + name + "."}
 	b.api.Init(js, "KV_"+name)
+	b.api.Make = "make it with fence.CreateBucket"
 	b.title, b.guard, b.whole = b.String(), b.pre+DefaultGuardKey, b.pre+">"
 	b.to = b.api.PutPrefix("")
 	for _, opt := range opts {

@@ -37,6 +37,7 @@ func OpenStream(js jetstream.JetStream, stream, guard string) (*Stream, error) {
 	}
 	s := &Stream{}
 	s.api.Init(js, stream)
+	s.api.Make = "make it with fence.CreateStream"
 	s.title, s.guard, s.whole = s.String(), guard, guard
 	return s, nil
 }

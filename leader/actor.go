@@ -3,6 +3,7 @@ package leader
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -30,6 +31,7 @@ type actor struct {
 
 	wake     time.Time // when the machine is to step again
 	requests requester
+	bucket   *bucketStore // of EnsureBucket; nil: another
 	faults   faultFilter
 	calls    calls
 	term     *Term
@@ -47,6 +49,7 @@ type actor struct {
 	odd         seatsSeen     // another candidate's number of seats that was reported last
 	ownSession  []byte        // how the own session looks in a record
 	abandoning  bool          // it ends without waiting for anything
+	cut         bool          // it ends because the connection is closed
 }
 
 // run is the candidate's goroutine. Its work is done in separate functions, so that
@@ -175,8 +178,22 @@ func (a *actor) receive(m *mail) {
 	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
 	a.step(m.in, m.call)
-	if m.in.kind == inReconnected {
+	switch {
+	case m.in.kind == inReconnected:
 		a.stepGuards(guardInput{kind: guardInReconnected})
+	case m.in.kind == inSettings && m.in.err == nil:
+		a.compareBucket()
+	}
+}
+
+// compareBucket reports, once, that a bucket of EnsureBucket has other settings. Of several
+// seats one reports it.
+func (a *actor) compareBucket() {
+	if a.bucket == nil || a.seat != 1 || a.status.done {
+		return
+	}
+	if err := a.bucket.difference(); a.faults.isDifferent(err) {
+		a.fault(err)
 	}
 }
 
@@ -272,7 +289,9 @@ func (a *actor) advance(in input) effects {
 
 func (a *actor) stepMachine(now time.Time, in input) effects {
 	fx := a.m.step(now, in)
+	ended := a.status.done
 	a.status = a.m.status(now)
+	a.cut = a.cut || !ended && a.status.done && (in.kind == inClosed || errors.Is(in.err, ErrConnectionClosed))
 	return fx
 }
 

@@ -36,7 +36,7 @@ func (a *actor) end() {
 	a.requests.end()
 	a.calls.end(&a.status)
 	a.timer.Stop()
-	a.c.finish(a.status.err)
+	a.c.finish(a.values, a.status.err, a.cut)
 }
 
 // awaitsReplies reports whether a request is not answered yet.

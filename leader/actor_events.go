@@ -7,6 +7,9 @@ import "slices"
 // of the candidate.
 const outboxSize = 32
 
+// maxBacklog is how many events are held back at most. An application may read none.
+const maxBacklog = 1024
+
 // outbox hands events to a reader. Nothing waits for that reader.
 type outbox struct {
 	ch      chan Event
@@ -30,6 +33,8 @@ func (o *outbox) keep(e Event) {
 	case Pending, Elected, Fenced, Deposed:
 	}
 	o.backlog = append(o.backlog, e)
+	for len(o.backlog) > maxBacklog && o.dropOldest() {
+	}
 }
 
 // flush moves events into the channel until it is full.

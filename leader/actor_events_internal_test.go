@@ -44,7 +44,34 @@ func TestOutbox_KeepsOrder(t *testing.T) {
 	}
 }
 
-// Transitions are never dropped. Observed and Faulted are coalesced while there is no
+// The events that nobody reads are bounded. Whole terms are left out, the oldest first.
+func TestOutbox_IsBounded(t *testing.T) {
+	o := newOutbox(32)
+	for token := range uint64(10_000) {
+		addTerm(o, token)
+	}
+	if len(o.backlog) > maxBacklog || len(o.backlog) < maxBacklog-4 {
+		t.Errorf("%d are held back", len(o.backlog))
+	}
+	open, last := 0, uint64(0)
+	for _, e := range o.backlog {
+		switch e := e.(type) {
+		case Elected:
+			open++
+		case Deposed:
+			if open--; open < 0 {
+				t.Errorf("Deposed of token %d without its Elected", e.Term.Token())
+			}
+			last = e.Term.Token()
+		case Pending, Fenced, Observed, Faulted:
+		}
+	}
+	if open != 0 || last != 9_999 {
+		t.Errorf("%d terms are open, the last has token %d", open, last)
+	}
+}
+
+// Transitions are never dropped while few are unread. Observed and Faulted are coalesced while there is no
 // reader, so an unread channel cannot grow without bound.
 func TestOutbox_Coalesces(t *testing.T) {
 	o := newOutbox(2)

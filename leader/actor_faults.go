@@ -9,6 +9,7 @@ import (
 type faultFilter struct {
 	reported map[string]inputKind // the faults reported, and the kind of reply that reported each
 	outage   bool                 // reported, and nothing has succeeded since
+	differs  string               // the last difference of the bucket from the settings of EnsureBucket that was reported
 	misfit   string               // the last fault reported of settings that were received; empty: none since they last fitted
 }
 
@@ -48,6 +49,18 @@ func (f *faultFilter) succeeded(kind inputKind) {
 			delete(f.reported, text)
 		}
 	}
+}
+
+// isDifferent reports whether a difference of the bucket from the settings of EnsureBucket is
+// to be reported. nil stands for none.
+func (f *faultFilter) isDifferent(err error) bool {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	news := text != "" && text != f.differs
+	f.differs = text
+	return news
 }
 
 // fits records that the settings of the bucket fit.

@@ -12,6 +12,7 @@ import (
 // that they open. The replies go to the mailbox.
 type requester struct {
 	store    backend.Store
+	settings func(ctx context.Context, reply func(backend.Settings, error)) // of the store
 	election string
 	values   context.Context //nolint:containedctx // the values that every request carries
 	box      *mailbox
@@ -46,7 +47,7 @@ func (r *requester) send(req request, now time.Duration) {
 	r.asked = now
 	switch req.kind {
 	case reqSettings:
-		r.store.Settings(ctx, func(s backend.Settings, err error) {
+		r.settings(ctx, func(s backend.Settings, err error) {
 			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
 		})
 	case reqFeed:

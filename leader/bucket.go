@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// BucketConfig holds the settings of a bucket for [CreateBucket].
+// BucketConfig holds the settings of a bucket for [CreateBucket] and [EnsureBucket].
 type BucketConfig struct {
 	// Name of the bucket: letters, digits, '-' and '_'. Its stream is called KV_ and the
 	// name.
@@ -46,13 +46,14 @@ type BucketConfig struct {
 	// an existing bucket stays where it is.
 	Placement *jetstream.Placement
 	// Roster makes CreateBucket create, or update, the bucket beside this one in which
-	// candidates announce themselves. Default: that bucket is left alone, even if it exists.
+	// candidates announce themselves. EnsureBucket creates it with the bucket. Default: that
+	// bucket is left alone, even if it exists.
 	Roster bool
 	// Adopt lets CreateBucket turn an existing bucket into one for elections although the
 	// bucket holds values that are not records of an election, or several revisions of a
 	// key. All but the newest revision of each key are dropped. Without a TTL the bucket
 	// denies purges from then on, which cannot be undone. Default: such a bucket is rejected
-	// with [ErrIncompatibleBucket].
+	// with [ErrIncompatibleBucket]. It is not for EnsureBucket.
 	Adopt bool
 }
 
@@ -110,7 +111,8 @@ type bucketStore struct {
 	put    string // prefix of the subject to which a key is written
 	direct string // prefix of the subject from which a key is read, where direct gets are allowed
 
-	feedPrefix string // given by WithFeedSubject
+	feedPrefix string        // given by WithFeedSubject
+	ensure     *BucketConfig // given to EnsureBucket; nil: a bucket that does not exist is not created
 
 	hub    hub
 	roster rosterBucket
@@ -182,8 +184,9 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	return b, nil
 }
 
-// OpenBucket returns a bucket that exists, or is created later. It sends no request; a
-// candidate checks the bucket by itself. Errors: [ErrInvalidConfig].
+// OpenBucket returns a bucket that exists, or is created later by another client. It sends
+// no request; a candidate checks the bucket by itself. See [EnsureBucket] for a bucket that
+// candidates create. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	if err := jsapi.CheckJetStream(js); err != nil {
 		return nil, err
@@ -211,6 +214,7 @@ func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
 		return nil, err
 	}
 	other.s.feedPrefix = prefix
+	other.s.ensure, other.s.api.Seen = b.s.ensure, b.s.api.Seen
 	return other, nil
 }
 
@@ -221,6 +225,8 @@ func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) { return b.s.Info
 
 func (b *bucketStore) open(js jetstream.JetStream) {
 	b.api.Init(js, "KV_"+b.name)
+	b.api.Make = "make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
+	b.api.Again = "stop all candidates, or wait for one MaxLease, before you make it again"
 	b.direct = b.api.Prefix + "DIRECT.GET." + b.api.Name + "." + b.pre
 	b.put = b.api.PutPrefix(b.pre)
 	b.roster.open(js, b.name)

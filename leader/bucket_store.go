@@ -24,21 +24,21 @@ func (b *bucketStore) Known() (s backend.Settings, ok bool, err error) {
 
 // Settings implements [backend.Store]. The stream's leader answers.
 func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings, error)) {
-	go func() {
-		info, err := b.api.Info(ctx)
-		if err != nil {
-			reply(backend.Settings{}, err)
-			return
-		}
-		payload, err := b.api.MaxPayload(ctx)
-		if err != nil {
-			reply(backend.Settings{}, err)
-			return
-		}
-		s, err := settings(info.Config, b.name, payload)
-		s.LastRevision = info.State.LastSeq
-		reply(s, err)
-	}()
+	go func() { reply(b.readSettings(ctx)) }()
+}
+
+func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error) {
+	info, err := b.api.Info(ctx)
+	if err != nil {
+		return backend.Settings{}, err
+	}
+	payload, err := b.api.MaxPayload(ctx)
+	if err != nil {
+		return backend.Settings{}, err
+	}
+	s, err := settings(info.Config, b.name, payload)
+	s.LastRevision = info.State.LastSeq
+	return s, err
 }
 
 // Get implements [backend.Store]. If the stream allows direct gets, the answer may come from a

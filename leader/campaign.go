@@ -50,6 +50,7 @@ type Candidate struct {
 	holds  bool   // the holder is this candidate, which does not lead
 	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
+	cut    bool // it ended because its connection was closed, perhaps while it was stopping
 }
 
 // Campaign makes a candidate and starts it. The candidate campaigns in the election until
@@ -100,7 +101,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err != nil {
 		return nil, err
 	}
-	if err := admits(b, want, cfg.KVElect); err != nil {
+	if err = admits(b, want, cfg.KVElect); err != nil {
 		return nil, err
 	}
 	if cfg.Clock == nil {
@@ -114,11 +115,15 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
 		order: order{orders: cfg.Queue, listed: listed, priority: cfg.Priority},
 	}
+	start := stand
 	if cfg.Seats > 1 {
-		p.seats = cfg.Seats
-		return standForSeats(ctx, b, election, cfg, p)
+		p.seats, start = cfg.Seats, standForSeats
 	}
-	return stand(ctx, b, election, cfg, p)
+	c, err := start(ctx, b, election, cfg, p)
+	if err == nil {
+		c.logReconnecting(context.WithoutCancel(ctx))
+	}
+	return c, err
 }
 
 // admits rejects durations that the bucket is known to reject. If the bucket's settings are
@@ -179,11 +184,14 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
 		ownSession: []byte(`"session":"` + p.session + `"`), stopTimeout: cfg.stopTimeout(),
 	}
-	a.requests = requester{store: c.store, election: c.election, values: a.values, box: &c.box}
+	a.requests = requester{store: c.store, settings: c.store.Settings, election: c.election, values: a.values, box: &c.box}
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
 	a.listener.requests = c.store
-	if _, ok := c.store.(*bucketStore); ok {
+	if b, ok := c.store.(*bucketStore); ok {
 		a.listener.pause = listenPause
+		if b.ensure != nil && !p.observe { // an observer may not create a bucket
+			a.bucket, a.requests.settings = b, b.settingsEnsured
+		}
 	}
 	if p.listed {
 		a.lot = a.rng.Uint32()
@@ -218,8 +226,8 @@ func seed(id, election string) uint64 {
 }
 
 // Events returns the channel of events, in order. The candidate never waits for a reader.
-// Transitions are never dropped while it lives; Observed and Faulted are coalesced when more
-// than 32 events are unread. The channel is closed when the candidate has stopped. Up to 32
+// Observed and Faulted are coalesced when more than 32 events are unread. Of more than 1,056
+// unread events, those of the oldest terms are left out, whole terms at a time. The channel is closed when the candidate has stopped. Up to 32
 // unread events can still be read then. If there were more, Observed and Faulted are left
 // out first, and then the events of whole terms, the oldest first.
 func (c *Candidate) Events() <-chan Event {
@@ -378,10 +386,11 @@ func (c *Candidate) since() time.Duration {
 	return c.clock.Now().Sub(c.start)
 }
 
-// finish makes the end of the candidate known.
-func (c *Candidate) finish(err error) {
+// finish makes the end of the candidate known. The values are those of the context given to
+// Campaign.
+func (c *Candidate) finish(values context.Context, err error, cut bool) {
 	c.mu.Lock()
-	c.err = err
+	c.err, c.cut = err, cut
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()
@@ -391,6 +400,7 @@ func (c *Candidate) finish(err error) {
 		return
 	}
 	c.out.close()
+	c.logClosed(values, cut)
 	c.logs.flush()
 	close(c.done)
 }

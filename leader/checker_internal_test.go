@@ -50,6 +50,8 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.term.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.term.token, m.guards.over)
+	case m.term.draining && !now.Before(m.term.drainBy):
+		return "it drains on after its time"
 	case m.work.going && !m.awaitsWork():
 		return "it waits for the end of work, and nothing awaits that"
 	case m.state == StateLeader && m.work.idle && !m.work.going && m.leave.mode == staying && !fx.done:

@@ -118,7 +118,10 @@ type Config struct {
 	// is the event's name. The keys are election, id, seat if there are several, and as far
 	// as they apply token, until, cause, holder, pending, foreign, err and remaining. A
 	// request to hand over adds token, by and answer. A handover for Preempt adds to and
-	// priority. Details add request. Default: none.
+	// priority. Details add request. Two warnings about the connection are no events: one when
+	// the candidate begins, if the connection gives up reconnecting (tries), and one at its end,
+	// if the connection was closed before it was stopped. Their attribute instead has the
+	// remedy. Default: none.
 	//
 	// The handler, including its method Enabled, is called by a goroutine that exists only
 	// while there is something to write. It is called in the order of the records, which may

@@ -100,10 +100,21 @@ func (d *deferred) Update(ctx context.Context, key string, value []byte, revisio
 	})
 }
 
-// The watchdog may end the context at any moment of a step that prolongs the lease, just
-// before the deadline. The candidate then never goes on as leader: its events agree with
-// the context.
-func TestWatchdog_Agrees(t *testing.T) {
+// The watchdog, or a reader of the context, may end it at any moment of a step that prolongs
+// the lease, just before the deadline. The candidate then never goes on as leader: its events
+// agree with the context.
+func TestContext_AgreesWithEvents(t *testing.T) {
+	for name, look := range map[string]func(*handClock, *leader.Term){
+		"watchdog": func(c *handClock, _ *leader.Term) { c.alarm() },
+		"Err":      func(_ *handClock, t *leader.Term) { _ = t.Context().Err() },
+		"Done":     func(_ *handClock, t *leader.Term) { _ = t.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) { endsInTheStep(t, look) })
+	}
+}
+
+func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
+	t.Helper()
 	lapsed := 0
 	for n := 1; n <= 12; n++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,7 +134,7 @@ func TestWatchdog_Agrees(t *testing.T) {
 			clock.move(plainDeadline - plainInterval - 1)
 			clock.at(n, func() {
 				clock.move(1)
-				clock.alarm()
+				look(clock, term)
 			})
 			store.answer()
 			synctest.Wait()
@@ -158,7 +169,7 @@ func TestWatchdog_Agrees(t *testing.T) {
 		})
 	}
 	if lapsed == 0 {
-		t.Error("the watchdog was never first")
+		t.Error("it was never first")
 	}
 }
 

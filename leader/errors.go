@@ -43,8 +43,11 @@ var (
 var (
 	// ErrInvalidConfig is returned for settings that cannot work. The text names the setting
 	// and the relation that does not hold. As the Err of a [Faulted] event it reports that
-	// another candidate of the election is set to another number of seats. The text names
-	// that candidate and both numbers.
+	// another candidate of the election is set to another number of seats, or that the bucket
+	// is not as [EnsureBucket] would have made it. The text names that candidate and both
+	// numbers, or the setting. The candidate goes on with its own number, or with the bucket
+	// as it is. It also reports settings with which the server cannot make the bucket of
+	// EnsureBucket.
 	ErrInvalidConfig error = backend.ErrInvalidConfig
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead.
@@ -110,5 +113,6 @@ var (
 	errGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
 	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted"}
 	errTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
+	errBucketDiffers   error = detail{ErrInvalidConfig, "the bucket differs from the settings of EnsureBucket"}
 	errSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}
 )

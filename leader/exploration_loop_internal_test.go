@@ -1,6 +1,9 @@
 package leader
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The work of the applications in the exploration. It goes on for any time, whatever happens
 // to the term, and a loop may be left at any time.
@@ -66,11 +69,13 @@ var loopScenarios = []*scenario{
 		name: "loops, queue", loops: true, listed: true, orders: lined, settings: tight, times: inTurn(1, short, short),
 		limits: upTo(1, append(breaking, transfer)...), total: 1,
 	},
-	// A's renewal is given up, the key is purged, A works on, and the renewal, or the write
-	// before it, arrives.
+	// A works with the second write by which it tried to win. The first one arrives late.
 	{
-		name: "loops, late win", loops: true, settings: expiring, times: equal, limits: upTo(2, purge, loseReply, applyLate, giveUpEarly), total: 4, from: aLeads,
+		name: "loops, late win", loops: true, settings: expiring, times: equal, limits: upTo(1, purge, loseFeed), total: 2,
+		from: "A.arrive A.deliver A.fail.1 tick A.wake A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4) +
+			" B.arrive B.deliver",
 	},
+	{name: "loops, out of time", loops: true, settings: tight, times: []durations{ticks(3, 2, 0, 1), ticks(3, 2, 0, 1)}, limits: upTo(1, cutOff, freeze), total: 1, from: aLeads},
 	{name: "loops, broken off", loops: true, settings: tight, times: equal, limits: upTo(2, breakOff, resign, late, loseReply), total: 3},
 }
 

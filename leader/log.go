@@ -2,9 +2,12 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/deadline"
 )
@@ -39,6 +42,40 @@ func (c *Candidate) logEvent(values context.Context, e Event) {
 // detail writes a detail of a failure, for debugging. While all is well there is none.
 func (c *Candidate) detail(values context.Context, msg string, attrs ...slog.Attr) {
 	c.log.LogAttrs(values, slog.LevelDebug, msg, attrs...)
+}
+
+// reconnectForever is the advice on a connection that gives up reconnecting.
+var reconnectForever = slog.String("instead", "nats.MaxReconnects(-1)")
+
+// logReconnecting warns, when a candidate begins, of a connection that is closed for good
+// when it does not come back in time.
+func (c *Candidate) logReconnecting(values context.Context) {
+	b, ok := c.store.(*bucketStore)
+	if !ok {
+		return
+	}
+	if tries, forever := b.api.Reconnects(); !forever {
+		c.log.LogAttrs(values, slog.LevelWarn, "the connection gives up reconnecting, which ends the candidate", slog.Int("tries", tries), reconnectForever)
+	}
+}
+
+// logClosed warns of a connection that was closed under a candidate.
+func (c *Candidate) logClosed(values context.Context, cut bool) {
+	if !cut {
+		return
+	}
+	msg := "the connection was closed before the candidate was stopped"
+	attrs := []slog.Attr{slog.String("instead", "stop the candidate, and wait for Done, before closing or draining the connection")}
+	if b, ok := c.store.(*bucketStore); ok {
+		last := b.api.LastError()
+		if errors.Is(last, nats.ErrNoServers) {
+			msg, attrs = "the connection gave up reconnecting, which ended the candidate", []slog.Attr{reconnectForever}
+		}
+		if last != nil {
+			attrs = append(attrs, slog.String("err", last.Error()))
+		}
+	}
+	c.log.LogAttrs(values, slog.LevelWarn, msg, attrs...)
 }
 
 // requestNames are the names of the requests, by the inputs that answer them.

@@ -28,7 +28,7 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 		front.seats = append(front.seats, c)
 		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
 	}
-	go front.runEvents()
+	go front.runEvents(context.WithoutCancel(ctx))
 	return front, nil
 }
 
@@ -119,15 +119,18 @@ func (b *seatPermit) leave() {
 
 // runEvents passes on the events of all seats until the seats have ended, and then ends
 // the candidate.
-func (c *Candidate) runEvents() {
+func (c *Candidate) runEvents(values context.Context) {
 	c.permit.events.run()
+	cut := false
 	for _, seat := range c.seats {
 		if err := seat.Err(); err != nil {
 			c.mu.Lock()
 			c.err = err
 			c.mu.Unlock()
 		}
+		cut = cut || seat.cut // it has ended
 	}
+	c.logClosed(values, cut)
 	c.logs.flush()
 	close(c.done)
 }

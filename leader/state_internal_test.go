@@ -323,18 +323,10 @@ func (s *script) parse(line string, words []string) input {
 		return input{kind: inResign, to: to}
 	case "roster":
 		return input{kind: inRoster, roster: s.roster(rest)}
-	case "stop":
-		return input{kind: inStop}
 	case "abandon":
 		return input{kind: inAbandon}
-	case "drained":
-		return input{kind: inDrained, term: s.m.term.number}
-	case "worked":
-		return input{kind: inWorked, term: s.m.term.number}
-	case "loop":
-		return input{kind: inLoop}
-	case "unloop":
-		return input{kind: inNoLoop}
+	case "drained", "worked", "loop", "unloop", "stop":
+		return s.parseWork(word, rest)
 	case "proclaim":
 		return input{kind: inProclaim, value: rest[0]}
 	case "reconnected":

@@ -76,7 +76,7 @@ func (m *machine) drained(now time.Time, fx *effects) {
 
 // notReleased returns the fault that the work of a term goes on after its end.
 func notReleased(token uint64) error {
-	return fmt.Errorf("%w: the work of the term with token %d goes on: return from the body of the loop over Terms when the term's context ends, or call Term.Release; this candidate does not campaign before", ErrNotReleased, token)
+	return fmt.Errorf("%w: the work of the term with token %d goes on, and the candidate does not campaign before it ends: return from the loop's body, or call Term.Release", ErrNotReleased, token)
 }
 
 // worked ends the work of a term, and hands over if the term still leads. Of an earlier term

@@ -1,6 +1,10 @@
 package leader
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 // Work is awaited from the first loop on, and a candidate that has left its last loop is idle.
 func TestWorkState_LoopsComeAndGo(t *testing.T) {
@@ -26,4 +30,33 @@ func (w *workState) broken() string {
 		return "it is idle and never looped"
 	}
 	return ""
+}
+
+// parseWork reads an input about the work of the application, and a stop, which may limit it.
+func (s *script) parseWork(word string, rest []string) input {
+	s.t.Helper()
+	switch word {
+	case "stop":
+		in := input{kind: inStop}
+		if text, ok := strings.CutPrefix(strings.Join(rest, ""), "drain-by="); ok {
+			by, err := time.ParseDuration(text)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			in.until = scriptOrigin.Add(by)
+		}
+		return in
+	case "loop":
+		return input{kind: inLoop}
+	case "unloop":
+		return input{kind: inNoLoop}
+	}
+	in := input{kind: inDrained, term: s.m.term.number}
+	if word == "worked" {
+		in.kind = inWorked
+	}
+	if strings.Join(rest, "") == "earlier" {
+		in.term--
+	}
+	return in
 }

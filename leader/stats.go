@@ -228,6 +228,7 @@ var errorNames = [...]struct {
 	{ErrConnectionClosed, "connection_closed"},
 	{ErrUnreachable, "unreachable"},
 	{errSeats, "seats"},
+	{errBucketDiffers, "bucket_differs"},
 	{ErrResigned, "resigned"},
 	{ErrStopped, "stopped"},
 	{ErrLeaseExpired, "lease_expired"},

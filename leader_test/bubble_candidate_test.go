@@ -134,6 +134,7 @@ func causeName(err error) string {
 		{leader.ErrRegressed, "regressed"},
 		{leader.ErrFenced, "overtaken"},
 		{leader.ErrConnectionClosed, "closed"},
+		{leader.ErrNotReleased, "not released"},
 		{leader.ErrNoFeed, "no feed"},
 		{leader.ErrForeignRecord, "foreign"},
 		{leader.ErrNoBucket, "no bucket"},

@@ -361,9 +361,10 @@ func TestPausedProcess_IsFenced(t *testing.T) {
 		if _, ok := a.Term(); ok {
 			t.Error("Term returns a term that is over")
 		}
-		if term.Context().Err() != nil {
-			t.Error("the timers know, too: this is no pause")
+		if got := context.Cause(term.Context()); !errors.Is(got, leader.ErrLeaseExpired) {
+			t.Errorf("the context has ended with %v", got)
 		}
+		a.saw(t) // its goroutine has not run yet
 		// Its next timer is that of the renewal at 4s. There is no other candidate, so
 		// it is elected again. (Pending.Until is by its clock, which is ahead.)
 		w.at(4 * time.Second)

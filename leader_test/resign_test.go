@@ -202,7 +202,8 @@ func TestDrain_Timeout(t *testing.T) {
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(40 * time.Second)
 		resign.returned(30500*time.Millisecond, nil)
-		a.saw(t, "20.5s fenced resigned", "30.5s deposed resigned", "30.5s observed nobody", "30.5s observed b")
+		a.saw(t, "20.5s fenced resigned", "30.5s faulted not released", "30.5s deposed resigned", "30.5s observed nobody", "30.5s observed b",
+			"36.5s faulted not released")
 		b.saw(t, "30.5s observed nobody", "30.5s pending", "30.5s elected")
 	})
 }
@@ -233,8 +234,10 @@ func TestRelease_OfEarlierTerm(t *testing.T) {
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(20500 * time.Millisecond)
 		resign.returned(3500*time.Millisecond, nil)
-		a.saw(t, "0s pending", "0s elected", "500ms fenced resigned", "3.5s deposed resigned", "3.5s observed nobody",
-			"9.5s pending", "9.5s elected")
+		a.saw(t, "0s pending", "0s elected", "500ms fenced resigned", "3.5s faulted not released", "3.5s deposed resigned", "3.5s observed nobody",
+			"9.5s faulted not released")
+		first.Release()
+		a.saw(t, "20.5s pending", "20.5s elected")
 		first.Release()
 		resign = w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(30 * time.Second)
@@ -258,7 +261,7 @@ func TestDrain_CutOff(t *testing.T) {
 		a.cut()
 		w.at(20 * time.Second)
 		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
-		a.saw(t, "3.5s fenced stopped", "4s faulted unreachable", "6.5s deposed stopped")
+		a.saw(t, "3.5s fenced stopped", "4s faulted unreachable", "6.5s faulted not released", "6.5s deposed stopped")
 		// For all a knows, the write of 4s may have been sent. After one lease that
 		// write keeps no candidate out any more.
 		stop.returned(10*time.Second, nil)

@@ -126,6 +126,7 @@ func (s *simulation) elected(l *life, term *leader.Term) {
 		return
 	}
 	s.elections++
+	l.serves(term)
 	l.term, l.open = term, true
 	l.tokens = append(l.tokens, term.Token())
 	s.rules(l, term)
@@ -252,7 +253,7 @@ func (l *life) writes(value []byte, revision uint64) {
 	if l.Candidate == nil || l.unaware || l.leaving == 0 && !l.gone() {
 		return
 	}
-	drains := state == "leading" && l.State() == leader.StateFenced && l.cfg.DrainTimeout > 0
+	drains := state == "leading" && l.State() == leader.StateFenced && (l.cfg.DrainTimeout > 0 || l.loops > 0)
 	if l.gone() || state != "released" && !drains {
 		s.failf("%s writes after it was told to stop: %s", l.name, value)
 	}

@@ -37,6 +37,7 @@ type simulation struct {
 	lazy    bool          // events are not read for long, and everything takes long
 	amnesia bool          // the store forgets what it has acknowledged
 	guarded bool          // the candidates have guards
+	calmed  bool          // faults have ceased
 	orderly bool          // there are no faults, and all wait in a queue
 	racing  bool          // no candidate waits for a turn
 	faults  []fault
@@ -156,6 +157,7 @@ func (s *simulation) step(d time.Duration) {
 	s.pass(d)
 	synctest.Wait() // for observers and workers
 	s.results()
+	s.shifts()
 	for _, l := range s.lives {
 		if l.deaf <= s.now() {
 			l.read()
@@ -221,6 +223,7 @@ func (s *simulation) zero() time.Time { return s.clock().Now().Add(-s.now()) }
 
 // stand starts a candidate.
 func (s *simulation) stand(id string) {
+	defer func() { s.lives[len(s.lives)-1].employ() }()
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
 	l.checker.Name = l.name
 	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
@@ -242,6 +245,9 @@ func (s *simulation) stand(id string) {
 	}
 	if s.chance(2) {
 		l.cfg.DrainTimeout = s.drain
+	}
+	if s.chance(3) && !s.orderly {
+		l.loops = 1 + s.rng.IntN(2)
 	}
 	if s.lazy {
 		l.deaf = s.now() + s.between(0, 50*s.lease)

@@ -51,7 +51,7 @@ func (s *simulation) applicationCalls() []fault {
 			if term == nil {
 				return false
 			}
-			s.call(l.name+": Release", func() error { term.Release(); return nil })
+			s.call(l.name+": Release", func() error { l.discharge(term); return nil })
 			return open
 		}},
 		{"a slow reader", 2, false, func(l *life) bool {

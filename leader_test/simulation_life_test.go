@@ -35,6 +35,11 @@ type life struct {
 	leaving time.Duration // when it was asked to stop; 0: not yet
 	deaf    time.Duration // its events are not read before
 
+	// Its application's work in the terms.
+	duty    *shift // without a loop, and with a DrainTimeout; guarded by sim.mu
+	loops   int    // over the terms, from the start
+	loopers []*looper
+
 	// Actions of the user's code on it.
 	scribe  scribe
 	stall   storeStall

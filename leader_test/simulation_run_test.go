@@ -49,11 +49,13 @@ func (s *simulation) run(unknown time.Duration) {
 		s.trouble()
 	}
 	s.actions = nil
+	s.calmed = true
 	s.logf("all is calm from now on")
 	s.rest()
 	s.letGo()
 	s.calm()
 	s.pass(0)
+	s.relieve()
 	if s.failures == 0 {
 		s.recover(unknown)
 	}
@@ -82,6 +84,7 @@ func (s *simulation) recover(unknown time.Duration) {
 	since := began
 	for s.now()-since < enough || s.now() < began+s.quiet() || first == nil {
 		s.wait(s.lease / 4)
+		s.relieve()
 		var leads *life
 		for _, l := range s.standing() {
 			if l.isLeading() {
@@ -107,7 +110,7 @@ func (s *simulation) recover(unknown time.Duration) {
 
 // frugal checks that a waiting candidate has one goroutine, and an observer two.
 func (s *simulation) frugal() {
-	want := 2*len(s.lookers) + int(s.ticks.Load())
+	want := 2*len(s.lookers) + int(s.ticks.Load()) + s.looping()
 	for _, l := range s.lives {
 		if !l.gone() {
 			want++
@@ -175,7 +178,9 @@ func (s *simulation) stop() {
 			}
 		}
 	}
-	s.wait(s.drain*1000/900 + 2*s.lease)
+	s.relieve()
+	s.wait(max(s.drain, s.lease)*1000/900 + 2*s.lease)
+	s.relieve()
 	for _, l := range all {
 		l.deaf = 0
 		if !l.gone() {
@@ -191,6 +196,9 @@ func (s *simulation) stop() {
 		if l.IsLeader() {
 			s.failf("%s leads after its end", l.name)
 		}
+	}
+	if n := s.looping(); n > 0 {
+		s.failf("%d loops over terms have not ended", n)
 	}
 	s.returned()
 }

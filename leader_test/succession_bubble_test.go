@@ -260,7 +260,7 @@ func TestPreempt_OnAServer(t *testing.T) {
 		w.at(10*time.Second + 2*lease + 2*time.Second)
 		w.ledBy(high, low, high)
 		got := low.news()
-		if len(got) < 3 || !strings.HasSuffix(got[0], "fenced resigned") || !strings.HasSuffix(got[1], "deposed resigned") {
+		if len(got) < 3 || !strings.HasSuffix(got[0], "fenced resigned") || !strings.HasSuffix(got[2], "deposed resigned") {
 			w.Errorf("low saw %q", got)
 		}
 		w.at(time.Minute)

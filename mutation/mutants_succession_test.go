@@ -310,7 +310,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who has guards that are not fit stands",
-		edits:  []string{"m.key.seen.kind != entryUnseen && !m.holds() &&\n		(!m.guarded || m.guards.fit)\n", "m.key.seen.kind != entryUnseen && !m.holds()\n"},
+		edits:  []string{"!m.work.going && !m.work.idle &&\n		(!m.guarded || m.guards.fit)\n", "!m.work.going && !m.work.idle\n"},
 		caught: "transcript succession",
 	},
 	{

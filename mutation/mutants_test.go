@@ -80,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "Pending ends by time alone",
-		edits:  []string{"	if m.term.draining && (m.term.drained", "	if m.state == StatePending && !now.Before(m.renew.electFrom) {\n		m.claim(now, m.writes.lastAt.Add(m.bucket.times.renewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.term.draining && (m.term.drained"},
+		edits:  []string{"	if m.term.draining && (!m.work.going", "	if m.state == StatePending && !now.Before(m.renew.electFrom) {\n		m.claim(now, m.writes.lastAt.Add(m.bucket.times.renewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.term.draining && (!m.work.going"},
 		caught: "gap",
 	},
 	{
@@ -363,17 +363,17 @@ var mutants = []mutant{
 	// The gate.
 	{
 		name:   "who is barred tries for the key",
-		edits:  []string{"		case try && !m.suspended:\n", "		case try:\n"},
+		edits:  []string{"		case try && !m.shut():\n", "		case try && !m.work.going && !m.work.idle:\n"},
 		caught: "gated",
 	},
 	{
 		name:   "who is barred leads after a late win",
-		edits:  []string{"		if m.suspended && m.leave.mode == staying {\n", "		if m.suspended && m.leave.mode == stopping {\n"},
+		edits:  []string{"		if m.shut() && m.leave.mode == staying {\n", "		if (m.work.going || m.work.idle) && m.leave.mode == staying {\n"},
 		caught: "gated",
 	},
 	{
 		name:   "who is barred is pending after a late win",
-		edits:  []string{"if m.leave.mode == resigning && now.Before(ready) && !m.suspended {", "if m.leave.mode == resigning && now.Before(ready) {"},
+		edits:  []string{"if m.leave.mode == resigning && now.Before(ready) && !m.shut() {", "if m.leave.mode == resigning && now.Before(ready) && !m.work.going && !m.work.idle {"},
 		caught: "gated, ordinary",
 	},
 	{

@@ -123,5 +123,11 @@ func TestConnect_FailureSaysWhy(t *testing.T) {
 		fails(t, natsleader(t, "status", flag, "/nowhere/file"), exitUsage, "/nowhere/file: no such file")
 	}
 	s := startServer(t, func(o *server.Options) { o.JetStream = false })
-	fails(t, natsleader(t, "status", "-s", s.ClientURL()), exitUnreachable, "JetStream does not answer")
+	for _, command := range [][]string{{"status"}, {"bucket", "info"}, {"bucket", "add"}} {
+		_, errs, code := outcome(t, natsleader(t, append(command, "-s", s.ClientURL())...))
+		if code != exitUnreachable || strings.Count(errs, "\n") != 1 || strings.Count(errs, "JetStream does not answer") != 1 || strings.Count(errs, "enabled") != 1 {
+			t.Errorf("%v: exit code %d, says %s", command, code, errs)
+		}
+	}
+	fails(t, natsleader(t, "status", "-s", startServer(t).ClientURL(), "--bucket", "KV_jobs"), exitBucket, "the name of the bucket may be jobs")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -69,6 +70,8 @@ func codeOf(err error) int {
 		{leader.ErrConnectionClosed, exitUnreachable},
 		{nats.ErrTimeout, exitUnreachable},
 		{nats.ErrNoResponders, exitUnreachable},
+		{jetstream.ErrJetStreamNotEnabled, exitUnreachable},
+		{jetstream.ErrJetStreamNotEnabledForAccount, exitUnreachable},
 		{nats.ErrConnectionClosed, exitUnreachable},
 		{context.DeadlineExceeded, exitUnreachable},
 	} {
@@ -89,10 +92,14 @@ func (g *globals) explain(err error) error {
 	}
 	switch {
 	case errors.Is(err, leader.ErrNoBucket):
+		if meant, ok := strings.CutPrefix(g.bucket, "KV_"); ok && meant != "" {
+			return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: KV_ is the prefix of its stream; the name of the bucket may be %s", g.bucket, meant)}
+		}
 		return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: `natsleader bucket add %s` makes it", g.bucket, g.bucket)}
 	case errors.Is(err, leader.ErrNoRoster):
 		return exitError{codeOf(err), fmt.Errorf("bucket %s keeps no roster: `natsleader bucket add %s --roster` makes one", g.bucket, g.bucket)}
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+	case errors.Is(err, leader.ErrUnreachable): // package leader has explained it
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return exitError{codeOf(err), fmt.Errorf("JetStream does not answer: is it enabled on the server and for the account? (%w)", err)}
 	}
 	return err

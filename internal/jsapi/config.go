@@ -32,8 +32,14 @@ func (a *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	if resp.Config.Name != a.Name {
 		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", backend.ErrUnreachable, resp.Config.Name, a.Name)
 	}
-	a.Known.Store(&resp.Config)
+	a.found(&resp.Config)
 	return &resp.StreamInfo, nil
+}
+
+// found remembers the settings of a stream that exists.
+func (a *Stream) found(c *jetstream.StreamConfig) {
+	a.Known.Store(c)
+	a.Seen.Store(true)
 }
 
 // Config returns the settings that are remembered, or reads them.
@@ -83,6 +89,15 @@ func (a *Stream) establishOnce(ctx context.Context, create func() jetstream.Stre
 	return a.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return a.JS.UpdateStream(ctx, conf) })
 }
 
+// Create creates the stream. That a stream of that name exists already is no error.
+func (a *Stream) Create(ctx context.Context, conf jetstream.StreamConfig) error {
+	err := a.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return a.JS.CreateStream(undated{ctx}, conf) })
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
+}
+
 // submit sends a configuration to the server, and classifies the error if the server
 // rejects it.
 func (a *Stream) submit(ctx context.Context, verb string, send func() (jetstream.Stream, error)) error {
@@ -99,7 +114,7 @@ func (a *Stream) submitNow(verb string, send func() (jetstream.Stream, error)) e
 	before := a.Conn.LastError()
 	stream, err := send()
 	if err == nil {
-		a.Known.Store(&stream.CachedInfo().Config)
+		a.found(&stream.CachedInfo().Config)
 		return nil
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {

@@ -50,7 +50,7 @@ func (a *Stream) Follow(ctx context.Context, s *Subscription, conf jetstream.Con
 	err = a.failure(subject+name+"."+conf.FilterSubject, before, err)
 	switch every := subject + "*." + conf.FilterSubject; {
 	case errors.Is(err, backend.ErrPermission) && strings.Contains(err.Error(), subject+name):
-		err = fmt.Errorf("%w: %w for Publish to %q", backend.ErrPermission, nats.ErrPermissionViolation, every)
+		err = Permission(fmt.Sprintf("Publish to %q", every), nats.ErrPermissionViolation)
 	case errors.Is(err, backend.ErrUnreachable) && strings.Contains(err.Error(), subject+name):
 		err = fmt.Errorf("%w: no reply on %s", backend.ErrUnreachable, every)
 	}

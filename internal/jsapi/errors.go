@@ -17,26 +17,70 @@ import (
 // Error codes of the JetStream API that matter here, beside those in package wire (nats-server,
 // server/errors.json).
 const (
-	CodeResourcesExceeded   = 10002
-	CodeClusterNotAvailable = 10008
-	CodeClusterNotLeader    = 10009
-	CodeNoResources         = 10023
-	CodeNoMessage           = 10037
-	CodeStreamInvalidConfig = 10052
-	CodeMessageTooLarge     = 10054
-	CodeMirrorFixed         = 10055
-	CodeStreamNotFound      = 10059
-	CodeSubjectOverlap      = 10065
-	CodeReplicasUnsupported = 10074
-	CodeStoreFailed         = 10077
-	CodeIDInProcess         = 10158
-	CodeMessageTTLDisabled  = 10166
-	CodeTooManyRequests     = 10167
-	CodeBatchDisabled       = 10174
-	CodeBatchIncomplete     = 10176
-	CodeBatchDuplicate      = 10201
-	CodeBatchesInflight     = 10210 // too many
+	CodeResourcesExceeded    = 10002
+	CodeClusterNotAvailable  = 10008
+	CodeClusterNotLeader     = 10009
+	CodeNoResources          = 10023
+	CodeNoMessage            = 10037
+	CodeNotEnabledForAccount = 10039
+	CodeStreamInvalidConfig  = 10052
+	CodeMessageTooLarge      = 10054
+	CodeMirrorFixed          = 10055
+	CodeStreamNotFound       = 10059
+	CodeSubjectOverlap       = 10065
+	CodeReplicasUnsupported  = 10074
+	CodeNotEnabled           = 10076
+	CodeStoreFailed          = 10077
+	CodeIDInProcess          = 10158
+	CodeMessageTTLDisabled   = 10166
+	CodeTooManyRequests      = 10167
+	CodeBatchDisabled        = 10174
+	CodeBatchIncomplete      = 10176
+	CodeBatchDuplicate       = 10201
+	CodeBatchesInflight      = 10210 // too many
 )
+
+// explained is an error with a text of its own, which says once, and with advice, what the
+// texts of the errors that it wraps say several times or not at all.
+type explained struct {
+	text string
+	of   []error
+}
+
+// Error returns the text, which begins with "leader: ".
+func (e *explained) Error() string { return "leader: " + e.text }
+
+// Unwrap returns the errors.
+func (e *explained) Unwrap() []error { return e.of }
+
+// Permission returns the error of a permission that is missing. what is the rest of the text
+// of nats.go: "Publish to" or "Subscription to", and the subject in quotes.
+func Permission(what string, err error) error {
+	return &explained{"permission denied: " + what, []error{backend.ErrPermission, err}}
+}
+
+// violation is the beginning of the server's text for a permission that is missing, as
+// nats.go passes it on.
+const violation = "Permissions Violation for "
+
+// missing returns the error of a stream that does not exist.
+func (a *Stream) missing(err error) error {
+	what, advice := "stream "+a.Name, a.Make
+	if bucket, ok := strings.CutPrefix(a.Name, "KV_"); ok {
+		what = "bucket " + bucket
+		if meant, prefixed := strings.CutPrefix(bucket, "KV_"); prefixed && meant != "" {
+			advice = "KV_ is the prefix of its stream; the name of the bucket may be " + meant
+		}
+	}
+	text := what + " does not exist"
+	if a.Again != "" && a.Seen.Load() {
+		text, advice = what+" does not exist any more", a.Again
+	}
+	if advice != "" {
+		text += ": " + advice
+	}
+	return &explained{text, []error{backend.ErrNoBucket, err}}
+}
 
 // failure returns the reason why a request was not answered. before is the connection's
 // last error from before the request was sent.
@@ -56,6 +100,8 @@ func (a *Stream) failure(subject string, before, err error) error {
 		return fmt.Errorf("%w: no reply on %s: %w", backend.ErrUnreachable, subject, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", backend.ErrValueTooLarge, err)
+	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, a.Prefix+"STREAM."):
+		return &explained{"JetStream does not answer on " + subject + ": it is not enabled on the server or for the account, or its domain or API prefix is wrong or out of reach", []error{backend.ErrUnreachable, err}}
 	default: // no responders, disconnected, reconnect buffer full, draining
 		return fmt.Errorf("%w: %s: %w", backend.ErrUnreachable, subject, err)
 	}
@@ -71,7 +117,11 @@ func (a *Stream) denied(subject string, before error) error {
 	}
 	fresh := last != before //nolint:errorlint // the same value, not the same kind
 	if text := last.Error(); fresh && strings.Contains(text, `"`+subject+`"`) || a.deniesReplies(text, fresh) {
-		return fmt.Errorf("%w: %w", backend.ErrPermission, last)
+		_, what, ok := strings.Cut(text, violation)
+		if !ok {
+			what = text
+		}
+		return Permission(what, last)
 	}
 	return nil
 }
@@ -105,7 +155,13 @@ func (a *Stream) refusal(err *jetstream.APIError) error {
 	case wire.CodeWrongLastConstant: // 10164
 		return &backend.RefusedError{}
 	case CodeStreamNotFound:
-		return fmt.Errorf("%w: %w", backend.ErrNoBucket, err)
+		return a.missing(err)
+	case CodeNotEnabled, CodeNotEnabledForAccount:
+		where := "on the server"
+		if int(err.ErrorCode) == CodeNotEnabledForAccount {
+			where = "for the account of this connection"
+		}
+		return &explained{"JetStream is not enabled " + where, []error{backend.ErrUnreachable, err}}
 	case CodeMessageTooLarge:
 		return fmt.Errorf("%w: %w", backend.ErrValueTooLarge, err)
 	case CodeClusterNotAvailable, CodeClusterNotLeader:

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // Stream is one stream as its server knows it: requests to the JetStream API, and the
@@ -27,6 +28,10 @@ type Stream struct {
 	Prefix string     // prefix of the JetStream API, with the dot
 	ack    []byte     // prefix of an acknowledgement
 
+	Make  string // advice in the error of a stream that does not exist: how to make it
+	Again string // the same for one that has existed; empty: Make
+
+	Seen  *atomic.Bool                           // the stream was found once
 	Known atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
 	left  atomic.Int32                           // calls of nats.go that were left behind; see InTime
 }
@@ -35,6 +40,7 @@ type Stream struct {
 func (a *Stream) Init(js jetstream.JetStream, stream string) {
 	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, APIPrefix(js.Options())
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
+	a.Seen = new(atomic.Bool)
 }
 
 // APIPrefix returns the prefix, with the dot, that nats.go uses and does not export
@@ -102,6 +108,27 @@ func (a *Stream) ask(ctx context.Context, subject string, data []byte, into any)
 // MaxPayload returns the size of the largest message that the connection takes.
 func (a *Stream) MaxPayload(ctx context.Context) (int64, error) {
 	return InTime(ctx, a, func() (int64, error) { return a.Conn.MaxPayload(), nil }, nil)
+}
+
+// Reconnects returns how often the connection tries each server again before it is closed
+// for good. The options are never changed after nats.go has connected.
+func (a *Stream) Reconnects() (tries int, forever bool) {
+	if !a.Conn.Opts.AllowReconnect {
+		return 0, false
+	}
+	return a.Conn.Opts.MaxReconnect, a.Conn.Opts.MaxReconnect < 0
+}
+
+// LastError returns the last error of the connection, or nil if nats.go does not return it
+// soon.
+func (a *Stream) LastError() error {
+	ctx, cancel := deadline.Within(context.Background(), patience)
+	defer cancel()
+	last, err := InTime(ctx, a, func() (error, error) { return a.Conn.LastError(), nil }, nil)
+	if err != nil {
+		return nil
+	}
+	return last
 }
 
 // Opened returns an error for a zero value.

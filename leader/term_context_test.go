@@ -1,0 +1,152 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// leads returns the term of a candidate in a bubble, the clock of which is moved by hand and
+// has late timers.
+func leads(t *testing.T, ctx context.Context) (*leader.Term, *handClock) {
+	t.Helper()
+	clock := &handClock{now: time.Now()}
+	c, err := leader.Campaign(ctx, newPlainStore(), "e", leader.Config{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	term, ok := c.Term()
+	if !ok {
+		t.Fatal("does not lead")
+	}
+	return term, clock
+}
+
+// The context and all that derive from it end with the cause as soon as any of them that asks
+// the clock is asked, although no timer has fired.
+func TestContext_AsksTheClock(t *testing.T) {
+	type key struct{}
+	for name, ask := range map[string]func(context.Context) error{
+		"Err":      context.Context.Err,
+		"Done":     func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"Check":    func(ctx context.Context) error { _ = leader.Check(ctx); return ctx.Err() },
+		"Term.Err": func(ctx context.Context) error { t, _ := leader.TermFrom(ctx); _ = t.Err(); return ctx.Err() },
+		"a child":  func(ctx context.Context) error { c, end := context.WithCancel(ctx); defer end(); return c.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				term, clock := leads(t, context.WithValue(ctx, key{}, 1))
+				lead := term.Context()
+				children := []context.Context{context.WithValue(lead, key{}, 2)}
+				add := func(c context.Context, end func()) { children = append(children, c); t.Cleanup(end) }
+				add(context.WithCancel(lead))
+				add(context.WithTimeout(lead, time.Hour))
+				c, end := context.WithCancelCause(lead)
+				add(context.WithTimeout(c, time.Hour))
+				t.Cleanup(func() { end(nil) })
+				called := false
+				context.AfterFunc(lead, func() { called = true })
+
+				clock.move(plainDeadline - 1)
+				if lead.Err() != nil || leader.Check(children[2]) != nil || lead.Value(key{}) != 1 {
+					t.Fatalf("before the deadline: %v, %v", lead.Err(), leader.Check(children[2]))
+				}
+				clock.move(1)
+				if err := leader.Check(children[3]); name == "Check" && !errors.Is(err, leader.ErrLeaseExpired) {
+					t.Errorf("Check returned %v", err)
+				}
+				if err := ask(lead); !errors.Is(err, context.Canceled) {
+					t.Errorf("it returned %v", err)
+				}
+				synctest.Wait()
+				for i, child := range children {
+					if !errors.Is(context.Cause(child), leader.ErrLeaseExpired) || !errors.Is(leader.Check(child), leader.ErrLeaseExpired) {
+						t.Errorf("child %d ended with %v, Check returns %v", i, context.Cause(child), leader.Check(child))
+					}
+				}
+				if !called {
+					t.Error("the AfterFunc was not called")
+				}
+				clean := context.WithoutCancel(children[2])
+				if got, ok := leader.TermFrom(clean); !ok || got != term || clean.Err() != nil {
+					t.Errorf("WithoutCancel: %v, %v", got, clean.Err())
+				}
+			})
+		})
+	}
+}
+
+// A context that derives from the term's costs no goroutine, has no deadline of its own from
+// it, and can be printed while the term is renewed.
+func TestContext_Children(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, clock := leads(t, t.Context())
+		lead := term.Context()
+		before := runtime.NumGoroutine()
+		for range 100 {
+			c, end := context.WithTimeout(lead, 10*plainDeadline)
+			defer end()
+			c, end2 := context.WithCancelCause(context.WithValue(c, termOf{}, 1))
+			defer end2(nil)
+			defer context.AfterFunc(c, func() {})()
+		}
+		if got := runtime.NumGoroutine(); got > before {
+			t.Errorf("%d goroutines more", got-before)
+		}
+		if at, ok := lead.Deadline(); ok {
+			t.Errorf("it has the deadline %v", at)
+		}
+		timed, end := context.WithTimeout(lead, 2*plainDeadline) // longer than the lease
+		defer end()
+		for range 5 { // renewals prolong the lease meanwhile
+			clock.move(plainDeadline / 2)
+			clock.tick()
+			if text := fmt.Sprint(timed); !strings.Contains(text, fmt.Sprintf("leader.Term(token %d).Context", term.Token())) {
+				t.Errorf("%s", text)
+			}
+		}
+		if lead.Err() != nil || timed.Err() != nil {
+			t.Errorf("%v, %v", lead.Err(), timed.Err())
+		}
+		time.Sleep(2*plainDeadline + 1)
+		if !errors.Is(timed.Err(), context.DeadlineExceeded) {
+			t.Errorf("the timeout of a child gives %v", timed.Err())
+		}
+	})
+}
+
+type termOf struct{}
+
+// Check is for contexts of a term. In any other nobody leads.
+func TestCheck_WithoutTerm(t *testing.T) {
+	if err := leader.Check(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("%v", err)
+	}
+	if _, ok := leader.TermFrom(t.Context()); ok {
+		t.Error("a term")
+	}
+	if err := leader.Check(new(leader.Term).Context()); !errors.Is(err, leader.ErrNotLeader) && !errors.Is(err, leader.ErrStopped) {
+		t.Errorf("of a zero term: %v", err)
+	}
+}
+
+// A term of a candidate whose context belongs to another term is a term of its own.
+func TestTermFrom_Nested(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer, _ := leads(t, t.Context())
+		inner, _ := leads(t, outer.Context())
+		if got, _ := leader.TermFrom(inner.Context()); got != inner {
+			t.Errorf("%v", got)
+		}
+	})
+}

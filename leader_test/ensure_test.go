@@ -1,0 +1,419 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// ensured returns the bucket E of EnsureBucket, as a process with that client sees it.
+func (cl *client) ensured(w *world, cfg leader.BucketConfig) *leader.Bucket {
+	w.Helper()
+	cfg.Name = "E"
+	b, err := leader.EnsureBucket(cl.js, cfg)
+	w.ok(err)
+	return b
+}
+
+// standOn makes a candidate in the election "e" of that bucket.
+func (w *world) standOn(cl *client, b *leader.Bucket, cfg leader.Config) *candidate {
+	w.Helper()
+	lc, err := leader.Campaign(w.Context(), b, "e", cfg)
+	w.ok(err)
+	c := &candidate{Candidate: lc, client: cl, read: make(chan struct{})}
+	w.stands = append(w.stands, c)
+	go c.record(w.T, w.zero, w.checker("e"))
+	return c
+}
+
+// standEnsured makes a candidate on a bucket of EnsureBucket and a connection of its own.
+func (w *world) standEnsured(id string, cfg leader.BucketConfig) *candidate {
+	w.Helper()
+	cl := w.dial(id)
+	return w.standOn(cl, cl.ensured(w, cfg), leader.Config{ID: id})
+}
+
+// streams returns the names of the streams on the server.
+func (w *world) streams() string {
+	w.Helper()
+	var names []string
+	lister := w.ops.js.StreamNames(w.Context())
+	for name := range lister.Name() {
+		names = append(names, name)
+	}
+	w.ok(lister.Err())
+	return strings.Join(names, " ")
+}
+
+// deleteBucket is the act of an operator.
+func (w *world) deleteBucket() {
+	w.Helper()
+	w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
+}
+
+// The first candidate creates the bucket with the given settings, and its roster. EnsureBucket
+// itself asks nothing.
+func TestEnsure_FirstCandidateCreates(t *testing.T) {
+	for _, roster := range []bool{false, true} {
+		bubble(t, func(w *world) {
+			cfg := leader.BucketConfig{MaxLease: lease, Roster: roster, Description: "elections"}
+			a, b := w.dial("a"), w.dial("b")
+			of := map[*client]*leader.Bucket{a: a.ensured(w, cfg), b: b.ensured(w, cfg)}
+			w.at(time.Second)
+			if got := w.streams(); got != "" {
+				w.Errorf("there are %s before there is a candidate", got)
+			}
+			ca := w.standOn(a, of[a], leader.Config{ID: "a"})
+			ca.saw(w.T, "1s pending", "1s elected")
+			cb := w.standOn(b, of[b], leader.Config{ID: "b", Roster: roster})
+			cb.saw(w.T, "1s observed a")
+			info, err := of[b].Info(w.Context())
+			w.ok(err)
+			if info.MaxLease != lease || !info.PurgeProtected || info.Roster != roster || info.Description != "elections" || info.FeedSubject == "" {
+				w.Errorf("the bucket is %+v", info)
+			}
+			want := "KV_E"
+			if roster {
+				want = "KV_E KV_E_roster"
+			}
+			if got := w.streams(); got != want {
+				w.Errorf("there are %s, want %s", got, want)
+			}
+			w.at(time.Minute)
+			ca.saw(w.T)
+			cb.saw(w.T)
+		})
+	}
+}
+
+// A candidate may begin before there is a server.
+func TestEnsure_BeforeServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stopServer()
+		cl := w.dial("a", nats.RetryOnFailedConnect(true))
+		a := w.standOn(cl, cl.ensured(w, leader.BucketConfig{}), leader.Config{ID: "a"})
+		w.at(time.Minute)
+		a.saw(w.T, "0s faulted unreachable")
+		w.startServer()
+		w.at(time.Minute + 7*time.Second) // the longest pause is 6.25 s
+		told := a.news()
+		if len(told) != 2 || !strings.HasSuffix(told[0], "pending") || !strings.HasSuffix(told[1], "elected") {
+			w.Errorf("saw %q", told)
+		}
+	})
+}
+
+// Eight processes with two settings of MaxLease begin at the same time. One of them creates
+// the bucket. The others use it, and those with the other setting report the difference once.
+func TestEnsure_Race(t *testing.T) {
+	bubble(t, func(w *world) {
+		var all []*candidate
+		for n := range 8 {
+			all = append(all, w.standEnsured(fmt.Sprint("c", n), leader.BucketConfig{MaxLease: lease << (n % 2)}))
+		}
+		w.at(time.Second)
+		info, err := all[0].bucket(t).Info(w.Context())
+		w.ok(err)
+		w.at(10 * time.Minute)
+		elected := 0
+		for n, c := range all {
+			wants, differs, told := lease<<(n%2), 0, c.news()
+			for _, e := range told {
+				switch {
+				case strings.Contains(e, "elected"):
+					elected++
+				case strings.Contains(e, fmt.Sprintf("bucket E has MaxLease %v, not %v", info.MaxLease, wants)):
+					differs++
+				case strings.Contains(e, "faulted"):
+					w.Errorf("c%d: %s", n, e)
+				}
+			}
+			if want := map[bool]int{false: 1}[wants == info.MaxLease]; differs != want {
+				w.Errorf("c%d reports the difference %d times, want %d: %q", n, differs, want, told)
+			}
+		}
+		if elected != 1 {
+			w.Errorf("%d elections, want one", elected)
+		}
+	})
+}
+
+// A bucket that exists is not changed. The first setting that differs is reported once, also
+// by a candidate with several seats and after reconnections, and again if it is another one.
+func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ordinary()
+		cl := w.dial("a")
+		b := cl.ensured(w, leader.BucketConfig{})
+		one, err := leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease})
+		w.ok(err)
+		several, err := leader.Campaign(w.Context(), b, "several", leader.Config{ID: "a", Seats: 3, LeaseDuration: lease})
+		w.ok(err)
+		w.at(time.Minute)
+		cl.cut()
+		w.at(2 * time.Minute)
+		cl.open()
+		w.at(3 * time.Minute)
+		stream, err := w.ops.js.Stream(w.Context(), "KV_E")
+		w.ok(err)
+		conf := stream.CachedInfo().Config
+		if conf.DenyPurge || len(conf.Metadata) > 1 && conf.Metadata["natsleader.max_lease"] != "" {
+			w.Errorf("the bucket was changed: %+v", conf)
+		}
+		conf.MaxAge = time.Hour
+		conf.Duplicates = time.Minute
+		_, err = w.ops.js.UpdateStream(w.Context(), conf)
+		w.ok(err)
+		cl.cut()
+		w.at(4 * time.Minute)
+		cl.open()
+		w.at(5 * time.Minute)
+		for _, c := range []*leader.Candidate{one, several} {
+			w.ok(c.Stop(w.Context()))
+			var told []string
+			for e := range c.Events() {
+				if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrInvalidConfig) {
+					told = append(told, f.Err.Error())
+				}
+			}
+			const prefix = "leader: the bucket differs from the settings of EnsureBucket: bucket E "
+			if len(told) != 2 || told[0] != prefix+"has PurgeProtected false, not true; it is used as it is" ||
+				told[1] != prefix+"has TTL 1h0m0s, not none; it is used as it is" {
+				w.Errorf("%s: %q", c.Election(), told)
+			}
+			if n := c.Stats().Faults["bucket_differs"]; n != 2 {
+				w.Errorf("%s: counted %d times", c.Election(), n)
+			}
+		}
+	})
+}
+
+// A bucket that was seen is not created again, neither under the leader nor later. When an
+// operator has made it again, the candidates go on.
+func TestEnsure_NeverAnew(t *testing.T) {
+	bubble(t, func(w *world) {
+		cfg := leader.BucketConfig{MaxLease: lease}
+		a, cl := w.standEnsured("a", cfg), w.dial("b")
+		stored := cl.ensured(w, cfg)
+		same, err := stored.WithFeedSubject("natsleader.feed.E")
+		w.ok(err)
+		w.at(time.Second)
+		_, err = stored.Info(w.Context()) // the bucket that was made of it has not asked yet
+		w.ok(err)
+		w.deleteBucket()
+		b := w.standOn(cl, same, leader.Config{ID: "b"})
+		w.at(time.Hour)
+		if got := w.streams(); got != "" {
+			w.Errorf("there is %s again", got)
+		}
+		if got := strings.Join(a.without("unreachable", "no bucket"), ", "); got != "0s pending, 0s elected, 5.8s fenced expired" {
+			w.Errorf("a saw %s", got) // it cannot find out that the key is gone
+		}
+		b.saw(w.T, "1s faulted no bucket")
+		w.sealed()
+		w.at(w.now() + time.Minute)
+		if !a.IsLeader() && !b.IsLeader() {
+			w.Errorf("nobody leads: %q, %q", a.news(), b.news())
+		}
+	})
+}
+
+// A process that has never seen the bucket creates it again, and leads at once. The leader of
+// the deleted bucket hears of the first record and is deposed at that moment. Until then, and
+// until its lease is over if it is cut off, there are two leaders. See docs/production.md.
+func TestEnsure_DeletedUnderLeader(t *testing.T) {
+	for _, isCut := range []bool{false, true} {
+		bubble(t, func(w *world) {
+			cfg := leader.BucketConfig{MaxLease: lease}
+			cl := w.dial("a")
+			a, err := leader.Campaign(w.Context(), cl.ensured(w, cfg), "e", leader.Config{ID: "a"})
+			w.ok(err)
+			w.at(10 * time.Second)
+			term, ok := a.Term()
+			if !ok {
+				w.Fatal("a does not lead")
+			}
+			if isCut {
+				cl.cut()
+			}
+			w.deleteBucket()
+			b := w.standEnsured("b", cfg)
+			b.saw(w.T, "10s pending", "10s elected")
+			if leads := term.Err() == nil; leads != isCut {
+				w.Errorf("a leads: %v, want %v", leads, isCut)
+			}
+			if newer := b.lastTerm(w.T).Token(); newer <= term.Token() {
+				w.Errorf("tokens %d, then %d", term.Token(), newer)
+			}
+			w.at(10*time.Second + deadline)
+			if term.Err() == nil {
+				w.Error("the term of a goes on beyond its lease")
+			}
+			cl.open()
+			w.ok(a.Stop(w.Context()))
+		})
+	}
+}
+
+// Observers and functions that ask once create nothing. An observer sees the leader when
+// there is one.
+func TestEnsure_ReadersCreateNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		cl := w.dial("reader")
+		b := cl.ensured(w, leader.BucketConfig{Roster: true})
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		holders, err := leader.Observe(ctx, b, "e")
+		w.ok(err)
+		_, err = leader.Lookup(w.Context(), b, "e")
+		for what, err := range map[string]error{
+			"Lookup":   err,
+			"Info":     second(b.Info(w.Context())),
+			"Roster":   second(leader.Roster(w.Context(), b, "e")),
+			"StepDown": second(leader.StepDown(w.Context(), b, "e", "")),
+		} {
+			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateBucket or leader.EnsureBucket") {
+				w.Errorf("%s: %v", what, err)
+			}
+		}
+		if _, err = leader.ObserveRoster(w.Context(), b, "e"); !errors.Is(err, leader.ErrNoRoster) {
+			w.Errorf("ObserveRoster: %v", err)
+		}
+		w.at(time.Minute)
+		if got := w.streams(); got != "" {
+			w.Errorf("there are %s", got)
+		}
+		select {
+		case h := <-holders:
+			w.Errorf("the observer reports %v", h)
+		default:
+		}
+		w.standEnsured("a", leader.BucketConfig{})
+		w.at(w.now() + 10*time.Second)
+		var seen leader.Holder
+		for seen.ID == "" {
+			seen = <-holders
+		}
+		if seen.ID != "a" {
+			w.Errorf("the observer reports %v", seen)
+		}
+		cancel()
+		for range holders {
+		}
+	})
+}
+
+// Settings that cannot work are an error of EnsureBucket.
+func TestEnsure_InvalidConfig(t *testing.T) {
+	bubble(t, func(w *world) {
+		for text, cfg := range map[string]leader.BucketConfig{
+			`bucket "a.b" is not`:               {Name: "a.b"},
+			`Replicas 2 is not 1, 3 or 5`:       {Name: "E", Replicas: 2},
+			`MaxLease -1s is negative`:          {Name: "E", MaxLease: -time.Second},
+			`Adopt is for CreateBucket`:         {Name: "E", Adopt: true},
+			`MaxLease 10s is not less than TTL`: {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
+		} {
+			if _, err := leader.EnsureBucket(w.ops.js, cfg); !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), text) {
+				w.Errorf("%s: %v", text, err)
+			}
+		}
+		if _, err := leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"}); !errors.Is(err, leader.ErrInvalidConfig) {
+			w.Errorf("without a JetStream: %v", err)
+		}
+	})
+}
+
+// What the server refuses to create is one fault, however often it is tried. A bucket that an
+// operator makes meanwhile is used.
+func TestEnsure_Refused(t *testing.T) {
+	bubble(t, func(w *world) {
+		a := w.standEnsured("a", leader.BucketConfig{Replicas: 3})
+		w.at(time.Hour)
+		told := a.news()
+		if len(told) != 1 || !strings.HasPrefix(told[0], "0s faulted create bucket E: leader: invalid configuration: Replicas is more than the server can keep") {
+			w.Errorf("saw %q", told)
+		}
+		w.create(leader.BucketConfig{})
+		w.at(w.now() + 10*time.Second)
+		told = a.news()
+		if len(told) != 3 || !strings.Contains(told[0], "bucket E has Replicas 1, not 3") && !strings.Contains(told[2], "bucket E has Replicas 1, not 3") {
+			w.Errorf("saw %q", told)
+		}
+	})
+}
+
+// A candidate that may not create the bucket says so with the subject, and works when
+// the bucket is there. It tries less and less often: each try is a violation that the
+// application's error handler gets.
+func TestEnsure_Denied(t *testing.T) {
+	t.Parallel()
+	h := permServer(t, permList("a", "a", false))
+	nc := permDial(t, h, "a")
+	js := tcpJS(t, nc)
+	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "E"})
+	tcpOK(t, err)
+	a := tcpElectionOf(t, "a").stand(b, leader.Config{LeaseDuration: time.Second})
+	a.Expect(leadertest.Match("Faulted that names the subject", func(e leader.Event) bool {
+		f, ok := e.(leader.Faulted)
+		return ok && errors.Is(f.Err, leader.ErrPermission) && errors.Is(f.Err, nats.ErrPermissionViolation) &&
+			f.Err.Error() == `create bucket E: leader: permission denied: Publish to "$JS.API.STREAM.CREATE.KV_E"`
+	}))
+	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{})
+	a.Expect(leadertest.Elected())
+	faults := 0
+	for _, e := range a.Watcher.Events() {
+		if _, ok := e.(leader.Faulted); ok {
+			faults++
+		}
+	}
+	if faults != 1 {
+		t.Errorf("%d faults, want one", faults)
+	}
+}
+
+// A client that may create the bucket needs no other permission than a candidate's for that.
+func TestEnsure_PermissionsAreEnough(t *testing.T) {
+	t.Parallel()
+	u := permRoster(permAnnouncer(permList("a", "a", false), "a"), "a")
+	u.pub = append(u.pub, "$JS.API.STREAM.CREATE.KV_E", "$JS.API.STREAM.CREATE.KV_E_roster")
+	h := permServer(t, u)
+	nc := permDial(t, h, "a")
+	b, err := leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", Roster: true})
+	tcpOK(t, err)
+	a := tcpElectionOf(t, "a").stand(b, leader.Config{Roster: true})
+	tcpTerm(a)
+	tcpOK(t, a.Stop(t.Context()))
+	tcpNoFaults(t, a)
+	permDenials(t, nc)
+}
+
+// The bucket has three replicas, and one server of the cluster is up at first.
+func TestEnsure_ClusterComesLate(t *testing.T) {
+	t.Parallel()
+	c := clusterStart(t)
+	for _, n := range c.nodes {
+		if n.name != "s1" {
+			c.kill(n)
+		}
+	}
+	js := tcpJS(t, c.dial())
+	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "F", Replicas: 3})
+	tcpOK(t, err)
+	a := tcpElectionOf(t, "e").stand(b, leader.Config{})
+	a.Expect(leadertest.Faulted(leader.ErrUnreachable))
+	c.heal()
+	a.Expect(leadertest.Elected())
+	info, err := b.Info(t.Context())
+	tcpOK(t, err)
+	if info.Replicas != 3 {
+		t.Errorf("the bucket is %+v", info)
+	}
+}

@@ -1,0 +1,62 @@
+package leader_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// second returns the error of a call with two results.
+func second[T any](_ T, err error) error { return err }
+
+// The errors of a missing bucket and of a server without JetStream say what to do, and say
+// it once.
+func TestErrorTexts_MissingBucket(t *testing.T) {
+	bubble(t, func(w *world) {
+		open := func(name string) *leader.Bucket {
+			b, err := leader.OpenBucket(w.ops.js, name)
+			w.ok(err)
+			return b
+		}
+		info := func(b *leader.Bucket) string { return fmt.Sprint(second(b.Info(w.Context()))) }
+		if got, want := info(open("orders")), "leader: bucket orders does not exist: make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add orders`"; got != want {
+			w.Errorf("got  %s\nwant %s", got, want)
+		}
+		if got, want := info(open("KV_orders")), "leader: bucket KV_orders does not exist: KV_ is the prefix of its stream; the name of the bucket may be orders"; got != want {
+			w.Errorf("got  %s\nwant %s", got, want)
+		}
+		w.sealed()
+		b := open("E")
+		w.ok(second(b.Info(w.Context())))
+		w.deleteBucket()
+		if got, want := info(b), "leader: bucket E does not exist any more: stop all candidates, or wait for one MaxLease, before you make it again"; got != want {
+			w.Errorf("got  %s\nwant %s", got, want)
+		}
+		err := second(b.Info(w.Context()))
+		if !errors.Is(err, leader.ErrNoBucket) || !errors.Is(err, jetstream.ErrStreamNotFound) {
+			w.Errorf("%v is not what it says", err)
+		}
+	})
+}
+
+// JetStream may be off on the server, or for the account.
+func TestErrorTexts_NoJetStream(t *testing.T) {
+	t.Parallel()
+	off := tcpOptions(t, "")
+	off.JetStream = false
+	account := tcpOptions(t, `accounts { A { jetstream: enabled }, B { users: [ { user: b, password: x } ] } }`)
+	for what, nc := range map[string]*nats.Conn{
+		"JetStream does not answer on $JS.API.STREAM.INFO.KV_E: it is not enabled on the server or for the account, or its domain or API prefix is wrong or out of reach": tcpDial(t, tcpServe(t, off).ClientURL()),
+		"JetStream is not enabled for the account of this connection": tcpDial(t, tcpServe(t, account).ClientURL(), nats.UserInfo("b", "x")),
+	} {
+		err := second(tcpBucket(t, tcpJS(t, nc)).Info(t.Context()))
+		if !errors.Is(err, leader.ErrUnreachable) || fmt.Sprint(err) != "leader: "+what {
+			t.Errorf("got  %v\nwant leader: %s", err, what)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	s.Mux.Handle("/leader", health.Leader(c))
 	s.Mux.Handle("/live", health.Live(c))
-	s.Mux.Handle("/ready", health.Connected(c))
+	s.Mux.Handle("/connected", health.Connected(c))
 	for term := range c.Terms() {
 		s.work(term)
 	}

@@ -15,6 +15,7 @@ func ExampleObserve() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	holders, err := leader.Observe(ctx, store.Link("reader"), "billing")
 	if err != nil {
 		log.Fatal(err)

@@ -25,7 +25,7 @@ func (l Leader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.Local.ServeHTTP(w, r)
 		return
 	}
-	h, ok := l.Candidate.Leader() // from memory; its Value is what the leader has published
+	h, ok := l.Candidate.Leader() // from memory; with the Value that the leader has published
 	if !ok || r.Header.Get("X-Forwarded-By") != "" {
 		w.Header().Set("Retry-After", "1") // no leader, or it has just changed
 		http.Error(w, "no leader", http.StatusServiceUnavailable)

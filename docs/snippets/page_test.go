@@ -19,9 +19,9 @@ func TestPages_CodeCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+		source, failed := os.ReadFile(name)
+		if failed != nil {
+			t.Fatal(failed)
 		}
 		sources.Write(source)
 	}

@@ -13,6 +13,16 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
+// KVWriter writes keys to a guarded bucket. A [BucketWriter] is one, and so is a
+// leadertest.Writer. Code that takes a KVWriter can be tested without a server.
+type KVWriter interface {
+	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error)
+	Delete(ctx context.Context, key string) error
+	Purge(ctx context.Context, key string) error
+}
+
 // BucketWriter writes to a guarded bucket as the leader of one term. The server accepts
 // its writes as long as the term's guard stands, whatever the process believes, and
 // however late a write arrives. It may be used by many goroutines at once, and after the

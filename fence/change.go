@@ -87,7 +87,7 @@ func (c *writeSet) check(s *guardedStream) error {
 	for i := range c.messages {
 		switch m := &c.messages[i]; {
 		case m.subject == s.guard:
-			return fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, s.guard)
+			return fmt.Errorf("%w: %s is the guard, which only candidates write", leader.ErrInvalidConfig, s.guard)
 		case m.conditioned && m.key == "" && hides(m.on) != "": // a key has no colon
 			return fmt.Errorf("%w: a condition on %q: nats-server may take the subject for the header %s", leader.ErrInvalidConfig, m.on, hides(m.on))
 		case m.conditioned && m.on == s.guard:

@@ -101,7 +101,7 @@ func (l *writeQueue) submit(ctx context.Context, c *writeSet) error {
 	if c.sent {
 		return unknown(ctx.Err())
 	}
-	return unwritten(errors.Join(ctx.Err(), c.why))
+	return gaveUp(ctx.Err(), c.why)
 }
 
 // free reports whether the change may be sent beside others.
@@ -342,7 +342,7 @@ func (l *writeQueue) insist(ctx context.Context, send func(revision uint64) erro
 			return err
 		}
 		if ended := pause(ctx, tries); ended != nil {
-			return unwritten(errors.Join(ended, err))
+			return gaveUp(ended, err)
 		}
 	}
 }
@@ -411,6 +411,14 @@ func pause(ctx context.Context, tries int) error {
 
 // unwritten wraps the reason why nothing was written.
 func unwritten(err error) error { return fmt.Errorf("fence: nothing was written: %w", err) }
+
+// gaveUp wraps the end of the caller's context and, if known, why the last try failed.
+func gaveUp(ended, why error) error {
+	if why == nil {
+		return unwritten(ended)
+	}
+	return unwritten(fmt.Errorf("%w: %w", ended, why))
+}
 
 // unknown wraps the reason why the outcome of a write is unknown.
 func unknown(err error) error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, err) }

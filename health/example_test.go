@@ -27,7 +27,8 @@ func ExampleLeader() {
 	for _, c := range []*leader.Candidate{a, b} {
 		mux := http.NewServeMux() // each in a process of its own
 		mux.Handle("/leader", health.Leader(c))
-		mux.Handle("/alive", health.Alive(c))
+		mux.Handle("/live", health.Live(c))
+		mux.Handle("/connected", health.Connected(c))
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/leader", http.NoBody))
 		fmt.Print(w.Code, " ", w.Body)

@@ -1,8 +1,9 @@
-// Package health answers over HTTP whether a candidate leads, and whether it is
-// alive:
+// Package health answers over HTTP whether a candidate leads, whether its process works, and
+// whether it is connected:
 //
 //	mux.Handle("/leader", health.Leader(candidate))
-//	mux.Handle("/alive", health.Alive(candidate))
+//	mux.Handle("/live", health.Live(candidate))
+//	mux.Handle("/connected", health.Connected(candidate))
 //
 // A load balancer that sends traffic to the leader alone checks [Leader] of every replica.
 // At any instant at most one replica answers 200, or as many as the election has seats. The
@@ -10,19 +11,32 @@
 // send requests to a leader that was deposed, and the code that serves the requests has to
 // ask leader.Term.Err itself before each step that matters.
 //
-// In Kubernetes the liveness probe goes to [Alive]. Then a pod is started anew if its
-// candidate has ended, or has been cut off for longer than a lease. The liveness probe
-// never goes to [Leader], or every pod but one is killed again and again. The readiness
-// probe goes to [Alive] where all replicas serve, or is left out. It goes to [Leader] only
-// if the traffic of a Service shall reach the leader alone. A roll-out of a Deployment then
-// waits for pods that are not ready because they do not lead, unless maxUnavailable is
-// 100%.
+// In Kubernetes the liveness probe goes to [Live]. Then a pod is started anew if its
+// candidate has ended with an error, or is stuck. A silence of NATS is no reason to start a
+// pod anew, because the candidate goes on by itself when NATS is back. So the liveness probe
+// never goes to [Connected], or an outage of NATS restarts every pod. It never goes to
+// [Leader], or every pod but one is killed again and again.
 //
-// The body is one JSON object:
+// A readiness probe may go to [Connected], so that a roll-out stops at pods that do not
+// reach NATS. In an outage of NATS none of the pods is ready then. Where a Service sends
+// requests to the pods that they can answer without NATS, leave it out. The readiness probe
+// goes to [Leader] only if the traffic of a Service shall reach the leader alone. A roll-out
+// of a Deployment then waits for pods that are not ready because they do not lead, unless
+// maxUnavailable is 100%.
+//
+// The body is one JSON object. All three have
 //
 //	election                 the name of the election
 //	id                       of the candidate
-//	state                    candidate, pending, leader or fenced
+//	error                    why the candidate has ended, or what is wrong
+//
+// Live adds
+//
+//	live                     its result
+//
+// and the other two add
+//
+//	state                    candidate, pending, leader, fenced or ended
 //	is_leader                whether it leads at this instant, by its clock
 //	token                    of the term that it leads
 //	lease_remaining_seconds  for how long that is certain without another renewal
@@ -30,20 +44,23 @@
 //	  id, token, since       since is the server's time of the election
 //	  value                  the value that it has published, if that is UTF-8
 //	  value64                in base64 otherwise
-//	alive                    the result of Alive
+//	connected                the result of Connected
 //	silent_seconds           for how long the store has not answered, if it should have
-//	error                    why the candidate has ended
 //
-// Unknown fields are left out. The body is as public as the handler's address, and it
-// contains the value that the leader has published.
+// Unknown fields are left out. The body is as public as the handler's address, and that of
+// Leader and Connected contains the value that the leader has published.
 package health
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 	"unicode/utf8"
 
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -54,36 +71,77 @@ import (
 // candidate is treated as one that has ended.
 func Leader(c *leader.Candidate) http.Handler {
 	c = some(c)
-	return handler(func() (report, bool) {
+	return handler(func(context.Context) (any, bool) {
 		r := look(c)
 		return r, r.IsLeader
 	})
 }
 
-// Alive returns a handler that answers 200, and 503 once the candidate has ended, or while
+// Live returns a handler that answers 200 while the candidate works, and 503 once it has ended
+// with an error (leader.Candidate.Err), or if its goroutine does not answer a Ping within a
+// second, because a call of the Store, a Guard or the Clock hangs. After leader.Candidate.Stop
+// and the end of the context given to Campaign it answers 200: the process is about to end
+// by itself. A nil candidate is reported as an error.
+//
+// Live waits for the goroutine and for nothing else. It reads neither the state nor the clock.
+func Live(c *leader.Candidate) http.Handler {
+	if c == nil {
+		return handler(func(context.Context) (any, bool) {
+			return liveness{Error: "there is no candidate"}, false
+		})
+	}
+	return handler(func(ctx context.Context) (any, bool) {
+		err := ping(ctx, c)
+		r := liveness{Election: c.Election(), ID: c.ID(), Live: err == nil}
+		if err != nil {
+			r.Error = err.Error()
+		}
+		return r, r.Live
+	})
+}
+
+// liveLimit is the time in which a goroutine has to answer. A goroutine that is not held up
+// answers as soon as a processor runs it.
+const liveLimit = time.Second
+
+// ping returns nil if the candidate is well, and what is wrong otherwise.
+func ping(ctx context.Context, c *leader.Candidate) error {
+	limited, cancel := deadline.Within(ctx, liveLimit)
+	defer cancel()
+	err := c.Ping(limited)
+	switch {
+	case errors.Is(err, leader.ErrStopped): // Err waits for nothing any more
+		return c.Err()
+	case err != nil:
+		return fmt.Errorf("the goroutine of the candidate does not answer: %w", err)
+	}
+	return nil
+}
+
+// Connected returns a handler that answers 200, and 503 once the candidate has ended, or while
 // the store has not answered for longer than the candidate's lease. The lease is not known
 // before the bucket's settings are. Until then it counts as 15 s, the default of a bucket.
 // A nil candidate is treated as one that has ended.
-func Alive(c *leader.Candidate) http.Handler {
+func Connected(c *leader.Candidate) http.Handler {
 	c = some(c)
-	return handler(func() (report, bool) {
+	return handler(func(context.Context) (any, bool) {
 		r := look(c)
 		stats := c.Stats()
 		lease := stats.LeaseDuration
 		if lease == 0 {
 			lease = wire.DefaultLease
 		}
-		alive := stats.Silent <= lease
+		connected := stats.Silent <= lease
 		select {
 		case <-c.Done():
-			alive = false
+			connected = false
 			if err := c.Err(); err != nil {
 				r.Error = err.Error()
 			}
 		default:
 		}
-		r.Alive, r.Silent = &alive, stats.Silent.Seconds()
-		return r, alive
+		r.Connected, r.Silent = &connected, stats.Silent.Seconds()
+		return r, connected
 	})
 }
 
@@ -97,18 +155,26 @@ func some(c *leader.Candidate) *leader.Candidate {
 
 var candidate = leader.StateCandidate.String()
 
-// report is the body.
+// liveness is the body of Live.
+type liveness struct {
+	Election string `json:"election"`
+	ID       string `json:"id"`
+	Live     bool   `json:"live"`
+	Error    string `json:"error,omitempty"`
+}
+
+// report is the body of the other handlers.
 type report struct {
-	Election string  `json:"election"`
-	ID       string  `json:"id"`
-	State    string  `json:"state"`
-	IsLeader bool    `json:"is_leader"`
-	Token    uint64  `json:"token,omitempty"`
-	Remains  float64 `json:"lease_remaining_seconds,omitempty"`
-	Leader   *other  `json:"leader,omitempty"`
-	Alive    *bool   `json:"alive,omitempty"`
-	Silent   float64 `json:"silent_seconds,omitempty"`
-	Error    string  `json:"error,omitempty"`
+	Election  string  `json:"election"`
+	ID        string  `json:"id"`
+	State     string  `json:"state"`
+	IsLeader  bool    `json:"is_leader"`
+	Token     uint64  `json:"token,omitempty"`
+	Remains   float64 `json:"lease_remaining_seconds,omitempty"`
+	Leader    *other  `json:"leader,omitempty"`
+	Connected *bool   `json:"connected,omitempty"`
+	Silent    float64 `json:"silent_seconds,omitempty"`
+	Error     string  `json:"error,omitempty"`
 }
 
 // other is another candidate, which leads.
@@ -147,8 +213,8 @@ func look(c *leader.Candidate) report {
 	return r
 }
 
-// handler serves the report of look.
-func handler(look func() (body report, ok bool)) http.Handler {
+// handler serves what report returns, as JSON.
+func handler(report func(context.Context) (body any, ok bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
@@ -158,7 +224,7 @@ func handler(look func() (body report, ok bool)) http.Handler {
 			return
 		}
 		h.Set("Content-Type", "application/json")
-		body, ok := look()
+		body, ok := report(r.Context())
 		status := http.StatusOK
 		if !ok {
 			status = http.StatusServiceUnavailable

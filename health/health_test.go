@@ -166,24 +166,24 @@ func TestLeader_NamesNoPendingHolder(t *testing.T) {
 		fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false})
 }
 
-// Alive answers 200 until the candidate has been cut off for longer than a lease.
-func TestAlive_200UntilCutOff(t *testing.T) {
+// Connected answers 200 until the candidate has been cut off for longer than a lease.
+func TestConnected_200UntilCutOff(t *testing.T) {
 	k := newKit(t)
-	h := health.Alive(k.stand("a", leader.Config{LeaseDuration: 6 * time.Second}))
+	h := health.Connected(k.stand("a", leader.Config{LeaseDuration: 6 * time.Second}))
 	k.get(h, 200, fields{
 		"election": "billing", "id": "a", "state": "leader", "is_leader": true,
-		"token": 1., "lease_remaining_seconds": 4.8, "alive": true,
+		"token": 1., "lease_remaining_seconds": 4.8, "connected": true,
 	})
 	k.store.Link("a").Cut()
 	k.clock.Advance(time.Second) // the next renewal, the first request to fail, is sent now
 	k.clock.Advance(6 * time.Second)
 	body := fields{
 		"election": "billing", "id": "a", "state": "fenced", "is_leader": false,
-		"alive": true, "silent_seconds": 6.,
+		"connected": true, "silent_seconds": 6.,
 	}
 	k.get(h, 200, body)
 	k.clock.Advance(1)
-	body["alive"], body["silent_seconds"] = false, 6.000000001
+	body["connected"], body["silent_seconds"] = false, 6.000000001
 	k.get(h, 503, body)
 
 	k.store.Link("a").Restore()
@@ -193,37 +193,37 @@ func TestAlive_200UntilCutOff(t *testing.T) {
 	}
 }
 
-// Alive answers before the lease is known.
-func TestAlive_BeforeLeaseIsKnown(t *testing.T) {
+// Connected answers before the lease is known.
+func TestConnected_BeforeLeaseIsKnown(t *testing.T) {
 	k := newKit(t)
 	k.store.Link("a").Cut()
-	h := health.Alive(k.stand("a", leader.Config{}))
+	h := health.Connected(k.stand("a", leader.Config{}))
 	k.clock.Advance(15 * time.Second)
 	body := fields{
 		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
-		"alive": true, "silent_seconds": 15.,
+		"connected": true, "silent_seconds": 15.,
 	}
 	k.get(h, 200, body)
 	k.clock.Advance(1)
-	body["alive"], body["silent_seconds"] = false, 15.000000001
+	body["connected"], body["silent_seconds"] = false, 15.000000001
 	k.get(h, 503, body)
 }
 
-// Alive answers 503 after the end of the candidate, and says why.
-func TestAlive_503AfterTheEnd(t *testing.T) {
+// Connected answers 503 after the end of the candidate, and says why.
+func TestConnected_503AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	a := k.stand("a", leader.Config{})
 	b := k.stand("b", leader.Config{})
 	k.store.Link("a").Close()
 	<-a.Done()
-	k.get(health.Alive(a), 503, fields{
-		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
-		"alive": false, "error": leader.ErrConnectionClosed.Error(),
+	k.get(health.Connected(a), 503, fields{
+		"election": "billing", "id": "a", "state": "ended", "is_leader": false,
+		"connected": false, "error": leader.ErrConnectionClosed.Error(),
 	})
 	if err := b.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w := ask(health.Alive(b), http.MethodGet)
+	w := ask(health.Connected(b), http.MethodGet)
 	if w.Code != 503 || strings.Contains(w.Body.String(), "error") {
 		t.Errorf("stopped: %d %s", w.Code, w.Body)
 	}
@@ -233,7 +233,7 @@ func TestAlive_503AfterTheEnd(t *testing.T) {
 func TestHandlers_OnlyGETAndHEAD(t *testing.T) {
 	k := newKit(t)
 	c := k.stand("a", leader.Config{})
-	for name, h := range map[string]http.Handler{"Leader": health.Leader(c), "Alive": health.Alive(c)} {
+	for name, h := range map[string]http.Handler{"Leader": health.Leader(c), "Live": health.Live(c), "Connected": health.Connected(c)} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 			w := ask(h, method)
 			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
@@ -278,8 +278,10 @@ func TestLeader_200ForEachSeat(t *testing.T) {
 		if i == 2 && !strings.Contains(w.Body.String(), `"leader":{"id":"a"`) {
 			t.Errorf("the leader on the lowest seat is not named: %s", w.Body)
 		}
-		if w := ask(health.Alive(c), http.MethodGet); w.Code != http.StatusOK {
-			t.Errorf("%s is not alive: %s", id, w.Body)
+		for name, h := range map[string]http.Handler{"Live": health.Live(c), "Connected": health.Connected(c)} {
+			if w := ask(h, http.MethodGet); w.Code != http.StatusOK {
+				t.Errorf("%s: %s: %d %s", id, name, w.Code, w.Body)
+			}
 		}
 	}
 }
@@ -287,8 +289,9 @@ func TestLeader_200ForEachSeat(t *testing.T) {
 // A nil candidate is treated as one that has ended.
 func TestHandlers_NilCandidate(t *testing.T) {
 	k := newKit(t)
-	none := fields{"election": "", "id": "", "state": "candidate", "is_leader": false}
+	none := fields{"election": "", "id": "", "state": "ended", "is_leader": false}
 	k.get(health.Leader(nil), 503, none)
-	none["alive"] = false
-	k.get(health.Alive(nil), 503, none)
+	none["connected"] = false
+	k.get(health.Connected(nil), 503, none)
+	k.get(health.Live(nil), 503, fields{"election": "", "id": "", "live": false, "error": "there is no candidate"})
 }

@@ -61,8 +61,9 @@ func (a *actor) run(ctx context.Context) {
 	for n := 0; !a.status.done; n++ {
 		switch {
 		case a.read():
-			if n%rush == 0 { // the timer is looked at only when there is no mail
+			if n%rush == 0 { // the timer and the pulse are looked at only when there is no mail
 				a.tick()
+				a.c.pulse.beat()
 			}
 		case a.wait():
 			a.tick()
@@ -128,6 +129,7 @@ func (a *actor) wait() (ticked bool) {
 			return true
 		case out <- event:
 			a.c.out.sent() // the timer stays armed as it is
+		case a.c.pulse <- struct{}{}: // likewise
 		}
 	}
 }
@@ -301,12 +303,16 @@ func (a *actor) events(in input, fx effects) []Event {
 	for _, n := range fx.notes {
 		switch n.event {
 		case notePending:
-			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Seat: a.seat})
+			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Reason: n.why.String(), Seat: a.seat})
 		case noteElected:
 			a.term = a.begin(n)
 			events = append(events, Elected{Term: a.term})
 		case noteFenced:
-			events = append(events, Fenced{Term: a.term, Cause: n.err})
+			e := Fenced{Term: a.term, Cause: n.err}
+			if !n.until.IsZero() {
+				e.Until = a.outside(n.until)
+			}
+			events = append(events, e)
 		case noteDeposed:
 			events = append(events, Deposed{Term: a.term, Cause: n.err, Drained: n.drained})
 			a.term = nil

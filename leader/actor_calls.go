@@ -85,7 +85,7 @@ func (c *calls) answerTransfers(now time.Time, s *status) {
 		case by:
 			h.call <- fmt.Errorf("%w: %s", ErrNotSucceeded, holderOf(*seen, c.seat))
 		default:
-			h.call <- fmt.Errorf("%w: nobody has", ErrNotSucceeded)
+			h.call <- fmt.Errorf("%w: no other candidate has taken the key", ErrNotSucceeded)
 		}
 	}
 	c.handing = nil
@@ -94,7 +94,7 @@ func (c *calls) answerTransfers(now time.Time, s *status) {
 // end answers the calls that wait for a candidate that has ended.
 func (c *calls) end(s *status) {
 	for _, h := range c.handing {
-		h.call <- fmt.Errorf("%w before it was seen who took the key", ErrStopped)
+		h.call <- fmt.Errorf("%w before another candidate was seen to take the key", ErrStopped)
 	}
 	for _, call := range c.resigning {
 		if s.holds {

@@ -22,6 +22,7 @@ func (a *actor) end() {
 		case <-a.c.box.bell:
 		case <-a.timer.C():
 			a.stepRoster()
+		case a.c.pulse <- struct{}{}:
 		}
 	}
 	left := a.c.box.close()

@@ -199,10 +199,10 @@ func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.S
 	s := backend.Settings{PurgeProtected: isPurgeProtected(c), TTL: c.MaxAge}
 	largest := int64(math.MaxInt64)
 	if c.MaxMsgSize > 0 {
-		largest = int64(c.MaxMsgSize)
+		largest, s.Limit = int64(c.MaxMsgSize), fmt.Sprintf("the bucket's MaxMsgSize %d", c.MaxMsgSize)
 	}
-	if payload > 0 {
-		largest = min(largest, payload)
+	if 0 < payload && payload < largest {
+		largest, s.Limit = payload, fmt.Sprintf("the server's max_payload %d", payload)
 	}
 	if largest < math.MaxInt64 {
 		s.MaxValue = int(max(largest-int64(headroom), 1)) // 0 would mean unlimited

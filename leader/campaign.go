@@ -37,6 +37,7 @@ type Candidate struct {
 	loops *loops // over the terms, of all seats
 	out   outbox
 	done  chan struct{}
+	pulse pulse
 
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
@@ -65,7 +66,7 @@ type Candidate struct {
 // candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
-	if err := want.check(); err != nil {
+	if err := want.check(want); err != nil {
 		return nil, err
 	}
 	if err := cfg.checkStop(); err != nil {
@@ -210,6 +211,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
+	c.pulse = make(pulse)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
 		c.logs.follow(c.clock)
@@ -245,13 +247,18 @@ func (c *Candidate) Election() string { return c.election }
 
 // State returns the state. It never blocks. It reads the clock, as [Candidate.IsLeader]
 // does: a leader is fenced as soon as its lease is over, even before the candidate has
-// noticed.
+// noticed. From the moment when Done is closed it returns [StateEnded].
 func (c *Candidate) State() State {
+	select {
+	case <-c.Done():
+		return StateEnded
+	default:
+	}
 	c = c.seatHeld()
 	for {
 		s := State(c.state.Load())
 		if s != StateLeader {
-			return max(s, StateCandidate)
+			return s
 		}
 		switch t := c.leading.Load(); {
 		case t == nil: // it has just changed
@@ -394,6 +401,7 @@ func (c *Candidate) finish(values context.Context, err error, cut bool) {
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()
+	close(c.pulse) // before the wait for the log
 	if c.permit != nil {
 		close(c.done)
 		c.permit.leave()

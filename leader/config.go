@@ -137,9 +137,9 @@ type Config struct {
 func (c *Config) checkSuccession() error {
 	switch {
 	case !c.Queue && c.Priority != 0:
-		return fmt.Errorf("%w: Priority %d is for candidates with Queue", ErrInvalidConfig, c.Priority)
+		return fmt.Errorf("%w: Priority %d is for candidates with Queue: set Queue, too", ErrInvalidConfig, c.Priority)
 	case !c.Queue && c.Preempt:
-		return fmt.Errorf("%w: Preempt is for candidates with Queue", ErrInvalidConfig)
+		return fmt.Errorf("%w: Preempt is for candidates with Queue: set Queue, too", ErrInvalidConfig)
 	}
 	return nil
 }
@@ -183,6 +183,7 @@ func (d durations) orDefault() durations {
 
 // resolve sets the durations that were left to the bucket, and checks the relations.
 func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
+	set := d
 	if d.lease == 0 {
 		d.lease = wire.Lease(s.MaxLease, s.TTL)
 	}
@@ -198,12 +199,12 @@ func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) 
 	if d.turn == 0 {
 		d.turn = max(minDuration, min(wire.DefaultTurnTimeout, d.renewInterval/4))
 	}
-	return d, d.check()
+	return d, d.check(set)
 }
 
-// check returns an error that names the first relation that does not hold. Durations of 0
-// remain to be resolved.
-func (d durations) check() error {
+// check returns an error that names the first relation that does not hold, given the
+// durations that are configured. Durations of 0 remain to be resolved.
+func (d durations) check(set durations) error {
 	for _, x := range []struct {
 		name string
 		d    time.Duration
@@ -225,19 +226,29 @@ func (d durations) check() error {
 		}
 	}
 	for _, x := range []struct {
-		name, than string
-		less, more time.Duration
+		name, than       string
+		less, more       time.Duration
+		lessSet, moreSet time.Duration
 	}{
-		{"RenewDeadline", "LeaseDuration", d.renewDeadline, d.lease},
-		{"RenewInterval", "RenewDeadline", d.renewInterval, d.renewDeadline},
-		{"RenewInterval", "LeaseDuration", d.renewInterval, d.lease},
-		{"TurnTimeout", "LeaseDuration", d.turn, d.lease},
+		{"RenewDeadline", "LeaseDuration", d.renewDeadline, d.lease, set.renewDeadline, set.lease},
+		{"RenewInterval", "RenewDeadline", d.renewInterval, d.renewDeadline, set.renewInterval, set.renewDeadline},
+		{"RenewInterval", "LeaseDuration", d.renewInterval, d.lease, set.renewInterval, set.lease},
+		{"TurnTimeout", "LeaseDuration", d.turn, d.lease, set.turn, set.lease},
 	} {
 		if x.less > 0 && x.more > 0 && x.less >= x.more {
-			return fmt.Errorf("%w: %s %v is not less than %s %v", ErrInvalidConfig, x.name, x.less, x.than, x.more)
+			return fmt.Errorf("%w: %s%s %v is not less than %s%s %v", ErrInvalidConfig,
+				byDefault(x.lessSet), x.name, x.less, byDefault(x.moreSet), x.than, x.more)
 		}
 	}
 	return nil
+}
+
+// byDefault distinguishes a duration that was not set, in the text of an error.
+func byDefault(set time.Duration) string {
+	if set == 0 {
+		return "the default "
+	}
+	return ""
 }
 
 // minDuration keeps every duration that is derived from another positive.

@@ -88,11 +88,11 @@ func TestConfig_DefaultsFromBucket(t *testing.T) {
 // found out only when the bucket is known.
 func TestConfig_RelationToDefault(t *testing.T) {
 	_, err := durations{renewDeadline: 20 * time.Second}.resolve(backend.Settings{}, false)
-	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than LeaseDuration 15s") {
+	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than the default LeaseDuration 15s") {
 		t.Error(err)
 	}
 	_, err = durations{renewInterval: 13 * time.Second}.resolve(backend.Settings{}, false)
-	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewInterval 13s is not less than RenewDeadline 12s") {
+	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewInterval 13s is not less than the default RenewDeadline 12s") {
 		t.Error(err)
 	}
 }

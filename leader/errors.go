@@ -13,7 +13,8 @@ var (
 	// [Transfer], or to a candidate with [Config].Preempt.
 	ErrResigned error = backend.Error("resigned")
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
-	// end of the context given to [Campaign].
+	// end of the context given to [Campaign]. [Candidate.Ping] returns it once the candidate
+	// has ended.
 	ErrStopped error = backend.Error("stopped")
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.
@@ -75,8 +76,10 @@ var (
 	ErrUnreachable error = backend.ErrUnreachable
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = backend.ErrNoBucket
-	// ErrNoRoster reports that the bucket keeps no roster. See [BucketConfig].Roster.
-	ErrNoRoster error = backend.Error("the bucket keeps no roster")
+	// ErrNoRoster reports that the bucket keeps no roster: [BucketConfig].Roster, or
+	// `natsleader bucket add --roster`, makes one. [Candidate.TransferAny] also returns it for
+	// a candidate that has neither [Config].Queue nor Roster, or has not read the roster yet.
+	ErrNoRoster error = backend.Error("the bucket keeps no roster (BucketConfig.Roster or `natsleader bucket add --roster` makes one)")
 	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
 	// work with the settings of the bucket, or that a guarded bucket or stream does not
 	// protect its guard. The text names the setting. It also reports a guard that stands for
@@ -110,8 +113,11 @@ func (d detail) Unwrap() error { return d.of }
 
 var (
 	errNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
+	errNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
+	errNotListed       error = detail{ErrNoRoster, "the leader reads no roster: its Config has neither Queue nor Roster"}
+	errRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
 	errGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
-	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted"}
+	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted or overwritten"}
 	errTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
 	errBucketDiffers   error = detail{ErrInvalidConfig, "the bucket differs from the settings of EnsureBucket"}
 	errSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}

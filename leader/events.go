@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -17,8 +18,11 @@ const (
 	// StateLeader leads: the term's context is alive.
 	StateLeader
 	// StateFenced has led: the term's context has ended, and the candidate may still hold
-	// the key.
+	// the key. Either its lease was not confirmed in time, or it steps down and waits for
+	// [Term.Release], or a later term has raised one of its guards. [Fenced] reports which.
 	StateFenced
+	// StateEnded is the state of a candidate that has ended: [Candidate.Done] is closed.
+	StateEnded
 )
 
 // String returns the name of the state in lower case.
@@ -32,6 +36,8 @@ func (s State) String() string {
 		return "leader"
 	case StateFenced:
 		return "fenced"
+	case StateEnded:
+		return "ended"
 	default:
 		return fmt.Sprintf("State(%d)", uint8(s))
 	}
@@ -49,9 +55,10 @@ type Event interface {
 // Pending reports that the key was won. Every Elected follows a Pending, at once if no
 // other lease can be valid.
 type Pending struct {
-	Token uint64    // the least token that the term may get
-	Until time.Time // when the candidate may be elected at the earliest, by its clock
-	Seat  int       // seat of the key; see [Term.Seat]
+	Token  uint64    // the least token that the term may get
+	Until  time.Time // when the candidate may be elected at the earliest, by its clock
+	Reason string    // why it may not lead yet, for a person; empty: it leads at once
+	Seat   int       // seat of the key; see [Term.Seat]
 }
 
 // Elected reports that a term has begun.
@@ -60,11 +67,33 @@ type Elected struct {
 }
 
 // Fenced reports that the term's context has ended while the candidate may still hold the
-// key: the lease was not confirmed in time, or the leader is stepping down and waits for
-// [Term.Release].
+// key. The Cause states which of these has happened:
+//
+//   - [ErrLeaseExpired]: the lease was not confirmed in time. The candidate tries to renew
+//     it, and is elected again with a new term if no other candidate has taken the key. If
+//     the work of the term goes on, it first waits for the end of the work, until Until at
+//     the latest.
+//   - [ErrResigned] or [ErrStopped]: the leader steps down, and keeps the key until
+//     [Term.Release] is called or Until has come. This is called draining.
+//   - [ErrFenced]: a later term has raised one of the guards. The server accepts no guarded
+//     write of this term any more.
+//   - [ErrConnectionClosed]: the application has closed the connection. The candidate ends.
 type Fenced struct {
 	Term  *Term
-	Cause error // as context.Cause of the term's context
+	Cause error     // as context.Cause of the term's context
+	Until time.Time // when the key is given up even if the work goes on, by the clock; zero: no work is waited for
+}
+
+// kind returns which kind of fence it is, as the log has it.
+func (e Fenced) kind() string {
+	switch {
+	case errors.Is(e.Cause, ErrResigned), errors.Is(e.Cause, ErrStopped):
+		return "draining"
+	case errors.Is(e.Cause, ErrFenced):
+		return "fenced by a later term"
+	default:
+		return "fenced"
+	}
 }
 
 // Deposed reports that a term is over for good. There is exactly one for every Elected.
@@ -99,7 +128,11 @@ func (Faulted) event()  {}
 
 // String returns a line for a log.
 func (e Pending) String() string {
-	return fmt.Sprintf("pending%s: token at least %d, not before %s", onSeat(e.Seat), e.Token, e.Until.Format("15:04:05.000"))
+	s := fmt.Sprintf("pending%s: token at least %d, not before %s", onSeat(e.Seat), e.Token, e.Until.Format(clockFormat))
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
 }
 
 // String returns a line for a log.
@@ -109,7 +142,11 @@ func (e Elected) String() string {
 
 // String returns a line for a log.
 func (e Fenced) String() string {
-	return fmt.Sprintf("fenced%s: token %d: %v", onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
+	s := fmt.Sprintf("%s%s: token %d: %v", e.kind(), onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
+	if !e.Until.IsZero() {
+		s += ", keeps the key until " + e.Until.Format(clockFormat) + " or Term.Release"
+	}
+	return s
 }
 
 // String returns a line for a log.
@@ -127,6 +164,9 @@ func (e Faulted) String() string {
 	}
 	return fmt.Sprintf("faulted: %v", e.Err)
 }
+
+// clockFormat is how the text of an event shows an instant.
+const clockFormat = "15:04:05.000"
 
 // Holder is the holder of the key of an election, or of one of its seats. Its zero value,
 // and every other value with an empty ID that is not Foreign, means that the key has no
@@ -173,9 +213,9 @@ func (h Holder) String() string {
 	case h.ID == "":
 		return "nobody leads" + onSeat(h.Seat)
 	case h.Pending:
-		return fmt.Sprintf("%s is pending%s with token %d or more", h.ID, onSeat(h.Seat), h.Token)
+		return fmt.Sprintf("%q is pending%s with token %d or more", h.ID, onSeat(h.Seat), h.Token)
 	default:
-		return fmt.Sprintf("%s leads%s with token %d", h.ID, onSeat(h.Seat), h.Token)
+		return fmt.Sprintf("%q leads%s with token %d", h.ID, onSeat(h.Seat), h.Token)
 	}
 }
 

@@ -214,7 +214,7 @@ func (r *guardMachine) judge(fx *guardEffects) {
 		fx.fault = fmt.Errorf("%w, and is raised again", errGuardDeleted)
 	}
 	if r.taken() && !r.needRead && r.op.kind == guardNone && fx.fault == nil {
-		fx.fault = fmt.Errorf("%w: it stands for %q", errGuardTaken, r.seen.rec.Election)
+		fx.fault = fmt.Errorf("%w: it stands for %q, and is left alone until it is deleted", errGuardTaken, r.seen.rec.Election)
 	}
 }
 

@@ -19,10 +19,16 @@ func (c *Candidate) logEvent(values context.Context, e Event) {
 	switch e := e.(type) {
 	case Pending:
 		msg, attrs = "pending", append(attrs, slog.Uint64("token", e.Token), slog.Time("until", e.Until))
+		if e.Reason != "" {
+			attrs = append(attrs, slog.String("reason", e.Reason))
+		}
 	case Elected:
 		msg, attrs = "elected", append(attrs, slog.Uint64("token", e.Term.Token()))
 	case Fenced:
-		msg, attrs = "fenced", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
+		msg, attrs = e.kind(), append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
+		if !e.Until.IsZero() {
+			attrs = append(attrs, slog.Time("until", e.Until))
+		}
 	case Deposed:
 		msg, attrs = "deposed", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
 	case Observed:

@@ -37,7 +37,10 @@ func checkElection(name string, seats int) error {
 	if n := seatOf(name); n > 1 {
 		return fmt.Errorf("%w: election %q has the name of seat %d of election %q", ErrInvalidConfig, name, n, name[:strings.LastIndex(name, seatInfix)])
 	}
-	return jsapi.CheckLength("the last seat of the election", SeatKey(name, seats), maxElection)
+	if suffix := SeatKey(name, seats)[len(name):]; len(name)+len(suffix) > maxElection {
+		return fmt.Errorf("%w: election of %d bytes is more than %d, which leave room for %s of the last seat", ErrInvalidConfig, len(name), maxElection-len(suffix), suffix)
+	}
+	return nil
 }
 
 // checkID rejects an ID that a record or a request to the leader cannot carry unchanged,

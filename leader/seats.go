@@ -282,5 +282,5 @@ func (a *actor) disagree(events []Event) []Event {
 	if a.c.permit != nil && !a.c.permit.isNews(seen) {
 		return events // it was reported on another seat before
 	}
-	return append(events, a.faulted(fmt.Errorf("%w: %s is set to %d, %s to %d", errSeats, a.c.id, own, rec.id, seen.seats)))
+	return append(events, a.faulted(fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", errSeats, a.c.id, own, rec.id, seen.seats)))
 }

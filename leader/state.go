@@ -19,6 +19,7 @@ import (
 //	state_key.go           the knowledge of the key, and the memory of what is gone
 //	state_learn.go         the consequences of learning more of the key
 //	state_lease.go         own writes: what each replaces, when its winner may lead, its outcome
+//	state_pending.go       the reason why a winner may not lead yet
 //	state_requests.go      which request is due, and when
 //	state_guards.go        the conditions for which a candidate with guards waits
 //	state_succession.go    the order of candidates, and the successor of a leader that resigns
@@ -89,7 +90,8 @@ type note struct {
 	event noteKind
 	term  uint64
 	token uint64
-	until time.Time // Pending: when it may lead; Elected: until when the lease is valid
+	until time.Time     // Pending: when it may lead; Elected: until when the lease is valid; Fenced: term.drainBy
+	why   pendingReason // Pending
 	err   error
 	// Deposed: the end of the work was awaited, and has come.
 	drained bool
@@ -131,7 +133,7 @@ func (m *machine) step(now time.Time, in input) effects {
 // expire applies the deadlines that have passed.
 func (m *machine) expire(now time.Time, fx *effects) {
 	if m.state == StateLeader && !now.Before(m.term.leaseUntil) {
-		m.becomeFenced(now, ErrLeaseExpired, fx)
+		m.becomeFenced(now, time.Time{}, ErrLeaseExpired, fx)
 		m.reads.need() // another candidate may have the key: read before writing again
 	}
 	if m.term.draining && (!m.work.going || !now.Before(m.term.drainBy)) {
@@ -160,8 +162,8 @@ func (m *machine) giveUp(fx *effects) {
 // to the state that it enters or leaves.
 
 // becomePending enters StatePending: the key was won, and the candidate may lead from
-// ready on.
-func (m *machine) becomePending(now, ready time.Time, fx *effects) {
+// ready on, for the reason given.
+func (m *machine) becomePending(now, ready time.Time, why pendingReason, fx *effects) {
 	m.edge(StatePending, StateCandidate, StateFenced)
 	if m.state == StateFenced {
 		m.endTerm(nil, fx)
@@ -170,7 +172,7 @@ func (m *machine) becomePending(now, ready time.Time, fx *effects) {
 	}
 	m.state = StatePending
 	m.renew.waitUntil(ready)
-	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.rec.termToken(m.key.seen.revision), until: later(ready, now)})
+	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.rec.termToken(m.key.seen.revision), until: later(ready, now), why: why})
 }
 
 // claim records that the write that is seen elects, with a lease that is valid until
@@ -191,18 +193,18 @@ func (m *machine) becomeLeader(now time.Time, fx *effects) {
 }
 
 // becomeFenced ends the term's context while the candidate may still hold the key. If the
-// work goes on, the candidate drains.
-func (m *machine) becomeFenced(now time.Time, cause error, fx *effects) {
+// work goes on, the candidate drains, until that instant at the latest if it is not zero.
+func (m *machine) becomeFenced(now, until time.Time, cause error, fx *effects) {
 	m.edge(StateFenced, StateLeader)
 	m.state = StateFenced
 	m.term.fence(cause)
 	if m.work.going {
-		m.term.drain(now.Add(m.drainTimeout()))
+		m.term.drain(earlier(now.Add(m.drainTimeout()), until))
 	}
 	m.renew.due(now)
 	m.renew.waitNoLonger()
 	fx.end = cause
-	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term.number, token: m.term.token, err: cause})
+	fx.notes = append(fx.notes, note{event: noteFenced, term: m.term.number, token: m.term.token, until: m.term.drainBy, err: cause})
 }
 
 // becomeCandidate enters StateCandidate: another candidate has the key, no candidate has
@@ -254,7 +256,7 @@ func (m *machine) lose(cause error, fx *effects) {
 		m.depose(cause, fx)
 	case StatePending, StateFenced:
 		m.becomeCandidate(fx)
-	case StateCandidate:
+	case StateCandidate, StateEnded: // no machine is in StateEnded, which a Candidate reports
 	}
 }
 

@@ -109,7 +109,7 @@ func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
 // fit returns the error that keeps the candidate from using the bucket with a value.
 func (m *machine) fit(value string) error {
 	if len(value) > wire.MaxValue {
-		return fmt.Errorf("%w: %d bytes are more than %d", ErrValueTooLarge, len(value), wire.MaxValue)
+		return fmt.Errorf("%w: a value of %d bytes is more than %d", ErrValueTooLarge, len(value), wire.MaxValue)
 	}
 	longest := record{
 		phase: phaseReleased, id: m.id, session: m.session, value: value,
@@ -122,8 +122,11 @@ func (m *machine) fit(value string) error {
 	if m.bucket.settings.LastRevision >= maxToken {
 		return fmt.Errorf("%w: its last revision %d leaves no greater token", ErrIncompatibleBucket, m.bucket.settings.LastRevision)
 	}
-	if m.bucket.settings.MaxValue > 0 && need > m.bucket.settings.MaxValue {
-		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, m.bucket.settings.MaxValue)
+	if s := m.bucket.settings; s.MaxValue > 0 && need > s.MaxValue {
+		if s.Limit != "" {
+			return fmt.Errorf("%w: a record of up to %d bytes with its header is more than %s", ErrValueTooLarge, need+headroom, s.Limit)
+		}
+		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, s.MaxValue)
 	}
 	return m.bucket.times.fit(m.bucket.settings, m.kvElect)
 }

@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,4 +73,30 @@ func (f *feedHealth) broken() string {
 		return "it failed and has no time to retry"
 	}
 	return ""
+}
+
+// The error about a record that is too large names the limit as it is set, and not the room
+// that the header of a write leaves.
+func TestFit_NamesTheLimit(t *testing.T) {
+	for _, k := range []struct {
+		size    int32
+		payload int64
+		want    string
+	}{
+		{50, 1 << 20, "more than the bucket's MaxMsgSize 50"},
+		{-1, 200, "more than the server's max_payload 200"},
+		{200, 150, "more than the server's max_payload 150"},
+		{1 << 20, 0, ""},
+	} {
+		c := BucketConfig{Name: "E"}.newStream()
+		c.MaxMsgSize = k.size
+		m := newMachine(params{id: "a", session: "S"}, "")
+		var err error
+		if m.bucket.settings, err = settings(c, "E", k.payload); err != nil {
+			t.Fatal(err)
+		}
+		if err = m.fit(""); k.want == "" && err != nil || k.want != "" && (!errors.Is(err, ErrValueTooLarge) || !strings.HasSuffix(err.Error(), k.want)) {
+			t.Errorf("MaxMsgSize %d, payload %d: %v", k.size, k.payload, err)
+		}
+	}
 }

@@ -39,7 +39,7 @@ func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 	if m.state == StateLeader && r.over >= m.term.token {
 		// The session that raised it leads, or has led where this bucket's memory does
 		// not reach. A new term needs a greater token.
-		m.becomeFenced(now, ErrFenced, fx)
+		m.becomeFenced(now, time.Time{}, ErrFenced, fx)
 		m.reads.need()
 	}
 	m.begin(now, fx)

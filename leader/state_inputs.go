@@ -174,10 +174,12 @@ func (m *machine) resign(now time.Time, in input, fx *effects) {
 	case plain && underWay:
 	case m.state != StateLeader:
 		fx.denied = ErrNotLeader
-	case in.next && (!m.listed || m.queue.line == "" && !m.queue.reported):
-		fx.denied = ErrNoRoster
+	case in.next && !m.listed:
+		fx.denied = errNotListed
+	case in.next && m.queue.line == "" && !m.queue.reported:
+		fx.denied = errRosterUnread
 	case in.next && m.queue.line == "":
-		fx.denied = errNotStanding
+		fx.denied = errNoneStands
 	case in.next:
 		m.handOver(now, m.queue.line.first(), fx)
 	default:
@@ -190,27 +192,26 @@ func (m *machine) stop(now, until time.Time, fx *effects) {
 	m.leave.stop(now)
 	switch m.state {
 	case StateLeader:
-		m.stepDown(now, ErrStopped, fx)
+		m.stepDown(now, until, ErrStopped, fx)
 	case StateFenced:
-		if !m.term.draining {
+		if m.term.draining {
+			m.term.hurry(until)
+		} else {
 			m.becomeCandidate(fx)
 		}
 	case StatePending:
 		m.becomeCandidate(fx)
-	case StateCandidate:
-	}
-	if m.term.draining {
-		m.term.hurry(until)
+	case StateCandidate, StateEnded:
 	}
 }
 
 // stepDown ends the context of a leader. The leader then drains or gives up the key.
-func (m *machine) stepDown(now time.Time, cause error, fx *effects) {
+func (m *machine) stepDown(now, until time.Time, cause error, fx *effects) {
 	if !m.work.going {
 		m.depose(cause, fx)
 		return
 	}
-	m.becomeFenced(now, cause, fx)
+	m.becomeFenced(now, until, cause, fx)
 	m.renew.due(m.writes.lastAt.Add(m.bucket.times.renewInterval)) // the lease is kept as before
 }
 
@@ -221,7 +222,7 @@ func (m *machine) closed(now time.Time, fx *effects) {
 		m.err = ErrConnectionClosed
 	}
 	if m.state == StateLeader {
-		m.becomeFenced(now, ErrConnectionClosed, fx)
+		m.becomeFenced(now, time.Time{}, ErrConnectionClosed, fx)
 	}
 	m.quit(now, fx)
 }

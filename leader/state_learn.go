@@ -232,7 +232,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 		m.flight.recovered()
 		if silent && m.feed.up {
 			if m.feed.missed(now) {
-				m.fault(fmt.Errorf("%w: it does not tell what is stored", ErrNoFeed), fx)
+				m.fault(fmt.Errorf("%w: it does not deliver what is stored", ErrNoFeed), fx)
 			}
 		}
 		m.find(now, s, fx)
@@ -289,7 +289,7 @@ func (m *machine) learn(now time.Time, s observation, fx *effects) {
 	m.succeeded(now, s)
 	m.key.see(s, now)
 	if s.kind == entryForeign && !m.kvElect {
-		m.fault(fmt.Errorf("%w at revision %d", ErrForeignRecord, s.revision), fx)
+		m.fault(fmt.Errorf("%w at revision %d; it counts as held for %v", ErrForeignRecord, s.revision, m.unknownLease()), fx)
 	}
 	if !held {
 		return

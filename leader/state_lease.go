@@ -320,6 +320,7 @@ func (m *machine) recognise(now time.Time, s observation, fx *effects) {
 
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, fx *effects) {
+	replaced := m.key.seen
 	m.succeeded(now, s)
 	m.key.seeOwn(s, now)
 	m.writes.acknowledge(s.rec.counter)
@@ -353,19 +354,20 @@ func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, 
 			m.renew.waitUntil(ready)
 			return
 		}
-		m.becomePending(now, ready, fx)
+		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)
 	case StateFenced:
 		if m.term.draining || s.rec.phase == phaseLeading {
 			m.renew.wantOnlyIf(!m.term.draining) // sent before the fence; one that is sent now elects
 			return
 		}
-		m.becomePending(now, ready, fx)
+		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)
 	case StateLeader:
 		m.term.extend(good)
 	case StatePending:
 		if m.raising() {
 			m.term.extend(good)
 		}
+	case StateEnded:
 	}
 	if m.state == StatePending && s.rec.phase == phaseElect && !sent.Before(m.renew.electFrom) && now.Before(good) {
 		m.claim(now, good)

@@ -206,7 +206,7 @@ func (m *machine) succeeded(now time.Time, next observation) {
 // it resigns in favour of none.
 func (m *machine) handOver(now time.Time, to string, fx *effects) {
 	m.leave.resign(now, to)
-	m.stepDown(now, ErrResigned, fx)
+	m.stepDown(now, time.Time{}, ErrResigned, fx)
 }
 
 // named reports whether the key was released in favour of this candidate.

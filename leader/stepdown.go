@@ -59,7 +59,11 @@ func ask(ctx context.Context, store Store, election string, p wire.StepDownReque
 		return Holder{}, err
 	}
 	h := holderOf(s, seatOf(election))
-	if !h.Leads() {
+	switch {
+	case h.Leads():
+	case h.ID == "" && !h.Foreign:
+		return h, fmt.Errorf("%w: election %q is free", ErrNoLeader, election)
+	default:
 		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
 	}
 	asking, cancel := context.WithCancel(ctx)
@@ -156,7 +160,7 @@ func (o *handover) wait(ctx context.Context, holders <-chan Holder, answers <-ch
 			case a.err != nil:
 				return a.err
 			case a.Answer == answerRefused:
-				return fmt.Errorf("%w: %s leads with token %d: %s", ErrRequestRefused, a.ID, a.Token, a.Reason)
+				return fmt.Errorf("%w: %q leads with token %d: %s", ErrRequestRefused, a.ID, a.Token, a.Reason)
 			}
 			answers, o.led = nil, true
 			if o.vacates() {
@@ -271,13 +275,15 @@ func (a *actor) mayHandOver(m *mail) bool {
 	var err error
 	switch to := m.in.to; {
 	case a.status.state != StateLeader:
+	case m.in.next && !a.listed:
+		err = errNotListed
 	case m.in.next && !complete && a.status.line == "":
-		err = ErrNoRoster
+		err = errRosterUnread
 	case m.in.next:
 	case complete && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
-		err = fmt.Errorf("%w: %s", errNotStanding, to)
+		err = fmt.Errorf("%w: %q", errNotStanding, to)
 	case !complete && to == a.c.id:
-		err = fmt.Errorf("%w: %s leads", errNotStanding, to)
+		err = fmt.Errorf("%w: %q, which leads", errNotStanding, to)
 	}
 	if err != nil && m.call != nil { // its caller waits
 		m.call <- err

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the same
@@ -19,6 +21,7 @@ type Term struct {
 	until   atomic.Int64 // the lease is valid until this long after start
 	box     *mailbox     // of its candidate
 	number  uint64       // the machine's number of the term
+	freed   atomic.Bool  // Release was called
 	offered bool         // to the loops of Terms; only the candidate's goroutine uses it
 	fences  []*fence     // one for each guard of its candidate
 
@@ -190,7 +193,10 @@ func (t *Term) Suspect(g Guard) {
 // campaign again before Release was called. Release may be called more than once, from any
 // goroutine, and before the term has ended. In a loop over [Candidate.Terms] the end of the
 // body releases the term.
-func (t *Term) Release() { t.send(inDrained) }
+func (t *Term) Release() {
+	t.freed.Store(true)
+	t.send(inDrained)
+}
 
 // finish releases the term and, if it still leads, hands over.
 func (t *Term) finish() { t.send(inWorked) }
@@ -199,4 +205,8 @@ func (t *Term) send(kind inputKind) {
 	if t.box != nil {
 		t.box.put(mail{in: input{kind: kind, term: t.number}})
 	}
+}
+
+func init() {
+	backend.Released = func(term any) bool { return term.(*Term).freed.Load() }
 }

@@ -155,7 +155,7 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 		t.Error("the channel of events is open")
 	}
 	<-c.Done()
-	if s := c.State(); s != leader.StateCandidate || c.IsLeader() || c.Stats().State != s {
+	if s := c.State(); s != leader.StateEnded || c.IsLeader() || c.Stats().State != s {
 		t.Errorf("state %v", s)
 	}
 }

@@ -193,7 +193,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 		call       func() error
 	}{
 		{"Campaign", "election of 513 bytes is more than 512", campaign(e, leader.Config{})},
-		{"Campaign with seats", "the last seat of the election of 515 bytes is more than 512", campaign(nameOf("e", 505), leader.Config{Seats: 1000})},
+		{"Campaign with seats", "election of 505 bytes is more than 502, which leave room for .seat.1000 of the last seat", campaign(nameOf("e", 505), leader.Config{Seats: 1000})},
 		{"Campaign for a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, campaign("x.seat.2", leader.Config{})},
 		{"Campaign for seats of a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, campaign("x.seat.2", leader.Config{Seats: 3})},
 		{"ID", "ID of 257 bytes is more than 256", campaign("x", leader.Config{ID: id})},

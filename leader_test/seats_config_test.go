@@ -25,7 +25,7 @@ func TestSeats_Disagreement(t *testing.T) {
 				errs = append(errs, f.Err)
 			}
 		}
-		want := fmt.Sprintf("b is set to %d, a to %d", max(one.b, 1), max(one.a, 1))
+		want := fmt.Sprintf(`"b" is set to %d, "a" to %d`, max(one.b, 1), max(one.a, 1))
 		if len(errs) != 1 || !errors.Is(errs[0], leader.ErrInvalidConfig) || !strings.Contains(errs[0].Error(), otherSeats+": "+want) {
 			t.Errorf("%v: %v", one, errs)
 		}

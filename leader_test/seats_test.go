@@ -230,7 +230,7 @@ func TestSeats_StopEndsAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-c.Done()
-		if err := c.Err(); err != nil || c.State() != leader.StateCandidate || c.IsLeader() {
+		if err := c.Err(); err != nil || c.State() != leader.StateEnded || c.IsLeader() {
 			t.Errorf("%s: %v, %v", id, err, c.State())
 		}
 		if err := c.Stop(t.Context()); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -136,8 +135,11 @@ func (t tap) Watch(ctx context.Context, key string, instead backend.Feed, delive
 // handler: see scribe.
 type ear struct{ *life }
 
-// events are the messages of the log that report an event.
-var events = []string{"pending", "elected", "fenced", "deposed", "observed", "faulted"}
+// events are the messages of the log that report an event, with the kind of the event.
+var events = map[string]string{
+	"pending": "pending", "elected": "elected", "deposed": "deposed", "observed": "observed", "faulted": "faulted",
+	"fenced": "fenced", "draining": "fenced", "fenced by a later term": "fenced",
+}
 
 // Enabled is called once for each line, before Handle.
 func (e ear) Enabled(_ context.Context, level slog.Level) bool {
@@ -146,7 +148,8 @@ func (e ear) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 func (e ear) Handle(_ context.Context, r slog.Record) error {
-	if !slices.Contains(events, r.Message) {
+	kind, ok := events[r.Message]
+	if !ok {
 		return nil
 	}
 	var values []slog.Value
@@ -154,7 +157,7 @@ func (e ear) Handle(_ context.Context, r slog.Record) error {
 		values = append(values, a.Value)
 		return true
 	})
-	e.offers(r.Message, values)
+	e.offers(kind, values)
 	return nil
 }
 
@@ -167,11 +170,19 @@ func logLine(message string, values ...slog.Value) string {
 func logged(e leader.Event) string {
 	switch e := e.(type) {
 	case leader.Pending:
-		return logLine("pending", slog.Uint64Value(e.Token), slog.TimeValue(e.Until))
+		line := []slog.Value{slog.Uint64Value(e.Token), slog.TimeValue(e.Until)}
+		if e.Reason != "" {
+			line = append(line, slog.StringValue(e.Reason))
+		}
+		return logLine("pending", line...)
 	case leader.Elected:
 		return logLine("elected", slog.Uint64Value(e.Term.Token()))
 	case leader.Fenced:
-		return logLine("fenced", slog.Uint64Value(e.Term.Token()), slog.StringValue(e.Cause.Error()))
+		line := []slog.Value{slog.Uint64Value(e.Term.Token()), slog.StringValue(e.Cause.Error())}
+		if !e.Until.IsZero() {
+			line = append(line, slog.TimeValue(e.Until))
+		}
+		return logLine("fenced", line...)
 	case leader.Deposed:
 		return logLine("deposed", slog.Uint64Value(e.Term.Token()), slog.StringValue(e.Cause.Error()))
 	case leader.Observed:

@@ -187,4 +187,4 @@ func caused(t *testing.T, all sum, prefix string, except []string) {
 }
 
 // harmless are the methods of links and stores that are no faults.
-var harmless = []string{"Backend", "RecreateRoster", "StepDown", "Clock", "Requests", "Link", "Guard", "Entry", "Holder", "Snapshot"}
+var harmless = []string{"Backend", "RecreateRoster", "StepDown", "Clock", "Requests", "Link", "Guard", "Entry", "Holder", "Leader", "Snapshot"}

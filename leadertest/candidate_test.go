@@ -22,17 +22,10 @@ func campaign(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, id str
 
 func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
 	t.Helper()
-	id := cfg.ID
-	ctx, cancel := context.WithCancel(context.Background())
-	c, err := leader.Campaign(ctx, s.Link(id), "jobs", cfg)
+	c, err := leader.Campaign(context.Background(), s.Link(cfg.ID), "jobs", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cancel()
-		s.Link(id).Close()
-		<-c.Done()
-	})
 	return c, leadertest.Watch(t, clock, c)
 }
 

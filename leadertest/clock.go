@@ -35,6 +35,10 @@ var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 // part. Advance sends their ticks and does not wait for the worker, so a test has to hear
 // from the worker before it advances again.
 //
+// The clock does not see a candidate that another goroutine is about to make. A test of code
+// that calls leader.Campaign itself uses a testing/synctest bubble instead, with the store of
+// NewStore(nil).
+//
 // A Clock is safe for concurrent use. Inside a bubble make it there.
 type Clock struct {
 	mu      sync.Mutex

@@ -3,15 +3,18 @@ package leadertest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
 // A worker of the user's own stops when leadership is lost. In a test, t is the
-// *testing.T.
+// *testing.T, which calls the clean-up by itself.
 func Example() {
+	defer t.end()
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	link := store.Link("a")
@@ -27,48 +30,70 @@ func Example() {
 	clock.Advance(15 * time.Second)
 	fmt.Println("the worker ended:", <-worker)
 	w.Ignore(leadertest.Faulted()).ExpectExactly(leadertest.Fenced(leader.ErrLeaseExpired))
-
-	link.Close()
-	<-candidate.Done()
 	// Output: the worker ended: leader: lease not confirmed before the renew deadline
+}
+
+// ship is the code under test. In production the writer is a fence.BucketWriter.
+func ship(ctx context.Context, orders fence.KVWriter, order string) error {
+	_, err := orders.Put(ctx, order, []byte("shipped"))
+	return err
 }
 
 // The writes of a worker are refused once another candidate leads, although the worker
 // does not look at its context.
 func ExampleGuard() {
+	defer t.end()
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	orders := leadertest.NewStore(clock, leadertest.WithoutPurgeProtection())
-	stand := func(id string) (*leader.Candidate, *leadertest.Watcher) {
+	stand := func(id string) *leadertest.Watcher {
 		guards := []leader.Guard{orders.Link(id).Guard()}
 		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Guards: guards})
 		if err != nil {
 			t.Fatalf("Campaign: %v", err)
 		}
-		return candidate, leadertest.Watch(t, clock, candidate)
+		return leadertest.Watch(t, clock, candidate)
 	}
-	a, wa := stand("a")
-	b, wb := stand("b")
+	wa, wb := stand("a"), stand("b")
 	wa.Expect(leadertest.Elected())
-	zombie := orders.Link("a").Guard().Writer(wa.Term()) // in production a fence.BucketWriter
-	_, err := zombie.Put(context.Background(), "order-1", []byte("shipped"))
-	fmt.Println("a writes:", err)
+	zombie := orders.Link("a").Guard().Writer(wa.Term())
+	fmt.Println("a ships 1:", ship(context.Background(), zombie, "order-1"))
 
 	store.Link("a").Cut()
 	clock.Advance(15 * time.Second)
 	wb.Expect(leadertest.Elected())
-	_, err = zombie.Put(context.Background(), "order-1", []byte("cancelled"))
-	fmt.Println("a writes:", err)
-	fmt.Printf("the order is %s\n", orders.Entry("order-1").Value)
-
-	for id, candidate := range map[string]*leader.Candidate{"a": a, "b": b} {
-		store.Link(id).Close()
-		<-candidate.Done()
-	}
+	fmt.Println("a ships 2:", ship(context.Background(), zombie, "order-2"))
+	fmt.Printf("order 1 is %q, order 2 is %q\n", orders.Entry("order-1").Value, orders.Entry("order-2").Value)
 	// Output:
-	// a writes: <nil>
-	// a writes: leader: fenced: the guard of the term does not stand any more
-	// the order is shipped
+	// a ships 1: <nil>
+	// a ships 2: leader: fenced: the guard of the term does not stand any more
+	// order 1 is "shipped", order 2 is ""
+}
+
+// A term of its own is all that code needs which takes a *leader.Term.
+func ExampleNewTerm() {
+	defer t.end()
+	term := leadertest.NewTerm(t, leadertest.WithToken(7))
+	work := func(term *leader.Term) { // the code under test
+		defer term.Release()
+		<-term.Context().Done()
+		fmt.Println("the work of term", term.Token(), "ends:", context.Cause(term.Context()))
+	}
+	ended := make(chan struct{})
+	go func() {
+		work(term.Term)
+		close(ended)
+	}()
+
+	term.Advance(10 * time.Second)
+	fmt.Println("remaining:", term.Remaining())
+	term.End(leader.ErrPreempted)
+	<-ended
+	fmt.Println("released:", term.Released())
+	// Output:
+	// remaining: 2s
+	// the work of term 7 ends: leader: another candidate holds the key
+	// released: true
 }
 
 // startWorker starts the worker under test.
@@ -81,16 +106,26 @@ func startWorker(ctx context.Context) <-chan error {
 	return ended
 }
 
-var t printer
+var t = new(printer)
 
 // printer stands in for a *testing.T, which examples do not have.
-type printer struct{}
+type printer struct{ cleanups []func() }
 
-func (printer) Helper()                           {}
-func (printer) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (*printer) Helper()                           {}
+func (*printer) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (p *printer) Cleanup(f func())                { p.cleanups = append(p.cleanups, f) }
+
+// end runs the clean-up, as a *testing.T does by itself.
+func (p *printer) end() {
+	for _, f := range slices.Backward(p.cleanups) {
+		f()
+	}
+	p.cleanups = nil
+}
 
 // In a queue the candidate that has waited longest follows. A dead candidate costs its turn.
 func ExampleStore_queue() {
+	defer t.end()
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	queue := map[string]*leader.Candidate{}
@@ -99,6 +134,7 @@ func ExampleStore_queue() {
 		if err != nil {
 			t.Fatalf("Campaign: %v", err)
 		}
+		leadertest.Watch(t, clock, candidate) // ends it in the end
 		queue[id] = candidate
 		clock.Advance(time.Second)
 	}
@@ -112,11 +148,6 @@ func ExampleStore_queue() {
 	fmt.Println("in b's turn c leads:", queue["c"].IsLeader())
 	clock.Advance(1)
 	fmt.Println("after b's turn c leads:", queue["c"].IsLeader())
-
-	for id, candidate := range queue {
-		store.Link(id).Close()
-		<-candidate.Done()
-	}
 	// Output:
 	// in b's turn c leads: false
 	// after b's turn c leads: true

@@ -18,19 +18,10 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// writer is the interface through which a program writes, in production and in its tests.
-type writer interface {
-	Put(ctx context.Context, key string, value []byte) (uint64, error)
-	Create(ctx context.Context, key string, value []byte) (uint64, error)
-	Update(ctx context.Context, key string, value []byte, last uint64) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	Purge(ctx context.Context, key string) error
-}
-
 var (
-	_ writer       = (*fence.BucketWriter)(nil)
-	_ writer       = (*leadertest.Writer)(nil)
-	_ leader.Guard = leadertest.Guard{}
+	_ fence.KVWriter = (*fence.BucketWriter)(nil)
+	_ fence.KVWriter = (*leadertest.Writer)(nil)
+	_ leader.Guard   = leadertest.Guard{}
 )
 
 // office is an election. Only its leader writes orders.
@@ -53,10 +44,6 @@ func (o office) stand(id string) *leadertest.Watcher {
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.Cleanup(func() {
-		link.Close()
-		<-c.Done()
-	})
 	return leadertest.Watch(o, o.clock, c)
 }
 

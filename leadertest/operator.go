@@ -34,6 +34,18 @@ func (s *Store) Holder(election string) leader.Holder {
 	return holderOf(s.Entry(election), election)
 }
 
+// Leader returns the holder of the election, or of a seat, that leads now by the record in
+// the store: it is not pending, it has not given the key up, and one lease since its last
+// renewal is not over. Without one, Leader returns a zero Holder. The holder itself stops
+// earlier, at its RenewDeadline.
+func (s *Store) Leader(election string) leader.Holder {
+	h := s.Holder(election)
+	if !h.Leads() || h.Renewed.Add(h.Lease).Compare(s.time.Now()) <= 0 {
+		return leader.Holder{}
+	}
+	return h
+}
+
 func holderOf(e Entry, election string) leader.Holder {
 	return leader.HolderOf(backend.Entry(e).KeyValue(election))
 }
@@ -96,7 +108,7 @@ func (s *Store) unlessProtected(what string, do func()) error {
 	s.lock("Store." + what)
 	defer s.mu.Unlock()
 	if s.settings.PurgeProtected {
-		return fmt.Errorf("%w: no %s", errPurgeProtected, what)
+		return fmt.Errorf("%w, so %s is not possible: make the store with WithoutPurgeProtection", errPurgeProtected, what)
 	}
 	do()
 	return nil

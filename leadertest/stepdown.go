@@ -112,7 +112,7 @@ func (s *Store) StepDown(election string) error {
 	entry := s.Entry(election)
 	h := holderOf(entry, election)
 	if !h.Leads() {
-		return fmt.Errorf("%w: %s", leader.ErrNoLeader, h)
+		return fmt.Errorf("%w: election %q: %s", leader.ErrNoLeader, election, h)
 	}
 	var record struct{ Session string }
 	if err := json.Unmarshal(entry.Value, &record); err != nil {

@@ -1,6 +1,7 @@
 package leadertest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -8,10 +9,11 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// TB is the part of testing.TB that a [Watcher] needs.
+// TB is the part of testing.TB that the kit needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
+	Cleanup(f func())
 }
 
 // Watcher reads the events of a candidate for a test. It is the candidate's only reader.
@@ -35,8 +37,33 @@ type Watcher struct {
 // store. With a nil clock, for a store in the process' time, Expect waits up to
 // a minute of that time, and a test in a bubble should call synctest.Wait
 // before it calls ExpectExactly.
+//
+// At the end of the test the candidate ends, in the clean-up. It ends at once, as after a
+// [leader.Candidate.Stop] that was given up: it does not wait for work and may keep its key.
 func Watch(tb TB, clock *Clock, candidate interface{ Events() <-chan leader.Event }) *Watcher {
+	if c, ok := candidate.(stopper); ok {
+		tb.Cleanup(func() { abandon(tb, c) })
+	}
 	return &Watcher{tb: tb, clock: clock, source: candidate}
+}
+
+// stopper is a [leader.Candidate], or a type that embeds one.
+type stopper interface {
+	Stop(ctx context.Context) error
+	Done() <-chan struct{}
+}
+
+// abandon ends a candidate without waiting for its store, whose time may stand still, or for
+// work.
+func abandon(tb TB, c stopper) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.Stop(ended) // returns the error of ended
+	select {
+	case <-c.Done():
+	case <-time.After(patience):
+		tb.Fatalf("leadertest: a candidate that was stopped has not ended for %v", patience)
+	}
 }
 
 // Ignore lets ExpectExactly pass over events that match, as Expect does anyway,

@@ -16,6 +16,8 @@ type verdict string
 
 func (*verdict) Helper() {}
 
+func (*verdict) Cleanup(func()) {}
+
 func (v *verdict) Fatalf(format string, args ...any) {
 	if *v == "" {
 		*v = verdict(fmt.Sprintf(format, args...))
@@ -72,7 +74,7 @@ func TestExpect_FailureMessage(t *testing.T) {
 	Fenced("leader: resigned")
 but no Fenced("leader: resigned") came. What came:
 	faulted: wrapped: odd
-	observed: b leads with token 0`
+	observed: "b" leads with token 0`
 	if said != want {
 		t.Fatal(said)
 	}

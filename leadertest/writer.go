@@ -31,8 +31,8 @@ import (
 //
 // A write that finds the guard deleted notifies the leader, which raises it again at once.
 //
-// The methods are those of a BucketWriter, but for the batches, so that one interface fits
-// both. A Writer may be used by many goroutines at once, and after the term.
+// It has no batches. [fence.KVWriter] is the interface that it shares with a BucketWriter. A
+// Writer may be used by many goroutines at once, and after the term.
 //
 // Each try counts as one of the link's writes, for its scripts and for [Link.Requests].
 //
@@ -119,7 +119,7 @@ func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 	case !known:
 		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
 	case p.key == fence.DefaultGuardKey:
-		return 0, fmt.Errorf("%w: %s is the guard", leader.ErrInvalidConfig, p.key)
+		return 0, fmt.Errorf("%w: %s is the guard, which only candidates write", leader.ErrInvalidConfig, p.key)
 	case !wire.ValidKey(p.key):
 		return 0, fmt.Errorf("leadertest: key %q: %w", p.key, jetstream.ErrInvalidKey)
 	}

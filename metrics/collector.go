@@ -9,7 +9,7 @@
 //
 // Every metric has the label election:
 //
-//	natsleader_state{state}                   1 for the current state, 0 for the three others
+//	natsleader_state{state}                   1 for the current state, 0 for the four others
 //	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
 //	natsleader_token                          of the term that it leads, 0 if none
 //	natsleader_lease_remaining_seconds        time that its lease is valid without a renewal
@@ -24,13 +24,14 @@
 //	natsleader_feed_rebuilds_total            feeds that had to be opened again
 //	natsleader_leaderless_seconds_total       time without a leader, as seen here
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
+//	natsleader_unreleased_seconds             for how long work has gone on after its term, 0 if it has ended
 //	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
 //
 // A cause or kind is a key of Fenced, Deposed or Faults in [leader.Stats], as in
 // lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
 // are first counted.
 //
-// A candidate has 28 series, one more once it knows its lease, another while it holds the
+// A candidate has 30 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
 // there are no more than 32. No series depends on IDs, values or other data that other
 // clients write.
@@ -156,6 +157,8 @@ var (
 		"Time during which the candidate knew of no leader.")
 	logDroppedDesc = describe("log_dropped_total",
 		"Log records that were dropped because the handler of the log blocked.")
+	unreleasedDesc = describe("unreleased_seconds",
+		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
 		"For how long the store has not answered, 0 while it does.")
 )

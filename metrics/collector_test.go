@@ -140,6 +140,7 @@ natsleader_silent_seconds{election="billing"} 0
 # HELP natsleader_state Whether the candidate is in the state.
 # TYPE natsleader_state gauge
 natsleader_state{election="billing",state="candidate"} 0
+natsleader_state{election="billing",state="ended"} 0
 natsleader_state{election="billing",state="fenced"} 0
 natsleader_state{election="billing",state="leader"} 1
 natsleader_state{election="billing",state="pending"} 0
@@ -150,6 +151,9 @@ natsleader_token{election="billing"} 1
 # TYPE natsleader_transitions_total counter
 natsleader_transitions_total{cause="none",election="billing",to="leader"} 1
 natsleader_transitions_total{cause="none",election="billing",to="pending"} 1
+# HELP natsleader_unreleased_seconds For how long the work of a term has gone on after the end of the term, 0 if it has ended.
+# TYPE natsleader_unreleased_seconds gauge
+natsleader_unreleased_seconds{election="billing"} 0
 # HELP natsleader_writes_refused_total Writes of the key whose condition did not hold.
 # TYPE natsleader_writes_refused_total counter
 natsleader_writes_refused_total{election="billing"} 0
@@ -180,6 +184,7 @@ func TestIsLeader_EndsWithTheLease(t *testing.T) {
 		renewal_age_seconds 11.999999999
 		silent_seconds 9.499999999
 		state{state="candidate"} 0
+		state{state="ended"} 0
 		state{state="fenced"} 0
 		state{state="leader"} 1
 		state{state="pending"} 0
@@ -192,6 +197,7 @@ func TestIsLeader_EndsWithTheLease(t *testing.T) {
 		renewal_age_seconds 12
 		silent_seconds 9.5
 		state{state="candidate"} 0
+		state{state="ended"} 0
 		state{state="fenced"} 1
 		state{state="leader"} 0
 		state{state="pending"} 0
@@ -431,7 +437,7 @@ func TestSeries_AsManyAsDocumented(t *testing.T) {
 			series++
 		}
 	}
-	if series != 28 {
+	if series != 30 {
 		t.Errorf("%d series", series)
 	}
 }

@@ -45,6 +45,7 @@ func Example() {
 	collector.Remove(candidate)
 	// Output:
 	// natsleader_state{election="billing",state="candidate"} 0
+	// natsleader_state{election="billing",state="ended"} 0
 	// natsleader_state{election="billing",state="fenced"} 0
 	// natsleader_state{election="billing",state="leader"} 1
 	// natsleader_state{election="billing",state="pending"} 0

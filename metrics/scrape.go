@@ -32,7 +32,7 @@ func (l labels) pair(name, value string) *dto.LabelPair {
 }
 
 var (
-	states = []leader.State{leader.StateCandidate, leader.StateFenced, leader.StateLeader, leader.StatePending} // by name
+	states = []leader.State{leader.StateCandidate, leader.StateEnded, leader.StateFenced, leader.StateLeader, leader.StatePending} // by name
 
 	stateLabels = byState("state")
 	toLabels    = byState("to")
@@ -61,7 +61,7 @@ func (to scrape) send(s leader.Stats) {
 	if s.LeaseDuration > 0 {
 		to.gauge(leaseDurationDesc, s.LeaseDuration.Seconds(), own)
 	}
-	if s.SinceRenewal > 0 || s.State != leader.StateCandidate {
+	if s.SinceRenewal > 0 || s.State != leader.StateCandidate && s.State != leader.StateEnded {
 		to.gauge(renewalAgeDesc, s.SinceRenewal.Seconds(), own)
 	}
 	to.ch <- &histogram{s.Writes.Bounds, s.Writes.Counts, s.Writes.Sum, own}
@@ -82,6 +82,7 @@ func (to scrape) send(s leader.Stats) {
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
 	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
 	to.counter(logDroppedDesc, float64(s.LogDropped), own)
+	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,9 +142,9 @@ func (r roster) nextIDs(shown func(string) string) []string {
 	return ids
 }
 
-// line describes a roster in one line.
+// line describes a roster in one line. No ID is quoted in it.
 func (r roster) line() string {
-	who := printable(r.holder.String())
+	who := printable(strings.Replace(r.holder.String(), strconv.Quote(r.holder.ID), r.holder.ID, 1))
 	if len(r.candidates) == 0 {
 		return who + "; " + r.next()
 	}

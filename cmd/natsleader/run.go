@@ -87,7 +87,7 @@ func registerRun(app *fisk.Application, g *globals) {
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
 	r.succession.register(cmd)
 	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer'").UnNegatableBoolVar(&r.refuse)
-	cmd.Flag("http", "Serve /leader and /alive for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
+	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if err := r.check(); err != nil {
@@ -179,8 +179,8 @@ func (r *run) config(log *runLog) leader.Config {
 		RefuseRequests: r.refuse, Logger: log.logger(),
 	}
 	r.succession.apply(&cfg)
-	if r.won != 0 {
-		cfg.DrainTimeout = r.drain // natsleader does not know when the command is ready
+	if r.won != 0 && r.drain == 0 {
+		cfg.DrainTimeout = 0 // natsleader does not know when the command is ready
 	}
 	return cfg
 }

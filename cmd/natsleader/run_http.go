@@ -31,23 +31,33 @@ func (r *run) listen() (net.Listener, error) {
 
 // serve answers for the candidate until the listener is closed.
 func serve(l net.Listener, c *leader.Candidate) error {
+	h, err := answers(c)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }()
+	return nil
+}
+
+// answers returns the handler of --http.
+func answers(c *leader.Candidate) (http.Handler, error) {
 	collector := new(metrics.Collector)
 	if err := collector.Add(c); err != nil {
-		return err
+		return nil, err
 	}
 	registry := prometheus.NewRegistry()
 	for _, each := range []prometheus.Collector{
 		collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := registry.Register(each); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/leader", health.Leader(c))
-	mux.Handle("/alive", health.Alive(c))
+	mux.Handle("/live", health.Live(c))
+	mux.Handle("/connected", health.Connected(c))
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(l) }()
-	return nil
+	return mux, nil
 }

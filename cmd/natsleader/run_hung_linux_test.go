@@ -83,7 +83,7 @@ func TestRun_HangingDisk(t *testing.T) {
 	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", s.obedient())
-	a.says("waiting: other leads")
+	a.says(`waiting: "other" leads`)
 	hang(t, a.leaseFile())
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestLeaseDirectory_CleanedAway(t *testing.T) {
 	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", "sh", "-c", `ls -ld "${NATSLEADER_LEASE_FILE%/*}"; exec `+binary+" remaining")
-	a.says("waiting: other leads")
+	a.says(`waiting: "other" leads`)
 	if err := os.RemoveAll(filepath.Dir(a.leaseFile())); err != nil {
 		t.Fatal(err)
 	}

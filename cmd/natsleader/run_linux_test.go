@@ -227,7 +227,7 @@ func TestRunWait_IsTheLongestWait(t *testing.T) {
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	p := s.start("a", "--wait", "2s", "--", s.obedient())
 	p.exits(exitWaited)
-	if !strings.Contains(p.text(), "waiting: other leads") || s.count("begin") != 0 {
+	if !strings.Contains(p.text(), `waiting: "other" leads`) || s.count("begin") != 0 {
 		t.Errorf("it has said:\n%s", p.text())
 	}
 }
@@ -247,7 +247,7 @@ func TestRun_NextAfterTheEnd(t *testing.T) {
 	a := s.start("a", "--", s.obedient())
 	a.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	a.signal(unix.SIGTERM)
 	b.waitBegun(1)
 	a.exits(128 + 15)
@@ -268,7 +268,7 @@ func TestRunSignals_EndWaiting(t *testing.T) {
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
 		p := s.start(sig.String(), "--", s.obedient())
-		p.says("waiting: other leads")
+		p.says(`waiting: "other" leads`)
 		p.signal(sig)
 		p.exits(128 + int(sig))
 	}
@@ -300,7 +300,7 @@ func TestRunSignals_WithoutServer(t *testing.T) {
 	waiting := s.start("waits", "--", s.obedient())
 	waiting.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: waits leads")
+	b.says(`waiting: "waits" leads`)
 	s.server.Shutdown()
 	waiting.says("the lease is good for another")
 	for _, p := range []*runProcess{b, waiting} {
@@ -362,11 +362,11 @@ func TestRun_HandsOverOnRequest(t *testing.T) {
 	a := s.start("a", "--drain", "500ms", "--", s.stubborn())
 	a.waitComplete()
 	b := s.start("b", "--", s.stubborn())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	s.stepDown() // returns when the key is released
 	a.noneLeft()
 	b.waitBegun(1)
-	a.says("waiting: b leads")
+	a.says(`waiting: "b" leads`)
 	if !strings.Contains(a.text(), "asked to hand over by the test: accepted") {
 		t.Errorf("a has said:\n%s", a.text())
 	}
@@ -428,7 +428,7 @@ func TestRun_HTTPServer(t *testing.T) {
 	_, rest, _ := strings.Cut(p.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")
 	for _, k := range []struct{ path, contains string }{
-		{"/leader", `"is_leader":true`}, {"/alive", `"alive":true`}, {"/metrics", "natsleader_"},
+		{"/leader", `"is_leader":true`}, {"/live", `"live":true`}, {"/connected", `"connected":true`}, {"/metrics", "natsleader_"},
 	} {
 		response, err := http.Get(address + k.path)
 		if err != nil {
@@ -480,7 +480,7 @@ func TestRunSignals_ToAllProcesses(t *testing.T) {
 	p.waitComplete()
 	p.supervisor()
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	for range 3 {
 		for _, pid := range p.processes("") {
 			_ = unix.Kill(pid, unix.SIGTERM)

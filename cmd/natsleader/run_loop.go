@@ -117,7 +117,7 @@ func (c *runLoop) handleEvent(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
 		if wait := time.Until(e.Until); wait > time.Second {
-			c.log.say("won; leads in %v, when older leases and --delay are over", wait.Round(time.Second))
+			c.log.say("won; leads in %v, when older leases and --delay are over: %s", wait.Round(time.Second), e.Reason)
 		}
 	case leader.Elected:
 		c.elected(e.Term)
@@ -179,6 +179,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 		c.stop()
 	default:
 		c.current.term, c.current.lease = nil, lease{}
+		time.AfterFunc(c.drain, t.Release) // natsleader does not know when the command is ready
 	}
 }
 

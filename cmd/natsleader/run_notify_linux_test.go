@@ -24,7 +24,7 @@ echo "begin $NATSLEADER_ID ${NATSLEADER_TOKEN-none} $(token)" >>journal
 while :; do sleep 0.05; done
 `))
 	eventually(t, "it begins without leading", func() bool { return s.count("begin a none 0") == 1 })
-	p.says("waiting: other leads")
+	p.says(`waiting: "other" leads`)
 	if s.count("won") > 0 {
 		t.Errorf("journal: %q", s.journal())
 	}

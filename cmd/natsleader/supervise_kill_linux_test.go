@@ -139,7 +139,7 @@ func TestRun_KillsRespawningDaemons(t *testing.T) {
 			a := s.start("a", "--drain", "100ms", "--", s.chains())
 			a.waitBegun(1)
 			b := s.start("b", "--", s.obedient())
-			b.says("waiting: a leads")
+			b.says(`waiting: "a" leads`)
 			k.do(a)
 			b.waitBegun(1)
 			if s.count("begin a") == 1 {

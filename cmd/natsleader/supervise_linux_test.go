@@ -39,7 +39,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 			func(a *runProcess, _ *link) {
 				a.signal(unix.SIGCONT)
 				a.says("lost: lease not confirmed")
-				a.says("waiting: b leads")
+				a.says(`waiting: "b" leads`)
 			},
 		},
 		{
@@ -55,7 +55,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 			func(a *runProcess, l *link) {
 				a.says("lost: lease not confirmed")
 				l.heal()
-				a.says("waiting: b leads")
+				a.says(`waiting: "b" leads`)
 			},
 		},
 		{"the link is cut while the supervisor is stopped", func(a *runProcess, l *link) {
@@ -63,7 +63,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 			l.swallow()
 		}, func(a *runProcess, l *link) {
 			l.heal()
-			a.says("waiting: b leads")
+			a.says(`waiting: "b" leads`)
 		}},
 		{"natsleader is stopped, the link is cut", func(a *runProcess, l *link) {
 			a.signal(unix.SIGSTOP)
@@ -71,7 +71,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 		}, func(a *runProcess, l *link) {
 			a.signal(unix.SIGCONT)
 			l.heal()
-			a.says("waiting: b leads")
+			a.says(`waiting: "b" leads`)
 		}},
 		{"the key is deleted", func(a *runProcess, _ *link) {
 			_, js := connectTo(a.T, a.url)
@@ -86,7 +86,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 		{"it is asked to, while the supervisor is stopped", func(a *runProcess, _ *link) {
 			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
 			a.stepDown()
-		}, func(a *runProcess, _ *link) { a.says("waiting: b leads") }},
+		}, func(a *runProcess, _ *link) { a.says(`waiting: "b" leads`) }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			s := newRunFixture(t, shortLease)
@@ -94,7 +94,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 			a := s.startAt("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
 			a.waitComplete()
 			b := s.start("b", "--drain", "300ms", "--", s.stubborn())
-			b.says("waiting: a leads")
+			b.says(`waiting: "a" leads`)
 			k.do(a, l)
 			eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
 			// The new command is b's, unless a itself leads again.
@@ -185,7 +185,7 @@ while :; do sleep 0.05; done
 `))
 	a.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	a.signal(unix.SIGSTOP)
 	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
 	a.signal(unix.SIGCONT)
@@ -200,7 +200,7 @@ func TestSupervisor_KilledIsReplaced(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", "sh", "-c", "exit 6")
-	a.says("waiting: other leads")
+	a.says(`waiting: "other" leads`)
 	supervisor := a.supervisor()
 	_ = unix.Kill(supervisor, unix.SIGKILL)
 	eventually(t, "there is another", func() bool {
@@ -241,7 +241,7 @@ while :; do sleep 0.05; done
 `))
 	p.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	p.signal(unix.SIGTERM)
 	p.exits(128 + 15)
 	b.waitBegun(1)
@@ -277,7 +277,7 @@ yes "and another" >&2
 			a.waitBegun(1)
 			s.output = nil
 			b := s.start("b", "--", s.obedient())
-			b.says("waiting: a leads")
+			b.says(`waiting: "a" leads`)
 			do(a)
 			b.waitBegun(1)
 			s.noOverlap()
@@ -314,7 +314,7 @@ forks & (forks) & forks
 `))
 	a.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	eventually(t, "it has many processes", func() bool { return len(a.commandProcesses()) > 40 })
 	a.signal(unix.SIGKILL)
 	b.waitBegun(1)
@@ -332,7 +332,7 @@ while :; do sleep 0.05; done
 `))
 	p.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
-	b.says("waiting: a leads")
+	b.says(`waiting: "a" leads`)
 	s.stepDown()
 	b.waitBegun(1)
 	if s.count("over") != 1 || s.count("finished") != 1 {

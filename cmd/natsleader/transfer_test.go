@@ -24,7 +24,7 @@ func TestTransfer_ToNamed(t *testing.T) {
 	if out := succeeds(t, "transfer", "billing", "a", "-s", url); out != "a leads billing already, with "+token+"\n" {
 		t.Errorf("%q", out)
 	}
-	fails(t, natsleader(t, "transfer", "billing", "x", "-s", url), exitFailed, "refuses the request: a leads with "+token+": not standing in the election: x")
+	fails(t, natsleader(t, "transfer", "billing", "x", "-s", url), exitFailed, "refuses the request: \"a\" leads with "+token+": not standing in the election: \"x\"")
 	out := succeeds(t, "transfer", "billing", "c", "-s", url)
 	if !strings.HasPrefix(out, "a has handed over billing ("+token+")\nc leads with token ") {
 		t.Errorf("to the last in line: %q", out)
@@ -43,12 +43,12 @@ func TestTransfer_ByID(t *testing.T) {
 	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a"}))
 	b := stands(t, url, "billing", leader.Config{ID: "b"})
 	eventually(t, "b knows who leads", func() bool { h, ok := b.Leader(); return ok && h.ID == "a" })
-	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed, "refuses the request: a leads with "+token+": the bucket keeps no roster")
+	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed, "refuses the request: \"a\" leads with "+token+": the leader reads no roster: its Config has neither Queue nor Roster")
 	if out := succeeds(t, "transfer", "billing", "b", "-s", url); !strings.Contains(out, "\nb leads with token ") {
 		t.Errorf("%q", out)
 	}
 	// No candidate of that ID stands, which no candidate can know.
-	fails(t, natsleader(t, "transfer", "billing", "ghost", "-s", url), exitFailed, "the named successor has not taken over: a leads with token ")
+	fails(t, natsleader(t, "transfer", "billing", "ghost", "-s", url), exitFailed, "the named successor has not taken over: \"a\" leads with token ")
 }
 
 // transfer of an election without a leader fails.
@@ -69,7 +69,7 @@ func TestTransfer_RefusedOrSlow(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	token := tokenOf(t, campaigns(t, url, "elections", "refused", leader.Config{ID: "a", RefuseRequests: true}))
-	fails(t, natsleader(t, "transfer", "refused", "b", "-s", url), exitFailed, "refuses the request: a leads with "+token+": it is set to refuse requests")
+	fails(t, natsleader(t, "transfer", "refused", "b", "-s", url), exitFailed, "refuses the request: \"a\" leads with "+token+": it is set to refuse requests")
 
 	_, js := connectTo(t, url)
 	put(t, js, "silent", record(t, js, "refused", "b", time.Hour))

@@ -66,16 +66,10 @@ func (f fake) serve(link string, shown func(context.Context, leader.Store) error
 // stand starts another candidate, and ends it with the test.
 func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher) {
 	f.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	c, err := leader.Campaign(ctx, f.store.Link(id), election, leader.Config{ID: id})
+	c, err := leader.Campaign(context.Background(), f.store.Link(id), election, leader.Config{ID: id})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() {
-		f.store.Link(id).Close()
-		cancel()
-		<-c.Done()
-	})
 	return c, leadertest.Watch(f.t, f.clock, c)
 }
 

@@ -131,6 +131,9 @@ type Settings struct {
 	TTL time.Duration
 	// MaxValue is the largest record in bytes that the bucket takes; 0: unlimited.
 	MaxValue int
+	// Limit names the setting from which MaxValue follows, and its value, for the text of an
+	// error. A message with its header must not be larger. Empty: MaxValue itself was set.
+	Limit string
 	// LastRevision is the last revision of the whole bucket. One lower than a revision that
 	// was known when Settings was asked means that the bucket has lost its memory.
 	LastRevision uint64

@@ -65,7 +65,7 @@ func TestCandidate(t *testing.T) {
 		{"elected too early", contract.NotBeforeUntil, []leader.Event{leader.Pending{Until: now.Add(1)}, elected}},
 		{"an earlier leader", contract.ObservedRises, []leader.Event{leader.Observed{Holder: leader.Holder{ID: "b", Token: 5}}, leader.Observed{Holder: leader.Holder{ID: "b", Token: 4}}}},
 		{"a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, early}},
-		{"fenced in a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, leader.Fenced(early)}},
+		{"fenced in a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, leader.Fenced{Term: early.Term, Cause: early.Cause}}},
 		{"another term with the same token", contract.OwnTerm, []leader.Event{pending, elected, leader.Deposed{Term: another.Term, Cause: leader.ErrResigned}}},
 	} {
 		t.Run(k.name, func(t *testing.T) {

@@ -1,0 +1,119 @@
+package health_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// In an outage of NATS, Live answers 200 for ever, for a candidate that led and for one that
+// has never reached its bucket. Connected answers 503.
+func TestLive_200InAnOutage(t *testing.T) {
+	k := newKit(t)
+	k.store.Link("b").Cut()
+	for _, id := range []string{"a", "b"} {
+		c := k.stand(id, leader.Config{})
+		k.store.Link(id).Cut()
+		for range 60 {
+			k.clock.Advance(time.Minute)
+			k.get(health.Live(c), 200, fields{"election": "billing", "id": id, "live": true})
+			if w := ask(health.Connected(c), http.MethodGet); w.Code != 503 {
+				t.Errorf("%s: connected: %d %s", id, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// Live answers 200 after Stop, and 503 with the reason after an end with an error.
+func TestLive_AfterTheEnd(t *testing.T) {
+	k := newKit(t)
+	for _, seats := range []int{0, 3} {
+		a := k.stand("a", leader.Config{Seats: seats})
+		if err := a.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k.get(health.Live(a), 200, fields{"election": "billing", "id": "a", "live": true})
+	}
+	for _, seats := range []int{0, 3} {
+		b := k.stand("b", leader.Config{Seats: seats})
+		k.store.Link("b").Close()
+		<-b.Done()
+		k.get(health.Live(b), 503, fields{
+			"election": "billing", "id": "b", "live": false, "error": leader.ErrConnectionClosed.Error(),
+		})
+	}
+}
+
+// stuck is a clock that may hang.
+type stuck struct {
+	leader.Clock
+	mu   sync.Mutex
+	gate chan struct{} // nil: it does not hang
+}
+
+func (c *stuck) set(gate chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gate = gate
+}
+
+func (c *stuck) Now() time.Time {
+	c.mu.Lock()
+	gate := c.gate
+	c.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return c.Clock.Now()
+}
+
+// Live answers 503 after a second while a call of the clock hangs. It leaves no goroutine
+// behind, and answers 200 as soon as the call has returned.
+func TestLive_503WhenStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := &stuck{Clock: leader.SystemClock()}
+		c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "billing", leader.Config{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		probe := func(status int, after time.Duration) *httptest.ResponseRecorder {
+			t.Helper()
+			from := time.Now()
+			w := ask(health.Live(c), http.MethodGet)
+			if w.Code != status || time.Since(from) != after {
+				t.Errorf("%d after %v, want %d after %v", w.Code, time.Since(from), status, after)
+			}
+			return w
+		}
+		probe(200, 0)
+		gate := make(chan struct{})
+		clock.set(gate)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for range 100 {
+			if w := probe(503, time.Second); !strings.Contains(w.Body.String(), "does not answer") {
+				t.Errorf("%s", w.Body)
+			}
+		}
+		if after := runtime.NumGoroutine(); after > before {
+			t.Errorf("%d goroutines, %d before", after, before)
+		}
+		clock.set(nil)
+		close(gate)
+		probe(200, 0)
+		if err := c.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

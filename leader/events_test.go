@@ -1,0 +1,194 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// stage is a store in memory with candidates that end with the test.
+type stage struct {
+	*testing.T
+	clock *leadertest.Clock
+	store *leadertest.Store
+}
+
+func newStage(t *testing.T, opts ...leadertest.Option) *stage {
+	clock := leadertest.NewClock()
+	return &stage{t, clock, leadertest.NewStore(clock, opts...)}
+}
+
+func (s *stage) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+	s.Helper()
+	cfg.ID = id
+	c, err := leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		s.store.Link(id).Close()
+		<-c.Done()
+	})
+	return c, leadertest.Watch(s, s.clock, c)
+}
+
+// lastOf returns the last of the events that have the type.
+func lastOf[E leader.Event](t *testing.T, events []leader.Event) E {
+	t.Helper()
+	for i := len(events) - 1; i >= 0; i-- {
+		if e, ok := events[i].(E); ok {
+			return e
+		}
+	}
+	t.Fatalf("there is none among %v", events)
+	panic("not reached")
+}
+
+// Pending gives the reason why the candidate may not lead yet.
+func TestPending_Reason(t *testing.T) {
+	deleted := "the key was deleted or has expired"
+	for name, k := range map[string]struct {
+		opts   []leadertest.Option
+		cfg    leader.Config
+		guard  bool
+		before func(s *stage)
+		after  func(s *stage) // while a leads
+		want   string
+	}{
+		"at once":        {},
+		"released":       {before: func(s *stage) { c, _ := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop(s.Context()) }},
+		"PendingPeriod":  {cfg: leader.Config{PendingPeriod: 3 * time.Second}, want: "PendingPeriod"},
+		"guards":         {guard: true, want: "guards"},
+		"never seen":     {opts: []leadertest.Option{leadertest.WithoutPurgeProtection()}, want: "not purge-protected"},
+		"deleted before": {before: func(s *stage) { s.store.Delete("jobs") }, want: deleted},
+		"deleted":        {after: func(s *stage) { s.store.Delete("jobs") }, want: deleted},
+		"restored": {after: func(s *stage) {
+			snap := s.store.Snapshot()
+			s.clock.Advance(10 * time.Second)
+			s.store.Rollback(snap)
+		}, want: "lost acknowledged writes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, k.opts...)
+			if k.before != nil {
+				k.before(s)
+			}
+			if k.guard {
+				k.cfg.Guards = []leader.Guard{s.store.Link("a").Guard()}
+			}
+			c, w := s.stand("a", k.cfg)
+			s.clock.Settle()
+			if k.after != nil {
+				k.after(s)
+			}
+			s.clock.Advance(time.Minute)
+			e := lastOf[leader.Pending](t, w.Events())
+			if k.want == "" && e.Reason != "" || !strings.Contains(e.Reason, k.want) || !strings.HasSuffix(e.String(), e.Reason) {
+				t.Errorf("%q, not %q: %s", e.Reason, k.want, e)
+			}
+			if !c.IsLeader() {
+				t.Error("it does not lead in the end")
+			}
+		})
+	}
+}
+
+// Fenced, its text and the line of the log tell apart an expired lease, a leader that drains,
+// and a guard that a later term has raised.
+func TestFenced_Kinds(t *testing.T) {
+	for name, k := range map[string]struct {
+		fence func(s *stage, c *leader.Candidate)
+		want  string
+		cause error
+		until time.Duration // since the start
+	}{
+		"expired": {func(s *stage, _ *leader.Candidate) { s.store.Link("a").Cut(); s.clock.Advance(12 * time.Second) }, "fenced: token 1: ", leader.ErrLeaseExpired, 16 * time.Second},
+		"resigns": {func(s *stage, c *leader.Candidate) { s.begin(c, c.Resign) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
+		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, c.Stop) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
+		"overtaken": {func(s *stage, c *leader.Candidate) {
+			s.store.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"jobs","token":9,"id":"b","session":"S"}`))
+			s.clock.Advance(2 * time.Minute)
+		}, "fenced by a later term: token 1: ", leader.ErrFenced, 19 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text lines
+			s := newStage(t)
+			start := s.clock.Now()
+			c, w := s.stand("a", leader.Config{
+				DrainTimeout: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
+			})
+			s.clock.Settle()
+			k.fence(s, c)
+			s.clock.Settle()
+			e := lastOf[leader.Fenced](t, w.Events())
+			if !errors.Is(e.Cause, k.cause) || !strings.HasPrefix(e.String(), k.want) {
+				t.Errorf("%s, for %v", e, e.Cause)
+			}
+			message, _, _ := strings.Cut(k.want, ":")
+			if !strings.Contains(text.String(), "msg="+message+" ") && !strings.Contains(text.String(), "msg="+strconv.Quote(message)+" ") {
+				t.Errorf("no line %q in\n%s", message, &text)
+			}
+			if got := e.Until.Sub(start); got != k.until {
+				t.Errorf("until %v, want %v", got, k.until)
+			}
+		})
+	}
+}
+
+// begin begins a call that ends the leadership and that returns before the test ends.
+func (s *stage) begin(c *leader.Candidate, call func(context.Context) error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = call(s.Context())
+	}()
+	s.Cleanup(func() { <-ended })
+	for c.State() == leader.StateLeader {
+		runtime.Gosched()
+	}
+}
+
+// lines is a text that a log is written to.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// A candidate that has ended is in a state of its own.
+func TestState_Ended(t *testing.T) {
+	for _, seats := range []int{0, 2} {
+		s := newStage(t)
+		c, _ := s.stand("a", leader.Config{Seats: seats})
+		if s.clock.Settle(); c.State() != leader.StateLeader {
+			t.Errorf("%d seats: %v", seats, c.State())
+		}
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c.State() != leader.StateEnded || c.Stats().State != leader.StateEnded || c.State().String() != "ended" {
+			t.Errorf("%d seats: %v, %v", seats, c.State(), c.Stats().State)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package leadertest_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The test that the package documentation shows is that of service_test.go.
+func TestDoc_ShowsTheServiceTest(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := os.ReadFile("service_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`(?s)//\t(// A leader.*?\n//\t\})\n`).FindStringSubmatch(string(doc))
+	if shown == nil {
+		t.Fatal("it shows no test")
+	}
+	code := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString("//\t"+shown[1], "")
+	if !strings.Contains(string(service), "\n"+code+"\n") {
+		t.Errorf("service_test.go has no\n%s", code)
+	}
+}

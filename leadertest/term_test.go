@@ -1,0 +1,173 @@
+package leadertest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// everywhere runs a test in a bubble and outside of one.
+func everywhere(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Run("bubble", func(t *testing.T) { synctest.Test(t, test) })
+	t.Run("process", test)
+}
+
+// guarded returns a guard, in the process' time, and the setting for it.
+func guarded() (leadertest.Guard, func(*leader.Config)) {
+	guard := leadertest.NewStore(nil, leadertest.WithoutPurgeProtection()).Link("").Guard()
+	return guard, func(cfg *leader.Config) { cfg.Guards = []leader.Guard{guard} }
+}
+
+// A term leads until the test ends it.
+func TestNewTerm_Leads(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		term := leadertest.NewTerm(t)
+		if term.Token() != 1 || term.Err() != nil || term.Context().Err() != nil || term.Remaining() != 12*time.Second {
+			t.Errorf("token %d, %v, %v, %v", term.Token(), term.Err(), term.Context().Err(), term.Remaining())
+		}
+		for _, token := range []uint64{1, 2, 77, 1<<61 + 1} {
+			if got := leadertest.NewTerm(t, leadertest.WithToken(token)).Token(); got != token {
+				t.Errorf("token %d, want %d", got, token)
+			}
+		}
+	})
+}
+
+// In a bubble, hours may pass, and the term leads.
+func TestNewTerm_OutlastsTheBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term := leadertest.NewTerm(t)
+		time.Sleep(24 * time.Hour)
+		if term.Err() != nil || term.Remaining() != 12*time.Second {
+			t.Errorf("%v, %v", term.Err(), term.Remaining())
+		}
+	})
+}
+
+// End ends the term with each cause, also shortly before the end of its lease, with a drain
+// and with a guard.
+func TestTermEnd_EachCause(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		for _, cause := range []error{
+			leader.ErrResigned, leader.ErrStopped, leader.ErrLeaseExpired, leader.ErrPreempted, leader.ErrDeleted,
+			leader.ErrRegressed, leader.ErrConnectionClosed, leader.ErrFenced,
+		} {
+			for _, wait := range []time.Duration{0, 12*time.Second - 1} {
+				_, guarding := guarded()
+				term := leadertest.NewTerm(t, guarding, func(cfg *leader.Config) { cfg.DrainTimeout = time.Minute })
+				term.Advance(wait)
+				if term.Err() != nil {
+					t.Fatalf("after %v: %v", wait, term.Err())
+				}
+				term.End(cause)
+				if !errors.Is(term.Err(), cause) || !errors.Is(context.Cause(term.Context()), cause) || term.Remaining() != 0 {
+					t.Errorf("%v after %v: %v, %v", cause, wait, term.Err(), context.Cause(term.Context()))
+				}
+				term.End(leader.ErrDeleted) // has ended
+			}
+		}
+	})
+}
+
+// End fails the test for what ends no term.
+func TestTermEnd_NoSuchCause(t *testing.T) {
+	for _, cause := range []error{nil, errOdd, leader.ErrNoBucket, leader.ErrFenced} {
+		v := &failing{T: t}
+		leadertest.NewTerm(v).End(cause)
+		if v.said == "" {
+			t.Errorf("it takes %v", cause)
+		}
+	}
+}
+
+// failing is a test that may fail.
+type failing struct {
+	*testing.T
+	verdict
+	said string
+}
+
+func (v *failing) Helper()          {}
+func (v *failing) Cleanup(f func()) { v.T.Cleanup(f) }
+func (v *failing) Fatalf(format string, args ...any) {
+	v.verdict.Fatalf(format, args...)
+	v.said = string(v.verdict)
+}
+
+// NewTerm fails the test for settings that are wrong, or with which nobody leads at once.
+func TestNewTerm_BadSettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, set := range []func(*leader.Config){
+			func(cfg *leader.Config) { cfg.LeaseDuration = -1 },
+			func(cfg *leader.Config) { cfg.PendingPeriod = time.Hour },
+		} {
+			v := &failing{T: t}
+			term := leadertest.NewTerm(v, set)
+			if v.said == "" || term.Err() == nil {
+				t.Errorf("said %q, and the term has %v", v.said, term.Err())
+			}
+		}
+	})
+}
+
+// Advance shrinks the lease until the term ends.
+func TestTermAdvance_ShrinksTheLease(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		term := leadertest.NewTerm(t, func(cfg *leader.Config) { cfg.LeaseDuration = time.Minute })
+		term.Advance(40 * time.Second)
+		term.Advance(8*time.Second - 1)
+		if term.Remaining() != 1 || term.Err() != nil {
+			t.Errorf("%v remains, %v", term.Remaining(), term.Err())
+		}
+		term.Advance(1)
+		if err := context.Cause(term.Context()); !errors.Is(err, leader.ErrLeaseExpired) {
+			t.Error(err)
+		}
+		term.Advance(time.Hour)
+	})
+}
+
+// Released reports whether the code under test has released the term, before or after its
+// end.
+func TestTermReleased_BeforeAndAfter(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		term := leadertest.NewTerm(t)
+		if term.Released() {
+			t.Error("released from the beginning")
+		}
+		if early {
+			term.Release()
+		}
+		term.End(leader.ErrResigned)
+		if term.Released() != early {
+			t.Errorf("released: %v", !early)
+		}
+		term.Release()
+		if !term.Released() {
+			t.Error("not released")
+		}
+	}
+}
+
+// A term writes through its guards until a later term has raised them.
+func TestNewTerm_Guards(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		guard, guarding := guarded()
+		term := leadertest.NewTerm(t, guarding, leadertest.WithToken(7))
+		var w fence.KVWriter = guard.Writer(term.Term)
+		if _, err := w.Put(t.Context(), "order", []byte("shipped")); err != nil {
+			t.Error(err)
+		}
+		term.End(leader.ErrFenced)
+		if _, err := w.Put(t.Context(), "order", nil); !errors.Is(err, leader.ErrFenced) {
+			t.Error(err)
+		}
+	})
+}

@@ -5,7 +5,13 @@
 //	...
 //	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{Guards: []leader.Guard{orders}})
 //	...
-//	revision, err := orders.Writer(e.Term).Put(ctx, "next", value) // e is a leader.Elected
+//	for term := range c.Terms() {
+//		writer := orders.Writer(term)
+//		for lead := term.Context(); lead.Err() == nil; {
+//			revision, err := writer.Put(lead, "next", value) // leader.ErrFenced: a later term leads
+//			...
+//		}
+//	}
 //
 // One key of the bucket ([DefaultGuardKey], or see [GuardKey]), or one subject of the stream,
 // is the guard. Before a term begins, its candidate writes the token of the term there. Every

@@ -36,15 +36,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for event := range c.Events() {
-		e, ok := event.(leader.Elected)
-		if !ok {
-			continue
-		}
-		_, err := orders.Writer(e.Term).Put(e.Term.Context(), "next", []byte("1001"))
+	for term := range c.Terms() {
+		_, err := orders.Writer(term).Put(term.Context(), "next", []byte("1001"))
 		if errors.Is(err, leader.ErrFenced) {
 			fmt.Println("another leads:", err) // nothing was written
 		}
+		<-term.Context().Done() // more work
 	}
 }
 

@@ -23,7 +23,7 @@ func ExampleConfig_seats() {
 		workers[id] = c
 		clock.Settle()
 	}
-	// Each worker works while it has a term, as in any election: see Events.
+	// Each worker works while it has a term, as in any election: see Terms.
 	working := func() {
 		clock.Settle()
 		for _, id := range []string{"ann", "bob", "cid", "dan", "eve"} {

@@ -11,7 +11,7 @@ import (
 // Nothing depends on how great a revision, a token, a counter or an instant is, but for the
 // bounds of what is believed: only their order and their distances matter.
 //
-// The rules are those of the package documentation. They are in these files:
+// The rules are those of docs/contract.md. They are in these files:
 //
 //	state.go               the states, their transitions, and step; the term
 //	state_inputs.go        the meaning of each input

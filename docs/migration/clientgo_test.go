@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -32,19 +31,17 @@ func runOrDie(ctx context.Context, store leader.Store, identity string, on callb
 		panic(err)
 	}
 	mux.Handle("/healthz", health.Live(c)) // NewLeaderHealthzAdaptor
-	for event := range c.Events() {
-		switch e := event.(type) {
-		case leader.Elected:
-			on.onNewLeader(c.ID())
-			go on.onStartedLeading(e.Term.Context())
-		case leader.Deposed:
-			on.onStoppedLeading() // once for each onStartedLeading; many exit here
-		case leader.Observed:
-			if e.Holder.Leads() {
+	go func() {
+		for event := range c.Events() { // looks on
+			if e, ok := event.(leader.Observed); ok && e.Holder.Leads() {
 				on.onNewLeader(e.Holder.ID)
 			}
-		case leader.Pending, leader.Fenced, leader.Faulted:
 		}
+	}()
+	for term := range c.Terms() {
+		on.onNewLeader(c.ID())
+		on.onStartedLeading(term.Context()) // returns when the context has ended
+		on.onStoppedLeading()               // once for each onStartedLeading; many exit here
 	}
 	return c.Err()
 }
@@ -57,7 +54,7 @@ func TestClientGo_Callbacks(t *testing.T) {
 	started, told, mux := make(chan context.Context), make(chan string, 100), http.NewServeMux()
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
 		return runOrDie(ctx, store, "a", callbacks{
-			onStartedLeading: func(ctx context.Context) { started <- ctx },
+			onStartedLeading: func(ctx context.Context) { started <- ctx; <-ctx.Done() },
 			onStoppedLeading: func() { told <- "stopped" },
 			onNewLeader:      func(identity string) { told <- identity },
 		}, mux)
@@ -67,6 +64,9 @@ func TestClientGo_Callbacks(t *testing.T) {
 	}
 	if err := b.Resign(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if next := <-told; next != "a" {
+		t.Fatal(next)
 	}
 	term := <-started
 	f.store.Link("a").Cut()
@@ -78,6 +78,9 @@ func TestClientGo_Callbacks(t *testing.T) {
 	if cause := context.Cause(term); !errors.Is(cause, leader.ErrLeaseExpired) {
 		t.Fatal(cause)
 	}
+	if next := <-told; next != "stopped" {
+		t.Fatal(next)
+	}
 	f.clock.Advance(5 * time.Second)
 	w.Expect(leadertest.Elected()) // LeaseDuration after the last renewal, if not sooner
 	answer := httptest.NewRecorder()
@@ -88,11 +91,7 @@ func TestClientGo_Callbacks(t *testing.T) {
 	}
 	f.store.Link("a").Restore()
 	f.clock.Advance(time.Minute)
-	var all []string
-	for range 3 {
-		all = append(all, <-told)
-	}
-	if !slices.Equal(all, []string{"a", "stopped", "b"}) {
-		t.Error(all)
+	if next := <-told; next != "b" {
+		t.Error(next)
 	}
 }

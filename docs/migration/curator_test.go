@@ -12,18 +12,14 @@ import (
 
 // withLock runs critical while it holds the lock, once.
 func withLock(ctx context.Context, store leader.Store, critical func(context.Context) error) error {
-	c, err := leader.Campaign(ctx, store, "nightly", leader.Config{DrainTimeout: time.Minute})
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second) // LockTryOnce and LockWaitTime
+	defer cancel()
+	lock, err := leader.Acquire(waiting, store, "nightly", leader.Config{DrainTimeout: time.Minute})
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, 10*time.Second) // LockTryOnce and LockWaitTime
-	defer cancel()
-	term, err := elected(waiting, c)
-	if err == nil {
-		err = critical(term.Context()) // ends when the lock is lost, as the channel did
-		term.Release()
-	}
-	return errors.Join(err, c.Stop(context.Background())) // Unlock
+	err = critical(lock.Context()) // ends when the lock is lost, as the channel did
+	return errors.Join(err, lock.Unlock(context.Background()))
 }
 
 // takeTurns leads until takeLeadership returns, and stands again.
@@ -32,16 +28,8 @@ func takeTurns(ctx context.Context, store leader.Store, takeLeadership func(cont
 	if err != nil {
 		return err
 	}
-	for event := range c.Events() {
-		e, ok := event.(leader.Elected)
-		if !ok {
-			continue
-		}
-		takeLeadership(e.Term.Context()) // is not interrupted: it looks at its context
-		e.Term.Release()
-		if e.Term.Err() == nil { // it has had enough
-			_ = c.Resign(ctx) // fails only if the term or ctx has ended meanwhile
-		}
+	for term := range c.Terms() {
+		takeLeadership(term.Context()) // is not interrupted: it looks at its context
 	}
 	return c.Err()
 }

@@ -38,23 +38,6 @@ func follow(ctx context.Context, store leader.Store, name string, say func(strin
 	return c.Err()
 }
 
-// elected blocks until c leads.
-func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
-	for {
-		select {
-		case event, open := <-c.Events():
-			if e, ok := event.(leader.Elected); ok {
-				return e.Term, nil
-			}
-			if !open {
-				return nil, errors.Join(leader.ErrNotLeader, c.Err())
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 func lead(ctx context.Context, store leader.Store, orders *fence.Bucket) (err error) {
 	c, err := leader.Campaign(ctx, store, "billing", leader.Config{
 		Value:  []byte("10.0.0.1:8080"),
@@ -65,19 +48,17 @@ func lead(ctx context.Context, store leader.Store, orders *fence.Bucket) (err er
 	}
 	defer func() { err = errors.Join(err, c.Stop(context.Background())) }() // Resign, and the session's Close
 
-	term, err := elected(ctx, c) // Campaign
-	if err != nil {
-		return err
+	for term := range c.Terms() { // Campaign, again and again
+		if err := c.Proclaim(ctx, []byte("10.0.0.1:8443")); err != nil { // Proclaim
+			return err
+		}
+		// A transaction on Key and Rev: the server refuses it when another leads.
+		if _, err := orders.Writer(term).Put(term.Context(), "next", []byte("1001")); err != nil {
+			return err
+		}
+		<-term.Context().Done() // Session.Done
 	}
-	if err := c.Proclaim(ctx, []byte("10.0.0.1:8443")); err != nil { // Proclaim
-		return err
-	}
-	// A transaction on Key and Rev: the server refuses it when another leads.
-	if _, err := orders.Writer(term).Put(term.Context(), "next", []byte("1001")); err != nil {
-		return err
-	}
-	<-term.Context().Done() // Session.Done
-	return context.Cause(term.Context())
+	return c.Err()
 }
 
 // look tells who leads, whenever that changes, until ctx ends.
@@ -161,7 +142,7 @@ func TestEtcd_Election(t *testing.T) {
 		t.Errorf("%v, %v", h, err)
 	}
 	cancel()
-	if err = <-ended; !errors.Is(err, leader.ErrStopped) {
+	if err = <-ended; err != nil {
 		t.Error(err)
 	}
 	if h, err = leader.Lookup(t.Context(), bucket, "billing"); err != nil || !h.Released {

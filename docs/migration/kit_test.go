@@ -5,6 +5,7 @@ package migration_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -70,6 +71,23 @@ func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher
 		f.t.Fatal(err)
 	}
 	return c, leadertest.Watch(f.t, f.clock, c)
+}
+
+// elected blocks until c leads, by its events.
+func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
+	for {
+		select {
+		case event, open := <-c.Events():
+			if e, ok := event.(leader.Elected); ok {
+				return e.Term, nil
+			}
+			if !open {
+				return nil, errors.Join(leader.ErrNotLeader, c.Err())
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // await returns when c leads. The cause of that is on a goroutine of the page, for which

@@ -22,7 +22,7 @@ func campaignForBilling(ctx context.Context, nc *nats.Conn, name string, log *sl
 	if err != nil {
 		return err
 	}
-	bucket, err := leader.OpenBucket(js, "ELECTIONS") // not CreateBucket: the bucket stays as it is
+	bucket, err := leader.OpenBucket(js, "ELECTIONS") // not EnsureBucket: the bucket stays as it is
 	if err != nil {
 		return err
 	}
@@ -30,14 +30,9 @@ func campaignForBilling(ctx context.Context, nc *nats.Conn, name string, log *sl
 	if err != nil {
 		return err
 	}
-	for event := range c.Events() {
-		switch e := event.(type) {
-		case leader.Elected: // OnWon
-			go won(e.Term.Context()) // not here: the events behind it would wait
-		case leader.Deposed: // OnLost
-			lost()
-		case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
-		}
+	for term := range c.Terms() {
+		won(term.Context()) // OnWon, which returns when the context has ended
+		lost()              // OnLost
 	}
 	return c.Err()
 }
@@ -92,7 +87,7 @@ func TestOldBucket_ServesAsItIs(t *testing.T) {
 	won, lost, ended := make(chan context.Context), make(chan struct{}), make(chan error)
 	go func() {
 		ended <- campaignForBilling(ctx, nc, "member 1", nil,
-			func(term context.Context) { won <- term }, func() { close(lost) })
+			func(term context.Context) { won <- term; <-term.Done() }, func() { close(lost) })
 	}()
 	term := <-won // one TTL later: the key is absent, and may have expired a moment ago
 	cancel()

@@ -3,7 +3,6 @@ package migration_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,15 +16,8 @@ func serve(ctx context.Context, store leader.Store, work func(context.Context, u
 	if err != nil {
 		return err // settings that cannot work, and nothing else
 	}
-	var working sync.WaitGroup
-	for event := range c.Events() { // closed when the candidate has ended
-		switch e := event.(type) {
-		case leader.Elected:
-			working.Go(func() { work(e.Term.Context(), e.Term.Token()) })
-		case leader.Deposed:
-			working.Wait() // e.Cause says why; the context has ended before
-		case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
-		}
+	for term := range c.Terms() { // ends when the candidate has ended
+		work(term.Context(), term.Token()) // returns when the context has ended
 	}
 	return c.Err() // nil after Stop and at the end of ctx
 }
@@ -37,11 +29,8 @@ func underBoth(held context.Context, store leader.Store, work func(*leader.Term)
 	if err != nil {
 		return err
 	}
-	for event := range c.Events() {
-		if e, ok := event.(leader.Elected); ok {
-			work(e.Term) // returns when e.Term.Context() has ended, and so does that when held has
-			e.Term.Release()
-		}
+	for term := range c.Terms() {
+		work(term) // returns when term.Context() has ended, and so does that when held has
 	}
 	return c.Err() // now the old lock may be given up
 }

@@ -32,10 +32,8 @@ func slots(ctx context.Context, store leader.Store, name string, work func(conte
 	if err != nil {
 		return err
 	}
-	for event := range c.Events() {
-		if e, ok := event.(leader.Elected); ok {
-			go work(e.Term.Context(), e.Term.Seat())
-		}
+	for term := range c.Terms() {
+		work(term.Context(), term.Seat()) // returns when the context has ended
 	}
 	return c.Err()
 }
@@ -99,7 +97,7 @@ func TestSeats_ThreeOfFour(t *testing.T) {
 	seats := make(chan int, 4)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.serve(name, func(ctx context.Context, store leader.Store) error {
-			return slots(ctx, store, name, func(_ context.Context, seat int) { seats <- seat })
+			return slots(ctx, store, name, func(lead context.Context, seat int) { seats <- seat; <-lead.Done() })
 		})
 	}
 	sum := 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -35,56 +36,38 @@ func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
 	if p.ledger, err = openLedger(ctx, js); err != nil {
 		return err
 	}
-	c, err := leader.Campaign(context.Background(), bucket, "cron", leader.Config{ID: p.name})
+	c, err := leader.Campaign(ctx, bucket, "cron", leader.Config{ID: p.name})
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() {
-		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := c.Stop(stopping); err != nil {
-			p.tl.Say(p.name, "faulted", "stopped without releasing the key: %v", err)
-		}
-	})()
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() { scaffold.Report(p.tl, p.name, c) })
 
-	var jobs, handovers sync.WaitGroup
-	for ev := range c.Events() {
-		switch ev := ev.(type) {
-		case leader.Elected:
-			p.tl.Say(p.name, "elected", "token %d", ev.Term.Token())
-			jobs.Go(func() { p.schedule(ev.Term) })
-			handovers.Go(func() { p.handOver(ctx, c, ev.Term) }) // for the example
-		case leader.Fenced:
-			p.tl.Say(p.name, "fenced", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
-		case leader.Deposed:
-			jobs.Wait() // nothing of this term may run when the next one begins
-			p.tl.Say(p.name, "deposed", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
-		case leader.Faulted:
-			p.tl.Say(p.name, "faulted", "%s", timeline.Reason(ev.Err))
-		case leader.Pending, leader.Observed:
-		}
+	for term := range c.Terms() {
+		others.Go(func() { p.handOver(ctx, c, term) }) // for the example
+		p.schedule(term)
 	}
-	handovers.Wait()
 	return c.Err()
 }
 
 // schedule runs the job on every slot of the clock until the term ends. Slots
 // are times of day, so the schedule outlives a change of leaders.
 func (p *process) schedule(term *leader.Term) {
-	ctx := term.Context()
+	lead := term.Context()
 	for {
 		slot := time.Now().Truncate(every).Add(every)
 		select {
-		case <-ctx.Done():
+		case <-lead.Done():
 			return
 		case <-time.After(time.Until(slot)):
 		}
-		// Timers may be late, for instance after a pause of the process. The
-		// term asks the clock.
-		if term.Err() != nil {
+		// After a pause of the process both cases of the select are ready, and it
+		// may have picked the second. Err asks the clock.
+		if lead.Err() != nil {
 			return
 		}
-		p.book(ctx, term.Token(), slot)
+		p.book(lead, term.Token(), slot)
 	}
 }
 

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/natsleader/natsleader/examples/internal/timeline"
+	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -32,8 +32,8 @@ func (t *teller) run(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	c, err := leader.Campaign(context.Background(), bucket, t.account.election, leader.Config{
-		ID: t.name, MinToken: minToken,
+	c, err := leader.Campaign(ctx, bucket, t.account.election, leader.Config{
+		ID: t.name, MinToken: minToken, DrainTimeout: patience,
 	})
 	if err != nil {
 		return err
@@ -41,35 +41,22 @@ func (t *teller) run(ctx context.Context, js jetstream.JetStream) error {
 	return t.serve(ctx, c)
 }
 
-// serve starts a worker in each term until ctx ends.
-func (t *teller) serve(ctx context.Context, c *leader.Candidate) error {
-	defer context.AfterFunc(ctx, func() {
-		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := c.Stop(stopping); err != nil {
-			t.tl.Say(t.name, "faulted", "stopped without releasing the key: %v", err)
-		}
-	})()
+// patience is how long others wait for the work of a leader that steps down. The zombie takes
+// longer.
+const patience = 100 * time.Millisecond
 
-	var workers errgroup.Group
-	for ev := range c.Events() {
-		switch ev := ev.(type) {
-		case leader.Elected:
-			t.tl.Say(t.name, "elected", "token %d", ev.Term.Token())
-			workers.Go(func() error {
-				err := t.work(ctx, c, ev.Term)
-				t.left(ev.Term, err)
-				return err
-			})
-		case leader.Deposed:
-			// A careful program waits here for its worker. Here the wait would be long.
-			t.tl.Say(t.name, "deposed", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
-		case leader.Faulted:
-			t.tl.Say(t.name, "faulted", "%s", timeline.Reason(ev.Err))
-		case leader.Fenced, leader.Pending, leader.Observed:
-		}
+// serve works in each term until ctx ends.
+func (t *teller) serve(ctx context.Context, c *leader.Candidate) (err error) {
+	var reports sync.WaitGroup
+	defer reports.Wait()
+	reports.Go(func() { scaffold.Report(t.tl, t.name, c) })
+
+	for term := range c.Terms() {
+		failed := t.work(ctx, c, term)
+		t.left(term, failed)
+		err = errors.Join(err, failed)
 	}
-	return errors.Join(c.Err(), workers.Wait())
+	return errors.Join(c.Err(), err)
 }
 
 // work makes three deposits. It asks the term before each one, as it should; but

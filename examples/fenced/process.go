@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/natsleader/natsleader/examples/internal/timeline"
+	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -39,11 +39,11 @@ func (p *process) run(ctx context.Context, js jetstream.JetStream) error {
 	if p.kv, err = js.KeyValue(ctx, p.bucket); err != nil { // to read, and for plain Put
 		return err
 	}
-	cfg := leader.Config{ID: p.name}
+	cfg := leader.Config{ID: p.name, DrainTimeout: patience}
 	if p.guarded {
 		cfg.Guards = []leader.Guard{p.orders}
 	}
-	c, err := leader.Campaign(context.Background(), elections, p.bucket, cfg)
+	c, err := leader.Campaign(ctx, elections, p.bucket, cfg)
 	if err != nil {
 		return err
 	}
@@ -54,48 +54,33 @@ func (p *process) run(ctx context.Context, js jetstream.JetStream) error {
 	return err
 }
 
-// serve starts a worker in each term until ctx ends.
-func (p *process) serve(ctx context.Context, c *leader.Candidate) error {
-	defer context.AfterFunc(ctx, func() {
-		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := c.Stop(stopping); err != nil {
-			p.tl.Say(p.name, "faulted", "stopped without releasing the key: %v", err)
-		}
-	})()
+// patience is how long others wait for the work of a leader that steps down. The zombie takes
+// longer.
+const patience = 100 * time.Millisecond
 
-	var workers errgroup.Group
-	for ev := range c.Events() {
-		switch ev := ev.(type) {
-		case leader.Elected:
-			workers.Go(func() error {
-				err := p.lead(ctx, c, ev.Term)
-				if err != nil {
-					p.end()
-				}
-				return err
-			})
-		case leader.Deposed:
-			// A careful program waits here for its worker. Here the wait would be long.
-			p.tl.Say(p.name, "deposed", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
-		case leader.Faulted:
-			p.tl.Say(p.name, "faulted", "%s", timeline.Reason(ev.Err))
-		case leader.Fenced, leader.Pending, leader.Observed:
+// serve works in each term until ctx ends.
+func (p *process) serve(ctx context.Context, c *leader.Candidate) (err error) {
+	var reports sync.WaitGroup
+	defer reports.Wait()
+	reports.Go(func() { scaffold.Report(p.tl, p.name, c) })
+
+	for term := range c.Terms() {
+		if failed := p.lead(ctx, c, term); failed != nil {
+			err = errors.Join(err, failed)
+			p.end()
 		}
 	}
-	return errors.Join(c.Err(), workers.Wait())
+	return errors.Join(c.Err(), err)
 }
 
 // lead is the worker of a term. The worker of the first term is a zombie, that of
 // the second term its successor.
 func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Term) error {
 	put := p.kv.Put
-	if !p.guarded {
-		p.tl.Say(p.name, "elected", "token %d", term.Token())
-	} else {
+	if p.guarded {
 		put = p.orders.Writer(term).Put
 		raised, _ := term.Fence(p.orders)
-		p.tl.Say(p.name, "elected", "token %d, and the guard stands at revision %d", term.Token(), raised)
+		p.tl.Say(p.name, "finds", "token %d, and the guard stands at revision %d", term.Token(), raised)
 		stock, err := takeStock(ctx, p.kv, raised)
 		if err != nil {
 			return err

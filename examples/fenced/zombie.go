@@ -43,7 +43,7 @@ func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) err
 		case <-ctx.Done():
 			return nil
 		}
-		p.tl.Say(p.name, "RESIGNS", "and its worker, which was not told, writes on")
+		p.tl.Say(p.name, "RESIGNS", "and its worker, which does not look, writes on")
 		return c.Resign(ctx)
 	})
 	var last uint64

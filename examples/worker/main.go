@@ -15,7 +15,6 @@ import (
 
 	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/examples/internal/timeline"
-	"github.com/natsleader/natsleader/leader"
 )
 
 const (
@@ -37,13 +36,4 @@ func run(ctx context.Context, s *scaffold.Scaffold) error {
 		r := &replica{name: name, tl: s.Timeline}
 		return r.serve(ctx, js)
 	})
-}
-
-// retire resigns after the tenure, to demonstrate a handover.
-func (r *replica) retire(ctx context.Context, c *leader.Candidate, term *leader.Term) {
-	select {
-	case <-time.After(tenure):
-		r.resign(ctx, c, "has led for long enough")
-	case <-term.Context().Done():
-	}
 }

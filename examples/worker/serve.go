@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -27,76 +27,48 @@ func (r *replica) serve(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	c, err := leader.Campaign(context.Background(), bucket, "worker", leader.Config{
+	c, err := leader.Campaign(ctx, bucket, "worker", leader.Config{
 		ID: r.name, DrainTimeout: 2 * time.Second,
 	})
 	if err != nil {
 		return err
 	}
-	// Stop ends the term, waits for the workers, releases the key and closes the
-	// channel of events. The timeout limits the wait.
-	defer context.AfterFunc(ctx, func() {
-		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := c.Stop(stopping); err != nil {
-			r.tl.Say(r.name, "faulted", "stopped in a hurry: %v", err)
-		}
-	})()
+	var reports sync.WaitGroup
+	reports.Go(func() { scaffold.Report(r.tl, r.name, c) })
+	defer reports.Wait()
 
-	var crew sync.WaitGroup
-	for ev := range c.Events() {
-		switch ev := ev.(type) {
-		case leader.Elected:
-			r.tl.Say(r.name, "elected", "token %d", ev.Term.Token())
-			crew.Go(func() { r.lead(ctx, c, ev.Term) })
-			crew.Go(func() { r.retire(ctx, c, ev.Term) }) // for the example
-		case leader.Fenced:
-			// The context has ended, but the key is still ours. The workers finish.
-			r.tl.Say(r.name, "fenced", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
-		case leader.Deposed:
-			crew.Wait() // nothing of this term may run when the next one begins
-			r.tl.Say(r.name, "deposed", "token %d, %s", ev.Term.Token(), timeline.Reason(ev.Cause))
-		case leader.Faulted:
-			r.tl.Say(r.name, "faulted", "%s", timeline.Reason(ev.Err))
-		case leader.Pending, leader.Observed:
-		}
+	for term := range c.Terms() { // ends when ctx has ended and the key is released
+		r.lead(term)
 	}
-	return c.Err() // every Elected has had its Deposed
+	return c.Err()
 }
 
-// lead runs the workers of one term, and returns when the last one has ended.
-func (r *replica) lead(ctx context.Context, c *leader.Candidate, term *leader.Term) {
-	crew, working := errgroup.WithContext(term.Context())
+// lead runs the workers of one term, and returns when the last one has ended. If the term
+// leads then, the replica hands over: after the tenure, or because a worker has failed. A
+// leader that does not work should let another candidate try.
+func (r *replica) lead(term *leader.Term) {
+	lead, cancel := context.WithTimeout(term.Context(), tenure) // for the example
+	defer cancel()
+	crew, working := errgroup.WithContext(lead)
 	for i := range 3 {
-		crew.Go(func() error { return r.work(working, term, i+1) })
+		crew.Go(func() error { return r.work(working, term.Token(), i+1) })
 	}
-	err := crew.Wait()
-	term.Release() // the next leader need not wait any longer
-	if err != nil {
-		// A worker has failed, and the others were cancelled with it. A leader that
-		// does not work should let another candidate try.
-		r.resign(ctx, c, err.Error())
+	if err := crew.Wait(); err != nil { // the other workers were cancelled with it
+		r.tl.Say(r.name, "failed", "%v", err)
 	}
-}
-
-// resign hands over. It returns when the key is released, after the drain.
-func (r *replica) resign(ctx context.Context, c *leader.Candidate, why string) {
-	r.tl.Say(r.name, "RESIGN", "%s", why)
-	err := c.Resign(ctx)
-	if err != nil && !errors.Is(err, leader.ErrNotLeader) && ctx.Err() == nil {
-		r.tl.Say(r.name, "faulted", "%s", timeline.Reason(err))
+	if term.Err() == nil {
+		r.tl.Say(r.name, "RESIGNS", "has led for long enough")
 	}
 }
 
-// work does one item after the other until ctx ends. An item that was begun is
-// finished: it takes less than the margin that the lease leaves after the
-// context has ended (RenewDeadline to LeaseDuration, 3 s by default).
-func (r *replica) work(ctx context.Context, term *leader.Term, number int) error {
+// work does one item after the other until its context ends. An item that was begun is
+// finished. Until then the key is kept, for up to the DrainTimeout.
+func (r *replica) work(ctx context.Context, token uint64, number int) error {
 	for items := 0; ; items++ {
-		// Ask the term, not only its context: after a pause of the process the
-		// timers may be late.
-		if ctx.Err() != nil || term.Err() != nil {
-			r.tl.Say(r.name, "ended", "token %d, worker %d after %d items", term.Token(), number, items)
+		// The context is derived from that of the term, so its own Err is late after a
+		// pause of the process. Check asks the clock.
+		if leader.Check(ctx) != nil {
+			r.tl.Say(r.name, "ended", "token %d, worker %d after %d items", token, number, items)
 			return nil
 		}
 		process()

@@ -1,0 +1,129 @@
+package snippets_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+func eachTerm(c *leader.Candidate, work func(lead context.Context, token uint64)) error {
+	for term := range c.Terms() {
+		work(term.Context(), term.Token())
+	}
+	return c.Err()
+}
+
+func queue(lead context.Context, jobs <-chan job) {
+	for {
+		select {
+		case <-lead.Done():
+			return
+		case j := <-jobs:
+			if lead.Err() != nil { // both cases were ready, and select picks at random
+				return // put j back, if nothing else does
+			}
+			j.do(lead)
+		}
+	}
+}
+
+func poll(lead context.Context, pause time.Duration, item func(context.Context)) {
+	for lead.Err() == nil { // asks the clock
+		item(lead)
+		select {
+		case <-lead.Done(): // or the next leader would wait for the pause
+		case <-time.After(pause):
+		}
+	}
+}
+
+func steps(lead context.Context, all []func(context.Context) error) error {
+	for _, step := range all {
+		if lead.Err() != nil {
+			return context.Cause(lead) // such as leader.ErrLeaseExpired
+		}
+		if err := step(lead); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func crew(lead context.Context, workers int, work func(context.Context)) {
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() { work(lead) }) // lead itself, not a context derived from it
+	}
+	all.Wait() // the body is over when the last one has ended, and not before
+}
+
+func withTimeout(lead context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(lead, 5*time.Second)
+	defer cancel()
+	if err := leader.Check(ctx); err != nil { // ctx.Err would not ask the clock
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+func finish(lead context.Context, publish func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(lead), 3*time.Second)
+	defer cancel()
+	return publish(ctx) // ends by itself within the drain
+}
+
+func consume(lead context.Context, consumer jetstream.Consumer, do func(context.Context, jetstream.Msg) error) error {
+	for lead.Err() == nil {
+		batch, err := consumer.Fetch(1, jetstream.FetchContext(lead))
+		if err != nil {
+			return err
+		}
+		for msg := range batch.Messages() {
+			if lead.Err() != nil || do(lead, msg) != nil {
+				return msg.Nak()
+			}
+			if err := msg.Ack(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func transfer(lead context.Context, db *sql.DB, token uint64) error {
+	tx, err := db.BeginTx(lead, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	r, err := tx.ExecContext(lead, `UPDATE fence SET token = $1 WHERE election = 'billing' AND token <= $1`, token)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, leader.ErrFenced) // a later term has been here
+	}
+	if _, err := tx.ExecContext(lead, `UPDATE account SET balance = balance + 10`); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+type job struct{ do func(context.Context) }
+
+var _ = []any{eachTerm, queue, poll, steps, crew, withTimeout, finish, consume, transfer}

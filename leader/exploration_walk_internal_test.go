@@ -19,12 +19,12 @@ func (a action) goesOn() bool {
 	case doTick, doWake, doArrive, doDeliver, doHear, doBoot, doOpen, doGuardArrive, doGuardDeliver, doGuardWrite,
 		doOldExpire, doOldCampaign, doOldArrive, doOldDeliver:
 		return a.arg == 0
-	case doAnnounce, doRank:
+	case doAnnounce, doRank, doLoop:
 		return true
 	case doFreeze, doCut:
 		return a.arg == 1
 	case doStale, doRefuse, doLose, doFail, doMute, doEndFeed, doReconnect, doForge, doCrash, doResign, doStop, doClose,
-		doRelease, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doForce, doJunk, doCalm,
+		doRelease, doWorked, doNoLoop, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doForce, doJunk, doCalm,
 		doGuardStale, doGuardRefuse, doGuardLose, doGuardFail, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge,
 		doOldBoot, doOldCrash, doOldRefuse, doOldLose, doOldFail, doOldGhost, doDouble:
 	}

@@ -12,7 +12,7 @@ import (
 // context inside by Value, and sees by the channel of Done that both end together. So a
 // derived context also has the cause. An AfterFunc method would lose that.
 type leadership struct {
-	context.Context // ended by the term, with the cause
+	context.Context //nolint:containedctx // ended by the term, with the cause
 	term            *Term
 }
 

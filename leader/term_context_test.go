@@ -15,7 +15,7 @@ import (
 
 // leads returns the term of a candidate in a bubble, the clock of which is moved by hand and
 // has late timers.
-func leads(t *testing.T, ctx context.Context) (*leader.Term, *handClock) {
+func leads(ctx context.Context, t *testing.T) (*leader.Term, *handClock) {
 	t.Helper()
 	clock := &handClock{now: time.Now()}
 	c, err := leader.Campaign(ctx, newPlainStore(), "e", leader.Config{Clock: clock})
@@ -45,7 +45,7 @@ func TestContext_AsksTheClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				term, clock := leads(t, context.WithValue(ctx, key{}, 1))
+				term, clock := leads(context.WithValue(ctx, key{}, 1), t)
 				lead := term.Context()
 				children := []context.Context{context.WithValue(lead, key{}, 2)}
 				add := func(c context.Context, end func()) { children = append(children, c); t.Cleanup(end) }
@@ -90,7 +90,7 @@ func TestContext_AsksTheClock(t *testing.T) {
 // it, and can be printed while the term is renewed.
 func TestContext_Children(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, clock := leads(t, t.Context())
+		term, clock := leads(t.Context(), t)
 		lead := term.Context()
 		before := runtime.NumGoroutine()
 		for range 100 {
@@ -143,8 +143,8 @@ func TestCheck_WithoutTerm(t *testing.T) {
 // A term of a candidate whose context belongs to another term is a term of its own.
 func TestTermFrom_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		outer, _ := leads(t, t.Context())
-		inner, _ := leads(t, outer.Context())
+		outer, _ := leads(t.Context(), t)
+		inner, _ := leads(outer.Context(), t)
 		if got, _ := leader.TermFrom(inner.Context()); got != inner {
 			t.Errorf("%v", got)
 		}

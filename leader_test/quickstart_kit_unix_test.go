@@ -87,7 +87,7 @@ func compiled(tb testing.TB, program string) string {
 	if path, ok := programs.built[program]; ok {
 		return path
 	}
-	dir, err := os.MkdirTemp("", "quickstart")
+	dir, err := os.MkdirTemp("", "quickstart") //nolint:usetesting // other tests use it, too
 	tcpOK(tb, err)
 	sharedDirs = append(sharedDirs, dir)
 	source, path := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
@@ -338,8 +338,7 @@ func gateTo(tb testing.TB, port int) *gate {
 
 // pass copies one direction of a connection until either end is closed.
 func (g *gate) pass(from, to net.Conn) {
-	defer from.Close()
-	defer to.Close()
+	defer func() { _, _ = from.Close(), to.Close() }()
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buf)

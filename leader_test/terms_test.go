@@ -240,8 +240,10 @@ func TestTerms_Overtaken(t *testing.T) {
 		}
 		w.at(50 * time.Second)
 		atA.worked("47.8s ends", "47.8s begins")
-		if got := a.without("observed", "pending"); !slices.Equal(got, []string{"4s faulted unreachable", "7.8s fenced expired",
-			"10.1s deposed expired", "16.1s faulted not released", "28.1s faulted not released", "47.8s elected"}) {
+		if got := a.without("observed", "pending"); !slices.Equal(got, []string{
+			"4s faulted unreachable", "7.8s fenced expired",
+			"10.1s deposed expired", "16.1s faulted not released", "28.1s faulted not released", "47.8s elected",
+		}) {
 			t.Errorf("%q", got)
 		}
 	})

@@ -403,28 +403,35 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	stops.Wait()
 }
 
-// BenchmarkTermErr and BenchmarkIsLeader read the clock.
-func BenchmarkTermErr(b *testing.B) {
+// BenchmarkAsksTheClock has all that a worker may ask before each item, beside time.Now.
+func BenchmarkAsksTheClock(b *testing.B) {
 	c := benchLeader(b)
 	term, ok := c.Term()
 	if !ok {
 		b.Fatal("no term")
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if term.Err() != nil {
-			b.Fatal(term.Err())
-		}
-	}
-}
-
-func BenchmarkIsLeader(b *testing.B) {
-	c := benchLeader(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		if !c.IsLeader() {
-			b.Fatal("it does not lead")
-		}
+	lead := term.Context()
+	child, cancel := context.WithTimeout(lead, time.Hour)
+	defer cancel()
+	for _, k := range []struct {
+		name string
+		ok   func() bool
+	}{
+		{"time.Now", func() bool { return !time.Now().IsZero() }},
+		{"Context.Err", func() bool { return lead.Err() == nil }},
+		{"Context.Done", func() bool { return lead.Done() != nil }},
+		{"Check", func() bool { return leader.Check(child) == nil }},
+		{"Term.Err", func() bool { return term.Err() == nil }},
+		{"IsLeader", c.IsLeader},
+	} {
+		b.Run(k.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !k.ok() {
+					b.Fatal("it does not lead")
+				}
+			}
+		})
 	}
 }
 

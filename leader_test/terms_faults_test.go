@@ -1,0 +1,123 @@
+package leader_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The key is deleted during the body. The candidate does not campaign before the body has
+// ended, and others lead.
+func TestTerms_KeyDeleted(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b, atA, atB := w.workers(leader.Config{}, 20*time.Second)
+		w.ok(w.kv().Delete(w.Context(), "e"))
+		w.at(20 * time.Second)
+		atA.worked()
+		atB.worked("9.5s begins") // after one unknown lease
+		w.ok(b.Stop(w.Context()))
+		w.at(30 * time.Second)
+		atA.worked("23.5s ends", "23.5s begins")
+		if got := a.without("observed", "pending"); !slices.Equal(got, []string{"3.5s deposed deleted", "9.5s faulted not released", "21.5s faulted not released", "23.5s elected"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// The application closes the connection during the body. The candidate ends at once, and the
+// loop when the body has ended.
+func TestTerms_ConnectionClosed(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, _, atA, atB := w.workers(leader.Config{}, 20*time.Second)
+		a.nc.Close()
+		w.at(5 * time.Second)
+		a.ended(t, leader.ErrConnectionClosed)
+		if atA.ended() {
+			t.Error("the loop has left its body")
+		}
+		w.at(30 * time.Second)
+		atA.worked("23.5s ends")
+		atB.worked("9s begins")
+		if !atA.ended() {
+			t.Error("the loop goes on")
+		}
+	})
+}
+
+// A request from outside to hand over ends the body in order.
+func TestTerms_StepDown(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		_, _, atA, atB := w.workers(leader.Config{}, 2*time.Second)
+		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator")
+		w.ok(err)
+		w.at(10 * time.Second)
+		atA.worked("5.5s ends")
+		atB.worked("5.5s begins")
+	})
+}
+
+// A candidate of a higher priority waits for the body.
+func TestTerms_Preempted(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.rostered()
+		low := w.standAs(leader.Config{ID: "low", Queue: true})
+		atLow := w.employ(low, after(3*time.Second))
+		w.at(10 * time.Second)
+		high := w.standAs(leader.Config{ID: "high", Queue: true, Priority: 1, Preempt: true})
+		w.at(30 * time.Second)
+		w.ledBy(high, low, high)
+		if got := low.without("observed", "pending", "elected"); len(got) != 2 {
+			t.Errorf("%q", got)
+		}
+		atLow.mu.Lock()
+		defer atLow.mu.Unlock()
+		if len(atLow.did) != 2 {
+			t.Errorf("%q", atLow.did)
+		}
+	})
+}
+
+// A loop that begins before the bucket is there takes the first term.
+func TestTerms_BeforeTheBucket(t *testing.T) {
+	bubble(t, func(w *world) {
+		a := w.stand("a")
+		atA := w.employ(a, after(0))
+		w.at(time.Minute)
+		w.sealed()
+		w.at(2 * time.Minute)
+		a.news()
+		atA.mu.Lock()
+		defer atA.mu.Unlock()
+		if len(atA.did) != 1 {
+			t.Errorf("%q", atA.did)
+		}
+	})
+}
+
+// A guard that is raised by a stranger during the body fences the term. The next term raises
+// it again, after the body.
+func TestTerms_Guarded(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		orders := w.orders()
+		g := w.guard("a", "orders")
+		atA := w.employ(g.candidate, after(2*time.Second))
+		w.at(3500 * time.Millisecond)
+		atA.worked("0s begins")
+		token, _ := w.standing(orders)
+		_, err := orders.Put(w.Context(), fence.DefaultGuardKey, fmt.Appendf(nil, `{"v":1,"election":"E/e","token":%d,"id":"x","session":"X"}`, token+1))
+		w.ok(err)
+		w.at(20 * time.Second)
+		if got := g.without("observed", "pending"); !slices.Equal(got, []string{"0s elected", "6s fenced overtaken", "8s deposed overtaken", "8s elected"}) {
+			t.Errorf("%q", got)
+		}
+		atA.worked("8s ends", "8s begins")
+	})
+}

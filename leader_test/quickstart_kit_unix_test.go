@@ -5,6 +5,7 @@ package leader_test
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,8 @@ import (
 )
 
 // The quick start of the README, as a program that runs in processes of its own.
+
+var otherProgram = flag.String("program", "", "judge this program in place of the README's quick start; it gets NATS_URL and ITEM, and writes the same lines")
 
 // quickStart is the program that the README shows. The test adds what the README leaves to
 // the reader: imports, and an item of work, which takes ITEM and writes down when it begins
@@ -136,7 +139,10 @@ type plant struct {
 // plantOf starts a plant. A lease of 0 leaves it to the program to make the bucket.
 func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	tb.Helper()
-	p := &plant{TB: tb, path: compiled(tb, program), port: tcpFreePorts(tb, 1)[0]}
+	p := &plant{TB: tb, path: *otherProgram, port: tcpFreePorts(tb, 1)[0]}
+	if p.path == "" {
+		p.path = compiled(tb, program)
+	}
 	opts := tcpOptions(tb, "")
 	opts.Port = p.port
 	p.host = tcpHostOf(tb, opts)

@@ -56,9 +56,10 @@ type Candidate struct {
 
 // Campaign makes a candidate and starts it. The candidate campaigns in the election until
 // ctx ends or [Candidate.Stop] is called. The end of ctx is a graceful stop, which
-// [Config].StopTimeout bounds: the term ends, work is drained, the key is released. The name of the election follows the rules
-// of KV keys. It has at most 512 bytes, including the suffix of the last seat with Seats,
-// and is not the key of a seat (see [SeatKey]) of another election.
+// [Config].StopTimeout bounds: the term ends, work is drained, the key is released. The name
+// of the election follows the rules of KV keys. It has at most 512 bytes, including the
+// suffix of the last seat with Seats, and is not the key of a seat (see [SeatKey]) of another
+// election.
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig],
 // [ErrValueTooLarge] or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket
@@ -315,10 +316,10 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 
 // Resign hands over and stays a candidate, which waits one lease before it campaigns
 // again. Work whose end is awaited keeps the key up to DrainTimeout. Resign returns nil when
-// the release is acknowledged, when the key is known to be
-// another's, or when the candidate's last record keeps no other candidate out any more.
-// It returns [ErrNotLeader] if the candidate does not lead, or the error of ctx; the key
-// is given up all the same. With several seats the candidate waits on all of them.
+// the release is acknowledged, when the key is known to be another's, or when the candidate's
+// last record keeps no other candidate out any more. It returns [ErrNotLeader] if the
+// candidate does not lead, or the error of ctx; the key is given up all the same. With
+// several seats the candidate waits on all of them.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, input{kind: inResign})
 }

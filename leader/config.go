@@ -29,8 +29,9 @@ type Config struct {
 	LeaseDuration time.Duration
 	// RenewDeadline is the time from sending the last renewal that was confirmed, by its
 	// acknowledgement or by a read, until the leader is fenced. The rest of the lease is the
-	// margin for clocks that run at different rates and for work to stop. Default: 80% of
-	// the lease.
+	// margin for clocks that run at different rates and for work to stop: an item of work
+	// that takes less has ended before others lead, even if the leader is cut off. Default:
+	// 80% of the lease.
 	RenewDeadline time.Duration
 	// RenewInterval is the time from one renewal to the next. Default: a sixth of the lease.
 	// If it is more than half of the lease, every waiting candidate reads the key once for
@@ -46,12 +47,13 @@ type Config struct {
 	// for work that goes on: until [Term.Release] is called, or the body of the loop over
 	// [Candidate.Terms] has ended. With a DrainTimeout the candidate does not campaign again
 	// before that, even if the time is up. If the time is up, it reports [ErrNotReleased].
-	// Default: one lease for an application that uses Terms, 0 for others, which is not at all.
+	// Default: one lease for an application that uses Terms, but no longer than StopTimeout
+	// allows at the end; 0 for others, which is not at all.
 	DrainTimeout time.Duration
 	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign]
 	// begins, the drain included. A drain ends 2 s before, or after three quarters of
 	// StopTimeout if that is earlier, so that time is left to release the key. It must be
-	// longer than DrainTimeout. Negative: there is no bound. Default: 8 s, or DrainTimeout
+	// longer than a DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout
 	// and 2 s if that is longer. `docker stop` kills a container after 10 s, and Kubernetes a
 	// pod after 30 s.
 	StopTimeout time.Duration

@@ -14,6 +14,20 @@ import (
 //		}
 //	}
 //
+// Work that waits asks after each wait, because a process may be stopped there for a minute,
+// and select then picks among what is ready at random:
+//
+//	for lead := term.Context(); lead.Err() == nil; {
+//		select {
+//		case <-lead.Done():
+//		case j := <-jobs:
+//			if lead.Err() != nil {
+//				break // put j back, if nothing else does
+//			}
+//			j.do(lead)
+//		}
+//	}
+//
 // When the body ends, the term is released. If it still leads then, the candidate hands over
 // and waits one lease before it campaigns again, as after [Candidate.Resign].
 //
@@ -29,9 +43,12 @@ import (
 // context given to [Campaign].
 //
 // A body that is to hand over returns. It must not wait for [Candidate.Resign],
-// [Candidate.Transfer] or [Candidate.Stop], because each of them waits for the body.
+// [Candidate.Transfer], [Candidate.Stop] or [Candidate.Done], because each of them waits for
+// the body. A body after which the program is to end cancels the context given to [Campaign]
+// and returns.
 //
-// A loop ends when the candidate has ended. [Candidate.Err] then returns the reason. A loop
+// A loop ends when the candidate has ended and the body has returned. [Candidate.Err] then
+// returns the reason. The NATS connection may be closed after that, and need not be. A loop
 // cannot leave a body that does not return. A program that must end nevertheless waits for
 // [Candidate.Done] in another goroutine.
 //

@@ -172,6 +172,13 @@
 // changes, there are as many leaders as the greatest number says, and candidates report
 // [ErrInvalidConfig]. docs/succession.md in the repository has the details.
 //
+// # Locks
+//
+// [Acquire] waits for the lead of an election and returns the term as a [Lock], for work
+// that begins and ends at the wish of the application. [TryAcquire] does not wait, and
+// names the holder. [Lock.Unlock] releases the key. A lock is a term: it has a context, a
+// fencing token and guards, and can be lost. A lock that was lost does not come back.
+//
 // # Failures
 //
 //	what happens                        what the candidate does

@@ -22,7 +22,7 @@ type remembered struct {
 }
 
 // sightingsOf returns the sightings of a store, by a clock. It returns nil if the store keeps
-// none, or if the clock cannot be told from others.
+// none, or if the clock cannot be compared with others.
 func sightingsOf(store backend.Store, clock Clock) *sightings {
 	s, ok := store.(interface{ Memory() *backend.Memory })
 	if !ok || !reflect.ValueOf(clock).Comparable() {
@@ -57,7 +57,7 @@ func (a *actor) remember() {
 	}
 }
 
-// seenAs returns the part of an observation that tells it from others.
+// seenAs returns the part of an observation that identifies the write.
 func seenAs(o observation, at time.Time) sighting {
 	rec := record{id: o.rec.id, session: o.rec.session, counter: o.rec.counter}
 	return sighting{observation{revision: o.revision, kind: o.kind, rec: rec}, at}

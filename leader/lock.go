@@ -64,7 +64,7 @@ func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lo
 	return l, nil
 }
 
-// TryAcquire is Acquire for an application that does not wait for a lock which another has.
+// TryAcquire is Acquire for an application that does not wait while another holds the lock.
 // It returns in the time of a few requests, and in 5 s at most if ctx has no deadline.
 //
 // If the lock is held, TryAcquire returns a *[HeldError]. A holder that has crashed still

@@ -162,7 +162,7 @@ func (k *keyView) void() {
 // sighting is an entry that a candidate of this process has read, with the instant at which
 // that candidate, or one before it, first received it.
 type sighting struct {
-	observation // the part that tells it from others
+	observation // the part that identifies the write
 	at          time.Time
 }
 

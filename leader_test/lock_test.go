@@ -257,7 +257,7 @@ func TestUnlock_StoreAway(t *testing.T) {
 	})
 }
 
-// Of a connection that was closed before, Unlock says so. Others wait for the lease.
+// Unlock reports that the connection was closed before the release. Others wait for the lease.
 func TestUnlock_ConnectionClosed(t *testing.T) {
 	for _, seats := range []int{0, 2} {
 		bubble(t, func(w *world) {

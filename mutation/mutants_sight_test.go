@@ -1,6 +1,6 @@
 package mutation_test
 
-// The mutants of the rules for what a candidate is told that its process has read before.
+// The mutants of the rules for the use of what earlier candidates of the process have read.
 var sightMutants = []mutant{
 	{
 		name:   "the instant of any sighting counts",

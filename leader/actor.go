@@ -158,7 +158,7 @@ func (a *actor) receive(m *mail) {
 	}
 	switch m.in.kind {
 	case inRead:
-		m.in.observed = decodeEntry(m.entry)
+		m.in.observed, m.in.before = decodeEntry(m.entry), a.recall()
 		a.replied(m)
 	case inWritten, inSettings, inFeed:
 		a.replied(m)
@@ -181,6 +181,8 @@ func (a *actor) receive(m *mail) {
 	}
 	a.step(m.in, m.call)
 	switch {
+	case m.in.kind == inRead && m.in.err == nil:
+		a.remember()
 	case m.in.kind == inReconnected:
 		a.stepGuards(guardInput{kind: guardInReconnected})
 	case m.in.kind == inSettings && m.in.err == nil:

@@ -116,6 +116,8 @@ type bucketStore struct {
 
 	hub    hub
 	roster rosterBucket
+	clock  Clock          // the default of its candidates
+	memory backend.Memory // of what they have seen
 }
 
 // CreateBucket creates the bucket, or updates it if it exists, and returns it as
@@ -225,6 +227,7 @@ func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) { return b.s.Info
 
 func (b *bucketStore) open(js jetstream.JetStream) {
 	b.api.Init(js, "KV_"+b.name)
+	b.clock = SystemClock()
 	b.api.Make = "make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
 	b.api.Again = "stop all candidates, or wait for one MaxLease, before you make it again"
 	b.direct = b.api.Prefix + "DIRECT.GET." + b.api.Name + "." + b.pre

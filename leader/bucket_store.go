@@ -22,6 +22,9 @@ func (b *bucketStore) Known() (s backend.Settings, ok bool, err error) {
 	return s, true, err
 }
 
+// Memory returns what the candidates of this process remember of keys.
+func (b *bucketStore) Memory() *backend.Memory { return &b.memory }
+
 // Settings implements [backend.Store]. The stream's leader answers.
 func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	go func() { reply(b.readSettings(ctx)) }()

@@ -23,15 +23,16 @@ import (
 // called from any goroutine, at any time and any number of times. The zero value is a
 // candidate that has ended.
 type Candidate struct {
-	id       string
-	election string
-	store    backend.Store
-	clock    Clock
-	log      *slog.Logger // with the election and the ID
-	logs     *logQueue    // behind log, shared by all seats; nil: nothing is logged
-	refuses  bool         // refuses requests to hand over
-	seats    []*Candidate // one for each seat, if there are several; this candidate only represents them
-	permit   *seatPermit  // shared by the candidate and all of its seats, if there are several
+	id        string
+	election  string
+	store     backend.Store
+	clock     Clock
+	log       *slog.Logger // with the election and the ID
+	logs      *logQueue    // behind log, shared by all seats; nil: nothing is logged
+	refuses   bool         // refuses requests to hand over
+	seats     []*Candidate // one for each seat, if there are several; this candidate only represents them
+	sightings *sightings   // of earlier candidates of this process; nil: none are taken for known
+	permit    *seatPermit  // shared by the candidate and all of its seats, if there are several
 
 	box   mailbox
 	loops *loops // over the terms, of all seats
@@ -167,7 +168,7 @@ func stand(ctx context.Context, store backend.Store, election string, cfg Config
 func newCandidate(store backend.Store, election string, cfg Config, p params) *Candidate {
 	c := &Candidate{
 		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
-		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}), loops: &loops{},
+		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

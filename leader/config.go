@@ -133,6 +133,8 @@ type Config struct {
 	// [Stats].LogDropped. The next record that is written has their number in its attribute
 	// dropped. A handler that panics ends the process.
 	Logger *slog.Logger
+
+	sightings *sightings // for TryAcquire
 }
 
 // checkSuccession returns an error for settings that contradict each other.

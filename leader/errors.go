@@ -10,7 +10,8 @@ import (
 var (
 	// ErrResigned ends a term that was handed over: by [Candidate.Resign],
 	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown] or
-	// [Transfer], or to a candidate with [Config].Preempt.
+	// [Transfer], or to a candidate with [Config].Preempt. It also ends a lock that was given
+	// up by [Lock.Unlock].
 	ErrResigned error = backend.Error("resigned")
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
 	// end of the context given to [Campaign]. [Candidate.Ping] returns it once the candidate

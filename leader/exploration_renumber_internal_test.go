@@ -89,8 +89,9 @@ func (w *worldOf) forgetGhosts() {
 
 // forget drops the state that no machine looks at.
 func (p *party) forget(w *worldOf) {
+	p.forgetSighting(w)
 	if !p.up {
-		*p = party{now: p.now, m: machine{params: p.m.params}}
+		*p = party{now: p.now, before: p.before, m: machine{params: p.m.params}}
 		return
 	}
 	m := &p.m
@@ -126,6 +127,15 @@ func (p *party) forget(w *worldOf) {
 		if s.kind != entryUnseen && s.revision <= max(m.key.seen.revision, m.key.removedUpTo) && m.feed.deaf == 0 {
 			p.hear(n)
 		}
+	}
+}
+
+// forgetSighting drops a sighting that no first read can show again.
+func (p *party) forgetSighting(w *worldOf) {
+	found := false
+	w.eachShown(func(s *observation) { found = found || s.revision == p.before.revision })
+	if !found || p.up && p.m.key.seen.kind != entryUnseen {
+		p.before = sighting{}
 	}
 }
 
@@ -219,6 +229,7 @@ func (w *worldOf) eachRecord(visit func(r *record)) {
 	for i := range w.parties {
 		p := &w.parties[i]
 		visit(&p.m.key.seen.rec)
+		visit(&p.before.rec)
 		visit(&p.m.flight.req.rec)
 		for n := range p.told {
 			visit(&p.told[n].rec)
@@ -228,6 +239,9 @@ func (w *worldOf) eachRecord(visit func(r *record)) {
 
 // shift lets the clock show the epoch again.
 func (p *party) shift(horizon time.Duration) {
+	if !p.before.at.IsZero() {
+		p.before.at = later(p.before.at.Add(epoch.Sub(p.now)), epoch.Add(-horizon))
+	}
 	if !p.up {
 		p.now = epoch
 		return
@@ -454,6 +468,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 	w.eachOldRevision(visit)
 	for i := range w.times {
 		p := &w.parties[i]
+		visit(&p.before.revision)
 		visit(&p.reply.revision)
 		visit(&p.reply.last)
 		for n := range p.told {

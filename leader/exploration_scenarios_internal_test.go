@@ -78,6 +78,7 @@ type scenario struct {
 	named      bool // refusals always name the revision: the bucket has one replica
 	gated      bool // gates are closed and opened at any time
 	loops      bool // the applications take their terms in loops, and work for any time
+	remembers  bool // processes outlive their candidates, and the next ones begin with what was seen
 	old        oldWorld
 }
 
@@ -225,6 +226,15 @@ var scenarios = slices.Concat([]*scenario{
 		name: "haunted", settings: expiring, times: append(equal, equal[0]), limits: upTo(1, loseReply, applyLate), total: 1,
 		from: "A.arrive A.deliver A.fail.1 tick A.wake A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4) +
 			" B.arrive B.deliver C.arrive C.deliver A.resign A.arrive A.lose B.hear B.arrive B.deliver B.freeze purge ghost tick A.wake A.fail",
+	},
+	// B's process tries again and again.
+	{name: "remembered", remembers: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
+	{name: "remembered, tries", remembers: true, settings: tight, times: equal, limits: upTo(3, stop, restart, freeze, cutOff, readPast), total: 5, from: aLeads},
+	{name: "remembered, deleted", remembers: true, settings: tight, times: equal, limits: upTo(2, crash, restart, remove, freeze), total: 5, from: aLeads},
+	// It has found the key empty.
+	{
+		name: "remembered, ordinary", remembers: true, settings: expiring, times: equal, limits: upTo(1, restart, purge, crash, freeze), total: 3,
+		from: "B.arrive B.deliver B.crash A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4),
 	},
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},

@@ -62,6 +62,7 @@ type party struct {
 	frozen    bool           // the process stands still
 	cut       bool           // nothing reaches the store, nor comes from it
 	robbed    bool           // another writer has replaced a record of this session
+	before    sighting       // what the process has read before its candidate began
 	patient   time.Time      // it has seen a handover in vain, and gives way to no rival before then
 }
 
@@ -195,7 +196,7 @@ func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
 	w.posts[i] = post{}
-	*p = party{up: true, now: p.now, checker: checker{void: w.void}, m: newMachine(params{
+	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void}, m: newMachine(params{
 		id: name, session: name + "+", want: w.times[i], minToken: p.m.minToken, guarded: w.guarded, kvElect: w.old.processes > 0 && !w.old.alone, order: w.orders[i],
 	}, "")}
 	if p.now.IsZero() {
@@ -304,7 +305,21 @@ func (w *worldOf) down(i int, haunts bool) {
 	}
 	w.bury(i)
 	w.posts[i] = post{}
-	*p = party{now: p.now, m: machine{params: p.m.params}}
+	*p = party{now: p.now, before: w.remembered(p), m: machine{params: p.m.params}}
+}
+
+// remembered returns what a process has read when its candidate ends.
+func (w *worldOf) remembered(p *party) sighting {
+	at := p.m.sightedAt()
+	switch {
+	case !w.remembers:
+		return sighting{}
+	case p.m.key.seen.kind == entryUnseen: // it has read nothing
+		return p.before
+	case at.IsZero():
+		return sighting{}
+	}
+	return seenAs(p.m.key.seen, at)
 }
 
 // haunt keeps the write in flight on its way.
@@ -358,7 +373,7 @@ func (w *worldOf) deliver(i int) {
 	case reqFeed:
 		in.kind = inFeed
 	case reqRead:
-		in = input{kind: inRead, observed: r.sight}
+		in = input{kind: inRead, observed: r.sight, before: p.before}
 	case reqWrite:
 		in = input{kind: inWritten, revision: r.revision}
 		if r.refused {

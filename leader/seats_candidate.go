@@ -131,6 +131,9 @@ func (c *Candidate) runEvents(values context.Context) {
 		}
 		cut = cut || seat.cut // it has ended
 	}
+	c.mu.Lock()
+	c.cut = cut
+	c.mu.Unlock()
 	c.logClosed(values, cut)
 	c.logs.flush()
 	close(c.done)

@@ -39,6 +39,7 @@ const (
 type input struct {
 	kind     inputKind
 	observed observation      // inHeard, inRead
+	before   sighting         // inRead: the last entry that was read in this process before this candidate
 	revision uint64           // inWritten: acknowledged as
 	settings backend.Settings // inSettings
 	guards   guardsReport     // inGuards

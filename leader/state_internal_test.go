@@ -30,6 +30,7 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s read|heard SIGHT     with SIGHT as in: none, 12 marker [B/4 leading lease=15s], 12 foreign [NAME], 12 own/3, 12 B/4 leading lease=15s token=9
 //	1.5s settings last=12 ... its settings, as for begin
 //	1.5s feed ok|lost
+//	1.5s again                a new candidate of the same process begins, with what was seen
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
 //
 // A candidate is in a roster after begin ... listed or queued, with turn=1s. If it is not
@@ -87,7 +88,8 @@ type script struct {
 	wrote map[uint64]record // own writes by counter
 	post  post              // of the guard, if there is one
 
-	stands bool // is to be in the roster
+	stands bool     // is to be in the roster
+	before sighting // what an earlier candidate of the process has read
 }
 
 var scriptOrigin = time.Unix(0, 0).UTC()
@@ -119,9 +121,12 @@ func runTranscript(t *testing.T, text string) string {
 				t.Fatalf("%q: not a time, or one in the past", line)
 			}
 			s.last = at
-			if words[1] == "guard" {
+			switch words[1] {
+			case "again":
+				lines = s.again()
+			case "guard":
 				lines = s.happen(input{kind: inTick}, s.parseGuard(line, words[2:]))
-			} else {
+			default:
 				lines = s.happen(s.parse(line, words[1:]), guardInput{})
 			}
 		}
@@ -305,7 +310,7 @@ func (s *script) parse(line string, words []string) input {
 		}
 		return input{kind: kind, err: map[string]error{"unknown": ErrUnreachable, "denied": ErrPermission}[word]}
 	case "read":
-		return reply(inRead, reqRead, input{observed: s.sight(rest)})
+		return reply(inRead, reqRead, input{observed: s.sight(rest), before: s.before})
 	case "heard":
 		return input{kind: inHeard, observed: s.sight(rest)}
 	case "settings":

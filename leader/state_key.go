@@ -118,6 +118,10 @@ func (k *keyView) seeOwn(s observation, now time.Time) { k.seen, k.seenAt = s, n
 // heardOwn keeps an own write that the feed delivered.
 func (k *keyView) heardOwn(s observation) { k.echo = echo{s.revision, s.created} }
 
+// recall takes back the time at which the entry seen was received to when it was first
+// received in this process.
+func (k *keyView) recall(at time.Time) { k.seenAt = earlier(k.seenAt, at) }
+
 // confirm records that a read has shown the revision.
 func (k *keyView) confirm(revision uint64) { k.readRevision = revision }
 
@@ -153,6 +157,35 @@ func (k *keyView) mayReturn(revision uint64) { k.removedUpTo = revision }
 // void drops the knowledge of a key whose store has lost writes.
 func (k *keyView) void() {
 	k.seen, k.seenAt, k.removedUpTo, k.readRevision, k.behind = observation{}, time.Time{}, 0, 0, 0
+}
+
+// sighting is an entry that a candidate of this process has read, with the instant at which
+// that candidate, or one before it, first received it.
+type sighting struct {
+	observation // the part that identifies the write
+	at          time.Time
+}
+
+// seenBefore returns when the entry that was read was first received in this process, if that
+// was before, or zero. Revisions only rise. So an entry that stood then and stands now has
+// stood in between, and its holder has not renewed it. Whether it is the same write is
+// compared as well, because a bucket that was restored may have used a revision twice.
+func (m *machine) seenBefore(s observation, before sighting) time.Time {
+	if before.revision != s.revision || !before.same(s) {
+		return time.Time{}
+	}
+	return before.at
+}
+
+// sightedAt returns when the entry seen was first received, or zero if it is not to be
+// remembered. The feed may have delivered a forgery of it, so it must have been read. A key
+// that the candidate holds, or that is free, needs no memory.
+func (m *machine) sightedAt() time.Time {
+	k := &m.key
+	if m.holds() || k.readRevision != k.seen.revision || !k.keepsOut() && k.seen.kind != entryMarker {
+		return time.Time{}
+	}
+	return k.seenAt
 }
 
 // keepsOut reports whether the entry seen keeps others out until it lapses.

@@ -91,3 +91,16 @@ func (y *memory) broken() string {
 	}
 	return ""
 }
+
+// again begins a candidate with what the one before it has read.
+func (s *script) again() []string {
+	s.before = sighting{}
+	if at := s.m.sightedAt(); !at.IsZero() {
+		s.before = seenAs(s.m.key.seen, at)
+	}
+	settings := s.m.bucket.settings
+	s.m = newMachine(s.m.params, "")
+	s.step(input{kind: inTick})
+	s.step(input{kind: inSettings, settings: settings})
+	return s.step(input{kind: inFeed})
+}

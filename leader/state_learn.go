@@ -184,6 +184,7 @@ func (m *machine) read(now time.Time, req request, in input, fx *effects) {
 	case m.key.seen.kind == entryUnseen:
 		m.flight.succeeded()
 		m.find(now, s, fx)
+		m.key.recall(m.seenBefore(s, in.before))
 	case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:
 		// No write replaces such a record, so no write would reveal that it is gone. A
 		// write that creates the key does. The read may be from the past, so the record

@@ -14,6 +14,7 @@ type status struct {
 	holds   bool        // the newest revision known is a record of its own that is not released
 	mayHold bool        // it holds the key, or may turn out to hold it by a write that it has sent
 	seen    observation // the newest revision known
+	seenAt  time.Time   // when it was first received in this process; zero: not to be remembered
 	shown   shown       // the holder to report
 
 	// The term, and how it ends.
@@ -50,7 +51,7 @@ type status struct {
 func (m *machine) status(now time.Time) status {
 	return status{
 		state: m.state, done: m.done, err: m.err, value: m.value,
-		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.seen, shown: m.shown,
+		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.seen, seenAt: m.sightedAt(), shown: m.shown,
 		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining && m.leave.mode != staying,
 		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
 		working: m.work.going, offers: m.work.loops && !m.work.idle,

@@ -33,5 +33,8 @@ func clockOf(store Store) Clock {
 	if s, ok := store.(interface{ Clock() Clock }); ok {
 		return s.Clock()
 	}
+	if b, ok := store.Backend().(*bucketStore); ok {
+		return b.clock // one for all candidates, so that they can compare instants
+	}
 	return SystemClock()
 }

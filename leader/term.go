@@ -112,7 +112,7 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // the term's own. The second waits for nothing that holds up the candidate. It needs a
 // method of the [Clock], which the system's clock has.
 func (t *Term) Context() context.Context {
-	if t.ctx.term == nil {
+	if t == nil || t.ctx.term == nil {
 		return termOver
 	}
 	return &t.ctx
@@ -155,7 +155,7 @@ func (t *Term) Err() error {
 // Remaining returns how long the lease is valid from now on if it is not renewed. It
 // returns 0 if the lease is over or the context has ended.
 func (t *Term) Remaining() time.Duration {
-	if t.ctx.term == nil || t.ctx.ended() != nil {
+	if t == nil || t.ctx.term == nil || t.ctx.ended() != nil {
 		return 0
 	}
 	return t.left(t.elapsed())
@@ -194,6 +194,9 @@ func (t *Term) Suspect(g Guard) {
 // goroutine, and before the term has ended. In a loop over [Candidate.Terms] the end of the
 // body releases the term.
 func (t *Term) Release() {
+	if t == nil {
+		return
+	}
 	t.freed.Store(true)
 	t.send(inDrained)
 }
@@ -202,7 +205,7 @@ func (t *Term) Release() {
 func (t *Term) finish() { t.send(inWorked) }
 
 func (t *Term) send(kind inputKind) {
-	if t.box != nil {
+	if t != nil && t.box != nil {
 		t.box.put(mail{in: input{kind: kind, term: t.number}})
 	}
 }

@@ -35,7 +35,9 @@ var zeros = []any{
 	leader.Faulted{},
 	backend.FeedEvent{},
 	leader.Fenced{},
+	&leader.HeldError{},
 	leader.Holder{},
+	&leader.Lock{},
 	leader.Observed{},
 	leader.Pending{},
 	&backend.RefusedError{},
@@ -190,6 +192,8 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 			_, err := leader.Campaign(ctx, store, "e", leader.Config{Roster: true})
 			return err
 		})
+		add("Acquire", func() error { _, err := leader.Acquire(ctx, store, "e", leader.Config{}); return err })
+		add("TryAcquire", func() error { _, err := leader.TryAcquire(ctx, store, "e", leader.Config{}); return err })
 		add("Observe", func() error { _, err := leader.Observe(ctx, store, "e"); return err })
 		add("Lookup", func() error { _, err := leader.Lookup(ctx, store, "e"); return err })
 		add("Roster", func() error { _, err := leader.Roster(ctx, store, "e"); return err })

@@ -35,6 +35,7 @@ type Link struct {
 	scripts   [6][]fault
 	raises    map[uint64]string // values written to the guard, by token
 	standings map[*leader.Term]*standing
+	memory    backend.Memory
 }
 
 // Requests counts requests, including those that a cut link refused.
@@ -106,6 +107,10 @@ func (l linkBackend) Known() (backend.Settings, bool, error) {
 	answer.LastRevision = s.seq
 	return answer, !s.gone, nil
 }
+
+// Memory returns what the candidates of the link remember of keys, as if they were those of
+// one process.
+func (l linkBackend) Memory() *backend.Memory { return &l.link.memory }
 
 // Settings requests the bucket's settings.
 func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, error)) {

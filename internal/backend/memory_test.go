@@ -1,0 +1,33 @@
+package backend_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// A Memory holds what was remembered last of each key, and is bounded.
+func TestMemory_Bounded(t *testing.T) {
+	var m backend.Memory
+	m.Remember("a", 1)
+	m.Remember("a", 2)
+	if got := m.Recall("a"); got != 2 || m.Recall("b") != nil {
+		t.Errorf("a is %v", got)
+	}
+	m.Remember("a", nil)
+	m.Remember("b", nil)
+	if got := m.Recall("a"); got != nil || m.Len() != 0 {
+		t.Errorf("a is %v of %d", got, m.Len())
+	}
+	for i := range 3 * backend.MemorySize {
+		key := fmt.Sprint(i)
+		m.Remember(key, i)
+		if m.Recall(key) != i || m.Len() > backend.MemorySize {
+			t.Fatalf("%d keys; the newest is %v", m.Len(), m.Recall(key))
+		}
+	}
+	if m.Len() != backend.MemorySize {
+		t.Errorf("%d keys", m.Len())
+	}
+}

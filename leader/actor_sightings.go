@@ -1,0 +1,64 @@
+package leader
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// sightings are the entries of keys that were read in this process, each with the instant
+// at which it was first received. A candidate of TryAcquire does not live long enough to
+// watch a lease run out. It begins with what the candidates before it have seen.
+type sightings struct {
+	memory *backend.Memory
+	clock  Clock
+}
+
+// remembered is a sighting as the memory holds it.
+type remembered struct {
+	sighting       // its instant is one of the clock
+	clock    Clock // instants of another clock say nothing
+}
+
+// sightingsOf returns the sightings of a store, by a clock. It returns nil if the store keeps
+// none, or if the clock cannot be compared with others.
+func sightingsOf(store backend.Store, clock Clock) *sightings {
+	s, ok := store.(interface{ Memory() *backend.Memory })
+	if !ok || !reflect.ValueOf(clock).Comparable() {
+		return nil
+	}
+	return &sightings{s.Memory(), clock}
+}
+
+// recall returns what was seen of the key before.
+func (a *actor) recall() sighting {
+	s := a.c.sightings
+	if s == nil {
+		return sighting{}
+	}
+	r, ok := s.memory.Recall(a.c.election).(remembered)
+	if !ok || r.clock != s.clock {
+		return sighting{}
+	}
+	r.at = a.inside(r.at)
+	return r.sighting
+}
+
+// remember keeps what is seen of the key for later candidates.
+func (a *actor) remember() {
+	s := a.c.sightings
+	switch {
+	case s == nil:
+	case a.status.seenAt.IsZero():
+		s.memory.Remember(a.c.election, nil)
+	default:
+		s.memory.Remember(a.c.election, remembered{seenAs(a.status.seen, a.outside(a.status.seenAt)), s.clock})
+	}
+}
+
+// seenAs returns the part of an observation that identifies the write.
+func seenAs(o observation, at time.Time) sighting {
+	rec := record{id: o.rec.id, session: o.rec.session, counter: o.rec.counter}
+	return sighting{observation{revision: o.revision, kind: o.kind, rec: rec}, at}
+}

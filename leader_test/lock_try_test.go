@@ -1,0 +1,336 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// process is a process that tries for the lock "e" on one Bucket.
+type process struct {
+	*locker
+	bucket *leader.Bucket
+}
+
+func (w *world) process(id string) *process {
+	w.Helper()
+	l := w.locker(id)
+	return &process{l, l.bucket(w.T)}
+}
+
+func (p *process) try() (*leader.Lock, error) {
+	return leader.TryAcquire(p.w.Context(), p.bucket, "e", p.cfg)
+}
+
+// held fails the test unless the lock is held by a holder of that ID, and no time goes by.
+func (p *process) held(by string) {
+	p.w.Helper()
+	at := p.w.now()
+	_, err := p.try()
+	var held *leader.HeldError
+	if !errors.As(err, &held) || held.Holder.ID != by || held.Election != "e" || by != "" && !strings.Contains(err.Error(), fmt.Sprintf(`"e" is held: %q `, by)) {
+		p.w.Errorf("%v: %s: %v, want that %q holds it", at, p.cfg.ID, err, by)
+	}
+	p.w.isAt(at, "TryAcquire")
+}
+
+// TryAcquire takes a free lock at once, whether the key was never written or was released,
+// and otherwise names the holder.
+func TestTryAcquire_FreeOrHeld(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.process("a"), w.process("b")
+		for range 3 {
+			lock, err := a.try()
+			w.ok(err)
+			b.held("a")
+			a.held("a") // a lock is not re-entrant
+			w.ok(lock.Err())
+			w.ok(lock.Unlock(w.Context()))
+		}
+		w.isAt(0, "three locks")
+		if _, err := a.try(); err != nil {
+			t.Error(err)
+		}
+		w.at(time.Minute)
+		b.held("a")
+	})
+}
+
+// The lock of a holder that has crashed is free when this process has seen the same record
+// for the whole lease, and not before. A renewal counts as sight of another record.
+func TestTryAcquire_CrashedHolder(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b, c := w.process("a"), w.process("b"), w.process("c")
+		_, err := a.try()
+		w.ok(err)
+		for at := range 5 { // the holder renews
+			w.at(time.Duration(at) * 2 * lease)
+			b.held("a")
+		}
+		w.at(50500 * time.Millisecond)
+		b.held("a")
+		a.cut() // the last renewal was at 50s
+		w.at(52 * time.Second)
+		b.held("a")
+		c.held("a")
+		w.at(50500*time.Millisecond + lease - 1)
+		b.held("a")
+		w.at(50500*time.Millisecond + lease)
+		c.held("a") // it has seen the record for less
+		lock, err := b.try()
+		w.ok(err)
+		w.isAt(50500*time.Millisecond+lease, "the lock of the crashed holder")
+		c.held("b")
+		w.at(80 * time.Second)
+		w.ok(lock.Err())
+	})
+}
+
+// The memory is of one process, so a Bucket of another connection begins anew, and of one
+// clock, so a Clock of its own does.
+func TestTryAcquire_MemoryIsNotShared(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a, b := w.process("a"), w.process("b")
+		_, err := a.try()
+		w.ok(err)
+		w.at(500 * time.Millisecond)
+		a.cut()
+		b.held("a")
+		w.at(20 * time.Second)
+		w.process("c").held("a")
+		own := &process{b.locker, b.bucket}
+		own.cfg.Clock = leader.SystemClock()
+		own.held("a") // and what the process knew is replaced
+		own.cfg.Clock = nil
+		b.held("a")
+		own.cfg.Clock = uncomparable{leader.SystemClock(), nil}
+		own.held("a")
+		own.cfg.Clock = nil
+		w.at(20*time.Second + lease)
+		_, err = b.try()
+		w.ok(err)
+	})
+}
+
+// uncomparable is a clock that must not be compared with another.
+type uncomparable struct {
+	leader.Clock
+	_ []int
+}
+
+// A key that was deleted is free after one lease in the same way. One that was deleted with
+// the holder's lease in the marker, likewise.
+func TestTryAcquire_DeletedKey(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		w.ok(w.kv().Delete(w.Context(), "e"))
+		b := w.process("b")
+		b.held("")
+		w.at(lease - 1)
+		if _, err := b.try(); err == nil {
+			t.Error("TryAcquire took a key whose last lease may be running")
+		}
+		w.at(2 * lease)
+		_, err := b.try()
+		w.ok(err)
+		w.isAt(2*lease, "TryAcquire")
+	})
+}
+
+// Values that are no records count as held for one lease, too.
+func TestTryAcquire_ForeignRecord(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		_, err := w.kv().PutString(w.Context(), "e", "somebody")
+		w.ok(err)
+		b := w.process("b")
+		_, err = b.try()
+		if held := new(leader.HeldError); !errors.As(err, &held) || !held.Holder.Foreign || !strings.Contains(err.Error(), "foreign record") {
+			t.Errorf("got %v", err)
+		}
+		w.at(lease)
+		_, err = b.try()
+		w.ok(err)
+	})
+}
+
+// A fault of the store ends the try, in the time of a request.
+func TestTryAcquire_Faults(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := w.process("b")
+		fails := func(want error) {
+			t.Helper()
+			if _, err := b.try(); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), `try lock "e": leader: `) {
+				t.Errorf("%v: %v, want %v", w.now(), err, want)
+			}
+		}
+		fails(leader.ErrNoBucket)
+		w.isAt(0, "no bucket")
+		w.sealed()
+		b.blackhole(up, down)
+		fails(leader.ErrUnreachable)
+		if w.now() > 5*time.Second {
+			t.Errorf("it took %v", w.now())
+		}
+		b.open()
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		if _, err := leader.TryAcquire(ctx, b.bucket, "e", b.cfg); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		w.at(w.now() + time.Minute)
+		w.free() // what came too late was released
+		b.nc.Close()
+		fails(leader.ErrConnectionClosed)
+	})
+}
+
+// A bucket that is not purge-protected is refused, whatever its key holds.
+func TestTryAcquire_UnfitBucket(t *testing.T) {
+	for name, create := range map[string]func(*world){"with a TTL": (*world).expiring, "ordinary": (*world).ordinary} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				create(w)
+				refused := func() {
+					t.Helper()
+					at := w.now()
+					if _, err := w.process("b").try(); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "CreateBucket") {
+						t.Errorf("%v: %v", at, err)
+					}
+					w.isAt(at, "TryAcquire")
+				}
+				refused()
+				a := w.locker("a")
+				lock := a.acquire()
+				refused()
+				w.ok(lock.Unlock(w.Context()))
+				refused()
+			})
+		})
+	}
+}
+
+// Settings with which a candidate waits are refused, and those that no candidate can have.
+func TestTryAcquire_Config(t *testing.T) {
+	store := leadertest.NewStore(leadertest.NewClock())
+	for name, cfg := range map[string]leader.Config{
+		"Roster": {Roster: true}, "Queue": {Queue: true}, "Queue ": {Queue: true, Preempt: true}, "PendingPeriod": {PendingPeriod: time.Second},
+		"KVElect": {KVElect: true}, "Priority": {Priority: 1}, "Seats": {Seats: -1}, "LeaseDuration": {LeaseDuration: -1},
+	} {
+		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)
+		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1}); !errors.Is(err, leader.ErrInvalidConfig) {
+		t.Errorf("Acquire: %v", err)
+	}
+	if n := store.Requests().Total(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// Of a hundred processes that try at once, exactly one has the lock. The others know it.
+func TestTryAcquire_OnceOfHundred(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		var all []*process
+		for i := range 100 {
+			all = append(all, w.process(fmt.Sprintf("p%d", i)))
+		}
+		var mu sync.Mutex
+		var locks []*leader.Lock
+		for round := range 3 {
+			var tries sync.WaitGroup
+			for _, p := range all {
+				tries.Go(func() {
+					lock, err := p.try()
+					mu.Lock()
+					defer mu.Unlock()
+					if held := new(leader.HeldError); err == nil {
+						locks = append(locks, lock)
+					} else if !errors.As(err, &held) {
+						t.Error(err)
+					}
+				})
+			}
+			tries.Wait()
+			if len(locks) != 1 {
+				t.Fatalf("round %d: %d locks", round, len(locks))
+			}
+			w.ok(locks[0].Unlock(w.Context()))
+			locks = nil
+		}
+	})
+}
+
+// With seats the lock is held when all seats are.
+func TestTryAcquire_Seats(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		seats := func(id string) *process {
+			p := w.process(id)
+			p.cfg.Seats = 3
+			return p
+		}
+		var locks []*leader.Lock
+		var held []int
+		for _, id := range []string{"a", "b", "c"} {
+			lock, err := seats(id).try()
+			w.ok(err)
+			locks, held = append(locks, lock), append(held, lock.Seat())
+		}
+		if slices.Sort(held); !slices.Equal(held, []int{1, 2, 3}) {
+			t.Errorf("seats %d", held)
+		}
+		d := seats("d")
+		_, err := d.try()
+		if held := new(leader.HeldError); !errors.As(err, &held) {
+			t.Errorf("got %v", err)
+		}
+		w.ok(locks[1].Unlock(w.Context()))
+		lock, err := d.try()
+		w.ok(err)
+		if lock.Seat() != locks[1].Seat() {
+			t.Errorf("seat %d, want %d", lock.Seat(), locks[1].Seat())
+		}
+		w.isAt(0, "all tries")
+	})
+}
+
+// Guards are raised before the lock is returned, so its writes are fenced.
+func TestTryAcquire_Guards(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.process("a")
+		guarded, err := fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"})
+		w.ok(err)
+		a.cfg.Guards = []leader.Guard{guarded}
+		lock, err := a.try()
+		w.ok(err)
+		_, err = guarded.Writer(lock.Term).Put(w.Context(), "k", []byte("v"))
+		w.ok(err)
+		w.ok(lock.Unlock(w.Context()))
+		next, err := a.try()
+		w.ok(err)
+		if _, err = guarded.Writer(lock.Term).Put(w.Context(), "k", nil); err == nil {
+			t.Error("the first lock still writes")
+		}
+		_, err = guarded.Writer(next.Term).Put(w.Context(), "k", nil)
+		w.ok(err)
+	})
+}

@@ -1,0 +1,30 @@
+package mutation_test
+
+// The mutants of the rules for the use of what earlier candidates of the process have read.
+var sightMutants = []mutant{
+	{
+		name:   "the instant of any sighting counts",
+		edits:  []string{"	if before.revision != s.revision || !before.same(s) {\n", "	if before.kind == entryUnseen {\n"},
+		caught: "remembered, tries",
+	},
+	{
+		name:   "the instant of another revision counts",
+		edits:  []string{"	if before.revision != s.revision || !before.same(s) {\n", "	if before.kind != s.kind || before.rec.session != s.rec.session {\n"},
+		caught: "remembered, deleted",
+	},
+	{
+		name:   "the instant of another write with the same revision counts",
+		edits:  []string{"	if before.revision != s.revision || !before.same(s) {\n", "	if before.revision != s.revision {\n"},
+		caught: "transcript remembered",
+	},
+	{
+		name:   "what only the feed has delivered is remembered",
+		edits:  []string{"	if m.holds() || k.readRevision != k.seen.revision || ", "	if m.holds() || "},
+		caught: "transcript remembered",
+	},
+	{
+		name:   "nothing is remembered",
+		edits:  []string{"		m.key.recall(m.seenBefore(s, in.before))\n", "		_ = m.seenBefore(s, in.before)\n"},
+		caught: "transcript remembered",
+	},
+}

@@ -181,11 +181,10 @@ func (m *machine) seenBefore(s observation, before sighting) time.Time {
 // remembered. The feed may have delivered a forgery of it, so it must have been read. A key
 // that the candidate holds, or that is free, needs no memory.
 func (m *machine) sightedAt() time.Time {
-	k := &m.key
-	if m.holds() || k.readRevision != k.seen.revision || !k.keepsOut() && k.seen.kind != entryMarker {
+	if m.holds() || m.key.readRevision != m.key.seen.revision || !m.key.keepsOut() && m.key.seen.kind != entryMarker {
 		return time.Time{}
 	}
-	return k.seenAt
+	return m.key.seenAt
 }
 
 // keepsOut reports whether the entry seen keeps others out until it lapses.

@@ -13,6 +13,7 @@ type shift struct {
 	term     *leader.Term
 	early    bool        // it ends although the term leads
 	planned  bool        // when it ends is decided
+	logged   bool        // the driver has seen it
 	released bool        // by a call of Term.Release
 	order    chan ending // of a loop
 }
@@ -84,7 +85,6 @@ func (p *looper) loop() (over bool) {
 func (p *looper) work(term *leader.Term) ending {
 	s, body := p.sim, &shift{term: term, order: make(chan ending, 1)}
 	s.mu.Lock()
-	s.logf("%s begins to work in term %d", p.name, term.Token())
 	s.tally["shift"]++
 	p.alone(term)
 	p.shift = body
@@ -92,8 +92,7 @@ func (p *looper) work(term *leader.Term) ending {
 	how := <-body.order
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logf("%s ends its work in term %d: %d", p.name, term.Token(), how)
-	p.shift, p.resigns = nil, true
+	p.shift = nil
 	return how
 }
 
@@ -154,6 +153,10 @@ func (p *looper) plan() {
 	s.mu.Lock()
 	body, waits := p.shift, p.waits
 	p.waits = false
+	if body != nil && !body.logged {
+		body.logged = true
+		s.logf("%s works in term %d", p.name, body.term.Token())
+	}
 	s.mu.Unlock()
 	if waits {
 		s.plan(p.life, s.between(0, 3*s.lease), p.goOn)
@@ -195,6 +198,10 @@ func (p *looper) goOn() {
 
 // end ends a body.
 func (p *looper) end(body *shift, how ending) {
+	p.sim.mu.Lock()
+	p.sim.logf("%s ends its work in term %d: %d", p.name, body.term.Token(), how)
+	p.resigns = true
+	p.sim.mu.Unlock()
 	select {
 	case body.order <- how:
 	default: // it has been ended before

@@ -19,7 +19,7 @@ var sightMutants = []mutant{
 	},
 	{
 		name:   "what only the feed has delivered is remembered",
-		edits:  []string{"	if m.holds() || k.readRevision != k.seen.revision || ", "	if m.holds() || "},
+		edits:  []string{"	if m.holds() || m.key.readRevision != m.key.seen.revision || ", "	if m.holds() || "},
 		caught: "transcript remembered",
 	},
 	{

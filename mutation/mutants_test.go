@@ -332,7 +332,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no look for the key by a leader whose guard was raised further",
-		edits:  []string{"		m.becomeFenced(now, time.Time{}, ErrFenced, fx)\n		m.reads.need()\n", "		m.becomeFenced(now, ErrFenced, fx)\n"},
+		edits:  []string{"		m.becomeFenced(now, time.Time{}, ErrFenced, fx)\n		m.reads.need()\n", "		m.becomeFenced(now, time.Time{}, ErrFenced, fx)\n"},
 		caught: "transcript guards-overtaken",
 	},
 	{

@@ -60,9 +60,10 @@ func TermFrom(ctx context.Context) (*Term, bool) {
 	return t, ok
 }
 
-// Check returns nil while ctx is alive and the term to which it belongs leads. Otherwise it
-// returns the cause of the end, as [Term.Err] does for the term. It returns [ErrNotLeader] if
-// ctx belongs to no term.
+// Check returns nil while ctx is alive and the term to which it belongs leads. If the term is
+// over, it returns the cause, as [Term.Err] does. If only ctx has ended, it returns the cause
+// of that, such as [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no
+// term.
 //
 // Check asks the clock. So it is exact for contexts that are derived from the context of a
 // term, as those of [context.WithTimeout] or of an errgroup. Their own Err is late after a

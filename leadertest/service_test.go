@@ -24,21 +24,18 @@ type biller struct {
 // Run bills once a minute while it leads, until ctx ends. In production elections is a
 // leader.Bucket.
 func (b *biller) Run(ctx context.Context, elections leader.Store) error {
-	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{ID: b.id, DrainTimeout: 10 * time.Second})
+	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{ID: b.id})
 	if err != nil {
 		return err
 	}
-	for event := range c.Events() {
-		if e, ok := event.(leader.Elected); ok {
-			b.lead(e.Term)
-		}
+	for term := range c.Terms() {
+		b.lead(term)
 	}
 	return c.Err()
 }
 
 // lead bills during one term. It does not cut off a bill.
 func (b *biller) lead(term *leader.Term) {
-	defer term.Release()
 	ctx := term.Context()
 	for term.Err() == nil {
 		b.bill(context.WithoutCancel(ctx), term.Token())
@@ -151,8 +148,8 @@ func TestBiller_Lead(t *testing.T) {
 		time.Sleep(150 * time.Second)
 		term.End(leader.ErrPreempted)
 		<-ended
-		if !slices.Equal(tokens, []uint64{7, 7, 7}) || !term.Released() {
-			t.Errorf("billed %d, released: %v", tokens, term.Released())
+		if !slices.Equal(tokens, []uint64{7, 7, 7}) {
+			t.Errorf("billed %d", tokens)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 }
 
 // settingsEnsured is Settings for the candidates of a bucket of EnsureBucket. It creates a
-// bucket that does not exist, unless this process has seen it before.
+// bucket that does not exist, unless it was seen through this Bucket before.
 //
 // A winner in the new bucket leads at once, although a process of which nothing is known here
 // may lead in a bucket of that name that was deleted just before. JetStream keeps no trace of

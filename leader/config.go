@@ -51,11 +51,11 @@ type Config struct {
 	// allows at the end; 0 for others, which is not at all.
 	DrainTimeout time.Duration
 	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign]
-	// begins, the drain included. A drain ends 2 s before, or after three quarters of
-	// StopTimeout if that is earlier, so that time is left to release the key. It must be
-	// longer than a DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout
-	// and 2 s if that is longer. `docker stop` kills a container after 10 s, and Kubernetes a
-	// pod after 30 s.
+	// begins, the drain included. A drain ends 2 s before, or a quarter of StopTimeout before
+	// if that is less, so that time is left to release the key. It must be longer than a
+	// DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout and
+	// 2 s if that is longer. `docker stop` kills a container after 10 s, and Kubernetes a pod
+	// after 30 s. [Acquire] ignores it.
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. Before a term begins, the
 	// candidate has raised each of them to the term's token, so that no write of an earlier

@@ -40,7 +40,8 @@
 // until no earlier lease can be valid, usually no time at all. It leads in StateLeader. In
 // StateFenced its term is over, and it may still hold the key: its lease was not confirmed in
 // time, its work is drained, or a later term has raised a guard. [Candidate.Events] reports
-// each change, to programs that look on.
+// each change, to programs that look on. After [Candidate.Done] is closed the candidate is in
+// StateEnded.
 //
 // # More
 //

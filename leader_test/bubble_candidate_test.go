@@ -19,10 +19,11 @@ type candidate struct {
 	*client
 	clock leader.Clock // nil: that of the bubble
 
-	mu    sync.Mutex
-	told  []string // the events not taken yet, each with the time since the world's zero
-	terms []*leader.Term
-	read  chan struct{} // closed when the channel of events was closed and read to its end
+	mu     sync.Mutex
+	told   []string // the events not taken yet, each with the time since the world's zero
+	terms  []*leader.Term
+	drains []bool        // of the Deposed events
+	read   chan struct{} // closed when the channel of events was closed and read to its end
 }
 
 // record reads the events to the end and checks each.
@@ -41,6 +42,9 @@ func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 		if e, ok := e.(leader.Elected); ok {
 			c.terms = append(c.terms, e.Term)
 		}
+		if e, ok := e.(leader.Deposed); ok {
+			c.drains = append(c.drains, e.Drained)
+		}
 		c.mu.Unlock()
 	}
 	report(t, time.Since(zero), w.End())
@@ -53,6 +57,14 @@ func (c *candidate) saw(t *testing.T, want ...string) {
 	if got := c.news(); !slices.Equal(got, want) {
 		t.Errorf("%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
 	}
+}
+
+// drained returns the Drained of all Deposed events so far.
+func (c *candidate) drained() []bool {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.drains)
 }
 
 // news returns the events since it was last called.

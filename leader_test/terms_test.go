@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -118,6 +119,9 @@ func TestTerms_StopAwaitsTheBody(t *testing.T) {
 		if !atA.ended() || a.Err() != nil {
 			t.Errorf("the loop has ended: %v, with %v", atA.ended(), a.Err())
 		}
+		if drained := a.drained(); !slices.Equal(drained, []bool{true}) {
+			t.Errorf("Drained is %v", drained)
+		}
 	})
 }
 
@@ -138,6 +142,9 @@ func TestTerms_StopTimeout(t *testing.T) {
 		a.saw(t, "3.5s fenced stopped", "9.5s faulted not released", "9.5s deposed stopped")
 		a.ended(t, nil)
 		b.saw(t, "9.5s observed nobody", "9.5s pending", "9.5s elected")
+		if drained := a.drained(); !slices.Equal(drained, []bool{false}) {
+			t.Errorf("Drained is %v", drained)
+		}
 		atA.worked("0s begins")
 		if atA.ended() {
 			t.Error("the loop has left its body")
@@ -174,6 +181,72 @@ func TestStopTimeout_StoreAway(t *testing.T) {
 				w.at(3*time.Second + at.ends)
 				a.ended(t, nil)
 				a.open()
+			})
+		})
+	}
+}
+
+// A StopTimeout that is set, or a DrainTimeout that is set, moves the ends of the drain and of
+// the stop.
+func TestStopTimeout_Relations(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		cfg   leader.Config
+		drain time.Duration
+	}{
+		{"short", leader.Config{StopTimeout: 4 * time.Second}, 3 * time.Second},                                  // a quarter less
+		{"long", leader.Config{StopTimeout: time.Minute}, lease},                                                 // of the default
+		{"drain", leader.Config{DrainTimeout: 20 * time.Second}, 20 * time.Second},                               // and 2s
+		{"both", leader.Config{DrainTimeout: 20 * time.Second, StopTimeout: 21 * time.Second}, 19 * time.Second}, // 2s less
+		{"none", leader.Config{DrainTimeout: 20 * time.Second, StopTimeout: -1}, 20 * time.Second},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.sealed()
+				ctx, cancel := context.WithCancel(w.Context())
+				k.cfg.ID = "a"
+				a := w.campaign(ctx, w.dial("a"), "e", k.cfg)
+				w.employ(a, after(time.Minute))
+				w.at(3500 * time.Millisecond)
+				a.news()
+				cancel()
+				w.at(time.Hour)
+				over := 3500*time.Millisecond + k.drain
+				a.saw(t, "3.5s fenced stopped", fmt.Sprint(over, " faulted not released"), fmt.Sprint(over, " deposed stopped"))
+			})
+		})
+	}
+}
+
+// The end of the context bounds a drain that is under way for another reason, and a Stop that
+// has no bound.
+func TestStopTimeout_AfterAnotherEnd(t *testing.T) {
+	for name, end := range map[string]func(w *world, c *candidate){
+		"fenced":  func(_ *world, c *candidate) { c.blackhole(up) },
+		"resigns": func(w *world, c *candidate) { w.begin(func() error { return c.Resign(context.Background()) }) },
+		"stops":   func(w *world, c *candidate) { w.begin(func() error { return c.Stop(context.Background()) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.create(leader.BucketConfig{})
+				ctx, cancel := context.WithCancel(w.Context())
+				a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, StopTimeout: 4 * time.Second})
+				w.employ(a, after(time.Minute))
+				w.at(10 * time.Second)
+				end(w, a)
+				w.at(22500 * time.Millisecond)
+				a.open()
+				w.at(23 * time.Second) // the drain of one lease has begun between 10s and 22s
+				if a.State() != leader.StateFenced {
+					t.Errorf("a is %v", a.State())
+				}
+				a.news()
+				cancel()
+				w.at(time.Hour)
+				if got := a.news(); len(got) != 2 || !strings.HasPrefix(got[0], "26s faulted not released") && name == "fenced" {
+					t.Errorf("%q", got)
+				}
+				a.ended(t, nil)
 			})
 		})
 	}

@@ -17,12 +17,12 @@ import (
 // JetStream, so it is compiled but not run.
 func Example() {
 	ctx := context.Background()
-	nc, err := nats.Connect(nats.DefaultURL)
+	nc, err := nats.Connect(nats.DefaultURL, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		log.Fatal(err)
 	}
 	js, _ := jetstream.New(nc)
-	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
+	elections, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "elections"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -40,8 +40,12 @@ func Example() {
 		_, err := orders.Writer(term).Put(term.Context(), "next", []byte("1001"))
 		if errors.Is(err, leader.ErrFenced) {
 			fmt.Println("another leads:", err) // nothing was written
+			continue
 		}
 		<-term.Context().Done() // more work
+	}
+	if err := c.Err(); err != nil {
+		log.Fatal(err)
 	}
 }
 

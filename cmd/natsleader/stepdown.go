@@ -18,7 +18,7 @@ import (
 )
 
 const stepDownHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
-over; the next leads after two round trips. It stays a candidate, and sits out
+over; the next leads after two round trips. It stays a candidate, and waits
 one lease.
 
 A leader that does not hand over can be pushed out with --force, which deletes

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// follow tells what etcd-leader's events told.
+// follow reports what etcd-leader's events reported. Work belongs into a loop over Terms.
 func follow(ctx context.Context, store leader.Store, name string, say func(string)) error {
 	c, err := leader.Campaign(ctx, store, "master", leader.Config{ID: name})
 	if err != nil {
@@ -61,7 +61,7 @@ func lead(ctx context.Context, store leader.Store, orders *fence.Bucket) (err er
 	return c.Err()
 }
 
-// look tells who leads, whenever that changes, until ctx ends.
+// look reports the leader whenever it changes, until ctx ends.
 func look(ctx context.Context, store leader.Store, tell func(leader.Holder)) error {
 	now, err := leader.Lookup(ctx, store, "billing") // Leader
 	if err != nil {

@@ -70,7 +70,7 @@ func newestFirst(ctx context.Context, store leader.Store, build string) (*leader
 func stopNow(c *leader.Candidate) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	return c.Stop(ctx) // nil: the key is released. The error of ctx: others wait for one lease
+	return c.Stop(ctx) // nil: the key keeps nobody out. The error of ctx: others wait for one lease
 }
 
 // nightly runs on one of the processes that call it.
@@ -84,7 +84,7 @@ func nightly(ctx context.Context, store leader.Store, report func(context.Contex
 		return err // the store did not answer
 	}
 	err = report(lock.Context(), lock.Token())
-	return errors.Join(err, lock.Unlock(ctx))
+	return errors.Join(err, lock.Unlock(context.WithoutCancel(ctx)))
 }
 
 func migrate(ctx context.Context, store leader.Store, up func(context.Context) error) error {

@@ -193,7 +193,7 @@ func (a *actor) receive(m *mail) {
 // compareBucket reports, once, that a bucket of EnsureBucket has other settings. Of several
 // seats one reports it.
 func (a *actor) compareBucket() {
-	if a.bucket == nil || a.seat != 1 || a.status.done {
+	if a.bucket == nil || a.seat != 1 || a.status.done || a.bucket.api.Known.Load() == nil { // forgotten since
 		return
 	}
 	if err := a.bucket.difference(); a.faults.isDifferent(err) {

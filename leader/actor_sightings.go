@@ -21,12 +21,12 @@ type remembered struct {
 	clock    Clock // instants of another clock say nothing
 }
 
-// sightingsOf returns the sightings of a store, by a clock. It returns nil if the store keeps
+// sightingsOf returns the sightings of a store, by a clock. There are none if the store keeps
 // none, or if the clock cannot be compared with others.
 func sightingsOf(store backend.Store, clock Clock) *sightings {
 	s, ok := store.(interface{ Memory() *backend.Memory })
 	if !ok || !reflect.ValueOf(clock).Comparable() {
-		return nil
+		return &sightings{memory: new(backend.Memory), clock: clock}
 	}
 	return &sightings{s.Memory(), clock}
 }

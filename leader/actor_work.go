@@ -1,6 +1,9 @@
 package leader
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // limitStop begins a stop that StopTimeout bounds. It returns when a drain has to end, so that
 // time is left to release the key, or zero if there is no bound.
@@ -35,19 +38,19 @@ func (a *actor) offerTerm() {
 	}
 }
 
-// reminder decides when to report again that the work of a term goes on after its end: after
-// one lease, and then in intervals that double.
+// reminder decides when to report again that the candidate does not campaign because of its
+// application: after one lease, and then in intervals that double.
 type reminder struct {
-	at    time.Time // the next report; zero: the work has ended
+	at    time.Time // the next report; zero: it campaigns
 	pause time.Duration
 	token uint64 // of the term
 }
 
-// due reports whether to report now. working is false while the candidate holds the key, or
-// has ended.
-func (r *reminder) due(now time.Time, working bool, lease time.Duration) bool {
+// due reports whether to report now. shut is false while the candidate holds the key, or has
+// ended.
+func (r *reminder) due(now time.Time, shut bool, lease time.Duration) bool {
 	switch {
-	case !working:
+	case !shut:
 		r.at = time.Time{}
 	case r.at.IsZero():
 		r.pause, r.at = lease, now.Add(lease)
@@ -64,7 +67,14 @@ func (a *actor) remind() {
 	if a.term != nil {
 		a.reminder.token = a.term.token
 	}
-	if s := &a.status; a.reminder.due(a.now(), s.working && s.state == StateCandidate && !s.done, s.times.lease) {
+	s := &a.status
+	shut := (s.working || s.idle && a.seat == 1) && s.state == StateCandidate && s.leaving != stopping && !s.done
+	switch {
+	case !a.reminder.due(a.now(), shut, s.times.orDefault().lease):
+	case s.working:
 		a.fault(notReleased(a.reminder.token))
+	default:
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "no loop takes terms", slog.String("instead",
+			"the candidate does not campaign since its loop over Terms was left: begin another loop, or stop the candidate"))
 	}
 }

@@ -115,7 +115,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 		cfg.ID = defaultID()
 	}
 	p := params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect, tries: cfg.sightings != nil,
 		order: order{orders: cfg.Queue, listed: listed, priority: cfg.Priority},
 	}
 	start := stand

@@ -178,6 +178,8 @@ func (p *checker) checkWrite(m *machine, now time.Time, req request) string {
 		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
 	case m.work.going && m.state == StateFenced && req.rec.phase != phaseLeading:
 		return "it writes " + phaseNames[req.rec.phase] + " while it drains"
+	case m.work.idle && m.state == StateFenced && req.rec.phase != phaseLeading:
+		return "it writes " + phaseNames[req.rec.phase] + " in place of a term that nobody takes"
 	case (m.work.going || m.work.idle) && req.write.win:
 		return "it tries for the key while its work goes on, or nobody works"
 	case m.work.going && m.state != StateLeader && m.state != StateFenced && req.rec.phase != phaseReleased:

@@ -11,7 +11,8 @@ import (
 // returned to another before.
 //
 // A Clock may also have a method AfterFunc(time.Duration, func()) Timer that calls the
-// function in a goroutine of its own after that time, as [time.AfterFunc] does. With it a
+// function in a goroutine of its own after that time, as [time.AfterFunc] does. The Stop of
+// that Timer does not wait for the function. With it a
 // term's context ends in time even if the candidate's goroutine is held up, whatever the
 // reason. SystemClock has it.
 type Clock interface {

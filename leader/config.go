@@ -55,7 +55,8 @@ type Config struct {
 	// if that is less, so that time is left to release the key. It must be longer than a
 	// DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout and
 	// 2 s if that is longer. `docker stop` kills a container after 10 s, and Kubernetes a pod
-	// after 30 s. [Acquire] ignores it.
+	// after 30 s. A handler of the log, or a call of the store, that does not return may add
+	// 2 s. [Acquire] ignores StopTimeout.
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. Before a term begins, the
 	// candidate has raised each of them to the term's token, so that no write of an earlier

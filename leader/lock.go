@@ -68,7 +68,8 @@ func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lo
 // TryAcquire is Acquire for an application that does not wait while another holds the lock.
 // It returns in the time of a few requests, and in 5 s at most if ctx has no deadline.
 //
-// If the lock is held, TryAcquire returns a *[HeldError]. A holder that has crashed still
+// If the lock is held, TryAcquire returns a *[HeldError]. With Seats that may also be so if the
+// key of a free seat was deleted less than one lease ago. A holder that has crashed still
 // holds it until its lease is over. One try cannot find that out: it takes two in the same
 // process, with the same store and Clock, as long apart as the lease, with no renewal between
 // them. For that the process remembers 1,024 keys of each store, so keep the [Bucket] from one
@@ -132,6 +133,7 @@ type acquisition struct {
 	terms <-chan *Term
 	held  map[int]Holder // the seats that others hold
 	last  Holder         // of those the one seen last
+	why   string         // last is nobody: why its seat is not free
 	fault error          // the last one, if nothing was learnt of the key since
 }
 
@@ -193,8 +195,14 @@ func (a *acquisition) note(e Event) {
 	switch e := e.(type) {
 	case Observed:
 		a.fault = nil
-		if delete(a.held, e.Holder.Seat); e.Holder.ID != "" || e.Holder.Foreign {
-			a.held[e.Holder.Seat], a.last = e.Holder, e.Holder
+		_, known := a.held[e.Holder.Seat]
+		switch {
+		case e.Holder.ID != "" || e.Holder.Foreign:
+			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, ""
+		case known:
+			delete(a.held, e.Holder.Seat)
+		default: // see machine.show
+			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, "its key was deleted, and the lease of its last holder may be running"
 		}
 	case Pending:
 		a.fault = nil
@@ -206,7 +214,7 @@ func (a *acquisition) note(e Event) {
 
 // explain adds what is known of the lock to the error of a context.
 func (a *acquisition) explain(err error) error {
-	if len(a.held) == a.seats {
+	if len(a.held) == a.seats && a.why == "" {
 		err = fmt.Errorf("%w while %s", err, a.last)
 	}
 	if a.fault != nil {
@@ -217,13 +225,10 @@ func (a *acquisition) explain(err error) error {
 
 // verdict returns the error with which an event ends a try.
 func (a *acquisition) verdict(e Event) error {
-	if s, ok, err := a.c.store.Known(); ok && err == nil && !s.PurgeProtected {
-		return fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)
-	}
 	switch e := e.(type) {
 	case Observed:
 		if len(a.held) == a.seats {
-			return &HeldError{Election: a.c.election, Holder: a.last}
+			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why}
 		}
 	case Pending:
 		if e.Until.After(a.c.clock.Now()) {
@@ -237,6 +242,9 @@ func (a *acquisition) verdict(e Event) error {
 	}
 	return nil
 }
+
+// errNotTryable keeps TryAcquire from a bucket in which an empty key is not free at once.
+var errNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)
 
 // isPassing reports whether a candidate can be elected at once in spite of a fault.
 func isPassing(err error) bool {

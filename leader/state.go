@@ -70,6 +70,7 @@ type params struct {
 	seats    int  // published for all candidates of the election; 0: one
 	guarded  bool // has guards, which stand before a term begins
 	observe  bool // looks on and never writes
+	tries    bool // does not wait for another lease
 	kvElect  bool // shares the key with processes of nats-kv-leader-elect
 	order
 }
@@ -243,7 +244,7 @@ func (m *machine) endTerm(cause error, fx *effects) {
 		fx.end = cause
 	}
 	fx.notes = append(fx.notes, note{
-		event: noteDeposed, term: m.term.number, token: m.term.token, err: m.term.cause, drained: m.awaitsWork() && !m.work.going,
+		event: noteDeposed, term: m.term.number, token: m.term.token, err: m.term.cause, drained: m.work.awaited && !m.work.going,
 	})
 	m.term.end()
 }

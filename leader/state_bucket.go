@@ -111,6 +111,9 @@ func (m *machine) fit(value string) error {
 	if len(value) > wire.MaxValue {
 		return fmt.Errorf("%w: a value of %d bytes is more than %d", ErrValueTooLarge, len(value), wire.MaxValue)
 	}
+	if m.tries && !m.bucket.settings.PurgeProtected {
+		return errNotTryable
+	}
 	longest := record{
 		phase: phaseReleased, id: m.id, session: m.session, value: value,
 		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64, seats: m.seats,

@@ -324,7 +324,8 @@ func (m *machine) showing(now time.Time) shown {
 }
 
 // show reports another holder, or none, unless that was reported before. At first, only
-// an observer is notified that there is no leader.
+// an observer is notified that there is no leader, and a candidate that does not wait, if the
+// key is not free all the same.
 func (m *machine) show(now time.Time, fx *effects) {
 	s := m.showing(now)
 	if s == m.shown {
@@ -332,7 +333,8 @@ func (m *machine) show(now time.Time, fx *effects) {
 	}
 	first := m.shown.kind == entryUnseen
 	m.shown = s
-	if m.holds() || m.leave.mode == stopping || first && s.kind == entryNothing && !m.observe {
+	kept := m.tries && m.key.keepsOut() && now.Before(m.lapse())
+	if m.holds() || m.leave.mode == stopping || first && s.kind == entryNothing && !m.observe && !kept {
 		return
 	}
 	fx.notes = append(fx.notes, note{event: noteObserved})

@@ -34,8 +34,6 @@ func (m *machine) brokenInvariant() string {
 		return fmt.Sprintf("%v without a token", m.state)
 	case m.state == StateCandidate && m.term.token != 0:
 		return "a candidate with a token"
-	case m.work.going && !m.awaitsWork():
-		return "work goes on, and nothing awaits its end"
 	case m.term.draining && m.state != StateFenced:
 		return fmt.Sprintf("%v drains", m.state)
 	case m.state == StateFenced && m.term.cause == nil, m.state != StateFenced && m.term.cause != nil:

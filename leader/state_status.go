@@ -27,6 +27,7 @@ type status struct {
 	cooldownUntil time.Time // it takes no lease before then
 	working       bool      // the work of the last term goes on
 	offers        bool      // the application takes its terms in a loop
+	idle          bool      // the application has left its loop, so the candidate takes no lease
 
 	// Standing for election.
 	suspended   bool
@@ -54,7 +55,7 @@ func (m *machine) status(now time.Time) status {
 		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.seen, seenAt: m.sightedAt(), shown: m.shown,
 		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining && m.leave.mode != staying,
 		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
-		working: m.work.going, offers: m.work.loops && !m.work.idle,
+		working: m.work.going, offers: m.work.loops && !m.work.idle, idle: m.work.idle,
 		suspended: m.suspended, wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
 		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,

@@ -18,15 +18,16 @@ import (
 
 // workState is the application's work in the terms.
 //
-// going is set only where the end of the work is awaited. idle is set only after a loop.
+// going is set only where awaited is. idle is set only after a loop.
 type workState struct {
-	loops bool // the application takes its terms in loops
-	idle  bool // and it is in none now
-	going bool // the work of the last term has not ended
+	loops   bool // the application takes its terms in loops
+	idle    bool // and it is in none now
+	awaited bool // the end of the work of the last term is, or was, awaited
+	going   bool // that work has not ended
 }
 
 // begin begins the work of a term, if its end is awaited.
-func (w *workState) begin(awaited bool) { w.going = awaited }
+func (w *workState) begin(awaited bool) { w.awaited, w.going = awaited, awaited }
 
 // end ends the work of the last term.
 func (w *workState) end() { w.going = false }
@@ -34,7 +35,9 @@ func (w *workState) end() { w.going = false }
 // take begins a loop. A term that leads is work for it.
 func (w *workState) take(leads bool) {
 	w.loops, w.idle = true, false
-	w.going = w.going || leads
+	if leads {
+		w.awaited, w.going = true, true
+	}
 }
 
 // leave ends the last loop.
@@ -56,8 +59,8 @@ func (m *machine) drainTimeout() time.Duration {
 func (m *machine) shut() bool { return m.suspended || m.work.going || m.work.idle }
 
 // drained ends a drain, because the work has ended or the time is up. A leader that was
-// fenced and has its key still is elected again if its work has ended in time. It gives the
-// key up otherwise.
+// fenced and has its key still is elected again if its work has ended in time, and the
+// application takes terms. It gives the key up otherwise.
 func (m *machine) drained(now time.Time, fx *effects) {
 	if m.work.going {
 		m.fault(notReleased(m.term.token), fx)
@@ -65,7 +68,7 @@ func (m *machine) drained(now time.Time, fx *effects) {
 	switch {
 	case m.leave.mode != staying:
 		m.becomeCandidate(fx)
-	case m.work.going:
+	case m.work.going || m.work.idle:
 		m.leave.resign(now, "")
 		m.becomeCandidate(fx)
 	default:

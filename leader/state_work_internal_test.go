@@ -13,21 +13,24 @@ func TestWorkState_LoopsComeAndGo(t *testing.T) {
 	if w.leave(); w != (workState{}) {
 		t.Errorf("an application without loops: %+v", w)
 	}
-	if w.take(true); w != (workState{loops: true, going: true}) {
+	if w.take(true); w != (workState{loops: true, awaited: true, going: true}) {
 		t.Errorf("a loop that finds a leader: %+v", w)
 	}
-	if w.leave(); w != (workState{loops: true, idle: true, going: true}) || w.broken() != "" {
+	if w.leave(); w != (workState{loops: true, idle: true, awaited: true, going: true}) || w.broken() != "" {
 		t.Errorf("after the loop: %+v, %q", w, w.broken())
 	}
 	w.end()
-	if w.take(false); w != (workState{loops: true}) || w.broken() != "" {
+	if w.take(false); w != (workState{loops: true, awaited: true}) || w.broken() != "" {
 		t.Errorf("the next loop: %+v, %q", w, w.broken())
 	}
 }
 
 func (w *workState) broken() string {
-	if w.idle && !w.loops {
+	switch {
+	case w.idle && !w.loops:
 		return "it is idle and never looped"
+	case w.going && !w.awaited:
+		return "work goes on, and nothing awaits its end"
 	}
 	return ""
 }

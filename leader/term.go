@@ -28,8 +28,8 @@ type Term struct {
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
 	// A reader of the context, or the watchdog, that finds the lease over holds mu while it
 	// looks again and ends the context. So the candidate never leads on a context that has
-	// ended. No code of the application runs under mu, so nothing that holds up the
-	// candidate's goroutine holds up a reader or the watchdog.
+	// ended. No code of the application runs under mu but the methods of the watchdog's timer,
+	// so nothing that holds up the candidate's goroutine holds up a reader or the watchdog.
 	mu       sync.Mutex
 	watchdog Timer // nil: the clock has none
 	lapsed   bool  // a reader or the watchdog has ended the context

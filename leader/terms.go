@@ -32,11 +32,12 @@ import (
 // and waits one lease before it campaigns again, as after [Candidate.Resign].
 //
 // While a body runs, no other term of the candidate begins. If the term ends during the body,
-// the candidate keeps the key for the work, without leading, up to DrainTimeout, or for one
-// lease if none is set. If the body ends in that time, the candidate can be elected again at
-// once. Otherwise other candidates can be elected, and this one reports [ErrNotReleased]
-// and does not campaign until the body has ended. So the work of two terms never overlaps in
-// one process, and in two processes only if a body outlives that time.
+// the candidate keeps the key, if it still has it, for the work, without leading, up to
+// DrainTimeout, or for one lease if none is set. If the body ends in that time, the candidate
+// can be elected again at once. Otherwise other candidates can be elected, and this one
+// reports [ErrNotReleased] and does not campaign until the body has ended. So the work of two
+// terms of one candidate never overlaps, and that of two candidates only if a body outlives
+// that time, or another candidate has taken the key.
 //
 // After a break, a return, a panic or a runtime.Goexit in the body, the candidate does not
 // campaign until another loop begins. It does not end: call [Candidate.Stop], or end the

@@ -34,8 +34,13 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a fenced leader is elected again when the time for its work is up",
-		edits:  []string{"	case m.work.going:\n		m.leave.resign(now, \"\")\n", "	case m.work.going && m.done:\n		m.leave.resign(now, \"\")\n"},
+		edits:  []string{"	case m.work.going || m.work.idle:\n		m.leave.resign(now, \"\")\n", "	case m.work.idle:\n		m.leave.resign(now, \"\")\n"},
 		caught: "loops, out of time",
+	},
+	{
+		name:   "a fenced leader tries for a term that nobody takes",
+		edits:  []string{"	case m.work.going || m.work.idle:\n		m.leave.resign(now, \"\")\n", "	case m.work.going:\n		m.leave.resign(now, \"\")\n"},
+		caught: "transcript work",
 	},
 	{
 		name:   "the work of an earlier term counts",
@@ -59,7 +64,7 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a loop that finds a leader has no work",
-		edits:  []string{"	w.going = w.going || leads\n", "	_ = leads\n"},
+		edits:  []string{"	if leads {\n		w.awaited, w.going = true, true\n	}\n", "	_ = leads\n"},
 		caught: "transcript work",
 	},
 	{

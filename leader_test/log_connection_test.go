@@ -16,7 +16,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// warnings is a handler of a log that keeps the warnings about the connection.
+// warnings is a handler of a log that keeps the warnings about the connection, and about a
+// loop that was left.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -27,7 +28,7 @@ func (h *warnings) WithAttrs([]slog.Attr) slog.Handler             { return h }
 func (h *warnings) WithGroup(string) slog.Handler                  { return h }
 
 func (h *warnings) Handle(_ context.Context, r slog.Record) error {
-	if !strings.HasPrefix(r.Message, "the connection") {
+	if !strings.HasPrefix(r.Message, "the connection") && r.Message != "no loop takes terms" {
 		return nil
 	}
 	text := r.Message

@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,27 @@ func TestTerms_KeyDeleted(t *testing.T) {
 		if got := a.without("observed", "pending"); !slices.Equal(got, []string{"3.5s deposed deleted", "9.5s faulted not released", "21.5s faulted not released", "23.5s elected"}) {
 			t.Errorf("%q", got)
 		}
+	})
+}
+
+// A candidate whose application has left its loop warns after one lease, and then at intervals
+// that double.
+func TestTerms_NoLoopWarns(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		log := new(warnings)
+		a := w.standAs(leader.Config{ID: "a", Logger: slog.New(log)})
+		w.employ(a, func(*leader.Term) bool { time.Sleep(time.Second); return false })
+		const text = "no loop takes terms; instead=the candidate does not campaign since its loop over Terms was left: begin another loop, or stop the candidate"
+		w.at(time.Second + lease - 1)
+		log.were(w)
+		w.at(time.Second + lease)
+		log.were(w, text)
+		w.at(time.Second + 7*lease)
+		log.were(w, text, text)
+		w.employ(a, after(0))
+		w.at(time.Hour)
+		log.were(w)
 	})
 }
 

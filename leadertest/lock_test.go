@@ -121,3 +121,37 @@ func TestTryAcquire_FailedReadForgetsNothing(t *testing.T) {
 		a.Close()
 	})
 }
+
+// A key that was deleted with the holder's lease in the marker, as the command does with
+// --force, is held until that lease is over. A try says so at once.
+func TestTryAcquire_MarkerWithLease(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	a, b := store.Link("a"), store.Link("b")
+	if _, err := leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	a.Cut()
+	e := store.Entry("jobs")
+	store.Backend().Mark(t.Context(), "jobs", e.Value, e.Revision, func(_ uint64, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	try := func() error {
+		_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
+		return err
+	}
+	for range 2 {
+		if held := new(leader.HeldError); !errors.As(try(), &held) || held.Holder.ID != "" {
+			t.Errorf("%v", try())
+		}
+		clock.Advance(7 * time.Second)
+	}
+	clock.Advance(time.Second)
+	if err := try(); err != nil {
+		t.Error(err)
+	}
+	a.Close()
+	b.Close()
+}

@@ -140,8 +140,8 @@ func (m *machine) expire(now time.Time, fx *effects) {
 	if m.term.draining && (!m.work.going || !now.Before(m.term.drainBy)) {
 		m.drained(now, fx)
 	}
-	if m.state == StateLeader && m.work.idle && !m.work.going && m.leave.mode == staying {
-		m.handOver(now, "", fx) // nobody works in this term, and the application takes no other
+	if m.work.idle && !m.work.going && m.leave.mode == staying {
+		m.leaveUntaken(now, fx)
 	}
 	if m.raising() && !now.Before(m.term.guardDeadline) {
 		m.leave.resign(now, "") // another may have more luck with the guards

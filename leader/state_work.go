@@ -59,8 +59,8 @@ func (m *machine) drainTimeout() time.Duration {
 func (m *machine) shut() bool { return m.suspended || m.work.going || m.work.idle }
 
 // drained ends a drain, because the work has ended or the time is up. A leader that was
-// fenced and has its key still is elected again if its work has ended in time, and the
-// application takes terms. It gives the key up otherwise.
+// fenced and has its key still is elected again if its work has ended in time. It gives the
+// key up otherwise.
 func (m *machine) drained(now time.Time, fx *effects) {
 	if m.work.going {
 		m.fault(notReleased(m.term.token), fx)
@@ -68,12 +68,24 @@ func (m *machine) drained(now time.Time, fx *effects) {
 	switch {
 	case m.leave.mode != staying:
 		m.becomeCandidate(fx)
-	case m.work.going || m.work.idle:
+	case m.work.going:
 		m.leave.resign(now, "")
 		m.becomeCandidate(fx)
 	default:
 		m.term.drained()
 		m.renew.want()
+	}
+}
+
+// leaveUntaken gives up a key with which nobody works, because the application takes no terms.
+func (m *machine) leaveUntaken(now time.Time, fx *effects) {
+	switch m.state {
+	case StateLeader:
+		m.handOver(now, "", fx)
+	case StateFenced:
+		m.leave.resign(now, "")
+		m.becomeCandidate(fx)
+	case StateCandidate, StatePending, StateEnded: // see begin
 	}
 }
 

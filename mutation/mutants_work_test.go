@@ -34,12 +34,12 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a fenced leader is elected again when the time for its work is up",
-		edits:  []string{"	case m.work.going || m.work.idle:\n		m.leave.resign(now, \"\")\n", "	case m.work.idle:\n		m.leave.resign(now, \"\")\n"},
+		edits:  []string{"	case m.work.going:\n		m.leave.resign(now, \"\")\n", "	case m.work.going && m.done:\n		m.leave.resign(now, \"\")\n"},
 		caught: "loops, out of time",
 	},
 	{
 		name:   "a fenced leader tries for a term that nobody takes",
-		edits:  []string{"	case m.work.going || m.work.idle:\n		m.leave.resign(now, \"\")\n", "	case m.work.going:\n		m.leave.resign(now, \"\")\n"},
+		edits:  []string{"	case StateFenced:\n		m.leave.resign(now, \"\")\n", "	case StateFenced + 9:\n		m.leave.resign(now, \"\")\n"},
 		caught: "transcript work",
 	},
 	{
@@ -54,7 +54,7 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a leader without a loop and without work leads on",
-		edits:  []string{"	if m.state == StateLeader && m.work.idle && !m.work.going", "	if m.state == StateLeader && m.done && !m.work.going"},
+		edits:  []string{"	case StateLeader:\n		m.handOver(now, \"\", fx)\n	case StateFenced:", "	case StateFenced:"},
 		caught: "loops",
 	},
 	{

@@ -223,6 +223,14 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 			notes: 1, lock: porcupine.Ok,
 		},
 		{
+			name: "and names the leader that it shows",
+			lives: []*life{led("a", 3, 500, 1000, 1100).then(
+				entry{At: 95 * s / 10, What: observed, ID: "b", Token: 7},
+				entry{At: 96 * s / 10, What: faulted, Text: leader.ErrRegressed.Error()},
+				entry{At: 96 * s / 10, What: observed, ID: "b", Token: 5})},
+			notes: 1, lock: porcupine.Ok,
+		},
+		{
 			name:  "two at once after the store was made to forget",
 			lives: []*life{led("a", 3, 500, 9500, 9600), led("b", 7, 8000, 10_000, 0)}, voids: forgot,
 			breaks: "two leaders: a with token 3, and b with token 7, for 1.5s", lock: porcupine.Illegal,

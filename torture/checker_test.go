@@ -73,6 +73,7 @@ func (v *verdict) account(l *life, h history) {
 	var c contract.Candidate
 	var open *term // won and not lost yet
 	var free, seen int64
+	past := int64(-1) // when it last reported, wrongly, that the store forgot: what it reads there is of the past
 	for i, e := range l.entries {
 		if i == 0 {
 			free = e.At
@@ -84,7 +85,7 @@ func (v *verdict) account(l *life, h history) {
 			c.Next(contract.Event{Kind: contract.Over, Token: e.Token})
 		}
 		if broken := c.Next(l.event(e)); broken != nil {
-			if broken.Rule != contract.ObservedRises || !h.touches(seen, e.At) {
+			if broken.Rule != contract.ObservedRises || !h.touches(seen, e.At) && past < seen {
 				v.breaks("%v, at %s", broken, instant(e.At))
 			}
 		}
@@ -110,6 +111,7 @@ func (v *verdict) account(l *life, h history) {
 			open.last, free = e.At, e.At
 		case faulted:
 			if _, in := h.during(e.At, e.At); !in && strings.HasPrefix(e.Text, leader.ErrRegressed.Error()) {
+				past = e.At
 				v.noted = append(v.noted, fmt.Sprintf("%s says at %s that the store forgot, which it was not made to", l.id, instant(e.At)))
 			}
 		case deposed:

@@ -63,6 +63,9 @@ func (d *driver) torture(duration time.Duration, all func() []fault) {
 		now := bag[:1]
 		if two := plan.IntN(3) == 0; two && len(bag) > 1 && bag[0].class != bag[1].class && bag[0].class != "store" && bag[1].class != "store" {
 			now = bag[:2]
+			if now[1].class == "key" { // a store that is down answers no operator
+				now[0], now[1] = now[1], now[0]
+			}
 		}
 		bag = bag[len(now):]
 		d.step(now)

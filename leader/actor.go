@@ -45,7 +45,7 @@ type actor struct {
 	seat        int
 	reminder    reminder
 	stopTimeout time.Duration // of a stop by the end of the context; negative: no bound
-	stopBy      time.Time     // it ends then, if it was told to stop by a context; zero: no limit
+	stopBy      time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
 	odd         seatsSeen     // another candidate's number of seats that was reported last
 	ownSession  []byte        // how the own session looks in a record
 	abandoning  bool          // it ends without waiting for anything

@@ -44,7 +44,7 @@ func TestOutbox_KeepsOrder(t *testing.T) {
 	}
 }
 
-// The events that nobody reads are bounded. Whole terms are left out, the oldest first.
+// The number of unread events is bounded. Whole terms are left out, the oldest first.
 func TestOutbox_IsBounded(t *testing.T) {
 	o := newOutbox(32)
 	for token := range uint64(10_000) {

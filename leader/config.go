@@ -118,13 +118,15 @@ type Config struct {
 	Clock Clock
 	// Logger gets a record for every event: Faulted as a warning, the others as information.
 	// It gets details of failures for debugging, and nothing while all is well. The message
-	// is the event's name. The keys are election, id, seat if there are several, and as far
-	// as they apply token, until, cause, holder, pending, foreign, err and remaining. A
-	// request to hand over adds token, by and answer. A handover for Preempt adds to and
-	// priority. Details add request. Two warnings about the connection are no events: one when
-	// the candidate begins, if the connection gives up reconnecting (tries), and one at its end,
-	// if the connection was closed before it was stopped. Their attribute instead has the
-	// remedy. Default: none.
+	// is the event's name; of Fenced it is fenced, draining or fenced by a later term. The keys
+	// are election, id, seat if there are several, and as far as they apply token, until,
+	// reason, cause, holder, pending, foreign, err and remaining. A request to hand over adds
+	// token, by and answer. A handover for Preempt adds to and
+	// priority. Details add request. Three warnings are no events: one when the candidate
+	// begins, if the connection gives up reconnecting (tries), one at its end, if the connection
+	// was closed before it was stopped, and one that repeats while no loop over
+	// [Candidate.Terms] takes terms any more. Their attribute instead has the remedy. Default:
+	// none.
 	//
 	// The handler, including its method Enabled, is called by a goroutine that exists only
 	// while there is something to write. It is called in the order of the records, which may

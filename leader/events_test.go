@@ -103,7 +103,7 @@ func TestPending_Reason(t *testing.T) {
 	}
 }
 
-// Fenced, its text and the line of the log tell apart an expired lease, a leader that drains,
+// Fenced, its text and the line of the log distinguish an expired lease, a leader that drains,
 // and a guard that a later term has raised.
 func TestFenced_Kinds(t *testing.T) {
 	for name, k := range map[string]struct {

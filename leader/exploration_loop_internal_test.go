@@ -42,7 +42,7 @@ func (w *worldOf) applyLoop(a action) {
 	}
 }
 
-// calmLoop ends the work of a candidate, so that somebody can lead in the end, and lets its
+// calmLoop ends the work of a candidate, so that a candidate can lead in the end, and lets its
 // application take terms.
 func (w *worldOf) calmLoop(i int) {
 	p := &w.parties[i]

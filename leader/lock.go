@@ -31,7 +31,7 @@ type HeldError struct {
 	// Its ID is empty if the holder cannot be named: the key holds a foreign record, or it
 	// was deleted and the lease of its last holder may be running.
 	Holder Holder
-	why    string // the lock may be held by nobody: why it is not free
+	why    string // why the lock is not free although no holder is known
 }
 
 // Error names the election, the ID of the holder and its token.
@@ -133,7 +133,7 @@ type acquisition struct {
 	terms <-chan *Term
 	held  map[int]Holder // the seats that others hold
 	last  Holder         // of those the one seen last
-	why   string         // last is nobody: why its seat is not free
+	why   string         // why the seat of last is not free, if last names no holder
 	fault error          // the last one, if nothing was learnt of the key since
 }
 

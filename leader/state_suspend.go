@@ -38,8 +38,8 @@ func (m *machine) wantsKey(now time.Time) bool {
 }
 
 // mayHoldKey reports whether the candidate holds the key, has work that goes on, or may turn
-// out to hold the key by a write that it has sent. Such a write may win until the candidate knows another revision
-// than the one that its newest write was to replace. The writes before the newest were to
+// out to hold the key by a write that it has sent. Such a write may win until the candidate
+// knows another revision than the one that its newest write was to replace. The writes before the newest were to
 // replace that revision or an older one. In a bucket where keys are emptied without a
 // trace, a write that was to replace no message may still be stored afterwards.
 func (m *machine) mayHoldKey() bool {

@@ -77,7 +77,7 @@ func (m *machine) drained(now time.Time, fx *effects) {
 	}
 }
 
-// leaveUntaken gives up a key with which nobody works, because the application takes no terms.
+// leaveUntaken gives up the key, because the application takes no terms.
 func (m *machine) leaveUntaken(now time.Time, fx *effects) {
 	switch m.state {
 	case StateLeader:

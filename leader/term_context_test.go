@@ -127,7 +127,7 @@ func TestContext_Children(t *testing.T) {
 
 type termOf struct{}
 
-// Check is for contexts of a term. In any other nobody leads.
+// Check is for contexts of a term. In any other context there is no leader.
 func TestCheck_WithoutTerm(t *testing.T) {
 	if err := leader.Check(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
 		t.Errorf("%v", err)

@@ -97,7 +97,7 @@ func (l *loops) enter(c *Candidate) <-chan *Term {
 	return l.terms
 }
 
-// leave ends a loop. After the last one nobody works in a term that waits.
+// leave ends a loop. The last one leaves no loop that could take a term that waits.
 func (l *loops) leave(c *Candidate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,14 +43,21 @@ func TestQuickStart_SIGTERM(t *testing.T) {
 	p.judge(nil)
 }
 
+// pair starts two processes with short items, of which the first works.
+func pair(t *testing.T) (p *plant, a, b *program) {
+	t.Helper()
+	p = plantOf(t, quickStart(t), startLease())
+	a = p.start("a", p.port, 50*time.Millisecond)
+	a.works(0)
+	b = p.start("b", p.port, 50*time.Millisecond)
+	a.works(5)
+	return p, a, b
+}
+
 // After kill -9 the next process begins when the lease is over.
 func TestQuickStart_Killed(t *testing.T) {
 	t.Parallel()
-	p := plantOf(t, quickStart(t), startLease())
-	a := p.start("a", p.port, 50*time.Millisecond)
-	a.works(0)
-	b := p.start("b", p.port, 50*time.Millisecond)
-	a.works(5)
+	p, a, b := pair(t)
 	a.signal(syscall.SIGKILL)
 	a.exits(-1)
 	b.works(3)
@@ -60,11 +67,7 @@ func TestQuickStart_Killed(t *testing.T) {
 // A process that was stopped for longer than its lease begins no item of the term any more.
 func TestQuickStart_SIGSTOP(t *testing.T) {
 	t.Parallel()
-	p := plantOf(t, quickStart(t), startLease())
-	a := p.start("a", p.port, 50*time.Millisecond)
-	a.works(0)
-	b := p.start("b", p.port, 50*time.Millisecond)
-	a.works(5)
+	p, a, b := pair(t)
 	a.signal(syscall.SIGSTOP)
 	b.works(5)
 	stopped, before := a.current(), p.count(a, every)

@@ -121,12 +121,12 @@ type Config struct {
 	// is the event's name; of Fenced it is fenced, draining or fenced by a later term. The keys
 	// are election, id, seat if there are several, and as far as they apply token, until,
 	// reason, cause, holder, pending, foreign, err and remaining. A request to hand over adds
-	// token, by and answer. A handover for Preempt adds to and
-	// priority. Details add request. Three warnings are no events: one when the candidate
-	// begins, if the connection gives up reconnecting (tries), one at its end, if the connection
-	// was closed before it was stopped, and one that repeats while no loop over
-	// [Candidate.Terms] takes terms any more. Their attribute instead has the remedy. Default:
-	// none.
+	// token, by and answer. A handover for Preempt adds to and priority. Details add request.
+	//
+	// Three warnings are no events: one when the candidate begins, if the connection gives up
+	// reconnecting (tries), one at its end, if the connection was closed before it was stopped,
+	// and one that repeats while no loop over [Candidate.Terms] takes terms any more. Their
+	// attribute instead has the remedy. Default: none.
 	//
 	// The handler, including its method Enabled, is called by a goroutine that exists only
 	// while there is something to write. It is called in the order of the records, which may

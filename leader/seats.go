@@ -99,13 +99,6 @@ func (b *seatPermit) take(seat int, box *mailbox) (until time.Time, value string
 	return b.until, b.value, true
 }
 
-// sitOut keeps the candidate from all seats until then.
-func (b *seatPermit) sitOut(until time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.until = later(b.until, until)
-}
-
 // giveBack takes the permit back from a seat whose machine is suspended, with the value that
 // the seat has published last.
 func (b *seatPermit) giveBack(value string) {
@@ -172,8 +165,8 @@ func (b *seatPermit) isNews(seen seatsSeen) bool {
 // maxOdd bounds the numbers of seats that are remembered while candidates come and go.
 const maxOdd = 64
 
-// syncSeat makes the machine and the seat permit agree after either has changed. A seat that ends
-// keeps the permit, because its candidate ends on all seats.
+// syncSeat makes the machine and the seat permit agree after either has changed. A seat that
+// ends keeps the permit, because its candidate ends on all seats.
 func (a *actor) syncSeat() {
 	b := a.c.permit
 	if b == nil || a.status.done {
@@ -192,14 +185,13 @@ func (a *actor) syncSeat() {
 			a.step(input{kind: inResume, until: a.inside(until), value: value}, nil)
 		}
 	case !a.status.suspended && !a.status.mayHold:
-		b.sitOut(a.outside(a.status.cooldownUntil)) // before it becomes known that the seat is free
 		if a.step(input{kind: inSuspend}, nil); a.status.suspended {
 			b.giveBack(a.status.value)
 		}
 	}
 }
 
-// seated records the holder of a seat. It returns the mailbox of the actor that has to
+// seated records the holder of a seat and the cooldown of its machine. It returns the mailbox of the actor that has to
 // react to the change, or nil.
 func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	b.mu.Lock()
@@ -207,6 +199,8 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	if a.seat == 1 {
 		b.announcer = &a.c.box
 	}
+	// Under the lock of the holders: no goroutine finds the seat free without the cooldown.
+	b.until = later(b.until, a.outside(a.status.cooldownUntil))
 	was, denied, worker := b.holders[a.seat-1], b.denied[a.seat-1], b.worker
 	b.denied[a.seat-1] = a.outside(a.status.deniedUntil)
 	if a.status.working {

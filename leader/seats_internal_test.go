@@ -67,7 +67,9 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 		t.Fatal("two have the permit")
 	}
 	until := epoch.Add(time.Second)
-	b.sitOut(until)
+	a := &actor{seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), epoch)}
+	a.status.cooldownUntil = until
+	b.seated(a, holding{})
 	b.giveBack("w")
 	for i, want := range []int{1, 0, 1} {
 		if got := len(boxes[i].mails); got != want {
@@ -78,7 +80,8 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	if !ok || !got.Equal(until) || value != "w" {
 		t.Errorf("the permit says %v, %q, %v", got, value, ok)
 	}
-	b.sitOut(epoch)
+	a.status.cooldownUntil = epoch
+	b.seated(a, holding{})
 	b.giveBack("w")
 	if got, _, _ = b.take(1, &boxes[0]); !got.Equal(until) {
 		t.Errorf("it sits out until %v", got)

@@ -44,8 +44,11 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 	tb.Helper()
 	js := tcpJS(tb, nc)
 	conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
-	kv, err := js.CreateKeyValue(tb.Context(), conf)
-	tcpOK(tb, err)
+	var kv jetstream.KeyValue
+	clusterPlaced(tb, func() (err error) {
+		kv, err = js.CreateKeyValue(tb.Context(), conf)
+		return err
+	})
 	s, err := js.Stream(tb.Context(), "KV_"+conf.Bucket)
 	tcpOK(tb, err)
 	sc := s.CachedInfo().Config

@@ -116,6 +116,23 @@ func clusterStart(tb testing.TB) *cluster {
 	return c
 }
 
+// clusterPlaced makes a stream. It tries again while the server that places streams takes
+// another for offline, as it does for a moment when two routes between them become one.
+func clusterPlaced(tb testing.TB, create func() error) {
+	tb.Helper()
+	tcpEventually(tb, "the servers take the stream", func() bool {
+		err := create()
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == noSuitablePeers {
+			return false
+		}
+		tcpOK(tb, err)
+		return true
+	})
+}
+
+// noSuitablePeers is the server's JSClusterNoPeersErrF.
+const noSuitablePeers = 10005
+
 func (c *cluster) start(n *clusterNode) {
 	c.tb.Helper()
 	self, err := os.Executable()

@@ -443,8 +443,11 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
 	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}
-	g, err := fence.CreateBucket(t.Context(), c.js, cfg)
-	tcpOK(t, err)
+	var g *fence.Bucket
+	clusterPlaced(t, func() (err error) {
+		g, err = fence.CreateBucket(t.Context(), c.js, cfg)
+		return err
+	})
 	tcpOK(t, checked(t.Context(), g))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	var moves atomic.Int64

@@ -173,8 +173,10 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	c := clusterStart(t)
-	_, err := leader.CreateBucket(t.Context(), c.js, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
-	tcpOK(t, err)
+	clusterPlaced(t, func() error {
+		_, err := leader.CreateBucket(t.Context(), c.js, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
+		return err
+	})
 	b := tcpBucket(t, c.js)
 	before, err := announce(t, b, "e", rosterA, "1", time.Hour)
 	tcpOK(t, err)

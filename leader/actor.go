@@ -177,7 +177,7 @@ func (a *actor) receive(m *mail) {
 		if m.bounded {
 			m.in.until = a.limitStop()
 		}
-	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
+	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume, inSlot:
 	}
 	a.step(m.in, m.call)
 	switch {
@@ -215,7 +215,7 @@ func (a *actor) hears(e backend.Entry, seen *observation) observation {
 
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
-	a.requests.answered(m.in.kind)
+	a.requests.answered(m.in, &a.status, a.c.since())
 	a.c.settle(m.in, a.requests.asked, a.status.writing)
 	if m.in.kind == inFeed {
 		a.requests.keep(m.feed, a.id, a.session)
@@ -291,8 +291,15 @@ func (a *actor) advance(in input) effects {
 	return fx
 }
 
+// stepMachine steps the machine, which gets the slot that it asks for if one is free.
 func (a *actor) stepMachine(now time.Time, in input) effects {
-	fx := a.m.step(now, in)
+	fx, r := a.m.step(now, in), &a.requests
+	if fx.slot.wanted && r.window.Take(&r.place, fx.slot.rank, &a.c.box, a.outside(now)) {
+		a.m.proceed(now, &fx)
+	}
+	if in.kind == inSlot && fx.request.kind == reqNone { // nothing is due any more
+		r.window.Return(&r.place, backend.Neither)
+	}
 	ended := a.status.done
 	a.status = a.m.status(now)
 	a.cut = a.cut || !ended && a.status.done && (in.kind == inClosed || errors.Is(in.err, ErrConnectionClosed))
@@ -321,6 +328,9 @@ func (a *actor) events(in input, fx effects) []Event {
 		case noteObserved:
 			events = append(events, Observed{Holder: a.status.holder(a.seat)})
 		case noteFaulted:
+			if n.err == ErrCongested && !a.requests.window.Report() {
+				continue // another candidate of the connection has reported it
+			}
 			if a.faults.isNews(in, n.err) {
 				events = append(events, a.faulted(n.err))
 			}

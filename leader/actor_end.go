@@ -71,6 +71,6 @@ func (a *actor) last(m *mail) {
 	case inAbandon:
 		a.abandoning = true
 		a.announcer.dismiss(true)
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inWorked, inLoop, inNoLoop, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inWorked, inLoop, inNoLoop, inSuspend, inResume, inSlot:
 	}
 }

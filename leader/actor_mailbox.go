@@ -38,6 +38,9 @@ type mailbox struct {
 	closed bool
 }
 
+// Granted implements [backend.Waiter].
+func (b *mailbox) Granted() { b.put(mail{in: input{kind: inSlot}}) }
+
 // maxRequests is how many requests at the listener may wait.
 const maxRequests = 16
 

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // requester sends the requests of the machine to the store, one at a time, and has the feed
 // that they open. The replies go to the mailbox.
 type requester struct {
 	store    backend.Store
+	window   *backend.Window                                                // of the store's connection; nil: it has none
+	place    backend.Place                                                  // in the window
 	settings func(ctx context.Context, reply func(backend.Settings, error)) // of the store
 	election string
 	values   context.Context //nolint:containedctx // the values that every request carries
@@ -77,14 +80,32 @@ func (r *requester) send(req request, now time.Duration) {
 	}
 }
 
-// answered releases the context of the request in flight, whose reply of that kind has
-// arrived.
-func (r *requester) answered(kind inputKind) {
-	if kind != inWritten { // the next write uses it, too
+// answered releases the context and the slot of the request in flight, whose reply has arrived
+// now.
+func (r *requester) answered(in input, s *status, now time.Duration) {
+	if in.kind != inWritten { // the next write uses it, too
 		r.cancel()
 	}
 	r.cancel = nil
+	r.window.Return(&r.place, speed(in.err, s.holds, now-r.asked, s.times.orDefault()))
 }
+
+// speed says what a reply tells of the load of the server. Reads may hang at one replica,
+// while the others are prompt. Only the stream's leader answers writes.
+func speed(err error, holds bool, took time.Duration, times durations) backend.Reply {
+	late := took > wire.RenewWait(times.renewInterval)/lateShare
+	switch refused := errors.Is(err, backend.ErrRefused); {
+	case err != nil && !refused && !(holds && late):
+		return backend.Neither
+	case late:
+		return backend.Late
+	default:
+		return backend.Prompt
+	}
+}
+
+// lateShare is the part of a holder's time for a request after which its reply counts as late.
+const lateShare = 4
 
 // keep keeps the feed that was opened for a candidate.
 func (r *requester) keep(f backend.Feed, id, session string) {
@@ -103,6 +124,7 @@ func (r *requester) end() {
 	if r.feed != nil {
 		r.feed.Stop()
 	}
+	r.window.Return(&r.place, backend.Neither)
 }
 
 // decoded returns the entry as the feed has decoded it, or nil.

@@ -188,6 +188,9 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		ownSession: []byte(`"session":"` + p.session + `"`), stopTimeout: cfg.stopTimeout(),
 	}
 	a.requests = requester{store: c.store, settings: c.store.Settings, election: c.election, values: a.values, box: &c.box}
+	if w, ok := c.store.(interface{ Window() *backend.Window }); ok {
+		a.requests.window = w.Window()
+	}
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
 	a.listener.requests = c.store
 	if b, ok := c.store.(*bucketStore); ok {

@@ -64,7 +64,7 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it wakes in the past"
 	case m.state == StateLeader && !fx.done && (fx.wake.IsZero() || fx.wake.After(m.term.leaseUntil)):
 		return "it sleeps past the renew deadline"
-	case !fx.done && fx.wake.IsZero() && m.flight.req.kind == reqNone:
+	case !fx.done && fx.wake.IsZero() && m.flight.slot == slotNone:
 		return "it sleeps for ever"
 	case !toldOf(m.key.seen, known, in):
 		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.revision)

@@ -109,16 +109,16 @@ func TestMachine_AllocatesNothing(t *testing.T) {
 	s.begin([]string{"sealed", "maxlease=15s"})
 	leads := s.m
 	now := scriptOrigin
-	leads.step(now, input{kind: inRead, observed: observation{kind: entryNothing}})
+	leads.stepAtOnce(now, input{kind: inRead, observed: observation{kind: entryNothing}})
 	revision := uint64(5)
-	leads.step(now, input{kind: inWritten, revision: revision})
+	leads.stepAtOnce(now, input{kind: inWritten, revision: revision})
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(2500 * time.Millisecond)
-		if fx := leads.step(now, input{kind: inTick}); fx.request.kind != reqWrite {
+		if fx := leads.stepAtOnce(now, input{kind: inTick}); fx.request.kind != reqWrite {
 			t.Fatal("it does not renew")
 		}
 		revision++
-		leads.step(now, input{kind: inWritten, revision: revision})
+		leads.stepAtOnce(now, input{kind: inWritten, revision: revision})
 	}); n != 0 || leads.state != StateLeader {
 		t.Errorf("a leader makes %v allocations", n)
 	}
@@ -126,11 +126,11 @@ func TestMachine_AllocatesNothing(t *testing.T) {
 	waits := s.m
 	now = scriptOrigin
 	held := observation{revision: 5, kind: entryRecord, rec: someRecord()}
-	waits.step(now, input{kind: inRead, observed: held})
+	waits.stepAtOnce(now, input{kind: inRead, observed: held})
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(2500 * time.Millisecond)
 		held.revision++
-		if fx := waits.step(now, input{kind: inHeard, observed: held}); fx.request.kind != reqNone {
+		if fx := waits.stepAtOnce(now, input{kind: inHeard, observed: held}); fx.request.kind != reqNone {
 			t.Fatal("it asks for something")
 		}
 	}); n != 0 {

@@ -94,6 +94,13 @@ var (
 	// before the work has ended. It reports ErrNotReleased again after one lease, and then at
 	// intervals that double.
 	ErrNotReleased error = backend.Error("not released")
+	// ErrCongested reports that the next request of a leader has waited for its turn on the
+	// connection for half of RenewDeadline. The leader loses its lease if it waits for as long
+	// again. Many elections on one connection, and too little processor time for the client or
+	// the server, are the usual reason. Of all candidates on the connection one reports it,
+	// and again only after no request has waited any more.
+	ErrCongested error = backend.Error("the connection carries too much: renewals wait for their turn; " +
+		"give the process or the server more processor time, or let it carry fewer elections, or longer leases")
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")

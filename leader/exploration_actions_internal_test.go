@@ -2,6 +2,8 @@ package leader
 
 import (
 	"fmt"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // actions adds all actions that may happen next.
@@ -118,6 +120,9 @@ func (w *worldOf) processActions(i int, add func(do verb, party, arg int)) {
 		add(doRelease, i, 0)
 	}
 	w.loopActions(i, add)
+	if p.m.flight.slot == slotWaits {
+		add(doSlot, i, 0)
+	}
 	if w.may(reconnect) && p.listening {
 		add(doReconnect, i, 0)
 	}
@@ -278,14 +283,20 @@ func (w *worldOf) apply(a action) {
 	case doRelease:
 		w.spend(release)
 		w.step(i, input{kind: inDrained, term: p.m.term.number})
+	case doSlot:
+		w.step(i, input{kind: inSlot})
 	case doWorked, doLoop, doNoLoop:
 		w.applyLoop(a)
 	case doBar:
 		w.step(i, input{kind: inSuspend})
 	case doOpen:
-		eager, counter := p.m.wantsKey(p.now), p.m.writes.counter
+		eager, counter, before := p.m.wantsKey(p.now), p.m.writes.counter, p.m.flight.rank
 		w.step(i, input{kind: inResume})
-		if tries := p.m.writes.counter > counter && p.m.flight.req.write.win; eager != tries {
+		tries := p.m.writes.counter > counter && p.m.flight.req.write.win
+		if w.withholds { // it asks for a slot, or keeps its place in line
+			tries = eager && p.m.flight.rank == backend.RankTake || before != p.m.flight.rank
+		}
+		if eager != tries {
 			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)
 		}
 	case doGhost:
@@ -415,7 +426,7 @@ func (w *worldOf) explain(a action) string {
 		return who + " crashes" + []string{"", ", its write is still on its way"}[a.arg]
 	case doBoot:
 		return partyNames[a.party] + " starts again"
-	case doResign, doStop, doClose, doRelease, doWorked, doLoop, doNoLoop, doBar, doOpen:
+	case doResign, doStop, doClose, doRelease, doWorked, doLoop, doNoLoop, doBar, doOpen, doSlot:
 		return who + " is told to " + verbNames[a.do]
 	case doGhost:
 		g := w.ghosts[a.arg]

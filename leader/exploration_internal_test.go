@@ -277,6 +277,8 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				continue
 			case p.told[0].kind != entryUnseen:
 				a.do = doHear
+			case p.m.flight.slot == slotWaits:
+				a.do = doSlot
 			case p.way == going:
 				a.do = doArrive
 			case p.way == answered:

@@ -271,7 +271,7 @@ func (p *party) shift(horizon time.Duration) {
 	// put with those before it. Then writes that count as sent earlier than they were are
 	// left out of the exploration. They give less time, not more.)
 	far := epoch.Add(-horizon)
-	for _, t := range []*time.Time{&m.key.seenAt, &m.key.readAt, &m.memory.leaseAt, &m.key.absentSince, &m.memory.notBefore, &m.writes.lastAt, &m.renew.electFrom, &m.flight.sentAt, &m.flight.req.write.ready, &m.leave.since, &m.term.began} {
+	for _, t := range []*time.Time{&m.key.seenAt, &m.key.readAt, &m.memory.leaseAt, &m.key.absentSince, &m.memory.notBefore, &m.writes.lastAt, &m.renew.electFrom, &m.flight.sentAt, &m.flight.slotSince, &m.flight.req.write.ready, &m.leave.since, &m.term.began} {
 		move(t, far)
 	}
 	for i := range m.writes.sent {

@@ -78,6 +78,7 @@ type scenario struct {
 	named      bool // refusals always name the revision: the bucket has one replica
 	gated      bool // gates are closed and opened at any time
 	loops      bool // the applications take their terms in loops, and work for any time
+	window     bool // a candidate waits for a slot for any time
 	remembers  bool // processes outlive their candidates, and the next ones begin with what was seen
 	old        oldWorld
 }
@@ -262,7 +263,7 @@ var scenarios = slices.Concat([]*scenario{
 		name: "guarded, forgetful", guarded: true, void: true, settings: tight, times: equal, limits: upTo(1, rollBack, freeze, late), total: 2,
 		from: aRaised + " tick A.wake A.arrive A.deliver",
 	},
-}, loopScenarios, kvElectScenarios)
+}, loopScenarios, windowScenarios, kvElectScenarios)
 
 // endless has worlds in which everything is promised, and in which faults never end. They
 // are for random walks and the fuzzer.
@@ -283,4 +284,4 @@ var endless = slices.Concat([]*scenario{
 	{name: "gated, ordinary", gated: true, settings: expiring, times: []durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(promised, purge)...)},
 	{name: "guarded", guarded: true, settings: tight, times: equal, limits: upTo(unlimited, troubled...)},
 	{name: "guarded, ordinary", guarded: true, settings: expiring, times: unequal, limits: upTo(unlimited, append(troubled, purge)...)},
-}, loopEndless, kvElectEndless)
+}, loopEndless, windowEndless, kvElectEndless)

@@ -45,6 +45,7 @@ const (
 	doHandOver // arg: the successor
 	doBar
 	doOpen
+	doSlot
 	doGuardArrive // arg 1: refusals name nothing
 	doGuardStale
 	doGuardRefuse
@@ -82,7 +83,7 @@ const (
 
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "worked", "loop", "unloop", "announce", "rank", "transfer", "bar", "open",
+	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "worked", "loop", "unloop", "announce", "rank", "transfer", "bar", "open", "slot",
 	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write", "guard-unfit",
 	"ghost", "remove", "purge", "overwrite", "rollback", "force", "junk", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
 	"old-expire", "old-boot", "old-campaign", "old-crash", "old-arrive", "old-refuse", "old-lose", "old-deliver", "old-fail", "old-ghost", "double",

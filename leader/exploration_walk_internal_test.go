@@ -16,7 +16,7 @@ var (
 // goesOn reports whether an action happens without any trouble.
 func (a action) goesOn() bool {
 	switch a.do {
-	case doTick, doWake, doArrive, doDeliver, doHear, doBoot, doOpen, doGuardArrive, doGuardDeliver, doGuardWrite,
+	case doTick, doWake, doArrive, doDeliver, doHear, doBoot, doOpen, doSlot, doGuardArrive, doGuardDeliver, doGuardWrite,
 		doOldExpire, doOldCampaign, doOldArrive, doOldDeliver:
 		return a.arg == 0
 	case doAnnounce, doRank, doLoop:

@@ -114,8 +114,9 @@ func (w *worldOf) waits(i int) bool {
 type worldOf struct {
 	*scenario
 	situation
-	broken string // the promise that was broken
-	say    func(format string, args ...any)
+	broken    string // the promise that was broken
+	withholds bool   // slots are not free at once
+	say       func(format string, args ...any)
 	// These are called with the effects of every step.
 	did      func(now time.Time, fx effects)
 	didRaise func(now time.Time, fx guardEffects)
@@ -186,6 +187,7 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	if sc.total > 0 {
 		w.budget = sc.total
 	}
+	w.withholds = sc.window
 	w.renumber()
 	return w
 }
@@ -193,6 +195,8 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 // boot starts a process. Its first requests, for the settings, for a feed and to its
 // guard, are answered at once. A reconnection repeats them.
 func (w *worldOf) boot(i int) {
+	defer func(was bool) { w.withholds = was }(w.withholds)
+	w.withholds = false
 	p := &w.parties[i]
 	name := partyNames[i]
 	w.posts[i] = post{}
@@ -230,11 +234,19 @@ func (sc *scenario) forgets() bool {
 	return sc.limits[rollBack] > 0 || sc.settings.PurgeProtected && sc.limits[purge] > 0
 }
 
+// advance steps a machine.
+func (w *worldOf) advance(p *party, in input) effects {
+	if w.withholds {
+		return p.m.step(p.now, in)
+	}
+	return p.m.stepAtOnce(p.now, in)
+}
+
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
 	known, before, held, was := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen
-	fx := p.m.step(p.now, in)
+	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
 	}

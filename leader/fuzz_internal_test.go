@@ -63,7 +63,7 @@ func FuzzMachine(f *testing.F) {
 			now = now.Add(time.Duration(next()%8) * tick / 4)
 			in := fuzzInput(&m, settings, next)
 			known := m.key.seen.revision
-			fx := m.step(now, in)
+			fx := m.stepAtOnce(now, in)
 			if broken := m.brokenInvariant(); broken != "" {
 				t.Fatalf("%s: %s", describeInput(in), broken)
 			}
@@ -75,7 +75,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
-	in := input{kind: inputKind(next() % int(inResume+1)), dice: uint32(next()) << 24}
+	in := input{kind: inputKind(next() % int(inSlot+1)), dice: uint32(next()) << 24}
 	in.observed = fuzzObservation(next)
 	switch in.kind {
 	case inRead, inWritten, inSettings, inFeed:
@@ -118,7 +118,7 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 		in.roster = rosterReport{line: fuzzLine(next), preemptor: preemptor{session: []string{"", "B", "C"}[next()%3]}}
 	case inResign:
 		in.to, in.next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
-	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inClosed, inStop, inAbandon, inLoop, inNoLoop, inProclaim, inSuspend, inResume, inSlot:
 	}
 	return in
 }

@@ -118,10 +118,10 @@ func (n *node) step(in input) {
 	switch in.kind {
 	case inSettings, inFeed, inRead, inWritten:
 		n.asked = false
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume, inSlot:
 	}
 	before, known := n.m.state, n.m.key.seen.revision
-	fx := n.m.step(n.clock(), in)
+	fx := n.m.stepAtOnce(n.clock(), in)
 	if w.trace != nil && (in.kind != inTick || fx.request.kind != reqNone || len(fx.notes) > 0) {
 		w.logf("%s %s: %v->%v %s", n.config.session, describeInput(in), before, n.m.state, describeEffects(n.clock(), fx))
 	}

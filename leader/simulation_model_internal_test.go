@@ -253,7 +253,7 @@ func describeRecord(r record) string {
 var inputNames = map[inputKind]string{
 	inTick: "tick", inHeard: "heard", inReconnected: "reconnected", inFeedLost: "feed lost", inClosed: "closed",
 	inRead: "read", inWritten: "written", inSettings: "settings", inFeed: "feed", inResign: "resign", inStop: "stop",
-	inAbandon: "abandon", inDrained: "drained", inWorked: "worked", inLoop: "loop", inNoLoop: "no loop", inProclaim: "proclaim", inGuards: "guards", inRoster: "roster", inSuspend: "bar", inResume: "open",
+	inAbandon: "abandon", inDrained: "drained", inWorked: "worked", inLoop: "loop", inNoLoop: "no loop", inProclaim: "proclaim", inGuards: "guards", inRoster: "roster", inSuspend: "bar", inResume: "open", inSlot: "slot",
 }
 
 func describeInput(in input) string {

@@ -26,7 +26,7 @@ import (
 //	state_suspend.go       a candidate that does not take its key
 //	state_work.go          the work of a term, and the candidate while it goes on
 //
-// status is the only other method that the actor calls.
+// status and proceed are the only other methods that the actor calls.
 type machine struct {
 	params
 	state State
@@ -80,7 +80,8 @@ type effects struct {
 	end     error  // end the term's context with this cause
 	notes   []note // then offer these events
 	cancel  bool   // give up the request in flight; it still has to be answered
-	request request
+	slot    slotWish
+	request request   // needs a slot, until it is answered
 	wake    time.Time // step again then, at the latest; zero: no deadline
 	denied  error     // the call cannot be served
 	done    bool      // nothing will follow
@@ -131,6 +132,14 @@ func (m *machine) step(now time.Time, in input) effects {
 	return fx
 }
 
+// proceed takes a slot that is free at once, and adds what follows to the effects of the step
+// that has asked for it.
+func (m *machine) proceed(now time.Time, fx *effects) {
+	more := m.step(now, input{kind: inSlot})
+	fx.notes = append(fx.notes, more.notes...)
+	fx.slot, fx.request, fx.wake = more.slot, more.request, more.wake
+}
+
 // expire applies the deadlines that have passed.
 func (m *machine) expire(now time.Time, fx *effects) {
 	if m.state == StateLeader && !now.Before(m.term.leaseUntil) {
@@ -149,6 +158,10 @@ func (m *machine) expire(now time.Time, fx *effects) {
 	}
 	if m.flight.waits() && !now.Before(m.flight.deadline) {
 		m.giveUp(fx)
+	}
+	if m.isCongested() && !now.Before(m.congestedAt()) {
+		m.flight.tooSlow()
+		m.fault(ErrCongested, fx)
 	}
 	m.forget(now)
 }

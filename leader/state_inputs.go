@@ -33,6 +33,7 @@ const (
 	inProclaim
 	inSuspend // for seats
 	inResume
+	inSlot // there is a slot for the request that is due
 )
 
 // input is one input of the machine.
@@ -98,6 +99,8 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 		m.suspend()
 	case inResume:
 		m.resume(in.until, in.value)
+	case inSlot:
+		m.flight.granted()
 	}
 }
 
@@ -128,7 +131,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 		m.feed.opened()
 		m.reads.needAll() // for what was stored before the feed was open
 		m.flight.succeeded()
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
+	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume, inSlot:
 	}
 }
 

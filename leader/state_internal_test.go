@@ -257,7 +257,7 @@ func (s *script) guide(in guardInput) []string {
 func (s *script) step(in input) []string {
 	in.dice = 1 << 31 // pauses in the middle of their range
 	before, now := s.m.state, scriptOrigin.Add(s.last)
-	fx := s.m.step(now, in)
+	fx := s.m.stepAtOnce(now, in)
 	if broken := s.m.brokenInvariant(); broken != "" {
 		s.t.Errorf("after %s: %s", describeInput(in), broken)
 	}

@@ -3,13 +3,21 @@ package leader
 import (
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // inflight is the one request in flight, and the failures of those before it.
 //
-// late is set only while there is a request. retryAt holds back requests of every kind.
+// late is set only while there is a request, and so is slot, slotHas. retryAt holds back
+// requests of every kind. rank, slotSince and slow say how a candidate waits for a slot, and
+// are zero in any other.
 type inflight struct {
+	slot      slot
+	rank      backend.Rank // with which it waits
+	slotSince time.Time    // when it began to wait
+	slow      bool         // it was reported that a leader waits for too long
+
 	req      request
 	sentAt   time.Time
 	deadline time.Time // when it is given up
@@ -19,6 +27,46 @@ type inflight struct {
 	writeFailing bool      // the last write failed; reads that succeed do not end the row
 	retryAt      time.Time // no request before then
 }
+
+// slot is the right to have one request in flight. The connection has a number of slots. No
+// request is composed before there is a slot for it, so neither its time nor the lease that it
+// asks for begins while it waits.
+type slot uint8
+
+const (
+	slotNone  slot = iota
+	slotWaits      // it has asked for a slot
+	slotHas        // and has it
+)
+
+// slotWish is the effect of asking for a slot.
+type slotWish struct {
+	wanted bool
+	rank   backend.Rank
+}
+
+// want asks for a slot, or for a higher rank than that with which the candidate waits.
+func (f *inflight) want(now time.Time, r backend.Rank) slotWish {
+	if f.slot == slotWaits && r <= f.rank {
+		return slotWish{}
+	}
+	if f.slot == slotNone {
+		f.slotSince = now
+	}
+	f.slot, f.rank = slotWaits, r
+	return slotWish{wanted: true, rank: r}
+}
+
+// granted records that the candidate has a slot.
+func (f *inflight) granted() {
+	f.slot, f.rank, f.slotSince, f.slow = slotHas, 0, time.Time{}, false
+}
+
+// unused gives a slot back for which there is no request any more.
+func (f *inflight) unused() { f.slot = slotNone }
+
+// tooSlow records that it was reported that a leader waits for too long.
+func (f *inflight) tooSlow() { f.slow = true }
 
 // send records a request.
 func (f *inflight) send(req request, now, deadline time.Time) {
@@ -38,7 +86,7 @@ func (f *inflight) giveUp() bool {
 // land ends the request, whose reply has arrived, and returns it.
 func (f *inflight) land() request {
 	req := f.req
-	f.req, f.late = request{}, false
+	f.req, f.late, f.slot = request{}, false, slotNone
 	return req
 }
 
@@ -215,15 +263,44 @@ func (m *machine) silenceTimeout() time.Duration {
 	return max(half, m.bucket.timing().renewInterval/4)
 }
 
-// plan ends a resignation or stop that is finished, and sends the next request if it is
-// due.
+// plan ends a resignation or stop that is finished. If a request is due, plan sends it, or asks
+// for a slot.
 func (m *machine) plan(now time.Time, fx *effects) {
 	if m.leave.mode != staying && !m.term.draining && !m.done {
 		m.finishLeaving(now, fx)
 	}
-	if a := m.next(now); a.kind != reqNone && !a.at.After(now) {
+	switch a := m.next(now); {
+	case a.kind == reqNone || a.at.After(now):
+		if m.flight.req.kind == reqNone && m.flight.slot == slotHas {
+			m.flight.unused()
+		}
+	case m.flight.slot == slotHas:
 		m.send(now, a.kind, fx)
+	default:
+		fx.slot = m.flight.want(now, m.rank(a.kind))
 	}
+}
+
+// rank returns the importance of a request.
+func (m *machine) rank(kind requestKind) backend.Rank {
+	switch {
+	case m.holds():
+		return backend.RankHolder
+	case kind == reqWrite:
+		return backend.RankTake
+	default:
+		return backend.RankRead
+	}
+}
+
+// congestedAt returns when a leader reports that it waits for a slot for too long.
+func (m *machine) congestedAt() time.Time {
+	return m.flight.slotSince.Add(m.bucket.times.renewDeadline / 2)
+}
+
+// isCongested reports whether a leader waits for a slot and has not reported it.
+func (m *machine) isCongested() bool {
+	return m.state == StateLeader && m.flight.slot == slotWaits && !m.flight.slow
 }
 
 // finishLeaving checks whether the key is given up, or was never held.
@@ -313,6 +390,7 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	at(m.term.drainBy, m.term.draining)
 	at(m.term.guardDeadline, m.raising())
 	at(m.flight.deadline, m.flight.waits())
+	at(m.congestedAt(), m.isCongested())
 	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.key.seen.kind != entryUnseen)
 	at(m.writes.releaseDeadline(), m.leave.mode != staying && !m.term.draining)
 	return wake

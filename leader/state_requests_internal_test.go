@@ -2,6 +2,7 @@ package leader
 
 import (
 	"testing"
+	"time"
 )
 
 // A request is given up once, and its reply ends it whether it was given up or not.
@@ -10,6 +11,7 @@ func TestInflight_GiveUp(t *testing.T) {
 	if f.giveUp() || f.waits() {
 		t.Error("no request is given up")
 	}
+	f.granted()
 	f.send(request{kind: reqRead}, epoch, epoch.Add(tick))
 	if !f.waits() || !f.giveUp() || f.waits() || f.giveUp() || f.broken() != "" {
 		t.Errorf("%+v, %q", f, f.broken())
@@ -40,6 +42,19 @@ func (f *inflight) broken() string {
 		return "no request is late"
 	case f.req.kind != reqNone && f.deadline.IsZero():
 		return "a request without a deadline"
+	case (f.req.kind != reqNone) != (f.slot == slotHas):
+		return "a request without a slot, or a slot without a request"
+	case f.slot != slotWaits && (f.rank != 0 || !f.slotSince.IsZero() || f.slow), f.slot == slotWaits && f.slotSince.IsZero():
+		return "it waits for no slot, and has a place in line, or the other way round"
 	}
 	return ""
+}
+
+// stepAtOnce steps a machine on a connection that always has a free slot.
+func (m *machine) stepAtOnce(now time.Time, in input) effects {
+	fx := m.step(now, in)
+	if fx.slot.wanted {
+		m.proceed(now, &fx)
+	}
+	return fx
 }

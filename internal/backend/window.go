@@ -1,0 +1,264 @@
+package backend
+
+import (
+	"sync"
+	"time"
+)
+
+// Window bounds the requests that are in flight on one connection. A request takes a slot
+// before it is sent, and waits in line for one if none is free. So requests of thousands of
+// candidates wait here, where waiting costs nothing, and not at the server, where their time
+// runs out.
+//
+// The number of slots follows the server: it grows with prompt replies while requests wait,
+// and is halved by a late one. A nil Window has any number of slots. A Window calls a [Waiter]
+// without a lock of its own.
+type Window struct {
+	least, most int
+
+	mu       sync.Mutex // held for moments only
+	size     int
+	flying   [ranks]int // slots that are taken, by rank
+	lines    [ranks]line
+	shrunk   uint64 // how often the window has become smaller
+	reported bool   // that requests wait for too long, since the line was empty
+	members  uint64 // that have joined
+}
+
+// NewWindow returns a window that begins with the least number of slots and never has more
+// than most.
+func NewWindow(least, most int) *Window { return &Window{least: least, most: most, size: least} }
+
+// Rank is the importance of a request. A request of a higher rank takes a slot before those
+// of a lower one that wait. Reads take at most half of the slots and writes of candidates
+// three quarters: requests that a server does not answer must not keep leaders from renewing.
+type Rank uint8
+
+// The ranks, the least important first.
+const (
+	RankRead   Rank = iota // of a candidate that does not hold the key
+	RankTake               // a write of such a candidate
+	RankHolder             // of a candidate that holds the key
+	ranks
+)
+
+// share returns how many slots requests up to a rank may take.
+func (w *Window) share(r Rank) int { return max(1, w.size*(int(r)+2)/(int(ranks)+1)) }
+
+// Waiter gets slots.
+type Waiter interface {
+	// Granted is called when the waiter has a slot for which it had to wait. It must not
+	// block, and must not call the window.
+	Granted()
+}
+
+// Place is the place of one waiter in a window. It has at most one slot. Its methods are those
+// of the window. A zero Place is ready for use.
+type Place struct {
+	waiter     Waiter
+	rank       Rank
+	state      placeState
+	shrunk     uint64    // Window.shrunk when the slot was taken
+	since      time.Time // when it began to wait
+	prev, next *Place    // in line
+}
+
+type placeState uint8
+
+const (
+	placeIdle placeState = iota
+	placeWaits
+	placeHas
+)
+
+// Reply is what a reply says about the server.
+type Reply uint8
+
+const (
+	// Prompt is a reply that came soon.
+	Prompt Reply = iota
+	// Late is a reply that took a large part of the time that the request had, or the
+	// silence of a server that is to answer at once.
+	Late
+	// Neither says nothing: the request was not sent, or a server does not answer it for
+	// another reason than load.
+	Neither
+)
+
+// Join returns the number of places that have joined before, to spread them by.
+func (w *Window) Join() uint64 {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.members++
+	return w.members - 1
+}
+
+// Take reports whether p has a slot now. If not, p waits, and by is called later. A place that
+// waits keeps its turn, or moves up with a higher rank.
+func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
+	if w == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch p.state {
+	case placeHas:
+		return true
+	case placeWaits:
+		if r <= p.rank {
+			return false
+		}
+		w.lines[p.rank].remove(p)
+	case placeIdle:
+		p.since = now
+	}
+	p.rank, p.waiter = r, by
+	if w.free(r) {
+		w.grant(p)
+		return true
+	}
+	p.state = placeWaits
+	w.lines[r].add(p)
+	return false
+}
+
+// free reports whether a request of that rank may be sent. The window is locked.
+func (w *Window) free(r Rank) bool {
+	taken := 0
+	for i, n := range w.flying {
+		if taken += n; Rank(i) >= r && taken >= w.share(Rank(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Window) grant(p *Place) {
+	p.state, p.shrunk = placeHas, w.shrunk
+	w.flying[p.rank]++
+}
+
+// Return gives back the slot of p, if it has one, with what the reply says about the server. A
+// place that waits leaves the line.
+func (w *Window) Return(p *Place, r Reply) {
+	if w == nil {
+		return
+	}
+	var granted []Waiter
+	w.mu.Lock()
+	switch p.state {
+	case placeHas:
+		w.flying[p.rank]--
+		w.adapt(p, r)
+	case placeWaits:
+		w.lines[p.rank].remove(p)
+	case placeIdle:
+	}
+	p.state, p.waiter = placeIdle, nil
+	for next := w.first(); next != nil; next = w.first() {
+		w.lines[next.rank].remove(next)
+		w.grant(next)
+		granted = append(granted, next.waiter)
+	}
+	w.reported = w.reported && w.waits()
+	w.mu.Unlock()
+	for _, by := range granted {
+		by.Granted()
+	}
+}
+
+// adapt changes the number of slots. Replies to requests that were sent before the window
+// became smaller say nothing new. The window is locked.
+func (w *Window) adapt(p *Place, r Reply) {
+	switch {
+	case r == Prompt && w.waits():
+		w.size = min(w.size+1, w.most)
+	case r == Late && p.shrunk == w.shrunk:
+		w.size = max(w.size/2, w.least)
+		w.shrunk++
+	}
+}
+
+// first returns the place that gets a slot next, or nil. The window is locked.
+func (w *Window) first() *Place {
+	for r := ranks; r > 0; r-- {
+		if p := w.lines[r-1].head; p != nil && w.free(r-1) {
+			return p
+		}
+	}
+	return nil
+}
+
+// waits reports whether a place waits. The window is locked.
+func (w *Window) waits() bool {
+	for _, l := range w.lines {
+		if l.head != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Waiting returns how many places wait, and how long the one that has waited longest has
+// waited.
+func (w *Window) Waiting(now time.Time) (n int, oldest time.Duration) {
+	if w == nil {
+		return 0, 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range w.lines {
+		n += l.len
+		if l.head != nil {
+			oldest = max(oldest, now.Sub(l.head.since))
+		}
+	}
+	return n, oldest
+}
+
+// Report reports whether it is news that places wait for too long. It is news once until the
+// line has been empty.
+func (w *Window) Report() bool {
+	if w == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	news := !w.reported
+	w.reported = true
+	return news
+}
+
+// line is a list of places in the order in which they came.
+type line struct {
+	head, tail *Place
+	len        int
+}
+
+func (l *line) add(p *Place) {
+	if p.prev = l.tail; p.prev != nil {
+		p.prev.next = p
+	} else {
+		l.head = p
+	}
+	l.tail = p
+	l.len++
+}
+
+func (l *line) remove(p *Place) {
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		l.head = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	} else {
+		l.tail = p.prev
+	}
+	p.prev, p.next = nil, nil
+	l.len--
+}

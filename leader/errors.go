@@ -104,6 +104,13 @@ var (
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")
+	// ErrCongested reports that a renewal has waited for its turn on the connection for longer
+	// than half of RenewDeadline. A connection has a limited number of requests in flight, and
+	// all candidates of a process that use it share them. If the process gets too little
+	// processor time, or the server is too slow for so many elections, leaders will be fenced.
+	// One leader of the connection reports it, once until the line has been short again.
+	// [Stats].Queued and QueueAge show the line before that.
+	ErrCongested error = backend.Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 
 // detail is an error with a text and a name in [Stats] of its own. Applications match the

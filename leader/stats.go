@@ -29,6 +29,13 @@ type Stats struct {
 	// was sent. It is 0 if the last request was answered, even by an error, or if a feed has
 	// delivered something since.
 	Silent time.Duration
+	// Queued is the number of requests that wait for their turn on the candidate's connection,
+	// and QueueAge is how long the oldest of them has waited. They are those of the connection,
+	// so all candidates on it have the same. Aggregate them with the maximum, not with the
+	// sum. Both are 0 while no request waits, and for a store without a limit on the requests
+	// in flight. See [ErrCongested].
+	Queued   int
+	QueueAge time.Duration
 	// Unreleased is how long the work of a term has gone on after the end of the term. It is 0
 	// if that work has ended, or if nothing awaits its end. See [Config].DrainTimeout.
 	Unreleased time.Duration
@@ -218,6 +225,7 @@ var errorNames = [...]struct {
 	{errGuardDeleted, "guard_deleted"},
 	{ErrNotReleased, "not_released"},
 	{ErrNoFeed, "no_feed"},
+	{ErrCongested, "congested"},
 	{ErrNoBucket, "no_bucket"},
 	{ErrNoRoster, "no_roster"},
 	{ErrIncompatibleBucket, "incompatible_bucket"},

@@ -148,6 +148,7 @@ func causeName(err error) string {
 		{leader.ErrConnectionClosed, "closed"},
 		{leader.ErrNotReleased, "not released"},
 		{leader.ErrNoFeed, "no feed"},
+		{leader.ErrCongested, "congested"},
 		{leader.ErrForeignRecord, "foreign"},
 		{leader.ErrNoBucket, "no bucket"},
 		{leader.ErrNoRoster, "no roster"},

@@ -251,6 +251,7 @@ var parityErrors = []struct {
 	{leader.ErrIncompatibleBucket, "unfit"},
 	{leader.ErrPermission, "permission"},
 	{leader.ErrNoFeed, "no feed"},
+	{leader.ErrCongested, "congested"},
 	{fence.ErrUnknownOutcome, "unknown outcome"},
 	{leader.ErrFenced, "fenced"},
 	{leader.ErrConnectionClosed, "closed"},

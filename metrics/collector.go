@@ -7,7 +7,7 @@
 //	...
 //	err = collector.Add(c)
 //
-// Every metric has the label election:
+// Every metric but the last two has the label election:
 //
 //	natsleader_state{state}                   1 for the current state, 0 for the four others
 //	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
@@ -26,6 +26,12 @@
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
 //	natsleader_unreleased_seconds             for how long work has gone on after its term, 0 if it has ended
 //	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
+//	natsleader_queued_requests                requests that wait for their turn on the connection
+//	natsleader_queue_age_seconds              for how long the oldest of them has waited
+//
+// The last two belong to a connection, which thousands of candidates may share. A collector
+// exports each once, without a label, as the greatest value of its candidates. Aggregate them
+// over collectors and processes with max. The sum would count a connection more than once.
 //
 // A cause or kind is a key of Fenced, Deposed or Faults in [leader.Stats], as in
 // lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
@@ -33,8 +39,9 @@
 //
 // A candidate has 30 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
-// there are no more than 32. No series depends on IDs, values or other data that other
-// clients write.
+// there are no more than 33. No series depends on IDs, values or other data that other
+// clients write. A process with thousands of candidates need not add all of them. The metrics
+// of the queue are right if one candidate of each connection is added.
 package metrics
 
 import (
@@ -113,17 +120,29 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	c.mu.Unlock()
 	causes, kinds := make(labels), make(labels)
+	var longest queue
 	for _, candidate := range candidates {
-		scrape{ch, label("election", candidate.Election()), causes, kinds}.send(candidate.Stats())
+		s := candidate.Stats()
+		longest.include(s)
+		scrape{ch, label("election", candidate.Election()), causes, kinds}.send(s)
+	}
+	if len(candidates) > 0 {
+		longest.send(ch)
 	}
 }
 
 var descriptions []*prometheus.Desc
 
-// describe makes the description of a metric. Its labels are in alphabetical order, and
-// so are those of its samples, because the registry would sort them each time.
+// describe makes the description of a metric of a candidate. Its labels are in alphabetical
+// order, and so are those of its samples, because the registry would sort them each time.
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	d := prometheus.NewDesc("natsleader_"+name, help, slices.Sorted(slices.Values(append(labels, "election"))), nil)
+	return describeAll(name, help, slices.Sorted(slices.Values(append(labels, "election")))...)
+}
+
+// describeAll makes the description of a metric that is one for all candidates, or has the
+// label of the candidate among its own.
+func describeAll(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc("natsleader_"+name, help, labels, nil)
 	descriptions = append(descriptions, d)
 	return d
 }
@@ -161,4 +180,8 @@ var (
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
 		"For how long the store has not answered, 0 while it does.")
+	queuedDesc = describeAll("queued_requests",
+		"Requests that wait for their turn on the connection: the most of all candidates.")
+	queueAgeDesc = describeAll("queue_age_seconds",
+		"For how long the oldest request has waited for its turn on the connection: the longest of all candidates.")
 )

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	descText = regexp.MustCompile(`^Desc\{fqName: "([a-z_]+)".*variableLabels: \{([a-z,]+)\}\}$`)
+	descText = regexp.MustCompile(`^Desc\{fqName: "([a-z_]+)".*variableLabels: \{([a-z,]*)\}\}$`)
 	nameUsed = regexp.MustCompile(`\bnatsleader_[a-z_]+`)
 	matcher  = regexp.MustCompile(`\b([a-z_]+)(?:=|!=|=~|!~)\\?"([^"\\]*)\\?"`)
 	grouping = regexp.MustCompile(`\b(?:by|on|without|ignoring) \(([a-z, ]+)\)`)

@@ -86,6 +86,24 @@ func (to scrape) send(s leader.Stats) {
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
 }
 
+// queue has the metrics of the connections that candidates share. With several connections,
+// the number and the age may be those of two of them.
+type queue struct {
+	requests int
+	age      time.Duration
+}
+
+// include takes in the queue of a candidate's connection.
+func (q *queue) include(s leader.Stats) {
+	q.requests, q.age = max(q.requests, s.Queued), max(q.age, s.QueueAge)
+}
+
+// send sends the metrics, which have no labels.
+func (q *queue) send(ch chan<- prometheus.Metric) {
+	ch <- &gauge{sample{queuedDesc, nil, float64(q.requests)}}
+	ch <- &gauge{sample{queueAgeDesc, nil, q.age.Seconds()}}
+}
+
 // transition sends the number of changes to a state, if there were any.
 func (to scrape) transition(cause *dto.LabelPair, state leader.State, n uint64) {
 	if n > 0 {

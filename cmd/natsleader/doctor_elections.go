@@ -10,11 +10,16 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // mostNames is how many elections a finding names.
 const mostNames = 5
+
+// serverWrites is how many renewals per second a server carries with room to spare, from one
+// replica on file. docs/production.md has the measurement.
+const serverWrites = 10_000 // FIGURE: measured by `make scale`
 
 // checkElections reads all records of the bucket.
 func checkElections(ctx context.Context, e *environment) []finding {
@@ -51,10 +56,43 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, severityWarning.of("leases are longer than the bucket's MaxLease %v: %s", e.settings.MaxLease, some(long)).
 			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+e.name+" ELECTION"))
 	}
+	clock := serverClock{e.info.TimeStamp, e.infoAt}
+	led, writes := renewalLoad(all, clock.now())
+	load := fmt.Sprintf("%d elections are led now, and their renewals are about %.1f writes per second", led, writes)
+	if f, heavy := judgeLoad(load, writes); heavy {
+		found = append(found, f)
+	}
 	if len(found) == 0 {
-		found = append(found, fine("%d elections, all records are sound", len(all)))
+		found = append(found, fine("%d elections, all records are sound; %s", len(all), load))
 	}
 	return found
+}
+
+// renewalLoad returns how many of the elections have a holder at a moment of the server's time,
+// and how many writes per second their renewals are by default.
+func renewalLoad(all []electionStatus, now time.Time) (led int, writes float64) {
+	for _, x := range all {
+		if s := x.at(now); s != stateLeading && s != statePending {
+			continue
+		}
+		led++
+		writes += 1 / wire.RenewInterval(x.holder.Lease).Seconds()
+	}
+	return led, writes
+}
+
+// judgeLoad returns the finding about so many writes per second, if they are many for one
+// server.
+func judgeLoad(load string, writes float64) (f finding, heavy bool) {
+	s := severityNote
+	switch {
+	case writes < serverWrites/2:
+		return finding{}, false
+	case writes >= serverWrites:
+		s = severityWarning
+	}
+	return s.of("%s, of the %d that a server carries", load, serverWrites).
+		advise("use longer leases, or put elections into buckets that other servers lead; docs/production.md has the figures"), true
 }
 
 // keptLease returns the lease for which candidates wait: that of the record, or that of

@@ -124,7 +124,7 @@ func (r *requester) end() {
 	if r.feed != nil {
 		r.feed.Stop()
 	}
-	r.window.Return(&r.place, backend.Neither)
+	r.window.Leave(&r.place)
 }
 
 // decoded returns the entry as the feed has decoded it, or nil.

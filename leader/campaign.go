@@ -26,6 +26,7 @@ type Candidate struct {
 	id        string
 	election  string
 	store     backend.Store
+	window    *backend.Window // of the store's connection; nil: it has none
 	clock     Clock
 	log       *slog.Logger // with the election and the ID
 	logs      *logQueue    // behind log, shared by all seats; nil: nothing is logged
@@ -176,6 +177,9 @@ func newCandidate(store backend.Store, election string, cfg Config, p params) *C
 		c.logs, c.log = newLogQueue(c.log)
 	}
 	c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
+	if w, ok := store.(interface{ Window() *backend.Window }); ok {
+		c.window = w.Window()
+	}
 	c.start = c.clock.Now()
 	return c
 }
@@ -188,9 +192,8 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		ownSession: []byte(`"session":"` + p.session + `"`), stopTimeout: cfg.stopTimeout(),
 	}
 	a.requests = requester{store: c.store, settings: c.store.Settings, election: c.election, values: a.values, box: &c.box}
-	if w, ok := c.store.(interface{ Window() *backend.Window }); ok {
-		a.requests.window = w.Window()
-	}
+	a.requests.window = c.window
+	a.phase = c.window.Join()
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
 	a.listener.requests = c.store
 	if b, ok := c.store.(*bucketStore); ok {

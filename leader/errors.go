@@ -94,22 +94,15 @@ var (
 	// before the work has ended. It reports ErrNotReleased again after one lease, and then at
 	// intervals that double.
 	ErrNotReleased error = backend.Error("not released")
-	// ErrCongested reports that the next request of a leader has waited for its turn on the
-	// connection for half of RenewDeadline. The leader loses its lease if it waits for as long
-	// again. Many elections on one connection, and too little processor time for the client or
-	// the server, are the usual reason. Of all candidates on the connection one reports it,
-	// and again only after no request has waited any more.
-	ErrCongested error = backend.Error("the connection carries too much: renewals wait for their turn; " +
-		"give the process or the server more processor time, or let it carry fewer elections, or longer leases")
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")
-	// ErrCongested reports that a renewal has waited for its turn on the connection for longer
-	// than half of RenewDeadline. A connection has a limited number of requests in flight, and
-	// all candidates of a process that use it share them. If the process gets too little
-	// processor time, or the server is too slow for so many elections, leaders will be fenced.
-	// One leader of the connection reports it, once until the line has been short again.
-	// [Stats].Queued and QueueAge show the line before that.
+	// ErrCongested reports that the request of a leader, as a rule a renewal, has waited for its
+	// turn on the connection for half of RenewDeadline. A connection has a limited number of
+	// requests in flight, and all candidates that use it share them. If the process gets too
+	// little processor time, or the server is too slow for so many elections, leaders will be
+	// fenced. One leader of the connection reports it, and none does again before the line has
+	// been empty. [Stats].Queued and QueueAge show the line before that.
 	ErrCongested error = backend.Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 

@@ -60,7 +60,8 @@ func checkSeats(cfg Config) error {
 //     late. A machine in one of these states cannot be suspended (state_suspend.go; the
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
-//   - A machine is suspended only when it cannot hold its key any more (mayHoldKey). In a
+//   - A machine is suspended only when it cannot hold its key any more (mayHoldKey), and does
+//     not wait for a slot of the connection to take it (isTaking). In a
 //     purge-protected bucket no write that the machine has sent can be stored any more then:
 //     each was conditioned on a revision that is not the last, and never will be again. So
 //     the candidate does not even hold two seats. In a bucket that is emptied without a
@@ -184,7 +185,7 @@ func (a *actor) syncSeat() {
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
 			a.step(input{kind: inResume, until: a.inside(until), value: value}, nil)
 		}
-	case !a.status.suspended && !a.status.mayHold:
+	case !a.status.suspended && !a.status.mayHold && !a.status.taking:
 		if a.step(input{kind: inSuspend}, nil); a.status.suspended {
 			b.giveBack(a.status.value)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/internal/proof"
 )
@@ -366,6 +367,7 @@ func newWorld(seed uint64) *world {
 	r := w.rng
 	w.bucket.current = observation{kind: entryNothing}
 	w.bucket.past = []observation{w.bucket.current}
+	phase := int(seed % (backend.Phases + 1))
 	w.guarded = seed%4 == 3
 	w.forges, w.hostile = seed%5 == 1, seed%16 == 9
 	w.guard = modelGuard{at: guardObservation{kind: entryNothing}, past: []guardObservation{{kind: entryNothing}}, term: make(map[guardTerm]bool)}
@@ -420,7 +422,7 @@ func newWorld(seed uint64) *world {
 		}
 		name := string(rune('A' + i))
 		n := &node{
-			w: w, name: name, config: params{id: name, want: want, minToken: minToken, guarded: w.guarded, order: in},
+			w: w, name: name, config: params{id: name, phase: phase, want: want, minToken: minToken, guarded: w.guarded, order: in},
 			offset: time.Duration(r.IntN(1000)) * time.Hour, rate: []time.Duration{900, 950, 1000, 1050, 1100}[r.IntN(5)],
 		}
 		w.nodes = append(w.nodes, n)

@@ -325,6 +325,9 @@ func effectLines(origin time.Time, fx effects) []string {
 	if fx.cancel {
 		add("give up the request")
 	}
+	if fx.slot.wanted {
+		add("wait for a slot as a %s", [...]string{"reader", "taker", "holder"}[fx.slot.rank])
+	}
 	switch fx.request.kind {
 	case reqSettings:
 		add("ask for the settings")

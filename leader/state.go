@@ -9,7 +9,8 @@ import (
 // I/O or clock. step takes one input and returns the effects to carry out. A machine is a
 // plain value: a copy of it is a copy of the candidate, and equal machines compare equal.
 // Nothing depends on how great a revision, a token, a counter or an instant is, but for the
-// bounds of what is believed: only their order and their distances matter.
+// bounds of what is believed and for the phase of renewals: only their order and their
+// distances matter.
 //
 // The rules are those of docs/contract.md. They are in these files:
 //
@@ -72,6 +73,7 @@ type params struct {
 	observe  bool // looks on and never writes
 	tries    bool // does not wait for another lease
 	kvElect  bool // shares the key with processes of nats-kv-leader-elect
+	phase    int  // of the renew interval, in which its renewals are due; 0: any
 	order
 }
 

@@ -33,6 +33,11 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s again                a new candidate of the same process begins, with what was seen
 //	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
 //
+// After begin ... window the candidate waits for each slot. After phase=4 its renewals are due
+// in that phase of the interval:
+//
+//	1.5s slot                 it has a slot
+//
 // A candidate is in a roster after begin ... listed or queued, with turn=1s. If it is not
 // in line, it waits for lot=0.5 of all lots:
 //
@@ -82,11 +87,12 @@ func TestTranscripts_Hold(t *testing.T) {
 
 // script is one candidate in a transcript.
 type script struct {
-	t     *testing.T
-	m     machine
-	last  time.Duration     // of the newest input
-	wrote map[uint64]record // own writes by counter
-	post  post              // of the guard, if there is one
+	window bool // slots are granted by the script
+	t      *testing.T
+	m      machine
+	last   time.Duration     // of the newest input
+	wrote  map[uint64]record // own writes by counter
+	post   post              // of the guard, if there is one
 
 	stands bool     // is to be in the roster
 	before sighting // what an earlier candidate of the process has read
@@ -140,6 +146,7 @@ func runTranscript(t *testing.T, text string) string {
 func (s *script) begin(words []string) []string {
 	p := params{id: "A", session: "A"}
 	var rest []string
+	window := false
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
@@ -171,14 +178,19 @@ func (s *script) begin(words []string) []string {
 			p.want.turn = s.duration(value)
 		case "kvelect":
 			p.kvElect = true
+		case "phase":
+			p.phase = int(s.number(value))
+		case "window":
+			window = true
 		default:
 			rest = append(rest, word)
 		}
 	}
-	s.m = newMachine(p, "")
+	s.m, s.window = newMachine(p, ""), false
 	s.post.guardParams = guardParams{id: p.id, session: p.session, election: "e"}
 	s.step(input{kind: inTick})
 	s.step(input{kind: inSettings, settings: s.settings(rest)})
+	s.window = window
 	if p.guarded {
 		s.guide(guardInput{kind: guardInTick})
 		s.agree()
@@ -257,7 +269,12 @@ func (s *script) guide(in guardInput) []string {
 func (s *script) step(in input) []string {
 	in.dice = 1 << 31 // pauses in the middle of their range
 	before, now := s.m.state, scriptOrigin.Add(s.last)
-	fx := s.m.stepAtOnce(now, in)
+	var fx effects
+	if s.window {
+		fx = s.m.step(now, in)
+	} else {
+		fx = s.m.stepAtOnce(now, in)
+	}
 	if broken := s.m.brokenInvariant(); broken != "" {
 		s.t.Errorf("after %s: %s", describeInput(in), broken)
 	}
@@ -294,6 +311,11 @@ func (s *script) parse(line string, words []string) input {
 	switch word {
 	case "tick":
 		return input{kind: inTick}
+	case "slot":
+		if s.m.flight.slot != slotWaits {
+			s.t.Errorf("%q: it has not asked for a slot", line)
+		}
+		return input{kind: inSlot}
 	case "ack":
 		return reply(inWritten, reqWrite, input{revision: s.number(rest[0])})
 	case "refused":

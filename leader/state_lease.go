@@ -318,6 +318,18 @@ func (m *machine) recognise(now time.Time, s observation, fx *effects) {
 	m.stored(now, s, w, b.at, fx)
 }
 
+// renewalAfter returns when the renewal is due that follows a write. That is one interval after
+// the write at the latest. In a crowd it is the last instant before that in the candidate's
+// phase, so that the renewals of thousands come neither all at once nor one by one.
+func (m *machine) renewalAfter(sent time.Time) time.Time {
+	due, interval := sent.Add(m.bucket.times.renewInterval), m.bucket.times.renewInterval
+	if m.phase == 0 {
+		return due
+	}
+	past := time.Duration(due.UnixNano()) - interval*time.Duration(m.phase)/backend.Phases
+	return due.Add(-((past%interval + interval) % interval)) // past may be negative
+}
+
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, fx *effects) {
 	replaced := m.key.seen
@@ -334,7 +346,7 @@ func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, 
 		return
 	}
 	good := sent.Add(m.bucket.times.renewDeadline)
-	m.renew.due(sent.Add(m.bucket.times.renewInterval))
+	m.renew.due(m.renewalAfter(sent))
 	ready := later(w.ready, m.memory.notBefore)
 	if p := m.bucket.times.pendingPeriod; p > 0 {
 		ready = later(ready, now.Add(p))

@@ -45,9 +45,9 @@ type slotWish struct {
 	rank   backend.Rank
 }
 
-// want asks for a slot, or for a higher rank than that with which the candidate waits.
+// want asks for a slot, or for another rank than that with which the candidate waits.
 func (f *inflight) want(now time.Time, r backend.Rank) slotWish {
-	if f.slot == slotWaits && r <= f.rank {
+	if f.slot == slotWaits && r == f.rank {
 		return slotWish{}
 	}
 	if f.slot == slotNone {
@@ -277,20 +277,28 @@ func (m *machine) plan(now time.Time, fx *effects) {
 	case m.flight.slot == slotHas:
 		m.send(now, a.kind, fx)
 	default:
-		fx.slot = m.flight.want(now, m.rank(a.kind))
+		fx.slot = m.flight.want(now, m.rank(now, a.kind))
 	}
 }
 
-// rank returns the importance of a request.
-func (m *machine) rank(kind requestKind) backend.Rank {
+// rank returns the importance of a request. A leader has the highest while there is time to
+// renew its lease. If there are not slots enough for all leaders, those that are too late do not
+// make others late.
+func (m *machine) rank(now time.Time, kind requestKind) backend.Rank {
 	switch {
-	case m.holds():
+	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:
 		return backend.RankHolder
-	case kind == reqWrite:
+	case kind == reqWrite || m.holds():
 		return backend.RankTake
 	default:
 		return backend.RankRead
 	}
+}
+
+// tooLateAt returns when a renewal that is sent then may not be answered before the end of the
+// lease.
+func (m *machine) tooLateAt() time.Time {
+	return m.term.leaseUntil.Add(-wire.RenewWait(m.bucket.times.renewInterval))
 }
 
 // congestedAt returns when a leader reports that it waits for a slot for too long.
@@ -391,6 +399,7 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	at(m.term.guardDeadline, m.raising())
 	at(m.flight.deadline, m.flight.waits())
 	at(m.congestedAt(), m.isCongested())
+	at(m.tooLateAt(), m.state == StateLeader && m.flight.slot == slotWaits)
 	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.key.seen.kind != entryUnseen)
 	at(m.writes.releaseDeadline(), m.leave.mode != staying && !m.term.draining)
 	return wake

@@ -31,6 +31,7 @@ type status struct {
 
 	// Standing for election.
 	suspended   bool
+	taking      bool      // it waits for a slot to write to take its key now
 	wantsKey    bool      // being suspended is all that keeps it from writing to take its key now
 	eligible    bool      // it waits for the key, and could take it from cooldownUntil and deniedUntil on
 	deniedUntil time.Time // its writes were denied: it does not stand before then
@@ -56,7 +57,7 @@ func (m *machine) status(now time.Time) status {
 		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining && m.leave.mode != staying,
 		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
 		working: m.work.going, offers: m.work.loops && !m.work.idle, idle: m.work.idle,
-		suspended: m.suspended, wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
+		suspended: m.suspended, taking: m.isTaking(now), wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
 		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,
 		writing: m.flight.req.rec.phase, guards: m.guards, wish: m.wish(),

@@ -27,6 +27,15 @@ func (m *machine) ifResumed(now time.Time) agenda {
 	return open.next(now)
 }
 
+// isTaking reports whether the candidate waits for a slot to write to take its key now.
+func (m *machine) isTaking(now time.Time) bool {
+	if m.suspended || m.flight.slot != slotWaits || m.leave.mode != staying {
+		return false
+	}
+	a := m.next(now)
+	return a.kind == reqWrite && !a.at.After(now)
+}
+
 // wantsKey reports whether being suspended is all that keeps the candidate from writing to
 // take its key now.
 func (m *machine) wantsKey(now time.Time) bool {

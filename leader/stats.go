@@ -277,6 +277,9 @@ func (c *Candidate) Stats() Stats {
 		copy(s.Writes.Counts, t.writes.counts[:])
 		s.Writes.Sum = t.writes.sum
 	}
+	if c.window != nil {
+		s.Queued, s.QueueAge = c.window.Waiting(c.clock.Now())
+	}
 	if t.holds && t.kept {
 		s.SinceRenewal = now - t.renewed
 	}

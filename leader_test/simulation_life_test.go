@@ -89,12 +89,13 @@ func field(record []byte, name string) string {
 // tap observes the requests of a link. It uses the clock of its process.
 type tap struct {
 	backend.Store
-	clock *skew
-	life  *life // nil: an observer's
+	clock  *skew
+	life   *life // nil: an observer's
+	window *backend.Window
 }
 
 func tapped(l simulatedLink, clock *skew, by *life) tap {
-	return tap{l.store().Backend(), clock, by}
+	return tap{l.store().Backend(), clock, by, backend.NewWindow(1, 1)}
 }
 
 // Backend returns t.
@@ -102,6 +103,9 @@ func (t tap) Backend() backend.Store { return t }
 
 // Clock returns the clock of the process.
 func (t tap) Clock() leader.Clock { return t.clock }
+
+// Window returns a window with one slot.
+func (t tap) Window() *backend.Window { return t.window }
 
 // Update records the write.
 func (t tap) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {

@@ -22,7 +22,8 @@ type Window struct {
 	lines    [ranks]line
 	shrunk   uint64 // how often the window has become smaller
 	reported bool   // that requests wait for too long, since the line was empty
-	members  uint64 // that have joined
+	members  int    // candidates that use the connection
+	joined   int    // with a phase
 }
 
 // NewWindow returns a window that begins with the least number of slots and never has more
@@ -38,7 +39,7 @@ type Rank uint8
 const (
 	RankRead   Rank = iota // of a candidate that does not hold the key
 	RankTake               // a write of such a candidate
-	RankHolder             // of a candidate that holds the key
+	RankHolder             // of a candidate that leads
 	ranks
 )
 
@@ -85,19 +86,39 @@ const (
 	Neither
 )
 
-// Join returns the number of places that have joined before, to spread them by.
-func (w *Window) Join() uint64 {
+// Phases is how many phases of their interval the renewals of one connection are spread over.
+// Fewer would come in larger bursts. More would cost a wake-up and a system call for each
+// renewal.
+const Phases = 16
+
+// Join counts a candidate that begins to use the connection, and returns its phase, from 1 to
+// [Phases]. It returns 0, for none, if there are few candidates.
+func (w *Window) Join() (phase int) {
 	if w == nil {
 		return 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.members++
-	return w.members - 1
+	if w.members++; w.members <= Phases {
+		return 0
+	}
+	w.joined++
+	return w.joined%Phases + 1
+}
+
+// Leave counts a candidate that ends, and gives back what p has.
+func (w *Window) Leave(p *Place) {
+	if w == nil {
+		return
+	}
+	w.Return(p, Neither)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.members--
 }
 
 // Take reports whether p has a slot now. If not, p waits, and by is called later. A place that
-// waits keeps its turn, or moves up with a higher rank.
+// waits keeps its turn, or goes to the end of another line if its rank has changed.
 func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
 	if w == nil {
 		return true
@@ -108,7 +129,7 @@ func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
 	case placeHas:
 		return true
 	case placeWaits:
-		if r <= p.rank {
+		if r == p.rank {
 			return false
 		}
 		w.lines[p.rank].remove(p)

@@ -1,0 +1,177 @@
+package backend
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// waiter counts the slots that it was granted.
+type waiter struct {
+	place   Place
+	granted int
+}
+
+func (w *waiter) Granted() { w.granted++ }
+
+var now = time.Unix(1<<30, 0)
+
+// take takes a slot, or waits, and reports which.
+func (w *waiter) take(in *Window, r Rank) bool { return in.Take(&w.place, r, w, now) }
+
+// No more requests are in flight than there are slots. Those that wait get them in order.
+func TestWindow_InOrder(t *testing.T) {
+	in := NewWindow(2, 2)
+	var ws [5]waiter
+	for i := range ws {
+		if got := ws[i].take(in, RankHolder); got != (i < 2) {
+			t.Errorf("%d has a slot: %v", i, got)
+		}
+	}
+	if !ws[0].take(in, RankHolder) || ws[4].take(in, RankHolder) { // asked again
+		t.Error("a place has changed")
+	}
+	in.Return(&ws[3].place, Neither) // leaves the line
+	for i, want := range []int{2, 4} {
+		if in.Return(&ws[i].place, Prompt); ws[want].granted != 1 {
+			t.Errorf("after %d, %d has %d slots", i, want, ws[want].granted)
+		}
+		in.Return(&ws[i].place, Prompt) // has none any more
+	}
+	if ws[3].granted != 0 || in.flying[RankHolder] != 2 {
+		t.Errorf("%d slots of one that has left, %d taken", ws[3].granted, in.flying[RankHolder])
+	}
+}
+
+// Holders go first, then writes of candidates, then reads. A place moves up with its rank.
+func TestWindow_HoldersFirst(t *testing.T) {
+	in := NewWindow(1, 1)
+	var first waiter
+	first.take(in, RankRead)
+	var ws [4]waiter
+	for i, r := range []Rank{RankRead, RankTake, RankHolder, RankRead} {
+		ws[i].take(in, r)
+	}
+	ws[3].take(in, RankHolder)
+	var order []int
+	last := &first.place
+	for range ws {
+		in.Return(last, Prompt)
+		for i := range ws {
+			if ws[i].granted == 1 && !slices.Contains(order, i) {
+				order, last = append(order, i), &ws[i].place
+			}
+		}
+	}
+	if !slices.Equal(order, []int{2, 3, 1, 0}) {
+		t.Errorf("the order is %v", order)
+	}
+}
+
+// Requests that are not answered leave slots for those of a higher rank.
+func TestWindow_LeavesSlotsForHolders(t *testing.T) {
+	in := NewWindow(32, 32)
+	took := func(r Rank) (n int) {
+		for range 40 {
+			if new(waiter).take(in, r) {
+				n++
+			}
+		}
+		return n
+	}
+	if reads, takes, holders := took(RankRead), took(RankTake), took(RankHolder); reads != 16 || takes != 8 || holders != 8 {
+		t.Errorf("%d reads, %d writes, %d renewals in flight", reads, takes, holders)
+	}
+}
+
+// The window grows with prompt replies while requests wait, and is halved once by the late
+// replies to requests that were in flight together.
+func TestWindow_FollowsTheServer(t *testing.T) {
+	in := NewWindow(4, 10)
+	var ws [64]waiter
+	for i := range ws {
+		ws[i].take(in, RankHolder)
+	}
+	in.Return(&ws[0].place, Neither)
+	if in.size != 4 {
+		t.Errorf("%d slots after a request that was not sent", in.size)
+	}
+	for i := 1; i <= 9; i++ {
+		in.Return(&ws[i].place, Prompt)
+	}
+	if in.size != 10 {
+		t.Errorf("%d slots after prompt replies", in.size)
+	}
+	for i := 10; i < 20; i++ {
+		in.Return(&ws[i].place, Late)
+	}
+	if in.size != 5 {
+		t.Errorf("%d slots after late replies to one crowd", in.size)
+	}
+	for i := 20; i < 64; i++ {
+		in.Return(&ws[i].place, Late)
+	}
+	if in.size != 4 {
+		t.Errorf("%d slots after late replies", in.size)
+	}
+	idle := NewWindow(4, 10)
+	ws[0] = waiter{}
+	ws[0].take(idle, RankHolder)
+	if idle.Return(&ws[0].place, Prompt); idle.size != 4 {
+		t.Errorf("%d slots where none waits", idle.size)
+	}
+}
+
+// The line has a length and an age. That it is too old is news once until it was empty.
+func TestWindow_Waiting(t *testing.T) {
+	in := NewWindow(1, 1)
+	var ws [3]waiter
+	ws[0].take(in, RankHolder)
+	ws[1].take(in, RankRead)
+	in.Take(&ws[2].place, RankHolder, &ws[2], now.Add(time.Second))
+	if n, age := in.Waiting(now.Add(3 * time.Second)); n != 2 || age != 3*time.Second {
+		t.Errorf("%d wait, for %v", n, age)
+	}
+	if !in.Report() || in.Report() {
+		t.Error("it is news twice, or never")
+	}
+	in.Return(&ws[0].place, Prompt)
+	if in.Report() {
+		t.Error("it is news while one waits")
+	}
+	in.Return(&ws[2].place, Prompt)
+	if n, age := in.Waiting(now); n != 0 || age != 0 || !in.Report() {
+		t.Errorf("%d wait, for %v, and it is no news", n, age)
+	}
+}
+
+// Few candidates have no phase. The others spread over all phases.
+func TestWindow_Phases(t *testing.T) {
+	in := NewWindow(1, 1)
+	var count [Phases + 1]int
+	for range 3 * Phases {
+		count[in.Join()]++
+	}
+	for phase, n := range count {
+		if want := map[bool]int{true: Phases, false: 2}[phase == 0]; n != want {
+			t.Errorf("%d candidates in phase %d", n, phase)
+		}
+	}
+	for range 3 * Phases {
+		in.Leave(new(Place))
+	}
+	if in.Join() != 0 {
+		t.Error("a single candidate has a phase")
+	}
+}
+
+// A connection without a window has slots for all.
+func TestWindow_Nil(t *testing.T) {
+	var in *Window
+	var w waiter
+	in.Return(&w.place, Prompt)
+	in.Leave(&w.place)
+	if n, age := in.Waiting(now); in.Join() != 0 || !w.take(in, RankRead) || n != 0 || age != 0 || !in.Report() {
+		t.Error("it has a bound")
+	}
+}

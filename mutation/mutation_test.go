@@ -135,7 +135,7 @@ func TestMain(m *testing.M) { os.Exit(proof.Main(m).Run()) }
 
 // Every mutant is caught by the check that it names.
 func TestMutants_AreCaught(t *testing.T) {
-	all := slices.Concat(mutants, workMutants, sightMutants, successionMutants, trustMutants, partMutants)
+	all := slices.Concat(mutants, workMutants, sightMutants, windowMutants, successionMutants, trustMutants, partMutants)
 	for _, name := range slow {
 		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name == name }) {
 			t.Errorf("no mutant %q", name)

@@ -31,9 +31,11 @@ type Stream struct {
 	Make  string // advice in the error of a stream that does not exist: how to make it
 	Again string // the same for one that has existed; empty: Make
 
-	Seen  *atomic.Bool                           // the stream was found once
-	Known atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
-	left  atomic.Int32                           // calls of nats.go that were left behind; see InTime
+	Seen       *atomic.Bool                           // the stream was found once
+	Known      atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
+	infos      shared[*jetstream.StreamInfo]          // the requests for the settings
+	infoBefore atomic.Pointer[error]                  // the last error of the connection from before the last of them
+	left       atomic.Int32                           // calls of nats.go that were left behind; see InTime
 }
 
 // Init prepares a zero Stream for the stream of that name, which need not exist.

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -113,6 +114,8 @@ type bucketStore struct {
 
 	feedPrefix string        // given by WithFeedSubject
 	ensure     *BucketConfig // given to EnsureBucket; nil: a bucket that does not exist is not created
+
+	unanswered atomic.Int32 // direct gets in a row
 
 	hub    hub
 	roster rosterBucket

@@ -85,10 +85,31 @@ func (b *bucketStore) get(ctx context.Context, key string) (backend.Entry, error
 	} else {
 		e, err = b.api.LastOf(ctx, b.pre+key)
 	}
-	if err != nil {
-		b.api.Known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: read the settings before the next try
-	}
+	b.judgeRead(conf.AllowDirect, err)
 	return e, err
+}
+
+// mostUnanswered is how many direct gets in a row may remain without an answer before the
+// settings are read again. If direct gets were switched off, the server need not say so.
+const mostUnanswered = 8
+
+// judgeRead forgets the settings of the bucket if the outcome of a read means that they may
+// have changed. A read that was not answered in time means nothing: the connection or the
+// server may only be busy.
+func (b *bucketStore) judgeRead(direct bool, err error) {
+	switch {
+	case err == nil:
+		b.unanswered.Store(0)
+		return
+	case jsapi.IsUnsent(err):
+		return
+	case jsapi.IsUnanswered(err):
+		if !direct || b.unanswered.Add(1) < mostUnanswered {
+			return
+		}
+	}
+	b.unanswered.Store(0)
+	b.api.Known.Store(nil)
 }
 
 func (b *bucketStore) getDirect(ctx context.Context, key string) (backend.Entry, error) {

@@ -93,6 +93,7 @@ func (c *call[T]) leave() {
 	case c.state.CompareAndSwap(callBegins, callLeft):
 		err = unsent{err}
 	case c.state.CompareAndSwap(callSends, callLeft):
+		err = unanswered{err}
 	default:
 		c.a.left.Add(-1)
 		return

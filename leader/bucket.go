@@ -96,9 +96,10 @@ type BucketInfo struct {
 // nats.go does not send while it dials, or while the network swallows the data that it
 // writes. It then blocks its callers, whatever their contexts say, for
 // nats.FlusherTimeout, a minute by default. The methods of a Bucket do not wait for that.
-// They return [ErrUnreachable] soon after their contexts have ended, and leave a
-// goroutine behind until nats.go continues. While 64 goroutines are left behind, further
-// requests fail at once.
+// They return [ErrUnreachable] soon after their contexts have ended. One goroutine for the
+// requests of the connection, and one for each other call, is left behind until nats.go
+// continues. While 64 calls of a Bucket, or 64 requests of the connection, have waited in vain,
+// further ones fail at once.
 type Bucket struct{ s bucketStore }
 
 // Backend is for this module.

@@ -145,9 +145,9 @@ func (a *Stream) denied(subject string, before error) error {
 // to requests. The application may subscribe to inboxes of its own; a denial of those
 // proves nothing.
 //
-// nats.go makes one subscription for the replies to all requests of a connection
-// (createNewRequestAndSend), under a name that it has chosen for the connection. The
-// denial of that subscription holds, fresh or not, until the connection is
+// A [Connection] makes one subscription for the replies to all requests, and so does nats.go
+// (createNewRequestAndSend), under a name that is chosen for the connection. The
+// denial of these subscriptions holds, fresh or not, until the connection is
 // re-established, which clears the slot. With nats.UseOldRequestStyle each request
 // subscribes to an inbox of its own.
 func (a *Stream) deniesReplies(text string, fresh bool) bool {
@@ -157,6 +157,9 @@ func (a *Stream) deniesReplies(text string, fresh bool) bool {
 		inbox := a.Conn.NewInbox()
 		at := strings.LastIndexByte(inbox, '.') + 1
 		return fresh && len(subject) == len(inbox) && subject[:at] == inbox[:at] && !strings.Contains(subject[at:], ".")
+	}
+	if subject == a.conn.inbox+"*" {
+		return true
 	}
 	inbox := a.Conn.NewRespInbox()
 	return subject == inbox[:strings.LastIndexByte(inbox, '.')+1]+"*"

@@ -23,10 +23,11 @@ import (
 // meaning of their failures.
 type Stream struct {
 	JS     jetstream.JetStream
-	Conn   *nats.Conn // of JS; nil in a zero value
-	Name   string     // of the stream
-	Prefix string     // prefix of the JetStream API, with the dot
-	ack    []byte     // prefix of an acknowledgement
+	Conn   *nats.Conn  // of JS; nil in a zero value
+	conn   *Connection // of Conn
+	Name   string      // of the stream
+	Prefix string      // prefix of the JetStream API, with the dot
+	ack    []byte      // prefix of an acknowledgement
 
 	Make  string // advice in the error of a stream that does not exist: how to make it
 	Again string // the same for one that has existed; empty: Make
@@ -43,6 +44,7 @@ func (a *Stream) Init(js jetstream.JetStream, stream string) {
 	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, APIPrefix(js.Options())
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
 	a.Seen = new(atomic.Bool)
+	a.conn = ConnectionOf(a.Conn)
 }
 
 // APIPrefix returns the prefix, with the dot, that nats.go uses and does not export
@@ -72,27 +74,9 @@ func (a *Stream) PutPrefix(pre string) string {
 // try again by themselves. The message is the caller's again when Request has returned,
 // except for its header.
 func (a *Stream) Request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	return waitFor(ctx, a, a.sending(ctx, m), nil)
-}
-
-// sending returns a request as a call that may wait for the connection's lock. See begin for
-// maySend.
-func (a *Stream) sending(ctx context.Context, m *nats.Msg) func(maySend func() bool) (*nats.Msg, error) {
 	own := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: bytes.Clone(m.Data)}
-	return func(maySend func() bool) (*nats.Msg, error) {
-		if err := a.Connected(); err != nil {
-			return nil, unsent{err}
-		}
-		before := a.Conn.LastError()
-		if !maySend() {
-			return nil, ctx.Err()
-		}
-		resp, err := a.Conn.RequestMsgWithContext(ctx, own)
-		if err != nil {
-			return nil, a.failure(own.Subject, before, err)
-		}
-		return resp, nil
-	}
+	r := <-replied(func(reply func(*nats.Msg, error)) { a.begin(ctx, own, reply) })
+	return r.value, r.err
 }
 
 // ask sends a request to the JetStream API and decodes the reply.
@@ -143,17 +127,23 @@ func (a *Stream) Opened() error {
 
 // Connected returns nil if the connection takes messages now.
 func (a *Stream) Connected() error {
+	_, err := a.status()
+	return err
+}
+
+// status returns the status of the connection, with an error unless it takes messages now.
+func (a *Stream) status() (nats.Status, error) {
 	if err := a.Opened(); err != nil {
-		return err
+		return nats.CLOSED, err
 	}
 	switch s := a.Conn.Status(); s {
 	case nats.CONNECTED, nats.DRAINING_SUBS:
-		return nil
+		return s, nil
 	case nats.CLOSED:
-		return backend.ErrConnectionClosed
+		return s, backend.ErrConnectionClosed
 	case nats.DISCONNECTED, nats.RECONNECTING, nats.CONNECTING, nats.DRAINING_PUBS:
 		fallthrough
 	default:
-		return fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
+		return s, fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
 	}
 }

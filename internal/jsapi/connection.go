@@ -20,6 +20,7 @@ import (
 type Connection struct {
 	nc    *nats.Conn
 	inbox string // prefix of the subjects of replies, with the dot
+	lanes lanes
 
 	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
 	first   *request            // to be handed to nats.go, or to be classified

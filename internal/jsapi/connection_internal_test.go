@@ -147,7 +147,7 @@ type sent struct {
 func (w *wired) ask(ctx context.Context, subject, data string) *sent {
 	var mu sync.Mutex
 	r, began := &sent{}, time.Now()
-	w.a.begin(ctx, &nats.Msg{Subject: subject, Data: []byte(data)}, func(m *nats.Msg, err error) {
+	w.a.RequestThen(ctx, &nats.Msg{Subject: subject, Data: []byte(data)}, func(m *nats.Msg, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		r.replies++
@@ -265,6 +265,52 @@ func TestConnection_Failures(t *testing.T) {
 	})
 }
 
+// Callers that ask for the settings at the same time share a request, and its failure.
+func TestInfo_IsShared(t *testing.T) {
+	withWire(t, func(t *wired) {
+		asked := 0
+		t.serve("$JS.API.STREAM.INFO.S", func(m *nats.Msg) {
+			asked++
+			time.Sleep(overdue / 2)
+			_ = m.Respond(fmt.Appendf(nil, `{"config":{"name":"S"},"state":{"last_seq":%d}}`, asked))
+		})
+		const callers = 1000
+		infos := make(chan uint64, callers)
+		for range callers {
+			go func() {
+				if info, err := t.a.Info(t.Context()); err != nil {
+					t.Error(err)
+				} else {
+					infos <- info.State.LastSeq
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		count := make(map[uint64]int)
+		for range callers {
+			count[<-infos]++
+		}
+		if asked != 2 || count[1] < 1 || count[1]+count[2] != callers {
+			t.Errorf("%d requests, answers: %v", asked, count)
+		}
+		t.serve("$JS.API.STREAM.INFO.T", func(*nats.Msg) {})
+		t.a.Name = "T"
+		failed := make(chan error, callers)
+		for range callers {
+			go func() {
+				_, err := t.a.Info(t.within(time.Second))
+				failed <- err
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		for range callers {
+			if err := <-failed; !errors.Is(err, backend.ErrUnreachable) || !IsUnanswered(err) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.T") {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // While the connection is drained, requests are sent and answered until the subscriptions of
 // the application have ended.
 func TestConnection_Drained(t *testing.T) {
@@ -313,7 +359,7 @@ func TestConnection_Blocked(t *testing.T) {
 		}
 		replies := make(chan reply, 2*maxLeft)
 		ask := func(ctx context.Context, what string) {
-			t.a.begin(ctx, &nats.Msg{Subject: "ask", Data: []byte(what)}, func(_ *nats.Msg, err error) { replies <- reply{what, err} })
+			t.a.RequestThen(ctx, &nats.Msg{Subject: "ask", Data: []byte(what)}, func(_ *nats.Msg, err error) { replies <- reply{what, err} })
 		}
 		lost, give := context.WithCancel(t.Context())
 		ask(lost, "in flight")

@@ -36,10 +36,10 @@ type request struct {
 	prev, next *request // in the queue
 }
 
-// begin sends a request once and replies with the response. It returns at once. reply must
+// RequestThen sends a request once and replies with the response. It returns at once. reply must
 // not block. The error is unsent if the request was not sent and will not be. m belongs to
 // the request from here on.
-func (a *Stream) begin(ctx context.Context, m *nats.Msg, reply func(*nats.Msg, error)) {
+func (a *Stream) RequestThen(ctx context.Context, m *nats.Msg, reply func(*nats.Msg, error)) {
 	if err := a.Opened(); err != nil {
 		reply(nil, unsent{err})
 		return

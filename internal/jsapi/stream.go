@@ -75,7 +75,7 @@ func (a *Stream) PutPrefix(pre string) string {
 // except for its header.
 func (a *Stream) Request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	own := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: bytes.Clone(m.Data)}
-	r := <-replied(func(reply func(*nats.Msg, error)) { a.begin(ctx, own, reply) })
+	r := <-replied(func(reply func(*nats.Msg, error)) { a.RequestThen(ctx, own, reply) })
 	return r.value, r.err
 }
 

@@ -254,11 +254,7 @@ func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
 	if prefix, ok := b.feedOf(c); ok {
 		bi.FeedSubject = prefix
 	}
-	payload, err := b.api.MaxPayload(ctx)
-	if err != nil {
-		return BucketInfo{Name: b.name}, err
-	}
-	s, err := settings(c, b.name, payload)
+	s, err := settings(c, b.name, b.api.MaxPayload())
 	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
 	// A client that needs no roster needs no permission to read its settings.
 	bi.Roster = c.Metadata[wire.RosterKey] != "" && !b.roster.isMissing(ctx)

@@ -35,11 +35,7 @@ func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error
 	if err != nil {
 		return backend.Settings{}, err
 	}
-	payload, err := b.api.MaxPayload(ctx)
-	if err != nil {
-		return backend.Settings{}, err
-	}
-	s, err := settings(info.Config, b.name, payload)
+	s, err := settings(info.Config, b.name, b.api.MaxPayload())
 	s.LastRevision = info.State.LastSeq
 	return s, err
 }

@@ -58,6 +58,7 @@ func (a *Stream) readInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	if resp.Config.Name != a.Name {
 		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", backend.ErrUnreachable, resp.Config.Name, a.Name)
 	}
+	a.payload.Store(a.Conn.MaxPayload()) // here, because it may wait for the connection's lock
 	a.found(&resp.Config)
 	return &resp.StreamInfo, nil
 }

@@ -36,6 +36,7 @@ type Stream struct {
 	Known      atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
 	infos      shared[*jetstream.StreamInfo]          // the requests for the settings
 	infoBefore atomic.Pointer[error]                  // the last error of the connection from before the last of them
+	payload    atomic.Int64                           // the size of the largest message, as last read
 	left       atomic.Int32                           // calls of nats.go that were left behind; see InTime
 }
 
@@ -91,10 +92,9 @@ func (a *Stream) ask(ctx context.Context, subject string, data []byte, into any)
 	return nil
 }
 
-// MaxPayload returns the size of the largest message that the connection takes.
-func (a *Stream) MaxPayload(ctx context.Context) (int64, error) {
-	return InTime(ctx, a, func() (int64, error) { return a.Conn.MaxPayload(), nil }, nil)
-}
+// MaxPayload returns the size of the largest message that the connection took when Info last
+// succeeded; 0: it has not.
+func (a *Stream) MaxPayload() int64 { return a.payload.Load() }
 
 // Reconnects returns how often the connection tries each server again before it is closed
 // for good. The options are never changed after nats.go has connected.

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -95,9 +96,10 @@ type BucketInfo struct {
 // nats.go does not send while it dials, or while the network swallows the data that it
 // writes. It then blocks its callers, whatever their contexts say, for
 // nats.FlusherTimeout, a minute by default. The methods of a Bucket do not wait for that.
-// They return [ErrUnreachable] soon after their contexts have ended, and leave a
-// goroutine behind until nats.go continues. While 64 goroutines are left behind, further
-// requests fail at once.
+// They return [ErrUnreachable] soon after their contexts have ended. One goroutine for the
+// requests of the connection, and one for each other call, is left behind until nats.go
+// continues. While 64 calls of a Bucket, or 64 requests of the connection, have waited in vain,
+// further ones fail at once.
 type Bucket struct{ s bucketStore }
 
 // Backend is for this module.
@@ -113,6 +115,8 @@ type bucketStore struct {
 
 	feedPrefix string        // given by WithFeedSubject
 	ensure     *BucketConfig // given to EnsureBucket; nil: a bucket that does not exist is not created
+
+	unanswered atomic.Int32 // direct gets in a row
 
 	hub    hub
 	roster rosterBucket
@@ -250,11 +254,7 @@ func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
 	if prefix, ok := b.feedOf(c); ok {
 		bi.FeedSubject = prefix
 	}
-	payload, err := b.api.MaxPayload(ctx)
-	if err != nil {
-		return BucketInfo{Name: b.name}, err
-	}
-	s, err := settings(c, b.name, payload)
+	s, err := settings(c, b.name, b.api.MaxPayload())
 	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
 	// A client that needs no roster needs no permission to read its settings.
 	bi.Roster = c.Metadata[wire.RosterKey] != "" && !b.roster.isMissing(ctx)

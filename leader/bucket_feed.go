@@ -151,7 +151,7 @@ func (s *source) consume(ctx context.Context) error {
 	b, stored := s.bucket, s.bucket.pre+s.key
 	_, err := b.api.Follow(ctx, &s.Subscription, jetstream.ConsumerConfig{FilterSubject: stored}, s.setConsumer, func(m *nats.Msg, meta *nats.MsgMetadata) {
 		if meta != nil && m.Subject == stored {
-			s.pass(jsapi.NewEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data), m.Sub)
+			s.pass(jsapi.NewEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data), m)
 		}
 	})
 	return err

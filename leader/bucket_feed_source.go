@@ -17,8 +17,8 @@ import (
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
-// source is the part that all feeds of one key share: a subscription with a goroutine of
-// nats.go, and for a watch feed a consumer.
+// source is the part that all feeds of one key share: a subscription, and for a watch feed a
+// consumer.
 type source struct {
 	bucket *bucketStore
 	key    string
@@ -59,11 +59,15 @@ func (s *source) tell(ev backend.FeedEvent) { s.tellUnless(ev, func() bool { ret
 
 // pass delivers a message to every feed. If another message arrives meanwhile, the feeds
 // that are left get only that one.
-func (s *source) pass(e backend.Entry, by *nats.Subscription) {
-	s.tellUnless(backend.FeedEvent{Entry: e}, func() bool {
-		waiting, _, err := by.Pending() // includes the message being delivered
-		return err == nil && waiting > 1
-	})
+func (s *source) pass(e backend.Entry, by *nats.Msg) {
+	s.tellUnless(backend.FeedEvent{Entry: e}, func() bool { return s.Waiting(by) })
+}
+
+// crowded reports whether the delivery of a message to all feeds may take long.
+func (s *source) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.feeds) > crowd
 }
 
 func (s *source) tellUnless(ev backend.FeedEvent, outdated func() bool) {
@@ -143,9 +147,9 @@ func (s *source) subscribe(ctx context.Context, subject string) error {
 			return
 		}
 		if e, ok := jsapi.StoredEntry(m, stream, stored); ok {
-			s.pass(e, m.Sub)
+			s.pass(e, m)
 		}
-	})
+	}, s.crowded)
 }
 
 // reconnected reports to all feeds that the connection is back. nats.go subscribes again

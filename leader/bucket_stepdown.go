@@ -42,7 +42,7 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 		if data := <-answers; data != nil && b.isInbox(m.Reply) {
 			_ = m.Respond(data) // best effort: the requester retries
 		}
-	})
+	}, func() bool { return true }) // it waits for the candidate
 	if err != nil {
 		s.Close()
 	}

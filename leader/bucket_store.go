@@ -35,11 +35,7 @@ func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error
 	if err != nil {
 		return backend.Settings{}, err
 	}
-	payload, err := b.api.MaxPayload(ctx)
-	if err != nil {
-		return backend.Settings{}, err
-	}
-	s, err := settings(info.Config, b.name, payload)
+	s, err := settings(info.Config, b.name, b.api.MaxPayload())
 	s.LastRevision = info.State.LastSeq
 	return s, err
 }
@@ -47,7 +43,27 @@ func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error
 // Get implements [backend.Store]. If the stream allows direct gets, the answer may come from a
 // replica.
 func (b *bucketStore) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
-	go func() { reply(b.get(ctx, key)) }()
+	if err := checkKey(key); err != nil {
+		reply(backend.Entry{}, err)
+		return
+	}
+	if conf := b.api.Known.Load(); conf != nil && conf.AllowDirect {
+		b.getDirect(ctx, key, reply)
+		return
+	}
+	go func() {
+		conf, err := b.api.Config(ctx)
+		switch {
+		case err != nil:
+			reply(backend.Entry{}, err)
+		case conf.AllowDirect:
+			b.getDirect(ctx, key, reply)
+		default:
+			e, err := b.api.LastOf(ctx, b.pre+key)
+			b.judgeRead(false, err)
+			reply(e, err)
+		}
+	}()
 }
 
 // Update implements [backend.Store]. It is one request, and never sent twice.
@@ -71,31 +87,42 @@ func (b *bucketStore) update(ctx context.Context, key string, value []byte, revi
 	b.api.StoreThen(ctx, m, reply)
 }
 
-func (b *bucketStore) get(ctx context.Context, key string) (backend.Entry, error) {
-	if err := checkKey(key); err != nil {
-		return backend.Entry{}, err
+// mostUnanswered is how many direct gets in a row may remain without an answer before the
+// settings are read again. If direct gets were switched off, the server need not say so.
+const mostUnanswered = 8
+
+// judgeRead forgets the settings of the bucket if the outcome of a read means that they may
+// have changed. A read that was not answered in time means nothing: the connection or the
+// server may only be busy.
+func (b *bucketStore) judgeRead(direct bool, err error) {
+	switch {
+	case err == nil:
+		b.unanswered.Store(0)
+		return
+	case jsapi.IsUnsent(err):
+		return
+	case jsapi.IsUnanswered(err):
+		if !direct || b.unanswered.Add(1) < mostUnanswered {
+			return
+		}
 	}
-	conf, err := b.api.Config(ctx)
-	if err != nil {
-		return backend.Entry{}, err
-	}
-	var e backend.Entry
-	if conf.AllowDirect {
-		e, err = b.getDirect(ctx, key)
-	} else {
-		e, err = b.api.LastOf(ctx, b.pre+key)
-	}
-	if err != nil {
-		b.api.Known.Store(nil) // perhaps direct gets were switched off, or the bucket is gone: read the settings before the next try
-	}
-	return e, err
+	b.unanswered.Store(0)
+	b.api.Known.Store(nil)
 }
 
-func (b *bucketStore) getDirect(ctx context.Context, key string) (backend.Entry, error) {
-	resp, err := b.api.Request(ctx, &nats.Msg{Subject: b.direct + key})
-	if err != nil {
-		return backend.Entry{}, err
-	}
+func (b *bucketStore) getDirect(ctx context.Context, key string, reply func(backend.Entry, error)) {
+	b.api.RequestThen(ctx, &nats.Msg{Subject: b.direct + key}, func(resp *nats.Msg, err error) {
+		var e backend.Entry
+		if err == nil {
+			e, err = b.directEntry(key, resp)
+		}
+		b.judgeRead(true, err)
+		reply(e, err)
+	})
+}
+
+// directEntry decodes the response to a direct get.
+func (b *bucketStore) directEntry(key string, resp *nats.Msg) (backend.Entry, error) {
 	// Check for a stored message first: its publisher may have sent a Status header.
 	if e, ok := jsapi.StoredEntry(resp, b.api.Name, b.pre+key); ok {
 		return e, nil

@@ -14,13 +14,39 @@ import (
 // DuplicateWindow is the server's default. It must not exceed MaxAge.
 const DuplicateWindow = 2 * time.Minute
 
-// Info reads the stream's settings and remembers them.
+// Info reads the stream's settings and remembers them. Calls that come at the same time share
+// a request, which is sent after they have come.
 func (a *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	if err := a.Opened(); err != nil {
+		return nil, unsent{err}
+	}
+	info, ok, err := a.infos.ask(ctx, a.readInfo)
+	if ok {
+		return info, err
+	}
+	// The request, or the one before it, goes on for other callers. Its denial, if that is the
+	// reason, is the reason for this caller, too.
+	return InTime(ctx, a, func() (*jetstream.StreamInfo, error) {
+		before := a.infoBefore.Load()
+		if before == nil {
+			before = new(error)
+			*before = a.Conn.LastError()
+		}
+		return nil, a.failure(a.Prefix+streamInfo+a.Name, *before, err)
+	}, nil)
+}
+
+// streamInfo is the beginning of the name of the request for a stream's settings.
+const streamInfo = "STREAM.INFO."
+
+func (a *Stream) readInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	before := a.LastError()
+	a.infoBefore.Store(&before)
 	var resp struct {
 		Error *jetstream.APIError `json:"error"`
 		jetstream.StreamInfo
 	}
-	if err := a.ask(ctx, "STREAM.INFO."+a.Name, nil, &resp); err != nil {
+	if err := a.ask(ctx, streamInfo+a.Name, nil, &resp); err != nil {
 		return nil, err
 	}
 	if resp.Error != nil {
@@ -32,6 +58,7 @@ func (a *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	if resp.Config.Name != a.Name {
 		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", backend.ErrUnreachable, resp.Config.Name, a.Name)
 	}
+	a.payload.Store(a.Conn.MaxPayload()) // here, because it may wait for the connection's lock
 	a.found(&resp.Config)
 	return &resp.StreamInfo, nil
 }

@@ -82,6 +82,19 @@ func (a *Stream) missing(err error) error {
 	return &explained{text, []error{backend.ErrNoBucket, err}}
 }
 
+// unanswered is the error of a request that may have been sent, and says nothing about what it
+// was sent to.
+type unanswered struct{ error }
+
+// Unwrap returns the error.
+func (u unanswered) Unwrap() error { return u.error }
+
+// IsUnanswered reports whether an error means only that no reply has come in time.
+func IsUnanswered(err error) bool {
+	_, ok := errors.AsType[unanswered](err)
+	return ok
+}
+
 // failure returns the reason why a request was not answered. before is the connection's
 // last error from before the request was sent.
 func (a *Stream) failure(subject string, before, err error) error {
@@ -89,20 +102,22 @@ func (a *Stream) failure(subject string, before, err error) error {
 	case errors.Is(err, nats.ErrConnectionClosed) && a.Conn.IsClosed():
 		return backend.ErrConnectionClosed
 	case errors.Is(err, nats.ErrConnectionClosed): // also what nats.go ends flushes with when it reconnects, and requests at ForceReconnect
-		return fmt.Errorf("%w: the connection was lost during a request on %s", backend.ErrUnreachable, subject)
+		return unanswered{fmt.Errorf("%w: the connection was lost during a request on %s", backend.ErrUnreachable, subject)}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		if denied := a.denied(subject, before); denied != nil {
 			return denied
 		}
 		if errors.Is(err, context.Canceled) { // the candidate gave the request up; the text of err would mislead
-			return fmt.Errorf("%w: no reply on %s in time", backend.ErrUnreachable, subject)
+			return unanswered{fmt.Errorf("%w: no reply on %s in time", backend.ErrUnreachable, subject)}
 		}
-		return fmt.Errorf("%w: no reply on %s: %w", backend.ErrUnreachable, subject, err)
+		return unanswered{fmt.Errorf("%w: no reply on %s: %w", backend.ErrUnreachable, subject, err)}
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", backend.ErrValueTooLarge, err)
 	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, a.Prefix+"STREAM."):
 		return &explained{"JetStream does not answer on " + subject + ": it is not enabled on the server or for the account, or its domain or API prefix is wrong or out of reach", []error{backend.ErrUnreachable, err}}
-	default: // no responders, disconnected, reconnect buffer full, draining
+	case errors.Is(err, nats.ErrDisconnected):
+		return unanswered{fmt.Errorf("%w: %s: %w", backend.ErrUnreachable, subject, err)}
+	default: // no responders, reconnect buffer full, draining
 		return fmt.Errorf("%w: %s: %w", backend.ErrUnreachable, subject, err)
 	}
 }
@@ -130,9 +145,9 @@ func (a *Stream) denied(subject string, before error) error {
 // to requests. The application may subscribe to inboxes of its own; a denial of those
 // proves nothing.
 //
-// nats.go makes one subscription for the replies to all requests of a connection
-// (createNewRequestAndSend), under a name that it has chosen for the connection. The
-// denial of that subscription holds, fresh or not, until the connection is
+// A [Connection] makes one subscription for the replies to all requests, and so does nats.go
+// (createNewRequestAndSend), under a name that is chosen for the connection. The
+// denial of these subscriptions holds, fresh or not, until the connection is
 // re-established, which clears the slot. With nats.UseOldRequestStyle each request
 // subscribes to an inbox of its own.
 func (a *Stream) deniesReplies(text string, fresh bool) bool {
@@ -142,6 +157,9 @@ func (a *Stream) deniesReplies(text string, fresh bool) bool {
 		inbox := a.Conn.NewInbox()
 		at := strings.LastIndexByte(inbox, '.') + 1
 		return fresh && len(subject) == len(inbox) && subject[:at] == inbox[:at] && !strings.Contains(subject[at:], ".")
+	}
+	if subject == a.conn.inbox+"*" {
+		return true
 	}
 	inbox := a.Conn.NewRespInbox()
 	return subject == inbox[:strings.LastIndexByte(inbox, '.')+1]+"*"

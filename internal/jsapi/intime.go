@@ -54,14 +54,14 @@ type call[T any] struct {
 	reply func(T, error)
 }
 
-// begin calls f on a goroutine of its own, and replies with the result of f. If f has not
+// inTime calls f on a goroutine of its own, and replies with the result of f. If f has not
 // returned soon after ctx has ended, the reply is ErrUnreachable.
 //
 // f calls maySend before it sends a message that must not be sent after the reply. The
 // error is unsent if f has not called maySend, or if maySend returned false. late
 // releases a value that f returns too late and without an error; nil: there is nothing to
 // release.
-func begin[T any](ctx context.Context, a *Stream, f func(maySend func() bool) (T, error), late func(T), reply func(T, error)) {
+func inTime[T any](ctx context.Context, a *Stream, f func(maySend func() bool) (T, error), late func(T), reply func(T, error)) {
 	if n := a.left.Load(); n >= maxLeft {
 		var none T
 		reply(none, unsent{fmt.Errorf("%w: the connection does not take what is sent, and %d calls wait for it", backend.ErrUnreachable, n)})
@@ -93,6 +93,7 @@ func (c *call[T]) leave() {
 	case c.state.CompareAndSwap(callBegins, callLeft):
 		err = unsent{err}
 	case c.state.CompareAndSwap(callSends, callLeft):
+		err = unanswered{err}
 	default:
 		c.a.left.Add(-1)
 		return
@@ -108,16 +109,23 @@ func InTime[T any](ctx context.Context, a *Stream, f func() (T, error), late fun
 	return waitFor(ctx, a, func(func() bool) (T, error) { return f() }, late)
 }
 
-// waitFor is begin for callers that wait for the reply.
+// waitFor is inTime for callers that wait for the reply.
 func waitFor[T any](ctx context.Context, a *Stream, f func(maySend func() bool) (T, error), late func(T)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	results := make(chan result, 1)
-	begin(ctx, a, f, late, func(value T, err error) { results <- result{value, err} })
-	r := <-results
+	r := <-replied(func(reply func(T, error)) { inTime(ctx, a, f, late, reply) })
 	return r.value, r.err
+}
+
+// outcome is what a reply consists of.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// replied calls begin, and returns the channel of the outcome.
+func replied[T any](begin func(reply func(T, error))) <-chan outcome[T] {
+	outcomes := make(chan outcome[T], 1)
+	begin(func(value T, err error) { outcomes <- outcome[T]{value, err} })
+	return outcomes
 }
 
 // Soon calls a function that may wait for the connection's lock, and waits for the

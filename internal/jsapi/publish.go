@@ -19,9 +19,10 @@ func (a *Stream) Store(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return a.stored(m, resp, err)
 }
 
-// StoreThen is Store, but returns at once and replies later.
+// StoreThen is Store, but returns at once and replies later. m belongs to the request from
+// here on.
 func (a *Stream) StoreThen(ctx context.Context, m *nats.Msg, reply func(uint64, error)) {
-	begin(ctx, a, a.sending(ctx, m), nil, func(resp *nats.Msg, err error) { reply(a.stored(m, resp, err)) })
+	a.RequestThen(ctx, m, func(resp *nats.Msg, err error) { reply(a.stored(m, resp, err)) })
 }
 
 // stored decodes the reply to a message that was to be stored.

@@ -23,17 +23,21 @@ import (
 // meaning of their failures.
 type Stream struct {
 	JS     jetstream.JetStream
-	Conn   *nats.Conn // of JS; nil in a zero value
-	Name   string     // of the stream
-	Prefix string     // prefix of the JetStream API, with the dot
-	ack    []byte     // prefix of an acknowledgement
+	Conn   *nats.Conn  // of JS; nil in a zero value
+	conn   *Connection // of Conn
+	Name   string      // of the stream
+	Prefix string      // prefix of the JetStream API, with the dot
+	ack    []byte      // prefix of an acknowledgement
 
 	Make  string // advice in the error of a stream that does not exist: how to make it
 	Again string // the same for one that has existed; empty: Make
 
-	Seen  *atomic.Bool                           // the stream was found once
-	Known atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
-	left  atomic.Int32                           // calls of nats.go that were left behind; see InTime
+	Seen       *atomic.Bool                           // the stream was found once
+	Known      atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
+	infos      shared[*jetstream.StreamInfo]          // the requests for the settings
+	infoBefore atomic.Pointer[error]                  // the last error of the connection from before the last of them
+	payload    atomic.Int64                           // the size of the largest message, as last read
+	left       atomic.Int32                           // calls of nats.go that were left behind; see InTime
 }
 
 // Init prepares a zero Stream for the stream of that name, which need not exist.
@@ -41,6 +45,7 @@ func (a *Stream) Init(js jetstream.JetStream, stream string) {
 	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, APIPrefix(js.Options())
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
 	a.Seen = new(atomic.Bool)
+	a.conn = ConnectionOf(a.Conn)
 }
 
 // APIPrefix returns the prefix, with the dot, that nats.go uses and does not export
@@ -70,27 +75,9 @@ func (a *Stream) PutPrefix(pre string) string {
 // try again by themselves. The message is the caller's again when Request has returned,
 // except for its header.
 func (a *Stream) Request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	return waitFor(ctx, a, a.sending(ctx, m), nil)
-}
-
-// sending returns a request as a call that may wait for the connection's lock. See begin for
-// maySend.
-func (a *Stream) sending(ctx context.Context, m *nats.Msg) func(maySend func() bool) (*nats.Msg, error) {
 	own := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: bytes.Clone(m.Data)}
-	return func(maySend func() bool) (*nats.Msg, error) {
-		if err := a.Connected(); err != nil {
-			return nil, unsent{err}
-		}
-		before := a.Conn.LastError()
-		if !maySend() {
-			return nil, ctx.Err()
-		}
-		resp, err := a.Conn.RequestMsgWithContext(ctx, own)
-		if err != nil {
-			return nil, a.failure(own.Subject, before, err)
-		}
-		return resp, nil
-	}
+	r := <-replied(func(reply func(*nats.Msg, error)) { a.RequestThen(ctx, own, reply) })
+	return r.value, r.err
 }
 
 // ask sends a request to the JetStream API and decodes the reply.
@@ -105,10 +92,9 @@ func (a *Stream) ask(ctx context.Context, subject string, data []byte, into any)
 	return nil
 }
 
-// MaxPayload returns the size of the largest message that the connection takes.
-func (a *Stream) MaxPayload(ctx context.Context) (int64, error) {
-	return InTime(ctx, a, func() (int64, error) { return a.Conn.MaxPayload(), nil }, nil)
-}
+// MaxPayload returns the size of the largest message that the connection took when Info last
+// succeeded; 0: it has not.
+func (a *Stream) MaxPayload() int64 { return a.payload.Load() }
 
 // Reconnects returns how often the connection tries each server again before it is closed
 // for good. The options are never changed after nats.go has connected.
@@ -141,17 +127,23 @@ func (a *Stream) Opened() error {
 
 // Connected returns nil if the connection takes messages now.
 func (a *Stream) Connected() error {
+	_, err := a.status()
+	return err
+}
+
+// status returns the status of the connection, with an error unless it takes messages now.
+func (a *Stream) status() (nats.Status, error) {
 	if err := a.Opened(); err != nil {
-		return err
+		return nats.CLOSED, err
 	}
 	switch s := a.Conn.Status(); s {
 	case nats.CONNECTED, nats.DRAINING_SUBS:
-		return nil
+		return s, nil
 	case nats.CLOSED:
-		return backend.ErrConnectionClosed
+		return s, backend.ErrConnectionClosed
 	case nats.DISCONNECTED, nats.RECONNECTING, nats.CONNECTING, nats.DRAINING_PUBS:
 		fallthrough
 	default:
-		return fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
+		return s, fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
 	}
 }

@@ -11,14 +11,17 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Subscription is a subscription of nats.go. Its goroutine has ended when Close returns.
+// Subscription is a subscription of nats.go. No message is being handled when Close has
+// returned.
 type Subscription struct {
-	sub    *nats.Subscription
-	exited chan struct{} // closed when the subscription's goroutine is about to end; nil: there is none
+	sub *nats.Subscription
+	handling
+	exited chan struct{} // of one without a lane: closed when its goroutine is about to end; nil: there is none
 	Leave  func()        // called by Close, if not nil
 }
 
-// subscribe subscribes, and returns the last error of the connection from before.
+// subscribe subscribes with a goroutine of nats.go, and returns the last error of the
+// connection from before.
 func (s *Subscription) subscribe(a *Stream, subject string, handle nats.MsgHandler) (before, err error) {
 	if err = a.Connected(); err != nil {
 		return nil, err
@@ -40,10 +43,17 @@ func (s *Subscription) subscribe(a *Stream, subject string, handle nats.MsgHandl
 
 // Listen subscribes to a subject that may be denied. A denied subscription looks
 // alive. The server has reported the denial before it answers the ping.
-func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, handle nats.MsgHandler) error {
-	before, err := s.subscribe(a, subject, handle)
-	if err != nil {
+//
+// The subscriptions of a connection share goroutines. If apart returns true, the next
+// message may take long to handle, and a goroutine of this subscription handles it. apart
+// must not block.
+func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, handle nats.MsgHandler, apart func() bool) error {
+	if err := a.Connected(); err != nil {
 		return err
+	}
+	before := a.Conn.LastError()
+	if err := s.share(a, subject, handle, apart); err != nil {
+		return a.failure(subject, before, err)
 	}
 	if err := a.Conn.FlushWithContext(undated{ctx}); err != nil {
 		return a.failure(subject, before, err)
@@ -51,16 +61,51 @@ func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, ha
 	return a.denied(subject, before)
 }
 
-// Close ends the subscription and waits for its goroutine.
+// share subscribes on a lane.
+func (s *Subscription) share(a *Stream, subject string, handle nats.MsgHandler, apart func() bool) (err error) {
+	s.handle, s.apart = handle, apart
+	l := a.conn.lanes.join()
+	s.sub, err = a.Conn.ChanSubscribe(subject, l.messages)
+	if err != nil {
+		s.sub = nil
+	}
+	l.opened(s)
+	if err != nil {
+		return err
+	}
+	s.lane = l
+	sub := s.sub
+	sub.SetClosedHandler(func(string) { l.remove(sub) })
+	if !sub.IsValid() { // it was closed before the handler was set
+		return nats.ErrConnectionClosed
+	}
+	return nil
+}
+
+// Waiting reports whether messages of the subscription wait while m is being handled.
+func (s *Subscription) Waiting(m *nats.Msg) bool {
+	n, _, err := m.Sub.Pending() // with m
+	if errors.Is(err, nats.ErrTypeSubscription) {
+		return s.waiting()
+	}
+	return err == nil && n > 1
+}
+
+// Close ends the subscription and waits for the message that is being handled.
 func (s *Subscription) Close() {
 	if s.Leave != nil {
 		s.Leave()
 	}
-	if s.sub != nil {
-		err := s.sub.Unsubscribe()
-		if s.exited != nil && !errors.Is(err, nats.ErrConnectionDraining) { // a drain ends it in its own time
-			<-s.exited
-		}
+	if s.sub == nil {
+		return
+	}
+	err := s.sub.Unsubscribe()
+	switch {
+	case s.lane != nil:
+		s.lane.remove(s.sub)
+		s.end()
+	case s.exited != nil && !errors.Is(err, nats.ErrConnectionDraining): // a drain ends it in its own time
+		<-s.exited
 	}
 }
 

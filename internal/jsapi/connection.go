@@ -1,0 +1,263 @@
+package jsapi
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Connection is what all streams on one connection of nats.go share: it sends their requests
+// and receives the replies.
+//
+// One goroutine, which runs while a request waits to be sent, hands the requests to nats.go
+// in their order. Only that goroutine waits while nats.go holds the connection's lock, so
+// only one is left behind. Replies come to one subscription, and its goroutine calls the
+// functions that wait for them.
+type Connection struct {
+	nc    *nats.Conn
+	inbox string // prefix of the subjects of replies, with the dot
+	lanes lanes
+
+	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
+	first   *request            // to be handed to nats.go, or to be classified
+	last    *request            // of the queue
+	running bool                // the goroutine
+	left    int                 // requests that were given up since the goroutine began its present step
+	pending map[string]*request // by the last token of the subject of the reply
+	hears   bool                // the subscription to the replies exists
+	primed  bool                // nats.go has been given a request; see Connection.delegate
+}
+
+// connections has the values that ConnectionOf has returned. It keeps neither them nor the
+// connections alive.
+var connections = struct {
+	mu  sync.Mutex
+	all map[weak.Pointer[nats.Conn]]weak.Pointer[Connection]
+}{all: make(map[weak.Pointer[nats.Conn]]weak.Pointer[Connection])}
+
+// ConnectionOf returns the Connection of nc. There is one at a time. It lives as long as a
+// Stream, another reference or a subscription uses it.
+func ConnectionOf(nc *nats.Conn) *Connection {
+	key := weak.Make(nc)
+	connections.mu.Lock()
+	defer connections.mu.Unlock()
+	if c := connections.all[key].Value(); c != nil {
+		return c
+	}
+	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request)}
+	connections.all[key] = weak.Make(c)
+	runtime.AddCleanup(c, forgetConnection, key)
+	return c
+}
+
+// forgetConnection is called when a Connection is gone.
+func forgetConnection(key weak.Pointer[nats.Conn]) {
+	connections.mu.Lock()
+	defer connections.mu.Unlock()
+	if connections.all[key].Value() == nil { // there may be another one by now
+		delete(connections.all, key)
+	}
+}
+
+// push puts a request into the queue. c is locked.
+func (c *Connection) push(r *request) {
+	if r.queued || r.stage == requestReplied {
+		return
+	}
+	r.queued, r.prev = true, c.last
+	if c.last == nil {
+		c.first = r
+	} else {
+		c.last.next = r
+	}
+	c.last = r
+	if !c.running {
+		c.running = true
+		go c.run()
+	}
+}
+
+// remove takes a request out of the queue. c is locked.
+func (c *Connection) remove(r *request) {
+	if !r.queued {
+		return
+	}
+	if r.prev == nil {
+		c.first = r.next
+	} else {
+		r.prev.next = r.next
+	}
+	if r.next == nil {
+		c.last = r.prev
+	} else {
+		r.next.prev = r.prev
+	}
+	r.queued, r.prev, r.next = false, nil, nil
+}
+
+// pop returns the next request of the queue, or nil, after which the goroutine has to end.
+func (c *Connection) pop() (r *request, sent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = 0
+	if r = c.first; r == nil {
+		c.running = false
+		return nil, false
+	}
+	c.remove(r)
+	return r, r.stage == requestSent
+}
+
+// run hands requests to nats.go until none is left.
+func (c *Connection) run() {
+	for {
+		switch r, sent := c.pop(); {
+		case r == nil:
+			return
+		case sent:
+			r.failed(r.ctx.Err())
+		default:
+			c.send(r)
+		}
+	}
+}
+
+// send hands a request to nats.go, unless its context has ended.
+func (c *Connection) send(r *request) {
+	status, err := r.a.status()
+	if err != nil {
+		r.end(nil, unsent{err})
+		return
+	}
+	r.before = c.nc.LastError()
+	if err = r.ctx.Err(); err != nil {
+		r.end(nil, unsent{r.failure(err)})
+		return
+	}
+	if !c.primed || status != nats.CONNECTED || c.nc.Opts.UseOldRequestStyle {
+		c.primed = true
+		c.delegate(r)
+		return
+	}
+	if err = c.listen(); err != nil {
+		r.failed(err)
+		return
+	}
+	if !c.register(r) {
+		return
+	}
+	if err = c.nc.PublishMsg(r.msg); err != nil {
+		r.failed(err)
+	} else if r.advance(requestSends, requestSent) && r.ctx.Err() != nil {
+		r.failed(r.ctx.Err()) // expire has left it to this goroutine
+	}
+}
+
+// delegate has nats.go send a request with an inbox of its own, and on a goroutine. A
+// connection that is being drained closes all subscriptions except the one to the replies
+// of these requests. nats.go makes that one with the first request, and makes none while it
+// drains. So the first request of each connection takes this way, too.
+func (c *Connection) delegate(r *request) {
+	if !r.advance(requestWaits, requestSent) {
+		return
+	}
+	go func() {
+		resp, err := c.nc.RequestMsgWithContext(r.ctx, r.msg)
+		if err != nil {
+			r.failed(err)
+			return
+		}
+		r.end(resp, nil)
+	}()
+}
+
+// listen subscribes to the replies. Only the goroutine that sends calls it.
+func (c *Connection) listen() error {
+	c.mu.Lock()
+	hears := c.hears
+	c.hears = true
+	c.mu.Unlock()
+	if hears {
+		return nil
+	}
+	s, err := c.nc.Subscribe(c.inbox+"*", c.receive)
+	if err == nil {
+		s.SetClosedHandler(func(string) { c.deafen() })
+		if s.IsValid() {
+			return nil
+		}
+		err = nats.ErrConnectionClosed // it was closed before the handler was set
+	}
+	c.deafen()
+	return err
+}
+
+// deafen ends the requests that wait for replies to a subscription that was closed. The
+// connection is closed or being drained.
+func (c *Connection) deafen() {
+	c.mu.Lock()
+	c.hears = false
+	all := make([]*request, 0, len(c.pending))
+	for _, r := range c.pending {
+		all = append(all, r)
+	}
+	c.mu.Unlock()
+	for _, r := range all {
+		r.failed(nats.ErrConnectionClosed)
+	}
+}
+
+// The last token of the subject of a reply. A responder knows the subject of the reply to
+// its request, and must not be able to guess another.
+const (
+	tokenLength  = 8
+	tokenLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// register prepares for the reply to a request that is about to be sent. It returns false if
+// the request must not be sent any more.
+func (c *Connection) register(r *request) bool {
+	subject := make([]byte, len(c.inbox), len(c.inbox)+tokenLength)
+	copy(subject, c.inbox)
+	for n := rand.Uint64(); len(subject) < cap(subject); n /= uint64(len(tokenLetters)) {
+		subject = append(subject, tokenLetters[n%uint64(len(tokenLetters))])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.stage != requestWaits {
+		return false
+	}
+	r.msg.Reply = string(subject)
+	r.token = r.msg.Reply[len(c.inbox):]
+	if _, used := c.pending[r.token]; used || !c.hears {
+		r.token = ""
+		c.push(r) // again, with another token, or when the connection is known to be closed
+		return false
+	}
+	r.stage = requestSends
+	c.pending[r.token] = r
+	return true
+}
+
+// receive takes a reply. A reply to a request that has ended is ignored.
+func (c *Connection) receive(m *nats.Msg) {
+	token, _ := strings.CutPrefix(m.Subject, c.inbox)
+	c.mu.Lock()
+	r := c.pending[token]
+	if r != nil {
+		r.close()
+	}
+	c.mu.Unlock()
+	switch {
+	case r == nil:
+		return
+	case len(m.Data) == 0 && m.Header.Get("Status") == "503": // as nats.go decides
+		r.finish(nil, r.failure(nats.ErrNoResponders))
+	default:
+		r.finish(m, nil)
+	}
+}

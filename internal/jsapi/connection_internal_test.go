@@ -1,0 +1,428 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// wired is a server in a bubble with two connections: one sends the requests, and the other
+// replies to them.
+type wired struct {
+	*testing.T
+	s       *server.Server
+	a       Stream
+	replier *nats.Conn
+
+	mu     sync.Mutex
+	conn   net.Conn
+	freeze chan struct{} // not nil: writes block until it is closed
+	frozen chan struct{} // closed by a write that blocks
+}
+
+func withWire(t *testing.T, f func(w *wired)) {
+	t.Helper()
+	emptyPools()
+	synctest.Test(t, func(t *testing.T) { wireUp(t, f) })
+}
+
+// emptyPools collects twice, which empties nats.go's pool of timers. They must not get from
+// one bubble to another, or out of one.
+func emptyPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
+func wireUp(t *testing.T, f func(w *wired)) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	defer s.WaitForShutdown()
+	defer s.Shutdown()
+	w := &wired{T: t, s: s}
+	nc, err := nats.Connect("", nats.InProcessServer(w), nats.ReconnectWait(time.Second), nats.ReconnectJitter(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if w.replier, err = nats.Connect("", nats.InProcessServer(s)); err != nil {
+		t.Fatal(err)
+	}
+	defer w.replier.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.a.Init(js, "S")
+	w.serve("echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
+	if _, err = w.a.Request(t.Context(), &nats.Msg{Subject: "echo"}); err != nil { // the first one is nats.go's
+		t.Fatal(err)
+	}
+	f(w)
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (w *wired) InProcessConn() (net.Conn, error) {
+	c, err := w.s.InProcessConn()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = c
+	return &freezing{c, w}, err
+}
+
+type freezing struct {
+	net.Conn
+	w *wired
+}
+
+// Write implements net.Conn.
+func (f *freezing) Write(b []byte) (int, error) {
+	f.w.mu.Lock()
+	freeze, frozen := f.w.freeze, f.w.frozen
+	f.w.mu.Unlock()
+	if freeze != nil {
+		close(frozen) // only one goroutine of nats.go writes at a time
+		<-freeze
+	}
+	return f.Conn.Write(b)
+}
+
+// block makes nats.go hold its lock until the result is called.
+func (w *wired) block() (release func()) {
+	w.Helper()
+	freeze, frozen := make(chan struct{}), make(chan struct{})
+	w.mu.Lock()
+	w.freeze, w.frozen = freeze, frozen
+	w.mu.Unlock()
+	if err := w.a.Conn.Publish("nothing", nil); err != nil {
+		w.Fatal(err)
+	}
+	<-frozen
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		w.freeze = nil
+		w.mu.Unlock()
+		close(freeze)
+	})
+}
+
+// serve handles the messages of a subject.
+func (w *wired) serve(subject string, handle nats.MsgHandler) {
+	w.Helper()
+	if _, err := w.replier.Subscribe(subject, handle); err != nil {
+		w.Fatal(err)
+	}
+	if err := w.replier.Flush(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// sent is a request, and its reply if there was one.
+type sent struct {
+	replies int
+	resp    *nats.Msg
+	err     error
+	after   time.Duration
+}
+
+// ask sends a request, whose reply must be read after synctest.Wait only.
+func (w *wired) ask(ctx context.Context, subject, data string) *sent {
+	var mu sync.Mutex
+	r, began := &sent{}, time.Now()
+	w.a.RequestThen(ctx, &nats.Msg{Subject: subject, Data: []byte(data)}, func(m *nats.Msg, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		r.replies++
+		r.resp, r.err, r.after = m, err, time.Since(began)
+	})
+	return r
+}
+
+// want checks the reply to a request.
+func (w *wired) want(what string, r *sent, data string, err error, after time.Duration) {
+	w.Helper()
+	synctest.Wait()
+	got := ""
+	if r.resp != nil {
+		got = string(r.resp.Data)
+	}
+	if r.replies != 1 || got != data || !errors.Is(r.err, err) || r.after != after {
+		w.Errorf("%s: %d replies, the last with %q, %v after %v", what, r.replies, got, r.err, r.after)
+	}
+}
+
+func (w *wired) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(w.Context(), d)
+	w.Cleanup(cancel)
+	return ctx
+}
+
+// Requests are sent in their order. A reply counts for its own request, once and in time.
+func TestConnection_Replies(t *testing.T) {
+	withWire(t, func(t *wired) {
+		var asked []*nats.Msg
+		t.serve("ask", func(m *nats.Msg) { asked = append(asked, m) })
+		var all []*sent
+		for i := range 100 {
+			all = append(all, t.ask(t.within(time.Minute), "ask", fmt.Sprint(i)))
+		}
+		late := t.ask(t.within(time.Second), "ask", "late")
+		synctest.Wait()
+		subjects := make(map[string]bool)
+		for i, m := range asked[:100] {
+			if subjects[m.Reply] = true; string(m.Data) != fmt.Sprint(i) {
+				t.Fatalf("message %d is %q", i, m.Data)
+			}
+		}
+		if len(subjects) != 100 {
+			t.Errorf("%d subjects of replies", len(subjects))
+		}
+		time.Sleep(2 * time.Second)
+		t.want("late", late, "", backend.ErrUnreachable, time.Second)
+		if IsUnsent(late.err) || !IsUnanswered(late.err) {
+			t.Errorf("it was sent, and there was no reply: %v", late.err)
+		}
+		for _, m := range slices.Backward(asked) {
+			for _, text := range []string{"x" + string(m.Data), "second"} {
+				if err := m.Respond([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		inbox := asked[0].Reply[:strings.LastIndexByte(asked[0].Reply, '.')+1]
+		for _, subject := range []string{inbox + "00000000", inbox + "x"} {
+			if err := t.replier.Publish(subject, []byte("forged")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, r := range all {
+			t.want(fmt.Sprint(i), r, fmt.Sprint("x", i), nil, 2*time.Second)
+		}
+		t.want("late", late, "", backend.ErrUnreachable, time.Second)
+		if n := len(t.a.conn.pending); n != 0 {
+			t.Errorf("%d requests are kept", n)
+		}
+	})
+}
+
+// The reasons why there is no reply.
+func TestConnection_Failures(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		r := t.ask(t.Context(), "nobody", "")
+		t.want("no responders", r, "", nats.ErrNoResponders, 0)
+		r = t.ask(t.Context(), "echo", strings.Repeat("x", 2<<20))
+		t.want("too large", r, "", backend.ErrValueTooLarge, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r = t.ask(ctx, "echo", "")
+		t.want("over before", r, "", backend.ErrUnreachable, 0)
+		if !IsUnsent(r.err) {
+			t.Errorf("it was not sent: %v", r.err)
+		}
+
+		// A lost connection has a reply later, or none.
+		lost := t.ask(t.within(10*time.Second), "silence", "")
+		synctest.Wait()
+		t.mu.Lock()
+		_ = t.conn.Close()
+		t.mu.Unlock()
+		synctest.Wait()
+		down := t.ask(t.Context(), "echo", "")
+		t.want("while disconnected", down, "", backend.ErrUnreachable, 0)
+		if !IsUnsent(down.err) {
+			t.Errorf("it was not sent: %v", down.err)
+		}
+		time.Sleep(5 * time.Second)
+		t.want("reconnected", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+		time.Sleep(10 * time.Second)
+		t.want("lost", lost, "", backend.ErrUnreachable, 10*time.Second)
+
+		r = t.ask(t.Context(), "silence", "")
+		time.Sleep(time.Second)
+		t.a.Conn.Close()
+		t.want("closed", r, "", backend.ErrConnectionClosed, time.Second)
+		r = t.ask(t.Context(), "silence", "")
+		t.want("closed before", r, "", backend.ErrConnectionClosed, 0)
+	})
+}
+
+// Callers that ask for the settings at the same time share a request, and its failure.
+func TestInfo_IsShared(t *testing.T) {
+	withWire(t, func(t *wired) {
+		asked := 0
+		t.serve("$JS.API.STREAM.INFO.S", func(m *nats.Msg) {
+			asked++
+			time.Sleep(overdue / 2)
+			_ = m.Respond(fmt.Appendf(nil, `{"config":{"name":"S"},"state":{"last_seq":%d}}`, asked))
+		})
+		const callers = 1000
+		infos := make(chan uint64, callers)
+		for range callers {
+			go func() {
+				if info, err := t.a.Info(t.Context()); err != nil {
+					t.Error(err)
+				} else {
+					infos <- info.State.LastSeq
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		count := make(map[uint64]int)
+		for range callers {
+			count[<-infos]++
+		}
+		if asked != 2 || count[1] < 1 || count[1]+count[2] != callers {
+			t.Errorf("%d requests, answers: %v", asked, count)
+		}
+		t.serve("$JS.API.STREAM.INFO.T", func(*nats.Msg) {})
+		t.a.Name = "T"
+		failed := make(chan error, callers)
+		for range callers {
+			go func() {
+				_, err := t.a.Info(t.within(time.Second))
+				failed <- err
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		for range callers {
+			if err := <-failed; !errors.Is(err, backend.ErrUnreachable) || !IsUnanswered(err) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.T") {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// While the connection is drained, requests are sent and answered until the subscriptions of
+// the application have ended.
+func TestConnection_Drained(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		slow := make(chan struct{})
+		if _, err := t.a.Conn.Subscribe("slow", func(*nats.Msg) { <-slow }); err != nil {
+			t.Fatal(err)
+		}
+		if err := t.a.Conn.Publish("slow", nil); err != nil {
+			t.Fatal(err)
+		}
+		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+		r := t.ask(t.within(time.Minute), "silence", "")
+		synctest.Wait()
+		if err := t.a.Conn.Drain(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); r.replies != 1 || !errors.Is(r.err, backend.ErrUnreachable) {
+			t.Errorf("in flight: %+v", r)
+		}
+		t.want("while draining", t.ask(t.Context(), "echo", "y"), "y", nil, 0)
+		close(slow)
+		time.Sleep(time.Minute)
+		t.want("drained", t.ask(t.Context(), "echo", "z"), "", backend.ErrConnectionClosed, 0)
+	})
+}
+
+// While nats.go holds its lock, a request ends soon after its context and is not sent later.
+// One goroutine waits for all of them. It is not in a bubble, because a goroutine that waits
+// for a lock keeps the time of a bubble from passing.
+func TestConnection_Blocked(t *testing.T) {
+	emptyPools()
+	wireUp(t, func(t *wired) {
+		var mu sync.Mutex
+		var heard []string
+		t.serve("ask", func(m *nats.Msg) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, string(m.Data))
+		})
+		type reply struct {
+			what string
+			err  error
+		}
+		replies := make(chan reply, 2*maxLeft)
+		ask := func(ctx context.Context, what string) {
+			t.a.RequestThen(ctx, &nats.Msg{Subject: "ask", Data: []byte(what)}, func(_ *nats.Msg, err error) { replies <- reply{what, err} })
+		}
+		lost, give := context.WithCancel(t.Context())
+		ask(lost, "in flight")
+		for sent := false; !sent; {
+			mu.Lock()
+			sent = len(heard) == 1
+			mu.Unlock()
+			runtime.Gosched()
+		}
+		release := t.block()
+		defer release()
+		before := runtime.NumGoroutine()
+		for range maxLeft - 1 {
+			ask(lost, "lost")
+		}
+		ask(t.Context(), "patient")
+		if n := runtime.NumGoroutine() - before; n > 1 {
+			t.Errorf("%d goroutines wait", n)
+		}
+		give()
+		for range maxLeft {
+			if r := <-replies; !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
+				t.Errorf("%s: %v", r.what, r.err)
+			}
+		}
+		ask(t.Context(), "rejected")
+		if r := <-replies; r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
+			t.Errorf("%s: %v", r.what, r.err)
+		}
+		release()
+		for answered := false; !answered; runtime.Gosched() {
+			_, err := t.a.Request(t.Context(), &nats.Msg{Subject: "echo"}) // rejected until the goroutine goes on
+			answered = err == nil
+		}
+		if err := t.replier.Flush(); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"in flight", "patient"}; !slices.Equal(heard, want) || len(replies) != 0 {
+			t.Errorf("sent: %q", heard)
+		}
+	})
+}
+
+// A connection has one Connection, which is forgotten with it.
+func TestConnectionOf_IsWeak(t *testing.T) {
+	var key weak.Pointer[nats.Conn]
+	withWire(t, func(t *wired) {
+		if ConnectionOf(t.a.Conn) != t.a.conn {
+			t.Error("another one")
+		}
+		key = weak.Make(t.a.Conn)
+	})
+	for range 100 {
+		runtime.GC()
+		connections.mu.Lock()
+		_, kept := connections.all[key]
+		connections.mu.Unlock()
+		if !kept {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("it is kept")
+}

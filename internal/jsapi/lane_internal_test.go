@@ -1,0 +1,192 @@
+package jsapi
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// listener is a subscription, and the messages that it has handled.
+type listener struct {
+	Subscription
+	mu    sync.Mutex
+	heard []string
+}
+
+func (w *wired) listen(subject string, handle func(m *nats.Msg), apart bool) *listener {
+	w.Helper()
+	l := &listener{}
+	err := l.Listen(w.Context(), &w.a, subject, func(m *nats.Msg) {
+		if handle != nil {
+			handle(m)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.heard = append(l.heard, string(m.Data))
+	}, func() bool { return apart })
+	if err != nil {
+		w.Fatal(err)
+	}
+	return l
+}
+
+// tell publishes messages.
+func (w *wired) tell(subject string, texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		if err := w.replier.Publish(subject, []byte(text)); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if err := w.replier.Flush(); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (l *listener) want(t *wired, want ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.heard, want) {
+		t.Errorf("%s: heard %q, want %q", l.sub.Subject, l.heard, want)
+	}
+}
+
+// lanes returns the number of lanes.
+func (w *wired) lanes() int {
+	w.a.conn.lanes.mu.Lock()
+	defer w.a.conn.lanes.mu.Unlock()
+	return len(w.a.conn.lanes.all)
+}
+
+// Many subscriptions share a goroutine. Each hears its own messages in order, none after
+// Close, and the goroutine ends with the last of them.
+func TestLane_SharesGoroutine(t *testing.T) {
+	withWire(t, func(t *wired) {
+		before := runtime.NumGoroutine()
+		var all []*listener
+		for i := range 2*laneSize + 1 {
+			all = append(all, t.listen(fmt.Sprint("x.", i/2), nil, i%2 == 0)) // two of each subject
+		}
+		if n := runtime.NumGoroutine() - before; n != 3 || t.lanes() != 3 {
+			t.Errorf("%d goroutines, %d lanes", n, t.lanes())
+		}
+		for i := range all[:laneSize] {
+			if i%2 == 0 {
+				t.tell(fmt.Sprint("x.", i/2), fmt.Sprint(i), "b", "c")
+			}
+		}
+		for i, l := range all[:laneSize] {
+			l.want(t, fmt.Sprint(i/2*2), "b", "c")
+		}
+		all[0].Close()
+		t.tell("x.0", "d")
+		all[0].want(t, "0", "b", "c")
+		all[1].want(t, "0", "b", "c", "d")
+		for _, l := range all[1:] {
+			l.Close()
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n != 0 || t.lanes() != 0 {
+			t.Errorf("%d goroutines and %d lanes are left", n, t.lanes())
+		}
+	})
+}
+
+// A subscription whose messages may take long to handle does not hold up another. It handles
+// them in order, and Close waits for the one that is being handled.
+func TestLane_SlowHandler(t *testing.T) {
+	withWire(t, func(t *wired) {
+		waits := make(chan bool, 3)
+		var slow *listener
+		slow = t.listen("slow", func(m *nats.Msg) {
+			time.Sleep(time.Second)
+			waits <- slow.Waiting(m)
+		}, true)
+		other := t.listen("other", nil, false)
+		t.tell("slow", "1", "2", "3")
+		t.tell("other", "x")
+		other.want(t, "x")
+		slow.want(t)
+		time.Sleep(2500 * time.Millisecond)
+		synctest.Wait()
+		slow.want(t, "1", "2")
+		t.tell("slow", "4")
+		began := time.Now()
+		slow.Close()
+		if d := time.Since(began); d != 500*time.Millisecond {
+			t.Errorf("Close returned after %v", d)
+		}
+		time.Sleep(time.Minute)
+		slow.want(t, "1", "2", "3")
+		if a, b, c := <-waits, <-waits, <-waits; !a || !b || c {
+			t.Errorf("another message waited: %v, %v, %v", a, b, c)
+		}
+		other.Close()
+	})
+}
+
+// A message that comes before its subscription is known is handled first, and one for a
+// subscription that could not be made is forgotten.
+func TestLane_EarlyMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ls lanes
+		l := ls.join()
+		if ls.join() != l {
+			t.Fatal("another lane")
+		}
+		var heard []string
+		s := &Subscription{sub: &nats.Subscription{}}
+		s.handle = func(m *nats.Msg) { heard = append(heard, string(m.Data)) }
+		s.apart = func() bool { return false }
+		send := func(sub *nats.Subscription, text string) { l.messages <- &nats.Msg{Sub: sub, Data: []byte(text)} }
+		send(s.sub, "1")
+		send(&nats.Subscription{}, "other")
+		send(s.sub, "2")
+		synctest.Wait()
+		l.opened(s)
+		send(s.sub, "3")
+		synctest.Wait()
+		if !slices.Equal(heard, []string{"1", "2", "3"}) {
+			t.Errorf("heard %q", heard)
+		}
+		l.opened(&Subscription{})
+		if len(l.early) != 0 || l.size != 1 {
+			t.Errorf("%d messages and %d subscriptions are kept", len(l.early), l.size)
+		}
+		l.remove(s.sub)
+		l.remove(s.sub)
+	})
+}
+
+// A connection that is closed or drained ends the lanes.
+func TestLane_ConnectionClosed(t *testing.T) {
+	for _, end := range []func(nc *nats.Conn){(*nats.Conn).Close, func(nc *nats.Conn) { _ = nc.Drain() }} {
+		withWire(t, func(t *wired) {
+			l := t.listen("x", nil, false)
+			end(t.a.Conn)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if n := t.lanes(); n != 0 {
+				t.Errorf("%d lanes are left", n)
+			}
+			l.Close()
+			late := &listener{}
+			err := late.Listen(t.Context(), &t.a, "y", func(*nats.Msg) {}, func() bool { return false })
+			if !errors.Is(err, backend.ErrConnectionClosed) || t.lanes() != 0 {
+				t.Errorf("afterwards: %v", err)
+			}
+			late.Close()
+		})
+	}
+}

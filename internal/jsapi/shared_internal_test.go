@@ -1,0 +1,165 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// exam is a question that callers share. Its requests are answered when the test says so.
+type exam struct {
+	shared[int]
+	mu      sync.Mutex
+	sent    int
+	ended   []int // the requests that were given up
+	answers map[int]chan error
+}
+
+func newExam() *exam { return &exam{answers: make(map[int]chan error)} }
+
+// send sends a request. Its result is its number.
+func (e *exam) send(ctx context.Context) (int, error) {
+	answer := make(chan error)
+	e.mu.Lock()
+	e.sent++
+	n := e.sent
+	e.answers[n] = answer
+	e.mu.Unlock()
+	select {
+	case err := <-answer:
+		return n, err
+	case <-ctx.Done():
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.ended = append(e.ended, n)
+		return n, ctx.Err()
+	}
+}
+
+// reply answers a request.
+func (e *exam) reply(n int, err error) {
+	e.mu.Lock()
+	answer := e.answers[n]
+	e.mu.Unlock()
+	answer <- err
+	synctest.Wait()
+}
+
+// wantSent checks how many requests were sent so far, and which of them were given up.
+func (e *exam) wantSent(t *testing.T, sent int, ended ...int) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sent != sent || !slices.Equal(e.ended, ended) {
+		t.Errorf("%d requests were sent, given up: %v", e.sent, e.ended)
+	}
+}
+
+// result is what a caller gets.
+type result struct {
+	value int
+	ok    bool
+	err   error
+}
+
+// caller asks, and has its result in time.
+func (e *exam) caller(ctx context.Context) *atomic.Pointer[result] {
+	var got atomic.Pointer[result]
+	go func() {
+		value, ok, err := e.ask(ctx, e.send)
+		got.Store(&result{value, ok, err})
+	}()
+	synctest.Wait()
+	return &got
+}
+
+func wantResult(t *testing.T, who string, got *atomic.Pointer[result], want *result) {
+	t.Helper()
+	switch r := got.Load(); {
+	case r == nil && want == nil:
+	case r == nil || want == nil || r.value != want.value || r.ok != want.ok || !errors.Is(r.err, want.err):
+		t.Errorf("%s: got %+v, want %+v", who, r, want)
+	}
+}
+
+// A caller never gets the answer to a request that was sent before it asked.
+func TestShared_AnswersAreNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		a := e.caller(t.Context())
+		b, c := e.caller(t.Context()), e.caller(t.Context())
+		e.reply(1, nil)
+		wantResult(t, "a", a, &result{value: 1, ok: true})
+		wantResult(t, "b", b, nil)
+		d := e.caller(t.Context())
+		failed := errors.New("failed")
+		e.reply(2, failed)
+		wantResult(t, "b", b, &result{2, true, failed})
+		wantResult(t, "c", c, &result{2, true, failed})
+		wantResult(t, "d", d, nil)
+		e.reply(3, nil)
+		wantResult(t, "d", d, &result{value: 3, ok: true})
+		e.wantSent(t, 3)
+	})
+}
+
+// A caller that gives up takes nothing from the others. A request without a caller is
+// given up, and the next one goes at once.
+func TestShared_CallersGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		first, leaveFirst := context.WithCancel(t.Context())
+		a := e.caller(first)
+		second, leaveSecond := context.WithCancel(t.Context())
+		b, c := e.caller(second), e.caller(t.Context())
+		leaveSecond()
+		synctest.Wait()
+		wantResult(t, "b", b, &result{err: context.Canceled})
+		wantResult(t, "c", c, nil)
+		leaveFirst()
+		synctest.Wait()
+		wantResult(t, "a", a, &result{err: context.Canceled})
+		e.wantSent(t, 2, 1)
+		e.reply(2, nil)
+		wantResult(t, "c", c, &result{value: 2, ok: true})
+
+		// The next request has lost its only caller, and is not sent.
+		a = e.caller(t.Context())
+		third, leaveThird := context.WithCancel(t.Context())
+		e.caller(third)
+		leaveThird()
+		synctest.Wait()
+		e.reply(3, nil)
+		wantResult(t, "a", a, &result{value: 3, ok: true})
+		e.wantSent(t, 3, 1)
+	})
+}
+
+// A request that is not answered holds up the next one for a moment only, and its answer
+// still counts for its own callers.
+func TestShared_LostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		a := e.caller(t.Context())
+		time.Sleep(time.Minute)
+		b := e.caller(t.Context())
+		time.Sleep(overdue - 1)
+		synctest.Wait()
+		e.wantSent(t, 1)
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		c := e.caller(t.Context())
+		e.reply(1, nil)
+		wantResult(t, "a", a, &result{value: 1, ok: true})
+		e.wantSent(t, 2)
+		e.reply(2, nil)
+		wantResult(t, "b", b, &result{value: 2, ok: true})
+		e.reply(3, nil)
+		wantResult(t, "c", c, &result{value: 3, ok: true})
+	})
+}

@@ -1,0 +1,88 @@
+package leader
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A read that is not answered in time leaves the settings known, except for several direct
+// gets in a row. A definite answer that is none of a direct get's makes the next read begin
+// with the settings.
+func TestGet_ForgetsSettings(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		read := func(limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			_, err := getFrom(ctx, b, "a")
+			return err
+		}
+		known := func(want bool) {
+			t.Helper()
+			if got := b.api.Known.Load() != nil; got != want {
+				t.Fatalf("the settings are known: %v", got)
+			}
+		}
+		direct := b.direct
+		b.direct = "silence."
+		silent, err := js.Conn().SubscribeSync("silence.>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			for range mostUnanswered - 1 {
+				wantErr(t, read(time.Second), ErrUnreachable)
+				known(true)
+			}
+			b.direct = direct
+			if err = read(time.Second); err != nil {
+				t.Fatal(err)
+			}
+			known(true)
+			b.direct = "silence."
+		}
+		for range mostUnanswered {
+			known(true)
+			wantErr(t, read(time.Second), ErrUnreachable)
+		}
+		known(false)
+		if err = silent.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = b.Info(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, read(time.Minute), nats.ErrNoResponders)
+		known(false)
+		b.direct = direct
+
+		// The stream is gone.
+		conf := *mustInfo(t, b)
+		conf.AllowDirect = false
+		if _, err = js.UpdateStream(t.Context(), conf); err != nil {
+			t.Fatal(err)
+		}
+		mustInfo(t, b)
+		if err = js.DeleteStream(t.Context(), "KV_E"); err != nil {
+			t.Fatal(err)
+		}
+		known(true)
+		wantErr(t, read(time.Minute), ErrNoBucket)
+		known(false)
+	})
+}
+
+// mustInfo reads the settings of the bucket's stream.
+func mustInfo(t *lab, b *bucketStore) *jetstream.StreamConfig {
+	t.Helper()
+	if _, err := b.Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b.api.Known.Load()
+}

@@ -80,7 +80,7 @@ func (c *scaleCrowd) campaign(q scaleRequest) error {
 		if !q.OneKey {
 			election += "." + strconv.Itoa(len(c.all))
 		}
-		a, err := leader.Campaign(context.Background(), c.store, election, leader.Config{})
+		a, err := leader.Campaign(context.Background(), c.store, election, leader.Config{LeaseDuration: q.Lease})
 		if err != nil {
 			return err
 		}

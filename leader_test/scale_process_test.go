@@ -66,6 +66,7 @@ type scaleRequest struct {
 	Do     string
 	Number int           // of candidates
 	OneKey bool          // all of them campaign in one election
+	Lease  time.Duration // 0: the default
 	Limit  time.Duration // of waiting
 }
 

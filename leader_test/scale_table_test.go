@@ -63,10 +63,10 @@ func (t *scaleTable) add(b *testing.B, key, measured string, metrics scaleMetric
 	if f.What == "" {
 		b.Fatalf("no goal %q", key)
 	}
-	t.figures = append(t.figures, f)
+	t.figures = append(slices.DeleteFunc(t.figures, func(o scaleFigure) bool { return o.Key == key }), f)
 	b.ReportMetric(0, "ns/op")
 	for _, unit := range slices.Sorted(maps.Keys(metrics)) {
-		b.ReportMetric(metrics[unit], unit)
+		b.ReportMetric(metrics[unit], key+":"+unit)
 	}
 }
 

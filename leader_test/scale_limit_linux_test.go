@@ -6,7 +6,27 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// scaleMachine returns the time that all processors of the machine have spent on work, in
+// every process: the sum of user, nice, system, interrupts and stolen time.
+func scaleMachine() time.Duration {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	var sum time.Duration
+	for i, field := range strings.Fields(line) {
+		ticks, err := strconv.Atoi(field)
+		if err != nil || i == 4 || i == 5 || i > 8 { // the name, idle, waiting, guests
+			continue
+		}
+		sum += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return sum
+}
 
 // scaleDir is a control group in a directory. The files have different names in the two
 // versions of the kernel's interface.

@@ -19,9 +19,10 @@ type scaleGroup interface {
 	remove() error
 }
 
-// scaleLimit limits the processor time of processes: by a control group where one can be
-// written, and else by stopping and continuing them. What it does is the same to a process:
-// it runs for a part of each tenth of a second.
+// scaleLimit limits the processor time of processes by a control group. Where none can be
+// written, it stops and continues the processes, which needs no permission. Either way a
+// process runs for a part of each tenth of a second. Busy loops would need hundreds of
+// processes on a large machine, and their effect depends on the scheduler.
 type scaleLimit struct {
 	tb    testing.TB
 	group scaleGroup // nil: stop and continue

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"text/tabwriter"
 )
@@ -86,15 +86,14 @@ func (t *scaleTable) addMemory(b *testing.B, key string, empty, full scaleMemory
 func (t *scaleTable) print(b *testing.B) {
 	b.Helper()
 	if *scaleInFull {
-		var out io.Writer = os.Stdout
-		fmt.Fprintln(out)
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "what\tissue 15, before\treach\tmeasured")
+		var text strings.Builder
+		w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "what\tissue 15, before\treach\tmeasured")
 		for _, f := range t.figures {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.What, f.Before, f.Reach, f.Measured)
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.What, f.Before, f.Reach, f.Measured)
 		}
 		tcpOK(b, w.Flush())
-		fmt.Fprintf(out, "processors limited by: %s\n\n", t.limited)
+		fmt.Printf("\n%sprocessors limited by: %s\n\n", &text, t.limited)
 	}
 	if *scaleJSON == "" {
 		return

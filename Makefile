@@ -9,7 +9,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal bench demo tools servers clean
+.PHONY: all help check test race prove busy vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal bench scale demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -96,6 +96,10 @@ rehearsal: ## install and import a release of this tree, as users do
 
 bench: ## the benchmarks of the library
 	go test -run '^$$' -bench . ./leader_test
+
+# Of an idle machine: nothing else should run. JSON=FILE writes the table to a file, too.
+scale: ## 10,000 elections in one process: set-up, memory, processor time, and what they survive
+	go test -run '^$$' -bench '^Benchmark(Scale|Handover|Renewal)$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
 
 demo: ## the demonstration
 	go run ./examples/demo

@@ -114,7 +114,15 @@ func (r *rosterBucket) isMissing(ctx context.Context) bool {
 // Announce implements [backend.Roster]. It is one request, and never sent twice. Only if it has
 // no responders, the server is asked whether there is a roster.
 func (b *bucketStore) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
-	go func() { reply(b.roster.announce(ctx, election, session, entry, life)) }()
+	go func() {
+		done, err := b.api.Turn(ctx, backend.RankRead)
+		if err != nil {
+			reply(0, err)
+			return
+		}
+		defer done()
+		reply(b.roster.announce(ctx, election, session, entry, life))
+	}()
 }
 
 func (r *rosterBucket) announce(ctx context.Context, election, session string, entry []byte, life time.Duration) (uint64, error) {
@@ -162,6 +170,12 @@ func wholeSeconds(d time.Duration) time.Duration {
 // Stop waits for a running call of deliver.
 func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
+		done, err := b.api.Turn(ctx, backend.RankRead)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		defer done()
 		v := &rosterView{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
 		v.begin = sync.OnceFunc(func() { close(v.gate) })
 		empty, err := jsapi.InTime(ctx, &b.roster.api, func() (bool, error) {

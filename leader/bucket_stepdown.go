@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -14,6 +15,12 @@ import (
 // Listen implements [backend.Requests]. It is one plain subscription.
 func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
+		done, err := b.api.Turn(ctx, backend.RankRead)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		defer done()
 		s, err := jsapi.InTime(ctx, &b.api, func() (*jsapi.Subscription, error) { return b.listenAt(ctx, key, deliver) }, (*jsapi.Subscription).Close)
 		if err != nil {
 			reply(nil, err)

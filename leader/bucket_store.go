@@ -25,6 +25,9 @@ func (b *bucketStore) Known() (s backend.Settings, ok bool, err error) {
 // Memory returns what the candidates of this process remember of keys.
 func (b *bucketStore) Memory() *backend.Memory { return &b.memory }
 
+// Window returns the window for requests on the connection.
+func (b *bucketStore) Window() *backend.Window { return b.api.Window() }
+
 // Settings implements [backend.Store]. The stream's leader answers.
 func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	go func() { reply(b.readSettings(ctx)) }()

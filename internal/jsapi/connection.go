@@ -8,6 +8,8 @@ import (
 	"weak"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Connection is what all streams on one connection of nats.go share: it sends their requests
@@ -18,9 +20,10 @@ import (
 // only one is left behind. Replies come to one subscription, and its goroutine calls the
 // functions that wait for them.
 type Connection struct {
-	nc    *nats.Conn
-	inbox string // prefix of the subjects of replies, with the dot
-	lanes lanes
+	nc     *nats.Conn
+	inbox  string // prefix of the subjects of replies, with the dot
+	window *backend.Window
+	lanes  lanes
 
 	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
 	first   *request            // to be handed to nats.go, or to be classified
@@ -48,7 +51,7 @@ func ConnectionOf(nc *nats.Conn) *Connection {
 	if c := connections.all[key].Value(); c != nil {
 		return c
 	}
-	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request)}
+	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", window: backend.NewWindow(leastSlots, mostSlots), pending: make(map[string]*request)}
 	connections.all[key] = weak.Make(c)
 	runtime.AddCleanup(c, forgetConnection, key)
 	return c

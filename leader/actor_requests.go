@@ -105,7 +105,7 @@ func speed(err error, holds bool, took time.Duration, times durations) backend.R
 }
 
 // lateShare is the part of a holder's time for a request after which its reply counts as late.
-const lateShare = 4
+const lateShare = 2
 
 // keep keeps the feed that was opened for a candidate.
 func (r *requester) keep(f backend.Feed, id, session string) {

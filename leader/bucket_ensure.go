@@ -66,12 +66,23 @@ func (b *bucketStore) settingsEnsured(ctx context.Context, reply func(backend.Se
 	go func() {
 		s, err := b.readSettings(ctx)
 		if errors.Is(err, ErrNoBucket) && !b.api.Seen.Load() {
-			if err = b.createMissing(ctx); err == nil {
+			if err = b.createInTurn(ctx); err == nil {
 				s, err = b.readSettings(ctx)
 			}
 		}
 		reply(s, err)
 	}()
+}
+
+// createInTurn is createMissing with a slot. Candidates share the request for the settings, and
+// not this one.
+func (b *bucketStore) createInTurn(ctx context.Context) error {
+	done, err := b.api.Turn(ctx, backend.RankRead)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return b.createMissing(ctx)
 }
 
 // createMissing creates the bucket. The roster comes first: if this process dies between the

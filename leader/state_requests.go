@@ -286,6 +286,8 @@ func (m *machine) plan(now time.Time, fx *effects) {
 // make others late.
 func (m *machine) rank(now time.Time, kind requestKind) backend.Rank {
 	switch {
+	case kind == reqSettings:
+		return backend.RankShared
 	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:
 		return backend.RankHolder
 	case kind == reqWrite || m.holds():

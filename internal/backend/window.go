@@ -41,6 +41,8 @@ const (
 	RankTake               // a write of such a candidate
 	RankHolder             // of a candidate that leads
 	ranks
+	// RankShared is that of a request which the candidates share, so that it needs no slot.
+	RankShared = ranks
 )
 
 // share returns how many slots requests up to a rank may take.
@@ -137,7 +139,7 @@ func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
 		p.since = now
 	}
 	p.rank, p.waiter = r, by
-	if w.free(r) {
+	if r == RankShared || w.free(r) {
 		w.grant(p)
 		return true
 	}
@@ -159,7 +161,9 @@ func (w *Window) free(r Rank) bool {
 
 func (w *Window) grant(p *Place) {
 	p.state, p.shrunk = placeHas, w.shrunk
-	w.flying[p.rank]++
+	if p.rank != RankShared {
+		w.flying[p.rank]++
+	}
 }
 
 // Return gives back the slot of p, if it has one, with what the reply says about the server. A
@@ -172,8 +176,10 @@ func (w *Window) Return(p *Place, r Reply) {
 	w.mu.Lock()
 	switch p.state {
 	case placeHas:
-		w.flying[p.rank]--
-		w.adapt(p, r)
+		if p.rank != RankShared {
+			w.flying[p.rank]--
+			w.adapt(p, r)
+		}
 	case placeWaits:
 		w.lines[p.rank].remove(p)
 	case placeIdle:

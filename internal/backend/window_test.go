@@ -84,6 +84,21 @@ func TestWindow_LeavesSlotsForHolders(t *testing.T) {
 	}
 }
 
+// A request that candidates share needs no slot, and frees none.
+func TestWindow_Shared(t *testing.T) {
+	in := NewWindow(1, 1)
+	var first, waits, other waiter
+	first.take(in, RankRead)
+	if waits.take(in, RankRead) || !waits.take(in, RankShared) || !other.take(in, RankShared) {
+		t.Error("a shared request waits, or another does not")
+	}
+	in.Return(&waits.place, Late)
+	in.Return(&other.place, Prompt)
+	if n, _ := in.Waiting(now); n != 0 || in.flying[RankRead] != 1 || waits.granted != 0 {
+		t.Errorf("%d wait, %d slots are taken", n, in.flying[RankRead])
+	}
+}
+
 // The window grows with prompt replies while requests wait, and is halved once by the late
 // replies to requests that were in flight together.
 func TestWindow_FollowsTheServer(t *testing.T) {

@@ -256,6 +256,12 @@ func (w *worldOf) step(i int, in input) {
 	if broken := p.checker.check(&p.m, known, p.now, in, fx); broken != "" {
 		w.fail("%s: %s", p.m.session, broken)
 	}
+	if has, asks := p.m.flight.slot == slotHas, p.m.flight.req.kind != reqNone; has != asks {
+		w.fail("%s has a slot: %v, and a request in flight: %v", p.m.session, has, asks)
+	}
+	if w.withholds && fx.request.kind != reqNone && in.kind != inSlot {
+		w.fail("%s sends a request without a slot", p.m.session)
+	}
 	for _, n := range fx.notes {
 		switch {
 		case n.event == noteElected:

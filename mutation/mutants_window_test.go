@@ -18,12 +18,12 @@ var windowMutants = []mutant{
 	{
 		name:   "a slot for which there is no request is kept",
 		edits:  []string{"			m.flight.unused()\n", ""},
-		caught: "transcript window",
+		caught: "window",
 	},
 	{
 		name:   "a slot is kept after the reply",
 		edits:  []string{"	f.req, f.late, f.slot = request{}, false, slotNone\n", "	f.req, f.late = request{}, false\n"},
-		caught: "transcript window",
+		caught: "window",
 	},
 	{
 		name:   "a request is sent without a slot",

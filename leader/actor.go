@@ -47,7 +47,6 @@ type actor struct {
 	stopTimeout time.Duration // of a stop by the end of the context; negative: no bound
 	stopBy      time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
 	odd         seatsSeen     // another candidate's number of seats that was reported last
-	ownSession  []byte        // how the own session looks in a record
 	abandoning  bool          // it ends without waiting for anything
 	cut         bool          // it ends because the connection is closed
 }
@@ -87,11 +86,12 @@ func (a *actor) tick() {
 //
 //go:noinline
 func (a *actor) read() bool {
-	var m mail
-	if !a.c.box.takeOr(&m, a.rest) {
+	m := a.c.box.takeOr(a.rest)
+	if m == nil {
 		return false
 	}
-	a.receive(&m)
+	a.receive(m)
+	m.free()
 	return true
 }
 
@@ -204,7 +204,7 @@ func (a *actor) compareBucket() {
 // hears decodes a message of the feed. Of an own record only the session is needed, and
 // every renewal comes back as one.
 func (a *actor) hears(e backend.Entry, seen *observation) observation {
-	if e.Marker || !bytes.Contains(e.Value, a.ownSession) {
+	if e.Marker || !bytes.Contains(e.Value, a.requests.own) {
 		if seen != nil {
 			return *seen
 		}
@@ -392,6 +392,7 @@ func (a *actor) publish() {
 	c.tally.kept = c.tally.kept && holds
 	c.tally.works(a.status.working && a.status.state != StateLeader, c.since)
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
+	a.requests.echoless.Store(a.status.dated && !c.tally.silent)
 }
 
 // timeline turns instants of the clock into those that the machines know, and back. The

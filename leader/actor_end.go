@@ -13,9 +13,9 @@ func (a *actor) end() {
 	a.watcher.dismiss()
 	limit := a.now().Add(lastMoment)
 	for a.awaitsReplies() && a.now().Before(limit) { // requests given up are still answered
-		var m mail
-		if a.c.box.takeOr(&m, func() { a.arm(earlier(earlier(a.announcer.wake, a.watcher.wake), limit)) }) {
-			a.last(&m)
+		if m := a.c.box.takeOr(func() { a.arm(earlier(earlier(a.announcer.wake, a.watcher.wake), limit)) }); m != nil {
+			a.last(m)
+			m.free()
 			continue
 		}
 		select {
@@ -25,9 +25,7 @@ func (a *actor) end() {
 		case a.c.pulse <- struct{}{}:
 		}
 	}
-	left := a.c.box.close()
-	for i := range left {
-		m := &left[i]
+	for _, m := range a.c.box.close() {
 		if h := m.roster; h == nil {
 			a.last(m)
 		} else if h.feed != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// mail is one message to the actor.
+// mail is one message to the actor. It has a field for everything that some message carries. So
+// mails are taken from a pool, and a candidate at rest keeps none.
 type mail struct {
 	in       input
 	entry    backend.Entry // inHeard, inRead: becomes what the input observed
@@ -31,12 +32,22 @@ type mail struct {
 // of the application, and is taken back when that goroutine gives up.
 type mailbox struct {
 	mu     sync.Mutex
-	mails  []mail // the first taken have been taken
-	taken  int
+	mails  []*mail // those that wait, the first at the front
 	bell   chan struct{}
 	wake   func() // notifies a fake clock that the actor has work; may be nil
 	closed bool
 }
+
+var mailPool = sync.Pool{New: func() any { return new(mail) }}
+
+// free returns mail that was read to the pool.
+func (m *mail) free() {
+	*m = mail{}
+	mailPool.Put(m)
+}
+
+// fewMails is for how many mails a candidate at rest keeps room.
+const fewMails = 8
 
 // Granted implements [backend.Waiter].
 func (b *mailbox) Granted() { b.put(mail{in: input{kind: inSlot}}) }
@@ -53,7 +64,9 @@ func (b *mailbox) put(m mail) bool {
 		return false
 	}
 	if !b.merge(&m) {
-		b.mails = append(b.mails, m)
+		kept := mailPool.Get().(*mail) //nolint:forcetypeassert // nothing else is put there
+		*kept = m
+		b.mails = append(b.mails, kept)
 	}
 	if b.wake != nil {
 		b.wake()
@@ -68,8 +81,7 @@ func (b *mailbox) put(m mail) bool {
 // merge reports whether a waiting mail says the same as this one. It may have to replace
 // the waiting mail for that.
 func (b *mailbox) merge(m *mail) bool {
-	for i := len(b.mails) - 1; i >= b.taken; i-- {
-		old := &b.mails[i]
+	for _, old := range slices.Backward(b.mails) {
 		switch {
 		case m.from != 0 && old.from == m.from: // the order within a feed is kept
 			if m.in.kind == inHeard && old.in.kind == inHeard {
@@ -106,8 +118,8 @@ func (m *mail) isRequest() bool { return m.listener != nil && m.listener.answer 
 
 // count returns how many waiting mails satisfy is.
 func (b *mailbox) count(is func(*mail) bool) (n int) {
-	for i := b.taken; i < len(b.mails); i++ {
-		if is(&b.mails[i]) {
+	for _, m := range b.mails {
+		if is(m) {
 			n++
 		}
 	}
@@ -119,11 +131,11 @@ func (b *mailbox) count(is func(*mail) bool) (n int) {
 func (b *mailbox) withdraw(call chan error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := b.taken; i < len(b.mails); i++ {
-		if m := &b.mails[i]; m.call != call {
+	for i, m := range b.mails {
+		if m.call != call {
 			continue
 		}
-		if b.mails[i].call = nil; b.mails[i].in.kind != inResign || b.count((*mail).isWish) > 1 {
+		if m.call = nil; m.in.kind != inResign || b.count((*mail).isWish) > 1 {
 			b.mails = slices.Delete(b.mails, i, i+1)
 		}
 		return
@@ -133,31 +145,34 @@ func (b *mailbox) withdraw(call chan error) {
 // isWish reports whether a mail is the wish to resign of a caller that has given up.
 func (m *mail) isWish() bool { return m.in.kind == inResign && m.call == nil }
 
-// takeOr takes the next mail into m. If there is none it calls rest, under the
-// lock, and returns false.
-func (b *mailbox) takeOr(m *mail, rest func()) bool {
+// takeOr takes the next mail. If there is none it calls rest, under the lock, and returns nil.
+func (b *mailbox) takeOr(rest func()) *mail {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
 	case <-b.bell: // rung for mail that is taken now; it must not wake the actor again
 	default:
 	}
-	if b.taken == len(b.mails) {
+	if len(b.mails) == 0 {
 		rest()
-		return false
+		return nil
 	}
-	*m = b.mails[b.taken]
-	b.mails[b.taken] = mail{}
-	if b.taken++; b.taken == len(b.mails) {
-		b.mails, b.taken = b.mails[:0], 0
+	m := b.mails[0]
+	if len(b.mails) <= fewMails {
+		b.mails = slices.Delete(b.mails, 0, 1) // the array remains for the next
+	} else {
+		b.mails[0], b.mails = nil, b.mails[1:]
 	}
-	return true
+	if len(b.mails) == 0 && cap(b.mails) > fewMails {
+		b.mails = nil // it was for a burst
+	}
+	return m
 }
 
 // close returns the mail that is left. No more mail comes in.
-func (b *mailbox) close() []mail {
+func (b *mailbox) close() []*mail {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	return b.mails[b.taken:]
+	return b.mails
 }

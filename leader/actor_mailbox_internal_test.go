@@ -31,8 +31,8 @@ func TestMailbox_IsBounded(t *testing.T) {
 	if n := len(b.mails); n != 2+1+3+2+2+maxRequests {
 		t.Errorf("%d mails wait", n)
 	}
-	for i := range b.mails {
-		if m := &b.mails[i]; m.in.kind == inHeard && m.entry.Revision != 999 {
+	for _, m := range b.mails {
+		if m.in.kind == inHeard && m.entry.Revision != 999 {
 			t.Errorf("revision %d of feed %d waits", m.entry.Revision, m.from)
 		}
 	}

@@ -1,8 +1,10 @@
 package leader
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -28,6 +30,15 @@ type requester struct {
 	}
 	feed       backend.Feed
 	feedNumber uint64
+	own        []byte      // how the own session looks in a record
+	echoless   atomic.Bool // own records that the feed delivers change nothing
+}
+
+// isEcho reports whether a message of the feed is an own record that changes nothing. Each
+// renewal comes back as one, and need not wake the candidate. A message that is left out
+// while the candidate ceases to lead costs no more than one that the feed has lost.
+func (r *requester) isEcho(e backend.FeedEvent) bool {
+	return r.echoless.Load() && e.Err == nil && !e.Reconnected && !e.Entry.Marker && bytes.Contains(e.Entry.Value, r.own)
 }
 
 // cancellable returns a context for a request. r.cancel ends it.
@@ -58,7 +69,9 @@ func (r *requester) send(req request, now time.Duration) {
 		number, instead := r.feedNumber, r.feed
 		r.feed = nil
 		r.store.Watch(ctx, r.election, instead, func(e backend.FeedEvent) {
-			box.put(feedMail(e, number))
+			if !r.isEcho(e) {
+				box.put(feedMail(e, number))
+			}
 		}, func(f backend.Feed, err error) {
 			if !box.put(mail{in: input{kind: inFeed, err: err}, feed: f}) && f != nil {
 				f.Stop() // the candidate has ended without waiting any longer

@@ -172,11 +172,11 @@ func newCandidate(store backend.Store, election string, cfg Config, p params) *C
 		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
 	}
 	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+		c.log = noLog
 	} else {
 		c.logs, c.log = newLogQueue(c.log)
+		c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
 	}
-	c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
 	if w, ok := store.(interface{ Window() *backend.Window }); ok {
 		c.window = w.Window()
 	}
@@ -184,15 +184,20 @@ func newCandidate(store backend.Store, election string, cfg Config, p params) *C
 	return c
 }
 
+// noLog is the logger of the candidates without Config.Logger.
+var noLog = slog.New(slog.DiscardHandler)
+
 // newActor makes the actor of a candidate. The caller runs it.
 func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	a := &actor{
 		params: p, c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
 		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
-		ownSession: []byte(`"session":"` + p.session + `"`), stopTimeout: cfg.stopTimeout(),
+		stopTimeout: cfg.stopTimeout(),
 	}
-	a.requests = requester{store: c.store, settings: c.store.Settings, election: c.election, values: a.values, box: &c.box}
-	a.requests.window = c.window
+	r := &a.requests
+	r.store, r.settings, r.election, r.values, r.box = c.store, c.store.Settings, c.election, a.values, &c.box
+	r.own = []byte(`"session":"` + p.session + `"`)
+	r.window = c.window
 	a.phase = c.window.Join()
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
 	a.listener.requests = c.store

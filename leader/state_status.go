@@ -40,6 +40,7 @@ type status struct {
 	vain        uint32    // handovers in vain, in a row
 
 	// Requests.
+	dated   bool      // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
 	settled bool      // the settings of the bucket are known since the connection was last made
 	times   durations // zero before the settings are known
 	written uint64    // counter of the last write sent
@@ -59,6 +60,7 @@ func (m *machine) status(now time.Time) status {
 		working: m.work.going, offers: m.work.loops && !m.work.idle, idle: m.work.idle,
 		suspended: m.suspended, taking: m.isTaking(now), wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
+		dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
 		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,
 		writing: m.flight.req.rec.phase, guards: m.guards, wish: m.wish(),
 	}

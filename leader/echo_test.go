@@ -1,0 +1,58 @@
+package leader_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// wokenClock counts how often candidates are handed mail.
+type wokenClock struct {
+	*leadertest.Clock
+	woken atomic.Int32
+}
+
+type wokenTimer struct {
+	leader.Timer
+	clock *wokenClock
+}
+
+func (c *wokenClock) NewTimer(d time.Duration) leader.Timer {
+	return wokenTimer{c.Clock.NewTimer(d), c}
+}
+
+func (t wokenTimer) Wake() {
+	t.clock.woken.Add(1)
+	t.Timer.(interface{ Wake() }).Wake()
+}
+
+// The feed delivers each renewal to the leader, too. Only the acknowledgement wakes it, but
+// while it has heard no answer to its requests each message counts.
+func TestEcho_WakesNoLeader(t *testing.T) {
+	clock := &wokenClock{Clock: leadertest.NewClock()}
+	s := leadertest.NewStore(clock.Clock)
+	c, err := leader.Campaign(t.Context(), s.Link("a"), "e", leader.Config{ID: "a", Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(3 * time.Second)
+	if !c.IsLeader() {
+		t.Fatal("does not lead")
+	}
+	const renewals = 10
+	before := clock.woken.Load()
+	clock.Advance(renewals * 2500 * time.Millisecond)
+	if n := clock.woken.Load() - before; n != renewals {
+		t.Errorf("woken %d times by %d renewals", n, renewals)
+	}
+	s.Link("a").LoseReplies(1)
+	clock.Advance(2600 * time.Millisecond)
+	if silent := c.Stats().Silent; silent != 0 {
+		t.Errorf("silent for %v while the feed delivers", silent)
+	}
+	s.Link("a").Close()
+	<-c.Done()
+}

@@ -38,12 +38,6 @@ type guardBackend struct{ *guardedStream }
 // Get implements [backend.Guard]. The stream's leader answers.
 func (s guardBackend) Get(ctx context.Context, reply func(backend.Entry, error)) {
 	go func() {
-		done, err := s.api.Turn(ctx, backend.RankHolder)
-		if err != nil {
-			reply(backend.Entry{}, err)
-			return
-		}
-		defer done()
 		e, err := s.api.LastOf(ctx, s.guard)
 		if err == nil && e.Revision == 0 {
 			_, err = s.settings(ctx) // perhaps it has expired, because the stream was given a maximum age
@@ -54,15 +48,7 @@ func (s guardBackend) Get(ctx context.Context, reply func(backend.Entry, error))
 
 // Update implements [backend.Guard]. The message never expires.
 func (s guardBackend) Update(ctx context.Context, value []byte, revision uint64, reply func(uint64, error)) {
-	go func() {
-		done, err := s.api.Turn(ctx, backend.RankHolder)
-		if err != nil {
-			reply(0, err)
-			return
-		}
-		defer done()
-		reply(s.api.Store(ctx, s.guardMessage(value, revision)))
-	}()
+	go func() { reply(s.api.Store(ctx, s.guardMessage(value, revision))) }()
 }
 
 // guardMessage returns a write of the guard, on the condition that the guard's last

@@ -177,7 +177,11 @@ func (a *actor) receive(m *mail) {
 		if m.bounded {
 			m.in.until = a.limitStop()
 		}
-	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume, inSlot:
+	case inSlot:
+		if !a.status.queued || !a.requests.window.Has(&a.requests.place) {
+			m.in.kind = inTick // the slot has been used or given back since it was granted
+		}
+	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
 	a.step(m.in, m.call)
 	switch {
@@ -240,6 +244,9 @@ func (a *actor) step(in input, call chan error) {
 	}
 	before, written := a.status.state, a.status.written
 	fx := a.advance(in)
+	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
+		a.requests.window.Return(&a.requests.place, backend.Reply{})
+	}
 	events := a.disagree(a.events(in, fx)) // with the fault of a different number of seats
 	a.c.transits(before, a.status.state, events)
 	if in.kind == inSettings && in.err == nil && a.status.settled {
@@ -297,9 +304,6 @@ func (a *actor) stepMachine(now time.Time, in input) effects {
 	if fx.slot.wanted && r.window.Take(&r.place, fx.slot.rank, &a.c.box, a.outside(now)) {
 		a.m.proceed(now, &fx)
 	}
-	if in.kind == inSlot && fx.request.kind == reqNone { // nothing is due any more
-		r.window.Return(&r.place, backend.Neither)
-	}
 	ended := a.status.done
 	a.status = a.m.status(now)
 	a.cut = a.cut || !ended && a.status.done && (in.kind == inClosed || errors.Is(in.err, ErrConnectionClosed))
@@ -328,7 +332,7 @@ func (a *actor) events(in input, fx effects) []Event {
 		case noteObserved:
 			events = append(events, Observed{Holder: a.status.holder(a.seat)})
 		case noteFaulted:
-			if n.err == ErrCongested && !a.requests.window.Report() {
+			if errors.Is(n.err, ErrCongested) && !a.requests.window.Report() {
 				continue // another candidate of the connection has reported it
 			}
 			if a.faults.isNews(in, n.err) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // requester sends the requests of the machine to the store, one at a time, and has the feed
@@ -100,25 +99,21 @@ func (r *requester) answered(in input, s *status, now time.Duration) {
 		r.cancel()
 	}
 	r.cancel = nil
-	r.window.Return(&r.place, speed(in.err, s.holds, now-r.asked, s.times.orDefault()))
+	r.window.Return(&r.place, ending(in.err, s.holds, now-r.asked))
 }
 
-// speed says what a reply tells of the load of the server. Reads may hang at one replica,
-// while the others are prompt. Only the stream's leader answers writes.
-func speed(err error, holds bool, took time.Duration, times durations) backend.Reply {
-	late := took > wire.RenewWait(times.renewInterval)/lateShare
-	switch refused := errors.Is(err, backend.ErrRefused); {
-	case err != nil && !refused && !(holds && late):
-		return backend.Neither
-	case late:
-		return backend.Late
+// ending returns what a reply tells of the load of the server. Reads may hang at one replica,
+// while the others are prompt. A holder asks the stream's leader, which is to answer at once.
+func ending(err error, holds bool, took time.Duration) backend.Reply {
+	switch {
+	case err == nil || errors.Is(err, backend.ErrRefused):
+		return backend.Reply{Took: max(took, 1)}
+	case holds && errors.Is(err, ErrUnreachable):
+		return backend.Reply{Took: max(took, 1), Lost: true}
 	default:
-		return backend.Prompt
+		return backend.Reply{}
 	}
 }
-
-// lateShare is the part of a holder's time for a request after which its reply counts as late.
-const lateShare = 2
 
 // keep keeps the feed that was opened for a candidate.
 func (r *requester) keep(f backend.Feed, id, session string) {

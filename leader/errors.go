@@ -98,10 +98,10 @@ var (
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")
 	// ErrCongested reports that the request of a leader, as a rule a renewal, has waited for its
-	// turn on the connection for half of RenewDeadline. A connection has a limited number of
+	// turn on the connection for half of RenewDeadline. A [Bucket] has a limited number of
 	// requests in flight, and all candidates that use it share them. If the process gets too
 	// little processor time, or the server is too slow for so many elections, leaders will be
-	// fenced. One leader of the connection reports it, and none does again before the line has
+	// fenced. One leader of the Bucket reports it, and none does again before the line has
 	// been empty. [Stats].Queued and QueueAge show the line before that.
 	ErrCongested error = backend.Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )

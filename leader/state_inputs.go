@@ -100,7 +100,9 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 	case inResume:
 		m.resume(in.until, in.value)
 	case inSlot:
-		m.flight.granted()
+		if m.flight.slot == slotWaits {
+			m.flight.granted()
+		}
 	}
 }
 

@@ -290,6 +290,8 @@ func (m *machine) rank(now time.Time, kind requestKind) backend.Rank {
 		return backend.RankShared
 	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:
 		return backend.RankHolder
+	case m.holds() && (m.leave.mode != staying || m.raising()): // a release, or the renewal of a claim
+		return backend.RankHolder
 	case kind == reqWrite || m.holds():
 		return backend.RankTake
 	default:

@@ -41,6 +41,7 @@ type status struct {
 
 	// Requests.
 	dated   bool      // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
+	queued  bool      // it waits for a slot
 	settled bool      // the settings of the bucket are known since the connection was last made
 	times   durations // zero before the settings are known
 	written uint64    // counter of the last write sent
@@ -61,6 +62,7 @@ func (m *machine) status(now time.Time) status {
 		suspended: m.suspended, taking: m.isTaking(now), wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
 		dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
+		queued:  m.flight.slot == slotWaits,
 		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,
 		writing: m.flight.req.rec.phase, guards: m.guards, wish: m.wish(),
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Window bounds the requests that are in flight on one connection. A request takes a slot
+// Window bounds the requests that are in flight to one bucket on one connection. A request takes a slot
 // before it is sent, and waits in line for one if none is free. So requests of thousands of
 // candidates wait here, where waiting costs nothing, and not at the server, where their time
 // runs out.
@@ -20,10 +20,11 @@ type Window struct {
 	size     int
 	flying   [ranks]int // slots that are taken, by rank
 	lines    [ranks]line
-	shrunk   uint64 // how often the window has become smaller
-	reported bool   // that requests wait for too long, since the line was empty
-	members  int    // candidates that use the connection
-	joined   int    // with a phase
+	shrunk   uint64        // how often the window has become smaller
+	fastest  time.Duration // the round trip of the last prompt replies at their best; 0: not known
+	reported bool          // that requests wait for too long, since the line was empty
+	members  int           // candidates that use the connection
+	joined   int           // with a phase
 }
 
 // NewWindow returns a window that begins with the least number of slots and never has more
@@ -74,19 +75,34 @@ const (
 	placeHas
 )
 
-// Reply is what a reply says about the server.
-type Reply uint8
+// Reply is how a request ended. A zero Reply says nothing about the server: the request was not
+// sent, or the server does not answer it for another reason than load.
+type Reply struct {
+	Took time.Duration
+	Lost bool // given up, although the server was to answer at once
+}
 
 const (
-	// Prompt is a reply that came soon.
-	Prompt Reply = iota
-	// Late is a reply that took a large part of the time that the request had, or the
-	// silence of a server that is to answer at once.
-	Late
-	// Neither says nothing: the request was not sent, or a server does not answer it for
-	// another reason than load.
-	Neither
+	// slow is the round trip from which a reply may be a sign of load. A link may take as long
+	// without any load, so it must also be twice as long as that of the fastest replies.
+	slow = 300 * time.Millisecond
+	// memory is after how many replies a faster one is largely forgotten, for a link that has
+	// become slow.
+	memory = 1 << 16
 )
+
+// isLate reports whether a reply is a sign of load. The window is locked.
+func (w *Window) isLate(r Reply) bool {
+	if !r.Lost {
+		switch {
+		case w.fastest == 0 || r.Took < w.fastest:
+			w.fastest = r.Took
+		default:
+			w.fastest += (r.Took - w.fastest) / memory
+		}
+	}
+	return r.Took > max(slow, 2*w.fastest)
+}
 
 // Phases is how many phases of their interval the renewals of one connection are spread over.
 // Fewer would come in larger bursts. More would cost a wake-up and a system call for each
@@ -113,7 +129,7 @@ func (w *Window) Leave(p *Place) {
 	if w == nil {
 		return
 	}
-	w.Return(p, Neither)
+	w.Return(p, Reply{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.members--
@@ -200,13 +216,26 @@ func (w *Window) Return(p *Place, r Reply) {
 // adapt changes the number of slots. Replies to requests that were sent before the window
 // became smaller say nothing new. The window is locked.
 func (w *Window) adapt(p *Place, r Reply) {
-	switch {
-	case r == Prompt && w.waits():
-		w.size = min(w.size+1, w.most)
-	case r == Late && p.shrunk == w.shrunk:
+	if r == (Reply{}) {
+		return
+	}
+	switch late := w.isLate(r); {
+	case late && p.shrunk == w.shrunk:
 		w.size = max(w.size/2, w.least)
 		w.shrunk++
+	case !late && !r.Lost && w.waits():
+		w.size = min(w.size+1, w.most)
 	}
+}
+
+// Has reports whether p has a slot.
+func (w *Window) Has(p *Place) bool {
+	if w == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return p.state == placeHas
 }
 
 // first returns the place that gets a slot next, or nil. The window is locked.

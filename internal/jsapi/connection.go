@@ -5,11 +5,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Connection is what all streams on one connection of nats.go share: it sends their requests
@@ -20,10 +19,9 @@ import (
 // only one is left behind. Replies come to one subscription, and its goroutine calls the
 // functions that wait for them.
 type Connection struct {
-	nc     *nats.Conn
-	inbox  string // prefix of the subjects of replies, with the dot
-	window *backend.Window
-	lanes  lanes
+	nc    *nats.Conn
+	inbox string // prefix of the subjects of replies, with the dot
+	lanes lanes
 
 	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
 	first   *request            // to be handed to nats.go, or to be classified
@@ -32,7 +30,7 @@ type Connection struct {
 	left    int                 // requests that were given up since the goroutine began its present step
 	pending map[string]*request // by the last token of the subject of the reply
 	hears   bool                // the subscription to the replies exists
-	primed  bool                // nats.go has been given a request; see Connection.delegate
+	primed  atomic.Bool         // nats.go has been given a request; see Connection.delegate
 }
 
 // connections has the values that ConnectionOf has returned. It keeps neither them nor the
@@ -51,7 +49,7 @@ func ConnectionOf(nc *nats.Conn) *Connection {
 	if c := connections.all[key].Value(); c != nil {
 		return c
 	}
-	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", window: backend.NewWindow(leastSlots, mostSlots), pending: make(map[string]*request)}
+	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request)}
 	connections.all[key] = weak.Make(c)
 	runtime.AddCleanup(c, forgetConnection, key)
 	return c
@@ -141,8 +139,7 @@ func (c *Connection) send(r *request) {
 		r.end(nil, unsent{r.failure(err)})
 		return
 	}
-	if !c.primed || status != nats.CONNECTED || c.nc.Opts.UseOldRequestStyle {
-		c.primed = true
+	if !c.primed.Load() || status != nats.CONNECTED || c.nc.Opts.UseOldRequestStyle {
 		c.delegate(r)
 		return
 	}
@@ -170,6 +167,9 @@ func (c *Connection) delegate(r *request) {
 	}
 	go func() {
 		resp, err := c.nc.RequestMsgWithContext(r.ctx, r.msg)
+		if err == nil || r.ctx.Err() == nil { // or nothing may have been sent
+			c.primed.Store(true)
+		}
 		if err != nil {
 			r.failed(err)
 			return

@@ -25,9 +25,10 @@ type Stream struct {
 	JS     jetstream.JetStream
 	Conn   *nats.Conn  // of JS; nil in a zero value
 	conn   *Connection // of Conn
-	Name   string      // of the stream
-	Prefix string      // prefix of the JetStream API, with the dot
-	ack    []byte      // prefix of an acknowledgement
+	window *backend.Window
+	Name   string // of the stream
+	Prefix string // prefix of the JetStream API, with the dot
+	ack    []byte // prefix of an acknowledgement
 
 	Make  string // advice in the error of a stream that does not exist: how to make it
 	Again string // the same for one that has existed; empty: Make
@@ -46,6 +47,7 @@ func (a *Stream) Init(js jetstream.JetStream, stream string) {
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
 	a.Seen = new(atomic.Bool)
 	a.conn = ConnectionOf(a.Conn)
+	a.window = backend.NewWindow(leastSlots, mostSlots)
 }
 
 // APIPrefix returns the prefix, with the dot, that nats.go uses and does not export

@@ -16,6 +16,12 @@ func (w *waiter) Granted() { w.granted++ }
 
 var now = time.Unix(1<<30, 0)
 
+// What replies may say.
+var (
+	prompt = Reply{Took: time.Millisecond}
+	late   = Reply{Took: time.Second}
+)
+
 // take takes a slot, or waits, and reports which.
 func (w *waiter) take(in *Window, r Rank) bool { return in.Take(&w.place, r, w, now) }
 
@@ -31,12 +37,12 @@ func TestWindow_InOrder(t *testing.T) {
 	if !ws[0].take(in, RankHolder) || ws[4].take(in, RankHolder) { // asked again
 		t.Error("a place has changed")
 	}
-	in.Return(&ws[3].place, Neither) // leaves the line
+	in.Return(&ws[3].place, Reply{}) // leaves the line
 	for i, want := range []int{2, 4} {
-		if in.Return(&ws[i].place, Prompt); ws[want].granted != 1 {
+		if in.Return(&ws[i].place, prompt); ws[want].granted != 1 {
 			t.Errorf("after %d, %d has %d slots", i, want, ws[want].granted)
 		}
-		in.Return(&ws[i].place, Prompt) // has none any more
+		in.Return(&ws[i].place, prompt) // has none any more
 	}
 	if ws[3].granted != 0 || in.flying[RankHolder] != 2 {
 		t.Errorf("%d slots of one that has left, %d taken", ws[3].granted, in.flying[RankHolder])
@@ -56,7 +62,7 @@ func TestWindow_HoldersFirst(t *testing.T) {
 	var order []int
 	last := &first.place
 	for range ws {
-		in.Return(last, Prompt)
+		in.Return(last, prompt)
 		for i := range ws {
 			if ws[i].granted == 1 && !slices.Contains(order, i) {
 				order, last = append(order, i), &ws[i].place
@@ -92,8 +98,8 @@ func TestWindow_Shared(t *testing.T) {
 	if waits.take(in, RankRead) || !waits.take(in, RankShared) || !other.take(in, RankShared) {
 		t.Error("a shared request waits, or another does not")
 	}
-	in.Return(&waits.place, Late)
-	in.Return(&other.place, Prompt)
+	in.Return(&waits.place, late)
+	in.Return(&other.place, prompt)
 	if n, _ := in.Waiting(now); n != 0 || in.flying[RankRead] != 1 || waits.granted != 0 {
 		t.Errorf("%d wait, %d slots are taken", n, in.flying[RankRead])
 	}
@@ -107,24 +113,24 @@ func TestWindow_FollowsTheServer(t *testing.T) {
 	for i := range ws {
 		ws[i].take(in, RankHolder)
 	}
-	in.Return(&ws[0].place, Neither)
+	in.Return(&ws[0].place, Reply{})
 	if in.size != 4 {
 		t.Errorf("%d slots after a request that was not sent", in.size)
 	}
 	for i := 1; i <= 9; i++ {
-		in.Return(&ws[i].place, Prompt)
+		in.Return(&ws[i].place, prompt)
 	}
 	if in.size != 10 {
 		t.Errorf("%d slots after prompt replies", in.size)
 	}
 	for i := 10; i < 20; i++ {
-		in.Return(&ws[i].place, Late)
+		in.Return(&ws[i].place, late)
 	}
 	if in.size != 5 {
 		t.Errorf("%d slots after late replies to one crowd", in.size)
 	}
 	for i := 20; i < 64; i++ {
-		in.Return(&ws[i].place, Late)
+		in.Return(&ws[i].place, late)
 	}
 	if in.size != 4 {
 		t.Errorf("%d slots after late replies", in.size)
@@ -132,8 +138,32 @@ func TestWindow_FollowsTheServer(t *testing.T) {
 	idle := NewWindow(4, 10)
 	ws[0] = waiter{}
 	ws[0].take(idle, RankHolder)
-	if idle.Return(&ws[0].place, Prompt); idle.size != 4 {
+	if idle.Return(&ws[0].place, prompt); idle.size != 4 {
 		t.Errorf("%d slots where none waits", idle.size)
+	}
+}
+
+// On a slow link every reply takes long, and none is late. A request that is given up is lost,
+// which is a sign of load only if it had much time.
+func TestWindow_SlowLink(t *testing.T) {
+	in := NewWindow(4, 10)
+	var ws [64]waiter
+	for i := range ws {
+		ws[i].take(in, RankHolder)
+	}
+	for i := range 6 {
+		in.Return(&ws[i].place, Reply{Took: 500*time.Millisecond + time.Duration(i)*time.Millisecond})
+	}
+	if in.size != 10 {
+		t.Errorf("%d slots on a slow link", in.size)
+	}
+	in.Return(&ws[6].place, Reply{Took: 150 * time.Millisecond, Lost: true})
+	if in.size != 10 {
+		t.Errorf("%d slots after a request with little time was given up", in.size)
+	}
+	in.Return(&ws[7].place, Reply{Took: 1100 * time.Millisecond})
+	if in.size != 5 {
+		t.Errorf("%d slots after a reply that took twice as long", in.size)
 	}
 }
 
@@ -150,11 +180,11 @@ func TestWindow_Waiting(t *testing.T) {
 	if !in.Report() || in.Report() {
 		t.Error("it is news twice, or never")
 	}
-	in.Return(&ws[0].place, Prompt)
+	in.Return(&ws[0].place, prompt)
 	if in.Report() {
 		t.Error("it is news while one waits")
 	}
-	in.Return(&ws[2].place, Prompt)
+	in.Return(&ws[2].place, prompt)
 	if n, age := in.Waiting(now); n != 0 || age != 0 || !in.Report() {
 		t.Errorf("%d wait, for %v, and it is no news", n, age)
 	}
@@ -184,7 +214,7 @@ func TestWindow_Phases(t *testing.T) {
 func TestWindow_Nil(t *testing.T) {
 	var in *Window
 	var w waiter
-	in.Return(&w.place, Prompt)
+	in.Return(&w.place, prompt)
 	in.Leave(&w.place)
 	if n, age := in.Waiting(now); in.Join() != 0 || !w.take(in, RankRead) || n != 0 || age != 0 || !in.Report() {
 		t.Error("it has a bound")

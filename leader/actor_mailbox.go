@@ -158,11 +158,7 @@ func (b *mailbox) takeOr(rest func()) *mail {
 		return nil
 	}
 	m := b.mails[0]
-	if len(b.mails) <= fewMails {
-		b.mails = slices.Delete(b.mails, 0, 1) // the array remains for the next
-	} else {
-		b.mails[0], b.mails = nil, b.mails[1:]
-	}
+	b.mails = slices.Delete(b.mails, 0, 1) // the array remains for the next
 	if len(b.mails) == 0 && cap(b.mails) > fewMails {
 		b.mails = nil // it was for a burst
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // requester sends the requests of the machine to the store, one at a time, and has the feed
@@ -99,17 +100,17 @@ func (r *requester) answered(in input, s *status, now time.Duration) {
 		r.cancel()
 	}
 	r.cancel = nil
-	r.window.Return(&r.place, ending(in.err, s.holds, now-r.asked))
+	r.window.Return(&r.place, ending(in.err, s.holds, now-r.asked, wire.RenewWait(s.times.orDefault().renewInterval)))
 }
 
 // ending returns what a reply tells of the load of the server. Reads may hang at one replica,
 // while the others are prompt. A holder asks the stream's leader, which is to answer at once.
-func ending(err error, holds bool, took time.Duration) backend.Reply {
+func ending(err error, holds bool, took, limit time.Duration) backend.Reply {
 	switch {
 	case err == nil || errors.Is(err, backend.ErrRefused):
-		return backend.Reply{Took: max(took, 1)}
+		return backend.Reply{Took: max(took, 1), Limit: limit}
 	case holds && errors.Is(err, ErrUnreachable):
-		return backend.Reply{Took: max(took, 1), Lost: true}
+		return backend.Reply{Took: max(took, 1), Limit: limit, Lost: true}
 	default:
 		return backend.Reply{}
 	}

@@ -294,7 +294,7 @@ func (w *worldOf) apply(a action) {
 		w.step(i, input{kind: inResume})
 		tries := p.m.writes.counter > counter && p.m.flight.req.write.win
 		if w.withholds { // it asks for a slot, or keeps its place in line
-			tries = eager && p.m.flight.rank == backend.RankTake || before != p.m.flight.rank
+			tries = p.m.flight.rank == backend.RankTake && (eager || before != backend.RankTake)
 		}
 		if eager != tries {
 			w.fail("%s was eager to take its key: %v, and when the gate was opened it tried: %v", p.m.session, eager, tries)

@@ -78,13 +78,15 @@ const (
 // Reply is how a request ended. A zero Reply says nothing about the server: the request was not
 // sent, or the server does not answer it for another reason than load.
 type Reply struct {
-	Took time.Duration
-	Lost bool // given up, although the server was to answer at once
+	Took  time.Duration
+	Limit time.Duration // how long a leader of the election waits for a reply
+	Lost  bool          // given up, although the server was to answer at once
 }
 
 const (
-	// slow is the round trip from which a reply may be a sign of load. A link may take as long
-	// without any load, so it must also be twice as long as that of the fastest replies.
+	// slow is the round trip from which a reply may be a sign of load. It is shorter where
+	// leaders wait for less than twice as long. A link may take as long without any load, so the
+	// round trip must also be twice that of the fastest replies.
 	slow = 300 * time.Millisecond
 	// memory is after how many replies a faster one is largely forgotten, for a link that has
 	// become slow.
@@ -101,7 +103,11 @@ func (w *Window) isLate(r Reply) bool {
 			w.fastest += (r.Took - w.fastest) / memory
 		}
 	}
-	return r.Took > max(slow, 2*w.fastest)
+	normal := 2 * w.fastest
+	if !r.Lost {
+		normal = max(normal, min(slow, r.Limit/2))
+	}
+	return r.Took > normal
 }
 
 // Phases is how many phases of their interval the renewals of one connection are spread over.

@@ -18,8 +18,8 @@ var now = time.Unix(1<<30, 0)
 
 // What replies may say.
 var (
-	prompt = Reply{Took: time.Millisecond}
-	late   = Reply{Took: time.Second}
+	prompt = Reply{Took: time.Millisecond, Limit: time.Second}
+	late   = Reply{Took: time.Second, Limit: time.Second}
 )
 
 // take takes a slot, or waits, and reports which.
@@ -143,8 +143,8 @@ func TestWindow_FollowsTheServer(t *testing.T) {
 	}
 }
 
-// On a slow link every reply takes long, and none is late. A request that is given up is lost,
-// which is a sign of load only if it had much time.
+// On a slow link every reply takes long, and none is late. A request that is given up is a sign
+// of load only if it had more time than the link takes.
 func TestWindow_SlowLink(t *testing.T) {
 	in := NewWindow(4, 10)
 	var ws [64]waiter
@@ -152,16 +152,16 @@ func TestWindow_SlowLink(t *testing.T) {
 		ws[i].take(in, RankHolder)
 	}
 	for i := range 6 {
-		in.Return(&ws[i].place, Reply{Took: 500*time.Millisecond + time.Duration(i)*time.Millisecond})
+		in.Return(&ws[i].place, Reply{Took: 500*time.Millisecond + time.Duration(i)*time.Millisecond, Limit: 625 * time.Millisecond})
 	}
 	if in.size != 10 {
 		t.Errorf("%d slots on a slow link", in.size)
 	}
 	in.Return(&ws[6].place, Reply{Took: 150 * time.Millisecond, Lost: true})
 	if in.size != 10 {
-		t.Errorf("%d slots after a request with little time was given up", in.size)
+		t.Errorf("%d slots after a request with too little time was given up", in.size)
 	}
-	in.Return(&ws[7].place, Reply{Took: 1100 * time.Millisecond})
+	in.Return(&ws[7].place, Reply{Took: 1100 * time.Millisecond, Limit: 625 * time.Millisecond})
 	if in.size != 5 {
 		t.Errorf("%d slots after a reply that took twice as long", in.size)
 	}

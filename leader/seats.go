@@ -61,7 +61,7 @@ func checkSeats(cfg Config) error {
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
 //   - A machine is suspended only when it cannot hold its key any more (mayHoldKey), and does
-//     not wait for a slot of the connection to take it (isTaking). In a
+//     not wait for a slot of its bucket to take it (isTaking). In a
 //     purge-protected bucket no write that the machine has sent can be stored any more then:
 //     each was conditioned on a revision that is not the last, and never will be again. So
 //     the candidate does not even hold two seats. In a bucket that is emptied without a

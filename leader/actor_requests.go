@@ -93,7 +93,7 @@ func (r *requester) send(req request, now time.Duration) {
 	}
 }
 
-// answered releases the context and the slot of the request in flight, whose reply has arrived
+// answered releases the context and the slot of the request in flight. Its reply has arrived
 // now.
 func (r *requester) answered(in input, s *status, now time.Duration) {
 	if in.kind != inWritten { // the next write uses it, too

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// scaleGroup is a control group whose processes share a part of one processor.
+// scaleGroup is a control group of processes that share a part of one processor.
 type scaleGroup interface {
 	name() string
 	add(pid int) error

@@ -88,7 +88,7 @@ func scaleSteady(b *testing.B, t *scaleTable, w *scaleWorld, c *scaleProcess, si
 	})
 }
 
-// scaleWaiting measures a process whose candidates wait, while another process leads.
+// scaleWaiting measures a process with candidates that wait, while another process leads.
 func scaleWaiting(b *testing.B, t *scaleTable, size scaleSize, oneKey bool) {
 	b.Helper()
 	w := scaleWorldOf(b)

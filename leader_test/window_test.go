@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// narrow is a link whose requests share a window with those of other links, as the candidates of
+// narrow is a link with requests that share a window with those of other links, as the candidates of
 // one connection do.
 type narrow struct {
 	backend.Store

@@ -23,7 +23,7 @@ type Window struct {
 	shrunk   uint64        // how often the window has become smaller
 	fastest  time.Duration // the round trip of the last prompt replies at their best; 0: not known
 	reported bool          // that requests wait for too long, since the line was empty
-	members  int           // candidates that use the connection
+	members  int           // candidates that use the bucket
 	joined   int           // with a phase
 }
 
@@ -110,12 +110,12 @@ func (w *Window) isLate(r Reply) bool {
 	return r.Took > normal
 }
 
-// Phases is how many phases of their interval the renewals of one connection are spread over.
+// Phases is how many phases of their interval the renewals of one bucket are spread over.
 // Fewer would come in larger bursts. More would cost a wake-up and a system call for each
 // renewal.
 const Phases = 16
 
-// Join counts a candidate that begins to use the connection, and returns its phase, from 1 to
+// Join counts a candidate that begins to use the bucket, and returns its phase, from 1 to
 // [Phases]. It returns 0, for none, if there are few candidates.
 func (w *Window) Join() (phase int) {
 	if w == nil {

@@ -143,7 +143,7 @@ type sent struct {
 	after   time.Duration
 }
 
-// ask sends a request, whose reply must be read after synctest.Wait only.
+// ask sends a request. The reply must be read after synctest.Wait only.
 func (w *wired) ask(ctx context.Context, subject, data string) *sent {
 	var mu sync.Mutex
 	r, began := &sent{}, time.Now()

@@ -103,7 +103,7 @@ func TestLane_SharesGoroutine(t *testing.T) {
 	})
 }
 
-// A subscription whose messages may take long to handle does not hold up another. It handles
+// A subscription with messages that take long to handle does not hold up another. It handles
 // them in order, and Close waits for the one that is being handled.
 func TestLane_SlowHandler(t *testing.T) {
 	withWire(t, func(t *wired) {

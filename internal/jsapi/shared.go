@@ -35,7 +35,7 @@ type round[T any] struct {
 }
 
 // ask returns the result of send. It returns the error of ctx, and ok false, if ctx ends
-// before there is a result. The caller of another call of ask may be the one whose send runs.
+// before there is a result. The send of another call of ask may be the one that runs.
 func (s *shared[T]) ask(ctx context.Context, send func(context.Context) (T, error)) (value T, ok bool, err error) {
 	r := s.join(ctx, send)
 	select {

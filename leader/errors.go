@@ -98,7 +98,8 @@ var (
 	// feed works.
 	ErrNoFeed error = backend.Error("no feed, polling instead")
 	// ErrCongested reports that the request of a leader, as a rule a renewal, has waited for its
-	// turn on the connection for half of RenewDeadline. A [Bucket] has a limited number of
+	// turn on the connection for half of RenewDeadline or longer. The leader reports it when its
+	// turn comes, or when it is too late to renew the lease. A [Bucket] has a limited number of
 	// requests in flight, and all candidates that use it share them. If the process gets too
 	// little processor time, or the server is too slow for so many elections, leaders will be
 	// fenced. One leader of the Bucket reports it, and none does again before the line has

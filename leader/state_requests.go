@@ -305,7 +305,9 @@ func (m *machine) tooLateAt() time.Time {
 	return m.term.leaseUntil.Add(-wire.RenewWait(m.bucket.times.renewInterval))
 }
 
-// congestedAt returns when a leader reports that it waits for a slot for too long.
+// congestedAt returns from when on a leader reports that it waits for a slot for too long. It does
+// so in its next step, at the latest when it is too late to renew the lease: to wake thousands
+// of leaders for it would take what the connection is short of.
 func (m *machine) congestedAt() time.Time {
 	return m.flight.slotSince.Add(m.bucket.times.renewDeadline / 2)
 }
@@ -402,7 +404,6 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	at(m.term.drainBy, m.term.draining)
 	at(m.term.guardDeadline, m.raising())
 	at(m.flight.deadline, m.flight.waits())
-	at(m.congestedAt(), m.isCongested())
 	at(m.tooLateAt(), m.state == StateLeader && m.flight.slot == slotWaits)
 	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.key.seen.kind != entryUnseen)
 	at(m.writes.releaseDeadline(), m.leave.mode != staying && !m.term.draining)

@@ -130,9 +130,9 @@ func (c *scaleCrowd) leads() (n int) {
 	return n
 }
 
-// scaleLook is the time between two looks at all candidates. A look at 10,000 takes less than
-// a hundredth of it.
-const scaleLook = 250 * time.Millisecond
+// scaleLook is the time between two looks at all candidates. A look at 10,000 takes a few
+// milliseconds, of the processor time that is limited.
+const scaleLook = time.Second
 
 // watch looks again and again how many candidates lead, and returns the least number.
 func (c *scaleCrowd) watch(end <-chan struct{}, least chan<- int) {

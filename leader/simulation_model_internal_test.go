@@ -326,7 +326,7 @@ func effectLines(origin time.Time, fx effects) []string {
 		add("give up the request")
 	}
 	if fx.slot.wanted {
-		add("wait for a slot as a %s", [...]string{"reader", "taker", "holder", "sharer"}[fx.slot.rank])
+		add("wait for a slot as a %s", [...]string{"reader", "taker", "holder", "leader that has missed a renewal", "sharer"}[fx.slot.rank])
 	}
 	switch fx.request.kind {
 	case reqSettings:

@@ -281,13 +281,16 @@ func (m *machine) plan(now time.Time, fx *effects) {
 	}
 }
 
-// rank returns the importance of a request. A leader has the highest while there is time to
-// renew its lease. If there are not slots enough for all leaders, those that are too late do not
-// make others late.
+// rank returns the importance of a request. A leader that has missed a renewal has the highest
+// while there is time to renew its lease: after a request that was not answered, it would
+// else wait in line once more for each of the two that must follow. If there are not slots
+// enough for all leaders, those that are too late do not make others late.
 func (m *machine) rank(now time.Time, kind requestKind) backend.Rank {
 	switch {
 	case kind == reqSettings:
 		return backend.RankShared
+	case m.state == StateLeader && !now.Before(m.overdueAt()) && now.Before(m.tooLateAt()):
+		return backend.RankOverdue
 	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:
 		return backend.RankHolder
 	case m.holds() && (m.leave.mode != staying || m.raising()): // a release, or the renewal of a claim
@@ -297,6 +300,12 @@ func (m *machine) rank(now time.Time, kind requestKind) backend.Rank {
 	default:
 		return backend.RankRead
 	}
+}
+
+// overdueAt returns when the leader has missed a renewal.
+func (m *machine) overdueAt() time.Time {
+	t := m.bucket.times
+	return m.term.leaseUntil.Add(2*t.renewInterval - t.renewDeadline)
 }
 
 // tooLateAt returns when a renewal that is sent then may not be answered before the end of the

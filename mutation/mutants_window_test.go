@@ -36,6 +36,11 @@ var windowMutants = []mutant{
 		caught: "transcript window",
 	},
 	{
+		name:   "a leader that has missed a renewal waits in line again",
+		edits:  []string{"	case m.state == StateLeader && !now.Before(m.overdueAt()) && now.Before(m.tooLateAt()):\n		return backend.RankOverdue\n", ""},
+		caught: "transcript window",
+	},
+	{
 		name:   "a leader that is too late makes others late",
 		edits:  []string{"	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:\n", "	case m.holds():\n"},
 		caught: "transcript window",

@@ -34,20 +34,22 @@ func NewWindow(least, most int) *Window { return &Window{least: least, most: mos
 // Rank is the importance of a request. A request of a higher rank takes a slot before those
 // of a lower one that wait. Reads take at most half of the slots and writes of candidates
 // three quarters: requests that a server does not answer must not keep leaders from renewing.
+// Those of leaders may take all.
 type Rank uint8
 
 // The ranks, the least important first.
 const (
-	RankRead   Rank = iota // of a candidate that does not hold the key
-	RankTake               // a write of such a candidate
-	RankHolder             // of a candidate that leads
+	RankRead    Rank = iota // of a candidate that does not hold the key
+	RankTake                // a write of such a candidate
+	RankHolder              // of a candidate that leads
+	RankOverdue             // of a leader that has missed a renewal
 	ranks
 	// RankShared is that of a request which the candidates share, so that it needs no slot.
 	RankShared = ranks
 )
 
 // share returns how many slots requests up to a rank may take.
-func (w *Window) share(r Rank) int { return max(1, w.size*(int(r)+2)/(int(ranks)+1)) }
+func (w *Window) share(r Rank) int { return max(1, w.size*(int(min(r, RankHolder))+2)/4) }
 
 // Waiter gets slots.
 type Waiter interface {

@@ -49,13 +49,14 @@ func TestWindow_InOrder(t *testing.T) {
 	}
 }
 
-// Holders go first, then writes of candidates, then reads. A place moves up with its rank.
+// Holders go first, among them those that have missed a renewal, then writes of candidates,
+// then reads. A place moves up with its rank.
 func TestWindow_HoldersFirst(t *testing.T) {
 	in := NewWindow(1, 1)
 	var first waiter
 	first.take(in, RankRead)
-	var ws [4]waiter
-	for i, r := range []Rank{RankRead, RankTake, RankHolder, RankRead} {
+	var ws [5]waiter
+	for i, r := range []Rank{RankRead, RankTake, RankHolder, RankRead, RankOverdue} {
 		ws[i].take(in, r)
 	}
 	ws[3].take(in, RankHolder)
@@ -69,7 +70,7 @@ func TestWindow_HoldersFirst(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(order, []int{2, 3, 1, 0}) {
+	if !slices.Equal(order, []int{4, 2, 3, 1, 0}) {
 		t.Errorf("the order is %v", order)
 	}
 }

@@ -102,6 +102,9 @@ func (p *checker) checkEvents(m *machine, now time.Time, fx effects) string {
 			if n.token < m.term.elected || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
+			if n.token > lastToken+1 {
+				return fmt.Sprintf("its token %d is greater than any that candidates ask for", n.token)
+			}
 			if m.guarded && m.guards.stand != n.token {
 				return "Elected before its guards stand"
 			}

@@ -30,7 +30,7 @@ func (w *worldOf) junk() []observation {
 		r.id, r.session = "A", a.session
 		return observation{kind: entryRecord, rec: r}
 	}
-	return []observation{
+	all := []observation{
 		stranger(record{phase: phaseLeading, lease: longJunk}),
 		stranger(record{phase: phaseLeading, lease: shortJunk}),
 		stranger(record{phase: phaseLeading, lease: 3 * tick, token: maxToken}),
@@ -41,7 +41,14 @@ func (w *worldOf) junk() []observation {
 		forged(record{phase: phaseReleased, lease: 3 * tick, counter: math.MaxUint64, token: maxToken}),
 		forged(record{phase: phaseLeading, lease: longJunk, counter: a.writes.counter}),
 		observationOfMarker(record{lease: longJunk, token: maxToken}),
+		forged(record{phase: phaseElect, lease: 3 * tick, counter: a.writes.counter, least: maxToken}),
 	}
+	for _, b := range a.writes.sent { // what it has sent, as if each write had elected it
+		if b.last > 0 {
+			all = append(all, forged(record{phase: phaseElect, lease: 3 * tick, counter: b.last, least: b.token}))
+		}
+	}
+	return all
 }
 
 // observationOfMarker returns what decodeEntry makes of a marker that carries a held record.

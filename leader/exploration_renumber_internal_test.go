@@ -3,7 +3,6 @@ package leader
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -171,7 +170,7 @@ func (p *party) forgetInstants() {
 
 // forgetBatches drops own writes that can no longer be shown to their sender, because
 // they need not be recognised. Of the writes that can be shown, it matters only whether
-// they replaced anything. The newest is special: the next write may be put with it, and a
+// they replaced anything, and whether that is what their sender has seen. The newest is special: the next write may be put with it, and a
 // candidate that stops asks for its phase.
 func (w *worldOf) forgetBatches(m *machine) {
 	known := max(m.key.seen.revision, m.key.removedUpTo)
@@ -180,7 +179,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 	}
 	alive := func(b batch) bool {
 		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
-		found := m.flight.req.kind == reqWrite && within(m.flight.req.rec)
+		found := m.flight.req.kind == reqWrite && within(m.flight.req.rec) || w.left[junkRecord] > 0 && b.last > 0
 		w.eachShown(func(s *observation) { found = found || s.revision > known && within(s.rec) })
 		for g := range w.ghosts {
 			found = found || within(w.ghosts[g].rec)
@@ -190,8 +189,9 @@ func (w *worldOf) forgetBatches(m *machine) {
 	for i := range m.writes.sent {
 		b := &m.writes.sent[i]
 		lives := alive(*b)
-		repeats := i == 0 && (b.cond == m.key.seen.revision || w.void)
-		if b.cond != 0 && !repeats {
+		follows := b.cond == m.key.seen.revision || w.void
+		repeats := i == 0 && follows
+		if b.cond != 0 && !follows {
 			b.cond = gone
 		}
 		switch {
@@ -199,7 +199,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 		case repeats:
 			b.first = b.last
 		case i == 0:
-			*b = batch{first: b.last, last: b.last, write: write{phase: b.phase, ready: b.ready, cond: gone}}
+			*b = batch{first: b.last, last: b.last, write: write{phase: b.phase, token: b.token, ready: b.ready, cond: gone}}
 		default:
 			*b = batch{}
 		}
@@ -313,56 +313,6 @@ var olderNames = func() (names [maxParties][8]string) {
 	return names
 }()
 
-// above is where tokens begin that no revision ever reaches. Where there is a MinToken,
-// it is greater. For these tokens it also matters which one follows which at once.
-const above = 1 << 40
-
-// extreme is where numbers begin that are not renumbered, because machines compare them
-// with bounds.
-const extreme = 1 << 60
-
-// ranks maps numbers to their ranks. 0 stays 0.
-type ranks struct {
-	n   int
-	gap uint64 // numbers stay apart up to this; 0: by one
-	was [64]uint64
-	is  [64]uint64
-}
-
-func (r *ranks) add(v uint64) {
-	if v == 0 || slices.Contains(r.was[:r.n], v) {
-		return
-	}
-	r.was[r.n] = v
-	r.n++
-}
-
-func (r *ranks) sort() {
-	slices.Sort(r.was[:r.n])
-	for i, v := range r.was[:r.n] {
-		switch {
-		case v >= extreme:
-			r.is[i] = v
-		case v < above && i == 0:
-			r.is[i] = min(v, max(r.gap, 1))
-		case v < above:
-			r.is[i] = r.is[i-1] + min(v-r.was[i-1], max(r.gap, 1))
-		case i == 0 || r.was[i-1] < above:
-			r.is[i] = above
-		default:
-			r.is[i] = r.is[i-1] + min(v-r.was[i-1], 2)
-		}
-	}
-}
-
-func (r *ranks) of(v uint64) uint64 {
-	if v == 0 {
-		return 0
-	}
-	i, _ := slices.BinarySearch(r.was[:r.n], v)
-	return r.is[i]
-}
-
 // renumberCounters renumbers the counters of writes. A machine compares the counters of
 // its own writes with those of its batches, and those of any two writes at one revision
 // with each other.
@@ -425,9 +375,9 @@ func (w *worldOf) renumberRevisions() {
 				*v = 0
 			}
 		})
-		w.eachRecord(func(r *record) {
-			if r.least <= w.last+1 {
-				r.least = 0
+		w.eachLeast(func(v *uint64) {
+			if *v <= w.last+1 {
+				*v = 0
 			}
 		})
 	}
@@ -435,7 +385,7 @@ func (w *worldOf) renumberRevisions() {
 	each := func(visit func(v *uint64)) {
 		w.eachToken(visit)
 		w.eachKeptToken(visit)
-		w.eachRecord(func(r *record) { visit(&r.least) })
+		w.eachLeast(visit)
 		w.eachRevision(visit)
 	}
 	each(func(v *uint64) { r.add(*v) })
@@ -446,8 +396,37 @@ func (w *worldOf) renumberRevisions() {
 	each(func(v *uint64) { *v = r.of(*v) })
 }
 
+// eachWrite visits the writes that candidates keep in mind.
+func (w *worldOf) eachWrite(visit func(o *write)) {
+	for i := range w.times {
+		m := &w.parties[i].m
+		visit(&m.flight.req.write)
+		for n := range m.writes.sent {
+			visit(&m.writes.sent[n].write)
+		}
+	}
+}
+
+// asksLeast reports whether the token of the write is the least one of a term to come.
+func (o *write) asksLeast() bool { return o.phase == phasePending || o.phase == phaseElect }
+
+// eachLeast visits the least tokens of terms to come.
+func (w *worldOf) eachLeast(visit func(v *uint64)) {
+	w.eachRecord(func(r *record) { visit(&r.least) })
+	w.eachWrite(func(o *write) {
+		if o.asksLeast() {
+			visit(&o.token)
+		}
+	})
+}
+
 func (w *worldOf) eachToken(visit func(v *uint64)) {
 	w.eachRecord(func(r *record) { visit(&r.token) })
+	w.eachWrite(func(o *write) {
+		if !o.asksLeast() {
+			visit(&o.token)
+		}
+	})
 	for i := range w.times {
 		m := &w.parties[i].m
 		visit(&m.minToken)

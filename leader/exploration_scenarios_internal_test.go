@@ -113,6 +113,7 @@ var (
 	roomy    = backend.Settings{PurgeProtected: true, MaxLease: 5 * tick}
 	expiring = backend.Settings{TTL: 4 * tick}
 	equal    = []durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
+	alone    = []durations{ticks(3, 2, 0, 0)}
 	unequal  = []durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}
 )
 
@@ -185,6 +186,10 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "junk, led", void: true, settings: tight, times: equal, limits: upTo(2, junkRecord, remove, loseFeed, late), total: 3, from: aLeads},
 	{name: "junk, purged", void: true, settings: expiring, times: equal, limits: upTo(1, junkRecord, purge, readPast, crash, restart), total: 3, from: aLeads},
 	{name: "junk, unbounded", void: true, settings: backend.Settings{PurgeProtected: true}, times: equal, limits: upTo(1, junkRecord, remove, crash, restart), total: 2, from: aLeads},
+	// A's first write is on its way, and so its outcome is not known when the junk is read.
+	{name: "junk, unanswered", void: true, settings: tight, times: alone, limits: upTo(1, junkRecord, loseReply, loseRequest), total: 2, from: "A.arrive A.deliver"},
+	// Above the revisions, a copy of an old record has an old token.
+	{name: "junk, copied", void: true, settings: tight, times: alone, minToken: above, limits: upTo(1, junkRecord, resign, loseRequest), total: 2, from: "A.arrive A.deliver A.arrive A.deliver"},
 	{name: "outage", settings: roomy, times: []durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}, limits: upTo(2, loseReply, loseRequest, giveUpEarly), total: 4, from: aLeads},
 	// Succession.
 	{name: "queue", listed: true, fair: true, orders: lined, settings: tight, times: inTurn(2, short, short, short), limits: upTo(unlimited, resign), from: aQueued},

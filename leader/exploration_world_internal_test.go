@@ -245,7 +245,7 @@ func (w *worldOf) advance(p *party, in input) effects {
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before, held, was := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen
+	known, before, held, was, remembered := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen, p.m.memory.token
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -267,6 +267,9 @@ func (w *worldOf) step(i int, in input) {
 		case n.event == noteElected:
 			if n.token <= w.top && (!w.void || w.guarded) {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
+			}
+			if n.token <= remembered && !w.guarded {
+				w.fail("%s is elected with token %d, and remembers %d", p.m.session, n.token, remembered)
 			}
 			w.top = n.token
 			if w.guarded {

@@ -83,6 +83,9 @@ func (r record) termToken(revision uint64) uint64 {
 	return r.token
 }
 
+// asks returns the token that the record names: the part of termToken that its writer chose.
+func (r record) asks() uint64 { return r.termToken(0) }
+
 // wireRecord is the record as it is stored. Later formats keep Session and
 // Lease as they are.
 type wireRecord struct {

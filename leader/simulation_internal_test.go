@@ -369,10 +369,7 @@ func newWorld(seed uint64) *world {
 	w.bucket.past = []observation{w.bucket.current}
 	w.guarded = seed%4 == 3
 	w.forges, w.hostile = seed%5 == 1, seed%16 == 9
-	phase := 0
-	if !w.hostile { // records forged in a candidate's own name may be believed, with any token
-		phase = int(seed % (backend.Phases + 1))
-	}
+	phase := int(seed % (backend.Phases + 1))
 	w.guard = modelGuard{at: guardObservation{kind: entryNothing}, past: []guardObservation{{kind: entryNothing}}, term: make(map[guardTerm]bool)}
 	s := &w.bucket.settings
 	s.LastRevision = uint64(r.Uint32N(3))

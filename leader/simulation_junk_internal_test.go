@@ -52,12 +52,17 @@ func (n *node) forge() {
 // putJunk writes the key.
 func (w *world) putJunk() {
 	s := observation{kind: entryRecord, rec: w.anyJunk()}
-	switch w.rng.Uint32N(4) {
+	switch w.rng.Uint32N(5) {
 	case 0:
 		n := w.nodes[w.rng.IntN(len(w.nodes))] // in its name
 		s.rec.session, s.rec.counter = n.config.session, []uint64{1, n.m.writes.counter, n.m.writes.counter + 1, math.MaxUint64}[w.rng.Uint32N(4)]
 	case 1:
 		s = observationOfMarker(s.rec)
+	case 2: // a copy of an entry that was stored before
+		past := w.bucket.past
+		if old := past[len(past)-1-w.rng.IntN(min(len(past), 8))]; old.kind == entryRecord {
+			s = old
+		}
 	}
 	w.put(s, "the adversary")
 	w.junk = w.bucket.current.revision

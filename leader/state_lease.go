@@ -21,9 +21,10 @@ type batch struct {
 // when the write is sent.
 type write struct {
 	phase phase
-	cond  uint64    // the revision that it replaces, 0 for nothing
 	win   bool      // it replaces something that is not a record of its own
 	blind bool      // of a win: the entry that it replaces was not read, see confirmed
+	cond  uint64    // the revision that it replaces, 0 for nothing
+	token uint64    // that its record names, see record.asks
 	ready time.Time // of a win: when the winner may be elected at the earliest; zero: at once
 }
 
@@ -63,6 +64,14 @@ func (l *writeLog) recall(counter uint64) (batch, bool) {
 		}
 	}
 	return batch{}, false
+}
+
+// forged reports whether another client has written a record in the candidate's name. No
+// write of its own has that counter, or the one that has it is of another phase or token. A
+// write that is not known any more cannot be compared.
+func (l *writeLog) forged(r record) bool {
+	b, known := l.recall(r.counter)
+	return r.counter > l.counter || known && (r.phase != b.phase || r.asks() != b.token)
 }
 
 // releaseDeadline returns when the last write no longer keeps others out, whether it was
@@ -227,6 +236,7 @@ func (m *machine) compose(now time.Time) (record, write) {
 		rec.least = m.least()
 	}
 	rec.phase = w.phase
+	w.token = rec.asks()
 	if m.listed {
 		rec.next, rec.priority = m.queue.line.without(m.session), m.priority
 	}
@@ -290,6 +300,15 @@ func (m *machine) refused(now time.Time, req request, r backend.RefusedError, di
 	}
 }
 
+// follows reports whether an own write that turns up may have replaced what the candidate has
+// seen. Until then its outcome was unknown. If the candidate has seen anything later than the
+// condition of the write, the key has gone on, and another client has stored a copy of the
+// record. A key that can be empty more than once is no such proof, nor is one of which nothing
+// is known since the store has lost writes. The winner waits there.
+func (m *machine) follows(w write) bool {
+	return w.cond == m.key.seen.revision || m.key.seen.kind == entryUnseen || m.filledGap(w)
+}
+
 // recognise takes a revision that was read and turns out to be an own write.
 func (m *machine) recognise(now time.Time, s observation, fx *effects) {
 	if s.rec.phase == phaseReleased {
@@ -300,6 +319,9 @@ func (m *machine) recognise(now time.Time, s observation, fx *effects) {
 		return
 	}
 	b, known := m.writes.recall(s.rec.counter)
+	if !m.follows(b.write) {
+		b, known = batch{}, false
+	}
 	w := b.write
 	switch {
 	case !known && m.state == StateLeader:

@@ -135,8 +135,23 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a counter above its own believed",
-		edits:  []string{"s.rec.session == m.session && s.rec.counter > m.writes.counter {", "s.rec.session == m.session && m.done {"},
+		edits:  []string{"return r.counter > l.counter || known &&", "return known &&"},
 		caught: "transcript trust",
+	},
+	{
+		name:   "a late win believed with a token that was not asked for",
+		edits:  []string{"(r.phase != b.phase || r.asks() != b.token)", "r.phase != b.phase"},
+		caught: "junk, unanswered",
+	},
+	{
+		name:   "a renewal believed as a write that elects",
+		edits:  []string{"(r.phase != b.phase || r.asks() != b.token)", "r.asks() != b.token"},
+		caught: "transcript trust",
+	},
+	{
+		name:   "a copy of an old win believed",
+		edits:  []string{"	if !m.follows(b.write) {\n", "	if !m.follows(b.write) && m.done {\n"},
+		caught: "junk, copied",
 	},
 	{
 		name:   "the lease of a marker not waited for",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -19,14 +18,14 @@ import (
 // user's Clock and Timers. Should one of these calls not return, the term's watchdog still
 // ends the context in time.
 type actor struct {
-	params
-	c      *Candidate
-	m      machine
-	status status // of the machine, after its last step
+	*params // of the machine
+	c       *Candidate
+	m       machine
+	status  status // of the machine, after its last step
 
 	timeline
 	timer  Timer
-	rng    *rand.Rand
+	rng    dice
 	values context.Context //nolint:containedctx // the values that every term's context carries
 
 	wake     time.Time // when the machine is to step again
@@ -36,11 +35,10 @@ type actor struct {
 	calls    calls
 	term     *Term
 
-	guards    guardDrivers
-	wish      guardsWish // as the guards know it
-	listener  stepDownListener
-	announcer rosterAnnouncer
-	watcher   rosterWatcher
+	guards   guardDrivers
+	wish     guardsWish        // as the guards know it
+	listener *stepDownListener // nil: it has never led
+	roster   *rosterParts      // nil: it has no roster
 
 	seat        int
 	reminder    reminder
@@ -97,8 +95,8 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	wake := earlier(a.guards.wakeAt(a.wake), a.listener.wake)
-	wake = earlier(wake, earlier(a.announcer.wake, a.watcher.wake))
+	wake := earlier(a.guards.wakeAt(a.wake), a.listener.wakeAt())
+	wake = earlier(wake, a.roster.wakeAt())
 	a.arm(earlier(wake, earlier(a.reminder.at, a.stopBy)))
 }
 
@@ -178,7 +176,7 @@ func (a *actor) receive(m *mail) {
 			m.in.until = a.limitStop()
 		}
 	case inSlot:
-		if !a.status.queued || !a.requests.window.Has(&a.requests.place) {
+		if !a.status.queued || !a.c.window.Has(&a.requests.place) {
 			m.in.kind = inTick // the slot has been used or given back since it was granted
 		}
 	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
@@ -245,7 +243,7 @@ func (a *actor) step(in input, call chan error) {
 	before, written := a.status.state, a.status.written
 	fx := a.advance(in)
 	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
-		a.requests.window.Return(&a.requests.place, backend.Reply{})
+		a.c.window.Return(&a.requests.place, backend.Reply{})
 	}
 	events := a.disagree(a.events(in, fx)) // with the fault of a different number of seats
 	a.c.transits(before, a.status.state, events)
@@ -301,7 +299,7 @@ func (a *actor) advance(in input) effects {
 // stepMachine steps the machine, which gets the slot that it asks for if one is free.
 func (a *actor) stepMachine(now time.Time, in input) effects {
 	fx, r := a.m.step(now, in), &a.requests
-	if fx.slot.wanted && r.window.Take(&r.place, fx.slot.rank, &a.c.box, a.outside(now)) {
+	if fx.slot.wanted && a.c.window.Take(&r.place, fx.slot.rank, &a.c.box, a.outside(now)) {
 		a.m.proceed(now, &fx)
 	}
 	ended := a.status.done
@@ -332,7 +330,7 @@ func (a *actor) events(in input, fx effects) []Event {
 		case noteObserved:
 			events = append(events, Observed{Holder: a.status.holder(a.seat)})
 		case noteFaulted:
-			if errors.Is(n.err, ErrCongested) && !a.requests.window.Report() {
+			if errors.Is(n.err, ErrCongested) && !a.c.window.Report() {
 				continue // another candidate of the connection has reported it
 			}
 			if a.faults.isNews(in, n.err) {

@@ -5,15 +5,12 @@ func (a *actor) end() {
 	for i := range a.guards {
 		a.guards[i].dismiss()
 	}
-	if a.listener.cancel != nil {
-		a.listener.cancel()
-	}
+	a.listener.dismiss()
 	a.stepListener(listenerInput{})
-	a.announcer.dismiss(a.abandoning)
-	a.watcher.dismiss()
+	a.roster.dismiss(a.abandoning)
 	limit := a.now().Add(lastMoment)
 	for a.awaitsReplies() && a.now().Before(limit) { // requests given up are still answered
-		if m := a.c.box.takeOr(func() { a.arm(earlier(earlier(a.announcer.wake, a.watcher.wake), limit)) }); m != nil {
+		if m := a.c.box.takeOr(func() { a.arm(earlier(a.roster.wakeAt(), limit)) }); m != nil {
 			a.last(m)
 			m.free()
 			continue
@@ -40,7 +37,7 @@ func (a *actor) end() {
 
 // awaitsReplies reports whether a request is not answered yet.
 func (a *actor) awaitsReplies() bool {
-	return a.requests.cancel != nil || a.guards.busy() || a.listener.busy() || a.announcer.cancel != nil || a.watcher.cancel != nil || a.watcher.closing > 0
+	return a.requests.cancel != nil || a.guards.busy() || a.listener != nil && a.listener.busy() || a.roster.busy()
 }
 
 // last takes mail that came too late to be acted on.
@@ -68,7 +65,7 @@ func (a *actor) last(m *mail) {
 		}
 	case inAbandon:
 		a.abandoning = true
-		a.announcer.dismiss(true)
+		a.roster.dismiss(true)
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inWorked, inLoop, inNoLoop, inSuspend, inResume, inSlot:
 	}
 }

@@ -14,13 +14,10 @@ import (
 // requester sends the requests of the machine to the store, one at a time, and has the feed
 // that they open. The replies go to the mailbox.
 type requester struct {
-	store    backend.Store
-	window   *backend.Window                                                // of the store's connection; nil: it has none
+	c        *Candidate
 	place    backend.Place                                                  // in the window
 	settings func(ctx context.Context, reply func(backend.Settings, error)) // of the store
-	election string
-	values   context.Context //nolint:containedctx // the values that every request carries
-	box      *mailbox
+	values   context.Context                                                //nolint:containedctx // the values that every request carries
 
 	asked  time.Duration      // when the request in flight, or the last, was sent, since the candidate began
 	cancel context.CancelFunc // of the request in flight; nil if there is none
@@ -57,7 +54,7 @@ func (r *requester) cancellable(kind requestKind) context.Context {
 
 // send hands a request to the store.
 func (r *requester) send(req request, now time.Duration) {
-	ctx, box := r.cancellable(req.kind), r.box
+	ctx, box := r.cancellable(req.kind), &r.c.box
 	r.asked = now
 	switch req.kind {
 	case reqSettings:
@@ -68,7 +65,7 @@ func (r *requester) send(req request, now time.Duration) {
 		r.feedNumber++
 		number, instead := r.feedNumber, r.feed
 		r.feed = nil
-		r.store.Watch(ctx, r.election, instead, func(e backend.FeedEvent) {
+		r.c.store.Watch(ctx, r.c.election, instead, func(e backend.FeedEvent) {
 			if !r.isEcho(e) {
 				box.put(feedMail(e, number))
 			}
@@ -78,15 +75,15 @@ func (r *requester) send(req request, now time.Duration) {
 			}
 		})
 	case reqRead:
-		r.store.Get(ctx, r.election, func(e backend.Entry, err error) {
+		r.c.store.Get(ctx, r.c.election, func(e backend.Entry, err error) {
 			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
 		})
 	case reqWrite:
-		update := r.store.Update
+		update := r.c.store.Update
 		if req.marker {
-			update = r.store.Mark
+			update = r.c.store.Mark
 		}
-		update(ctx, r.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
+		update(ctx, r.c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
 			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
 		})
 	case reqNone:
@@ -100,7 +97,7 @@ func (r *requester) answered(in input, s *status, now time.Duration) {
 		r.cancel()
 	}
 	r.cancel = nil
-	r.window.Return(&r.place, ending(in.err, s.holds, now-r.asked, wire.RenewWait(s.times.orDefault().renewInterval)))
+	r.c.window.Return(&r.place, ending(in.err, s.holds, now-r.asked, wire.RenewWait(s.times.orDefault().renewInterval)))
 }
 
 // ending returns what a reply tells of the load of the server. Reads may hang at one replica,
@@ -133,7 +130,7 @@ func (r *requester) end() {
 	if r.feed != nil {
 		r.feed.Stop()
 	}
-	r.window.Leave(&r.place)
+	r.c.window.Leave(&r.place)
 }
 
 // decoded returns the entry as the feed has decoded it, or nil.

@@ -8,11 +8,44 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
+// rosterParts are what a candidate needs for the roster. Most candidates have none.
+type rosterParts struct {
+	announcer rosterAnnouncer
+	watcher   rosterWatcher
+}
+
+// wakeAt returns when one of the machines is to step again; zero: with any step.
+func (p *rosterParts) wakeAt() time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	return earlier(p.announcer.wake, p.watcher.wake)
+}
+
+// busy reports whether a request is not answered yet, or a view is being left.
+func (p *rosterParts) busy() bool {
+	return p != nil && (p.announcer.cancel != nil || p.watcher.cancel != nil || p.watcher.closing > 0)
+}
+
+// dismiss gives up the requests in flight, which still have to be answered. It spares the
+// withdrawal, unless the candidate ends without waiting.
+func (p *rosterParts) dismiss(abandoning bool) {
+	if p == nil {
+		return
+	}
+	if h := &p.announcer; h.cancel != nil && (abandoning || !h.until.IsZero()) {
+		h.cancel()
+	}
+	if p.watcher.cancel != nil {
+		p.watcher.cancel()
+	}
+}
+
 // rosterAnnouncer announces a candidate in the roster while it stands. It has the announcer
 // machine, which decides when, and the means to send the announcements.
 type rosterAnnouncer struct {
 	announcerMachine
-	roster   backend.Roster // nil: the candidate has no roster
+	roster   backend.Roster
 	election string
 	session  string
 	entry    announcement
@@ -50,7 +83,7 @@ func (h *rosterAnnouncer) send(values context.Context, entry []byte, life time.D
 
 // stepAnnouncer steps the announcer machine and carries out the effects.
 func (a *actor) stepAnnouncer(in announcerInput) {
-	h, s, permit := &a.announcer, &a.status, a.c.permit
+	h, s, permit := &a.roster.announcer, &a.status, a.c.permit
 	in.held, in.eligible = s.holds, s.eligible && !s.done
 	in.denied, in.from = s.deniedUntil, s.cooldownUntil
 	if permit != nil {
@@ -79,7 +112,7 @@ func (a *actor) stepAnnouncer(in announcerInput) {
 
 // stepRoster does the work on the roster that is due after a step of the machine.
 func (a *actor) stepRoster() {
-	if a.announcer.roster != nil {
+	if a.roster != nil {
 		a.stepAnnouncer(announcerInput{})
 		a.stepWatcher(watcherInput{})
 	}
@@ -89,8 +122,8 @@ func (a *actor) stepRoster() {
 func (a *actor) receiveRoster(m *rosterMail) {
 	switch m.kind {
 	case announced:
-		a.announcer.cancel()
-		a.announcer.cancel = nil
+		a.roster.announcer.cancel()
+		a.roster.announcer.cancel = nil
 		a.rosterFault(m.err)
 		a.stepAnnouncer(announcerInput{answered: true, failed: m.err != nil, revision: m.revision})
 		a.stepWatcher(watcherInput{})
@@ -100,14 +133,14 @@ func (a *actor) receiveRoster(m *rosterMail) {
 	case viewChanged:
 		a.readView(m.view)
 	case viewClosed:
-		a.watcher.closing--
+		a.roster.watcher.closing--
 	}
 	a.stepRoster()
 }
 
 // rosterFault reports an error that keeps the candidate from the roster, once.
 func (a *actor) rosterFault(err error) {
-	h := &a.announcer
+	h := &a.roster.announcer
 	switch {
 	case err == nil:
 		h.reported = ""
@@ -115,14 +148,6 @@ func (a *actor) rosterFault(err error) {
 	default:
 		h.reported = err.Error()
 		a.fault(err)
-	}
-}
-
-// dismiss gives up the request in flight, which still has to be answered. It spares the
-// withdrawal, unless the candidate ends without waiting.
-func (h *rosterAnnouncer) dismiss(abandoning bool) {
-	if h.cancel != nil && (abandoning || !h.until.IsZero()) {
-		h.cancel()
 	}
 }
 
@@ -148,7 +173,7 @@ type preemptorEntry struct {
 
 // stepWatcher steps the watcher machine and carries out the effects.
 func (a *actor) stepWatcher(in watcherInput) {
-	l, s := &a.watcher, &a.status
+	l, s := &a.roster.watcher, &a.status
 	in.holds, in.ended, in.taken = s.holds && !s.done, s.done, s.seen.held()
 	in.urgent = s.leaving != staying && !s.ranked
 	in.changed = a.c.permit != nil && l.changes != a.c.permit.changed()
@@ -160,7 +185,7 @@ func (a *actor) stepWatcher(in watcherInput) {
 	}
 	switch {
 	case fx.open:
-		l.open(a.values, &a.announcer, a.priority, &a.c.box)
+		l.open(a.values, &a.roster.announcer, a.priority, &a.c.box)
 	case fx.cancel:
 		l.cancel()
 	case fx.close:
@@ -200,16 +225,9 @@ func (l *rosterWatcher) stop(box *mailbox) {
 	l.view, l.feed = nil, nil
 }
 
-// dismiss gives up the opening that is going on, which still has to be answered.
-func (l *rosterWatcher) dismiss() {
-	if l.cancel != nil {
-		l.cancel()
-	}
-}
-
 // viewOpened takes the outcome of an opening.
 func (a *actor) viewOpened(m *rosterMail) {
-	l := &a.watcher
+	l := &a.roster.watcher
 	l.cancel()
 	l.cancel, l.view, l.feed = nil, m.view, m.feed
 	if m.err != nil {
@@ -221,7 +239,7 @@ func (a *actor) viewOpened(m *rosterMail) {
 
 // readView passes the candidates that stand to the machine.
 func (a *actor) readView(v *view) {
-	l := &a.watcher
+	l := &a.roster.watcher
 	if v != l.view {
 		return // it is being opened, or closed
 	}
@@ -288,7 +306,7 @@ func (l *rosterWatcher) choose(now time.Time, all []announcement, priority int, 
 // preemptor returns the candidate that the leader is to hand over to. There is none if the
 // leader refuses requests, or if the leader of another seat gives way first.
 func (a *actor) preemptor(all []announcement) preemptor {
-	p := a.watcher.choose(a.now(), all, a.priority, &a.status)
+	p := a.roster.watcher.choose(a.now(), all, a.priority, &a.status)
 	if b := a.c.permit; p.session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
 		return preemptor{}
 	}

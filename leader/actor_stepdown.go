@@ -22,6 +22,30 @@ type stepDownListener struct {
 	wake     time.Time           // when the machine is to step again; zero: with any step
 }
 
+// newListener returns the listener of a candidate that leads for the first time.
+func newListener(store backend.Store) *stepDownListener {
+	d := &stepDownListener{requests: store}
+	if _, ok := store.(*bucketStore); ok {
+		d.pause = listenPause
+	}
+	return d
+}
+
+// wakeAt returns when the machine is to step again; zero: with any step.
+func (d *stepDownListener) wakeAt() time.Time {
+	if d == nil {
+		return time.Time{}
+	}
+	return d.wake
+}
+
+// dismiss gives up the opening that is going on, which still has to be answered.
+func (d *stepDownListener) dismiss() {
+	if d != nil && d.cancel != nil {
+		d.cancel()
+	}
+}
+
 // listenPause lets a candidate that was elected on a connection report that, and its work
 // begin, before anything else is done there. A leader can be asked during its whole term, so
 // the pause costs little.
@@ -59,10 +83,18 @@ func (d *stepDownListener) stop(box *mailbox) {
 	shut(func() { box.put(mail{listener: &listenerMail{closed: true}}) })
 }
 
-// stepListener steps the listener machine and carries out the effects.
+// stepListener steps the listener machine and carries out the effects. Before the candidate
+// leads there is nothing to listen for.
 func (a *actor) stepListener(in listenerInput) {
-	d, s := &a.listener, &a.status
+	s := &a.status
 	in.leads = s.state == StateLeader && !s.done
+	if a.listener == nil {
+		if !in.leads {
+			return
+		}
+		a.listener = newListener(a.c.store)
+	}
+	d := a.listener
 	in.replaced = s.done || s.seen.rec.phase == phaseLeading && !s.holds
 	fx := d.step(a.now(), in)
 	d.wake = fx.wake
@@ -86,7 +118,7 @@ func (a *actor) receiveListener(m *listenerMail) {
 	case m.closed:
 		a.stepListener(listenerInput{kind: listenerClosed})
 	default:
-		d := &a.listener
+		d := a.listener
 		d.cancel()
 		d.cancel, d.close = nil, m.close
 		in := listenerInput{kind: listenerOpened, open: m.err == nil, denied: errors.Is(m.err, ErrPermission)}

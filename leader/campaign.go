@@ -190,36 +190,32 @@ var noLog = slog.New(slog.DiscardHandler)
 // newActor makes the actor of a candidate. The caller runs it.
 func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	a := &actor{
-		params: p, c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
-		rng: rand.New(rand.NewPCG(seed(p.id, c.election), 0)), values: context.WithoutCancel(ctx),
-		stopTimeout: cfg.stopTimeout(),
+		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
+		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
 	}
+	a.rng.Seed(seed(p.id, c.election), 0)
 	r := &a.requests
-	r.store, r.settings, r.election, r.values, r.box = c.store, c.store.Settings, c.election, a.values, &c.box
+	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.session + `"`)
-	r.window = c.window
-	a.phase = c.window.Join()
+	p.phase = c.window.Join()
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
-	a.listener.requests = c.store
-	if b, ok := c.store.(*bucketStore); ok {
-		a.listener.pause = listenPause
-		if b.ensure != nil && !p.observe { // an observer may not create a bucket
-			a.bucket, a.requests.settings = b, b.settingsEnsured
-		}
+	if b, ok := c.store.(*bucketStore); ok && b.ensure != nil && !p.observe { // an observer may not create a bucket
+		a.bucket, a.requests.settings = b, b.settingsEnsured
 	}
 	if p.listed {
-		a.lot = a.rng.Uint32()
-		a.announcer = rosterAnnouncer{
-			announcerMachine: announcerMachine{announces: c.permit == nil || a.seat == 1, lot: a.lot},
+		p.lot = a.rng.Uint32()
+		a.roster = &rosterParts{announcer: rosterAnnouncer{
+			announcerMachine: announcerMachine{announces: c.permit == nil || a.seat == 1, lot: p.lot},
 			roster:           c.store, election: c.election, session: p.session,
 			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
-		}
+		}}
 		if c.permit != nil {
-			a.announcer.election = c.permit.election
+			a.roster.announcer.election = c.permit.election
 		}
 	}
 	a.guards = newGuardDrivers(c, p, cfg.Guards)
-	a.m = newMachine(a.params, string(cfg.Value))
+	a.m = newMachine(p, string(cfg.Value))
+	a.params = a.m.config()
 	a.status = a.m.status(a.base)
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
@@ -231,6 +227,12 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	}
 	return a
 }
+
+// dice is the source of a candidate's random numbers.
+type dice struct{ rand.PCG }
+
+// Uint32 returns the number that a rand.Rand with this source returns.
+func (d *dice) Uint32() uint32 { return uint32(d.Uint64() >> 32) }
 
 // seed returns a seed that spreads the pauses of candidates with different IDs, and
 // repeats them in tests that set the ID.

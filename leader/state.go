@@ -27,7 +27,7 @@ import (
 //	state_suspend.go       a candidate that does not take its key
 //	state_work.go          the work of a term, and the candidate while it goes on
 //
-// status and proceed are the only other methods that the actor calls.
+// status, proceed and config are the only other methods that the actor calls.
 type machine struct {
 	params
 	state State
@@ -76,6 +76,9 @@ type params struct {
 	phase    int  // of the renew interval, in which its renewals are due; 0: any
 	order
 }
+
+// config returns the configuration, which the actor reads, too.
+func (m *machine) config() *params { return &m.params }
 
 // effects lists the actions after a step, in the order of the fields.
 type effects struct {

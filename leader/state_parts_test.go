@@ -43,10 +43,11 @@ func TestParts_AreWrittenByTheirOwnMethods(t *testing.T) {
 	}
 }
 
-// Whatever drives the machine knows it by step, which proceed repeats, and by status alone.
+// Whatever drives the machine knows it by step, which proceed repeats, and by status alone. The
+// configuration is its own, too.
 func TestMachine_IsReadByItsStatus(t *testing.T) {
 	pkg := checkedPackage(t)
-	allowed := map[string]bool{"step": true, "proceed": true, "status": true}
+	allowed := map[string]bool{"step": true, "proceed": true, "status": true, "config": true}
 	uses := 0
 	for _, file := range pkg.files {
 		name := filepath.Base(pkg.fset.Position(file.Pos()).Filename)

@@ -269,8 +269,8 @@ func checkSuccessor(id string) error {
 func (a *actor) mayHandOver(m *mail) bool {
 	var all []announcement
 	complete := false
-	if v := a.watcher.view; v != nil {
-		all, complete, _ = v.order(a.holding)
+	if p := a.roster; p != nil && p.watcher.view != nil {
+		all, complete, _ = p.watcher.view.order(a.holding)
 	}
 	var err error
 	switch to := m.in.to; {

@@ -67,6 +67,8 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 		return true
 	})
 	time.Sleep(scaleSample.settle + 3*time.Second) // the length of a measurement: each has renewed once
+	var grown runtime.MemStats                     // before the garbage collector makes the stacks smaller
+	runtime.ReadMemStats(&grown)
 	after := scaleMemoryNow()
 	if *memoryProfiles != "" {
 		f, err := os.Create(filepath.Join(*memoryProfiles, strings.ReplaceAll(b.Name(), "/", "-")))
@@ -79,6 +81,7 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(heap, "B-heap")
 	b.ReportMetric(stack, "B-stack")
+	b.ReportMetric(each(grown.StackInuse, before.Stack), "B-stack-grown")
 	b.ReportMetric(heap+stack, "B")
 	b.ReportMetric(float64(after.Goroutines-before.Goroutines)/float64(n), "goroutines")
 	for _, c := range all {

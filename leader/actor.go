@@ -75,7 +75,7 @@ const rush = 64
 
 //go:noinline
 func (a *actor) tick() {
-	a.step(a.due(), nil)
+	a.stepOn(a.due())
 	a.stepGuards(guardInput{kind: guardInTick})
 }
 
@@ -135,22 +135,22 @@ func (a *actor) wait() (ticked bool) {
 // receive takes one mail.
 func (a *actor) receive(m *mail) {
 	if m.guard != nil {
-		a.step(input{kind: inTick}, nil) // deadlines that have passed come first
+		a.stepOn(inTick) // deadlines that have passed come first
 		a.reported(m.guard)
 		return
 	}
 	if m.listener != nil {
-		a.step(input{kind: inTick}, nil)
+		a.stepOn(inTick)
 		a.receiveListener(m.listener)
 		return
 	}
 	if m.roster != nil {
-		a.step(input{kind: inTick}, nil)
+		a.stepOn(inTick)
 		a.receiveRoster(m.roster)
 		return
 	}
 	if m.in.to != "" || m.in.next {
-		if a.step(input{kind: inTick}, nil); !a.mayHandOver(m) {
+		if a.stepOn(inTick); !a.mayHandOver(m) {
 			return
 		}
 	}
@@ -162,7 +162,7 @@ func (a *actor) receive(m *mail) {
 		a.replied(m)
 	case inHeard, inReconnected, inFeedLost, inClosed:
 		if m.from != a.requests.feedNumber {
-			a.step(input{kind: inTick}, nil)
+			a.stepOn(inTick)
 			return // of a feed that was replaced
 		}
 		if m.in.kind == inHeard {
@@ -181,7 +181,7 @@ func (a *actor) receive(m *mail) {
 		}
 	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
 	}
-	a.step(m.in, m.call)
+	a.step(&m.in, m.call)
 	switch {
 	case m.in.kind == inRead && m.in.err == nil:
 		a.remember()
@@ -191,6 +191,11 @@ func (a *actor) receive(m *mail) {
 		a.compareBucket()
 	}
 }
+
+// stepOn steps on an input that has only a kind.
+//
+//go:noinline
+func (a *actor) stepOn(kind inputKind) { a.step(&input{kind: kind}, nil) }
 
 // compareBucket reports, once, that a bucket of EnsureBucket has other settings. Of several
 // seats one reports it.
@@ -217,8 +222,8 @@ func (a *actor) hears(e backend.Entry, seen *observation) observation {
 
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
-	a.requests.answered(m.in, &a.status, a.c.since())
-	a.c.settle(m.in, a.requests.asked, a.status.writing)
+	a.requests.answered(&m.in, &a.status, a.c.since())
+	a.c.settle(&m.in, a.requests.asked, a.status.writing)
 	if m.in.kind == inFeed {
 		a.requests.keep(m.feed, a.id, a.session)
 	}
@@ -234,18 +239,20 @@ func (a *actor) replied(m *mail) {
 
 // step steps the machine and carries out the effects: it ends the context, publishes the
 // state that accessors read, offers the events, and only then sends a request to the
-// store.
-func (a *actor) step(in input, call chan error) {
+// store. Inputs and effects are large. A candidate has a small stack because the functions
+// from here to the machine pass pointers to them.
+func (a *actor) step(in *input, call chan error) {
 	switch in.kind { //nolint:exhaustive // only what is answered is put off by chance
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
 	before, written := a.status.state, a.status.written
-	fx := a.advance(in)
+	var fx effects
+	a.advance(in, &fx)
 	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
 		a.c.window.Return(&a.requests.place, backend.Reply{})
 	}
-	events := a.disagree(a.events(in, fx)) // with the fault of a different number of seats
+	events := a.disagree(a.events(in, &fx)) // with the fault of a different number of seats
 	a.c.transits(before, a.status.state, events)
 	if in.kind == inSettings && in.err == nil && a.status.settled {
 		a.faults.fits()
@@ -276,40 +283,45 @@ func (a *actor) step(in input, call chan error) {
 
 // advance steps the machine. If there is a term, its watchdog and the readers of its context
 // see the step, and what follows for the lease and the context, as one change.
-func (a *actor) advance(in input) effects {
+func (a *actor) advance(in *input, fx *effects) {
 	now, t := a.now(), a.term
 	if t == nil {
-		return a.stepMachine(now, in)
+		a.stepMachine(now, in, fx)
+		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lapsed && a.status.state == StateLeader {
 		now = later(now, a.status.leaseUntil) // the clock has shown that time to a reader or the watchdog
 	}
-	fx := a.stepMachine(now, in)
+	a.stepMachine(now, in, fx)
 	switch {
 	case fx.end != nil:
 		t.end(fx.end)
 	case a.status.state == StateLeader:
 		t.until.Store(int64(a.status.leaseUntil.Sub(a.base)))
 	}
-	return fx
 }
 
 // stepMachine steps the machine, which gets the slot that it asks for if one is free.
-func (a *actor) stepMachine(now time.Time, in input) effects {
-	fx, r := a.m.step(now, in), &a.requests
-	if fx.slot.wanted && a.c.window.Take(&r.place, fx.slot.rank, &a.c.box, a.outside(now)) {
-		a.m.proceed(now, &fx)
+func (a *actor) stepMachine(now time.Time, in *input, fx *effects) {
+	a.pass(now, in, fx)
+	if fx.slot.wanted && a.c.window.Take(&a.requests.place, fx.slot.rank, &a.c.box, a.outside(now)) {
+		a.m.proceed(now, fx)
 	}
 	ended := a.status.done
-	a.status = a.m.status(now)
+	a.look(now)
 	a.cut = a.cut || !ended && a.status.done && (in.kind == inClosed || errors.Is(in.err, ErrConnectionClosed))
-	return fx
 }
 
+//go:noinline
+func (a *actor) pass(now time.Time, in *input, fx *effects) { *fx = a.m.step(now, in) }
+
+//go:noinline
+func (a *actor) look(now time.Time) { a.status = a.m.status(now) }
+
 // events turns notes into events.
-func (a *actor) events(in input, fx effects) []Event {
+func (a *actor) events(in *input, fx *effects) []Event {
 	var events []Event
 	for _, n := range fx.notes {
 		switch n.event {

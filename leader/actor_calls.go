@@ -31,7 +31,7 @@ type proclamation struct {
 
 // add keeps a call until its outcome is known, or answers it if the machine cannot serve it.
 // written is the number of writes that were sent before the call.
-func (c *calls) add(in input, call chan error, written uint64, denied error, s *status) {
+func (c *calls) add(in *input, call chan error, written uint64, denied error, s *status) {
 	switch {
 	case call == nil:
 	case denied != nil:

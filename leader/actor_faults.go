@@ -16,7 +16,7 @@ type faultFilter struct {
 // isNews reports whether a fault has not been reported since the same kind of
 // request last succeeded. An outage is one fault, not one for every try, nor one
 // for every kind of request that fails.
-func (f *faultFilter) isNews(in input, err error) bool {
+func (f *faultFilter) isNews(in *input, err error) bool {
 	text := err.Error()
 	if in.err == nil {
 		if in.kind != inSettings || errors.Is(err, ErrRegressed) {

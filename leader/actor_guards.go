@@ -88,7 +88,7 @@ func (a *actor) tell() {
 		}
 	}
 	if r := a.guards.report(a.wish.token); r != a.status.guards && !a.status.done {
-		a.step(input{kind: inGuards, guards: r}, nil)
+		a.step(&input{kind: inGuards, guards: r}, nil)
 	}
 }
 

@@ -92,7 +92,7 @@ func (r *requester) send(req request, now time.Duration) {
 
 // answered releases the context and the slot of the request in flight. Its reply has arrived
 // now.
-func (r *requester) answered(in input, s *status, now time.Duration) {
+func (r *requester) answered(in *input, s *status, now time.Duration) {
 	if in.kind != inWritten { // the next write uses it, too
 		r.cancel()
 	}

@@ -193,7 +193,7 @@ func (a *actor) stepWatcher(in watcherInput) {
 	case fx.read:
 		a.readView(l.view)
 	case fx.unknown:
-		a.step(input{kind: inRoster, roster: rosterReport{line: s.line}}, nil)
+		a.step(&input{kind: inRoster, roster: rosterReport{line: s.line}}, nil)
 	}
 }
 
@@ -253,7 +253,7 @@ func (a *actor) readView(v *view) {
 		a.stepWatcher(watcherInput{kind: watcherBroken})
 	case complete && a.status.holds:
 		r, before := rosterReport{line: lineOfAll(all), preemptor: a.preemptor(all)}, a.status.leaving
-		if a.step(input{kind: inRoster, roster: r}, nil); before == staying && a.status.to != "" {
+		if a.step(&input{kind: inRoster, roster: r}, nil); before == staying && a.status.to != "" {
 			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.to))
 		}
 	}

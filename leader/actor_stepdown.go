@@ -180,7 +180,7 @@ func (a *actor) handle(p wire.StepDownRequest) error {
 	if p.Do == wire.DoTransfer && !a.mayHandOver(&m) {
 		return <-m.call
 	}
-	a.step(m.in, m.call)
+	a.step(&m.in, m.call)
 	select {
 	case err := <-m.call:
 		return err

@@ -20,14 +20,14 @@ func (a *actor) limitStop() (drainBy time.Time) {
 // releaseTime is how much of StopTimeout is left for the release after a drain.
 const releaseTime = 2 * time.Second
 
-// due returns the input of a tick. When the time for a stop is up, the candidate ends
-// without waiting any longer.
-func (a *actor) due() input {
+// due returns the kind of the input of a tick. When the time for a stop is up, the candidate
+// ends without waiting any longer.
+func (a *actor) due() inputKind {
 	if a.stopBy.IsZero() || a.now().Before(a.stopBy) {
-		return input{kind: inTick}
+		return inTick
 	}
 	a.stopBy, a.abandoning = time.Time{}, true
-	return input{kind: inAbandon}
+	return inAbandon
 }
 
 // offerTerm offers the term that has begun to the loops over Terms, once.

@@ -144,11 +144,11 @@ func TestMachine_IsAPlainValue(t *testing.T) {
 	s := script{t: t, wrote: map[uint64]record{}}
 	s.begin([]string{"sealed", "maxlease=15s"})
 	a, b := s.m, s.m
-	a.step(scriptOrigin, input{kind: inRead, observed: observation{kind: entryNothing}})
+	a.step(scriptOrigin, &input{kind: inRead, observed: observation{kind: entryNothing}})
 	if a == b || b != s.m {
 		t.Error("a copy is not independent")
 	}
-	b.step(scriptOrigin, input{kind: inRead, observed: observation{kind: entryNothing}})
+	b.step(scriptOrigin, &input{kind: inRead, observed: observation{kind: entryNothing}})
 	if a != b {
 		t.Error("the same input made two machines different")
 	}

@@ -237,7 +237,7 @@ func (sc *scenario) forgets() bool {
 // advance steps a machine.
 func (w *worldOf) advance(p *party, in input) effects {
 	if w.withholds {
-		return p.m.step(p.now, in)
+		return p.m.step(p.now, &in)
 	}
 	return p.m.stepAtOnce(p.now, in)
 }

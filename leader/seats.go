@@ -183,10 +183,10 @@ func (a *actor) syncSeat() {
 	switch {
 	case a.status.wantsKey:
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
-			a.step(input{kind: inResume, until: a.inside(until), value: value}, nil)
+			a.step(&input{kind: inResume, until: a.inside(until), value: value}, nil)
 		}
 	case !a.status.suspended && !a.status.mayHold && !a.status.taking:
-		if a.step(input{kind: inSuspend}, nil); a.status.suspended {
+		if a.stepOn(inSuspend); a.status.suspended {
 			b.giveBack(a.status.value)
 		}
 	}

@@ -118,7 +118,7 @@ const (
 // step takes one input and returns the effects to carry out. It applies the deadlines
 // that have passed before it looks at the input. So a candidate that was paused is fenced
 // before it reads its mail.
-func (m *machine) step(now time.Time, in input) effects {
+func (m *machine) step(now time.Time, in *input) effects {
 	var fx effects
 	if m.done {
 		fx.done = true
@@ -140,7 +140,7 @@ func (m *machine) step(now time.Time, in input) effects {
 // proceed takes a slot that is free at once, and adds what follows to the effects of the step
 // that has asked for it.
 func (m *machine) proceed(now time.Time, fx *effects) {
-	more := m.step(now, input{kind: inSlot})
+	more := m.step(now, &input{kind: inSlot})
 	fx.notes = append(fx.notes, more.notes...)
 	fx.slot, fx.request, fx.wake = more.slot, more.request, more.wake
 }

@@ -84,7 +84,7 @@ func (f *feedHealth) trusted() bool { return f.up && f.deaf < mute }
 // settle takes the settings of the bucket. They do not end a row of failures, because
 // they may have been requested as a consequence of it. Otherwise a read that takes longer
 // than a candidate waits at first would never get the longer wait.
-func (m *machine) settle(now time.Time, req request, in input, fx *effects) {
+func (m *machine) settle(now time.Time, req request, in *input, fx *effects) {
 	m.bucket.learn(in.settings)
 	err := m.fit(m.value)
 	if !m.holds() { // a holder keeps to what it promised to others

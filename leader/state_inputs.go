@@ -55,7 +55,7 @@ type input struct {
 }
 
 // absorb handles one input.
-func (m *machine) absorb(now time.Time, in input, fx *effects) {
+func (m *machine) absorb(now time.Time, in *input, fx *effects) {
 	switch in.kind {
 	case inTick:
 	case inHeard:
@@ -107,7 +107,7 @@ func (m *machine) absorb(now time.Time, in input, fx *effects) {
 }
 
 // answered takes the reply to the request in flight.
-func (m *machine) answered(now time.Time, in input, fx *effects) {
+func (m *machine) answered(now time.Time, in *input, fx *effects) {
 	req := m.flight.land()
 	fx.cancel = false // its deadline may have passed in this step, but its reply is here
 	if in.err != nil {
@@ -138,7 +138,7 @@ func (m *machine) answered(now time.Time, in input, fx *effects) {
 }
 
 // failed handles a request of unknown outcome. A write may still be applied.
-func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
+func (m *machine) failed(now time.Time, req request, in *input, fx *effects) {
 	err := in.err
 	switch req.kind {
 	case reqWrite:
@@ -173,7 +173,7 @@ func (m *machine) failed(now time.Time, req request, in input, fx *effects) {
 }
 
 // resign hands over, perhaps to a given candidate, and stays a candidate.
-func (m *machine) resign(now time.Time, in input, fx *effects) {
+func (m *machine) resign(now time.Time, in *input, fx *effects) {
 	plain := in.to == "" && !in.next
 	underWay := m.leave.mode == resigning || m.leave.mode == stopping && (m.term.draining || m.holds())
 	switch {

@@ -271,7 +271,7 @@ func (s *script) step(in input) []string {
 	before, now := s.m.state, scriptOrigin.Add(s.last)
 	var fx effects
 	if s.window {
-		fx = s.m.step(now, in)
+		fx = s.m.step(now, &in)
 	} else {
 		fx = s.m.stepAtOnce(now, in)
 	}

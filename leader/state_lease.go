@@ -58,7 +58,7 @@ func (l *writeLog) acknowledge(counter uint64) { l.acked = max(l.acked, counter)
 
 // recall returns the write with the counter, and whether it is still known.
 func (l *writeLog) recall(counter uint64) (batch, bool) {
-	for _, b := range l.sent {
+	for _, b := range &l.sent {
 		if b.first <= counter && counter <= b.last && counter != 0 {
 			return b, true
 		}

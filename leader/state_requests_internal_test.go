@@ -52,7 +52,7 @@ func (f *inflight) broken() string {
 
 // stepAtOnce steps a machine on a connection that always has a free slot.
 func (m *machine) stepAtOnce(now time.Time, in input) effects {
-	fx := m.step(now, in)
+	fx := m.step(now, &in)
 	if fx.slot.wanted {
 		m.proceed(now, &fx)
 	}

@@ -20,7 +20,10 @@ func (m *machine) resume(until time.Time, value string) {
 	m.value = value
 }
 
-// ifResumed returns the request that would be due next if the candidate were resumed.
+// ifResumed returns the request that would be due next if the candidate were resumed. Its
+// copy of the machine must not be on the stack of each step.
+//
+//go:noinline
 func (m *machine) ifResumed(now time.Time) agenda {
 	open := *m
 	open.suspended = false

@@ -142,7 +142,7 @@ func (t *tally) works(on bool, now func() time.Duration) {
 
 // settle counts the outcome of a request that was sent at asked. p is the phase of the
 // record if the request was a write.
-func (c *Candidate) settle(in input, asked time.Duration, p phase) {
+func (c *Candidate) settle(in *input, asked time.Duration, p phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally

@@ -96,7 +96,7 @@ func (l *listenerMachine) step(now time.Time, in listenerInput) (fx listenerEffe
 }
 
 // listenerNews returns what a step of the candidate's machine is for its listener.
-func listenerNews(in input, before, after State) listenerInputKind {
+func listenerNews(in *input, before, after State) listenerInputKind {
 	switch {
 	case in.kind == inReconnected:
 		return listenerReconnected

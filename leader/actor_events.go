@@ -1,6 +1,9 @@
 package leader
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // outboxSize is how many events may be unread before they are held back in the
 // candidate, where Observed and Faulted are coalesced. As many survive the end
@@ -10,20 +13,39 @@ const outboxSize = 32
 // maxBacklog is how many events are held back at most. An application may read none.
 const maxBacklog = 1024
 
-// outbox hands events to a reader. Nothing waits for that reader.
+// outbox hands events to a reader. Nothing waits for that reader. It makes the channel when the
+// application asks for it: of thousands of candidates, most may have no reader.
 type outbox struct {
+	mu      sync.Mutex // held for moments only; only open may be called by others than the candidate's goroutine
 	ch      chan Event
+	ready   []Event // without a channel: the events that would be in it
 	backlog []Event
+}
+
+// open makes the channel. It returns the channel, and whether events wait for room in it.
+func (o *outbox) open() (events chan Event, waits bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ch == nil {
+		o.ch = make(chan Event, outboxSize)
+		for _, e := range o.ready {
+			o.ch <- e // there are no more than fit
+		}
+		o.ready = nil
+	}
+	return o.ch, len(o.backlog) > 0
 }
 
 // add queues an event. Of the Observed events in the backlog only the last is of use, and
 // of the Faulted events likewise.
 func (o *outbox) add(e Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.keep(e)
 	o.flush()
 }
 
-// keep is add without a try to send.
+// keep is add without a try to send. The outbox is locked, as it is in flush, push and drop.
 func (o *outbox) keep(e Event) {
 	switch e.(type) {
 	case Observed:
@@ -39,19 +61,33 @@ func (o *outbox) keep(e Event) {
 
 // flush moves events into the channel until it is full.
 func (o *outbox) flush() {
-	for len(o.backlog) > 0 {
-		select {
-		case o.ch <- o.backlog[0]:
-			o.sent()
-		default:
-			return
+	for len(o.backlog) > 0 && o.push(o.backlog[0]) {
+		o.drop()
+	}
+}
+
+// push sends an event if there is room for it.
+func (o *outbox) push(e Event) bool {
+	if o.ch == nil {
+		if len(o.ready) == outboxSize {
+			return false
 		}
+		o.ready = append(o.ready, e)
+		return true
+	}
+	select {
+	case o.ch <- e:
+		return true
+	default:
+		return false
 	}
 }
 
 // offer returns the channel and the next event to send on it, or nil.
 func (o *outbox) offer() (chan<- Event, Event) {
-	if len(o.backlog) == 0 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.backlog) == 0 || o.ch == nil {
 		return nil, nil
 	}
 	return o.ch, o.backlog[0]
@@ -59,6 +95,13 @@ func (o *outbox) offer() (chan<- Event, Event) {
 
 // sent drops the event that was just sent.
 func (o *outbox) sent() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.drop()
+}
+
+// drop drops the first event of the backlog.
+func (o *outbox) drop() {
 	o.backlog[0] = nil
 	o.backlog = o.backlog[1:]
 }
@@ -69,6 +112,9 @@ func (o *outbox) sent() {
 // from the channel, because a term may have begun in the channel and ended in the
 // backlog.
 func (o *outbox) close() {
+	o.open()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.flush()
 	if len(o.backlog) > 0 {
 		o.recall()

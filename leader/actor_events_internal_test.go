@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 func newOutbox(size int) *outbox { return &outbox{ch: make(chan Event, size)} }
@@ -110,6 +111,40 @@ func TestOutbox_DeliversBacklog(t *testing.T) {
 	}
 	if len(got) != 4 {
 		t.Errorf("%v", got)
+	}
+}
+
+// The channel is made when it is asked for. The reader gets the same events as from a channel
+// that was there from the beginning, whenever that is.
+func TestOutbox_OpenedLate(t *testing.T) {
+	const most = 80
+	for opened := range most + 1 {
+		early, late := newOutbox(outboxSize), &outbox{}
+		for i := range most {
+			if i == opened {
+				if _, waits := late.open(); waits != (len(early.backlog) > 0) {
+					t.Fatalf("after %d events: reports %v", i, waits)
+				}
+			}
+			for _, o := range []*outbox{early, late} {
+				switch {
+				case i%4 == 0:
+					o.add(Pending{Token: uint64(i)})
+				case i%4 == 1:
+					o.add(Faulted{Remaining: time.Duration(i)})
+				default:
+					o.add(Observed{Holder: Holder{Token: uint64(i)}})
+				}
+			}
+			if next, _ := late.offer(); next != nil && i < opened {
+				t.Fatalf("offers an event before there is a channel")
+			}
+		}
+		early.close()
+		late.close()
+		if got, want := fmt.Sprint(unread(late)), fmt.Sprint(unread(early)); got != want {
+			t.Fatalf("opened after %d events: %s, want %s", opened, got, want)
+		}
 	}
 }
 

@@ -169,7 +169,7 @@ func stand(ctx context.Context, store backend.Store, election string, cfg Config
 func newCandidate(store backend.Store, election string, cfg Config, p params) *Candidate {
 	c := &Candidate{
 		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
-		out: outbox{ch: make(chan Event, outboxSize)}, done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
+		done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
 	}
 	if c.log == nil {
 		c.log = noLog
@@ -248,10 +248,14 @@ func seed(id, election string) uint64 {
 // unread events can still be read then. If there were more, Observed and Faulted are left
 // out first, and then the events of whole terms, the oldest first.
 func (c *Candidate) Events() <-chan Event {
-	if c.out.ch == nil {
+	if c.done == nil {
 		return noEvents
 	}
-	return c.out.ch
+	events, waits := c.out.open()
+	if waits {
+		c.box.put(mail{in: input{kind: inTick}}) // the candidate may be asleep without a channel to offer them on
+	}
+	return events
 }
 
 // ID returns the ID under which others see the candidate: Config.ID or its default.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
@@ -191,4 +192,36 @@ func TestState_Ended(t *testing.T) {
 			t.Errorf("%d seats: %v, %v", seats, c.State(), c.Stats().State)
 		}
 	}
+}
+
+// An application that asks for its events late, when many more wait than the channel holds,
+// gets them all, although nothing else wakes the candidate.
+func TestEvents_AskedForLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const terms = 20 // with three events each
+		for range terms {
+			synctest.Wait()
+			if err = c.Resign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(plainLease)
+		}
+		synctest.Wait()
+		asked := time.Now()
+		for elected := 0; elected <= terms; {
+			if _, ok := (<-c.Events()).(leader.Elected); ok {
+				elected++
+			}
+		}
+		if waited := time.Since(asked); waited != 0 {
+			t.Errorf("the last comes after %v", waited)
+		}
+		if err = c.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -3,7 +3,6 @@ package leader
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -19,6 +18,7 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 		events: eventMux{out: &front.out, bell: make(chan struct{}, 1), end: make(chan struct{})},
 	}
 	front.permit = b
+	front.out.open()                         // for the mux, which sends on it
 	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
 	for n := 1; n <= p.seats; n++ {
 		c := newCandidate(store, SeatKey(election, n), cfg, p)
@@ -142,17 +142,16 @@ func (c *Candidate) runEvents(values context.Context) {
 // eventMux brings the events of several seats into one channel, in the order in which they
 // came: the event that ends one seat's term comes before the one that begins another's.
 type eventMux struct {
-	mu   sync.Mutex // held for moments only
-	out  *outbox
-	held bool // run holds an event, which nothing may overtake
+	out  *outbox // with its channel
+	held bool    // run holds an event, which nothing may overtake; guarded by the lock of out
 	bell chan struct{}
 	end  chan struct{} // closed when no more is added
 }
 
 // add never blocks. The events that fit are in the channel when it returns.
 func (f *eventMux) add(e Event) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.out.mu.Lock()
+	defer f.out.mu.Unlock()
 	f.out.keep(e)
 	if !f.held {
 		f.out.flush()
@@ -189,13 +188,13 @@ func (f *eventMux) run() {
 }
 
 // next takes an event out of the backlog, to be sent before all others; or nil.
-func (f *eventMux) next() Event {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *eventMux) next() (e Event) {
+	f.out.mu.Lock()
+	defer f.out.mu.Unlock()
 	f.out.flush()
-	_, e := f.out.offer()
-	if f.held = e != nil; f.held {
-		f.out.sent()
+	if f.held = len(f.out.backlog) > 0; f.held {
+		e = f.out.backlog[0]
+		f.out.drop()
 	}
 	return e
 }
@@ -203,7 +202,9 @@ func (f *eventMux) next() Event {
 // close puts back the event that was held, and closes the channel.
 func (f *eventMux) close(held Event) {
 	if held != nil {
+		f.out.mu.Lock()
 		f.out.backlog = append([]Event{held}, f.out.backlog...)
+		f.out.mu.Unlock()
 	}
 	f.out.close()
 }

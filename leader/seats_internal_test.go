@@ -67,7 +67,7 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 		t.Fatal("two have the permit")
 	}
 	until := epoch.Add(time.Second)
-	a := &actor{seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), epoch)}
+	a := &actor{params: &params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), epoch)}
 	a.status.cooldownUntil = until
 	b.seated(a, holding{})
 	b.giveBack("w")

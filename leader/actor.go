@@ -246,7 +246,7 @@ func (a *actor) step(in *input, call chan error) {
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
-	before, written := a.status.state, a.status.written
+	before, written, shown := a.status.state, a.status.written, *a.status.shown
 	var fx effects
 	a.advance(in, &fx)
 	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
@@ -257,7 +257,7 @@ func (a *actor) step(in *input, call chan error) {
 	if in.kind == inSettings && in.err == nil && a.status.settled {
 		a.faults.fits()
 	}
-	a.publish()
+	a.publish(*a.status.shown != shown)
 	for _, e := range events {
 		a.c.logEvent(a.values, e)
 		a.c.offer(e)
@@ -383,8 +383,9 @@ func (a *actor) begin(n note) *Term {
 	return t
 }
 
-// publish sets the state that the accessors read.
-func (a *actor) publish() {
+// publish sets the state that the accessors read. changed says that another holder is to be
+// shown.
+func (a *actor) publish(changed bool) {
 	c := a.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -395,10 +396,10 @@ func (a *actor) publish() {
 		c.state.Store(uint32(a.status.state))
 		c.leading.Store(nil)
 	}
-	if a.status.shown != c.shown {
-		c.shown, c.holder = a.status.shown, a.status.holder(a.seat)
+	if changed {
+		c.session, c.holder = a.status.shown.session, a.status.holder(a.seat)
 	} else if a.status.shown.kind == entryRecord && a.status.seen.revision != c.holder.Revision {
-		c.holder.date(a.status.seen)
+		c.holder.date(*a.status.seen)
 	}
 	holds := a.status.holds
 	c.holds = holds && a.status.state != StateLeader

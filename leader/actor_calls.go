@@ -72,7 +72,7 @@ func (c *calls) answer(now time.Time, s *status) {
 // answerTransfers answers the calls of Transfer when another holder of the key is seen, or
 // when this candidate may take the key again and no other has taken it.
 func (c *calls) answerTransfers(now time.Time, s *status) {
-	seen := &s.seen
+	seen := s.seen
 	by := seen.kind == entryForeign || seen.kind == entryRecord && seen.rec.session != c.session
 	if len(c.handing) == 0 || !by && !s.holds && now.Before(s.cooldownUntil) {
 		return

@@ -31,11 +31,10 @@ type mail struct {
 // only one, of requests at the listener only a few. Each call waits on behalf of a goroutine
 // of the application, and is taken back when that goroutine gives up.
 type mailbox struct {
-	mu     sync.Mutex
-	mails  []*mail // those that wait, the first at the front
-	bell   chan struct{}
-	wake   func() // notifies a fake clock that the actor has work; may be nil
-	closed bool
+	mu    sync.Mutex
+	mails []*mail       // those that wait, the first at the front
+	bell  chan struct{} // nil: the actor has ended, or never existed
+	wake  func()        // notifies a fake clock that the actor has work; may be nil
 }
 
 var mailPool = sync.Pool{New: func() any { return new(mail) }}
@@ -60,7 +59,7 @@ const maxRequests = 16
 func (b *mailbox) put(m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests {
+	if b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests {
 		return false
 	}
 	if !b.merge(&m) {
@@ -169,6 +168,6 @@ func (b *mailbox) takeOr(rest func()) *mail {
 func (b *mailbox) close() []*mail {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed = true
+	b.bell = nil
 	return b.mails
 }

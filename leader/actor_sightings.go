@@ -53,7 +53,7 @@ func (a *actor) remember() {
 	case a.status.seenAt.IsZero():
 		s.memory.Remember(a.c.election, nil)
 	default:
-		s.memory.Remember(a.c.election, remembered{seenAs(a.status.seen, a.outside(a.status.seenAt)), s.clock})
+		s.memory.Remember(a.c.election, remembered{seenAs(*a.status.seen, a.outside(a.status.seenAt)), s.clock})
 	}
 }
 

@@ -30,7 +30,6 @@ type Candidate struct {
 	clock     Clock
 	log       *slog.Logger // with the election and the ID
 	logs      *logQueue    // behind log, shared by all seats; nil: nothing is logged
-	refuses   bool         // refuses requests to hand over
 	seats     []*Candidate // one for each seat, if there are several; this candidate only represents them
 	sightings *sightings   // of earlier candidates of this process; nil: none are taken for known
 	permit    *seatPermit  // shared by the candidate and all of its seats, if there are several
@@ -41,19 +40,20 @@ type Candidate struct {
 	done  chan struct{}
 	pulse pulse
 
+	refuses bool // refuses requests to hand over
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
 
 	start time.Time // when it began, by the clock
 
-	mu     sync.Mutex // held for moments only
-	tally  tally
-	shown  shown
-	holder Holder
-	holds  bool   // the holder is this candidate, which does not lead
-	taker  string // ID of the candidate that took the key after the last Transfer
-	err    error
-	cut    bool // it ended because its connection was closed, perhaps while it was stopping
+	mu      sync.Mutex // held for moments only
+	tally   tally
+	holder  Holder
+	session string // the holder's
+	taker   string // ID of the candidate that took the key after the last Transfer
+	err     error
+	holds   bool // the holder is this candidate, which does not lead
+	cut     bool // it ended because its connection was closed, perhaps while it was stopping
 }
 
 // Campaign makes a candidate and starts it. The candidate campaigns in the election until

@@ -182,7 +182,7 @@ func (r *reader) reopen(ctx context.Context, store backend.Roster) bool {
 func (c *Candidate) shownSession() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shown.session
+	return c.session
 }
 
 // RosterEntry is a candidate that waits in an election without holding its key.

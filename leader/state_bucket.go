@@ -34,6 +34,9 @@ func (b *bucketView) learn(s backend.Settings) {
 // promise sets the durations that the candidate keeps to.
 func (b *bucketView) promise(times durations) { b.times = times }
 
+// resolved returns the durations, for the status. They are zero before the settings are known.
+func (b *bucketView) resolved() *durations { return &b.times }
+
 // timing returns the durations of the candidate, also before it knows the bucket.
 func (b *bucketView) timing() durations { return b.times.orDefault() }
 

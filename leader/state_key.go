@@ -107,6 +107,9 @@ type echo struct {
 	created  int64
 }
 
+// newest returns the newest revision known, for the status.
+func (k *keyView) newest() *observation { return &k.seen }
+
 // see takes a revision that is not an own write.
 func (k *keyView) see(s observation, now time.Time) {
 	k.seen, k.seenAt, k.absentSince, k.behind = s, now, time.Time{}, 0

@@ -3,7 +3,8 @@ package leader
 import "time"
 
 // status is what a machine shows of itself after a step. It is all that the actor knows of
-// its machine, but for the effects.
+// its machine, but for the effects. What it points to is the machine's, and changes with the
+// next step.
 type status struct {
 	state State
 	done  bool
@@ -11,11 +12,11 @@ type status struct {
 	value string // published with the lease
 
 	// The key.
-	holds   bool        // the newest revision known is a record of its own that is not released
-	mayHold bool        // it holds the key, or may turn out to hold it by a write that it has sent
-	seen    observation // the newest revision known
-	seenAt  time.Time   // when it was first received in this process; zero: not to be remembered
-	shown   shown       // the holder to report
+	holds   bool         // the newest revision known is a record of its own that is not released
+	mayHold bool         // it holds the key, or may turn out to hold it by a write that it has sent
+	seen    *observation // the newest revision known
+	seenAt  time.Time    // when it was first received in this process; zero: not to be remembered
+	shown   *shown       // the holder to report
 
 	// The term, and how it ends.
 	term          uint64 // number of the term, or of the last one
@@ -40,13 +41,13 @@ type status struct {
 	vain        uint32    // handovers in vain, in a row
 
 	// Requests.
-	dated   bool      // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
-	queued  bool      // it waits for a slot
-	settled bool      // the settings of the bucket are known since the connection was last made
-	times   durations // zero before the settings are known
-	written uint64    // counter of the last write sent
-	stored  uint64    // counter of the newest write known to be stored
-	writing phase     // of the write in flight
+	dated   bool       // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
+	queued  bool       // it waits for a slot
+	settled bool       // the settings of the bucket are known since the connection was last made
+	times   *durations // zero before the settings are known
+	written uint64     // counter of the last write sent
+	stored  uint64     // counter of the newest write known to be stored
+	writing phase      // of the write in flight
 	guards  guardsReport
 	wish    guardsWish
 }
@@ -55,7 +56,7 @@ type status struct {
 func (m *machine) status(now time.Time) status {
 	return status{
 		state: m.state, done: m.done, err: m.err, value: m.value,
-		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.seen, seenAt: m.sightedAt(), shown: m.shown,
+		holds: m.holds(), mayHold: m.mayHoldKey(), seen: m.key.newest(), seenAt: m.sightedAt(), shown: &m.shown,
 		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining && m.leave.mode != staying,
 		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
 		working: m.work.going, offers: m.work.loops && !m.work.idle, idle: m.work.idle,
@@ -63,7 +64,7 @@ func (m *machine) status(now time.Time) status {
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
 		dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
 		queued:  m.flight.slot == slotWaits,
-		settled: m.bucket.known, times: m.bucket.times, written: m.writes.counter, stored: m.writes.acked,
+		settled: m.bucket.known, times: m.bucket.resolved(), written: m.writes.counter, stored: m.writes.acked,
 		writing: m.flight.req.rec.phase, guards: m.guards, wish: m.wish(),
 	}
 }
@@ -73,5 +74,5 @@ func (s *status) holder(seat int) Holder {
 	if s.shown.kind == entryNothing || s.shown.kind == entryUnseen {
 		return Holder{Seat: seat}
 	}
-	return holderOf(s.seen, seat)
+	return holderOf(*s.seen, seat)
 }

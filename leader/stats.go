@@ -106,16 +106,14 @@ type tally struct {
 	fenced, deposed, faults     map[string]uint64 // by errorName
 
 	holds   bool
-	kept    bool          // by an acknowledged write, since it has held the key
-	renewed time.Duration // when the newest of those was sent
+	kept    bool // by an acknowledged write, since it has held the key
+	silent  bool
+	working bool // the work of a term goes on after its end
+	led     bool // a leader is known here
 
-	silent bool
-	since  time.Duration // silent: when the first request that failed was sent
-
-	working bool          // the work of a term goes on after its end
-	ended   time.Duration // working: when the term ended
-
-	led        bool          // a leader is known here
+	renewed    time.Duration // kept: when the newest of those writes was sent
+	since      time.Duration // silent: when the first request that failed was sent
+	ended      time.Duration // working: when the term ended
 	leaderless time.Duration // up to when that last changed
 	ledAt      time.Duration // when that last changed
 }

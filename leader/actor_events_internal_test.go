@@ -127,10 +127,10 @@ func TestOutbox_OpenedLate(t *testing.T) {
 				}
 			}
 			for _, o := range []*outbox{early, late} {
-				switch {
-				case i%4 == 0:
+				switch i % 4 {
+				case 0:
 					o.add(Pending{Token: uint64(i)})
-				case i%4 == 1:
+				case 1:
 					o.add(Faulted{Remaining: time.Duration(i)})
 				default:
 					o.add(Observed{Holder: Holder{Token: uint64(i)}})

@@ -261,10 +261,11 @@ func (h *hub) leave(f *feed) {
 func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- struct{}) {
 	defer close(ended)
 	for s := range status {
-		b.api.Known.Store(nil) // the settings may have changed meanwhile
+		all, n := h.all()
+		b.api.Reconnected(n) // before the candidates hear of it, and ask
 		// nats.go drops a status that a full channel does not take, and CLOSED is the last one.
 		closed := s == nats.CLOSED || b.api.Conn.IsClosed()
-		for _, src := range h.all() {
+		for _, src := range all {
 			if closed {
 				src.tell(backend.FeedEvent{Err: ErrConnectionClosed})
 			} else {
@@ -274,8 +275,14 @@ func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- str
 	}
 }
 
-func (h *hub) all() []*source {
+// all returns the sources, and the number of their feeds.
+func (h *hub) all() (all []*source, feeds int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.sources))
+	for s := range h.sources {
+		s.mu.Lock()
+		feeds += len(s.feeds)
+		s.mu.Unlock()
+	}
+	return slices.Collect(maps.Keys(h.sources)), feeds
 }

@@ -36,6 +36,12 @@ func (a *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	}, nil)
 }
 
+// Reconnected forgets the settings, which may have changed, and prepares for n callers of Info.
+func (a *Stream) Reconnected(n int) {
+	a.Known.Store(nil)
+	a.infos.expect(n)
+}
+
 // streamInfo is the beginning of the name of the request for a stream's settings.
 const streamInfo = "STREAM.INFO."
 

@@ -8,18 +8,28 @@ import (
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
-// overdue is how long a caller waits at most for the answer to an earlier request before its
-// own is sent. The earlier request or its answer may be lost.
-const overdue = 250 * time.Millisecond
+const (
+	// overdue is how long a request holds up the next one at most. It or its answer may be lost.
+	overdue = 250 * time.Millisecond
+	// crowd is the least number of callers for whose sake a request waits.
+	crowd = 16
+	// leastPause is the first pause between two requests of a crowd. Each pause is twice as long
+	// as the one before, up to mostPause. So thousands of callers that ask over a second share a
+	// dozen requests. mostPause and two round trips are less than a leader waits for an answer.
+	leastPause = 8 * time.Millisecond
+	mostPause  = 128 * time.Millisecond
+)
 
 // shared lets callers with the same question share a request. One request is in flight, and
 // the callers that come meanwhile gather for the next one. No caller gets the answer to a
 // request that was sent before it asked, because that answer may be older than what the
-// caller knows.
+// caller knows. Only a crowd that is expected waits for longer than an answer takes.
 type shared[T any] struct {
-	mu     sync.Mutex
-	flying *round[T] // the last one that was sent; nil: it has ended
-	next   *round[T] // not sent yet; nil: no caller waits for it
+	mu       sync.Mutex
+	flying   *round[T]     // sent last, until the next may go; nil: it may go
+	next     *round[T]     // not sent yet; nil: no caller waits for it
+	expected int           // callers that are still to ask; fewer than a crowd: not known
+	pause    time.Duration // the last one for those that are expected
 }
 
 // round is one request and the callers that wait for it. It ends with its answer, or when
@@ -56,29 +66,57 @@ func (s *shared[T]) join(ctx context.Context, send func(context.Context) (T, err
 		r = &round[T]{send: send, done: make(chan struct{})}
 		r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.next = r
-		if before := s.flying; before == nil {
+		if s.flying == nil {
 			s.depart()
-		} else {
-			deadline.After(overdue, func() { s.over(before) })
 		}
 	}
 	r.waiters++
 	return r
 }
 
-// depart sends the next request. s is locked.
+// expect prepares for n callers that are about to ask. The connection was made again, so the
+// answer to an earlier request may never come.
+func (s *shared[T]) expect(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected, s.pause = n, 0
+	s.depart()
+}
+
+// depart sends the next request, if a caller waits for it. s is locked.
 func (s *shared[T]) depart() {
 	r := s.next
 	s.flying, s.next = r, nil
 	if r == nil {
+		if s.pause == mostPause {
+			s.expected = 0 // the others do not come
+		}
 		return
 	}
+	deadline.After(overdue, func() { s.over(r) })
 	go func() {
 		r.value, r.err = r.send(r.ctx)
 		r.cancel()
 		close(r.done)
-		s.over(r)
+		s.rest(r)
 	}()
+}
+
+// rest lets the next request go after the answer to r, at once or after a pause.
+func (s *shared[T]) rest(r *round[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flying != r {
+		return
+	}
+	s.expected = max(s.expected-r.waiters, 0)
+	if s.expected < crowd {
+		s.pause = 0
+		s.depart()
+		return
+	}
+	s.pause = min(max(2*s.pause, leastPause), mostPause)
+	deadline.After(s.pause, func() { s.over(r) })
 }
 
 // over lets the next request go if r was sent last.

@@ -146,9 +146,9 @@ func TestShared_LostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExam()
 		a := e.caller(t.Context())
-		time.Sleep(time.Minute)
+		time.Sleep(overdue / 2)
 		b := e.caller(t.Context())
-		time.Sleep(overdue - 1)
+		time.Sleep(overdue/2 - 1)
 		synctest.Wait()
 		e.wantSent(t, 1)
 		time.Sleep(time.Nanosecond)
@@ -159,7 +159,30 @@ func TestShared_LostAnswer(t *testing.T) {
 		e.wantSent(t, 2)
 		e.reply(2, nil)
 		wantResult(t, "b", b, &result{value: 2, ok: true})
+		time.Sleep(time.Minute)
+		d := e.caller(t.Context())
+		e.wantSent(t, 4)
 		e.reply(3, nil)
+		e.reply(4, nil)
 		wantResult(t, "c", c, &result{value: 3, ok: true})
+		wantResult(t, "d", d, &result{value: 4, ok: true})
+	})
+}
+
+// After a reconnection, the answer to an earlier request is not waited for.
+func TestShared_Reconnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		a, b := e.caller(t.Context()), e.caller(t.Context())
+		e.wantSent(t, 1)
+		e.expect(2)
+		synctest.Wait()
+		e.wantSent(t, 2)
+		e.reply(2, nil)
+		wantResult(t, "b", b, &result{value: 2, ok: true})
+		e.expect(2)
+		e.reply(1, nil)
+		wantResult(t, "a", a, &result{value: 1, ok: true})
+		e.wantSent(t, 2)
 	})
 }

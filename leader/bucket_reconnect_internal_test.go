@@ -1,0 +1,66 @@
+package leader
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// asking is a feed whose owner asks for the settings of the bucket some time after each
+// reconnection, as a candidate does.
+func asking(t *lab, b *bucketStore, after time.Duration) {
+	t.Helper()
+	f, err := await(func(r func(backend.Feed, error)) {
+		b.Watch(t.Context(), "a", nil, func(e backend.FeedEvent) {
+			if e.Reconnected {
+				time.AfterFunc(after, func() {
+					b.Settings(t.Context(), func(_ backend.Settings, err error) {
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}, r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Stop)
+}
+
+// Candidates that ask for the settings one after another share requests if their connection was
+// made again. The requests are sent after 0, 8, 24, 56 and 120 ms, and from then on each 128 ms.
+func TestReconnection_SharesRequests(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		mustCreate(t, dialJS(t, t.s), BucketConfig{})
+		g := &gate{s: t.s}
+		b := mustOpen(t, dialJS(t, g))
+		for i := range 300 {
+			asking(t, b, time.Duration(i)*time.Millisecond+time.Microsecond)
+		}
+		var requests atomic.Int32
+		nc := dial(t, t.s)
+		if _, err := nc.Subscribe("$JS.API.STREAM.INFO.KV_E", func(*nats.Msg) { requests.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int32(2) {
+			g.set(true)
+			synctest.Wait()
+			g.set(false)
+			time.Sleep(time.Minute)
+			if n := requests.Swap(0); n != 7 {
+				t.Errorf("reconnection %d: %d requests", i, n)
+			}
+		}
+	})
+}

@@ -28,42 +28,44 @@ type lane struct {
 	ended    chan struct{} // closed with the last subscription
 
 	// The fields below are guarded by of.mu.
-	size    int // with the subscriptions that are being opened
-	opening int
+	size    int            // with the subscriptions that are being opened
+	opening map[string]int // by subject: subscriptions that are being opened
 	subs    map[*nats.Subscription]*Subscription
-	early   []*nats.Msg // for subscriptions that are being opened
+	early   []*nats.Msg // of subjects that are being opened
 }
 
-// join finds a lane for one more subscription.
-func (ls *lanes) join() *lane {
+// join finds a lane for one more subscription to a subject.
+func (ls *lanes) join(subject string) *lane {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.all {
 		if l.size < laneSize {
 			l.size++
-			l.opening++
+			l.opening[subject]++
 			return l
 		}
 	}
 	l := &lane{
 		of: ls, messages: make(chan *nats.Msg, laneQueue), ended: make(chan struct{}),
-		size: 1, opening: 1, subs: make(map[*nats.Subscription]*Subscription),
+		size: 1, opening: map[string]int{subject: 1}, subs: make(map[*nats.Subscription]*Subscription),
 	}
 	ls.all = append(ls.all, l)
 	go l.run()
 	return l
 }
 
-// opened ends the opening of a subscription. s.sub is nil if it has failed.
-func (l *lane) opened(s *Subscription) {
+// opened ends the opening of a subscription to a subject. s.sub is nil if it has failed.
+func (l *lane) opened(s *Subscription, subject string) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.opening--
+	if l.opening[subject]--; l.opening[subject] == 0 {
+		delete(l.opening, subject)
+	}
 	var others []*nats.Msg
 	for _, m := range l.early {
 		if m.Sub == s.sub {
 			s.enqueue(m)
-		} else if l.opening > 0 {
+		} else if l.opening[m.Sub.Subject] > 0 {
 			others = append(others, m)
 		}
 	}
@@ -112,12 +114,13 @@ func (l *lane) run() {
 	}
 }
 
-// find returns the subscription of a message, or nil if there is none yet or any more.
+// find returns the subscription of a message, or nil if there is none yet or any more. Only if
+// one to the same subject is being opened, the message may be for that one, and is kept.
 func (l *lane) find(m *nats.Msg) *Subscription {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	s := l.subs[m.Sub]
-	if s == nil && l.opening > 0 && len(l.early) < laneQueue {
+	if s == nil && l.opening[m.Sub.Subject] > 0 && len(l.early) < laneQueue {
 		l.early = append(l.early, m)
 	}
 	return s

@@ -137,32 +137,54 @@ func TestLane_SlowHandler(t *testing.T) {
 }
 
 // A message that comes before its subscription is known is handled first, and one for a
-// subscription that could not be made is forgotten.
+// subscription that could not be made is forgotten. None is kept for a subscription that has
+// gone, unless another to its subject is being opened.
 func TestLane_EarlyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ls lanes
-		l := ls.join()
-		if ls.join() != l {
+		l := ls.join("x")
+		if ls.join("y") != l || ls.join("x") != l {
 			t.Fatal("another lane")
 		}
 		var heard []string
-		s := &Subscription{sub: &nats.Subscription{}}
+		s := &Subscription{sub: &nats.Subscription{Subject: "x"}}
 		s.handle = func(m *nats.Msg) { heard = append(heard, string(m.Data)) }
 		s.apart = func() bool { return false }
 		send := func(sub *nats.Subscription, text string) { l.messages <- &nats.Msg{Sub: sub, Data: []byte(text)} }
+		wantKept := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var kept []string
+			for _, m := range l.early {
+				kept = append(kept, string(m.Data))
+			}
+			if !slices.Equal(kept, want) {
+				t.Errorf("kept %q, want %q", kept, want)
+			}
+		}
 		send(s.sub, "1")
-		send(&nats.Subscription{}, "other")
+		send(&nats.Subscription{Subject: "x"}, "another")
+		send(&nats.Subscription{Subject: "y"}, "failed")
+		for range laneQueue { // they leave no room
+			send(&nats.Subscription{Subject: "z"}, "gone")
+		}
 		send(s.sub, "2")
-		synctest.Wait()
-		l.opened(s)
+		wantKept("1", "another", "failed", "2")
+		l.opened(s, "x")
+		wantKept("another", "failed")
 		send(s.sub, "3")
 		synctest.Wait()
 		if !slices.Equal(heard, []string{"1", "2", "3"}) {
 			t.Errorf("heard %q", heard)
 		}
-		l.opened(&Subscription{})
-		if len(l.early) != 0 || l.size != 1 {
-			t.Errorf("%d messages and %d subscriptions are kept", len(l.early), l.size)
+		l.opened(&Subscription{}, "y")
+		wantKept("another")
+		l.opened(&Subscription{}, "x")
+		wantKept()
+		send(&nats.Subscription{Subject: "x"}, "gone")
+		wantKept()
+		if len(l.opening) != 0 || l.size != 1 {
+			t.Errorf("%d subjects and %d subscriptions are kept", len(l.opening), l.size)
 		}
 		l.remove(s.sub)
 		l.remove(s.sub)

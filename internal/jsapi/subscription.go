@@ -64,12 +64,12 @@ func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, ha
 // share subscribes on a lane.
 func (s *Subscription) share(a *Stream, subject string, handle nats.MsgHandler, apart func() bool) (err error) {
 	s.handle, s.apart = handle, apart
-	l := a.conn.lanes.join()
+	l := a.conn.lanes.join(subject)
 	s.sub, err = a.Conn.ChanSubscribe(subject, l.messages)
 	if err != nil {
 		s.sub = nil
 	}
-	l.opened(s)
+	l.opened(s, subject)
 	if err != nil {
 		return err
 	}

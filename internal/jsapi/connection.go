@@ -22,6 +22,7 @@ type Connection struct {
 	nc    *nats.Conn
 	inbox string // prefix of the subjects of replies, with the dot
 	lanes lanes
+	pings shared[struct{}]
 
 	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
 	first   *request            // to be handed to nats.go, or to be classified

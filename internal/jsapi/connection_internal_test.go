@@ -1,6 +1,7 @@
 package jsapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type wired struct {
 	conn   net.Conn
 	freeze chan struct{} // not nil: writes block until it is closed
 	frozen chan struct{} // closed by a write that blocks
+	deaf   chan struct{} // not nil: what the server sends is held back until it is closed
+	pings  int           // sent by the client
 }
 
 func withWire(t *testing.T, f func(w *wired)) {
@@ -97,12 +100,28 @@ type freezing struct {
 func (f *freezing) Write(b []byte) (int, error) {
 	f.w.mu.Lock()
 	freeze, frozen := f.w.freeze, f.w.frozen
+	f.w.pings += bytes.Count(b, []byte("PING\r\n"))
 	f.w.mu.Unlock()
 	if freeze != nil {
 		close(frozen) // only one goroutine of nats.go writes at a time
 		<-freeze
 	}
 	return f.Conn.Write(b)
+}
+
+// Read implements net.Conn.
+func (f *freezing) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	f.w.mu.Lock()
+	deaf := f.w.deaf
+	f.w.mu.Unlock()
+	if deaf != nil {
+		<-deaf
+		if closed := f.Conn.SetReadDeadline(time.Time{}); closed != nil {
+			return 0, closed // what was held back is lost
+		}
+	}
+	return n, err
 }
 
 // block makes nats.go hold its lock until the result is called.

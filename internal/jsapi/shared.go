@@ -18,6 +18,8 @@ const (
 	// dozen requests. mostPause and two round trips are less than a leader waits for an answer.
 	leastPause = 8 * time.Millisecond
 	mostPause  = 128 * time.Millisecond
+	// lapse is how long no caller asks before those that are still expected do not come.
+	lapse = 5 * time.Second
 )
 
 // shared lets callers with the same question share a request. One request is in flight, and
@@ -26,7 +28,8 @@ const (
 // caller knows. Only a crowd that is expected waits for longer than an answer takes.
 type shared[T any] struct {
 	mu       sync.Mutex
-	flying   *round[T]     // sent last, until the next may go; nil: it may go
+	last     *round[T]     // sent last
+	flying   *round[T]     // the last one, until the next may go; nil: it may go
 	next     *round[T]     // not sent yet; nil: no caller waits for it
 	expected int           // callers that are still to ask; fewer than a crowd: not known
 	pause    time.Duration // the last one for those that are expected
@@ -88,11 +91,10 @@ func (s *shared[T]) depart() {
 	r := s.next
 	s.flying, s.next = r, nil
 	if r == nil {
-		if s.pause == mostPause {
-			s.expected = 0 // the others do not come
-		}
+		s.wane()
 		return
 	}
+	s.last = r
 	deadline.After(overdue, func() { s.over(r) })
 	go func() {
 		r.value, r.err = r.send(r.ctx)
@@ -100,6 +102,19 @@ func (s *shared[T]) depart() {
 		close(r.done)
 		s.rest(r)
 	}()
+}
+
+// wane expects nobody any more if no caller asks soon. s is locked.
+func (s *shared[T]) wane() {
+	if last := s.last; s.expected > 0 {
+		deadline.After(lapse, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.last == last && s.flying == nil {
+				s.expected = 0
+			}
+		})
+	}
 }
 
 // rest lets the next request go after the answer to r, at once or after a pause.

@@ -70,22 +70,24 @@ func TestShared_CrowdSharesRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		expected int
-		slow     time.Duration // at the beginning a caller comes every 10 ms
+		early    int // callers that come first
+		apart    time.Duration
 		requests int
 		slowest  time.Duration
 	}{
-		{"not expected", 0, 0, 68, 2 * roundTrip},
-		{"expected", 10_000, 0, 11, mostPause + 2*roundTrip},
-		{"slow at first", 10_000, 500 * time.Millisecond, 15, mostPause + 2*roundTrip},
+		{"not expected", 0, 0, 0, 68, 2 * roundTrip},
+		{"expected", 10_000, 0, 0, 11, mostPause + 2*roundTrip},
+		{"slow at first", 10_000, 50, 10 * time.Millisecond, 15, mostPause + 2*roundTrip},
+		{"slower at first", 10_000, 5, lapse - 1, 13, mostPause + 2*roundTrip},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &census{began: time.Now()}
 				c.expect(tt.expected)
 				n := 0
-				for ; time.Since(c.began) < tt.slow; n++ {
+				for ; n < tt.early; n++ {
 					c.callers(t, 1)
-					time.Sleep(10 * time.Millisecond)
+					time.Sleep(tt.apart)
 				}
 				for ; n < 10_000; n += 10 {
 					c.callers(t, 10)
@@ -115,17 +117,13 @@ func TestShared_ExpectedDoNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &census{began: time.Now()}
 		c.expect(10_000)
-		for range 20 { // one after another
-			c.callers(t, 1)
-			time.Sleep(roundTrip + mostPause + 1)
-		}
-		c.want(t, 20, 20, roundTrip)
-		before := len(c.sent)
+		c.callers(t, 1)
+		time.Sleep(roundTrip + leastPause + lapse + 1)
 		for range 10 {
 			c.callers(t, 1)
 			time.Sleep(roundTrip + 1)
 		}
-		c.want(t, before+10, 30, roundTrip)
+		c.want(t, 11, 11, roundTrip)
 	})
 }
 

@@ -55,10 +55,19 @@ func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, ha
 	if err := s.share(a, subject, handle, apart); err != nil {
 		return a.failure(subject, before, err)
 	}
-	if err := a.Conn.FlushWithContext(undated{ctx}); err != nil {
+	if err := a.ping(ctx); err != nil {
 		return a.failure(subject, before, err)
 	}
 	return a.denied(subject, before)
+}
+
+// ping returns when the server has answered a ping that was sent after the call. Calls on a
+// connection that come at the same time share it.
+func (a *Stream) ping(ctx context.Context) error {
+	_, _, err := a.conn.pings.ask(ctx, func(ctx context.Context) (struct{}, error) {
+		return InTime(ctx, a, func() (struct{}, error) { return struct{}{}, a.Conn.FlushWithContext(undated{ctx}) }, nil)
+	})
+	return err
 }
 
 // share subscribes on a lane.

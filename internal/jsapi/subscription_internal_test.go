@@ -1,0 +1,108 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// withhold holds back what the server sends until the result is called. No ping was sent yet
+// then.
+func (w *wired) withhold() (release func()) {
+	synctest.Wait()
+	deaf := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf, w.pings = deaf, 0
+	return func() {
+		w.mu.Lock()
+		w.deaf = nil
+		w.mu.Unlock()
+		close(deaf)
+		synctest.Wait()
+	}
+}
+
+func (w *wired) wantPings(want int) {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pings != want {
+		w.Errorf("%d pings, want %d", w.pings, want)
+	}
+}
+
+// opening subscribes. The result has the outcome.
+func (w *wired) opening(ctx context.Context, subject string) <-chan error {
+	outcome := make(chan error, 1)
+	go func() {
+		s := &Subscription{}
+		outcome <- s.Listen(ctx, &w.a, subject, func(*nats.Msg) {}, func() bool { return false })
+		s.Close()
+	}()
+	synctest.Wait()
+	return outcome
+}
+
+// Subscriptions that are opened at the same time share a ping, which is sent after the last of
+// them. One that is given up takes nothing from the others.
+func TestListen_SharesPing(t *testing.T) {
+	withWire(t, func(t *wired) {
+		release := t.withhold()
+		ctx, cancel := context.WithCancel(t.Context())
+		outcomes := []<-chan error{t.opening(t.Context(), "first")}
+		t.wantPings(1)
+		for i := range 100 {
+			outcomes = append(outcomes, t.opening(t.Context(), fmt.Sprint("x.", i)))
+		}
+		givenUp := t.opening(ctx, "y")
+		t.wantPings(1)
+		cancel()
+		if err := <-givenUp; !errors.Is(err, backend.ErrUnreachable) {
+			t.Errorf("given up: %v", err)
+		}
+		release()
+		t.wantPings(2)
+		for _, outcome := range outcomes {
+			if err := <-outcome; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A connection that is lost or closed ends the openings that wait for a ping.
+func TestListen_ConnectionLost(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(t *wired)
+		want error
+	}{
+		{"lost", func(t *wired) { _ = t.conn.Close() }, backend.ErrUnreachable},
+		{"closed", func(t *wired) { t.a.Conn.Close() }, backend.ErrConnectionClosed},
+	} {
+		t.Run(tt.name, func(tt2 *testing.T) {
+			withWire(tt2, func(t *wired) {
+				release := t.withhold()
+				first, second := t.opening(t.Context(), "first"), t.opening(t.Context(), "second")
+				tt.end(t)
+				release()
+				time.Sleep(time.Minute)
+				if err := <-first; !errors.Is(err, tt.want) {
+					t.Errorf("in flight: %v", err)
+				}
+				// The second one's ping may be sent on the new connection, which has its subscription.
+				if err := <-second; err != nil && !errors.Is(err, tt.want) {
+					t.Errorf("gathering: %v", err)
+				}
+			})
+		})
+	}
+}

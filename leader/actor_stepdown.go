@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -64,7 +63,7 @@ type listenerMail struct {
 // listen opens the listener. The outcome and the requests go to the mailbox.
 func (d *stepDownListener) listen(values context.Context, election string, box *mailbox) {
 	var ctx context.Context
-	ctx, d.cancel = deadline.Within(values, deadline.Default)
+	ctx, d.cancel = context.WithCancel(values)
 	d.requests.Listen(ctx, election, func(request []byte, answer func([]byte)) {
 		if !box.put(mail{listener: &listenerMail{asked: request, answer: answer}}) {
 			answer(nil)

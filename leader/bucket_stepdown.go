@@ -8,11 +8,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Listen implements [backend.Requests]. It is one plain subscription.
+// Listen implements [backend.Requests]. It is one plain subscription. Its time counts from when
+// it has a slot.
 func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
 		done, err := b.api.Turn(ctx, backend.RankRead)
@@ -21,6 +23,8 @@ func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(reque
 			return
 		}
 		defer done()
+		ctx, cancel := deadline.Within(ctx, deadline.Default)
+		defer cancel()
 		s, err := jsapi.InTime(ctx, &b.api, func() (*jsapi.Subscription, error) { return b.listenAt(ctx, key, deliver) }, (*jsapi.Subscription).Close)
 		if err != nil {
 			reply(nil, err)

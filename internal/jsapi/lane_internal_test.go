@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -69,16 +70,22 @@ func (w *wired) lanes() int {
 	return len(w.a.conn.lanes.all)
 }
 
+// laneGoroutines returns the number of goroutines of lanes when everything has come to rest.
+func laneGoroutines() int {
+	synctest.Wait()
+	all := make([]byte, 1<<20)
+	return strings.Count(string(all[:runtime.Stack(all, true)]), "(*lane).run(")
+}
+
 // Many subscriptions share a goroutine. Each hears its own messages in order, none after
 // Close, and the goroutine ends with the last of them.
 func TestLane_SharesGoroutine(t *testing.T) {
 	withWire(t, func(t *wired) {
-		before := runtime.NumGoroutine()
 		var all []*listener
 		for i := range 2*laneSize + 1 {
 			all = append(all, t.listen(fmt.Sprint("x.", i/2), nil, i%2 == 0)) // two of each subject
 		}
-		if n := runtime.NumGoroutine() - before; n != 3 || t.lanes() != 3 {
+		if n := laneGoroutines(); n != 3 || t.lanes() != 3 {
 			t.Errorf("%d goroutines, %d lanes", n, t.lanes())
 		}
 		for i := range all[:laneSize] {
@@ -97,7 +104,7 @@ func TestLane_SharesGoroutine(t *testing.T) {
 			l.Close()
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n != 0 || t.lanes() != 0 {
+		if n := laneGoroutines(); n != 0 || t.lanes() != 0 {
 			t.Errorf("%d goroutines and %d lanes are left", n, t.lanes())
 		}
 	})

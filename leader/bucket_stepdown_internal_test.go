@@ -1,0 +1,67 @@
+package leader
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// full takes all slots that requests of a step-down listener may have. The result gives them back.
+func full(b *bucketStore) (release func()) {
+	var places []*backend.Place
+	for {
+		p := &backend.Place{}
+		if !b.Window().Take(p, backend.RankRead, unheard{}, time.Time{}) {
+			b.Window().Return(p, backend.Reply{})
+			break
+		}
+		places = append(places, p)
+	}
+	return func() {
+		for _, p := range places {
+			b.Window().Return(p, backend.Reply{})
+		}
+	}
+}
+
+type unheard struct{}
+
+func (unheard) Granted() {}
+
+// The time of a step-down listener's opening counts from when it has a slot. One that waits in
+// line leaves when its context ends.
+func TestListen_WaitsInLine(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
+		listen := func(ctx context.Context) <-chan error {
+			outcome := make(chan error, 1)
+			b.Listen(ctx, "a", func([]byte, func([]byte)) {}, func(shut func(func()), err error) {
+				if shut != nil {
+					shut(func() {})
+				}
+				outcome <- err
+			})
+			return outcome
+		}
+		release := full(b)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		leaves, stays := listen(ctx), listen(t.Context())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantErr(t, <-leaves, ErrUnreachable, "too many requests")
+		time.Sleep(time.Hour)
+		release()
+		if err := <-stays; err != nil {
+			t.Error(err)
+		}
+		if n, _ := b.Window().Waiting(time.Now()); n != 0 {
+			t.Errorf("%d wait", n)
+		}
+	})
+}

@@ -23,9 +23,9 @@ func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(reque
 			return
 		}
 		defer done()
-		ctx, cancel := deadline.Within(ctx, deadline.Default)
+		limited, cancel := deadline.Within(ctx, deadline.Default)
 		defer cancel()
-		s, err := jsapi.InTime(ctx, &b.api, func() (*jsapi.Subscription, error) { return b.listenAt(ctx, key, deliver) }, (*jsapi.Subscription).Close)
+		s, err := jsapi.InTime(limited, &b.api, func() (*jsapi.Subscription, error) { return b.listenAt(limited, key, deliver) }, (*jsapi.Subscription).Close)
 		if err != nil {
 			reply(nil, err)
 			return

@@ -117,7 +117,7 @@ func (f *freezing) Read(b []byte) (int, error) {
 	f.w.mu.Unlock()
 	if deaf != nil {
 		<-deaf
-		if closed := f.Conn.SetReadDeadline(time.Time{}); closed != nil {
+		if closed := f.SetReadDeadline(time.Time{}); closed != nil {
 			return 0, closed // what was held back is lost
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	// dozen requests. mostPause and two round trips are less than a leader waits for an answer.
 	leastPause = 8 * time.Millisecond
 	mostPause  = 128 * time.Millisecond
-	// lapse is how long no caller asks before those that are still expected do not come.
+	// lapse is the time without a question after which no more callers are expected.
 	lapse = 5 * time.Second
 )
 
@@ -104,7 +104,7 @@ func (s *shared[T]) depart() {
 	}()
 }
 
-// wane expects nobody any more if no caller asks soon. s is locked.
+// wane ends the expectation if no caller asks soon. s is locked.
 func (s *shared[T]) wane() {
 	if last := s.last; s.expected > 0 {
 		deadline.After(lapse, func() {

@@ -22,17 +22,19 @@ type outbox struct {
 	backlog []Event
 }
 
-// open makes the channel. It returns the channel, and whether events wait for room in it.
-func (o *outbox) open() (events chan Event, waits bool) {
+// open returns the channel, and makes it at first. late reports that it has just made it, and
+// that events wait for room in it.
+func (o *outbox) open() (events chan Event, late bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ch == nil {
-		o.ch = make(chan Event, outboxSize)
-		for _, e := range o.ready {
-			o.ch <- e // there are no more than fit
-		}
-		o.ready = nil
+	if o.ch != nil {
+		return o.ch, false
 	}
+	o.ch = make(chan Event, outboxSize)
+	for _, e := range o.ready {
+		o.ch <- e // there are no more than fit
+	}
+	o.ready = nil
 	return o.ch, len(o.backlog) > 0
 }
 

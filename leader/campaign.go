@@ -251,8 +251,8 @@ func (c *Candidate) Events() <-chan Event {
 	if c.done == nil {
 		return noEvents
 	}
-	events, waits := c.out.open()
-	if waits {
+	events, late := c.out.open()
+	if late {
 		c.box.put(mail{in: input{kind: inTick}}) // the candidate may be asleep without a channel to offer them on
 	}
 	return events

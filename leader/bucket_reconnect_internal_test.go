@@ -12,8 +12,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// asking is a feed whose owner asks for the settings of the bucket some time after each
-// reconnection, as a candidate does.
+// asking opens a feed and reads the settings of the bucket some time after each reconnection, as
+// a candidate does.
 func asking(t *lab, b *bucketStore, after time.Duration) {
 	t.Helper()
 	f, err := await(func(r func(backend.Feed, error)) {

@@ -244,16 +244,17 @@ func seed(id, election string) uint64 {
 
 // Events returns the channel of events, in order. The candidate never waits for a reader.
 // Observed and Faulted are coalesced when more than 32 events are unread. Of more than 1,056
-// unread events, those of the oldest terms are left out, whole terms at a time. The channel is closed when the candidate has stopped. Up to 32
-// unread events can still be read then. If there were more, Observed and Faulted are left
-// out first, and then the events of whole terms, the oldest first.
+// unread events, those of the oldest terms are left out, whole terms at a time. The channel is
+// closed when the candidate has stopped. Up to 32 unread events can still be read then. If there
+// were more, Observed and Faulted are left out first, and then the events of whole terms, the
+// oldest first.
 func (c *Candidate) Events() <-chan Event {
 	if c.done == nil {
 		return noEvents
 	}
 	events, late := c.out.open()
 	if late {
-		c.box.put(mail{in: input{kind: inTick}}) // the candidate may be asleep without a channel to offer them on
+		c.box.nudge() // the candidate may be asleep without a channel to offer them on
 	}
 	return events
 }

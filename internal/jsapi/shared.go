@@ -11,7 +11,8 @@ import (
 const (
 	// overdue is how long a request holds up the next one at most. It or its answer may be lost.
 	overdue = 250 * time.Millisecond
-	// crowd is the least number of callers for whose sake a request waits.
+	// crowd is the number of callers from which a shared request is delayed, so that more of them
+	// can join it.
 	crowd = 16
 	// leastPause is the first pause between two requests of a crowd. Each pause is twice as long
 	// as the one before, up to mostPause. So thousands of callers that ask over a second share a

@@ -100,9 +100,9 @@ func (r *requester) answered(in *input, s *status, now time.Duration) {
 	r.c.window.Return(&r.place, ending(in.err, s.holds, now-r.asked, wire.RenewWait(s.times.orDefault().renewInterval)))
 }
 
-// ending returns what the window learns from the end of a request: its time, a loss, or nothing. One replica may hang
-// on reads while the others are prompt. A holder reads from the stream's leader, which should
-// reply at once.
+// ending returns what the window learns from the end of a request: its time, a loss, or nothing.
+// One replica may hang on reads while the others are prompt. A holder reads from the stream's
+// leader, which should reply at once.
 func ending(err error, holds bool, took, limit time.Duration) backend.Reply {
 	switch {
 	case err == nil || errors.Is(err, backend.ErrRefused):

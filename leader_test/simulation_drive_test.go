@@ -159,7 +159,7 @@ func (s *simulation) step(d time.Duration) {
 	s.results()
 	s.shifts()
 	for _, l := range s.lives {
-		if l.deaf <= s.now() && !l.away { // a stopped process reads nothing
+		if l.deaf <= s.now() && (!l.away || l.gone()) { // a stopped process reads nothing
 			l.read()
 		}
 	}

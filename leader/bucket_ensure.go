@@ -74,14 +74,17 @@ func (b *bucketStore) settingsEnsured(ctx context.Context, reply func(backend.Se
 	}()
 }
 
-// createInTurn is createMissing with a slot. Candidates share the request for the settings, and
-// not this one.
+// createInTurn creates the bucket when there is a slot, unless it has been found meanwhile.
+// Thousands of candidates may learn at the same time that there is none.
 func (b *bucketStore) createInTurn(ctx context.Context) error {
 	done, err := b.api.Turn(ctx, backend.RankRead)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if b.api.Seen.Load() {
+		return nil
+	}
 	return b.createMissing(ctx)
 }
 

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,6 +44,43 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 		}
 		if n := c.Stats().Faults["permission"]; n != 1 {
 			t.Errorf("%d faults", n)
+		}
+	})
+}
+
+// A thousand candidates that find no bucket at the same time create it with a few requests: those
+// that have a slot when the first is answered. No candidate's time runs out in line.
+func TestEnsure_CrowdSharesCreation(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		var requests atomic.Int32
+		nc := dial(t, t.s)
+		if _, err := nc.Subscribe("$JS.API.STREAM.CREATE.KV_E", func(*nats.Msg) { requests.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := EnsureBucket(dialJS(t, t.s), BucketConfig{Name: "E"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		crowd := make([]*Candidate, 1000)
+		for i := range crowd {
+			if crowd[i], err = Campaign(t.Context(), b, fmt.Sprint("e.", i), Config{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		if n := requests.Load(); n < 1 || n > 16 {
+			t.Errorf("%d requests", n)
+		}
+		for _, c := range crowd {
+			if !c.IsLeader() || len(c.Stats().Faults) > 0 {
+				t.Errorf("%s is %v, with the faults %v", c.Election(), c.State(), c.Stats().Faults)
+			}
+			if err := c.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -342,10 +342,13 @@ func (a *actor) events(in *input, fx *effects) []Event {
 		case noteObserved:
 			events = append(events, Observed{Holder: a.status.holder(a.seat)})
 		case noteFaulted:
-			if errors.Is(n.err, ErrCongested) && !a.c.window.Report() {
-				continue // another candidate of the connection has reported it
+			news := false
+			if errors.Is(n.err, ErrCongested) {
+				news = a.c.window.Report() // another candidate of the connection may have reported it
+			} else {
+				news = a.faults.isNews(in, n.err)
 			}
-			if a.faults.isNews(in, n.err) {
+			if news {
 				events = append(events, a.faulted(n.err))
 			}
 		}

@@ -91,7 +91,9 @@ type BucketInfo struct {
 //
 // Only the last error of the connection distinguishes a missing permission from silence.
 // That error is one slot for all users of the connection. If many requests are denied at
-// the same time, some of them are reported as [ErrUnreachable].
+// the same time, some of them are reported as [ErrUnreachable]. Of many subscriptions that are
+// denied at the same time, one is reported. The others look alive, and a candidate finds by a
+// read within half a lease that its feed is not.
 //
 // nats.go does not send while it dials, or while the network swallows the data that it
 // writes. It then blocks its callers, whatever their contexts say, for

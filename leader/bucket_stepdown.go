@@ -17,7 +17,7 @@ import (
 // it has a slot.
 func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
-		done, err := b.api.Turn(ctx, backend.RankRead)
+		done, err := b.api.Turn(ctx, backend.RankTake)
 		if err != nil {
 			reply(nil, err)
 			return

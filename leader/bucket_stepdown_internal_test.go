@@ -11,12 +11,12 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// full takes all slots that requests of a step-down listener may have. The result gives them back.
-func full(b *bucketStore) (release func()) {
+// full takes all slots that requests of a rank may have. The result gives them back.
+func full(b *bucketStore, rank backend.Rank) (release func()) {
 	var places []*backend.Place
 	for {
 		p := &backend.Place{}
-		if !b.Window().Take(p, backend.RankRead, unheard{}, time.Time{}) {
+		if !b.Window().Take(p, rank, unheard{}, time.Time{}) {
 			b.Window().Return(p, backend.Reply{})
 			break
 		}
@@ -48,7 +48,11 @@ func TestListen_WaitsInLine(t *testing.T) {
 			})
 			return outcome
 		}
-		release := full(b)
+		full(b, backend.RankRead) // reads that are never answered do not hold up a leader's listener
+		if err := <-listen(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release := full(b, backend.RankTake)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		leaves, stays := listen(ctx), listen(t.Context())

@@ -102,8 +102,8 @@ var (
 	// turn comes, or when it is too late to renew the lease. A [Bucket] has a limited number of
 	// requests in flight, and all candidates that use it share them. If the process gets too
 	// little processor time, or the server is too slow for so many elections, leaders will be
-	// fenced. One leader of the Bucket reports it, and none does again before the line has
-	// been empty. [Stats].Queued and QueueAge show the line before that.
+	// fenced. One leader of the Bucket reports it, and none does again until no leader
+	// waits. [Stats].Queued and QueueAge show the line before that.
 	ErrCongested error = backend.Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 

@@ -283,8 +283,9 @@ func (m *machine) plan(now time.Time, fx *effects) {
 
 // rank returns the importance of a request. A leader that has missed a renewal has the highest
 // while there is time to renew its lease: after a request that was not answered, it would
-// else wait in line once more for each of the two that must follow. If there are not slots
-// enough for all leaders, those that are too late do not make others late.
+// else wait in line once more for each of the two that must follow. A leader that waits in line
+// rises to that rank with its next step: to wake it for that would cost more than it gains. If
+// there are not slots enough for all leaders, those that are too late do not make others late.
 func (m *machine) rank(now time.Time, kind requestKind) backend.Rank {
 	switch {
 	case kind == reqSettings:

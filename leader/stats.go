@@ -30,7 +30,7 @@ type Stats struct {
 	// delivered something since.
 	Silent time.Duration
 	// Queued is the number of requests that wait for their turn to be sent to the bucket, and
-	// QueueAge is how long the oldest of them has waited. They are those of the [Bucket], so all
+	// QueueAge is how long the first of them has waited. They are those of the [Bucket], so all
 	// candidates on it have the same. Aggregate them with the maximum, not with the
 	// sum. Both are 0 while no request waits, and for a store without a limit on the requests
 	// in flight. See [ErrCongested].

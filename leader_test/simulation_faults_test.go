@@ -207,7 +207,7 @@ func (s *simulation) outbreak() {
 	if s.guarded && s.chance(2) {
 		theme = guardThemes[s.rng.IntN(len(guardThemes))]
 	}
-	faults := slices.Concat(s.ends(), s.held(), s.ground.faults())
+	faults := slices.Concat(s.ends(), s.held(), s.crowded(), s.ground.faults())
 	for _, p := range append(s.applicationCalls(), faults...) {
 		if theme == nil || slices.Contains(theme, p.name) {
 			tickets = append(tickets, slices.Repeat([]fault{p}, p.weight)...)

@@ -140,6 +140,7 @@ func (m *memory) calm() {
 // sleep stops the process: nothing reaches it, and its timer stands still.
 func (m *memory) sleep(l *life) {
 	l.release()
+	l.rivals.leave(m.s)
 	m.pass(0)
 	for _, link := range m.links(l) {
 		link.Freeze()

@@ -42,6 +42,7 @@ type life struct {
 	// Actions of the user's code on it.
 	scribe  scribe
 	stall   storeStall
+	rivals  rivals
 	unaware bool // it was asked to stop while it was held up; guarded by sim.mu
 	mute    bool // its log has been held up, and is not checked any more; guarded by sim.mu
 
@@ -95,7 +96,11 @@ type tap struct {
 }
 
 func tapped(l simulatedLink, clock *skew, by *life) tap {
-	return tap{l.store().Backend(), clock, by, backend.NewWindow(1, 1)}
+	t := tap{l.store().Backend(), clock, by, backend.NewWindow(1, 1)}
+	if by != nil {
+		by.rivals.window = t.window
+	}
+	return t
 }
 
 // Backend returns t.

@@ -146,6 +146,10 @@ func (s *simulation) agree(first *life) {
 		s.agrees(first, l.name, h, ok)
 	}
 	for _, o := range s.lookers {
+		// An observer whose feeds were deaf too often polls, less often than a short lease ends.
+		for i := 0; i < 16 && !o.last.Leads(); i++ {
+			s.wait(s.lease / 4)
+		}
 		s.agrees(first, o.name, o.last, o.last.Leads())
 	}
 }

@@ -199,6 +199,7 @@ func (s *simulation) held() []fault {
 func (s *simulation) letGo() {
 	for _, l := range s.lives {
 		l.release()
+		l.rivals.leave(s)
 		l.scribe.unblock()
 		s.pass(0)
 	}

@@ -126,7 +126,7 @@ func inMemory(amnesia, guarded bool) course {
 func TestWhateverHappens_ContractHolds(t *testing.T) {
 	all := simulate(t, seeds(1), inMemory(false, false))
 	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
-	for _, what := range []string{"a log handler that blocks", "a store call held up", "no reader"} {
+	for _, what := range []string{"a log handler that blocks", "a store call held up", "no reader", "a request that waits for the slot"} {
 		if all.seeds >= 200 && all.tally[what] == 0 {
 			t.Errorf("%s: never", what)
 		}

@@ -22,7 +22,7 @@ type Window struct {
 	lines    [ranks]line
 	shrunk   uint64        // how often the window has become smaller
 	fastest  time.Duration // the round trip of the last prompt replies at their best; 0: not known
-	reported bool          // that requests wait for too long, since the line was empty
+	reported bool          // that requests wait for too long, since a leader last waited
 	members  int           // candidates that use the bucket
 	joined   int           // with a phase
 }
@@ -172,13 +172,17 @@ func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
 	return false
 }
 
-// free reports whether a request of that rank may be sent. The window is locked.
+// free reports whether a request of that rank may be sent. The requests up to a rank count no more
+// than their share: when the window shrinks, they may have more slots than that, which must not
+// keep leaders from renewing. The window is locked.
 func (w *Window) free(r Rank) bool {
 	taken := 0
 	for i, n := range w.flying {
-		if taken += n; Rank(i) >= r && taken >= w.share(Rank(i)) {
+		share := w.share(Rank(i))
+		if taken += n; Rank(i) >= r && taken >= share {
 			return false
 		}
+		taken = min(taken, share)
 	}
 	return true
 }
@@ -214,7 +218,7 @@ func (w *Window) Return(p *Place, r Reply) {
 		w.grant(next)
 		granted = append(granted, next.waiter)
 	}
-	w.reported = w.reported && w.waits()
+	w.reported = w.reported && (w.lines[RankHolder].head != nil || w.lines[RankOverdue].head != nil)
 	w.mu.Unlock()
 	for _, by := range granted {
 		by.Granted()
@@ -266,8 +270,8 @@ func (w *Window) waits() bool {
 	return false
 }
 
-// Waiting returns how many places wait, and how long the one that has waited longest has
-// waited.
+// Waiting returns how many places wait, and how long the oldest of those at the head of a line has
+// waited. A place without a time counts, and has no age.
 func (w *Window) Waiting(now time.Time) (n int, oldest time.Duration) {
 	if w == nil {
 		return 0, 0
@@ -276,15 +280,15 @@ func (w *Window) Waiting(now time.Time) (n int, oldest time.Duration) {
 	defer w.mu.Unlock()
 	for _, l := range w.lines {
 		n += l.len
-		if l.head != nil {
+		if l.head != nil && !l.head.since.IsZero() {
 			oldest = max(oldest, now.Sub(l.head.since))
 		}
 	}
 	return n, oldest
 }
 
-// Report reports whether it is news that places wait for too long. It is news once until the
-// line has been empty.
+// Report reports whether it is news that leaders wait for too long. It is news once, until no
+// leader waits.
 func (w *Window) Report() bool {
 	if w == nil {
 		return true

@@ -91,6 +91,39 @@ func TestWindow_LeavesSlotsForHolders(t *testing.T) {
 	}
 }
 
+// A window that shrinks leaves slots for leaders, too, although more reads than it has slots for are
+// still in flight.
+func TestWindow_ShrinksBesideReads(t *testing.T) {
+	in := NewWindow(4, 64)
+	in.size, in.fastest = 64, time.Millisecond
+	var reads [64]waiter
+	for i := range reads {
+		reads[i].take(in, RankRead) // half of them get a slot, and no answer
+	}
+	var leaders [8]waiter
+	for range 5 {
+		for i := range leaders {
+			leaders[i].take(in, RankHolder)
+		}
+		for i := range leaders {
+			in.Return(&leaders[i].place, late)
+		}
+	}
+	if in.size != 4 || in.flying[RankRead] != 32 {
+		t.Fatalf("%d slots, and %d reads in flight", in.size, in.flying[RankRead])
+	}
+	for i, want := range []bool{true, true, false, false} {
+		if got := leaders[i].take(in, RankHolder); got != want {
+			t.Errorf("leader %d has a slot: %v", i, got)
+		}
+	}
+	before, _ := in.Waiting(now)
+	in.Return(&reads[0].place, Reply{})
+	if after, _ := in.Waiting(now); after != before {
+		t.Error("a slot that the window has no more is granted")
+	}
+}
+
 // A request that candidates share needs no slot, and frees none.
 func TestWindow_Shared(t *testing.T) {
 	in := NewWindow(1, 1)
@@ -168,14 +201,17 @@ func TestWindow_SlowLink(t *testing.T) {
 	}
 }
 
-// The line has a length and an age. That it is too old is news once until it was empty.
+// The line has a length and an age, in which a place without a time has no part. That leaders wait
+// for too long is news once, until no leader waits.
 func TestWindow_Waiting(t *testing.T) {
 	in := NewWindow(1, 1)
-	var ws [3]waiter
+	var ws [5]waiter
 	ws[0].take(in, RankHolder)
 	ws[1].take(in, RankRead)
+	ws[4].take(in, RankOverdue)
 	in.Take(&ws[2].place, RankHolder, &ws[2], now.Add(time.Second))
-	if n, age := in.Waiting(now.Add(3 * time.Second)); n != 2 || age != 3*time.Second {
+	in.Take(&ws[3].place, RankTake, &ws[3], time.Time{})
+	if n, age := in.Waiting(now.Add(3 * time.Second)); n != 4 || age != 3*time.Second {
 		t.Errorf("%d wait, for %v", n, age)
 	}
 	if !in.Report() || in.Report() {
@@ -185,9 +221,15 @@ func TestWindow_Waiting(t *testing.T) {
 	if in.Report() {
 		t.Error("it is news while one waits")
 	}
-	in.Return(&ws[2].place, prompt)
-	if n, age := in.Waiting(now); n != 0 || age != 0 || !in.Report() {
-		t.Errorf("%d wait, for %v, and it is no news", n, age)
+	in.Return(&ws[4].place, prompt)
+	if n, _ := in.Waiting(now); n != 2 || !in.Report() {
+		t.Errorf("%d wait, and it is no news although no leader waits", n)
+	}
+	for _, i := range []int{2, 3, 1} {
+		in.Return(&ws[i].place, prompt)
+	}
+	if n, age := in.Waiting(now); n != 0 || age != 0 {
+		t.Errorf("%d wait, for %v", n, age)
 	}
 }
 

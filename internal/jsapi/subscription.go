@@ -42,7 +42,8 @@ func (s *Subscription) subscribe(a *Stream, subject string, handle nats.MsgHandl
 }
 
 // Listen subscribes to a subject that may be denied. A denied subscription looks
-// alive. The server has reported the denial before it answers the ping.
+// alive. The server has reported the denial before it answers the ping. nats.go keeps only the last
+// denial, so of many subscriptions that are denied at the same time, one returns it.
 //
 // The subscriptions of a connection share goroutines. If apart returns true, the next
 // message may take long to handle, and a goroutine of this subscription handles it. apart

@@ -77,7 +77,7 @@ func (b *bucketStore) settingsEnsured(ctx context.Context, reply func(backend.Se
 // createInTurn creates the bucket when there is a slot, unless it has been found meanwhile.
 // Thousands of candidates may learn at the same time that there is none.
 func (b *bucketStore) createInTurn(ctx context.Context) error {
-	done, err := b.api.Turn(ctx, backend.RankRead)
+	done, err := b.api.Turn(ctx)
 	if err != nil {
 		return err
 	}

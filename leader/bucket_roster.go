@@ -115,7 +115,7 @@ func (r *rosterBucket) isMissing(ctx context.Context) bool {
 // no responders, the server is asked whether there is a roster.
 func (b *bucketStore) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	go func() {
-		done, err := b.roster.api.Turn(ctx, backend.RankRead)
+		done, err := b.roster.api.Turn(ctx)
 		if err != nil {
 			reply(0, err)
 			return
@@ -170,7 +170,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 // Stop waits for a running call of deliver.
 func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
-		done, err := b.roster.api.Turn(ctx, backend.RankRead)
+		done, err := b.roster.api.Turn(ctx)
 		if err != nil {
 			reply(nil, err)
 			return

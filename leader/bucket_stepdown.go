@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -17,7 +16,7 @@ import (
 // it has a slot.
 func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
-		done, err := b.api.Turn(ctx, backend.RankTake)
+		done, err := b.api.Turn(ctx)
 		if err != nil {
 			reply(nil, err)
 			return

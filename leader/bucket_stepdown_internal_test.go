@@ -48,9 +48,10 @@ func TestListen_WaitsInLine(t *testing.T) {
 			})
 			return outcome
 		}
-		full(b, backend.RankRead) // reads that are never answered do not hold up a leader's listener
-		if err := <-listen(t.Context()); err != nil {
-			t.Fatal(err)
+		full(b, backend.RankRead) // reads that are never answered hold up a listener for five seconds
+		begun := time.Now()
+		if err := <-listen(t.Context()); err != nil || time.Since(begun) < 5*time.Second || time.Since(begun) > 6*time.Second {
+			t.Fatal(time.Since(begun), err)
 		}
 		release := full(b, backend.RankTake)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

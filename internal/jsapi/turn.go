@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
-// The window of a stream on a connection. A server does all that it can with a few requests in flight, and
-// with more than mostSlots each one only waits longer.
+// The window of a stream on a connection. A server does all that it can with a few requests in
+// flight, and with more than mostSlots each one only waits longer.
 const (
 	leastSlots = 32
 	mostSlots  = 512
@@ -19,21 +20,36 @@ const (
 // Each stream has its own: one that hangs must not keep the elections of another waiting.
 func (a *Stream) Window() *backend.Window { return a.window }
 
-// Turn waits until the connection has a slot for a request of that rank. done gives the slot
-// back. If ctx ends before, the error is unsent and ErrUnreachable. The requests of a key are
-// sent by candidates that have a slot already.
-func (a *Stream) Turn(ctx context.Context, r backend.Rank) (done func(), err error) {
+// urgent is after what time in line a request goes before the reads of waiting candidates.
+const urgent = 5 * time.Second
+
+// Turn waits until the connection has a slot for a request. The request has the rank of a waiting
+// candidate's read, and that of its write after some time, because reads that the server does not
+// answer may have all slots of theirs. done gives the slot back. If ctx ends before, the error is
+// unsent and ErrUnreachable. The requests of a key are sent by candidates that have a slot already.
+func (a *Stream) Turn(ctx context.Context) (done func(), err error) {
 	t, w := turn{granted: make(chan struct{})}, a.window
 	done = func() { w.Return(&t.place, backend.Reply{}) }
-	if w.Take(&t.place, r, &t, time.Time{}) { // the age of the line is that of candidates, by their clocks
+	take := func(r backend.Rank) bool {
+		return w.Take(&t.place, r, &t, time.Time{}) // the age of the line is that of candidates, by their clocks
+	}
+	if take(backend.RankRead) {
 		return done, nil
 	}
-	select {
-	case <-t.granted:
-		return done, nil
-	case <-ctx.Done():
-		done() // or leaves the line
-		return nil, unsent{fmt.Errorf("%w: too many requests to stream %s are in flight: %w", backend.ErrUnreachable, a.Name, ctx.Err())}
+	waited, cancel := deadline.Within(context.Background(), urgent)
+	defer cancel()
+	for late := waited.Done(); ; {
+		select {
+		case <-t.granted:
+			return done, nil
+		case <-late:
+			if late = nil; take(backend.RankTake) {
+				return done, nil
+			}
+		case <-ctx.Done():
+			done() // or leaves the line
+			return nil, unsent{fmt.Errorf("%w: too many requests to stream %s are in flight: %w", backend.ErrUnreachable, a.Name, ctx.Err())}
+		}
 	}
 }
 

@@ -81,7 +81,9 @@ func (g *globals) register(app *fisk.Application) {
 func (g *globals) registerBucketFlag(flag func(name, help string) *fisk.FlagClause) {
 	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default(defaultBucket).PlaceHolder("NAME").
 		HintAction(func() []string {
-			g.bucket = defaultBucket // not the beginning of a name that is to be completed
+			if g.completing { // fisk calls it in other cases, too
+				g.bucket = defaultBucket // not the beginning of a name that is to be completed
+			}
 			return g.bucketNames()
 		}).StringVar(&g.bucket)
 }

@@ -120,7 +120,9 @@ func (c *runLoop) checkBucket(nc *nats.Conn, js jetstream.JetStream, bucket *lea
 	if err != nil {
 		return err
 	}
-	read := func(key string) func() error { return e.send("STREAM.MSG.GET.KV_"+c.bucket, `{"last_by_subj":"`+key+`"}`) }
+	read := func(key string) func() error {
+		return e.send("STREAM.MSG.GET.KV_"+c.bucket, `{"last_by_subj":"`+key+`"}`)
+	}
 	if stream.CachedInfo().Config.AllowDirect {
 		read = func(key string) func() error { return e.send("DIRECT.GET.KV_"+c.bucket+"."+key, "") }
 	}

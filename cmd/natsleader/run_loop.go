@@ -52,7 +52,7 @@ type commandRun struct {
 	term   *leader.Term // the term for which it runs; nil: none, with --notify
 	lease  lease        // the last lease that was sent
 	length time.Duration
-	pid    int  // of the command, when it has begun
+	pid    int // of the command, when it has begun
 	since  instant
 	begun  bool // the supervisor has reported its start
 	ending bool // it was asked to stop

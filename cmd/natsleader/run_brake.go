@@ -71,11 +71,11 @@ func (c *runLoop) finish(s *commandRun, outcome error, stopped bool) {
 		pause, again := c.brake.next(c.restart, clockNow().sub(s.since))
 		if again {
 			c.log.log(slog.LevelWarn, fields{"failures", c.brake.failures, "pause_seconds", pause.Seconds()},
-				"the command has failed, %d of %d times in a row: starting it again in %v", c.brake.failures, c.restart+1, pause)
+				"failure %d of %d in a row: starting the command again in %v", c.brake.failures, c.restart+1, pause)
 			c.brake.pause = time.After(pause)
 			return
 		}
-		c.log.warn("the command has failed %d times in a row: giving up the leadership", c.restart+1)
+		c.log.warn("failure %d of %d in a row: giving up the leadership", c.restart+1, c.restart+1)
 	}
 	if s.begun && !stopped && !s.hung && c.hold > 0 && c.term != nil {
 		c.log.log(slog.LevelInfo, fields{"hold_seconds", c.hold.Seconds()}, "keeping the leadership for %v (--hold)", c.hold)

@@ -143,11 +143,12 @@ func (c *runLoop) handleEvent(e leader.Event) {
 		c.holds = false
 	case leader.Observed:
 		c.fault = nil
-		if other := c.another(e.Holder); other && !c.leaving {
-			c.log.log(slog.LevelInfo, fields{"leader", e.Holder.ID, "leader_token", e.Holder.Token}, "waiting: %v", e.Holder)
-		}
-		if c.try && c.rivals.lead(e.Holder, c.another(e.Holder)) {
+		other := c.another(e.Holder)
+		switch {
+		case c.try && c.last == nil && c.rivals.lead(e.Holder, other):
 			c.leave(c.taken(e.Holder))
+		case other && !c.leaving:
+			c.log.log(slog.LevelInfo, fields{"leader", e.Holder.ID, "leader_token", e.Holder.Token}, "waiting: %v", e.Holder)
 		}
 	case leader.Faulted:
 		c.fault = e.Err

@@ -78,3 +78,12 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		}
 	}
 }
+
+// More replicas than the cluster has servers are a mistake in the flags, and the bucket stays
+// as it was.
+func TestBucketAdd_BeyondTheCluster(t *testing.T) {
+	t.Parallel()
+	url := asUser(serverCluster(t)[0], "admin")
+	fails(t, natsleader(t, "bucket", "add", "big", "--replicas", "5", "-s", url), exitUsage, "the cluster has too few servers with room for --replicas")
+	fails(t, natsleader(t, "bucket", "info", "big", "-s", url), exitBucket, "bucket big does not exist")
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,7 +29,8 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan reached, 1)
-	failed := make(chan error, 1) // the reason why the last attempt has failed
+	waited := c.waited // --try sets another
+	var last atomic.Pointer[error] // why the last attempt has failed
 	go func() {
 		const shortest, longest = 200 * time.Millisecond, 5 * time.Second
 		said := ""
@@ -39,17 +41,13 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 				return
 			}
 			err = c.explain(err)
-			select { // only the last reason counts
-			case <-failed:
-			default:
-			}
-			failed <- err
+			last.Store(&err)
 			if reason := errorText(err); reason != said {
 				c.log.warn("%s; trying again (--retry-connect)", reason)
 				said = reason
 			}
 			select {
-			case <-time.After(pause/2 + rand.N(pause)): // not all at once //nolint:gosec // no secret
+			case <-time.After(pause/2 + rand.N(pause)): // so that not all processes try at once
 			case <-ctx.Done():
 				return
 			}
@@ -59,12 +57,10 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 		select {
 		case d := <-done:
 			return d.nc, d.bucket, d.err
-		case <-c.waited:
+		case <-waited:
 			err := fmt.Errorf("not connected within --wait %v", c.wait)
-			select {
-			case reason := <-failed:
-				err = fmt.Errorf("%w: %s", err, errorText(reason))
-			default:
+			if reason := last.Load(); reason != nil {
+				err = fmt.Errorf("%w: %s", err, errorText(*reason))
 			}
 			return nil, nil, exitError{exitWaited, err}
 		case sig := <-c.signals:

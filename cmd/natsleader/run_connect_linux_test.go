@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,19 +10,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
-
-// freePort returns a port of this host that no process listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
 
 // answersWith returns the status of a health check, or 0 if there is none.
 func answersWith(url string) int {
@@ -41,7 +30,7 @@ func answersWith(url string) int {
 // meanwhile, and not ready.
 func TestRunRetryConnect(t *testing.T) {
 	t.Parallel()
-	port, health := freePort(t), freePort(t)
+	port, health := testserver.FreePort(t), testserver.FreePort(t)
 	s := &runFixture{T: t, dir: t.TempDir(), url: "nats://127.0.0.1:" + strconv.Itoa(port)}
 	at := "http://127.0.0.1:" + strconv.Itoa(health)
 	a := s.start("a", "--retry-connect", "--http", strings.TrimPrefix(at, "http://"), "--", s.obedient())

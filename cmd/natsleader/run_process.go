@@ -22,6 +22,7 @@ func (r *run) run() error {
 	return c.log.outcome(r.explain(c.runAll()))
 }
 
+// runAll returns the error that ends the run. An exitError without one has been printed.
 func (c *runLoop) runAll() error {
 	r := c.run
 	if !r.holder {
@@ -43,8 +44,8 @@ func (c *runLoop) runAll() error {
 		defer func() { _ = listener.Close() }()
 	}
 	if !r.holder {
-		path, err := newLeaseFile()
-		if err != nil {
+		var path string
+		if path, err = newLeaseFile(); err != nil {
 			return err
 		}
 		defer removeLeaseFile(path)

@@ -56,6 +56,7 @@ func (c *runLoop) lookForLeader(ctx context.Context, nc *nats.Conn, js jetstream
 		case stateExpired:
 			c.rivals.expired[seat] = x.entry.Revision
 			longest = max(longest, x.holder.Lease)
+		case stateReleased, stateDeleted, stateNever: // free
 		}
 	}
 	c.waited = time.After(2*longest + c.delay + c.timeout)

@@ -29,7 +29,7 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan reached, 1)
-	waited := c.waited // --try sets another
+	waited := c.waited             // --try sets another
 	var last atomic.Pointer[error] // why the last attempt has failed
 	go func() {
 		const shortest, longest = 200 * time.Millisecond, 5 * time.Second

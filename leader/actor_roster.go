@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -147,7 +148,7 @@ func (a *actor) rosterFault(err error) {
 	case a.status.done || err.Error() == h.reported:
 	default:
 		h.reported = err.Error()
-		a.fault(err)
+		a.fault(fmt.Errorf("roster: %w", err)) // the lease does not depend on it
 	}
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +45,7 @@ func TestCompletion(t *testing.T) {
 	for _, x := range []struct {
 		args, has, hasNot []string
 	}{
-		{[]string{""}, []string{"run", "status", "watch", "roster", "step-down", "transfer", "bucket", "doctor", "bench"}, []string{"billing"}},
+		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "bucket", "doctor", "bench"}, []string{"billing"}},
 		{[]string{"bucket", ""}, []string{"add", "info"}, []string{"status"}},
 		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},
@@ -58,6 +60,10 @@ func TestCompletion(t *testing.T) {
 		{[]string{"status", "--bucket", "other", ""}, []string{"elsewhere"}, []string{"billing"}},
 		{[]string{"bucket", "info", ""}, []string{"elections", "other"}, nil},
 		{[]string{"status", "--context", ""}, []string{"production", "staging"}, nil},
+		{[]string{"status", "--bucket", ""}, []string{"elections", "other"}, []string{"billing"}},
+		{[]string{"status", "--bucket", "oth"}, []string{"other"}, nil},
+		{[]string{"run", "--log-format", ""}, []string{"text", "json"}, nil},
+		{[]string{"hold", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"status", "--"}, []string{"--json", "--server", "--bucket"}, []string{"--force"}},
 	} {
 		got := of(x.args...)
@@ -106,7 +112,41 @@ echo "${COMPREPLY[@]}"`
 	if got := completions(t, cmd); !slices.Equal(got, []string{"billing"}) {
 		t.Errorf("%q", got)
 	}
-	if out := succeeds(t, "--completion-script-zsh"); !strings.HasPrefix(out, "#compdef natsleader") {
-		t.Errorf("for zsh: %.100q", out)
+}
+
+// The scripts for zsh and fish complete elections, buckets and flags, where the host has
+// these shells.
+func TestCompletion_OtherShells(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	newBucket(t, url, "other", leader.BucketConfig{})
+	campaigns(t, url, "elections", "billing", leader.Config{})
+	for shell, script := range map[string]string{
+		"zsh": `compdef() { : }; compadd() { print -l -r -- "${(@M)${(@P)2}:#${words[CURRENT]}*}" }
+eval "$("$BINARY" --completion-script-zsh)"
+words=($BINARY status bi) CURRENT=3 _natsleader
+words=($BINARY bucket info "") CURRENT=4 _natsleader
+words=($BINARY run --dra) CURRENT=3 _natsleader`,
+		"fish": `$BINARY --completion-script-fish | source
+complete -C "natsleader status bi"
+complete -C "natsleader bucket info "
+complete -C "natsleader run --dra"`,
+	} {
+		t.Run(shell, func(t *testing.T) {
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skip(err)
+			}
+			cmd := withEnv(natsleader(t), "NATS_URL="+url, "BINARY="+binary, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+			cmd.Path, cmd.Args = path, []string{shell, "-c", script}
+			if got := completions(t, cmd); !slices.Equal(got, []string{"billing", "elections", "other", "--drain"}) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+	for flag, beginning := range map[string]string{"--completion-script-zsh": "#compdef natsleader", "--completion-script-fish": "function __natsleader"} {
+		if out := succeeds(t, flag); !strings.HasPrefix(out, beginning) {
+			t.Errorf("%s: %.100q", flag, out)
+		}
 	}
 }

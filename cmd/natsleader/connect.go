@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -77,13 +79,24 @@ func (g *globals) register(app *fisk.Application) {
 
 // registerBucketFlag adds --bucket to the application or command that flag belongs to.
 func (g *globals) registerBucketFlag(flag func(name, help string) *fisk.FlagClause) {
-	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default("elections").PlaceHolder("NAME").StringVar(&g.bucket)
+	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default(defaultBucket).PlaceHolder("NAME").
+		HintAction(func() []string {
+			if g.completing { // fisk calls it in other cases, too
+				g.bucket = defaultBucket // not the beginning of a name that is to be completed
+			}
+			return g.bucketNames()
+		}).StringVar(&g.bucket)
 }
+
+const defaultBucket = "elections"
 
 // load reads the context and puts the flags over it.
 func (g *globals) load() (*natscontext.Context, error) {
 	if g.loaded != nil {
 		return g.loaded, nil
+	}
+	if g.timeout <= 0 {
+		return nil, usagef("--timeout %v is not more than 0", g.timeout)
 	}
 	var opts []natscontext.Option
 	for _, option := range g.settings {
@@ -124,8 +137,38 @@ func (g *globals) load() (*natscontext.Context, error) {
 		}
 		_ = f.Close()
 	}
+	if err := checkTLS(c); err != nil {
+		return nil, err
+	}
 	g.loaded = c
 	return c, nil
+}
+
+// checkTLS reports files for TLS that cannot work. To the connection they would look like a
+// server that cannot be reached, or be ignored.
+func checkTLS(c *natscontext.Context) error {
+	cert, key, ca := os.ExpandEnv(c.Certificate()), os.ExpandEnv(c.Key()), os.ExpandEnv(c.CA())
+	resolvedLater := func(path string) bool { return strings.HasPrefix(path, "~") || strings.HasPrefix(path, "op://") }
+	switch {
+	case cert != "" && key == "":
+		return usagef("--tlscert %s needs --tlskey, the private key of the certificate", cert)
+	case key != "" && cert == "":
+		return usagef("--tlskey %s needs --tlscert, the certificate of the key", key)
+	case cert != "" && !resolvedLater(cert) && !resolvedLater(key):
+		if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+			return usagef("--tlscert %s with --tlskey %s: %w", cert, key, err)
+		}
+	}
+	if ca != "" && !resolvedLater(ca) {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return usagef("--tlsca: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+			return usagef("--tlsca %s has no PEM certificate in it", ca)
+		}
+	}
+	return nil
 }
 
 // flusherTimeout is how long a write to the socket may take while the network takes

@@ -98,11 +98,25 @@ func (g *globals) explain(err error) error {
 		return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: `natsleader bucket add %s` makes it", g.bucket, g.bucket)}
 	case errors.Is(err, leader.ErrNoRoster):
 		return exitError{codeOf(err), fmt.Errorf("bucket %s keeps no roster: `natsleader bucket add %s --roster` makes one", g.bucket, g.bucket)}
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return exitError{codeOf(err), errors.New("JetStream is not enabled for the account of this connection")}
+	case refusedWith(err, codeNoPeers):
+		return exitError{exitUsage, fmt.Errorf("the cluster has too few servers with room for --replicas: %w", err)}
 	case errors.Is(err, leader.ErrUnreachable): // package leader has explained it
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		return exitError{codeOf(err), fmt.Errorf("JetStream does not answer: is it enabled on the server and for the account? (%w)", err)}
 	}
 	return err
+}
+
+// codeNoPeers is the server's code for a stream that not enough servers of the cluster can
+// take.
+const codeNoPeers = 10005
+
+// refusedWith reports whether JetStream has answered with a code.
+func refusedWith(err error, code jetstream.ErrorCode) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == code
 }
 
 // report prints the error of a command, if there is anything to print, and returns the

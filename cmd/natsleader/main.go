@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -25,15 +26,19 @@ func main() {
 	superviseIfAsked()
 	fisk.EnableFileExpansion = false // an election or an argument may begin with @
 	args := os.Args[1:]
+	if printCompletionScript(args) {
+		return
+	}
 	asked := func(flag string) bool { // and not by the arguments of a command to run
 		i, end := slices.Index(args, flag), slices.Index(args, "--")
 		return i >= 0 && (end < 0 || i < end)
 	}
 	g := &globals{completing: asked("--completion-bash")}
 	app, parsed := newApp(g, asked("--fisk-introspect"))
-	_, err := app.Parse(withoutValues(app, g.withoutCommand(app, args)))
-	if err != nil && !*parsed {
-		err = usagef("%w; try --help", err)
+	args = withoutValues(app, g.withoutCommand(app, args))
+	_, err := app.Parse(args)
+	if _, explained := errors.AsType[exitError](err); err != nil && !*parsed && !explained {
+		err = explainUsage(app, args, err)
 	}
 	os.Exit(report(g.explain(err)))
 }
@@ -46,7 +51,10 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	app.UsageWriter(os.Stdout)
 	app.HelpFlag.Short('h')
 	parsed := false
-	app.Action(func(*fisk.ParseContext) error {
+	app.Action(func(pc *fisk.ParseContext) error {
+		if name := emptyArgument(pc); name != "" {
+			return usagef("the argument <%s> is empty", name)
+		}
 		parsed = true
 		return nil
 	})

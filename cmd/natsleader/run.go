@@ -4,6 +4,7 @@ package main
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,9 +28,12 @@ earlier leader), and NATSLEADER_LEASE_FILE: 'natsleader remaining' tells for how
 long the lease is good.
 
   natsleader run billing -- ./worker --fast
-  natsleader run nightly --wait 1s -- sh -c './report && ./mail'
+  natsleader run nightly --try --hold 10m --shell -- './report && ./mail'
   natsleader run proxy --notify USR1,USR2 -- ./proxy
   natsleader run billing --succession queue -- ./worker
+
+With --try the run ends if another candidate leads: once for all hosts that start
+it at about the same time, if --hold is longer than their times are apart.
 
 With --notify the first signal is not sent to a command that would die of it, for
 it does not handle it (Linux). A line says so; the file of the lease tells anyway.
@@ -43,7 +47,7 @@ Exit codes: the command's own, or
      1  anything not listed here
     64  usage
     69  NATS cannot be reached
-    75  leadership lost, with --once
+    75  another candidate leads, with --try; leadership lost, with --once
     77  a permission is missing, also when --wait is over
     78  the bucket does not exist, is not fit, or keeps no roster that is needed
    124  --wait is over
@@ -51,7 +55,16 @@ Exit codes: the command's own, or
    127  the command was not found
    128+n  natsleader, or the command, was ended by signal n`
 
-// run holds the arguments of `natsleader run`.
+const holdHelp = `Stands in the election, prints the fencing token when it leads, and keeps the
+leadership until a signal ends it. It runs no command: what depends on the lease is
+for the caller to end.
+
+  natsleader hold maintenance --wait 1m
+
+SIGINT, SIGTERM, SIGHUP and SIGQUIT hand over. When the leadership is lost, hold ends
+with exit code 75. All exit codes are those of 'natsleader run'.`
+
+// run holds the arguments of `natsleader run`, and of `natsleader hold`.
 type run struct {
 	*globals
 	election string
@@ -66,6 +79,13 @@ type run struct {
 	once, quiet  bool
 	refuse       bool
 	succession   succession
+	holder       bool // natsleader hold: without a command
+
+	try, retryConnect bool
+	hold              time.Duration
+	restart           int
+	shell             bool
+	logFormat         string
 
 	stopSignal unix.Signal
 	won, lost  unix.Signal // 0: the command is started and ended
@@ -74,44 +94,99 @@ type run struct {
 func registerRun(app *fisk.Application, g *globals) {
 	r := &run{globals: g}
 	cmd := app.Command("run", "Run a command while leading").HelpLong(runHelp)
-	cmd.Arg("election", "Election to stand in").Required().HintAction(g.electionNames).StringVar(&r.election)
+	r.registerCandidate(cmd)
 	cmd.Arg("command", "Command and its arguments").PlaceHolder("-- <command>").StringsVar(&r.argv)
-	cmd.Flag("lease", "How long others wait after the last renewal; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
-	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
-	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
-	cmd.Flag("wait", "Longest time to wait for the first leadership; by default for ever").PlaceHolder("DURATION").DurationVar(&r.wait)
+	cmd.Flag("shell", "Have sh run the command line: pipes, && and variables").UnNegatableBoolVar(&r.shell)
 	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
+	cmd.Flag("hold", "Keep the leadership for this long after the command has ended").PlaceHolder("DURATION").DurationVar(&r.hold)
+	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, with growing pauses").PlaceHolder("N").IntVar(&r.restart)
 	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default("10s").DurationVar(&r.drain)
 	cmd.Flag("stop-signal", "What tells the command to stop").Default("TERM").StringVar(&r.stopName)
 	cmd.Flag("notify", "Run the command always, and tell it by signals when it leads and when not").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
+	cmd.Action(func(pc *fisk.ParseContext) error {
+		if err := r.checkCommand(pc); err != nil {
+			return err
+		}
+		return r.checkAndRun(pc)
+	})
+
+	h := &run{globals: g, holder: true, once: true, drain: 10 * time.Second, stopName: "TERM"}
+	cmd = app.Command("hold", "Keep the leadership without a command").HelpLong(holdHelp)
+	h.registerCandidate(cmd)
+	cmd.Action(h.checkAndRun)
+}
+
+// registerCandidate adds what `run` and `hold` share.
+func (r *run) registerCandidate(cmd *fisk.CmdClause) {
+	cmd.Arg("election", "Election to stand in").Required().HintAction(r.electionNames).StringVar(&r.election)
+	cmd.Flag("lease", "How long others wait after the last renewal; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
+	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
+	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
+	cmd.Flag("try", "Lead now or never: end if another candidate leads").UnNegatableBoolVar(&r.try)
+	cmd.Flag("wait", "Longest time to wait for the first leadership; by default for ever").PlaceHolder("DURATION").DurationVar(&r.wait)
+	cmd.Flag("retry-connect", "Wait for NATS and for the bucket, instead of ending if they are not there at the start").UnNegatableBoolVar(&r.retryConnect)
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
 	r.succession.register(cmd)
 	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer'").UnNegatableBoolVar(&r.refuse)
 	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
+	cmd.Flag("log-format", "Of the lines on standard error: text or json").Default(logText).EnumVar(&r.logFormat, logText, logJSON)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
-	cmd.Action(func(*fisk.ParseContext) error {
-		if err := r.check(); err != nil {
-			return err
+}
+
+// checkAndRun rejects what is wrong before any server is asked, and runs.
+func (r *run) checkAndRun(pc *fisk.ParseContext) error {
+	if err := r.check(pc); err != nil {
+		return err
+	}
+	return r.run()
+}
+
+// checkCommand rejects a command line without a command, and takes it.
+func (r *run) checkCommand(pc *fisk.ParseContext) error {
+	const form = "natsleader run [flags] ELECTION -- COMMAND"
+	if r.command != nil {
+		if len(r.argv) > 0 {
+			return usagef("%q stands before the --: %s", r.argv[0], form)
 		}
-		return r.run()
-	})
+		r.argv = r.command
+	} else if flag := flagAfterCommand(pc); flag != "" {
+		return usagef("%s stands after the command, and it is not clear whose it is: %s", flag, form)
+	}
+	switch {
+	case len(r.argv) == 0:
+		return usagef("no command: %s", form)
+	case r.restart < 0 || r.restart > 1000:
+		return usagef("--restart %d is not from 0 to 1000", r.restart)
+	case r.shell:
+		r.argv = []string{"sh", "-c", strings.Join(r.argv, " ")}
+	}
+	_, err := lookUp(r.argv[0])
+	return err
+}
+
+// flagAfterCommand returns the first flag that comes after the first word of the command. A
+// command that is not set off by a "--" may not have any.
+func flagAfterCommand(pc *fisk.ParseContext) string {
+	begun := false
+	for _, e := range pc.Elements {
+		switch clause := e.Clause.(type) {
+		case *fisk.ArgClause:
+			begun = begun || clause.Model().Name == "command"
+		case *fisk.FlagClause:
+			if begun {
+				return "--" + clause.Model().Name
+			}
+		}
+	}
+	return ""
 }
 
 // check checks everything that can be wrong without asking a server.
-func (r *run) check() error {
-	if r.command != nil {
-		if len(r.argv) > 0 {
-			return usagef("%q stands before the --: natsleader run [flags] ELECTION -- COMMAND", r.argv[0])
-		}
-		r.argv = r.command
-	}
-	if len(r.argv) == 0 {
-		return usagef("no command: natsleader run [flags] ELECTION -- COMMAND")
-	}
+func (r *run) check(pc *fisk.ParseContext) error {
 	if err := checkElection(r.election); err != nil {
 		return err
 	}
-	if err := r.checkDurations(); err != nil {
+	if err := r.checkDurations(pc); err != nil {
 		return err
 	}
 	if err := r.succession.check(r.lease); err != nil {
@@ -139,11 +214,10 @@ func (r *run) check() error {
 			return err
 		}
 	}
-	_, err = lookUp(r.argv[0])
-	return err
+	return nil
 }
 
-func (r *run) checkDurations() error {
+func (r *run) checkDurations(pc *fisk.ParseContext) error {
 	const (
 		longest  = 1000 * time.Hour
 		shortest = 50 * time.Millisecond // of a lease that is renewed most of the time
@@ -151,7 +225,7 @@ func (r *run) checkDurations() error {
 	for _, flag := range []struct {
 		name        string
 		d, shortest time.Duration
-	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}, {"turn-timeout", r.succession.turn, time.Millisecond}} {
+	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}, {"hold", r.hold, 0}, {"turn-timeout", r.succession.turn, time.Millisecond}} {
 		switch {
 		case flag.d < 0:
 			return usagef("--%s %v is negative", flag.name, flag.d)
@@ -160,6 +234,19 @@ func (r *run) checkDurations() error {
 		case flag.d > longest:
 			return usagef("--%s %v is more than %v", flag.name, flag.d, longest)
 		}
+	}
+	switch given := func(name string) bool {
+		return slices.ContainsFunc(pc.Elements, func(e *fisk.ParseElement) bool {
+			flag, ok := e.Clause.(*fisk.FlagClause)
+			return ok && flag.Model().Name == name
+		})
+	}; {
+	case r.wait == 0 && given("wait"):
+		return usagef("--wait 0s: --try leads now or never, and without --wait it waits for ever")
+	case r.try && r.wait > 0:
+		return usagef("--try does not wait: leave out --wait %v", r.wait)
+	case r.try && r.retryConnect:
+		return usagef("--try does not wait: leave out --retry-connect")
 	}
 	if r.wait > 0 && r.wait <= r.delay {
 		return usagef("--wait %v is over before --delay %v: it would never lead", r.wait, r.delay)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,29 +11,42 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// runLog prints lines for people. It never waits for their reader: a pipe that is full
-// must not cost the leadership.
+// runLog prints lines with a time and a level, as text or JSON. It never waits for their
+// reader: a pipe that is full must not cost the leadership.
 type runLog struct {
-	prefix string
-	lines  chan string
-	last   chan struct{} // closed: no more follow
-	done   chan struct{}
+	election string
+	json     *slog.Logger           // nil: lines are text
+	id       atomic.Pointer[string] // of the candidate, once it is known
+	least    slog.Level             // of the lines that are printed
+	lines    chan []byte
+	last     chan struct{} // closed: no more follow
+	done     chan struct{}
 }
 
-// newRunLog returns a log that prints to w, or nothing if w is nil.
-func newRunLog(w io.Writer, election string) *runLog {
+// The values of --log-format.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// newRunLog returns a log that prints to w, or errors only if it is quiet.
+func newRunLog(w io.Writer, election, format string, quiet bool) *runLog {
 	l := &runLog{
-		prefix: "natsleader: " + printable(election) + ": ",
-		lines:  make(chan string, 64), last: make(chan struct{}), done: make(chan struct{}),
+		election: election, lines: make(chan []byte, 64), last: make(chan struct{}), done: make(chan struct{}),
 	}
-	if w == nil {
-		w = io.Discard
+	if quiet {
+		l.least = slog.LevelError
+	}
+	if format == logJSON {
+		l.json = slog.New(slog.NewJSONHandler(lineQueue{l}, nil)).With("election", election)
 	}
 	go l.print(w)
 	return l
@@ -43,22 +57,68 @@ func (l *runLog) print(w io.Writer) {
 	for {
 		select {
 		case line := <-l.lines:
-			_, _ = io.WriteString(w, line)
+			_, _ = w.Write(line)
 			continue
 		case <-l.last:
 		}
 		for len(l.lines) > 0 {
-			_, _ = io.WriteString(w, <-l.lines)
+			_, _ = w.Write(<-l.lines)
 		}
 		return
 	}
 }
 
-func (l *runLog) say(format string, args ...any) {
+// lineQueue is the writer of complete lines, which it copies.
+type lineQueue struct{ *runLog }
+
+func (q lineQueue) Write(line []byte) (int, error) {
 	select {
-	case l.lines <- l.prefix + printable(fmt.Sprintf(format, args...)) + "\n":
+	case q.lines <- bytes.Clone(line):
 	default:
 	}
+	return len(line), nil
+}
+
+// lineTime is the time of a line of text.
+const lineTime = "2006-01-02T15:04:05.000Z07:00"
+
+// fields are the key-value pairs of a line of JSON. A line of text has them in its sentence.
+type fields []any
+
+// log prints a line.
+func (l *runLog) log(level slog.Level, f fields, format string, args ...any) {
+	if level < l.least {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if l.json == nil {
+		line := fmt.Sprintf("%s %-5s natsleader: %s: %s\n", time.Now().Format(lineTime), level, printable(l.election), printable(text))
+		_, _ = lineQueue{l}.Write([]byte(line))
+		return
+	}
+	if id := l.id.Load(); id != nil {
+		f = append(fields{"id", *id}, f...)
+	}
+	l.json.Log(context.Background(), level, text, f...)
+}
+
+// say prints a line about the ordinary course of events.
+func (l *runLog) say(format string, args ...any) { l.log(slog.LevelInfo, nil, format, args...) }
+
+// warn prints a line about something that an operator may have to look at.
+func (l *runLog) warn(format string, args ...any) { l.log(slog.LevelWarn, nil, format, args...) }
+
+// outcome prints the error of a run, if there is anything to print, and returns what is left
+// of it, the exit code.
+func (l *runLog) outcome(err error) error {
+	if err == nil {
+		return nil
+	}
+	code := codeOf(err)
+	if exit, ok := errors.AsType[exitError](err); !ok || exit.err != nil {
+		l.log(slog.LevelError, fields{"exit_code", code}, "%s", errorText(err))
+	}
+	return exitError{code: code}
 }
 
 // close prints the remaining lines, if their reader takes them in time.
@@ -78,7 +138,7 @@ func (l *runLog) followConnection() []nats.Option {
 		}
 		if reason := connectionReason(err); !logged[reason] && len(logged) < most {
 			logged[reason] = true
-			l.say("no connection to NATS: %s", reason)
+			l.warn("no connection to NATS: %s", reason)
 		}
 	}
 	return []nats.Option{
@@ -123,9 +183,9 @@ func (h requests) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
 	case wire.LogRequested:
 		of := attributes(r)
-		h.say("asked to hand over by %s: %s", of["by"], of["answer"])
+		h.log(slog.LevelInfo, fields{"by", of["by"], "answer", of["answer"]}, "asked to hand over by %s: %s", of["by"], of["answer"])
 	case wire.LogNotListening:
-		h.say("cannot be asked to hand over: %s", attributes(r)["err"])
+		h.warn("cannot be asked to hand over: %s", attributes(r)["err"])
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -38,6 +39,9 @@ type runLoop struct {
 	lapsed   bool        // it holds the key, but others may take it
 	current  *commandRun // the run of the command, as long as anything of it may live; nil: none
 
+	brake   brake
+	held    <-chan time.Time // the command has ended with the outcome, and --hold goes on; nil: not so
+	rivals  rivals           // with --try
 	leaving bool
 	outcome error // the result of the run
 	hurried bool  // by a second signal
@@ -48,6 +52,8 @@ type commandRun struct {
 	term   *leader.Term // the term for which it runs; nil: none, with --notify
 	lease  lease        // the last lease that was sent
 	length time.Duration
+	pid    int // of the command, when it has begun
+	since  instant
 	begun  bool // the supervisor has reported its start
 	ending bool // it was asked to stop
 	hung   bool // its supervisor was killed because it did not work
@@ -86,6 +92,11 @@ func (c *runLoop) loop() error {
 		case <-c.waited:
 			c.waited = nil
 			c.leave(c.waitedTooLong())
+		case <-c.held:
+			c.leave(c.outcome)
+		case <-c.brake.pause:
+			c.brake.pause = nil
+			c.begin(c.term)
 		case <-look.C:
 		}
 	}
@@ -106,6 +117,9 @@ func (c *runLoop) startSupervisor() error {
 
 // waitedTooLong is the outcome when --wait is over.
 func (c *runLoop) waitedTooLong() error {
+	if c.try {
+		return c.undecided()
+	}
 	if errors.Is(c.fault, leader.ErrPermission) {
 		return exitError{exitDenied, fmt.Errorf("no leadership of %s within --wait %v: %w", c.election, c.wait, c.fault)}
 	}
@@ -117,7 +131,8 @@ func (c *runLoop) handleEvent(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
 		if wait := time.Until(e.Until); wait > time.Second {
-			c.log.say("won; leads in %v, when older leases and --delay are over: %s", wait.Round(time.Second), e.Reason)
+			c.log.log(slog.LevelInfo, fields{"token", e.Token, "until", e.Until, "reason", e.Reason},
+				"won; leads in %v, when older leases and --delay are over: %s", wait.Round(time.Second), e.Reason)
 		}
 	case leader.Elected:
 		c.elected(e.Term)
@@ -128,25 +143,38 @@ func (c *runLoop) handleEvent(e leader.Event) {
 		c.holds = false
 	case leader.Observed:
 		c.fault = nil
-		if e.Holder.ID != c.candidate.ID() && e.Holder.ID != "" || e.Holder.Foreign {
-			c.log.say("waiting: %v", e.Holder)
+		other := c.another(e.Holder)
+		switch {
+		case c.try && c.last == nil && c.rivals.lead(e.Holder, other):
+			c.leave(c.taken(e.Holder))
+		case other && !c.leaving:
+			c.log.log(slog.LevelInfo, fields{"leader", e.Holder.ID, "leader_token", e.Holder.Token}, "waiting: %v", e.Holder)
 		}
 	case leader.Faulted:
 		c.fault = e.Err
 		if e.Remaining > 0 {
-			c.log.say("%s; the lease is good for another %s", errorText(e.Err), left(e.Remaining))
+			c.log.log(slog.LevelWarn, fields{"error", errorText(e.Err), "remaining_seconds", e.Remaining.Seconds()},
+				"%s; still leading, the lease is valid for another %s", errorText(e.Err), left(e.Remaining))
 		} else {
-			c.log.say("%s", errorText(e.Err))
+			c.log.log(slog.LevelWarn, fields{"error", errorText(e.Err)}, "%s", errorText(e.Err))
 		}
 	}
+}
+
+// another reports whether another candidate, or a foreign record, holds the key.
+func (c *runLoop) another(h leader.Holder) bool {
+	return h.ID != c.candidate.ID() && h.ID != "" || h.Foreign
 }
 
 func (c *runLoop) elected(t *leader.Term) {
 	c.waited = nil
 	c.term, c.last, c.holds, c.lapsed = t, t, true, false
-	c.log.say("elected with token %d", t.Token())
+	c.log.log(slog.LevelInfo, fields{"token", t.Token(), "seat", t.Seat()}, "elected with token %d", t.Token())
 	switch {
 	case c.leaving:
+	case c.holder:
+		go fmt.Println(t.Token()) // nobody may read it
+	case c.brake.pause != nil: // it begins after the pause
 	case c.current == nil:
 		c.begin(t)
 	case c.won != 0:
@@ -162,7 +190,14 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	}
 	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)
 	if c.resigned != t || !errors.Is(cause, leader.ErrResigned) {
-		c.log.say("lost: %s", errorText(cause))
+		text := errorText(cause)
+		if errors.Is(cause, leader.ErrPreempted) && errors.Is(c.fault, leader.ErrForeignRecord) {
+			text = "another client has overwritten the key with a foreign record"
+		}
+		c.log.log(slog.LevelWarn, fields{"token", t.Token(), "cause", text}, "lost: %s", text)
+	}
+	if c.won == 0 {
+		c.brake.pause = nil // the next term begins with a start of the command
 	}
 	switch {
 	case c.current == nil:
@@ -170,7 +205,10 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	case c.current.term == t:
 		c.supervisor.send(order{Do: orderLost})
 	} // else the command of an earlier term has not ended yet
-	if c.once {
+	switch {
+	case c.held != nil:
+		c.leave(c.outcome)
+	case c.once:
 		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %w", c.election, cause)})
 	}
 	switch {
@@ -216,7 +254,7 @@ const patienceWithSupervisor = 2 * time.Second
 // leave ends the run with an outcome. The first outcome counts.
 func (c *runLoop) leave(outcome error) {
 	if !c.leaving {
-		c.leaving, c.outcome = true, outcome
+		c.leaving, c.outcome, c.held, c.brake.pause = true, outcome, nil, nil
 	}
 	c.stop()
 }
@@ -226,12 +264,13 @@ func (c *runLoop) handleReport(b supervisorReport) {
 	switch b.What {
 	case reportStarted:
 		if c.current != nil {
-			c.current.begun = true
+			c.current.begun, c.current.pid, c.current.since = true, b.PID, clockNow()
 		}
+		c.log.log(slog.LevelInfo, fields{"pid", b.PID}, "command started: PID %d", b.PID)
 	case reportFailed:
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
 	case reportEnded:
-		c.ended(exitError{code: b.Code}, b.Stopped)
+		c.finished(b)
 	case reportStuck:
 		if s := c.current; s != nil && !s.stuck {
 			s.stuck = true
@@ -239,10 +278,10 @@ func (c *runLoop) handleReport(b supervisorReport) {
 			if !c.holds || c.lapsed {
 				until = "another may lead while it lives"
 			}
-			c.log.say("cannot kill %d: %s; %s", b.PID, b.Error, until)
+			c.log.warn("cannot kill %d: %s; %s", b.PID, b.Error, until)
 		}
 	case reportNotSent:
-		c.log.say("the command does not handle %s; not sent", strings.TrimPrefix(signalName(c.won), "SIG"))
+		c.log.warn("the command does not handle %s; not sent", strings.TrimPrefix(signalName(c.won), "SIG"))
 	}
 }
 
@@ -269,9 +308,9 @@ func (c *runLoop) supervisorExited() {
 		switch {
 		case s.stuck: // the reason why that has taken so long was logged
 		case s.hung:
-			c.log.say("the supervising process did not work in time: it was killed, and the command with it")
+			c.log.warn("the supervising process did not work in time: it was killed, and the command with it")
 		case s.begun:
-			c.log.say("the supervising process was killed, and the command with it")
+			c.log.warn("the supervising process was killed, and the command with it")
 		}
 		c.ended(exitError{code: 128 + int(unix.SIGKILL)}, s.ending)
 	}
@@ -288,13 +327,13 @@ func (c *runLoop) ended(outcome error, stopped bool) {
 	switch {
 	case c.leaving:
 	case c.won != 0 || !stopped:
-		c.leave(outcome)
+		c.finish(s, outcome, stopped)
 	case c.term == nil:
 	case c.term != s.term:
 		c.begin(c.term)
 	case c.term.Remaining() > 0:
 		// The supervisor did not learn in time that the lease was extended.
-		c.log.say("the command was ended: its supervisor was held up; handing over")
+		c.log.warn("the command was ended: its supervisor was held up; handing over")
 		c.resigned = c.term
 		go func() { _ = c.candidate.Resign(context.Background()) }()
 	} // else the event is on its way
@@ -307,7 +346,11 @@ func (c *runLoop) signalled(sig os.Signal) {
 	case !ends:
 		c.supervisor.send(order{Do: orderSignal, Signal: int(s)})
 	case !c.leaving:
-		c.log.say("ending: %s", signalName(s))
+		c.log.log(slog.LevelInfo, fields{"signal", signalName(s)}, "ending: %s", signalName(s))
+		if c.held != nil {
+			c.leave(c.outcome) // of the command that has ended
+			return
+		}
 		c.leave(exitError{code: 128 + int(s)})
 	case c.current != nil && !c.hurried:
 		c.hurried = true
@@ -345,7 +388,7 @@ func (c *runLoop) handOver() {
 			case err == nil:
 				c.log.say("handed over")
 			default:
-				c.log.say("not handed over: the server does not answer; another leads when the lease is over")
+				c.log.warn("not handed over: the server does not answer; another leads when the lease is over")
 			}
 			return
 		case sig := <-c.signals:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,7 +80,7 @@ func aConductor(t *testing.T, argv ...string) *runLoop {
 	c := &runLoop{
 		run:       &run{globals: &globals{bucket: "elections"}, election: "jobs", argv: argv, drain: time.Second},
 		conf:      supervision{Election: "jobs", Bucket: "elections", LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Second},
-		log:       newRunLog(nil, "jobs"),
+		log:       newRunLog(io.Discard, "jobs", logText, false),
 		candidate: campaigns(t, url, "elections", "jobs", leader.Config{ID: "a"}),
 	}
 	t.Cleanup(c.log.close)

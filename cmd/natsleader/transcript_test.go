@@ -33,6 +33,7 @@ var normal = []struct {
 	{regexp.MustCompile(`(TIME\s+DURATION\s+)\d+\b`), "${1}N"},
 	{regexp.MustCompile(`\b([Tt]oken:?\s+)\d+`), "${1}N"},
 	{regexp.MustCompile(`("(token|revision|remaining_seconds)": ?)[\d.]+`), "${1}N"},
+	{regexp.MustCompile(`\bPID \d+`), "PID N"},
 	{regexp.MustCompile(`\d+\.\d+ times`), "N times"},
 	{regexp.MustCompile(`nats-server \d+\.\d+\.\S+`), "nats-server VERSION"},
 	// doctor: the parts that depend on the host, and on how busy it is.
@@ -101,6 +102,7 @@ type stage struct {
 	url     string
 	actors  map[string]*leader.Candidate
 	printed func() string // by the command that runs
+	dir     string        // of the command that runs
 }
 
 func newStage(t *testing.T) *stage {
@@ -149,7 +151,8 @@ func (s *stage) shell(command string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
-	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
+	s.dir = cmd.Dir
+	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\nuntil test -e begin; do sleep 0.02; done\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
 	if err := os.Chmod(filepath.Join(cmd.Dir, "worker"), 0o700); err != nil { //nolint:gosec // it is run
 		s.t.Fatal(err)
 	}
@@ -217,6 +220,11 @@ func (s *stage) scenes() map[string]func() {
 	return map[string]func(){
 		"leader": func() { campaign("billing", "web-1", "10.0.0.9:8080", 0) },
 		"leaves": func() { stop("billing") },
+		"succeeded": func() {
+			stop("billing")
+			s.shows("command started")
+			writeFile(s.t, filepath.Join(s.dir, "begin"), "") // its output comes after that line
+		},
 		"leaders": func() {
 			campaign("billing", "worker-a", "10.0.0.7:8080", 0)
 			campaign("reports", "worker-b", "10.0.0.8:8080", 0)

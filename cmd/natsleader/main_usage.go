@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/choria-io/fisk"
+)
+
+// explainUsage returns the error of a command line that fisk rejects. It names the flag and
+// what may have been meant.
+func explainUsage(app *fisk.Application, args []string, err error) error {
+	pc, _ := app.ParseContext(args) // the error is the one that is explained
+	model := app.Model()
+	commands, flags, selected := model.Commands, model.Flags, ""
+	if pc != nil && pc.SelectedCommand != nil {
+		selected = pc.SelectedCommand.FullCommand()
+		for _, name := range strings.Fields(selected) {
+			i := slices.IndexFunc(commands, func(c *fisk.CmdModel) bool { return c.Name == name })
+			if i < 0 {
+				break
+			}
+			flags = slices.Concat(flags, commands[i].Flags)
+			commands = commands[i].Commands
+		}
+	}
+	wrong := ""
+	if pc != nil {
+		wrong = pc.Peek().String()
+	}
+	switch {
+	case errors.Is(err, fisk.ErrExpectedKnownCommand):
+		var names []string
+		for _, c := range commands {
+			if !c.Hidden {
+				names = append(names, c.Name)
+			}
+		}
+		what := strings.TrimSpace("natsleader " + selected)
+		return usagef("%s has no command %q%s; try --help", what, wrong, didYouMean("", wrong, names))
+	case errors.Is(err, fisk.ErrUnknownLongFlag), errors.Is(err, fisk.ErrUnknownShortFlag):
+		name := unknownFlag(err)
+		if selected == "run" && hasCommandWord(pc) {
+			return usagef("natsleader run has no flag %s: if it is a flag of the command, put -- before the command: natsleader run [flags] ELECTION -- COMMAND", name)
+		}
+		var names []string
+		for _, f := range flags {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		}
+		meant := ""
+		if long, ok := strings.CutPrefix(name, "--"); ok {
+			meant = didYouMean("--", long, names)
+		}
+		return usagef("%s has no flag %s%s; try --help", strings.TrimSpace("natsleader "+selected), name, meant)
+	}
+	if pc != nil {
+		if rejected := rejectedValue(pc, flags, err); rejected != "" {
+			return usagef("%s: %w", rejected, err)
+		}
+	}
+	return usagef("%w; try --help", err)
+}
+
+// unknownFlag returns the flag that an error of fisk quotes.
+func unknownFlag(err error) string {
+	_, quoted, _ := strings.Cut(err.Error(), "'")
+	name, _, _ := strings.Cut(quoted, "'")
+	return name
+}
+
+// hasCommandWord reports whether a word of the command to run comes before the place where
+// the parser has stopped.
+func hasCommandWord(pc *fisk.ParseContext) bool {
+	return slices.ContainsFunc(pc.Elements, func(e *fisk.ParseElement) bool {
+		arg, ok := e.Clause.(*fisk.ArgClause)
+		return ok && arg.Model().Name == "command"
+	})
+}
+
+// rejectedValue returns the flag or the variable with the value that causes the error.
+func rejectedValue(pc *fisk.ParseContext, flags []*fisk.FlagModel, err error) string {
+	rejects := func(f *fisk.FlagModel, value string) bool {
+		failed := f.Value.Set(value)
+		return failed != nil && failed.Error() == err.Error()
+	}
+	for _, e := range pc.Elements {
+		if f, ok := e.Clause.(*fisk.FlagClause); ok && e.Value != nil && rejects(f.Model(), *e.Value) {
+			return fmt.Sprintf("--%s %q", f.Model().Name, *e.Value)
+		}
+	}
+	for _, f := range flags {
+		if f.Envar == "" {
+			continue
+		}
+		if value := os.Getenv(f.Envar); value != "" && rejects(f, value) {
+			return fmt.Sprintf("%s=%q", f.Envar, value)
+		}
+	}
+	return ""
+}
+
+// emptyArgument returns the name of an argument that is the empty string, which a shell makes
+// of a variable that is not set. The command to run may have such arguments.
+func emptyArgument(pc *fisk.ParseContext) string {
+	for _, e := range pc.Elements {
+		if arg, ok := e.Clause.(*fisk.ArgClause); ok && e.Value != nil && *e.Value == "" && arg.Model().Name != "command" {
+			return arg.Model().Name
+		}
+	}
+	return ""
+}
+
+// didYouMean returns the names nearest to a mistyped one as the end of a message, or nothing
+// if none is near.
+func didYouMean(prefix, typed string, names []string) string {
+	type near struct {
+		name     string
+		distance int
+	}
+	var all []near
+	for _, name := range names {
+		d := distance(typed, name)
+		if len(typed) > 1 && strings.HasPrefix(name, typed) {
+			d = min(d, 1)
+		}
+		if d <= 1+len(name)/4 && d < len(name) {
+			all = append(all, near{name, d})
+		}
+	}
+	slices.SortFunc(all, func(a, b near) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
+	})
+	all = all[:min(len(all), 2)]
+	if len(all) == 0 {
+		return ""
+	}
+	if len(all) == 2 && all[1].distance > all[0].distance {
+		all = all[:1]
+	}
+	meant := make([]string, len(all))
+	for i, n := range all {
+		meant[i] = prefix + n.name
+	}
+	return ": did you mean " + strings.Join(meant, " or ") + "?"
+}
+
+// distance is how many letters have to be inserted, removed, replaced or exchanged with their
+// neighbour to make one text of the other.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replaced := last[j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, replaced)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// reach connects, reads the settings of the bucket, and checks that they fit and that the
+// candidate may write its key. With --retry-connect it tries until it succeeds. A signal or
+// --wait can interrupt it.
+func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
+	type reached struct {
+		nc     *nats.Conn
+		bucket *leader.Bucket
+		err    error
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan reached, 1)
+	waited := c.waited             // --try sets another
+	var last atomic.Pointer[error] // why the last attempt has failed
+	go func() {
+		const shortest, longest = 200 * time.Millisecond, 5 * time.Second
+		said := ""
+		for pause := shortest; ; pause = min(2*pause, longest) {
+			nc, bucket, err := c.attempt()
+			if err == nil || !c.retryConnect || !comesLater(err) {
+				done <- reached{nc, bucket, err}
+				return
+			}
+			err = c.explain(err)
+			last.Store(&err)
+			if reason := errorText(err); reason != said {
+				c.log.warn("%s; trying again (--retry-connect)", reason)
+				said = reason
+			}
+			select {
+			case <-time.After(pause/2 + rand.N(pause)): // so that not all processes try at once
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case d := <-done:
+			return d.nc, d.bucket, d.err
+		case <-waited:
+			err := fmt.Errorf("not connected within --wait %v", c.wait)
+			if reason := last.Load(); reason != nil {
+				err = fmt.Errorf("%w: %s", err, errorText(*reason))
+			}
+			return nil, nil, exitError{exitWaited, err}
+		case sig := <-c.signals:
+			if sig, ends := ending(sig); ends {
+				return nil, nil, exitError{code: 128 + int(sig)}
+			}
+		}
+	}
+}
+
+// comesLater reports whether what is missing can come without a change of this process: the
+// connection, JetStream, the bucket or its roster.
+func comesLater(err error) bool {
+	return codeOf(err) == exitUnreachable || errors.Is(err, leader.ErrNoBucket) || errors.Is(err, leader.ErrNoRoster)
+}
+
+// attempt connects and checks once.
+func (c *runLoop) attempt() (*nats.Conn, *leader.Bucket, error) {
+	nc, js, bucket, err := c.open(c.log.followConnection()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = c.checkBucket(nc, js, bucket); err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return nc, bucket, nil
+}
+
+// checkBucket checks what a candidate needs. Without it the candidate would wait for a
+// permission or a roster that never comes.
+func (c *runLoop) checkBucket(nc *nats.Conn, js jetstream.JetStream, bucket *leader.Bucket) error {
+	ctx, cancel := c.withTimeout(context.Background())
+	defer cancel()
+	e := &environment{nc: nc, js: js, bucket: bucket, name: c.bucket, election: c.election, api: jsapi.APIPrefix(js.Options()), wait: c.timeout}
+	denied := func(do func() error) error {
+		if err := e.try(do); errors.Is(err, nats.ErrPermissionViolation) {
+			return fmt.Errorf("%w: %s", leader.ErrPermission, violation(err))
+		}
+		return nil // a missing answer is for the next request to report
+	}
+	if err := denied(e.send("STREAM.INFO.KV_"+c.bucket, "")); err != nil {
+		return err
+	}
+	info, err := bucket.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if err = c.succession.fit(info, c.lease); err != nil {
+		return err
+	}
+	stream, err := js.Stream(ctx, "KV_"+c.bucket)
+	if err != nil {
+		return err
+	}
+	read := func(key string) func() error {
+		return e.send("STREAM.MSG.GET.KV_"+c.bucket, `{"last_by_subj":"`+key+`"}`)
+	}
+	if stream.CachedInfo().Config.AllowDirect {
+		read = func(key string) func() error { return e.send("DIRECT.GET.KV_"+c.bucket+"."+key, "") }
+	}
+	for seat := 1; seat <= c.succession.seats; seat++ {
+		key := leader.SeatKey(c.election, seat)
+		if err = denied(func() error { return nc.PublishMsg(e.impossible(c.bucket, key)) }); err != nil {
+			return err
+		}
+		if err = denied(read("$KV." + c.bucket + "." + key)); err != nil {
+			return err
+		}
+	}
+	if c.try {
+		return c.lookForLeader(ctx, nc, js, bucket, info)
+	}
+	return nil
+}

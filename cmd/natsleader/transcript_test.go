@@ -224,7 +224,8 @@ func (s *stage) scenes() map[string]func() {
 			stop("cleanup")
 		},
 		"successor": func() {
-			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080")})
+			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080"), Roster: true})
+			inLine(s.t, s.url, "billing", "worker-a")
 			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
 		},
 		"handover": func() {

@@ -43,8 +43,8 @@ func TestCompletion(t *testing.T) {
 	for _, x := range []struct {
 		args, has, hasNot []string
 	}{
-		{[]string{""}, []string{"run", "status", "watch", "roster", "step-down", "transfer", "drain", "bucket", "doctor", "bench"}, []string{"billing"}},
-		{[]string{"bucket", ""}, []string{"add", "info"}, []string{"status"}},
+		{[]string{""}, []string{"run", "status", "watch", "roster", "step-down", "transfer", "drain", "history", "bucket", "doctor", "bench"}, []string{"billing"}},
+		{[]string{"bucket", ""}, []string{"add", "info", "ls", "rm"}, []string{"status"}},
 		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"step-down", ""}, []string{"billing", "mail"}, nil},
@@ -57,6 +57,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"transfer", "--bucket", "other", "elsewhere", ""}, nil, []string{"web-2", "web-4"}},
 		{[]string{"run", "--succession", ""}, []string{"race", "queue", "priority"}, nil},
 		{[]string{"status", "--bucket", "other", ""}, []string{"elsewhere"}, []string{"billing"}},
+		{[]string{"history", ""}, []string{"billing", "mail"}, nil},
+		{[]string{"bucket", "rm", ""}, []string{"elections", "other"}, nil},
 		{[]string{"bucket", "info", ""}, []string{"elections", "other"}, nil},
 		{[]string{"status", "--context", ""}, []string{"production", "staging"}, nil},
 		{[]string{"status", "--"}, []string{"--json", "--server", "--bucket"}, []string{"--force"}},

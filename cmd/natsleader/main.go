@@ -58,6 +58,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerStepDown(app, g)
 	registerTransfer(app, g)
 	registerDrain(app, g)
+	registerHistory(app, g)
 	registerBucket(app, g)
 	registerDoctor(app, g)
 	registerBench(app, g)

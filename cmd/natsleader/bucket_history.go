@@ -64,8 +64,8 @@ func (h historySettings) check() error {
 // applyHistory makes or changes the stream with the history of the bucket, records it in the
 // metadata of the bucket, and returns what there is then. Without an age it changes what it
 // finds only to follow the bucket.
-func (s *inspector) applyHistory(ctx context.Context, h historySettings) (kept keptHistory, err error) {
-	err = s.within(ctx, func(ctx context.Context) error {
+func (s *inspector) applyHistory(ctx context.Context, h historySettings) (keptHistory, error) {
+	failed := s.within(ctx, func(ctx context.Context) error {
 		of, err := s.js.Stream(ctx, "KV_"+s.name)
 		if err != nil {
 			return err
@@ -86,8 +86,8 @@ func (s *inspector) applyHistory(ctx context.Context, h historySettings) (kept k
 		_, err = s.js.UpdateStream(ctx, conf)
 		return err
 	})
-	if err != nil {
-		return kept, err
+	if failed != nil {
+		return keptHistory{}, failed
 	}
 	return s.history(ctx)
 }
@@ -151,20 +151,21 @@ type keptHistory struct {
 }
 
 // history reads what the bucket keeps. A bucket without a history needs no permission for it.
-func (s *inspector) history(ctx context.Context) (kept keptHistory, err error) {
+func (s *inspector) history(ctx context.Context) (keptHistory, error) {
+	var kept keptHistory
 	name := ""
-	err = s.within(ctx, func(ctx context.Context) error {
+	failed := s.within(ctx, func(ctx context.Context) error {
 		of, err := s.js.Stream(ctx, "KV_"+s.name)
 		if err == nil {
 			name = of.CachedInfo().Config.Metadata[historyKey]
 		}
 		return err
 	})
-	if err != nil || name != historyStream(s.name) {
-		return kept, err
+	if failed != nil || name != historyStream(s.name) {
+		return kept, failed
 	}
 	kept.stream = name
-	err = s.within(ctx, func(ctx context.Context) error {
+	failed = s.within(ctx, func(ctx context.Context) error {
 		stream, err := s.js.Stream(ctx, name)
 		if err == nil {
 			info := stream.CachedInfo()
@@ -173,12 +174,12 @@ func (s *inspector) history(ctx context.Context) (kept keptHistory, err error) {
 		return err
 	})
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
+	case errors.Is(failed, jetstream.ErrStreamNotFound):
 		kept.missing = true
-	case errors.Is(err, leader.ErrPermission):
+	case errors.Is(failed, leader.ErrPermission):
 		kept.unread = true
 	default:
-		return kept, err
+		return kept, failed
 	}
 	return kept, nil
 }

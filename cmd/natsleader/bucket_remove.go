@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -79,9 +78,9 @@ func (r *bucketRemoval) run(ctx context.Context) error {
 	if len(led) > 0 && !r.force {
 		return exitError{exitFailed, fmt.Errorf("bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.bucket, describeLed(led))}
 	}
-	words := forPeople(r.asJSON)
-	r.announce(words, found, len(all), led)
-	if !r.yes && !confirmed(words, "Delete it?") {
+	out := wordsOf(r.asJSON)
+	r.announce(out, found, len(all), led)
+	if !r.yes && !out.confirmed("Delete it?") {
 		return exitError{exitFailed, errors.New("nothing was deleted")}
 	}
 	return r.remove(ctx, s, found)
@@ -150,20 +149,20 @@ func describeLed(led []electionStatus) string {
 }
 
 // announce prints what will be deleted, and the consequences.
-func (r *bucketRemoval) announce(w io.Writer, found []*jetstream.StreamInfo, elections int, led []electionStatus) {
-	fmt.Fprintf(w, "Deleting bucket %s, which cannot be undone:\n", r.bucket)
+func (r *bucketRemoval) announce(out words, found []*jetstream.StreamInfo, elections int, led []electionStatus) {
+	out.say("Deleting bucket %s, which cannot be undone:", r.bucket)
 	for _, info := range found {
 		switch c := info.Config; {
 		case c.Metadata[historyOfKey] != "":
-			fmt.Fprintf(w, "- its history in stream %s, from %s on.\n", c.Name, formatTime(info.State.FirstTime))
+			out.say("- its history in stream %s, from %s on.", c.Name, formatTime(info.State.FirstTime))
 		case c.Metadata[wire.RosterOfKey] != "":
-			fmt.Fprintf(w, "- its roster in stream %s.\n", c.Name)
+			out.say("- its roster in stream %s.", c.Name)
 		default:
-			fmt.Fprintf(w, "- stream %s with %s.\n", c.Name, plural(elections, "election"))
+			out.say("- stream %s with %s.", c.Name, plural(elections, "election"))
 		}
 	}
 	if len(led) > 0 {
-		fmt.Fprintf(w, "- %s. A leader that is cut off goes on until its lease is over: do not make the bucket again before that.\n",
+		out.say("- %s. A leader that is cut off goes on until its lease is over: do not make the bucket again before that.",
 			strings.ToUpper(describeLed(led)[:1])+describeLed(led)[1:])
 	}
 }

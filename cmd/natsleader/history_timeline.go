@@ -103,7 +103,7 @@ func (b *timelineBuilder) close(x electionStatus, st state) {
 	switch {
 	case b.expire(until):
 		return
-	case st == stateReleased:
+	case st == stateReleased && (x.holder.Token == 0 || x.holder.Token == now.Token): // or it ends a term that was not seen
 		now.Ended = endedReleased
 	case st == stateDeleted:
 		now.Ended = endedDeleted

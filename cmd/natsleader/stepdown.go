@@ -104,11 +104,11 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	case !canAsk():
 		return usagef("no candidate of %s but its leader %s has announced itself in the roster, and standard input is no terminal: --yes asks the leader all the same; nothing was done", s.election, id)
 	}
-	fmt.Fprintf(forPeople(s.asJSON), `No candidate of %s but its leader %s has announced itself in the roster.
-- Candidates without the roster are not seen. If none stands, nobody leads.
-- %s campaigns again after its lease of %v.
-`, s.election, id, id, lease)
-	if !confirmed(forPeople(s.asJSON), "Ask it to hand over?") {
+	out := wordsOf(s.asJSON)
+	out.say("No candidate of %s but its leader %s has announced itself in the roster.", s.election, id)
+	out.say("- Candidates without the roster are not seen. If none stands, nobody leads.")
+	out.say("- %s campaigns again after its lease of %v.", id, lease)
+	if !out.confirmed("Ask it to hand over?") {
 		return exitError{exitFailed, errors.New("nothing was done")}
 	}
 	return nil
@@ -217,13 +217,13 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	case stateNever, stateDeleted, stateReleased, stateExpired:
 		return exitError{exitFailed, fmt.Errorf("nobody leads %s: there is nothing to delete", s.election)}
 	}
-	words := forPeople(s.asJSON)
-	fmt.Fprintf(words, "Deleting the key of %s:\n- %s.\n", s.election, who)
+	out := wordsOf(s.asJSON)
+	out.say("Deleting the key of %s:\n- %s.", s.election, who)
 	for _, line := range s.waits(x, info) {
-		fmt.Fprintf(words, "- %s.\n", line)
+		out.say("- %s.", line)
 	}
-	fmt.Fprintln(words, "- Until then nobody leads.")
-	if !s.yes && !confirmed(words, "Delete it?") {
+	out.say("- Until then nobody leads.")
+	if !s.yes && !out.confirmed("Delete it?") {
 		return exitError{exitFailed, errors.New("nothing was deleted")}
 	}
 	var as electionStatus
@@ -235,12 +235,12 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	case err != nil:
 		return err
 	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue): // renewed with another lease or size
-		fmt.Fprintln(words, "deleted; it was written again meanwhile:")
+		out.say("deleted; it was written again meanwhile:")
 		for _, line := range s.waits(as, info) {
-			fmt.Fprintf(words, "- %s.\n", line)
+			out.say("- %s.", line)
 		}
 	default:
-		fmt.Fprintln(words, "deleted")
+		out.say("deleted")
 	}
 	if s.asJSON {
 		return printJSON(os.Stdout, newDeletion(s.election, as), "  ")

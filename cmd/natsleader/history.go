@@ -21,7 +21,7 @@ bucket add --history.
 A time without a zone is local. --at shows the leader of one moment.
 
 The end of a lease that was not renewed is when other candidates could follow at the
-earliest. The leader itself stops before that, at the latest at 80% of its lease.
+earliest. The leader itself stops before that, by default at 80% of its lease.
 
 The exit code is 78 if the bucket keeps no history, and with --at 1 if nobody led or it is
 not known.
@@ -61,6 +61,9 @@ func (h *history) run(ctx context.Context) error {
 			return usagef("--at %q is no moment: give a time, or a duration before now", h.at)
 		}
 		from = at
+	}
+	if from.After(now) {
+		return usagef("%s is in the future", formatTime(from))
 	}
 	s, err := h.openInspector()
 	if err != nil {

@@ -187,6 +187,7 @@ func TestHistory_Troubles(t *testing.T) {
 	fails(t, natsleader(t, "history", "b*", "-s", url), exitUsage, `"b*"`)
 	fails(t, natsleader(t, "history", "billing", "--since", "soon", "-s", url), exitUsage, `--since "soon" is neither a duration`)
 	fails(t, natsleader(t, "history", "billing", "--at", "all", "-s", url), exitUsage, `--at "all" is no moment`)
+	fails(t, natsleader(t, "history", "billing", "--at", "2999-01-01", "-s", url), exitUsage, "2999-01-01 00:00:00 is in the future")
 	succeeds(t, "bucket", "add", "--history", "30d", "-s", url)
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	recorded(t, url, "billing", 1)

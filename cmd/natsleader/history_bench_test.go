@@ -49,6 +49,7 @@ func BenchmarkHistory(b *testing.B) {
 
 // renews writes records as a leader renews them.
 func renews(b *testing.B, kv jetstream.KeyValue, i, times int) {
+	b.Helper()
 	revision := uint64(0)
 	for n := range times {
 		record := fmt.Sprintf(`{"v":1,"state":"leading","id":"web-%d_4711_x7k2mq","session":"NV3ZQ5M6XK2A7WJ4TJ2BSOYD4%d","n":%d,"lease":"15s",`+

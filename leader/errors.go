@@ -123,7 +123,7 @@ func (d detail) Unwrap() error { return d.of }
 var (
 	errNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
 	errNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
-	errNotListed       error = detail{ErrNoRoster, "the leader reads no roster: its Config has neither Queue nor Roster"}
+	errNotListed       error = detail{ErrNoRoster, wire.NoRosterReason + ": its Config has neither Queue nor Roster"}
 	errRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
 	errGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
 	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted or overwritten"}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+	"github.com/choria-io/fisk/units"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/wire"
@@ -26,14 +27,20 @@ A bucket that was made for something else keeps one revision of each key from th
 on. So one that holds the history of keys, or keys that are no records of elections,
 is refused without --adopt.
 
-  natsleader bucket add --replicas 3
+With --history a second stream keeps all that is written to the bucket, renewals
+too: see natsleader history.
+
+  natsleader bucket add --replicas 3 --history 30d
   natsleader bucket add fast --max-lease 5s`
 
 func registerBucket(app *fisk.Application, g *globals) {
-	bucket := app.Command("bucket", "Make or show a bucket for elections")
+	bucket := app.Command("bucket", "Make, list, show or delete buckets for elections")
 
 	var cfg leader.BucketConfig
 	var storage string
+	var history historySettings
+	var size units.Base2Bytes
+	var addJSON bool
 	add := bucket.Command("add", "Make a bucket, or bring one to these settings").HelpLong(bucketAddHelp)
 	add.Arg("name", "Name of the bucket; that of --bucket by default").StringVar(&cfg.Name)
 	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: 1, or as many as it has)").PlaceHolder("N").IntVar(&cfg.Replicas)
@@ -43,12 +50,17 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
 	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)
 	add.Flag("description", "What it is for").PlaceHolder("TEXT").StringVar(&cfg.Description)
+	add.Flag("history", "Keep for this time the terms of all elections, for natsleader history (default: none, or as it is)").PlaceHolder("DURATION").DurationVar(&history.age)
+	add.Flag("history-size", "With --history, the most that it may take (default: 1GB)").PlaceHolder("SIZE").BytesVar(&size)
+	add.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&addJSON)
 	add.Action(func(*fisk.ParseContext) error {
 		if cfg.Name != "" {
 			g.bucket = cfg.Name
 		}
-		return g.bucketAdd(cfg, storage)
+		history.size = int64(size)
+		return g.bucketAdd(cfg, storage, history, addJSON)
 	})
+	registerBucketList(bucket, g)
 
 	var name string
 	var asJSON bool
@@ -61,9 +73,13 @@ func registerBucket(app *fisk.Application, g *globals) {
 		}
 		return g.bucketInfo(asJSON)
 	})
+	registerBucketRemove(bucket, g)
 }
 
-func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
+func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history historySettings, asJSON bool) error {
+	if err := history.check(); err != nil {
+		return err
+	}
 	s, err := g.openInspector()
 	if err != nil {
 		return err
@@ -91,7 +107,11 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string) error {
 	if err != nil {
 		return refusedBucket(err)
 	}
-	return printLines(os.Stdout, columns(bucketDetails(info, nil)))
+	kept, err := s.applyHistory(context.Background(), history)
+	if err != nil {
+		return exitError{codeOf(err), fmt.Errorf("bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)}
+	}
+	return printResult(os.Stdout, asJSON, newBucketSummary(info, nil, kept), columns(bucketDetails(info, nil, kept)))
 }
 
 // refusedBucket is the error of a bucket that package leader refuses, with flags in
@@ -126,7 +146,11 @@ func (g *globals) bucketInfo(asJSON bool) error {
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
-	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit), columns(bucketDetails(info, unfit)))
+	kept, err := s.history(context.Background())
+	if err != nil {
+		return err
+	}
+	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit, kept), columns(bucketDetails(info, unfit, kept)))
 	if err == nil && unfit != nil {
 		return exitError{code: exitBucket}
 	}
@@ -134,7 +158,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 }
 
 // bucketDetails returns all that is known of a bucket, for people.
-func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
+func bucketDetails(info leader.BucketInfo, unfit error, history keptHistory) [][]string {
 	rows := [][]string{{"Bucket:", info.Name}}
 	if info.Description != "" {
 		rows = append(rows, []string{"Description:", printable(info.Description)})
@@ -164,7 +188,8 @@ func bucketDetails(info leader.BucketInfo, unfit error) [][]string {
 		[]string{"Longest lease:", orNone(info.MaxLease, "unlimited")},
 		[]string{"TTL:", orNone(info.TTL, "none")},
 		[]string{"Feed:", feed},
-		[]string{"Roster:", roster})
+		[]string{"Roster:", roster},
+		[]string{"History:", history.text()})
 }
 
 func storageName(s jetstream.StorageType) string {
@@ -195,14 +220,18 @@ type bucketSummary struct {
 	MaxValue       int     `json:"max_value_bytes,omitempty"`
 	Feed           string  `json:"feed_subject,omitempty"` // a dot and the key follow
 	Roster         bool    `json:"roster"`
+
+	History      float64 `json:"history_seconds,omitempty"`
+	HistorySize  int64   `json:"history_size_bytes,omitempty"` // the most that it may take
+	HistoryBytes uint64  `json:"history_bytes,omitempty"`      // before compression
 }
 
-func newBucketSummary(info leader.BucketInfo, unfit error) bucketSummary {
+func newBucketSummary(info leader.BucketInfo, unfit error, history keptHistory) bucketSummary {
 	s := bucketSummary{
 		Name: info.Name, Description: info.Description, Fit: unfit == nil, PurgeProtected: info.PurgeProtected,
 		Replicas: info.Replicas, Storage: storageName(info.Storage), MaxLease: info.MaxLease.Seconds(),
 		TTL: info.TTL.Seconds(), MaxValue: info.MaxValue, Feed: info.FeedSubject,
-		Roster: info.Roster,
+		Roster: info.Roster, History: history.age.Seconds(), HistorySize: history.size, HistoryBytes: history.bytes,
 	}
 	if unfit != nil {
 		s.Unfit = errorText(unfit)

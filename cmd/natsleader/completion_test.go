@@ -26,7 +26,7 @@ func TestCompletion(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	newBucket(t, url, "other", leader.BucketConfig{})
-	campaigns(t, url, "elections", "billing", leader.Config{})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "leads-billing"})
 	campaigns(t, url, "elections", "mail", leader.Config{})
 	campaigns(t, url, "other", "elsewhere", leader.Config{})
 	line := []string{"web-2", "web-3", "two words", "-flag", "$HOME"}
@@ -45,19 +45,22 @@ func TestCompletion(t *testing.T) {
 	for _, x := range []struct {
 		args, has, hasNot []string
 	}{
-		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "bucket", "doctor", "bench"}, []string{"billing"}},
-		{[]string{"bucket", ""}, []string{"add", "info"}, []string{"status"}},
+		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "drain", "history", "bucket", "doctor", "bench"}, []string{"billing"}},
+		{[]string{"bucket", ""}, []string{"add", "info", "ls", "rm"}, []string{"status"}},
 		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"step-down", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"roster", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"transfer", ""}, []string{"billing", "mail"}, []string{"web-2"}},
+		{[]string{"drain", "--id", ""}, []string{"leads-billing"}, []string{"web-2"}},
 		{[]string{"transfer", "billing", ""}, []string{"web-2", "web-3"}, []string{"billing", "mail", "two words", "-flag", "web-4"}},
 		{[]string{"transfer", "billing", "we"}, []string{"web-2", "web-3"}, nil},
 		{[]string{"transfer", "mail", ""}, []string{"web-4"}, []string{"web-2"}},
 		{[]string{"transfer", "--bucket", "other", "elsewhere", ""}, nil, []string{"web-2", "web-4"}},
 		{[]string{"run", "--succession", ""}, []string{"race", "queue", "priority"}, nil},
 		{[]string{"status", "--bucket", "other", ""}, []string{"elsewhere"}, []string{"billing"}},
+		{[]string{"history", ""}, []string{"billing", "mail"}, nil},
+		{[]string{"bucket", "rm", ""}, []string{"elections", "other"}, nil},
 		{[]string{"bucket", "info", ""}, []string{"elections", "other"}, nil},
 		{[]string{"status", "--context", ""}, []string{"production", "staging"}, nil},
 		{[]string{"status", "--bucket", ""}, []string{"elections", "other"}, []string{"billing"}},
@@ -100,7 +103,7 @@ func TestCompletion_ScriptInBash(t *testing.T) {
 	}
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	campaigns(t, url, "elections", "billing", leader.Config{})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "leads-billing"})
 	campaigns(t, url, "elections", "mail", leader.Config{})
 	const script = `
 source <("$0" --completion-script-bash)

@@ -39,6 +39,7 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 			}
 		}
 		subject := strings.NewReplacer("KV_E", "KV_elections", ".E.", ".elections.").Replace(m[3])
+		subject = strings.Replace(subject, "natsleader_history_E", "natsleader_history_elections", 1)
 		subject = strings.Replace(subject, ".E_roster.", ".elections_roster.", 1)
 		if before, ok := strings.CutSuffix(subject, ".a"); ok {
 			subject = before + ".billing"
@@ -59,9 +60,12 @@ func dispensable(subject string) bool {
 	return strings.Contains(subject, "CONSUMER.DELETE") || strings.HasPrefix(subject, "$JS.FC.")
 }
 
-// prompt reports whether step-down hears of the handover by the subject. Without it,
-// step-down polls.
+// prompt reports whether the command does without the subject: step-down hears of the handover
+// by it, and polls otherwise.
 func prompt(command, subject string) bool {
+	if command == "history a" && strings.Contains(subject, "KV_elections") && !strings.Contains(subject, "CONSUMER") {
+		return true // it shows what the history has
+	}
 	if command == "roster a --watch" && strings.HasPrefix(subject, "natsleader.feed.") {
 		return true // it prints what there is
 	}
@@ -80,6 +84,9 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{[]string{"bucket", "info"}, "bucket info"},
 		{[]string{"bucket", "add", "--max-lease", "20s"}, "bucket add"},
 		{[]string{"bucket", "add", "--roster", "--max-lease", "20s"}, "bucket add --roster"},
+		{[]string{"bucket", "add", "--history", "1d"}, "bucket add --history"},
+		{[]string{"bucket", "ls"}, "bucket ls"},
+		{[]string{"history", "billing"}, "history a"},
 		{[]string{"status", "billing"}, "status a"},
 		{[]string{"status", "billing", "--roster"}, "status a --roster"},
 		{[]string{"status"}, "status, watch"},
@@ -105,7 +112,8 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 			}
 			for _, subject := range all.Publish.Allow[1:] {
 				if dispensable(subject) || strings.HasSuffix(subject, "CREATE.KV_elections") || // it exists
-					strings.HasSuffix(subject, "UPDATE.KV_elections_roster") { // it does not
+					strings.HasSuffix(subject, "UPDATE.KV_elections_roster") || // it does not
+					strings.HasSuffix(subject, "UPDATE.natsleader_history_elections") {
 					continue
 				}
 				less := &server.Permissions{Subscribe: all.Subscribe, Publish: without(all.Publish, subject)}
@@ -141,7 +149,7 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) i
 	})
 	// With a roster, a command that does not use it needs no permission for it. But a
 	// change of the bucket changes both.
-	roster := args[0] != "bucket" || args[1] == "info"
+	roster := args[0] != "bucket" || args[1] != "add"
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{Roster: roster})
 	if !feed {
 		_, js := connectTo(t, s.ClientURL())
@@ -157,6 +165,10 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args []string) i
 	}
 	c := campaigns(t, s.ClientURL(), "elections", "billing", leader.Config{Roster: roster})
 	defer func() { _ = c.Stop(t.Context()) }() // while the server runs
+	if args[0] == "history" {
+		succeeds(t, "bucket", "add", "--history", "1d", "-s", s.ClientURL())
+		recorded(t, s.ClientURL(), "billing", 1)
+	}
 	if args[0] == "transfer" {
 		next := stands(t, s.ClientURL(), "billing", leader.Config{Roster: true})
 		defer func() { _ = next.Stop(t.Context()) }()

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
-	"golang.org/x/term"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
@@ -21,15 +18,20 @@ const stepDownHelp = `The leader ends its term, finishes its work within its dra
 over; the next leads after two round trips. It stays a candidate, and waits
 one lease.
 
+Where the bucket keeps a roster and no other candidate has announced itself,
+step-down says so and asks for confirmation.
+
 A leader that does not hand over can be pushed out with --force, which deletes
 the key while it is still that leader's. The leader finds out at its next
 renewal. Candidates wait for the lease on record, which the delete marker keeps,
-and until then nobody leads. It asks for confirmation; where standard input is no
-terminal, --yes must be given.
+and until then nobody leads. It asks for confirmation.
 
-The exit code is 1 if nobody leads, or with --force if the leader changed meanwhile; 64
-if --yes is missing; 69 if the leader does not answer; and 124 if it has not
-handed over in time.
+Where standard input is no terminal, a question is not asked: nothing is done without
+--yes.
+
+The exit code is 1 if nobody leads, the answer is no, or with --force if the leader
+changed meanwhile; 64 if --yes is missing; 69 if the leader does not answer; and 124
+if it has not handed over in time.
 
   natsleader step-down billing
   natsleader step-down billing --force --yes`
@@ -39,6 +41,7 @@ type stepDown struct {
 	election   string
 	wait       time.Duration
 	force, yes bool
+	asJSON     bool
 }
 
 func registerStepDown(app *fisk.Application, g *globals) {
@@ -47,7 +50,8 @@ func registerStepDown(app *fisk.Application, g *globals) {
 	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&s.election)
 	cmd.Flag("wait", "Longest time to wait until it has handed over").Default("30s").DurationVar(&s.wait)
 	cmd.Flag("force", "Delete the key instead of asking").UnNegatableBoolVar(&s.force)
-	cmd.Flag("yes", "With --force, do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
+	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
+	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return s.run(context.Background()) })
 }
 
@@ -55,7 +59,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	if err := checkElection(s.election); err != nil {
 		return err
 	}
-	if s.force && !s.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
+	if s.force && !s.yes && !canAsk() {
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
 	look, x, err := s.look(ctx, s.election)
@@ -69,7 +73,45 @@ func (s *stepDown) run(ctx context.Context) error {
 	case x.at(look.clock.now()) != stateLeading:
 		return nobodyLeads(s.election)
 	}
+	if !s.yes {
+		if err := s.confirmLast(ctx, look, x); err != nil {
+			return err
+		}
+	}
 	return s.ask(ctx, look.bucket)
+}
+
+// confirmLast asks for confirmation if no other candidate has announced itself in the
+// bucket's roster. A roster that cannot be read does not prevent the request.
+func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionStatus) error {
+	if look.roster == "" {
+		return nil // it is not known which candidates stand
+	}
+	var others []leader.RosterEntry
+	err := look.within(ctx, func(ctx context.Context) (err error) {
+		others, err = leader.Roster(ctx, look.bucket, s.election)
+		return err
+	})
+	id, lease := printable(x.holder.ID), x.holder.Lease
+	switch {
+	case errors.Is(err, leader.ErrNoRoster):
+		return nil
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "natsleader: the roster was not read, so it is not known whether another candidate stands: %s\n", errorText(err))
+		return nil
+	case len(others) > 0:
+		return nil
+	case !canAsk():
+		return usagef("no candidate of %s but its leader %s has announced itself in the roster, and standard input is no terminal: --yes asks the leader all the same; nothing was done", s.election, id)
+	}
+	out := wordsOf(s.asJSON)
+	out.say("No candidate of %s but its leader %s has announced itself in the roster.", s.election, id)
+	out.say("- Candidates without the roster are not seen. If none stands, nobody leads.")
+	out.say("- %s campaigns again after its lease of %v.", id, lease)
+	if !out.confirmed("Ask it to hand over?") {
+		return exitError{exitFailed, errors.New("nothing was done")}
+	}
+	return nil
 }
 
 // ask asks the leader to step down, and prints the next leader.
@@ -83,7 +125,7 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
 	case err != nil:
 		return explainFailure(err, s.election, was, s.wait, ", or delete the key with --force")
 	}
-	return handedOver(ctx, bucket, s.election, was)
+	return reportHandover(ctx, bucket, s.election, was, s.asJSON)
 }
 
 func nobodyLeads(election string) error {
@@ -105,25 +147,55 @@ func explainFailure(err error, election string, was leader.Holder, wait time.Dur
 	return err
 }
 
-// handedOver prints which leader has handed over, and waits a moment for the next
-// leader.
-func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder) error {
-	fmt.Printf("%s has handed over %s (token %d)\n", printable(was.ID), election, was.Token)
+// handover is the outcome of a request to hand over.
+type handover struct {
+	Election string        `json:"election"`
+	From     leaderSummary `json:"from"`
+	// Leader is the next leader; nil: no candidate leads yet.
+	Leader *leaderSummary `json:"leader,omitempty"`
+}
+
+// leaderSummary names a leader for programs.
+type leaderSummary struct {
+	ID    string `json:"id"`
+	Token uint64 `json:"token"`
+}
+
+// handedOver waits a moment for the leader that follows.
+func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder) (handover, error) {
+	done := handover{Election: election, From: leaderSummary{was.ID, was.Token}}
 	const moment = 2 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
 	holders, err := leader.Observe(ctx, bucket, election)
 	if err != nil {
-		return err
+		return done, err
 	}
 	for h := range holders {
 		if h.Leads() && h.Token > was.Token {
-			fmt.Printf("%s leads with token %d\n", printable(h.ID), h.Token)
-			return nil
+			done.Leader = &leaderSummary{h.ID, h.Token}
+			break
 		}
 	}
-	fmt.Println("nobody leads yet")
-	return nil
+	return done, nil
+}
+
+// lines describes the outcome for people.
+func (h handover) lines() []string {
+	next := "nobody leads yet"
+	if h.Leader != nil {
+		next = fmt.Sprintf("%s leads with token %d", printable(h.Leader.ID), h.Leader.Token)
+	}
+	return []string{fmt.Sprintf("%s has handed over %s (token %d)", printable(h.From.ID), h.Election, h.From.Token), next}
+}
+
+// reportHandover prints that the leader has handed over, and the leader that follows.
+func reportHandover(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder, asJSON bool) error {
+	done, err := handedOver(ctx, bucket, election, was)
+	if err != nil {
+		return err
+	}
+	return printResult(os.Stdout, asJSON, done, done.lines())
 }
 
 // deleteKey deletes the key, and prints the consequences.
@@ -145,12 +217,13 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	case stateNever, stateDeleted, stateReleased, stateExpired:
 		return exitError{exitFailed, fmt.Errorf("nobody leads %s: there is nothing to delete", s.election)}
 	}
-	fmt.Printf("Deleting the key of %s:\n- %s.\n", s.election, who)
+	out := wordsOf(s.asJSON)
+	out.say("Deleting the key of %s:\n- %s.", s.election, who)
 	for _, line := range s.waits(x, info) {
-		fmt.Printf("- %s.\n", line)
+		out.say("- %s.", line)
 	}
-	fmt.Println("- Until then nobody leads.")
-	if !s.yes && !confirmed() {
+	out.say("- Until then nobody leads.")
+	if !s.yes && !out.confirmed("Delete it?") {
 		return exitError{exitFailed, errors.New("nothing was deleted")}
 	}
 	var as electionStatus
@@ -162,14 +235,33 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	case err != nil:
 		return err
 	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue): // renewed with another lease or size
-		fmt.Println("deleted; it was written again meanwhile:")
+		out.say("deleted; it was written again meanwhile:")
 		for _, line := range s.waits(as, info) {
-			fmt.Printf("- %s.\n", line)
+			out.say("- %s.", line)
 		}
 	default:
-		fmt.Println("deleted")
+		out.say("deleted")
+	}
+	if s.asJSON {
+		return printJSON(os.Stdout, newDeletion(s.election, as), "  ")
 	}
 	return nil
+}
+
+// deletion is the outcome of a deleted key.
+type deletion struct {
+	Election string         `json:"election"`
+	Deleted  bool           `json:"deleted"`
+	From     *leaderSummary `json:"from,omitempty"` // nil: the key held something else
+	Lease    float64        `json:"lease_seconds,omitempty"`
+}
+
+func newDeletion(election string, x electionStatus) deletion {
+	d := deletion{Election: election, Deleted: true, Lease: x.holder.Lease.Seconds()}
+	if x.holder.ID != "" {
+		d.From = &leaderSummary{x.holder.ID, x.holder.Token}
+	}
+	return d
 }
 
 // keeps reports whether the delete marker carries the record, so that candidates
@@ -249,16 +341,6 @@ func (s *stepDown) describeNow(x electionStatus, now time.Time) string {
 	case stateNever, stateDeleted, stateReleased, stateExpired:
 	}
 	return "nobody leads " + s.election
-}
-
-func confirmed() bool {
-	fmt.Print("Delete it? [y/N] ")
-	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return true
-	}
-	return false
 }
 
 // requester names the user and host for the leader's log.

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -28,6 +31,7 @@ type transfer struct {
 	*globals
 	election, id string
 	wait         time.Duration
+	asJSON       bool
 }
 
 func registerTransfer(app *fisk.Application, g *globals) {
@@ -36,6 +40,7 @@ func registerTransfer(app *fisk.Application, g *globals) {
 	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&t.election)
 	cmd.Arg("id", "ID of the candidate that is to lead; the next of the roster by default").HintAction(t.candidateIDs).StringVar(&t.id)
 	cmd.Flag("wait", "Longest time to wait until it leads").Default("30s").DurationVar(&t.wait)
+	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&t.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return t.run(context.Background()) })
 }
 
@@ -49,16 +54,21 @@ func (t *transfer) run(ctx context.Context) error {
 	case x.at(look.clock.now()) != stateLeading:
 		return nobodyLeads(t.election)
 	case x.holder.ID == t.id:
-		fmt.Printf("%s leads %s already, with token %d\n", printable(t.id), t.election, x.holder.Token)
-		return nil
+		already := leaderSummary{x.holder.ID, x.holder.Token}
+		return printResult(os.Stdout, t.asJSON, handover{t.election, already, &already},
+			[]string{fmt.Sprintf("%s leads %s already, with token %d", printable(t.id), t.election, x.holder.Token)})
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.wait)
 	defer cancel()
 	was, err := leader.Transfer(ctx, look.bucket, t.election, t.id, requester("transfer"))
-	if err != nil {
+	switch {
+	case errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason):
+		return exitError{exitFailed, fmt.Errorf("%s reads no roster, so it does not know the next candidate: name one (natsleader transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster",
+			printable(was.ID), t.election)}
+	case err != nil:
 		return explainFailure(err, t.election, was, t.wait, "")
 	}
-	return handedOver(ctx, look.bucket, t.election, was)
+	return reportHandover(ctx, look.bucket, t.election, was, t.asJSON)
 }
 
 // candidateIDs completes the ID of a candidate.

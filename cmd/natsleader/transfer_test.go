@@ -40,10 +40,11 @@ func TestTransfer_ByID(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a"}))
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	b := stands(t, url, "billing", leader.Config{ID: "b"})
 	eventually(t, "b knows who leads", func() bool { h, ok := b.Leader(); return ok && h.ID == "a" })
-	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed, "refuses the request: \"a\" leads with "+token+": the leader reads no roster: its Config has neither Queue nor Roster")
+	fails(t, natsleader(t, "transfer", "billing", "-s", url), exitFailed,
+		"a reads no roster, so it does not know the next candidate: name one (natsleader transfer billing ID), or start the candidates with --roster (natsleader run) or Config.Roster")
 	if out := succeeds(t, "transfer", "billing", "b", "-s", url); !strings.Contains(out, "\nb leads with token ") {
 		t.Errorf("%q", out)
 	}

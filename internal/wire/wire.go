@@ -113,6 +113,10 @@ const (
 	LogNotListening = "cannot be asked to hand over"
 )
 
+// NoRosterReason begins a leader's reason for refusing to hand over to the next candidate of
+// the roster, where the leader has none. The command explains it.
+const NoRosterReason = "the leader reads no roster"
+
 // StepDownRequest is a request to the holder of an election, in JSON. It is for one term: if
 // it is late, sent twice, or received in another bucket of the same name, it ends no other
 // term.

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/choria-io/fisk/units"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Keys in the metadata of streams.
+const (
+	historyKey   = "natsleader.history"    // of a bucket: the stream with its history
+	historyOfKey = "natsleader.history_of" // of that stream: the bucket
+)
+
+// historyStream returns the name of the stream that keeps the history of a bucket. A name
+// that is too long for a stream is cut, and made unique by a hash.
+func historyStream(bucket string) string {
+	const prefix, most = "natsleader_history_", 255 // nats-server, JSMaxNameLen
+	if len(prefix)+len(bucket) > most {
+		sum := sha256.Sum256([]byte(bucket))
+		tail := "_" + hex.EncodeToString(sum[:8])
+		bucket = bucket[:most-len(prefix)-len(tail)] + tail
+	}
+	return prefix + bucket
+}
+
+// historySettings are those of --history and --history-size.
+type historySettings struct {
+	age  time.Duration // 0: as it is
+	size int64         // bytes; 0: as it is, or the default
+}
+
+// The default size holds 90 days of one election with the default lease, or 3 days of thirty.
+// docs/cli.md has the measurement.
+const (
+	defaultHistorySize = 1 << 30
+	leastHistory       = time.Minute
+	leastHistorySize   = 1 << 20
+)
+
+func (h historySettings) check() error {
+	switch {
+	case h.age < 0 || 0 < h.age && h.age < leastHistory:
+		return usagef("--history %v is less than %v", h.age, leastHistory)
+	case h.size != 0 && h.age == 0:
+		return usagef("--history-size needs --history")
+	case h.size != 0 && h.size < leastHistorySize:
+		return usagef("--history-size %v is less than 1MiB", units.Base2Bytes(h.size))
+	}
+	return nil
+}
+
+// applyHistory makes or changes the stream with the history of the bucket, records it in the
+// metadata of the bucket, and returns what there is then. Without an age it changes what it
+// finds only to follow the bucket.
+func (s *inspector) applyHistory(ctx context.Context, h historySettings) (keptHistory, error) {
+	failed := s.within(ctx, func(ctx context.Context) error {
+		of, err := s.js.Stream(ctx, "KV_"+s.name)
+		if err != nil {
+			return err
+		}
+		conf := of.CachedInfo().Config
+		recorded := conf.Metadata[historyKey] == historyStream(s.name)
+		if h.age == 0 && !recorded {
+			return nil
+		}
+		there, err := h.establish(ctx, s.js, s.name, conf)
+		if err != nil || there == recorded {
+			return err
+		}
+		conf.Metadata = maps.Clone(conf.Metadata)
+		if conf.Metadata[historyKey] = historyStream(s.name); !there {
+			delete(conf.Metadata, historyKey)
+		}
+		_, err = s.js.UpdateStream(ctx, conf)
+		return err
+	})
+	if failed != nil {
+		return keptHistory{}, failed
+	}
+	return s.history(ctx)
+}
+
+// codeNoRoom is the code of JSStorageResourcesExceededErr (nats-server, server/errors.json).
+const codeNoRoom = 10047
+
+// establish makes or changes the stream, and reports whether there is one.
+//
+// The stream sources the bucket. A mirror would keep the server's times. But a mirror fills
+// gaps in the sequence one by one, and on three replicas a gap takes memory of the server for
+// each number. A bucket that is made again leaves a gap of billions, since its revisions
+// begin at the Unix time in microseconds.
+//
+// The stream allows no roll-ups. So a marker with a roll-up, as the server stores it for an
+// expired record, removes nothing here.
+func (h historySettings) establish(ctx context.Context, js jetstream.JetStream, bucket string, like jetstream.StreamConfig) (bool, error) {
+	name := historyStream(bucket)
+	old, err := js.Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && h.age == 0:
+		return false, nil
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: name, Description: "history of the elections in bucket " + bucket,
+			Sources:  []*jetstream.StreamSource{{Name: "KV_" + bucket}},
+			Metadata: map[string]string{historyOfKey: bucket},
+			Storage:  jetstream.FileStorage, Compression: jetstream.S2Compression,
+			MaxAge: h.age, MaxBytes: cmp.Or(h.size, defaultHistorySize), MaxMsgs: -1, MaxMsgsPerSubject: -1,
+			Replicas: like.Replicas, Placement: like.Placement, AllowDirect: true,
+		})
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeNoRoom {
+			err = fmt.Errorf("the server or the account has no room for a history of %v: take less with --history-size: %w", units.Base2Bytes(cmp.Or(h.size, defaultHistorySize)), err)
+		}
+		return err == nil, err
+	case err != nil:
+		return false, err
+	}
+	was := old.CachedInfo().Config
+	if was.Metadata[historyOfKey] != bucket {
+		return false, fmt.Errorf("%w: stream %s exists, and is no history of bucket %s", leader.ErrIncompatibleBucket, name, bucket)
+	}
+	conf := was
+	conf.Replicas, conf.Placement = like.Replicas, like.Placement
+	conf.MaxAge, conf.MaxBytes = cmp.Or(h.age, conf.MaxAge), cmp.Or(h.size, conf.MaxBytes)
+	if !reflect.DeepEqual(conf, was) {
+		_, err = js.UpdateStream(ctx, conf)
+	}
+	return err == nil, err
+}
+
+// keptHistory describes the stream with the history of a bucket. The zero value: there is
+// none.
+type keptHistory struct {
+	stream  string
+	age     time.Duration
+	size    int64
+	bytes   uint64
+	missing bool // it was made once, and is gone
+	unread  bool // a permission is missing
+}
+
+// history reads what the bucket keeps. A bucket without a history needs no permission for it.
+func (s *inspector) history(ctx context.Context) (keptHistory, error) {
+	var kept keptHistory
+	name := ""
+	failed := s.within(ctx, func(ctx context.Context) error {
+		of, err := s.js.Stream(ctx, "KV_"+s.name)
+		if err == nil {
+			name = of.CachedInfo().Config.Metadata[historyKey]
+		}
+		return err
+	})
+	if failed != nil || name != historyStream(s.name) {
+		return kept, failed
+	}
+	kept.stream = name
+	failed = s.within(ctx, func(ctx context.Context) error {
+		stream, err := s.js.Stream(ctx, name)
+		if err == nil {
+			info := stream.CachedInfo()
+			kept.age, kept.size, kept.bytes = info.Config.MaxAge, info.Config.MaxBytes, info.State.Bytes
+		}
+		return err
+	})
+	switch {
+	case errors.Is(failed, jetstream.ErrStreamNotFound):
+		kept.missing = true
+	case errors.Is(failed, leader.ErrPermission):
+		kept.unread = true
+	default:
+		return kept, failed
+	}
+	return kept, nil
+}
+
+// text describes it for people.
+func (k keptHistory) text() string {
+	switch {
+	case k.stream == "":
+		return "none"
+	case k.missing:
+		return "lost: stream " + k.stream + " does not exist"
+	case k.unread:
+		return "yes, in stream " + k.stream + ", which may not be read"
+	}
+	return fmt.Sprintf("%s, and %s at most", formatPeriod(k.age), units.Base2Bytes(k.size))
+}
+
+// formatPeriod formats a duration that was given in days or hours.
+func formatPeriod(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == day:
+		return "1 day"
+	case d > 0 && d%day == 0:
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return orNone(d, "for ever")
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+const bucketRemoveHelp = `It deletes the bucket with its roster and its history, and asks for confirmation. Where
+standard input is no terminal, --yes must be given.
+
+It refuses while a candidate leads an election of the bucket, or holds its key: stop the
+candidates first. A leader that is cut off from NATS goes on until its lease is over,
+and nothing remembers that when the bucket is made again.
+
+The exit code is 1 if it refuses or the answer is no, 64 if --yes is missing, and 78 if
+there is no such bucket, or natsleader has not made it.
+
+  natsleader bucket rm old
+  natsleader bucket rm old --keep-history --yes`
+
+type bucketRemoval struct {
+	*globals
+	force, yes, keepHistory, asJSON bool
+}
+
+func registerBucketRemove(bucket *fisk.CmdClause, g *globals) {
+	r := &bucketRemoval{globals: g}
+	var name string
+	cmd := bucket.Command("rm", "Delete a bucket").Alias("delete").HelpLong(bucketRemoveHelp)
+	cmd.Arg("name", "Name of the bucket").Required().HintAction(g.bucketNames).StringVar(&name)
+	cmd.Flag("force", "Also while elections are led, or if natsleader has not made the bucket").UnNegatableBoolVar(&r.force)
+	cmd.Flag("keep-history", "Keep what natsleader history shows").UnNegatableBoolVar(&r.keepHistory)
+	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&r.yes)
+	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&r.asJSON)
+	cmd.Action(func(*fisk.ParseContext) error {
+		g.bucket = name
+		return r.run(context.Background())
+	})
+}
+
+func (r *bucketRemoval) run(ctx context.Context) error {
+	if !r.yes && !canAsk() {
+		return usagef("bucket rm needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
+	}
+	s, err := r.openInspector()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var found []*jetstream.StreamInfo
+	var all []electionStatus
+	err = s.within(ctx, func(ctx context.Context) error {
+		if found, err = r.streams(ctx, s.js); err != nil || !r.has(found) {
+			return err
+		}
+		s.clock = serverClock{server: found[0].TimeStamp, local: time.Now()}
+		if all, err = s.all(ctx); r.force && err != nil {
+			all, err = nil, nil // a bucket that cannot be read can be deleted
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(found) == 0:
+		return exitError{exitBucket, fmt.Errorf("bucket %s does not exist; nothing was deleted", r.bucket)}
+	}
+	led := ledOf(all, s.clock.now())
+	if len(led) > 0 && !r.force {
+		return exitError{exitFailed, fmt.Errorf("bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.bucket, describeLed(led))}
+	}
+	out := wordsOf(r.asJSON)
+	r.announce(out, found, len(all), led)
+	if !r.yes && !out.confirmed("Delete it?") {
+		return exitError{exitFailed, errors.New("nothing was deleted")}
+	}
+	return r.remove(ctx, s, found)
+}
+
+// has reports whether the first of the streams is the bucket itself. It may be gone, and its
+// roster or history left.
+func (r *bucketRemoval) has(found []*jetstream.StreamInfo) bool {
+	return len(found) > 0 && found[0].Config.Name == "KV_"+r.bucket
+}
+
+// streams returns those of the streams of the bucket that exist: itself, its roster and its
+// history. Streams of these names that belong to something else are not among them.
+func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]*jetstream.StreamInfo, error) {
+	var found []*jetstream.StreamInfo
+	for _, x := range []struct{ stream, key, value string }{
+		{"KV_" + r.bucket, "", ""},
+		{"KV_" + wire.RosterName(r.bucket), wire.RosterOfKey, r.bucket},
+		{historyStream(r.bucket), historyOfKey, r.bucket},
+	} {
+		if x.key == historyOfKey && r.keepHistory {
+			continue
+		}
+		stream, err := js.Stream(ctx, x.stream)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		info := stream.CachedInfo()
+		m := info.Config.Metadata
+		switch _, own := m[wire.MaxLeaseKey]; {
+		case x.key != "":
+			if m[x.key] != x.value {
+				continue
+			}
+		case m[wire.RosterOfKey] != "":
+			return nil, exitError{exitBucket, fmt.Errorf("bucket %s is the roster of bucket %s, and is deleted with it; nothing was deleted", r.bucket, printable(m[wire.RosterOfKey]))}
+		case !own && !r.force:
+			return nil, exitError{exitBucket, fmt.Errorf("natsleader has not made bucket %s: `nats kv del %s` deletes it, or --force here; nothing was deleted", r.bucket, r.bucket)}
+		}
+		found = append(found, info)
+	}
+	return found, nil
+}
+
+// ledOf returns the elections whose keys are held.
+func ledOf(all []electionStatus, now time.Time) []electionStatus {
+	var led []electionStatus
+	for _, x := range all {
+		switch x.at(now) {
+		case stateLeading, statePending, stateForeign:
+			led = append(led, x)
+		case stateReleased, stateExpired, stateDeleted, stateNever:
+		}
+	}
+	return led
+}
+
+func describeLed(led []electionStatus) string {
+	if len(led) == 1 {
+		return "the key of " + shortList(led) + " is held"
+	}
+	return fmt.Sprintf("the keys of %d elections are held, %s", len(led), shortList(led))
+}
+
+// announce prints what will be deleted, and the consequences.
+func (r *bucketRemoval) announce(out words, found []*jetstream.StreamInfo, elections int, led []electionStatus) {
+	out.say("Deleting bucket %s, which cannot be undone:", r.bucket)
+	for _, info := range found {
+		switch c := info.Config; {
+		case c.Metadata[historyOfKey] != "":
+			out.say("- its history in stream %s, from %s on.", c.Name, formatTime(info.State.FirstTime))
+		case c.Metadata[wire.RosterOfKey] != "":
+			out.say("- its roster in stream %s.", c.Name)
+		default:
+			out.say("- stream %s with %s.", c.Name, plural(elections, "election"))
+		}
+	}
+	if len(led) > 0 {
+		out.say("- %s. A leader that is cut off goes on until its lease is over: do not make the bucket again before that.",
+			strings.ToUpper(describeLed(led)[:1])+describeLed(led)[1:])
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// remove deletes the streams, the bucket first: a bucket without its roster would be half a
+// bucket. If it fails on the way, the same command deletes the rest.
+func (r *bucketRemoval) remove(ctx context.Context, s *inspector, found []*jetstream.StreamInfo) error {
+	gone := []string{}
+	for _, info := range found {
+		err := s.within(ctx, func(ctx context.Context) error { return s.js.DeleteStream(ctx, info.Config.Name) })
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return exitError{codeOf(err), fmt.Errorf("stream %s was not deleted, and %d were before it: %w", info.Config.Name, len(gone), err)}
+		}
+		gone = append(gone, info.Config.Name)
+	}
+	return printResult(os.Stdout, r.asJSON, struct {
+		Bucket  string   `json:"bucket"`
+		Deleted []string `json:"deleted_streams"`
+	}{r.bucket, gone}, []string{"deleted"})
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const historyHelp = `It shows the terms of an election as a time line: the leader, from when to when, its
+token, why its term ended, and when nobody led. The bucket must keep a history: see
+bucket add --history.
+
+--since takes a duration (6h, 7d), a time (03:12, 2026-11-22 03:12, RFC 3339) or "all".
+A time without a zone is local. --at shows the leader of one moment.
+
+The end of a lease that was not renewed is when other candidates could follow at the
+earliest. The leader itself stops before that, by default at 80% of its lease.
+
+The exit code is 78 if the bucket keeps no history, and with --at 1 if nobody led or it is
+not known.
+
+  natsleader history billing --at 03:12
+  natsleader history billing --since 7d --json`
+
+type history struct {
+	*globals
+	election  string
+	since, at string
+	asJSON    bool
+}
+
+func registerHistory(app *fisk.Application, g *globals) {
+	h := &history{globals: g}
+	cmd := app.Command("history", "Show the leaders of the past").HelpLong(historyHelp)
+	cmd.Arg("election", "Election to show").Required().HintAction(g.electionNames).StringVar(&h.election)
+	cmd.Flag("since", "Begin there; a duration, a time, or all").Default("24h").PlaceHolder("TIME").StringVar(&h.since)
+	cmd.Flag("at", "Show only the leader of that moment").PlaceHolder("TIME").StringVar(&h.at)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&h.asJSON)
+	cmd.Action(func(*fisk.ParseContext) error { return h.run(context.Background()) })
+}
+
+func (h *history) run(ctx context.Context) error {
+	if err := checkElection(h.election); err != nil {
+		return err
+	}
+	now := time.Now()
+	from, err := parseMoment(h.since, now)
+	if err != nil {
+		return usagef("--since %w", err)
+	}
+	var at time.Time
+	if h.at != "" {
+		if at, err = parseMoment(h.at, now); err != nil || at.IsZero() {
+			return usagef("--at %q is no moment: give a time, or a duration before now", h.at)
+		}
+		from = at
+	}
+	if from.After(now) {
+		return usagef("%s is in the future", formatTime(from))
+	}
+	s, err := h.openInspector()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r := historyReader{s: s, election: h.election}
+	if err = r.open(ctx); err != nil {
+		return err
+	}
+	line, err := r.read(ctx, from)
+	if err != nil {
+		return err
+	}
+	for _, note := range r.notes {
+		fmt.Fprintf(os.Stderr, "natsleader: %s\n", note)
+	}
+	if h.at != "" {
+		return h.show(line.at(at), at, line.end)
+	}
+	return printResult(os.Stdout, h.asJSON, line, columns(line.table()))
+}
+
+// show prints who led at a moment.
+func (h *history) show(x span, at, now time.Time) error {
+	err := printResult(os.Stdout, h.asJSON, x, []string{x.sentence(h.election, at, now)})
+	if err == nil && x.State != stateLeading {
+		return exitError{code: exitFailed}
+	}
+	return err
+}
+
+// parseMoment returns the moment that a text names, the zero time for "all".
+func parseMoment(text string, now time.Time) (time.Time, error) {
+	if text == "all" {
+		return time.Time{}, nil
+	}
+	if d, err := fisk.ParseDuration(text); err == nil {
+		if d < 0 {
+			return time.Time{}, fmt.Errorf("%q is negative", text)
+		}
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			y, m, d := now.Date()
+			t = time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), now.Location())
+			if t.After(now) {
+				t = t.AddDate(0, 0, -1) // of yesterday
+			}
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a duration, as 6h or 7d, nor a time, as 03:12 or \"2026-11-22 03:12\"", text)
+}
+
+// historyReader reads the history of one election.
+type historyReader struct {
+	s        *inspector
+	election string
+	stream   jetstream.Stream
+	info     *jetstream.StreamInfo
+	newest   electionStatus // in the bucket; revision 0: not known
+	notes    []string       // about what is not certain
+}
+
+// open finds the stream, and reads the newest record from the bucket itself: the history may
+// lag behind. The bucket may be gone.
+func (r *historyReader) open(ctx context.Context) error {
+	name := historyStream(r.s.name)
+	err := r.s.within(ctx, func(ctx context.Context) (err error) {
+		if r.stream, err = r.s.js.Stream(ctx, name); err == nil {
+			r.info = r.stream.CachedInfo()
+			r.s.clock = serverClock{server: r.info.TimeStamp, local: time.Now()}
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return exitError{exitBucket, fmt.Errorf("bucket %s keeps no history: `natsleader bucket add %s --history 30d` lets it begin", r.s.name, r.s.name)}
+	case err != nil:
+		return err
+	case r.info.Config.Metadata[historyOfKey] != r.s.name:
+		return exitError{exitBucket, fmt.Errorf("stream %s is no history of bucket %s", name, r.s.name)}
+	}
+	err = r.s.within(ctx, func(ctx context.Context) (err error) {
+		r.newest, err = r.s.one(ctx, r.election)
+		return err
+	})
+	switch {
+	case errors.Is(err, leader.ErrNoBucket):
+		r.note("bucket %s does not exist any more: this is what its history has kept", r.s.name)
+	case err != nil:
+		r.note("the bucket itself was not read, so the newest changes may be missing: %s", errorText(err))
+	}
+	return nil
+}
+
+func (r *historyReader) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}

@@ -248,6 +248,10 @@ func (r *recorder) changed(changes ...change) error {
 	return nil
 }
 
+func (r *recorder) begin() error                  { return nil }
+func (r *recorder) end()                          {}
+func (r *recorder) keys() <-chan string           { return nil }
+func (r *recorder) typed(string) error            { return nil }
 func (r *recorder) shown(time.Time, viewer) error { return nil }
 func (r *recorder) trouble(error)                 {}
 

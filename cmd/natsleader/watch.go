@@ -91,24 +91,38 @@ func newWatcher(s *inspector, election string, out renderer) *watcher {
 
 // close gives up the feed, and the look in flight.
 func (w *watcher) close() {
+	w.abandon()
+	waitBriefly(w.closeFeed())
+}
+
+func (w *watcher) abandon() {
 	if w.looking != nil {
 		w.looking.abandon()
 		w.looking = nil
 	}
-	w.closeFeed()
 }
 
-func (w *watcher) closeFeed() {
-	if w.feed != nil {
-		_ = w.feed.Stop() // it may have gone with the connection
-		w.end()
-		w.feed = nil
+// closeFeed gives up the feed, and returns a channel that is closed when that is done. It
+// requests the deletion of the consumer, and a server that hangs lets it wait.
+func (w *watcher) closeFeed() <-chan struct{} {
+	done := make(chan struct{})
+	if w.feed == nil {
+		close(done)
+		return done
 	}
+	go func(feed jetstream.KeyWatcher, end context.CancelFunc) {
+		defer close(done)
+		_ = feed.Stop() // it may have gone with the connection
+		end()
+	}(w.feed, w.end)
+	w.feed = nil
+	return done
 }
 
 // connection gives up a feed that may have missed something.
 func (w *watcher) connection(err error) {
-	w.close()
+	w.abandon()
+	w.closeFeed()
 	w.looked = time.Time{}
 	if err != nil {
 		w.failing(err)

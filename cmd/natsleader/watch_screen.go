@@ -153,22 +153,23 @@ func (v view) lastOffset(on screen) int {
 	return 0
 }
 
-// heading has the title, the time where there is room for it, and the summary or the
-// trouble.
+// heading has the title, the summary, and the trouble. The time is beside the title or the
+// summary, where there is room for it.
 func (v view) heading(width int) []line {
-	top := line{{v.title, styleStrong}}
-	for _, at := range []string{formatZoned(v.at), v.at.Local().Format("15:04:05 MST")} {
-		if gap := width - cells(v.title) - cells(at); gap >= 2 {
-			top = append(top, span{strings.Repeat(" ", gap) + at, styleDim})
-			break
-		}
-	}
-	lines := []line{top}
+	lines := []line{{{v.title, styleStrong}}}
 	if v.trouble != "" {
 		lines = append(lines, line{{v.trouble, styleAlarm}}, line{{v.why, styleBad}})
 	}
 	if v.summary != nil {
 		lines = append(lines, v.summary)
+	}
+	for _, i := range []int{0, len(lines) - 1} {
+		for _, at := range []string{formatZoned(v.at), v.at.Local().Format("15:04:05 MST")} {
+			if gap := width - lines[i].cells() - cells(at); gap >= between {
+				lines[i] = append(slices.Clip(lines[i]), span{strings.Repeat(" ", gap) + at, styleDim})
+				return lines
+			}
+		}
 	}
 	return lines
 }

@@ -197,6 +197,9 @@ func (w *watcher) completed() error {
 // lose takes note that the key has no revision.
 func (x *watched) lose(now time.Time) {
 	if x.now.entry.Revision > 0 {
+		if last := x.now.last(); last != nil {
+			x.was = last.ID
+		}
 		x.now = electionStatus{election: x.now.election, gone: now}
 	}
 }

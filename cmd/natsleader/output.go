@@ -147,8 +147,8 @@ func formatZoned(t time.Time) string { return t.Local().Format("2006-01-02 15:04
 // formatRecent formats a time for people, without its date if it is on the same day as now.
 func formatRecent(t, now time.Time) string {
 	const day = "2006-01-02"
-	if t, now := t.Local(), now.Local(); t.Format(day) == now.Format(day) {
-		return t.Format("15:04:05")
+	if t.Local().Format(day) == now.Local().Format(day) {
+		return t.Local().Format("15:04:05")
 	}
 	return formatTime(t)
 }

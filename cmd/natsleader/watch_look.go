@@ -106,10 +106,10 @@ func (w *watcher) lookAgain(ctx context.Context) error {
 	since := time.Since(w.looked)
 	if opening && since > reopen || since > lookEvery {
 		w.looked = time.Now()
-		ctx, cancel := context.WithCancel(ctx)
+		life, cancel := context.WithCancel(ctx)
 		l := &looking{opening: opening, done: make(chan look, 1), cancel: cancel}
 		w.looking = l
-		go func() { l.done <- w.look(ctx, lookLimit, l.opening) }() //nolint:gosec // the context lives as long as the feed
+		go func() { l.done <- w.look(life, lookLimit, l.opening) }()
 	}
 	return nil
 }

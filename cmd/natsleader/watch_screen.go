@@ -281,7 +281,8 @@ func (v view) footer(on screen) line {
 	case on.filter != "":
 		return line{
 			{"/" + printable(on.filter), styleStrong},
-			{fmt.Sprintf("  %d of %d", len(v.rows), v.total), stylePlain}, {"  Esc removes the filter  q quits", styleDim},
+			{fmt.Sprintf("  %d of %d", len(v.rows), v.total), stylePlain},
+			{"  Esc removes the filter  q quits", styleDim},
 		}
 	}
 	return line{{"q quits  / filters  ↑↓ scroll", styleDim}}

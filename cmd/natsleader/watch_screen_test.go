@@ -86,7 +86,7 @@ e-pending   pending   b                          1s    14.0s       10.0.0.1:8080
 a-led       leading   worker-1                   1m0s  14.0s       10.0.0.1:8080
 g-led       leading   請求                       1h0m  14.0s       10.0.0.1:8080
 b-old       released  (gone)                     1d1h  -
-h-never     never     -                     -     -
+h-never     never     -                          -     -
 
 Recent changes
 09:01:11  d-expired  pod-7c9f5b6d4-x2x9q has not renewed its lease, nobody leads

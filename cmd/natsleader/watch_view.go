@@ -93,8 +93,17 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 		title = fmt.Sprintf("Election %s in bucket %s", w.election, w.s.name)
 	}
 	v := view{title: title, at: now, head: overviewHead(now), narrow: []narrowing{
-		{columnSince, 0}, {columnValue, 13}, {columnToken, 0}, {columnLeader, 20}, {columnElection, 20},
-		{columnValue, 0}, {columnLease, 0}, {columnElection, 14}, {columnLeader, 8}, {columnElection, 8}, {columnFor, 0},
+		{columnSince, 0},
+		{columnValue, 13},
+		{columnToken, 0},
+		{columnLeader, 20},
+		{columnElection, 20},
+		{columnValue, 0},
+		{columnLease, 0},
+		{columnElection, 14},
+		{columnLeader, 8},
+		{columnElection, 8},
+		{columnFor, 0},
 	}}
 	if failure != nil {
 		v.trouble = fmt.Sprintf("NOT UP TO DATE since %s (%s)", formatRecent(w.fresh, now), formatAge(now.Sub(w.fresh)))

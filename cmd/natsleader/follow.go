@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -33,14 +32,15 @@ type source[E any] interface {
 
 // viewer is what a terminal shows.
 type viewer interface {
-	// view returns the current state. trouble is the error of the connection, if there is one.
-	view(now time.Time, trouble error) view
+	// view returns the current state, with the rows that contain the filter. trouble is the
+	// error of the connection, if there is one.
+	view(now time.Time, trouble error, filter string) view
 }
 
 // tick is the time from one call of ticked to the next.
 const tick = 100 * time.Millisecond
 
-// follow connects, and follows a source until SIGINT or SIGTERM.
+// follow connects, and follows a source until SIGINT or SIGTERM, or q on a terminal.
 func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E]) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -57,6 +57,9 @@ func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E
 	if err == nil {
 		defer s.close()
 		err = followUntil(ctx, s, out, newSource(s), links)
+		if errors.Is(err, errQuit) {
+			return nil
+		}
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -70,6 +73,10 @@ func followUntil[E any](ctx context.Context, s *inspector, out renderer, from so
 	if err := from.open(ctx); err != nil {
 		return err
 	}
+	if err := out.begin(); err != nil {
+		return err
+	}
+	defer out.end()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -79,6 +86,10 @@ func followUntil[E any](ctx context.Context, s *inspector, out renderer, from so
 			err = from.update(e, more)
 		case link := <-links:
 			from.connection(link)
+		case typed := <-out.keys():
+			if err = out.typed(typed); err == nil {
+				err = out.shown(s.clock.now(), from)
+			}
 		case <-ticker.C:
 			if err = from.ticked(ctx); err == nil {
 				err = out.shown(s.clock.now(), from)
@@ -118,8 +129,18 @@ type change interface {
 	object() any     // for programs
 }
 
+// errQuit ends the command in order.
+var errQuit = errors.New("the user quits")
+
 // renderer prints what a source reports.
 type renderer interface {
+	// begin is called before the first change is printed, and end after the last.
+	begin() error
+	end()
+	// keys returns a channel of what the user types, or nil.
+	keys() <-chan string
+	// typed handles that. It returns errQuit when the user quits.
+	typed(keys string) error
 	// changed gets changes in order of time.
 	changed(changes ...change) error
 	// shown gets the whole state at every tick.
@@ -133,10 +154,10 @@ func newRenderer(asJSON, asLines bool) renderer {
 	switch {
 	case asJSON:
 		return jsonLines{}
-	case asLines || !term.IsTerminal(int(os.Stdout.Fd())):
+	case asLines || !term.IsTerminal(int(os.Stdout.Fd())) || os.Getenv("TERM") == "dumb":
 		return textLines{}
 	}
-	return &liveView{}
+	return newLiveView()
 }
 
 // textLines prints a line for every change.
@@ -150,6 +171,10 @@ func (textLines) changed(changes ...change) error {
 	return printLines(os.Stdout, lines)
 }
 
+func (textLines) begin() error                  { return nil }
+func (textLines) end()                          {}
+func (textLines) keys() <-chan string           { return nil }
+func (textLines) typed(string) error            { return nil }
 func (textLines) shown(time.Time, viewer) error { return nil }
 
 func (textLines) trouble(err error) {
@@ -170,74 +195,4 @@ func (jsonLines) changed(changes ...change) error {
 		}
 	}
 	return nil
-}
-
-// liveView draws a view on a terminal again every second, and after every change.
-type liveView struct {
-	err     error // of the connection
-	drawn   time.Time
-	fresh   bool // nothing has changed since
-	cleared bool // the terminal, before the first view
-}
-
-func (l *liveView) changed(...change) error {
-	l.fresh = false
-	return nil
-}
-
-func (l *liveView) trouble(err error) { l.err, l.fresh = err, false }
-
-func (l *liveView) shown(now time.Time, of viewer) error {
-	if l.fresh && l.drawn.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
-		return nil
-	}
-	l.drawn, l.fresh = now, true
-	width, height, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil || width <= 0 || height <= 0 {
-		width, height = 80, 24
-	}
-	var b strings.Builder
-	if !l.cleared {
-		l.cleared = true
-		b.WriteString("\x1b[2J")
-	}
-	b.WriteString("\x1b[H")
-	for _, line := range of.view(now, l.err).lines(width, height-1) { // the last line is for the cursor
-		b.WriteString(line)
-		b.WriteString("\x1b[K\n")
-	}
-	b.WriteString("\x1b[J")
-	_, err = os.Stdout.WriteString(b.String())
-	return err
-}
-
-// view is a head and a table, for a terminal.
-type view struct {
-	head  string
-	table [][]string
-	spare int // the column to leave out if the table is too wide; 0: none
-}
-
-// lines returns at most height lines.
-func (v view) lines(width, height int) []string {
-	const head, rest = 2, 1 // the head and a line below it, and the line about the rest
-	rows := v.table
-	if len(rows)+head > height {
-		rows = rows[:max(1, height-head-rest)]
-	}
-	table := columns(rows)
-	if v.spare > 0 && slices.ContainsFunc(table, func(s string) bool { return cells(s) > width }) {
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], v.spare, v.spare+1)
-		}
-		table = columns(rows)
-	}
-	lines := append([]string{v.head, ""}, table...)
-	for i := range lines {
-		lines[i] = shorten(lines[i], width)
-	}
-	if more := len(v.table) - len(rows); more > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more", more))
-	}
-	return lines
 }

@@ -35,15 +35,18 @@ type electionStatus struct {
 	election string
 	entry    backend.Entry
 	holder   leader.Holder
+	gone     time.Time // when a key that had a record was found without one; zero: it was not
 }
 
 func newElectionStatus(election string, e backend.Entry) electionStatus {
-	return electionStatus{election, e, leader.HolderOf(e.KeyValue(election))}
+	return electionStatus{election: election, entry: e, holder: leader.HolderOf(e.KeyValue(election))}
 }
 
 // at returns the state at a moment of the server's time.
 func (s electionStatus) at(now time.Time) state {
 	switch h := s.holder; {
+	case !s.gone.IsZero():
+		return stateDeleted
 	case s.entry.Revision == 0:
 		return stateNever
 	case h.Released: // perhaps according to a marker
@@ -62,8 +65,11 @@ func (s electionStatus) at(now time.Time) state {
 
 // remaining is how long the lease keeps other candidates out; negative when it is over.
 func (s electionStatus) remaining(now time.Time) time.Duration {
-	return s.holder.Renewed.Add(s.holder.Lease).Sub(now)
+	return s.expires().Sub(now)
 }
+
+// expires returns when the lease ends, by the server's clock.
+func (s electionStatus) expires() time.Time { return s.holder.Renewed.Add(s.holder.Lease) }
 
 // serverClock is the server's time. This host's clock has no influence on it except by
 // its rate.
@@ -141,16 +147,24 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
-// ask learns the server's time, and whether the bucket exists.
-func (s *inspector) ask(ctx context.Context) error {
+// info returns the state of the bucket's stream, and an error if the bucket does not exist.
+func (s *inspector) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+s.name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("%w: %w", leader.ErrNoBucket, err)
+		return nil, fmt.Errorf("%w: %w", leader.ErrNoBucket, err)
 	case err != nil:
+		return nil, err
+	}
+	return stream.CachedInfo(), nil
+}
+
+// ask learns the server's time, and whether the bucket exists.
+func (s *inspector) ask(ctx context.Context) error {
+	info, err := s.info(ctx)
+	if err != nil {
 		return err
 	}
-	info := stream.CachedInfo()
 	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
 	s.roster = info.Config.Metadata[wire.RosterKey]
 	return nil

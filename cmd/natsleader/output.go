@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"golang.org/x/term"
 	"golang.org/x/text/width"
 )
 
@@ -85,6 +87,11 @@ func columns(rows [][]string) []string {
 	return lines
 }
 
+// colourful reports whether a file is a terminal that shows colours, and the user wants them.
+func colourful(f *os.File) bool {
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
+}
+
 // printLines writes all lines in one call.
 func printLines(w io.Writer, lines []string) error {
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
@@ -133,6 +140,18 @@ func text(b []byte) (plain, base string) {
 
 // formatTime formats a time for people.
 func formatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// formatZoned formats a time for people, with the zone that it is shown in.
+func formatZoned(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
+
+// formatRecent formats a time for people, without its date if it is on the same day as now.
+func formatRecent(t, now time.Time) string {
+	const day = "2006-01-02"
+	if t.Local().Format(day) == now.Local().Format(day) {
+		return t.Local().Format("15:04:05")
+	}
+	return formatTime(t)
+}
 
 // formatAge formats the duration of a state for people.
 func formatAge(d time.Duration) string {

@@ -95,10 +95,19 @@ func (w *rosterWatcher) connection(err error) { w.out.trouble(err) }
 
 func (w *rosterWatcher) ticked(context.Context) error { return nil }
 
-func (w *rosterWatcher) view(now time.Time, trouble error) view {
-	v := view{head: fmt.Sprintf("Roster of %s at %s, %d stand", w.election, formatTime(now), len(w.reported.candidates)), table: w.reported.table(now)}
+func (w *rosterWatcher) view(now time.Time, trouble error, filter string) view {
+	rows := w.reported.table(now)
+	v := view{title: fmt.Sprintf("Roster of %s, %d stand", w.election, len(w.reported.candidates)), at: now, head: rows[0]}
+	for _, cells := range rows[1:] {
+		if matches(filter, cells) {
+			v.rows = append(v.rows, tableRow{cells: cells})
+		}
+	}
+	v.total = len(rows) - 1
+	v.narrow = []narrowing{{4, 0}, {6, 12}, {3, 0}, {6, 0}, {1, 12}, {5, 0}}
 	if trouble != nil {
-		v.head = "NOT UP TO DATE: " + errorText(trouble)
+		v.trouble = "NOT UP TO DATE"
+		v.why = errorText(trouble)
 	}
 	return v
 }

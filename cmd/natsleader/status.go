@@ -63,7 +63,7 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 	}
 	now := s.clock.now()
 	summaries := make([]summary, len(all))
-	rows := [][]string{overviewHead()}
+	rows := [][]string{overviewHead(now)}
 	last := len(rows[0]) - 1
 	if withRoster {
 		rows[0] = slices.Insert(rows[0], last, "STAND")
@@ -79,6 +79,9 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		rows = append(rows, row)
 	}
 	lines := columns(rows)
+	if colourful(os.Stdout) {
+		lines = painted(rows, all, now)
+	}
 	if len(all) == 0 {
 		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
 	}
@@ -88,8 +91,21 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 // Longer IDs and values are cut in tables and lines.
 const longID, longValue = 40, 40
 
-func overviewHead() []string {
-	return []string{"ELECTION", "STATE", "LEADER", "SINCE", "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
+// The columns of an overview.
+const (
+	columnElection = iota
+	columnState
+	columnLeader
+	columnSince
+	columnFor
+	columnToken
+	columnLease
+	columnValue
+)
+
+// overviewHead names the columns, and the zone of the times.
+func overviewHead(now time.Time) []string {
+	return []string{"ELECTION", "STATE", "LEADER", "SINCE (" + now.Local().Format("MST") + ")", "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
 }
 
 // overview returns the line of an election in a table.
@@ -105,15 +121,28 @@ func (s electionStatus) overview(st state, now time.Time) []string {
 			row[5] += "+" // its token will be at least this one
 		}
 		row[7] = shorten(printable(string(h.Value)), longValue)
-	case stateExpired:
-		since = now.Add(remaining)
-	case stateReleased, stateDeleted, stateForeign, stateNever:
-		since = s.entry.Created
+	case stateExpired, stateReleased, stateDeleted, stateForeign, stateNever:
+		since = s.since(st)
+		if last := s.last(); last != nil {
+			row[2] = "(" + shorten(printable(last.ID), longID) + ")" // not the leader: it was
+		}
 	}
 	if !since.IsZero() {
 		row[3], row[4] = formatTime(since), formatAge(now.Sub(since))
 	}
 	return row
+}
+
+// painted is columns, in colours.
+func painted(rows [][]string, all []electionStatus, now time.Time) []string {
+	v := view{head: rows[0]}
+	widths := v.fit(rows, 0)
+	lines := []string{tableRow{style: styleDim}.line(rows[0], widths).paint(true)}
+	for i, row := range rows[1:] {
+		x := &watched{now: all[i], as: all[i].at(now)}
+		lines = append(lines, x.styled(row, x.troubleOf(now, nil)).line(row, widths).paint(true))
+	}
+	return lines
 }
 
 func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
@@ -163,7 +192,8 @@ func (s electionStatus) details(now time.Time) [][]string {
 	who := func(format string, args ...any) {
 		rows = append(rows, []string{"Leader:", fmt.Sprintf(format, args...)})
 	}
-	written := fmt.Sprintf("%s (%s ago)", formatTime(s.entry.Created), formatAge(now.Sub(s.entry.Created)))
+	moment := func(t time.Time) string { return fmt.Sprintf("%s (%s ago)", formatZoned(t), formatAge(now.Sub(t))) }
+	written := moment(s.entry.Created)
 	switch st {
 	case stateNever:
 		who("nobody: no candidate has ever led it")
@@ -185,10 +215,10 @@ func (s electionStatus) details(now time.Time) [][]string {
 		who("%s", id)
 	}
 	if st != stateLeading && st != statePending {
-		return rows
+		return append(rows, s.lastDetails(st, moment)...)
 	}
 	if !h.Since.IsZero() {
-		rows = append(rows, []string{"Since:", fmt.Sprintf("%s (%s ago)", formatTime(h.Since), formatAge(now.Sub(h.Since)))})
+		rows = append(rows, []string{"Since:", moment(h.Since)})
 	}
 	rows = append(rows,
 		[]string{"Token:", fmt.Sprint(h.Token)},
@@ -210,6 +240,7 @@ type summary struct {
 	Remaining *float64   `json:"remaining_seconds,omitempty"`
 	Value     string     `json:"value,omitempty"`
 	Value64   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Last      *lastTerm  `json:"last,omitempty"`    // where there is no leader
 	Written   *time.Time `json:"written,omitempty"` // the newest revision
 	Revision  uint64     `json:"revision,omitempty"`
 	Stand     *int       `json:"stand,omitempty"` // how many candidates, with --roster
@@ -222,6 +253,11 @@ func (s electionStatus) summary(now time.Time) summary {
 	if r.Revision > 0 {
 		written := s.entry.Created.UTC()
 		r.Written = &written
+	}
+	switch r.State {
+	case stateReleased, stateExpired:
+		r.Last = s.last()
+	case stateLeading, statePending, stateDeleted, stateForeign, stateNever:
 	}
 	if h.ID == "" {
 		return r

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -293,4 +294,46 @@ func endOf(t *testing.T, cmd *exec.Cmd) int {
 		t.Fatalf("%v goes on", cmd.Args[1:])
 	}
 	return cmd.ProcessState.ExitCode()
+}
+
+// status shows who led last and why that ended, as far as the record says.
+func TestStatus_LastTerm(t *testing.T) {
+	now := time.Now()
+	of := func(value string, created time.Time) electionStatus {
+		return newElectionStatus("billing", backend.Entry{Revision: 7, Value: []byte(value), Created: created})
+	}
+	const fields = `"session":"s","n":1,"lease":"15s","token":9`
+	overwritten := of("hello", now.Add(-time.Minute))
+	deleted := of("", now.Add(-time.Minute))
+	deleted.entry.Marker = true
+	for name, x := range map[string]struct {
+		of   electionStatus
+		last string // the ID and the reason in JSON
+		says string
+	}{
+		"released": {of(`{"v":1,"state":"released","id":"a\u001b","to":"b",`+fields+`}`, now.Add(-time.Minute)), "a\x1b released", `Last: a\x1b with token 9|handed over in order, to b`},
+		"expired":  {of(`{"v":1,"state":"leading","id":"a","since":"2026-11-23T07:00:00Z",`+fields+`}`, now.Add(-time.Minute)), "a expired", "Last: a with token 9|(45s ago): it did not renew"},
+		"pending":  {of(`{"v":1,"state":"pending","id":"a",`+fields+`}`, now.Add(-time.Minute)), "", "its lease ended before it led"},
+		"foreign":  {overwritten, "", "another program has overwritten"},
+		"deleted":  {deleted, "", "gone with the key"},
+		"led":      {of(`{"v":1,"state":"leading","id":"a",`+fields+`}`, now), "", ""},
+	} {
+		last := ""
+		if l := x.of.summary(now).Last; l != nil {
+			last = l.ID + " " + l.Reason
+		}
+		var lines []string
+		for _, row := range x.of.details(now) {
+			lines = append(lines, strings.Join(row, " "))
+		}
+		said := strings.Join(lines, "\n")
+		for want := range strings.SplitSeq(x.says, "|") {
+			if !strings.Contains(said, want) || rawIn(said) {
+				t.Errorf("%s: no %q in\n%s", name, want, said)
+			}
+		}
+		if last != x.last || x.says == "" && strings.Contains(said, "Last:") {
+			t.Errorf("%s: last %q, not %q\n%s", name, last, x.last, said)
+		}
+	}
 }

@@ -38,6 +38,7 @@ var normal = []struct {
 	{regexp.MustCompile(`\bPID \d+`), "PID N"},
 	{regexp.MustCompile(`\d+\.\d+ times`), "N times"},
 	{regexp.MustCompile(`nats-server \d+\.\d+\.\S+`), "nats-server VERSION"},
+	{regexp.MustCompile(`\(\S+_\d+_\w{6}\)`), "(ID)"}, // of a candidate that was given none
 	// doctor: the parts that depend on the host, and on how busy it is.
 	{regexp.MustCompile(`(?m)^\w+ +(clock|round-trip) .*\n( +-> .*\n)*`), ""},
 	{regexp.MustCompile(`(?m)^\d+ .*, \d+ ok$`), "SUMMARY"},

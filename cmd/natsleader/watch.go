@@ -15,9 +15,12 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-const watchHelp = `On a terminal it shows a view that is kept up to date. Otherwise, and with
---timeline, it prints a line whenever the leader of an election or what it
-publishes has changed, beginning with what is found. Times are the server's.
+const watchHelp = `On a terminal it shows a view that is kept up to date: elections without a leader
+first, then those that have one, and last those that had none for a day. Below are
+recent changes. Keys: q ends it, / filters, the arrows scroll. NO_COLOR=1 turns
+colours off. Otherwise, and with --timeline, it prints a line whenever the leader of
+an election or what it publishes has changed, beginning with what is found. Times
+are by the server's clock, in the zone of this host.
 
 It ends with exit code 0 at SIGINT or SIGTERM.
 
@@ -47,14 +50,25 @@ type watcher struct {
 	s        *inspector
 	election string // empty: all
 	out      renderer
+	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
 	elections map[string]*watched
 	feed      jetstream.KeyWatcher // nil while there is none
 	end       context.CancelFunc   // of the feed
-	tried     time.Time            // when it was last tried to open one
 	opened    time.Time            // the server's time when the feed was opened
 	complete  bool                 // the current entries of all keys have come through the feed
-	troubled  bool
+	seamless  bool                 // the feed before was alive until this one replaced it
+
+	looking    *looking  // in flight; nil: none
+	looked     time.Time // when the last look began, by this host
+	seen       uint64    // the last revision of the bucket that the feed has delivered or began after
+	behind     uint64    // the bucket's last revision at the look before, if it was not delivered; 0: it was
+	seenBefore uint64    // seen at that look
+	streamAt   string    // the server that led the stream when the feed was opened
+
+	fresh    time.Time // the server's time at which the state was last known to be the newest
+	troubled bool
+	recent   []electionChange // the newest last
 }
 
 // watched is an election and its last reported state.
@@ -62,44 +76,58 @@ type watched struct {
 	now  electionStatus
 	last *electionStatus // reported; nil: nothing yet
 	as   state           // the state that was reported
+	was  string          // the ID of the last leader that was reported
 	feed jetstream.KeyWatcher
 }
 
 func newWatcher(s *inspector, election string, out renderer) *watcher {
 	w := &watcher{s: s, election: election, out: out, elections: map[string]*watched{}}
+	w.look = w.request
 	if election != "" {
 		w.elections[election] = &watched{now: electionStatus{election: election}}
 	}
 	return w
 }
 
-// open opens a feed that begins with the current entries of all keys.
-func (w *watcher) open(ctx context.Context) error {
-	w.close()
-	w.complete, w.tried = false, time.Now()
-	if err := w.s.within(ctx, w.s.ask); err != nil {
-		return err
-	}
-	opened := w.s.clock.now()
-	feed, end, err := w.s.watch(ctx, w.election)
-	if err != nil {
-		return err
-	}
-	w.feed, w.end, w.opened = feed, end, opened
-	return nil
+// close gives up the feed, and the look in flight.
+func (w *watcher) close() {
+	w.abandon()
+	waitBriefly(w.closeFeed())
 }
 
-// close gives up the feed.
-func (w *watcher) close() {
-	if w.feed != nil {
-		_ = w.feed.Stop() // it may have gone with the connection
-		w.end()
-		w.feed = nil
+func (w *watcher) abandon() {
+	if w.looking != nil {
+		w.looking.abandon()
+		w.looking = nil
 	}
+}
+
+// closeFeed gives up the feed, and returns a channel that is closed when that is done. It
+// requests the deletion of the consumer, and a server that hangs lets it wait.
+func (w *watcher) closeFeed() <-chan struct{} {
+	done := make(chan struct{})
+	if w.feed == nil {
+		close(done)
+		return done
+	}
+	go func(feed jetstream.KeyWatcher, end context.CancelFunc) {
+		defer close(done)
+		_ = feed.Stop() // it may have gone with the connection
+		end()
+	}(w.feed, w.end)
+	w.feed = nil
+	return done
 }
 
 // connection gives up a feed that may have missed something.
-func (w *watcher) connection(error) { w.close() }
+func (w *watcher) connection(err error) {
+	w.abandon()
+	w.closeFeed()
+	w.looked = time.Time{}
+	if err != nil {
+		w.failing(err)
+	}
+}
 
 func (w *watcher) updates() <-chan jetstream.KeyValueEntry {
 	if w.feed == nil {
@@ -112,7 +140,7 @@ func (w *watcher) updates() <-chan jetstream.KeyValueEntry {
 func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	switch {
 	case !more:
-		w.close()
+		w.closeFeed()
 		return nil
 	case e == nil:
 		return w.completed()
@@ -122,49 +150,78 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		x = &watched{}
 		w.elections[e.Key()] = x
 	}
+	continuous := w.complete && x.feed == w.feed || !w.complete && w.seamless
 	x.feed = w.feed
+	w.seen = max(w.seen, e.Revision())
 	if e.Revision() <= x.now.entry.Revision && w.complete {
 		return nil
 	}
-	x.now = newElectionStatus(e.Key(), backend.EntryOf(e))
+	now := newElectionStatus(e.Key(), backend.EntryOf(e))
+	if w.complete {
+		w.fresh = now.entry.Created
+	}
+	if continuous && x.replacedAfterExpiry(now) {
+		if err := w.publish(x.becomes(x.now, stateExpired, time.Time{})); err != nil {
+			return err
+		}
+	}
+	x.now = now
 	return w.report(x)
+}
+
+// replacedAfterExpiry reports whether the lease of the holder that was reported had run
+// out when the next one took the key. A candidate that waits takes the key at once, so
+// the key was expired between two of its revisions only.
+func (x *watched) replacedAfterExpiry(next electionStatus) bool {
+	if x.last == nil || x.as != stateLeading && x.as != statePending || next.holder.ID == "" {
+		return false
+	}
+	h, n := x.now.holder, next.holder
+	another := n.ID != h.ID || !n.Pending && !h.Pending && n.Token != h.Token
+	return another && !x.now.expires().After(next.entry.Created)
 }
 
 // completed handles the end of the current entries.
 func (w *watcher) completed() error {
 	w.complete = true
-	for name, x := range w.elections {
+	w.fresh = w.opened
+	for _, x := range w.elections {
 		if x.feed != w.feed {
-			x.now = electionStatus{election: name} // gone with its bucket, or its marker has expired
+			x.lose(w.s.clock.now()) // gone with its bucket, or its marker has expired
 		}
 	}
+	w.recovered()
+	return w.report(w.all()...)
+}
+
+// lose takes note that the key has no revision.
+func (x *watched) lose(now time.Time) {
+	if x.now.entry.Revision > 0 {
+		if last := x.now.last(); last != nil {
+			x.was = last.ID
+		}
+		x.now = electionStatus{election: x.now.election, gone: now}
+	}
+}
+
+func (w *watcher) failing(err error) {
+	if !w.troubled {
+		w.troubled = true
+		w.out.trouble(err)
+	}
+}
+
+func (w *watcher) recovered() {
 	if w.troubled {
 		w.troubled = false
 		w.out.trouble(nil)
 	}
-	return w.report(w.all()...)
 }
 
-// reopen is the least time from one feed to the next.
-const reopen = time.Second
-
-// ticked reports changes by the passage of time. A feed may be deaf, so the end of a
-// lease is reported only after a second look, through a feed that was opened when the
-// lease was over.
+// ticked looks at the bucket from time to time, and reports changes by the passage of time.
 func (w *watcher) ticked(ctx context.Context) error {
-	now := w.s.clock.now()
-	again := w.feed == nil
-	for _, x := range w.elections {
-		if st := x.as; st == stateLeading || st == statePending {
-			over := x.now.holder.Renewed.Add(x.now.holder.Lease)
-			again = again || w.complete && over.Before(now) && over.After(w.opened)
-		}
-	}
-	if again && time.Since(w.tried) > reopen {
-		if err := w.open(ctx); err != nil && ctx.Err() == nil && !w.troubled {
-			w.troubled = true
-			w.out.trouble(err)
-		}
+	if err := w.lookAgain(ctx); err != nil {
+		return err
 	}
 	return w.report(w.all()...)
 }
@@ -180,29 +237,51 @@ func (w *watcher) report(elections ...*watched) error {
 	var found []electionChange
 	for _, x := range elections {
 		st := x.now.at(now)
-		if st == stateExpired && x.now.holder.Renewed.Add(x.now.holder.Lease).After(w.opened) {
+		if st == stateExpired && x.now.expires().After(w.opened) {
 			st = x.now.at(x.now.holder.Renewed) // not believed yet
 		}
 		if x.last != nil && st == x.as && same(*x.last, x.now, st) {
 			continue
 		}
-		at := x.now.since(st)
-		if at.IsZero() {
-			at = now
-		}
-		found = append(found, electionChange{at: at, now: x.now, state: st, previous: x.last})
-		last := x.now
-		x.last, x.as = &last, st
-	}
-	if len(found) == 0 {
-		return nil
+		found = append(found, x.becomes(x.now, st, now))
 	}
 	slices.SortFunc(found, func(a, b electionChange) int {
 		return cmp.Or(a.at.Compare(b.at), strings.Compare(a.now.election, b.now.election))
 	})
+	return w.publish(found...)
+}
+
+// becomes records a state as reported, and returns the change to it. The change is dated
+// now if the record does not date it.
+func (x *watched) becomes(s electionStatus, st state, now time.Time) electionChange {
+	at := s.since(st)
+	if at.IsZero() {
+		at = now
+	}
+	c := electionChange{at: at, now: s, state: st, previous: x.last}
+	x.last, x.as = &s, st
+	if st == stateLeading {
+		x.was = s.holder.ID
+	}
+	return c
+}
+
+// mostRecent is how many changes a view remembers.
+const mostRecent = 100
+
+func (w *watcher) publish(found ...electionChange) error {
+	if len(found) == 0 {
+		return nil
+	}
 	changes := make([]change, len(found))
 	for i, c := range found {
 		changes[i] = c
+		if c.previous != nil {
+			w.recent = append(w.recent, c)
+		}
+	}
+	if old := len(w.recent) - mostRecent; old > 0 {
+		w.recent = slices.Delete(w.recent, 0, old)
 	}
 	return w.out.changed(changes...)
 }
@@ -224,8 +303,10 @@ func same(a, b electionStatus, st state) bool {
 func (s electionStatus) since(st state) time.Time {
 	h := s.holder
 	switch {
+	case !s.gone.IsZero():
+		return s.gone
 	case st == stateExpired:
-		return h.Renewed.Add(h.Lease)
+		return s.expires()
 	case st == stateLeading && !h.Since.IsZero():
 		return h.Since
 	}
@@ -267,15 +348,15 @@ func (c electionChange) event() string {
 	case stateExpired:
 		return id + " has not renewed its lease, nobody leads"
 	case stateDeleted:
+		if !c.now.gone.IsZero() {
+			return "the key is gone, nobody leads"
+		}
 		return "the key was deleted, nobody leads"
 	case stateForeign:
 		return "the key holds something that natsleader did not write"
 	case stateNever:
 	}
-	if c.previous == nil {
-		return "no candidate has ever led it"
-	}
-	return "the key is gone, nobody leads"
+	return "no candidate has ever led it"
 }
 
 func (c electionChange) object() any {
@@ -286,17 +367,4 @@ func (c electionChange) object() any {
 		Time time.Time `json:"time"`
 		summary
 	}{c.at.UTC(), s}
-}
-
-func (w *watcher) view(now time.Time, trouble error) view {
-	v := view{head: fmt.Sprintf("Elections in bucket %s at %s", w.s.name, formatTime(now)), table: [][]string{overviewHead()}, spare: 3} // SINCE: FOR says it, too
-	if trouble != nil {
-		v.head = fmt.Sprintf("NOT UP TO DATE since %s: %s", formatTime(w.opened), errorText(trouble))
-	}
-	all := slices.DeleteFunc(w.all(), func(x *watched) bool { return x.last == nil })
-	slices.SortFunc(all, func(a, b *watched) int { return strings.Compare(a.now.election, b.now.election) })
-	for _, x := range all {
-		v.table = append(v.table, x.now.overview(x.as, now))
-	}
-	return v
 }

@@ -248,6 +248,10 @@ func (r *recorder) changed(changes ...change) error {
 	return nil
 }
 
+func (r *recorder) begin() error                  { return nil }
+func (r *recorder) end()                          {}
+func (r *recorder) keys() <-chan string           { return nil }
+func (r *recorder) typed(string) error            { return nil }
 func (r *recorder) shown(time.Time, viewer) error { return nil }
 func (r *recorder) trouble(error)                 {}
 
@@ -284,4 +288,31 @@ func TestFollower_LeaseOver(t *testing.T) {
 	reports()
 	w.complete = true
 	reports(stateLeading)
+}
+
+// The leaders of a bucket that is deleted are gone at once, long before their leases end.
+func TestWatch_DeletedBucket(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	_, js := connectTo(t, url)
+	a := campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
+	put(t, js, "billing", record(t, js, "model", "b", time.Hour))
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cmd := natsleader(t, "watch", "-s", url)
+	timeline := started(t, cmd)
+	timeline.says(t, "billing  b leads")
+	if err := js.DeleteKeyValue(t.Context(), "elections"); err != nil {
+		t.Fatal(err)
+	}
+	timeline.says(t, "the bucket does not exist")
+	timeline.says(t, "billing  the key is gone, nobody leads")
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	timeline.says(t, "connected again")
+	interrupted(t, cmd)
+	if n := strings.Count(timeline.text(), "the key is gone"); n != 2 {
+		t.Errorf("%d times\n%s", n, timeline.text())
+	}
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const (
+	// lookEvery is the time from one look at the bucket to the next. A feed is silent when
+	// its server hangs and when the bucket is deleted, so the feed alone proves nothing.
+	lookEvery = 2 * time.Second
+	// lookLimit is how long the server may take to answer a look.
+	lookLimit = 2 * time.Second
+	// reopen is the least time from one attempt to open a feed to the next.
+	reopen = time.Second
+)
+
+// look is the result of a look at the bucket.
+type look struct {
+	info *jetstream.StreamInfo
+	at   time.Time            // when the info came, by this host
+	feed jetstream.KeyWatcher // opened after the info; nil: none was asked for
+	end  context.CancelFunc   // of the feed
+	err  error
+}
+
+// looking is a look in flight. It never blocks the watcher.
+type looking struct {
+	opening bool
+	done    chan look
+	cancel  context.CancelFunc
+}
+
+// abandon ends a look, and a feed that it still opens.
+func (l *looking) abandon() {
+	l.cancel()
+	go func() {
+		if r := <-l.done; r.feed != nil {
+			_ = r.feed.Stop() // nobody reads it
+			r.end()
+		}
+	}()
+}
+
+// request asks for the state of the bucket's stream, and then opens a feed if opening.
+func (w *watcher) request(ctx context.Context, limit time.Duration, opening bool) (r look) {
+	asking, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r.err = w.s.within(asking, func(ctx context.Context) (err error) {
+		r.info, err = w.s.info(ctx)
+		return err
+	})
+	r.at = time.Now()
+	if r.err == nil && opening {
+		r.feed, r.end, r.err = w.s.watch(ctx, w.election)
+	}
+	return r
+}
+
+// open opens a feed that begins with the current entries of all keys.
+func (w *watcher) open(ctx context.Context) error {
+	r := w.look(ctx, w.s.limit, true)
+	if r.err == nil {
+		w.install(r)
+	}
+	return r.err
+}
+
+// install replaces the feed.
+func (w *watcher) install(r look) {
+	w.learn(r)
+	w.seamless = w.feed != nil && w.complete && w.behind == 0 && w.streamAt == streamLeader(r.info)
+	w.closeFeed()
+	w.feed, w.end, w.opened, w.complete = r.feed, r.end, r.info.TimeStamp, false
+	w.seen, w.behind, w.streamAt = r.info.State.LastSeq, 0, streamLeader(r.info)
+}
+
+// learn takes the server's time from a look.
+func (w *watcher) learn(r look) { w.s.clock = serverClock{server: r.info.TimeStamp, local: r.at} }
+
+func streamLeader(info *jetstream.StreamInfo) string {
+	if info.Cluster == nil {
+		return ""
+	}
+	return info.Cluster.Leader
+}
+
+// lookAgain begins a look when one is due, and handles the result of the one in flight.
+func (w *watcher) lookAgain(ctx context.Context) error {
+	if w.looking != nil {
+		select {
+		case r := <-w.looking.done:
+			opening := w.looking.opening
+			w.looking = nil
+			return w.lookedAt(r, opening)
+		default:
+			return nil
+		}
+	}
+	opening := w.feed == nil || w.leaseOver()
+	since := time.Since(w.looked)
+	if opening && since > reopen || since > lookEvery {
+		w.looked = time.Now()
+		life, cancel := context.WithCancel(ctx)
+		l := &looking{opening: opening, done: make(chan look, 1), cancel: cancel}
+		w.looking = l
+		go func() { l.done <- w.look(life, lookLimit, l.opening) }()
+	}
+	return nil
+}
+
+// leaseOver reports whether a lease has ended since the feed was opened. A feed may be
+// deaf, so the end of a lease is reported only after a second look, through a feed that
+// was opened when the lease was over.
+func (w *watcher) leaseOver() bool {
+	now := w.s.clock.now()
+	for _, x := range w.elections {
+		if w.complete && (x.as == stateLeading || x.as == statePending) {
+			if over := x.now.expires(); over.Before(now) && over.After(w.opened) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookedAt handles the result of a look.
+func (w *watcher) lookedAt(r look, opening bool) error {
+	switch {
+	case errors.Is(r.err, leader.ErrNoBucket):
+		w.closeFeed()
+		w.complete = true
+		for _, x := range w.elections {
+			x.lose(w.s.clock.now())
+		}
+		w.fresh = w.s.clock.now()
+		w.failing(r.err)
+		return w.report(w.all()...)
+	case errors.Is(r.err, context.Canceled):
+		return nil
+	case r.err != nil:
+		w.failing(r.err)
+		return nil
+	case opening:
+		w.install(r)
+		return nil
+	}
+	w.check(r)
+	return nil
+}
+
+// check compares the feed with what the server says. A feed that has not delivered
+// anything from one look to the next, although the bucket had more, is deaf.
+func (w *watcher) check(r look) {
+	w.learn(r)
+	last := r.info.State.LastSeq
+	moved := streamLeader(r.info) != w.streamAt // the feed's consumer may have been on the server that failed
+	switch {
+	case w.feed == nil:
+	case moved || w.behind > w.seen && w.seen == w.seenBefore:
+		w.seamless = false
+		w.closeFeed()
+		w.looked = time.Time{} // open another at once
+	case w.complete:
+		w.behind = 0
+		if last <= w.seen || w.election != "" { // of one election, the bucket's last revision tells nothing
+			w.fresh = r.info.TimeStamp
+		} else {
+			w.behind, w.seenBefore = last, w.seen
+		}
+		w.recovered()
+	}
+}

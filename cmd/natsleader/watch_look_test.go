@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// revision is a revision of a key.
+type revision struct {
+	jetstream.KeyValueEntry
+	key, value string
+	revision   uint64
+	created    time.Time
+}
+
+func (r revision) Key() string                     { return r.key }
+func (r revision) Value() []byte                   { return []byte(r.value) }
+func (r revision) Revision() uint64                { return r.revision }
+func (r revision) Created() time.Time              { return r.created }
+func (r revision) Operation() jetstream.KeyValueOp { return jetstream.KeyValuePut }
+
+// aFeed is a feed from which a test passes on the updates itself.
+type aFeed struct{ stopped chan struct{} }
+
+func (f *aFeed) Updates() <-chan jetstream.KeyValueEntry { return nil }
+func (f *aFeed) Stop() error                             { close(f.stopped); return nil }
+
+// looks is a bucket that a watcher looks at.
+type looks struct {
+	t       *testing.T
+	w       *watcher
+	out     *recorder
+	began   time.Time // the server's
+	last    uint64    // revision
+	at      string    // the leader of the stream
+	err     error
+	feeds   []*aFeed
+	written uint64
+}
+
+func newLooks(t *testing.T) *looks {
+	t.Helper()
+	now := time.Now()
+	l := &looks{t: t, out: &recorder{}, began: now}
+	l.w = newWatcher(&inspector{name: "elections", clock: serverClock{server: now, local: now}}, "", l.out)
+	l.w.look = func(_ context.Context, _ time.Duration, opening bool) look { return l.look(opening) }
+	if err := l.w.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.update(nil)
+	return l
+}
+
+func (l *looks) look(opening bool) look {
+	if l.err != nil {
+		return look{err: l.err}
+	}
+	info := &jetstream.StreamInfo{TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last}, Cluster: &jetstream.ClusterInfo{Leader: l.at}}
+	r := look{info: info, at: time.Now(), end: func() {}}
+	if opening {
+		f := &aFeed{make(chan struct{})}
+		l.feeds = append(l.feeds, f)
+		r.feed = f
+	}
+	return r
+}
+
+// looksAgain lets the watcher handle one look.
+func (l *looks) looksAgain() {
+	l.t.Helper()
+	opening := l.w.feed == nil
+	if err := l.w.lookedAt(l.look(opening), opening); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *looks) update(e jetstream.KeyValueEntry) {
+	l.t.Helper()
+	if err := l.w.update(e, true); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// writes delivers a record with a lease of one second.
+func (l *looks) writes(state, id string, token int, after time.Duration) {
+	l.t.Helper()
+	l.written++
+	value := fmt.Sprintf(`{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"1s","token":%d}`, state, id, id, token)
+	l.update(revision{key: "billing", value: value, revision: l.written, created: l.began.Add(after)})
+}
+
+// reported checks the changes since the call before.
+func (l *looks) reported(want ...string) {
+	l.t.Helper()
+	var got []string
+	for _, c := range l.out.changes {
+		got = append(got, fmt.Sprint(c.at.Sub(l.began), " ", c.event()))
+	}
+	l.out.changes = nil
+	if !slices.Equal(got, want) {
+		l.t.Errorf("%q\nnot %q", got, want)
+	}
+}
+
+// A lease that ended is reported also if another candidate has taken the key at once.
+func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
+	l := newLooks(t)
+	l.writes("leading", "a", 1, 0)
+	l.writes("leading", "a", 1, 500*time.Millisecond) // renewed
+	l.reported("0s a leads with token 1")
+	l.writes("pending", "b", 0, 1500*time.Millisecond)
+	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be good")
+	l.writes("leading", "b", 2, 1600*time.Millisecond)
+	l.reported("1.6s b leads with token 2")
+	l.writes("leading", "c", 3, 1700*time.Millisecond) // the lease of b was valid: it was lost by force
+	l.reported("1.7s c leads with token 3")
+	l.writes("released", "c", 3, 3*time.Second) // a holder that hands over late has not fallen silent
+	l.reported("3s c has handed over, nobody leads")
+}
+
+// What a feed did not deliver is not reported as an expiry.
+func TestWatch_NoExpiryInGap(t *testing.T) {
+	l := newLooks(t)
+	l.writes("leading", "a", 1, 0)
+	l.reported("0s a leads with token 1")
+	l.w.connection(errUnreachable)
+	<-l.feeds[0].stopped
+	l.looksAgain()
+	l.writes("leading", "b", 2, 10*time.Second)
+	l.update(nil)
+	l.reported("10s b leads with token 2")
+}
+
+// A feed that is deaf, or that was opened before the stream changed its leader, is
+// replaced.
+func TestWatch_ReplacesDeafFeed(t *testing.T) {
+	l := newLooks(t)
+	l.last = 5
+	l.looksAgain()
+	if l.w.feed == nil || l.w.behind != 5 {
+		t.Errorf("behind %d", l.w.behind)
+	}
+	l.w.seen = 4 // it goes on
+	l.looksAgain()
+	if l.w.feed == nil {
+		t.Error("a slow feed was given up")
+	}
+	l.looksAgain()
+	if l.w.feed != nil {
+		t.Error("a deaf feed was not given up")
+	}
+	l.looksAgain()
+	l.update(nil)
+	l.at = "n2"
+	l.looksAgain()
+	if len(l.feeds) != 2 || l.w.feed != nil {
+		t.Errorf("%d feeds", len(l.feeds))
+	}
+}
+
+// A bucket that is gone takes its leaders with it.
+func TestWatch_BucketGone(t *testing.T) {
+	l := newLooks(t)
+	l.writes("leading", "a", 1, 0)
+	l.out.changes = nil
+	l.err = fmt.Errorf("%w: not found", leader.ErrNoBucket)
+	l.looksAgain()
+	if n := len(l.out.changes); n != 1 || l.out.changes[0].event() != "the key is gone, nobody leads" || l.out.changes[0].state != stateDeleted {
+		t.Errorf("%+v", l.out.changes)
+	}
+	l.out.changes = nil
+	l.looksAgain()
+	l.reported() // once
+}
+
+// The instant since which a view is not up to date is the last at which it was.
+func TestWatch_NotUpToDateSince(t *testing.T) {
+	l := newLooks(t)
+	l.began = l.began.Add(time.Minute)
+	l.looksAgain()
+	fresh := l.began
+	l.began = l.began.Add(time.Minute)
+	l.err = errors.New("timeout")
+	l.looksAgain()
+	if !l.w.fresh.Equal(fresh) || !l.w.troubled {
+		t.Errorf("fresh at %v, not %v", l.w.fresh, fresh)
+	}
+	v := l.w.view(fresh.Add(12*time.Second), l.err, "")
+	if want := "NOT UP TO DATE since " + fresh.Local().Format("15:04:05") + " (12s)"; v.trouble != want && !strings.Contains(v.trouble, formatTime(fresh)) {
+		t.Errorf("%q, not %q", v.trouble, want)
+	}
+	l.err = nil
+	l.looksAgain()
+	if l.w.troubled {
+		t.Error("it has not recovered")
+	}
+}
+
+// A look never waits for the bucket.
+func TestWatch_LooksInBackground(t *testing.T) {
+	l := newLooks(t)
+	asked, answer := make(chan struct{}), make(chan look)
+	l.w.look = func(context.Context, time.Duration, bool) look {
+		close(asked)
+		return <-answer
+	}
+	l.w.looked = time.Time{}
+	for range 3 { // one look at a time
+		if err := l.w.ticked(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-asked
+	feed := &aFeed{make(chan struct{})}
+	l.w.connection(errUnreachable) // gives the look up
+	answer <- look{feed: feed, end: func() {}}
+	<-feed.stopped
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// deadAfter is for how long nobody leads an election until a view takes it for dead.
+const deadAfter = 24 * time.Hour
+
+// trouble is how much attention an election needs, the most first.
+type trouble int
+
+const (
+	troubleUnknown  trouble = iota // the lease is over by what is known, and the bucket does not answer
+	troubleForeign                 // candidates cannot take the key
+	troubleExpired                 // the leader died, or cannot write
+	troubleReleased                // nobody has taken the key since
+	troublePending
+	troubleNone
+	troubleDead // nobody has led for long
+)
+
+// troubleOf returns the trouble of an election. The state of a dead election is the same as
+// that of one that has just lost its leader, but it needs no attention.
+func (x *watched) troubleOf(now time.Time, trouble error) trouble {
+	since := x.now.since(x.as)
+	if x.as != stateLeading && x.as != statePending && (since.IsZero() || now.Sub(since) >= deadAfter) {
+		return troubleDead
+	}
+	switch x.as {
+	case stateLeading, statePending:
+		if trouble != nil && x.now.remaining(now) <= 0 {
+			return troubleUnknown
+		}
+		if x.as == statePending {
+			return troublePending
+		}
+		return troubleNone
+	case stateExpired:
+		return troubleExpired
+	case stateForeign:
+		return troubleForeign
+	case stateReleased, stateDeleted:
+		return troubleReleased
+	case stateNever:
+	}
+	return troubleDead
+}
+
+// styled returns a row of an election in the style of its trouble.
+func (x *watched) styled(texts []string, t trouble) tableRow {
+	r := tableRow{cells: texts, marked: columnState}
+	switch t {
+	case troubleUnknown, troubleForeign, troubleExpired:
+		r.style = styleBad
+	case troubleReleased, troublePending:
+		r.style = styleWarn
+	case troubleNone:
+		r.mark = styleGood
+	case troubleDead:
+		r.style = styleDim
+	}
+	return r
+}
+
+// row returns the row of an election in a view. Capitals show the trouble without colours.
+func (x *watched) row(now time.Time, t trouble) tableRow {
+	texts := x.now.overview(x.as, now)
+	switch t {
+	case troubleUnknown:
+		texts[columnState] = "UNKNOWN"
+	case troubleForeign, troubleExpired, troubleReleased:
+		texts[columnState], texts[columnLeader] = strings.ToUpper(texts[columnState]), "NOBODY"
+		was := x.was
+		if last := x.now.last(); last != nil {
+			was = last.ID
+		}
+		if was != "" {
+			texts[columnLeader] += " (was " + shorten(printable(was), longID) + ")"
+		}
+	case troublePending, troubleNone, troubleDead:
+	}
+	return x.styled(texts, t)
+}
+
+func (w *watcher) view(now time.Time, failure error, filter string) view {
+	title := "Elections in bucket " + w.s.name
+	if w.election != "" {
+		title = fmt.Sprintf("Election %s in bucket %s", w.election, w.s.name)
+	}
+	v := view{title: title, at: now, head: overviewHead(now), narrow: []narrowing{
+		{columnSince, 0},
+		{columnValue, 13},
+		{columnToken, 0},
+		{columnLeader, 20},
+		{columnElection, 20},
+		{columnValue, 0},
+		{columnLease, 0},
+		{columnElection, 14},
+		{columnLeader, 8},
+		{columnElection, 8},
+		{columnFor, 0},
+	}}
+	if failure != nil {
+		v.trouble = fmt.Sprintf("NOT UP TO DATE since %s (%s)", formatRecent(w.fresh, now), formatAge(now.Sub(w.fresh)))
+		v.why = errorText(failure)
+	}
+	all := slices.DeleteFunc(w.all(), func(x *watched) bool { return x.last == nil })
+	v.total = len(all)
+	troubles := make(map[*watched]trouble, len(all))
+	var counts [troubleDead + 1]int
+	for _, x := range all {
+		t := x.troubleOf(now, failure)
+		troubles[x] = t
+		counts[t]++
+	}
+	slices.SortFunc(all, func(a, b *watched) int {
+		return cmp.Or(cmp.Compare(troubles[a], troubles[b]), strings.Compare(a.now.election, b.now.election))
+	})
+	for _, x := range all {
+		if r := x.row(now, troubles[x]); matches(filter, r.cells) {
+			v.rows = append(v.rows, r)
+		}
+	}
+	v.summary = summaryOf(counts)
+	for _, c := range slices.Backward(w.recent) {
+		if line := []string{formatRecent(c.at, now), printable(c.now.election), c.event()}; matches(filter, line) {
+			v.recent = append(v.recent, line)
+		}
+	}
+	return v
+}
+
+// summaryOf counts elections by their trouble.
+func summaryOf(counts [troubleDead + 1]int) line {
+	var l line
+	add := func(n int, what string, s style) {
+		if n == 0 {
+			return
+		}
+		if len(l) > 0 {
+			l = append(l, span{", ", stylePlain})
+		}
+		l = append(l, span{fmt.Sprintf("%d %s", n, what), s})
+	}
+	add(counts[troubleUnknown], "unknown", styleBad)
+	add(counts[troubleForeign]+counts[troubleExpired]+counts[troubleReleased], "without a leader", styleBad)
+	add(counts[troublePending], "pending", styleWarn)
+	add(counts[troubleNone], "led", styleGood)
+	add(counts[troubleDead], "dead", styleDim)
+	if len(l) == 0 {
+		l = line{{"no elections yet", styleDim}}
+	}
+	return l
+}
+
+// matches reports whether one of the cells contains the filter, in whatever case.
+func matches(filter string, cells []string) bool {
+	if filter == "" {
+		return true
+	}
+	filter = strings.ToLower(filter)
+	return slices.ContainsFunc(cells, func(cell string) bool { return strings.Contains(strings.ToLower(cell), filter) })
+}

@@ -28,6 +28,7 @@ type runLoop struct {
 	shortLived    int          // how many supervisors in a row have lived for less than a second
 	signals       <-chan os.Signal
 	waited        <-chan time.Time
+	command       *commandMetrics
 
 	term  *leader.Term // the term that is led now
 	fault error        // the last fault
@@ -228,6 +229,7 @@ func (c *runLoop) handleReport(b supervisorReport) {
 		if c.current != nil {
 			c.current.begun = true
 		}
+		c.command.started(b.PID)
 	case reportFailed:
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
 	case reportEnded:
@@ -282,6 +284,7 @@ func (c *runLoop) supervisorExited() {
 func (c *runLoop) ended(outcome error, stopped bool) {
 	s := c.current
 	c.current = nil
+	c.command.ended(outcome, stopped)
 	if c.term == nil && c.last != nil {
 		c.last.Release()
 	}

@@ -41,7 +41,7 @@ func (r *run) run() error {
 		return err
 	}
 	defer removeLeaseFile(path)
-	c := &runLoop{run: r, signals: signals, waited: waited, conf: supervision{
+	c := &runLoop{run: r, signals: signals, waited: waited, command: newCommandMetrics(r.bucket, r.election), conf: supervision{
 		Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 		StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
 	}}
@@ -66,7 +66,7 @@ func (r *run) run() error {
 		return err
 	}
 	if listener != nil {
-		if err = serve(listener, c.candidate); err != nil {
+		if err = serve(listener, c.candidate, c.command); err != nil {
 			return err
 		}
 		if strings.HasSuffix(r.http, ":0") {

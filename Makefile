@@ -3,7 +3,7 @@ GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
-# Servers of earlier versions, which the long proofs run.
+# Servers of earlier versions, which the long proofs run, beside a Prometheus.
 SERVERS := v2.10.29 v2.11.4 v2.11.8
 
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
@@ -50,7 +50,8 @@ $(GOLANGCI):
 	GOBIN=$(TOOLS) GOFLAGS=-mod=mod go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(TOOLS)/golangci-lint $(GOLANGCI)
 
-servers: $(SERVERS:%=$(TOOLS)/nats-server-%) ## build earlier versions of nats-server into .tools
+servers: $(SERVERS:%=$(TOOLS)/nats-server-%) ## earlier versions of nats-server, and Prometheus, into .tools
+	scripts/prometheus
 
 $(TOOLS)/nats-server-%:
 	mkdir -p $(TOOLS)/$*

@@ -165,10 +165,14 @@ func TestAlerts_AreDocumented(t *testing.T) {
 // The dashboard has a title, and each panel has an ID of its own and shows something.
 func TestDashboard_IsValid(t *testing.T) {
 	var dashboard struct {
-		UID, Title string
-		Panels     []struct {
+		UID, Title  string
+		Links       []struct{ URL string }
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Templating  struct{ List []struct{ Name string } }
+		Panels      []struct {
 			ID      int
 			Targets []struct{ Expr, LegendFormat string }
+			Links   []struct{ URL string }
 		}
 	}
 	if err := json.Unmarshal([]byte(read(t, "../deploy/grafana/dashboard.json")), &dashboard); err != nil {
@@ -184,6 +188,23 @@ func TestDashboard_IsValid(t *testing.T) {
 			if target.Expr == "" || target.LegendFormat == "" {
 				t.Errorf("panel %d: %+v", p.ID, target)
 			}
+		}
+	}
+	var selectors []string
+	for _, v := range dashboard.Templating.List {
+		selectors = append(selectors, v.Name)
+	}
+	if !slices.Equal(selectors, []string{"datasource", "bucket", "election"}) || len(dashboard.Annotations.List) == 0 || dashboard.Annotations.List[0].Name != "Handovers" {
+		t.Errorf("selectors %v, annotations %v", selectors, dashboard.Annotations.List)
+	}
+	runbook := strings.ToLower(read(t, "../docs/runbook.md"))
+	links := dashboard.Links
+	for _, p := range dashboard.Panels {
+		links = append(links, p.Links...)
+	}
+	for _, link := range links {
+		if _, anchor, ok := strings.Cut(link.URL, "runbook.md#"); ok && !strings.Contains(runbook, "# "+anchor+"\n") {
+			t.Errorf("%s: the runbook has no such section", link.URL)
 		}
 	}
 	if dashboard.UID == "" || dashboard.Title == "" || len(seen) == 0 {

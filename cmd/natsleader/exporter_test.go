@@ -76,6 +76,8 @@ func TestExporter_AllElections(t *testing.T) {
 	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
 	if status, body := pageOf(t, e.address+"/connected"); status != http.StatusServiceUnavailable || !strings.Contains(body, "bucket elections does not exist") {
 		t.Errorf("%d %s", status, body)
+	} else if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "$ curl localhost:9847/connected\n"+body) {
+		t.Errorf("%s does not show\n%s%v", page, body, err)
 	}
 
 	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 3 * time.Second})
@@ -90,9 +92,9 @@ func TestExporter_AllElections(t *testing.T) {
 		election_led{bucket="elections",election="many",seat="1"} 1
 		election_led{bucket="elections",election="many",seat="2"} 1
 		election_info{bucket="elections",election="many",id="[ab]",seat="1",state="leading"} 1
-		election_led{`+dead+`seat="1"} 0
-		election_info{`+dead+`id="worker-c",seat="1",state="expired"} 1
-		election_since_timestamp_seconds{`+dead+`seat="1"} \d\.\d+e\+09
+		election_led{` + dead + `seat="1"} 0
+		election_info{` + dead + `id="worker-c",seat="1",state="expired"} 1
+		election_since_timestamp_seconds{` + dead + `seat="1"} \d\.\d+e\+09
 		election_terms_total{bucket="elections",election="many",seat="2"} 1
 		bucket_elections_left_out{bucket="elections"} 0`)
 	for _, path := range []string{"/live", "/connected"} {

@@ -103,7 +103,11 @@ func (g *globals) exportUntil(ctx context.Context, e *electionMetrics) error {
 	}
 	e.ticked() // to connect may take a while
 	s, err := g.inspectorUntil(ctx,
-		nats.DisconnectErrHandler(func(*nats.Conn, error) { changed(errors.New("the connection was lost")) }),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) {
+			lost := errors.New("the connection was lost")
+			e.trouble(lost) // at once: the watcher first waits for the connection to come back
+			changed(lost)
+		}),
 		nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
 	if err != nil {
 		return err

@@ -113,6 +113,26 @@ func TestExporter_AllElections(t *testing.T) {
 	e.stop()
 }
 
+// The exporter shows no election as soon as the connection is lost, and does not wait for the
+// server's answer until a timeout. It goes on.
+func TestExporter_ConnectionLost(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	newBucket(t, server.ClientURL(), "elections", leader.BucketConfig{})
+	campaigns(t, server.ClientURL(), "elections", "billing", leader.Config{})
+	e := startExporter(t, server.ClientURL(), "--timeout", "1h")
+	e.shows(`election_led{bucket="elections",election="billing",seat="1"} 1`)
+	server.Shutdown()
+	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
+	if _, body := pageOf(t, e.address+"/connected"); !strings.Contains(body, "the connection was lost") {
+		t.Error(body)
+	}
+	if status, _ := pageOf(t, e.address+"/live"); status != http.StatusOK {
+		t.Errorf("/live: %d", status)
+	}
+	e.stop()
+}
+
 // changeOf returns a change to a holder.
 func changeOf(election string, s state, h leader.Holder) change {
 	return electionChange{at: time.Unix(1e9, 0), state: s, now: electionStatus{election, backend.Entry{Revision: 1}, h}}

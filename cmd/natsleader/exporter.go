@@ -103,7 +103,10 @@ func (g *globals) exportUntil(ctx context.Context, e *electionMetrics) error {
 	}
 	e.ticked() // to connect may take a while
 	s, err := g.inspectorUntil(ctx,
-		nats.DisconnectErrHandler(func(*nats.Conn, error) {
+		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
+			if nc.IsClosed() {
+				return // by the exporter, for another reason
+			}
 			lost := errors.New("the connection was lost")
 			e.trouble(lost) // at once: the watcher first waits for the connection to come back
 			changed(lost)

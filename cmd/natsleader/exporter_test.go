@@ -74,9 +74,13 @@ func TestExporter_AllElections(t *testing.T) {
 	url := startServer(t).ClientURL()
 	e := startExporter(t, url)
 	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
-	if status, body := pageOf(t, e.address+"/connected"); status != http.StatusServiceUnavailable || !strings.Contains(body, "bucket elections does not exist") {
-		t.Errorf("%d %s", status, body)
-	} else if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "$ curl localhost:9847/connected\n"+body) {
+	var body string
+	eventually(t, "/connected has the error", func() bool {
+		var status int
+		status, body = pageOf(t, e.address+"/connected")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "bucket elections does not exist")
+	})
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "$ curl localhost:9847/connected\n"+body) {
 		t.Errorf("%s does not show\n%s%v", page, body, err)
 	}
 
@@ -119,7 +123,7 @@ func TestExporter_ConnectionLost(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	newBucket(t, server.ClientURL(), "elections", leader.BucketConfig{})
-	campaigns(t, server.ClientURL(), "elections", "billing", leader.Config{})
+	campaigns(t, server.ClientURL(), "elections", "billing", leader.Config{LeaseDuration: 2 * time.Second})
 	e := startExporter(t, server.ClientURL(), "--timeout", "1h")
 	e.shows(`election_led{bucket="elections",election="billing",seat="1"} 1`)
 	server.Shutdown()

@@ -30,6 +30,7 @@ func startExporter(t *testing.T, url string, args ...string) exporter {
 	t.Helper()
 	cmd := natsleader(t, append([]string{"--server", url, "exporter", "--http", "127.0.0.1:0"}, args...)...)
 	out := started(t, cmd)
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
 	eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })
 	_, rest, _ := strings.Cut(out.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")

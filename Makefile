@@ -3,13 +3,13 @@ GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
-# Servers of earlier versions, which the long proofs run.
+# Servers of earlier versions, which the long proofs run, beside a Prometheus.
 SERVERS := v2.10.29 v2.11.4 v2.11.8
 
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal bench scale demo tools servers clean
+.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal bench scale demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -36,10 +36,16 @@ busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
 	trap 'kill $$pids' EXIT; go test -count=1 work
 
+# An hour of faults in seven minutes, most of them waits. The alerts' times are a tenth, so the machine
+# must be idle, and .ci/run, which has half an hour, does without.
+alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
+	scripts/prometheus
+	go test -tags alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader
+
 # Elsewhere without the tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
 	go vet work
-	go vet -tags prove work
+	go vet -tags prove,alerts work
 	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest
 
@@ -60,7 +66,7 @@ $(TOOLS)/nats-server-%:
 
 lint: $(GOLANGCI) ## golangci-lint
 	$(GOLANGCI) run $(PACKAGES)
-	$(GOLANGCI) run --build-tags prove $(PACKAGES)
+	$(GOLANGCI) run --build-tags prove,alerts $(PACKAGES)
 
 format: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...

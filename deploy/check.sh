@@ -11,13 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 step() { printf -- '-- %s\n' "$*"; }
 
 promtool=$tools/promtool-deb/usr/bin/promtool
-if [ ! -x "$promtool" ]; then
-	step "promtool, out of Debian's package prometheus"
-	apt-get -qq update
-	mkdir -p "$tools/promtool-deb"
-	(cd "$scratch" && apt-get -qq -o APT::Sandbox::User=root download prometheus &&
-		dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x -C "$tools/promtool-deb" ./usr/bin/promtool)
-fi
+step "promtool, out of Debian's package prometheus"
+scripts/prometheus
 
 step "alert rules"
 "$promtool" check rules deploy/prometheus/rules.yml
@@ -27,7 +22,7 @@ step "expressions of the dashboard, as rules"
 {
 	echo '{"groups": [{"name": "dashboard", "rules": ['
 	grep -oE '"expr": "([^"\\]|\\.)*"' deploy/grafana/dashboard.json |
-		sed 's/\$__rate_interval/5m/g; s/\$election/.+/g' |
+		sed 's/\$__rate_interval/5m/g; s/\$__range/5m/g; s/\$election/.+/g; s/\$bucket/.+/g' |
 		awk '{ printf "%s{\"record\": \"panel:%d\", %s}\n", (NR > 1 ? "," : ""), NR, $0 }'
 	echo ']}]}'
 } >"$scratch/dashboard.yml"

@@ -75,6 +75,7 @@ func (c *Candidate) allStats() Stats {
 	engaged := c.seatHeld()
 	all := engaged.Stats() // LogDropped is that of the queue, which they share
 	all.State = c.State()  // a seat ends before its candidate
+	all.Seats = len(c.seats)
 	for _, seat := range c.seats {
 		if seat == engaged {
 			continue

@@ -12,7 +12,12 @@ import (
 // Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
 // [Campaign].
 type Stats struct {
-	State State
+	// Bucket is the name of the bucket, empty for a store in memory.
+	Bucket string
+	State  State
+	// Seats is the number of leaders that the candidate lets the election have, 1 without
+	// [Config].Seats. Seat is the number of the seat that it leads on now; 0 if none.
+	Seats, Seat int
 	// Token of the term that is led now; 0 if none.
 	Token uint64
 	// Remaining is how long the lease is valid, as [Term.Remaining] returns it; 0 if the
@@ -262,13 +267,16 @@ func (c *Candidate) Stats() Stats {
 	defer c.mu.Unlock()
 	now, t := c.since(), &c.tally
 	s := Stats{
-		State: c.State(), LeaseDuration: t.lease, Leaderless: t.leaderless,
+		State: c.State(), Seats: 1, LeaseDuration: t.lease, Leaderless: t.leaderless,
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
 		LogDropped: c.logs.lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
 		Fenced: maps.Clone(t.fenced), Deposed: maps.Clone(t.deposed), Faults: maps.Clone(t.faults),
 	}
+	if b, ok := c.store.(*bucketStore); ok {
+		s.Bucket = b.name
+	}
 	if term, ok := c.Term(); ok {
-		s.Token, s.Remaining = term.Token(), term.Remaining()
+		s.Seat, s.Token, s.Remaining = seatOf(c.election), term.Token(), term.Remaining()
 	}
 	s.Writes.Bounds, s.Writes.Counts = slices.Clone(writeBounds[:]), make([]uint64, len(writeBounds)+1)
 	if t.writes != nil {

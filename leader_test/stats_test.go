@@ -41,7 +41,7 @@ func TestStats(t *testing.T) {
 	clock, link, c, w := statsOf(t, 5*time.Millisecond, leader.Config{})
 	const toLead = 40 * time.Millisecond
 	want := leader.Stats{
-		State: leader.StateLeader, Token: 1, LeaseDuration: 15 * time.Second,
+		State: leader.StateLeader, Seats: 1, Seat: 1, Token: 1, LeaseDuration: 15 * time.Second,
 		SinceRenewal: 970 * time.Millisecond, Remaining: 12*time.Second - 970*time.Millisecond, Leaderless: toLead,
 		Pending: 1, Elected: 1,
 	}

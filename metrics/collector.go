@@ -7,10 +7,15 @@
 //	...
 //	err = collector.Add(c)
 //
-// Every metric but the last two has the label election:
+// Every metric but the last three has the labels bucket and election:
 //
 //	natsleader_state{state}                   1 for the current state, 0 for the four others
 //	natsleader_is_leader                      1 if it leads at the instant of the scrape, by its clock
+//	natsleader_seat                           number of the seat that it leads on, 0 if none; 1 in an
+//	                                          election with one leader
+//	natsleader_seats                          number of leaders that it lets the election have
+//	natsleader_leaders                        number of leaders that it knows, itself included
+//	natsleader_leader_info{seat,id}           1 for each leader that it knows, if LeaderIDs is set
 //	natsleader_token                          of the term that it leads, 0 if none
 //	natsleader_lease_remaining_seconds        time that its lease is valid without a renewal
 //	natsleader_lease_duration_seconds         its LeaseDuration, once that is known
@@ -28,27 +33,30 @@
 //	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
 //	natsleader_queued_requests                requests that wait for their turn on the connection
 //	natsleader_queue_age_seconds              for how long the oldest of them has waited
+//	natsleader_build_info{version,goversion}  1: the version of this library in the program
 //
-// The last two belong to a connection, which thousands of candidates may share. A collector
-// exports each once, without a label, as the greatest value of its candidates. Aggregate them
+// The queue belongs to a connection, which thousands of candidates may share. A collector
+// exports its two metrics once, without a label, as the greatest value of its candidates. Aggregate them
 // over collectors and processes with max. The sum would count a connection more than once.
 //
 // A cause or kind is a key of Fenced, Deposed or Faults in [leader.Stats], as in
 // lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
 // are first counted.
 //
-// A candidate has 30 series, one more once it knows its lease, another while it holds the
+// A candidate has 33 series, one more once it knows its lease, another while it holds the
 // key, and one for each transition and each kind of fault that it has seen, of which
-// there are no more than 33. No series depends on IDs, values or other data that other
-// clients write. A process with thousands of candidates need not add all of them. The metrics
+// there are no more than 33. Without LeaderIDs no series depends on IDs, values or other data
+// that other clients write. A process with thousands of candidates need not add all of them. The metrics
 // of the queue are right if one candidate of each connection is added.
 package metrics
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,14 +64,31 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Collector collects the metrics of candidates, each of another election. A
-// process whose elections in different buckets have the same name registers a
-// collector for each bucket by [prometheus.WrapRegistererWith]. It is a
-// [prometheus.Collector]. The zero value has no candidates and is ready to use.
+// Collector collects the metrics of candidates, each of another election. Elections of the
+// same name in two buckets are two. If the buckets have the same name, too, because they are
+// in different accounts, register a collector for each account by
+// [prometheus.WrapRegistererWith]. Collector is a [prometheus.Collector]. The zero value has no
+// candidates and is ready to use.
 type Collector struct {
+	// LeaderIDs adds natsleader_leader_info, which has the IDs of the leaders that a candidate
+	// knows. A scrape has one series for each seat that has a leader, and none of an earlier
+	// leader. But IDs are what other clients have written, and each new ID is a new series for
+	// Prometheus. An ID is cut at 64 bytes. Set LeaderIDs before the first scrape.
+	LeaderIDs bool
+
 	mu         sync.Mutex
-	candidates map[string]*leader.Candidate // by election
+	candidates map[key]*leader.Candidate
 }
+
+// key names an election.
+type key struct{ bucket, election string }
+
+func (k key) compare(other key) int {
+	return cmp.Or(strings.Compare(k.bucket, other.bucket), strings.Compare(k.election, other.election))
+}
+
+// keyOf returns the name of a candidate's election.
+func keyOf(c *leader.Candidate) key { return key{c.Stats().Bucket, c.Election()} }
 
 // Add adds a candidate. Its metrics are collected until it is removed, also after its end.
 // It takes the place of a candidate of the same election that has ended. While a collected
@@ -75,18 +100,18 @@ func (c *Collector) Add(candidate *leader.Candidate) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	election := candidate.Election()
-	if old := c.candidates[election]; old != nil {
+	k := keyOf(candidate)
+	if old := c.candidates[k]; old != nil {
 		select {
 		case <-old.Done():
 		default:
-			return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", election)
+			return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", k.election)
 		}
 	}
 	if c.candidates == nil {
-		c.candidates = make(map[string]*leader.Candidate)
+		c.candidates = make(map[key]*leader.Candidate)
 	}
-	c.candidates[election] = candidate
+	c.candidates[k] = candidate
 	return nil
 }
 
@@ -97,8 +122,8 @@ func (c *Collector) Remove(candidate *leader.Candidate) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.candidates[candidate.Election()] == candidate {
-		delete(c.candidates, candidate.Election())
+	if k := keyOf(candidate); c.candidates[k] == candidate {
+		delete(c.candidates, k)
 	}
 }
 
@@ -115,20 +140,23 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	candidates := make([]*leader.Candidate, 0, len(c.candidates))
 	// The registry sorts by labels, which is quick if they are sorted.
-	for _, election := range slices.Sorted(maps.Keys(c.candidates)) {
-		candidates = append(candidates, c.candidates[election])
+	for _, k := range slices.SortedFunc(maps.Keys(c.candidates), key.compare) {
+		candidates = append(candidates, c.candidates[k])
 	}
 	c.mu.Unlock()
-	causes, kinds := make(labels), make(labels)
+	buckets, causes, kinds := make(labels), make(labels), make(labels)
 	var longest queue
 	for _, candidate := range candidates {
 		s := candidate.Stats()
 		longest.include(s)
-		scrape{ch, label("election", candidate.Election()), causes, kinds}.send(s)
+		to := scrape{ch, buckets.pair("bucket", s.Bucket), label("election", candidate.Election()), causes, kinds}
+		to.send(s)
+		to.leaders(candidate.Leaders(), c.LeaderIDs)
 	}
 	if len(candidates) > 0 {
 		longest.send(ch)
 	}
+	ch <- buildInfo()
 }
 
 var descriptions []*prometheus.Desc
@@ -136,7 +164,7 @@ var descriptions []*prometheus.Desc
 // describe makes the description of a metric of a candidate. Its labels are in alphabetical
 // order, and so are those of its samples, because the registry would sort them each time.
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return describeAll(name, help, slices.Sorted(slices.Values(append(labels, "election")))...)
+	return describeAll(name, help, slices.Sorted(slices.Values(append(labels, "bucket", "election")))...)
 }
 
 // describeAll makes the description of a metric that is one for all candidates, or has the
@@ -152,6 +180,14 @@ var (
 		"Whether the candidate is in the state.", "state")
 	isLeaderDesc = describe("is_leader",
 		"Whether the candidate leads at this instant, by its clock.")
+	seatDesc = describe("seat",
+		"Number of the seat that the candidate leads on at this instant, 0 if it does not lead.")
+	seatsDesc = describe("seats",
+		"Number of leaders that the candidate lets the election have.")
+	leadersDesc = describe("leaders",
+		"Number of leaders that the candidate knows, itself included.")
+	leaderInfoDesc = describe("leader_info",
+		"A leader that the candidate knows, itself included.", "seat", "id")
 	tokenDesc = describe("token",
 		"Fencing token of the term that the candidate leads, 0 if it does not.")
 	leaseRemainingDesc = describe("lease_remaining_seconds",
@@ -184,4 +220,6 @@ var (
 		"Requests that wait for their turn on the connection: the most of all candidates.")
 	queueAgeDesc = describeAll("queue_age_seconds",
 		"For how long the oldest request has waited for its turn on the connection: the longest of all candidates.")
+	buildInfoDesc = describeAll("build_info",
+		"Version of the library natsleader, and of Go, in the program.", "goversion", "version")
 )

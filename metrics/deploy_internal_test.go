@@ -32,6 +32,7 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 		}
 		labels[m[1]] = strings.Split(m[2], ",")
 	}
+	maps.Copy(labels, commandMetrics(t))
 	values := map[string][]string{
 		"cause": append(errorNames(t), "none"),
 		"kind":  append(errorNames(t), "other"),
@@ -39,12 +40,15 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 	for _, s := range states {
 		values["state"] = append(values["state"], s.String())
 	}
-	values["to"] = values["state"]
+	values["to"] = slices.Clone(values["state"])
+	for _, m := range regexp.MustCompile(`\tstate[A-Z]\w+ +(?:state )?= "([a-z]+)"`).FindAllStringSubmatch(read(t, "../cmd/natsleader/inspector.go"), -1) {
+		values["state"] = append(values["state"], m[1]) // of an election
+	}
 
 	used := make(map[string]bool)
 	for _, path := range []string{
 		"../deploy/prometheus/rules.yml", "../deploy/prometheus/rules_test.yml",
-		"../deploy/grafana/dashboard.json", "../docs/production.md",
+		"../deploy/grafana/dashboard.json", "../docs/production.md", "../docs/runbook.md",
 	} {
 		text := read(t, path)
 		for _, name := range nameUsed.FindAllString(text, -1) {
@@ -81,6 +85,59 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 	}
 }
 
+// commandMetrics returns the labels of the metrics that the command itself has, by name.
+func commandMetrics(t *testing.T) map[string][]string {
+	found := make(map[string][]string)
+	for path, of := range map[string]struct {
+		prefix string
+		labels []string
+	}{
+		"../cmd/natsleader/run_metrics.go":      {"natsleader_command_", []string{"bucket", "election"}},
+		"../cmd/natsleader/exporter_metrics.go": {"natsleader_", []string{"bucket"}},
+	} {
+		n := len(found)
+		for _, m := range regexp.MustCompile(`[dD]esc\(\s*"([a-z_]+)",\s*"[^"]+"((?:, "[a-z]+")*)\)`).FindAllStringSubmatch(read(t, path), -1) {
+			labels := strings.FieldsFunc(m[2], func(r rune) bool { return r < 'a' || r > 'z' })
+			found[of.prefix+m[1]] = append(labels, of.labels...)
+		}
+		if len(found) < n+4 {
+			t.Fatalf("%s: only %v", path, found)
+		}
+	}
+	return found
+}
+
+// Each alert links to its section of the runbook, and each section of an alert says what to
+// look at and what to do.
+func TestRunbook_SectionForEachAlert(t *testing.T) {
+	sections := make(map[string]string) // by anchor
+	for section := range strings.SplitSeq(read(t, "../docs/runbook.md"), "\n### ") {
+		title, text, _ := strings.Cut(section, "\n")
+		sections[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = text
+	}
+	rules := strings.Split(read(t, "../deploy/prometheus/rules.yml"), "- alert: ")[1:]
+	if len(rules) == 0 {
+		t.Error("there are no alerts")
+	}
+	for _, rule := range rules {
+		name, _, _ := strings.Cut(rule, "\n")
+		anchor := strings.ToLower(name)
+		if !strings.Contains(rule, "runbook_url: https://github.com/natsleader/natsleader/blob/main/docs/runbook.md#"+anchor+"\n") {
+			t.Errorf("%s has no runbook_url with its anchor", name)
+		}
+		for _, part := range []string{"**Symptom.**", "**Look.**", "**Do.**"} {
+			if !strings.Contains(sections[anchor], part) {
+				t.Errorf("the section of %s has no %s", name, part)
+			}
+		}
+	}
+	for _, cause := range []string{"quorum-lost", "disk-full", "bucket-deleted", "bucket-restored", "permissions-revoked"} {
+		if !strings.Contains(sections[cause], "**Do.**") {
+			t.Errorf("%s is not there", cause)
+		}
+	}
+}
+
 // The alerts are those of the documentation.
 func TestAlerts_AreDocumented(t *testing.T) {
 	alerts := func(path, pattern string) []string {
@@ -108,10 +165,14 @@ func TestAlerts_AreDocumented(t *testing.T) {
 // The dashboard has a title, and each panel has an ID of its own and shows something.
 func TestDashboard_IsValid(t *testing.T) {
 	var dashboard struct {
-		UID, Title string
-		Panels     []struct {
+		UID, Title  string
+		Links       []struct{ URL string }
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Templating  struct{ List []struct{ Name string } }
+		Panels      []struct {
 			ID      int
 			Targets []struct{ Expr, LegendFormat string }
+			Links   []struct{ URL string }
 		}
 	}
 	if err := json.Unmarshal([]byte(read(t, "../deploy/grafana/dashboard.json")), &dashboard); err != nil {
@@ -127,6 +188,23 @@ func TestDashboard_IsValid(t *testing.T) {
 			if target.Expr == "" || target.LegendFormat == "" {
 				t.Errorf("panel %d: %+v", p.ID, target)
 			}
+		}
+	}
+	var selectors []string
+	for _, v := range dashboard.Templating.List {
+		selectors = append(selectors, v.Name)
+	}
+	if !slices.Equal(selectors, []string{"datasource", "bucket", "election"}) || len(dashboard.Annotations.List) == 0 || dashboard.Annotations.List[0].Name != "Handovers" {
+		t.Errorf("selectors %v, annotations %v", selectors, dashboard.Annotations.List)
+	}
+	runbook := strings.ToLower(read(t, "../docs/runbook.md"))
+	links := dashboard.Links
+	for _, p := range dashboard.Panels {
+		links = append(links, p.Links...)
+	}
+	for _, link := range links {
+		if _, anchor, ok := strings.Cut(link.URL, "runbook.md#"); ok && !strings.Contains(runbook, "# "+anchor+"\n") {
+			t.Errorf("%s: the runbook has no such section", link.URL)
 		}
 	}
 	if dashboard.UID == "" || dashboard.Title == "" || len(seen) == 0 {

@@ -44,9 +44,9 @@ func Example() {
 	}
 	collector.Remove(candidate)
 	// Output:
-	// natsleader_state{election="billing",state="candidate"} 0
-	// natsleader_state{election="billing",state="ended"} 0
-	// natsleader_state{election="billing",state="fenced"} 0
-	// natsleader_state{election="billing",state="leader"} 1
-	// natsleader_state{election="billing",state="pending"} 0
+	// natsleader_state{bucket="",election="billing",state="candidate"} 0
+	// natsleader_state{bucket="",election="billing",state="ended"} 0
+	// natsleader_state{bucket="",election="billing",state="fenced"} 0
+	// natsleader_state{bucket="",election="billing",state="leader"} 1
+	// natsleader_state{bucket="",election="billing",state="pending"} 0
 }

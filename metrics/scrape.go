@@ -1,6 +1,11 @@
 package metrics
 
 import (
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +19,7 @@ import (
 // many candidates is nearly half of the cost of a scrape.
 type scrape struct {
 	ch       chan<- prometheus.Metric
+	bucket   *dto.LabelPair
 	election *dto.LabelPair
 	causes   labels
 	kinds    labels
@@ -51,11 +57,13 @@ func byState(name string) map[leader.State]*dto.LabelPair {
 
 // send sends all metrics.
 func (to scrape) send(s leader.Stats) {
-	own := []*dto.LabelPair{to.election}
+	own := []*dto.LabelPair{to.bucket, to.election}
 	for _, state := range states {
-		to.gauge(stateDesc, indicator(s.State == state), []*dto.LabelPair{to.election, stateLabels[state]})
+		to.gauge(stateDesc, indicator(s.State == state), []*dto.LabelPair{to.bucket, to.election, stateLabels[state]})
 	}
 	to.gauge(isLeaderDesc, indicator(s.Remaining > 0), own)
+	to.gauge(seatDesc, float64(s.Seat), own)
+	to.gauge(seatsDesc, float64(s.Seats), own)
 	to.gauge(tokenDesc, float64(s.Token), own)
 	to.gauge(leaseRemainingDesc, s.Remaining.Seconds(), own)
 	if s.LeaseDuration > 0 {
@@ -77,7 +85,7 @@ func (to scrape) send(s leader.Stats) {
 	to.counter(writesRefusedDesc, float64(s.Refused), own)
 	to.counter(writesUnknownDesc, float64(s.Unknown), own)
 	for kind, n := range s.Faults {
-		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.election, to.kinds.pair("kind", kind)})
+		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
 	}
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
 	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
@@ -85,6 +93,43 @@ func (to scrape) send(s leader.Stats) {
 	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
 }
+
+// leaders sends the leaders that the candidate knows, with their IDs if they are asked for.
+func (to scrape) leaders(holders []leader.Holder, ids bool) {
+	to.gauge(leadersDesc, float64(len(holders)), []*dto.LabelPair{to.bucket, to.election})
+	for _, h := range holders {
+		if ids {
+			to.gauge(leaderInfoDesc, 1, []*dto.LabelPair{to.bucket, to.election, label("id", labelOf(h.ID)), label("seat", strconv.Itoa(h.Seat))})
+		}
+	}
+}
+
+// maxID is the greatest length of an ID in a label, in bytes.
+const maxID = 64
+
+// labelOf returns an ID that others wrote as the value of a label: a value that is not UTF-8
+// would spoil the whole scrape.
+func labelOf(id string) string {
+	id = strings.ToValidUTF8(id, "\uFFFD")
+	if len(id) <= maxID {
+		return id
+	}
+	return strings.ToValidUTF8(id[:maxID-len("…")], "") + "…" // without a half of a rune
+}
+
+// buildInfo returns the metric of the versions.
+var buildInfo = sync.OnceValue(func() prometheus.Metric {
+	const module = "github.com/natsleader/natsleader"
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if (m.Path == module || m.Path == module+"/cmd/natsleader") && m.Version != "" {
+				version = m.Version
+			}
+		}
+	}
+	return &gauge{sample{buildInfoDesc, []*dto.LabelPair{label("goversion", runtime.Version()), label("version", version)}, 1}}
+})
 
 // queue has the metrics of the connections that candidates share. With several connections,
 // the number and the age may be those of two of them.
@@ -107,7 +152,7 @@ func (q *queue) send(ch chan<- prometheus.Metric) {
 // transition sends the number of changes to a state, if there were any.
 func (to scrape) transition(cause *dto.LabelPair, state leader.State, n uint64) {
 	if n > 0 {
-		to.counter(transitionsDesc, float64(n), []*dto.LabelPair{cause, to.election, toLabels[state]})
+		to.counter(transitionsDesc, float64(n), []*dto.LabelPair{to.bucket, cause, to.election, toLabels[state]})
 	}
 }
 

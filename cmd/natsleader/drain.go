@@ -201,7 +201,7 @@ func (d *drain) show(led []electionStatus, now time.Time) error {
 		}
 		return nil
 	}
-	rows := [][]string{overviewHead()}
+	rows := [][]string{overviewHead(now)}
 	for _, x := range led {
 		rows = append(rows, x.overview(x.at(now), now))
 	}

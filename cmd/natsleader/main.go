@@ -62,6 +62,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerRun(app, g)
 	registerStatus(app, g)
 	registerWatch(app, g)
+	registerExporter(app, g)
 	registerRoster(app, g)
 	registerStepDown(app, g)
 	registerTransfer(app, g)

@@ -6,11 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/natsleader/natsleader/health"
 	"github.com/natsleader/natsleader/leader"
@@ -29,35 +24,30 @@ func (r *run) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers for the candidate until the listener is closed.
-func serve(l net.Listener, c *leader.Candidate) error {
-	h, err := answers(c)
+// serve answers for the candidate and its command until the listener is closed.
+func serve(l net.Listener, c *leader.Candidate, command *commandMetrics) error {
+	h, err := answers(c, command)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(l) }()
+	serveHTTP(l, h)
 	return nil
 }
 
 // answers returns the handler of --http.
-func answers(c *leader.Candidate) (http.Handler, error) {
-	collector := new(metrics.Collector)
+func answers(c *leader.Candidate, command *commandMetrics) (http.Handler, error) {
+	collector := &metrics.Collector{LeaderIDs: true} // of one election
 	if err := collector.Add(c); err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry()
-	for _, each := range []prometheus.Collector{
-		collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
-		if err := registry.Register(each); err != nil {
-			return nil, err
-		}
+	pages, err := metricsPage(collector, command)
+	if err != nil {
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/leader", health.Leader(c))
 	mux.Handle("/live", health.Live(c))
 	mux.Handle("/connected", health.Connected(c))
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", pages)
 	return mux, nil
 }

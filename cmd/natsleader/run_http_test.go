@@ -34,7 +34,7 @@ func TestKubernetes_ProbesInAnOutage(t *testing.T) {
 		link.Close()
 		<-c.Done()
 	})
-	h, err := answers(c)
+	h, err := answers(c, newCommandMetrics("elections", "billing"))
 	if err != nil {
 		t.Fatal(err)
 	}

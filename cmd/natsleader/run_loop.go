@@ -29,6 +29,7 @@ type runLoop struct {
 	shortLived    int          // how many supervisors in a row have lived for less than a second
 	signals       <-chan os.Signal
 	waited        <-chan time.Time
+	command       *commandMetrics
 
 	term  *leader.Term // the term that is led now
 	fault error        // the last fault
@@ -266,6 +267,7 @@ func (c *runLoop) handleReport(b supervisorReport) {
 		if c.current != nil {
 			c.current.begun, c.current.pid, c.current.since = true, b.PID, clockNow()
 		}
+		c.command.started(b.PID)
 		c.log.log(slog.LevelInfo, fields{"pid", b.PID}, "command started: PID %d", b.PID)
 	case reportFailed:
 		c.ended(exitError{b.Code, errors.New(b.Error)}, false)
@@ -321,6 +323,7 @@ func (c *runLoop) supervisorExited() {
 func (c *runLoop) ended(outcome error, stopped bool) {
 	s := c.current
 	c.current = nil
+	c.command.ended(outcome, stopped)
 	if c.term == nil && c.last != nil {
 		c.last.Release()
 	}

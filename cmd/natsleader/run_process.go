@@ -17,7 +17,7 @@ import (
 
 // run is the process of `natsleader run`, from the connection to the exit code.
 func (r *run) run() error {
-	c := &runLoop{run: r, log: newRunLog(os.Stderr, r.election, r.logFormat, r.quiet), supervisor: &supervisorProcess{}}
+	c := &runLoop{run: r, command: newCommandMetrics(r.bucket, r.election), log: newRunLog(os.Stderr, r.election, r.logFormat, r.quiet), supervisor: &supervisorProcess{}}
 	defer c.log.close()
 	return c.log.outcome(r.explain(c.runAll()))
 }
@@ -73,7 +73,7 @@ func (c *runLoop) runAll() error {
 	id := c.candidate.ID()
 	c.log.id.Store(&id)
 	if listener != nil {
-		if err = serve(listener, c.candidate); err != nil {
+		if err = serve(listener, c.candidate, c.command); err != nil {
 			return err
 		}
 		if strings.HasSuffix(r.http, ":0") {

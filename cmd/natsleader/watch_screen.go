@@ -25,13 +25,13 @@ func (s style) sgr() string {
 	return [...]string{stylePlain: "", styleStrong: "1", styleGood: "32", styleWarn: "33", styleBad: "1;31", styleAlarm: "1;37;41", styleDim: "2"}[s]
 }
 
-// span is a text in one style, and a line is made of spans.
+// styled is a text in one style, and a line is made of such texts.
 type (
-	span struct {
+	styled struct {
 		text  string
 		style style
 	}
-	line []span
+	line []styled
 )
 
 func (l line) cells() int {
@@ -52,7 +52,7 @@ func (l line) cut(width int) line {
 		n := cells(s.text)
 		if n >= width { // the rest, or what is cut after it, ends with an ellipsis
 			if width > 0 {
-				kept = append(kept, span{shorten(s.text+"…", width), s.style})
+				kept = append(kept, styled{shorten(s.text+"…", width), s.style})
 			}
 			return kept
 		}
@@ -166,7 +166,7 @@ func (v view) heading(width int) []line {
 	for _, i := range []int{0, len(lines) - 1} {
 		for _, at := range []string{formatZoned(v.at), v.at.Local().Format("15:04:05 MST")} {
 			if gap := width - lines[i].cells() - cells(at); gap >= between {
-				lines[i] = append(slices.Clip(lines[i]), span{strings.Repeat(" ", gap) + at, styleDim})
+				lines[i] = append(slices.Clip(lines[i]), styled{strings.Repeat(" ", gap) + at, styleDim})
 				return lines
 			}
 		}
@@ -251,7 +251,7 @@ func (r tableRow) line(texts []string, widths []int) line {
 		if i == r.marked && r.mark != stylePlain {
 			s = r.mark
 		}
-		l = append(l, span{text, s}, span{strings.Repeat(" ", max(0, widths[i]-cells(text))+between), stylePlain})
+		l = append(l, styled{text, s}, styled{strings.Repeat(" ", max(0, widths[i]-cells(text))+between), stylePlain})
 	}
 	for len(l) > 0 && strings.TrimSpace(l[len(l)-1].text) == "" {
 		l = l[:len(l)-1]

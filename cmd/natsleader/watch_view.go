@@ -143,9 +143,9 @@ func summaryOf(counts [troubleDead + 1]int) line {
 			return
 		}
 		if len(l) > 0 {
-			l = append(l, span{", ", stylePlain})
+			l = append(l, styled{", ", stylePlain})
 		}
-		l = append(l, span{fmt.Sprintf("%d %s", n, what), s})
+		l = append(l, styled{fmt.Sprintf("%d %s", n, what), s})
 	}
 	add(counts[troubleUnknown], "unknown", styleBad)
 	add(counts[troubleForeign]+counts[troubleExpired]+counts[troubleReleased], "without a leader", styleBad)

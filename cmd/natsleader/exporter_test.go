@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// exporter is a natsleader exporter.
+type exporter struct {
+	*testing.T
+	address string
+	cmd     *exec.Cmd
+}
+
+func startExporter(t *testing.T, url string, args ...string) exporter {
+	t.Helper()
+	cmd := natsleader(t, append([]string{"--server", url, "exporter", "--http", "127.0.0.1:0"}, args...)...)
+	out := started(t, cmd)
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
+	eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })
+	_, rest, _ := strings.Cut(out.text(), "serves ")
+	address, _, _ := strings.Cut(rest, "\n")
+	return exporter{t, address, cmd}
+}
+
+// stop ends it as a terminal does.
+func (e exporter) stop() {
+	e.Helper()
+	if err := e.cmd.Process.Signal(os.Interrupt); err != nil {
+		e.Error(err)
+	}
+	if code := endOf(e.T, e.cmd); code != 0 {
+		e.Errorf("exit code %d", code)
+	}
+}
+
+// shows waits until all samples are there, and none that begins with one of the others.
+func (e exporter) shows(samples string, not ...string) {
+	e.Helper()
+	var page string
+	defer func() {
+		if e.Failed() {
+			e.Log(page)
+		}
+	}()
+	eventually(e, samples, func() bool {
+		_, page = pageOf(e.T, e.address+"/metrics")
+		for line := range strings.Lines(samples) {
+			if line = strings.TrimSpace(line); line != "" && !regexp.MustCompile("(?m)^natsleader_"+line+"$").MatchString(page) {
+				return false
+			}
+		}
+		return !slices.ContainsFunc(not, func(s string) bool { return strings.Contains(page, "natsleader_"+s) })
+	})
+}
+
+// The exporter shows elections with a leader, with several, with dead candidates and without
+// candidates, in buckets that go away and come back.
+func TestExporter_AllElections(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	e := startExporter(t, url)
+	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
+	var body string
+	eventually(t, "/connected has the error", func() bool {
+		var status int
+		status, body = pageOf(t, e.address+"/connected")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "bucket elections does not exist")
+	})
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "$ curl localhost:9847/connected\n"+body) {
+		t.Errorf("%s does not show\n%s%v", page, body, err)
+	}
+
+	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 3 * time.Second})
+	e.shows("bucket_up{bucket=\"elections\"} 1\nbucket_elections{bucket=\"elections\"} 0")
+	_, js := connectTo(t, url)
+	for _, id := range []string{"a", "b"} {
+		campaigns(t, url, "elections", "many", leader.Config{ID: id, Seats: 2})
+	}
+	put(t, js, "dead", record(t, js, "many", "worker-c", 100*time.Millisecond))
+	const dead = `bucket="elections",election="dead",`
+	e.shows(`
+		election_led{bucket="elections",election="many",seat="1"} 1
+		election_led{bucket="elections",election="many",seat="2"} 1
+		election_info{bucket="elections",election="many",id="[ab]",seat="1",state="leading"} 1
+		election_led{` + dead + `seat="1"} 0
+		election_info{` + dead + `id="worker-c",seat="1",state="expired"} 1
+		election_since_timestamp_seconds{` + dead + `seat="1"} \d\.\d+e\+09
+		election_terms_total{bucket="elections",election="many",seat="2"} 1
+		bucket_elections_left_out{bucket="elections"} 0`)
+	for _, path := range []string{"/live", "/connected"} {
+		if status, body := pageOf(t, e.address+path); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+
+	if err := js.DeleteKeyValue(t.Context(), "elections"); err != nil {
+		t.Fatal(err)
+	}
+	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
+	if status, _ := pageOf(t, e.address+"/live"); status != http.StatusOK {
+		t.Errorf("/live: %d", status)
+	}
+	e.stop()
+}
+
+// The exporter shows no election as soon as the connection is lost, and does not wait for the
+// server's answer until a timeout. It goes on.
+func TestExporter_ConnectionLost(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	newBucket(t, server.ClientURL(), "elections", leader.BucketConfig{})
+	campaigns(t, server.ClientURL(), "elections", "billing", leader.Config{LeaseDuration: 2 * time.Second})
+	e := startExporter(t, server.ClientURL(), "--timeout", "1h")
+	e.shows(`election_led{bucket="elections",election="billing",seat="1"} 1`)
+	server.Shutdown()
+	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
+	if _, body := pageOf(t, e.address+"/connected"); !strings.Contains(body, "the connection was lost") {
+		t.Error(body)
+	}
+	if status, _ := pageOf(t, e.address+"/live"); status != http.StatusOK {
+		t.Errorf("/live: %d", status)
+	}
+	e.stop()
+}
+
+// changeOf returns a change to a holder.
+func changeOf(election string, s state, h leader.Holder) change {
+	return electionChange{at: time.Unix(1e9, 0), state: s, now: electionStatus{election: election, entry: backend.Entry{Revision: 1}, holder: h}}
+}
+
+// The exporter shows no more elections than it is allowed to, counts the others, and shows
+// no name or ID that a client made up to spoil the page.
+func TestExporter_IsBounded(t *testing.T) {
+	e := newElectionMetrics("elections", 2)
+	e.up = true
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(e)
+	count := func(elections, left int) {
+		t.Helper()
+		want := fmt.Sprintf("# HELP natsleader_bucket_elections Keys of elections and of their seats in the bucket that have metrics.\n# TYPE natsleader_bucket_elections gauge\nnatsleader_bucket_elections{bucket=\"elections\"} %d\n"+
+			"# HELP natsleader_bucket_elections_left_out Keys in the bucket that have no metrics: more than --max-elections, or no names of elections.\n# TYPE natsleader_bucket_elections_left_out gauge\nnatsleader_bucket_elections_left_out{bucket=\"elections\"} %d\n", elections, left)
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "natsleader_bucket_elections", "natsleader_bucket_elections_left_out"); err != nil {
+			t.Error(err)
+		}
+		if n, err := testutil.GatherAndCount(registry); err != nil || n != 3+5*elections {
+			t.Errorf("%d series for %d elections, %v", n, elections, err)
+		}
+	}
+	h := leader.Holder{ID: "\xff\"\n" + strings.Repeat("x", 200), Token: 7}
+	if err := e.changed(changeOf("\xff", stateLeading, h), changeOf("a", stateLeading, h), changeOf("b", stateLeading, h), changeOf("c", stateLeading, h)); err != nil {
+		t.Fatal(err)
+	}
+	count(2, 2)
+	if id := e.shows["a"].id; cells(id) != longID || !strings.HasPrefix(id, `\xff"\n`) {
+		t.Errorf("the ID is shown as %q", id)
+	}
+	if err := e.changed(changeOf("b", stateNever, leader.Holder{})); err != nil { // deleted, and its marker has expired
+		t.Fatal(err)
+	}
+	count(1, 2)
+	if err := e.changed(changeOf("c", stateLeading, h), changeOf("a", stateLeading, h), changeOf("a", stateLeading, leader.Holder{ID: "b", Token: 8})); err != nil {
+		t.Fatal(err)
+	}
+	count(2, 1)
+	if x := e.shows["a"]; x.terms != 2 || x.token != 8 || x.id != "b" {
+		t.Errorf("%+v", x)
+	}
+	e.trouble(errors.New("gone"))
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 1 {
+		t.Errorf("%d series without the bucket, %v", n, err)
+	}
+}
+
+// The key of a seat belongs to the election, and no other key does.
+func TestSeatOfKey(t *testing.T) {
+	for key, want := range map[string]string{
+		"a": "a 1", "a.seat.2": "a 2", "a.seat.1": "a.seat.1 1", "a.seat.02": "a.seat.02 1", "a.seat.x": "a.seat.x 1",
+		"a.seat.3.seat.2": "a.seat.3 2", ".seat.2": ".seat.2 1", "a.seat.-2": "a.seat.-2 1",
+	} {
+		if election, seat := seatOfKey(key); fmt.Sprint(election, " ", seat) != want {
+			t.Errorf("%s: %s %d, want %s", key, election, seat, want)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// serveHTTP serves a handler until the listener is closed. A client that sends or reads
+// slowly holds a connection for a bounded time.
+func serveHTTP(l net.Listener, h http.Handler) {
+	const most = 30 * time.Second
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: most, WriteTimeout: most,
+		IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	go func() { _ = server.Serve(l) }()
+}
+
+// metricsPage returns the handler of /metrics: the metrics of the collectors, of Go and of
+// the process.
+func metricsPage(all ...prometheus.Collector) (http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	for _, each := range append(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) {
+		if err := registry.Register(each); err != nil {
+			return nil, err
+		}
+	}
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 25 * time.Second}), nil
+}

@@ -1,0 +1,82 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A candidate of several seats counts as one: its counters go on from seat to seat.
+func TestSeats_CountedTogether(t *testing.T) {
+	k := newKit(t)
+	other := k.stand("b", leader.Config{Seats: 3})
+	a := k.stand("a", leader.Config{Seats: 2})
+	k.add(a)
+	k.expect(`
+		is_leader 1
+		transitions_total{cause="none",to="leader"} 1
+		transitions_total{cause="none",to="pending"} 1
+		faults_total{kind="seats"} 1`, "is_leader", "transitions_total", "faults_total")
+	if err := a.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(15 * time.Second)
+	k.expect(`
+		is_leader 1
+		transitions_total{cause="none",to="leader"} 2
+		transitions_total{cause="none",to="pending"} 2
+		transitions_total{cause="resigned",to="candidate"} 1
+		faults_total{kind="seats"} 1`, "is_leader", "transitions_total", "faults_total")
+}
+
+// Each candidate shows its seat and the leaders that it knows. Both numbers are 0 when
+// nobody leads, and no series of an earlier leader is left.
+func TestSeats_LeadersThatAreKnown(t *testing.T) {
+	k := newKit(t)
+	k.collector.LeaderIDs = true
+	k.stand("a", leader.Config{Seats: 2})
+	b := k.stand("b", leader.Config{Seats: 2})
+	k.add(k.stand("c", leader.Config{Seats: 2}))
+	k.clock.Advance(time.Second)
+	k.expect(`
+		leader_info{id="a",seat="1"} 1
+		leader_info{id="b",seat="2"} 1
+		leaders 2
+		seat 0
+		seats 2`, "leader_info", "leaders ", "seat")
+	if err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(time.Second)
+	k.expect(`
+		leader_info{id="a",seat="1"} 1
+		leader_info{id="c",seat="2"} 1
+		leaders 2
+		seat 2
+		seats 2`, "leader_info", "leaders ", "seat")
+	k.store.Link("a").Cut()
+	k.store.Link("c").Cut()
+	k.clock.Advance(time.Minute)
+	k.expect(`
+		leaders 0
+		seat 0
+		seats 2`, "leader_info", "leaders ", "seat")
+}
+
+// IDs become labels only where the program asks for them. They are cut, and are always UTF-8.
+func TestLeaderIDs_OnlyOnRequest(t *testing.T) {
+	k := newKit(t)
+	k.stand(strings.Repeat("ä", 100), leader.Config{})
+	k.add(k.stand("b", leader.Config{}))
+	k.clock.Advance(time.Second)
+	k.expect(`leaders 1`, "leader_info", "leaders ")
+	k.collector.LeaderIDs = true
+	k.expect(`
+		leader_info{id="`+strings.Repeat("ä", 30)+`…",seat="1"} 1
+		leaders 1`, "leader_info", "leaders ")
+}

@@ -137,6 +137,7 @@ type environment struct {
 	infoErr  error                 // why
 	infoTook time.Duration         // how long the answer took
 	infoAt   time.Time             // in the middle of that time
+	looks    replicaLooks          // at the servers of the stream
 	settings leader.BucketInfo     // as package leader reads them
 	unfit    error                 // why no election can work with it
 
@@ -250,6 +251,7 @@ func (e *environment) begin(ctx context.Context) {
 		return
 	}
 	e.info = &info
+	e.lookAtReplicas(ctx)
 	ctx, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
 	e.settings, e.unfit = e.bucket.Info(ctx)

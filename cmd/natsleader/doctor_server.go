@@ -154,45 +154,6 @@ func (e *environment) noJetStream() bool {
 		errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 
-// longSilence is too long a silence for a replica that is alive, which is heard every
-// second. Servers that were killed count as online for much longer.
-const longSilence = 5 * time.Second
-
-func checkCluster(_ context.Context, e *environment) []finding {
-	c := e.info.Cluster
-	if c == nil || c.Name == "" {
-		return []finding{fine("a single server, no cluster")}
-	}
-	if c.Leader == "" {
-		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out", e.info.Config.Name).
-			advise("bring back a majority of its servers")}
-	}
-	var found []finding
-	offline := 0
-	for _, r := range c.Replicas {
-		switch {
-		case r.Offline:
-			offline++
-			found = append(found, severityWarning.of("the replica on %s is offline, last seen %v ago", r.Name, r.Active.Round(time.Second)).
-				advise("bring the server back, or have another take its place"))
-		case !r.Current && r.Active > longSilence:
-			offline++
-			found = append(found, severityWarning.of("the replica on %s has not been heard of for %v", r.Name, r.Active.Round(time.Second)).
-				advise("look after the server, or have another take its place"))
-		case !r.Current:
-			found = append(found, severityNote.of("the replica on %s is catching up, %d operations behind", r.Name, r.Lag))
-		}
-	}
-	if size := 1 + len(c.Replicas); size-offline <= size/2 {
-		found = append(found, severityCritical.of("%d of the stream's %d servers are offline: nothing can be written, and every lease runs out", offline, size).
-			advise("bring back a majority of its servers"))
-	}
-	if len(found) == 0 {
-		found = append(found, fine("cluster %s, the stream is led by %s, all %d replicas are current", c.Name, c.Leader, 1+len(c.Replicas)))
-	}
-	return found
-}
-
 // defaultSync is how often a server syncs to disk by default (nats-server,
 // filestore.go, defaultSyncInterval).
 const defaultSync = 2 * time.Minute

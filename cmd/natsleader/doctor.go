@@ -92,8 +92,8 @@ type check struct {
 	look   func(context.Context, *environment) []finding
 }
 
-// checks are all checks of doctor, in the order of its report. None stores, deletes or
-// changes anything. docs/cli.md explains each one.
+// checks are all checks of doctor, in the order of its report. None touches the bucket, and
+// only store stores anything. docs/cli.md explains each one.
 var checks = []check{
 	{"server", false, checkServer},
 	{"bucket", false, checkBucket},
@@ -108,6 +108,7 @@ var checks = []check{
 	{"republish", true, checkRepublish},
 	{"lease", true, checkLease},
 	{"limits", true, checkLimits},
+	{"store", true, checkStore},
 	{"payload", true, checkPayload},
 	{"permissions", false, checkPermissions},
 	{"feed-publish", true, checkFeedPublish},
@@ -132,6 +133,7 @@ type environment struct {
 	named    bool          // it is that of --election
 	asked    time.Duration // --lease, or 0
 	roster   bool          // candidates have one
+	readOnly bool          // nothing may be stored
 
 	info     *jetstream.StreamInfo // of the stream, nil if it is not available
 	infoErr  error                 // why
@@ -143,10 +145,14 @@ type environment struct {
 
 	system   func() (*nats.Conn, error) // connects with system credentials; nil: there are none
 	hostSync func() (synced bool, err error)
+
+	ended error // a signal ends doctor; nil: none has come
 }
 
 const doctorHelp = `It looks at the server, the account, the bucket and the connection, and says
-what to do. It stores, deletes and changes nothing, and disturbs no election.
+what to do. It changes nothing in the bucket, and disturbs no election. To find a
+full disk it stores a message in a stream of its own, natsleader_doctor_..., and
+deletes that, if it may; --read-only leaves that out.
 Connect as the processes do that stand in elections: their permissions count.
 
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
@@ -158,6 +164,7 @@ type doctorOptions struct {
 	election     string
 	system       string
 	roster, json bool
+	readOnly     bool
 }
 
 func registerDoctor(app *fisk.Application, g *globals) {
@@ -166,6 +173,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&o.lease)
 	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&o.election)
 	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
+	cmd.Flag("read-only", "Store nothing, also not in a stream of its own").UnNegatableBoolVar(&o.readOnly)
 	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)
 	cmd.Action(func(*fisk.ParseContext) error {
@@ -198,7 +206,7 @@ func (g *globals) doctor(o doctorOptions) error {
 	defer nc.Close()
 	e := &environment{
 		nc: nc, js: js, bucket: bucket, name: g.bucket, api: jsapi.APIPrefix(js.Options()), wait: g.timeout,
-		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, system: system, hostSync: hostSync,
+		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: hostSync,
 	}
 	if !e.named {
 		e.election = unusedElection()
@@ -207,7 +215,11 @@ func (g *globals) doctor(o doctorOptions) error {
 	if err != nil {
 		width = 0 // no terminal: one line for each finding
 	}
-	err = printFindings(os.Stdout, e.runChecks(context.Background()), o.json, width)
+	found := e.runChecks(context.Background())
+	if e.ended != nil {
+		return e.ended
+	}
+	err = printFindings(os.Stdout, found, o.json, width)
 	if !nc.IsConnected() {
 		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 	}
@@ -227,6 +239,8 @@ func (e *environment) runChecks(ctx context.Context) []finding {
 	for _, c := range checks {
 		found := []finding{noSettings}
 		switch {
+		case e.ended != nil:
+			return all
 		case !e.nc.IsConnected():
 			found = []finding{unknown("the connection is lost")}
 		case !c.stream || e.info != nil:

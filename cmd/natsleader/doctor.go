@@ -49,6 +49,8 @@ type finding struct {
 	Severity severity `json:"severity"`
 	Text     string   `json:"text"`
 	Advice   string   `json:"advice,omitempty"`
+
+	unchecked bool // the check could not be made
 }
 
 func fine(format string, args ...any) finding {
@@ -57,7 +59,7 @@ func fine(format string, args ...any) finding {
 
 // unknown is the finding of a check that could not be made.
 func unknown(format string, args ...any) finding {
-	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...)}
+	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...), unchecked: true}
 }
 
 func (s severity) of(format string, args ...any) finding {
@@ -140,6 +142,7 @@ type environment struct {
 	infoTook time.Duration         // how long the answer took
 	infoAt   time.Time             // in the middle of that time
 	looks    replicaLooks          // at the servers of the stream
+	known    map[string]string     // versions of servers by name, after the check server
 	settings leader.BucketInfo     // as package leader reads them
 	unfit    error                 // why no election can work with it
 
@@ -376,9 +379,14 @@ func lines(all []finding, width int) []string {
 		}
 	}
 	counts := make(map[severity]int)
+	unchecked := 0
 	var not []string
 	for _, f := range all {
-		counts[f.Severity]++
+		if f.unchecked {
+			unchecked++
+		} else {
+			counts[f.Severity]++
+		}
 		if f.Text == noSettings.Text {
 			not = append(not, f.Check)
 			continue
@@ -399,6 +407,9 @@ func lines(all []finding, width int) []string {
 		}
 		if counts[s] > 0 {
 			sum = append(sum, fmt.Sprintf("%d %v%s", counts[s], s, plural))
+		}
+		if s == severityNote && unchecked > 0 {
+			sum = append(sum, fmt.Sprintf("%d not checked", unchecked))
 		}
 	}
 	return append(columns(rows), "", strings.Join(sum, ", "))

@@ -230,20 +230,28 @@ func TestDoctor_ClusterVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := environment{nc: nc, wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
+	e := environment{nc: nc, name: "elections", wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
 		Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
 		Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
 	}}
 	var got []string
-	for _, f := range e.checkVersions()[1:] {
+	for _, f := range e.checkVersions() {
 		got = append(got, fmt.Sprint(f.Severity, ": ", f.Text))
 	}
 	const guards = " is older than 2.11.8: it accepts some guarded writes of earlier terms, and candidates with guards do not stand"
 	want := []string{
+		"ok: nats-server " + nc.ConnectedServerVersion() + " on me",
 		"warning: nats-server 2.11.0 on a" + guards,
 		"warning: nats-server 2.11.6 on b" + guards,
-		"warning: nats-server 2.10.29 on elsewhere is older than 2.11: it has neither expiry markers nor what guards need",
+		"warning: nats-server 2.10.29 on elsewhere is older than 2.11: it keeps no roster, has no expiry markers, and candidates with guards do not stand (it does not keep the bucket now)",
 		"note: not checked: versions of c: no answer",
+	}
+	if old := e.tooOldFor(leastVersion); len(old) != 0 {
+		t.Errorf("too old for a roster: %v", old)
+	}
+	e.known["b"] = "2.10.29"
+	if advice := e.adviseRoster(); advice != "update the servers (b) to nats-server 2.11 or later, then: natsleader bucket add elections --roster" {
+		t.Errorf("%s", advice)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)

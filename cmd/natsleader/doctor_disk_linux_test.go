@@ -64,6 +64,7 @@ func TestDoctor_FullDisk(t *testing.T) {
 	if d.code != 2 {
 		t.Errorf("exit code %d", d.code)
 	}
+	productionShows(t, p.url, "store", "elections")
 
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)

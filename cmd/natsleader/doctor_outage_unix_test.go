@@ -58,6 +58,9 @@ func TestDoctor_DeadServer(t *testing.T) {
 			if d.code != 1 || strings.Contains(d.String(), "catching up") || strings.Contains(d.String(), "elections go on") {
 				t.Errorf("exit code %d\n%v", d.code, d)
 			}
+			if k.led {
+				productionShows(t, witness.url, "cluster", "replicas")
+			}
 		})
 	}
 }

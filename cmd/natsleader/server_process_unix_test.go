@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,4 +135,38 @@ func streamLeader(t *testing.T, js jetstream.JetStream) string {
 		return ""
 	}
 	return s.CachedInfo().Cluster.Leader
+}
+
+var anyServer = regexp.MustCompile(`\bs\d\b`)
+
+// productionShows fails the test unless docs/production.md shows, in the transcript that the test
+// performs, what doctor prints about the checks. Names of servers may differ.
+func productionShows(t *testing.T, url string, checks ...string) {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	text, err := os.ReadFile("../../docs/production.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "<!-- performed by "+test+" -->\n```console\n")
+	_, body, shown := strings.Cut(rest, "\n")
+	want, _, _ := strings.Cut(body, "```")
+	if !found || !shown {
+		t.Fatalf("no transcript of %s", test)
+	}
+	out, _, _ := outcome(t, natsleader(t, "doctor", "-s", url))
+	var got strings.Builder
+	ours := false
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, " ") {
+			fields := strings.Fields(line)
+			ours = len(fields) > 1 && slices.Contains(checks, fields[1])
+		}
+		if ours {
+			got.WriteString(line)
+		}
+	}
+	if anyServer.ReplaceAllString(got.String(), "sN") != anyServer.ReplaceAllString(want, "sN") {
+		t.Errorf("the page says\n%s\nbut it is\n%s", want, got.String())
+	}
 }

@@ -31,7 +31,7 @@ func TestBucketAdd_FailedRoster(t *testing.T) {
 		if code == 0 || out != "" || !strings.Contains(errs, words) {
 			t.Errorf("exit code %d\n%s%s", code, out, errs)
 		}
-		names := streamsOf(t, url)
+		names := doctorStreams(t, url)
 		slices.Sort(names)
 		if !slices.Equal(names, left) {
 			t.Errorf("after %q there is %q, not %q", words, names, left)
@@ -77,7 +77,7 @@ func TestBucketAdd_OldServer(t *testing.T) {
 	if code != exitBucket || out != "" || !strings.Contains(errs, "update the servers to nats-server 2.11") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
-	if names := streamsOf(t, url); len(names) != 0 {
+	if names := doctorStreams(t, url); len(names) != 0 {
 		t.Errorf("%v", names)
 	}
 	succeeds(t, "bucket", "add", "-s", url)

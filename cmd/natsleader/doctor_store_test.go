@@ -11,8 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// streamsOf names the streams that a user sees.
-func streamsOf(t *testing.T, url string) (names []string) {
+// doctorStreams names the streams that a user sees.
+func doctorStreams(t *testing.T, url string) (names []string) {
 	t.Helper()
 	_, js := connectTo(t, url)
 	all := js.StreamNames(t.Context())
@@ -55,7 +55,7 @@ func TestDoctor_Store(t *testing.T) {
 	if n := stored(); n != 1 {
 		t.Errorf("%d streams were created", n)
 	}
-	if names := streamsOf(t, admin); len(names) != 1 || names[0] != "KV_elections" {
+	if names := doctorStreams(t, admin); len(names) != 1 || names[0] != "KV_elections" {
 		t.Errorf("%v", names)
 	}
 }
@@ -73,7 +73,7 @@ func TestDoctor_AccountAtLimit(t *testing.T) {
 	}
 	d := diagnose(t, url)
 	d.says(t, "store", "critical", "store nothing of file kind", "raise the limits of the account")
-	if names := streamsOf(t, url); len(names) != 1 {
+	if names := doctorStreams(t, url); len(names) != 1 {
 		t.Errorf("%v", names)
 	}
 }

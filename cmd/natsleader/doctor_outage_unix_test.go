@@ -30,7 +30,7 @@ func TestDoctor_DeadServer(t *testing.T) {
 			t.Parallel()
 			all := processCluster(t)
 			_, js := connectTo(t, all["s1"].url)
-			leads := streamLeader(t, js)
+			leads := leadsStream(t, js)
 			var victim, witness *serverProcess
 			for name, p := range all {
 				if (name == leads) == k.led {
@@ -45,7 +45,7 @@ func TestDoctor_DeadServer(t *testing.T) {
 			_, js = connectTo(t, witness.url)
 			victim.signal(t, k.sig)
 			if k.led {
-				eventually(t, "another server leads the stream", func() bool { l := streamLeader(t, js); return l != "" && l != victim.name })
+				eventually(t, "another server leads the stream", func() bool { l := leadsStream(t, js); return l != "" && l != victim.name })
 			}
 			// The writes show which servers are behind.
 			eventually(t, "a write is stored", func() bool {

@@ -125,8 +125,8 @@ func processCluster(t *testing.T) map[string]*serverProcess {
 	return all
 }
 
-// streamLeader returns the server that leads the bucket's stream, empty if none answers.
-func streamLeader(t *testing.T, js jetstream.JetStream) string {
+// leadsStream returns the server that leads the bucket's stream, empty if none answers.
+func leadsStream(t *testing.T, js jetstream.JetStream) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

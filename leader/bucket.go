@@ -161,7 +161,8 @@ type bucketStore struct {
 // longer than 252 bytes, it is cut and made unique by a hash. The roster is an ordinary
 // bucket with message TTLs, and has the storage and placement of this one. In memory it
 // would be lost with the server, and nothing creates it again. The announcement of a
-// candidate lapses after three of its leases.
+// candidate lapses after three of its leases. It needs nats-server 2.11. If the roster cannot
+// be created, the bucket is not created or changed either.
 //
 // Errors: [ErrInvalidConfig] for settings that cannot work, [ErrIncompatibleBucket] for
 // an existing stream that cannot be brought to them, [ErrPermission], [ErrUnreachable],
@@ -176,17 +177,7 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 	}
 	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
-	err = b.s.api.Establish(ctx, cfg.newStream, cfg.reshape, func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
-		return b.s.inspect(ctx, cfg.Adopt, info, conf)
-	})
-	if err == nil && cfg.Roster {
-		var conf jetstream.StreamConfig
-		if conf, err = b.s.api.Config(ctx); err == nil {
-			like := rosterConfig{bucket: cfg.Name, like: conf}
-			err = b.s.roster.api.Establish(ctx, like.newStream, like.reshape, nil)
-		}
-	}
-	if err != nil {
+	if err = b.s.establish(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("create bucket %s: %w", cfg.Name, err)
 	}
 	return b, nil

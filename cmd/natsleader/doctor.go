@@ -49,6 +49,8 @@ type finding struct {
 	Severity severity `json:"severity"`
 	Text     string   `json:"text"`
 	Advice   string   `json:"advice,omitempty"`
+
+	unchecked bool // the check could not be made
 }
 
 func fine(format string, args ...any) finding {
@@ -57,7 +59,7 @@ func fine(format string, args ...any) finding {
 
 // unknown is the finding of a check that could not be made.
 func unknown(format string, args ...any) finding {
-	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...)}
+	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...), unchecked: true}
 }
 
 func (s severity) of(format string, args ...any) finding {
@@ -92,8 +94,8 @@ type check struct {
 	look   func(context.Context, *environment) []finding
 }
 
-// checks are all checks of doctor, in the order of its report. None stores, deletes or
-// changes anything. docs/cli.md explains each one.
+// checks are all checks of doctor, in the order of its report. None touches the bucket, and
+// only store stores anything. docs/cli.md explains each one.
 var checks = []check{
 	{"server", false, checkServer},
 	{"bucket", false, checkBucket},
@@ -108,6 +110,7 @@ var checks = []check{
 	{"republish", true, checkRepublish},
 	{"lease", true, checkLease},
 	{"limits", true, checkLimits},
+	{"store", true, checkStore},
 	{"payload", true, checkPayload},
 	{"permissions", false, checkPermissions},
 	{"feed-publish", true, checkFeedPublish},
@@ -132,20 +135,27 @@ type environment struct {
 	named    bool          // it is that of --election
 	asked    time.Duration // --lease, or 0
 	roster   bool          // candidates have one
+	readOnly bool          // nothing may be stored
 
 	info     *jetstream.StreamInfo // of the stream, nil if it is not available
 	infoErr  error                 // why
 	infoTook time.Duration         // how long the answer took
 	infoAt   time.Time             // in the middle of that time
+	looks    replicaLooks          // at the servers of the stream
+	known    map[string]string     // versions of servers by name, after the check server
 	settings leader.BucketInfo     // as package leader reads them
 	unfit    error                 // why no election can work with it
 
 	system   func() (*nats.Conn, error) // connects with system credentials; nil: there are none
 	hostSync func() (synced bool, err error)
+
+	ended error // a signal ends doctor; nil: none has come
 }
 
 const doctorHelp = `It looks at the server, the account, the bucket and the connection, and says
-what to do. It stores, deletes and changes nothing, and disturbs no election.
+what to do. It changes nothing in the bucket, and disturbs no election. To find a
+full disk it stores a message in a stream of its own, natsleader_doctor_..., and
+deletes that, if it may; --read-only leaves that out.
 Connect as the processes do that stand in elections: their permissions count.
 
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
@@ -157,6 +167,7 @@ type doctorOptions struct {
 	election     string
 	system       string
 	roster, json bool
+	readOnly     bool
 }
 
 func registerDoctor(app *fisk.Application, g *globals) {
@@ -165,6 +176,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&o.lease)
 	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&o.election)
 	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
+	cmd.Flag("read-only", "Store nothing, also not in a stream of its own").UnNegatableBoolVar(&o.readOnly)
 	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)
 	cmd.Action(func(*fisk.ParseContext) error {
@@ -197,7 +209,7 @@ func (g *globals) doctor(o doctorOptions) error {
 	defer nc.Close()
 	e := &environment{
 		nc: nc, js: js, bucket: bucket, name: g.bucket, api: jsapi.APIPrefix(js.Options()), wait: g.timeout,
-		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, system: system, hostSync: hostSync,
+		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: hostSync,
 	}
 	if !e.named {
 		e.election = unusedElection()
@@ -206,7 +218,11 @@ func (g *globals) doctor(o doctorOptions) error {
 	if err != nil {
 		width = 0 // no terminal: one line for each finding
 	}
-	err = printFindings(os.Stdout, e.runChecks(context.Background()), o.json, width)
+	found := e.runChecks(context.Background())
+	if e.ended != nil {
+		return e.ended
+	}
+	err = printFindings(os.Stdout, found, o.json, width)
 	if !nc.IsConnected() {
 		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 	}
@@ -226,6 +242,8 @@ func (e *environment) runChecks(ctx context.Context) []finding {
 	for _, c := range checks {
 		found := []finding{noSettings}
 		switch {
+		case e.ended != nil:
+			return all
 		case !e.nc.IsConnected():
 			found = []finding{unknown("the connection is lost")}
 		case !c.stream || e.info != nil:
@@ -250,6 +268,7 @@ func (e *environment) begin(ctx context.Context) {
 		return
 	}
 	e.info = &info
+	e.lookAtReplicas(ctx)
 	ctx, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
 	e.settings, e.unfit = e.bucket.Info(ctx)
@@ -360,9 +379,14 @@ func lines(all []finding, width int) []string {
 		}
 	}
 	counts := make(map[severity]int)
+	unchecked := 0
 	var not []string
 	for _, f := range all {
-		counts[f.Severity]++
+		if f.unchecked {
+			unchecked++
+		} else {
+			counts[f.Severity]++
+		}
 		if f.Text == noSettings.Text {
 			not = append(not, f.Check)
 			continue
@@ -383,6 +407,9 @@ func lines(all []finding, width int) []string {
 		}
 		if counts[s] > 0 {
 			sum = append(sum, fmt.Sprintf("%d %v%s", counts[s], s, plural))
+		}
+		if s == severityNote && unchecked > 0 {
+			sum = append(sum, fmt.Sprintf("%d not checked", unchecked))
 		}
 	}
 	return append(columns(rows), "", strings.Join(sum, ", "))

@@ -60,24 +60,6 @@ func checkSources(_ context.Context, e *environment) []finding {
 	return []finding{fine("the bucket is no mirror and has no sources")}
 }
 
-func checkReplicas(_ context.Context, e *environment) []finding {
-	n := e.info.Config.Replicas
-	clustered := e.info.Cluster != nil && e.info.Cluster.Name != ""
-	switch {
-	case n <= 1 && clustered:
-		return []finding{severityWarning.of("one replica: while server %s is away nobody can lead, and with its disk all tokens are lost", e.info.Cluster.Leader).
-			advise(e.addLine("--replicas 3"))}
-	case n <= 1:
-		return []finding{severityWarning.of("one replica, on the only server: while it is away nobody can lead, and with its disk all tokens are lost").
-			advise("run a cluster of three servers, then: " + e.addLine("--replicas 3"))}
-	case n%2 == 0:
-		return []finding{severityWarning.of("%d replicas outlive the loss of no more servers than %d do, and are more to lose", n, n-1).
-			advise(e.addLine(fmt.Sprintf("--replicas %d", n+1)))}
-	default:
-		return []finding{fine("%d replicas: elections go on without %d of their servers", n, n/2)}
-	}
-}
-
 func checkStorage(_ context.Context, e *environment) []finding {
 	switch c := e.info.Config; {
 	case c.Storage == jetstream.FileStorage:

@@ -57,6 +57,11 @@ func checkElections(ctx context.Context, e *environment) []finding {
 			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+e.name+" ELECTION"))
 	}
 	clock := serverClock{e.info.TimeStamp, e.infoAt}
+	if idle := abandoned(all, clock.now()); len(idle) > 0 {
+		found = append(found, severityWarning.of("nobody renews or takes %s: writes fail, or all candidates are gone", some(idle)).
+			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
+				"if an election is not used any more, delete its key with: nats kv del "+e.name+" ELECTION"))
+	}
 	led, writes := renewalLoad(all, clock.now())
 	load := fmt.Sprintf("%d elections are led now, and their renewals are about %.1f writes per second", led, writes)
 	if f, heavy := judgeLoad(load, writes); heavy {
@@ -66,6 +71,17 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, fine("%d elections, all records are sound; %s", len(all), load))
 	}
 	return found
+}
+
+// abandoned names the elections whose leases ended more than a lease ago. A candidate that
+// waits would have taken them.
+func abandoned(all []electionStatus, now time.Time) (names []string) {
+	for _, x := range all {
+		if x.at(now) == stateExpired && -x.remaining(now) > x.holder.Lease {
+			names = append(names, x.election)
+		}
+	}
+	return names
 }
 
 // renewalLoad returns how many of the elections have a holder at a moment of the server's time,

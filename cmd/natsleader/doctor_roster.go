@@ -29,7 +29,7 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 			f = severityWarning.of("%s: nobody waits for a turn, and nobody is told who stands", text)
 		}
 		if e.roster || e.info.Config.Metadata[wire.RosterKey] != "" {
-			f = f.advise("make it: " + e.addLine("--roster"))
+			f = f.advise(e.adviseRoster())
 		}
 		return []finding{f}
 	}
@@ -54,7 +54,21 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 		return []finding{fine("those who stand announce themselves in %s", e.rosterName())}
 	}
 	return []finding{severityWarning.of("the roster %s is not set as it ought to be: %s", e.rosterName(), strings.Join(wrong, "; ")).
-		advise(e.addLine("--roster"))}
+		advise(e.adviseRoster())}
+}
+
+// adviseRoster is the advice to create the roster or bring it to its settings. Servers that do
+// not know message TTLs ignore those settings.
+func (e *environment) adviseRoster() string {
+	add := e.addLine("--roster")
+	if old := e.tooOldFor(leastVersion); len(old) > 0 {
+		where := ""
+		if e.info.Cluster != nil && e.info.Cluster.Name != "" {
+			where = " (" + strings.Join(old, ", ") + ")"
+		}
+		return fmt.Sprintf("update the servers%s to nats-server %s or later, then: %s", where, leastVersion, add)
+	}
+	return add
 }
 
 // wrongInRoster names the settings with which a roster would not work, or would not

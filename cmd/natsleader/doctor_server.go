@@ -28,24 +28,37 @@ func checkServer(_ context.Context, e *environment) []finding {
 	return found
 }
 
-// checkVersions checks the version of the connected server. If the stream is one of a
-// cluster, it also checks the other servers that keep the stream, and all that answer
-// meanwhile.
+// checkVersions checks the versions of the servers that keep the stream: they evaluate the
+// conditions of guarded writes, and let announcements lapse. It also checks the connected
+// server, and others that answer meanwhile, because the stream can move to them.
 func (e *environment) checkVersions() []finding {
-	found := []finding{judgeVersion("", e.nc.ConnectedServerVersion())}
+	me := e.nc.ConnectedServerName()
 	if e.info == nil || e.info.Cluster == nil || e.info.Cluster.Name == "" {
-		return found
+		e.known = map[string]string{me: e.nc.ConnectedServerVersion()}
+		return []finding{judgeVersion("", e.nc.ConnectedServerVersion())}
 	}
 	versions, err := e.versions()
-	delete(versions, e.nc.ConnectedServerName())
+	e.known = versions
+	var found []finding
+	keep := e.streamServers()
+	sound := make(map[string][]string) // servers of the stream by version
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		if f := judgeVersion(name, versions[name]); f.Severity > severityOK {
+		switch f := judgeVersion(name, versions[name]); {
+		case f.Severity > severityOK:
+			if !slices.Contains(keep, name) {
+				f.Text += " (it does not keep the bucket now)"
+			}
 			found = append(found, f)
+		case slices.Contains(keep, name):
+			sound[versions[name]] = append(sound[versions[name]], name)
 		}
 	}
+	for _, version := range slices.Backward(slices.Sorted(maps.Keys(sound))) {
+		found = slices.Insert(found, 0, fine("nats-server %s on %s", version, strings.Join(sound[version], ", ")))
+	}
 	var missing []string
-	for _, name := range e.streamServers() {
-		if _, known := versions[name]; !known && name != e.nc.ConnectedServerName() {
+	for _, name := range keep {
+		if _, known := versions[name]; !known {
 			missing = append(missing, name)
 		}
 	}
@@ -60,17 +73,29 @@ func (e *environment) checkVersions() []finding {
 	return found
 }
 
+// tooOldFor names the servers of the stream whose known versions are less than that.
+func (e *environment) tooOldFor(least string) (names []string) {
+	for _, name := range e.streamServers() {
+		if v := e.known[name]; v != "" && !atLeast(v, least) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// atLeast compares two versions. One that is not understood is less than any other.
+func atLeast(version, least string) bool {
+	var v, l [3]int
+	n, _ := fmt.Sscanf(least, "%d.%d.%d", &l[0], &l[1], &l[2])
+	_, _ = fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
+	return slices.Compare(v[:n], l[:n]) >= 0
+}
+
 // judgeVersion checks the version of the named server, or of the connected one.
 func judgeVersion(name, version string) finding {
 	who := "nats-server " + version
 	if name != "" {
 		who += " on " + name
-	}
-	least := func(than string) bool {
-		var v, l [3]int
-		n, _ := fmt.Sscanf(than, "%d.%d.%d", &l[0], &l[1], &l[2])
-		_, _ = fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
-		return slices.Compare(v[:n], l[:n]) >= 0
 	}
 	var major, minor int
 	switch _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); {
@@ -78,12 +103,12 @@ func judgeVersion(name, version string) finding {
 		return unknown("server %s says that its version is %q", name, version)
 	case err != nil:
 		return unknown("the server says that its version is %q", version)
-	case !least(leastVersion):
-		return severityWarning.of("%s is older than %s: it has neither expiry markers nor what guards need", who, leastVersion).
-			advise("update the servers")
-	case !least(wire.LeastGuardServer):
+	case !atLeast(version, leastVersion):
+		return severityWarning.of("%s is older than %s: it keeps no roster, has no expiry markers, and candidates with guards do not stand", who, leastVersion).
+			advise("update it to " + wire.LeastGuardServer + " or later, which all of these need")
+	case !atLeast(version, wire.LeastGuardServer):
 		return severityWarning.of("%s is older than %s: it accepts some guarded writes of earlier terms, and candidates with guards do not stand", who, wire.LeastGuardServer).
-			advise("update the servers")
+			advise("update it to " + wire.LeastGuardServer + " or later")
 	default:
 		return fine("%s", who)
 	}
@@ -152,45 +177,6 @@ func (e *environment) asSystem() (asks *environment, done func(), err error) {
 func (e *environment) noJetStream() bool {
 	return errors.Is(e.infoErr, nats.ErrNoResponders) || errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabled) ||
 		errors.Is(e.infoErr, jetstream.ErrJetStreamNotEnabledForAccount)
-}
-
-// longSilence is too long a silence for a replica that is alive, which is heard every
-// second. Servers that were killed count as online for much longer.
-const longSilence = 5 * time.Second
-
-func checkCluster(_ context.Context, e *environment) []finding {
-	c := e.info.Cluster
-	if c == nil || c.Name == "" {
-		return []finding{fine("a single server, no cluster")}
-	}
-	if c.Leader == "" {
-		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out", e.info.Config.Name).
-			advise("bring back a majority of its servers")}
-	}
-	var found []finding
-	offline := 0
-	for _, r := range c.Replicas {
-		switch {
-		case r.Offline:
-			offline++
-			found = append(found, severityWarning.of("the replica on %s is offline, last seen %v ago", r.Name, r.Active.Round(time.Second)).
-				advise("bring the server back, or have another take its place"))
-		case !r.Current && r.Active > longSilence:
-			offline++
-			found = append(found, severityWarning.of("the replica on %s has not been heard of for %v", r.Name, r.Active.Round(time.Second)).
-				advise("look after the server, or have another take its place"))
-		case !r.Current:
-			found = append(found, severityNote.of("the replica on %s is catching up, %d operations behind", r.Name, r.Lag))
-		}
-	}
-	if size := 1 + len(c.Replicas); size-offline <= size/2 {
-		found = append(found, severityCritical.of("%d of the stream's %d servers are offline: nothing can be written, and every lease runs out", offline, size).
-			advise("bring back a majority of its servers"))
-	}
-	if len(found) == 0 {
-		found = append(found, fine("cluster %s, the stream is led by %s, all %d replicas are current", c.Name, c.Leader, 1+len(c.Replicas)))
-	}
-	return found
 }
 
 // defaultSync is how often a server syncs to disk by default (nats-server,

@@ -102,24 +102,40 @@ func (a *Stream) Establish(ctx context.Context, create func() jetstream.StreamCo
 }
 
 func (a *Stream) establishOnce(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) error {
+	conf, verb, err := a.Plan(ctx, create, reshape, inspect)
+	switch {
+	case err != nil || verb == "":
+		return err
+	case verb == "CREATE":
+		return a.submit(ctx, verb, func() (jetstream.Stream, error) { return a.JS.CreateStream(ctx, conf) })
+	default:
+		return a.submit(ctx, verb, func() (jetstream.Stream, error) { return a.JS.UpdateStream(ctx, conf) })
+	}
+}
+
+// Plan returns the configuration that Establish would give the stream, and what it would do
+// for that: CREATE, UPDATE or nothing.
+func (a *Stream) Plan(ctx context.Context, create func() jetstream.StreamConfig, reshape func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error), inspect func(*jetstream.StreamInfo, jetstream.StreamConfig) error) (conf jetstream.StreamConfig, verb string, err error) {
 	info, err := a.Info(ctx)
 	switch {
 	case errors.Is(err, backend.ErrNoBucket):
-		conf := create()
-		return a.submit(ctx, "CREATE", func() (jetstream.Stream, error) { return a.JS.CreateStream(ctx, conf) })
+		return create(), "CREATE", nil
 	case err != nil:
-		return err
+		return conf, "", err
 	}
 	conf, changed, err := reshape(info.Config)
 	if err != nil || !changed {
-		return err
+		return conf, "", err
 	}
 	if inspect != nil {
-		if err = inspect(info, conf); err != nil {
-			return err
-		}
+		err = inspect(info, conf)
 	}
-	return a.submit(ctx, "UPDATE", func() (jetstream.Stream, error) { return a.JS.UpdateStream(ctx, conf) })
+	return conf, "UPDATE", err
+}
+
+// Delete deletes the stream.
+func (a *Stream) Delete(ctx context.Context) error {
+	return a.submit(ctx, "DELETE", func() (jetstream.Stream, error) { return nil, a.JS.DeleteStream(ctx, a.Name) })
 }
 
 // Create creates the stream. That a stream of that name exists already is no error.
@@ -147,7 +163,9 @@ func (a *Stream) submitNow(verb string, send func() (jetstream.Stream, error)) e
 	before := a.Conn.LastError()
 	stream, err := send()
 	if err == nil {
-		a.found(&stream.CachedInfo().Config)
+		if stream != nil { // it was not deleted
+			a.found(&stream.CachedInfo().Config)
+		}
 		return nil
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {

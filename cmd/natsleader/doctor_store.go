@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// scratch is a stream of doctor that holds one message for a moment.
+type scratch struct{ name, subject string }
+
+// Codes of nats-server (jetstream_errors_generated.go) for a server that has no room.
+const (
+	codeAccountResources  = 10002
+	codeInsufficient      = 10023
+	codeMemoryResources   = 10028
+	codeStorageResources  = 10047
+	codeStreamCreate      = 10049
+	codeStreamStoreFailed = 10077
+)
+
+// checkStore stores a message of the size of a record in a stream beside the bucket's, and
+// deletes that stream. The bucket itself has no place for it: a purge-protected bucket would
+// keep it for ever.
+func checkStore(_ context.Context, e *environment) []finding {
+	switch {
+	case e.readOnly:
+		return []finding{unknown("nothing is stored with --read-only")}
+	case e.api != jetstream.DefaultAPIPrefix:
+		return []finding{unknown("whether a message can be stored behind %s", strings.TrimSuffix(e.api, "."))}
+	}
+	id := rand.Text()[:12]
+	s := scratch{"natsleader_doctor_" + id, "natsleader.doctor." + strings.ToLower(id)}
+	// Without one of these permissions doctor creates nothing: a stream that it may not delete
+	// would stay.
+	for _, do := range []func() error{
+		e.send("STREAM.DELETE."+s.name, ""),
+		func() error { return e.nc.Publish(s.subject, nil) },
+	} {
+		if err := e.try(do); err != nil {
+			return []finding{notStored(err)}
+		}
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	f, created := e.createScratch(s)
+	if created {
+		if f.Text == "" {
+			f = e.storeInScratch(s)
+		}
+	}
+	found := []finding{f}
+	if left := e.removeScratch(s, created); left != nil {
+		found = append(found, severityWarning.of("stream %s of doctor may be left behind: %v", s.name, left).
+			advise("delete it with: nats stream rm "+s.name))
+	}
+	select {
+	case got := <-signals:
+		number, _ := got.(syscall.Signal)
+		e.ended = exitError{code: exitSignal + int(number)}
+	default:
+	}
+	return found
+}
+
+// notStored is the finding if a connection may not create, fill or delete the scratch stream.
+func notStored(err error) finding {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return unknown("%s (to store a message in a stream of its own; candidates need not)", violation(err)).
+			advise("run doctor as a user who may create streams, too: only that finds a full disk")
+	}
+	return unknown("whether a message can be stored: %v", err)
+}
+
+func refusesToStore(e *environment, why any) finding {
+	return severityCritical.of("the servers store nothing of %s kind now: %v", storageName(e.info.Config.Storage), why).
+		advise("make room on the disks of the stream's servers, or raise the limits of the account; a server whose disk was full refuses writes until it is restarted")
+}
+
+// createScratch creates the stream like that of the bucket. It reports whether the stream may
+// exist now. The finding is empty if it does.
+func (e *environment) createScratch(s scratch) (f finding, created bool) {
+	c := e.info.Config
+	like := jetstream.StreamConfig{
+		Name: s.name, Subjects: []string{s.subject}, Description: "made by natsleader doctor, can be deleted",
+		Storage: c.Storage, Replicas: c.Replicas, Placement: c.Placement,
+		MaxMsgs: 1, MaxBytes: -1, MaxConsumers: -1, MaxAge: time.Minute, Duplicates: time.Minute,
+	}
+	body, err := json.Marshal(like)
+	if err != nil {
+		return unknown("%v", err), false
+	}
+	var info jetstream.StreamInfo
+	err = e.request(&nats.Msg{Subject: e.api + "STREAM.CREATE." + s.name, Data: body}, &info)
+	api, refused := errors.AsType[*jetstream.APIError](err)
+	room := []int{codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources, codeStreamCreate, codeStreamStoreFailed}
+	switch {
+	case err == nil:
+		return finding{}, true
+	case refused && slices.Contains(room, int(api.ErrorCode)):
+		return refusesToStore(e, api), false
+	case errors.Is(err, nats.ErrTimeout):
+		names, vacant := e.missing()
+		if len(names)+vacant > 0 {
+			return unknown("whether a message can be stored: servers are missing, and no stream was created in %v", e.wait), true
+		}
+		return refusesToStore(e, fmt.Sprintf("no stream was created in %v", e.wait)), true
+	default:
+		return notStored(err), false
+	}
+}
+
+// storeInScratch stores a message. A stream that was just created may have no leader yet.
+func (e *environment) storeInScratch(s scratch) finding {
+	began := time.Now()
+	for {
+		var ack jetstream.PubAck
+		err := e.request(&nats.Msg{Subject: s.subject, Data: make([]byte, recordSize)}, &ack)
+		switch {
+		case err == nil:
+			return fine("a message of %d bytes is stored in %v, in a stream like the bucket's", recordSize, roundish(time.Since(began)))
+		case errors.Is(err, nats.ErrNoResponders) && time.Since(began) < e.wait:
+			time.Sleep(50 * time.Millisecond)
+		case errors.Is(err, nats.ErrTimeout):
+			return refusesToStore(e, fmt.Sprintf("a message was not acknowledged in %v", e.wait))
+		default:
+			return refusesToStore(e, err)
+		}
+	}
+}
+
+// removeScratch deletes the stream, if it may exist.
+func (e *environment) removeScratch(s scratch, created bool) error {
+	if !created {
+		return nil
+	}
+	err := e.request(&nats.Msg{Subject: e.api + "STREAM.DELETE." + s.name}, &struct{}{})
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -196,4 +197,20 @@ func TestSeatOfKey(t *testing.T) {
 			t.Errorf("%s: %s %d, want %s", key, election, seat, want)
 		}
 	}
+}
+
+// pageOf reads a page of an HTTP server.
+func pageOf(t *testing.T, address string) (status int, body string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Get(address)
+	if err != nil {
+		return 0, err.Error() // the caller tries again, or prints it
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
 }

@@ -2,29 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
-
-// pageOf reads a page of an HTTP server.
-func pageOf(t *testing.T, address string) (status int, body string) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	response, err := client.Get(address)
-	if err != nil {
-		return 0, err.Error() // the caller tries again, or prints it
-	}
-	defer response.Body.Close() //nolint:errcheck // nothing is written
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
-}
 
 // The metrics of run show the process of the command, its starts, and how its runs ended.
 func TestRunMetrics_OfTheCommand(t *testing.T) {

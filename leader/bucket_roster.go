@@ -139,7 +139,8 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 	}
 	m.Header.Set(jetstream.MsgTTLHeader, strconv.FormatInt(int64(max(wholeSeconds(life), time.Second)/time.Second), 10))
 	revision, err := r.api.Store(ctx, m)
-	api, refused := errors.AsType[*jetstream.APIError](err)
+	var api *jetstream.APIError
+	refused := errors.As(err, &api)
 	switch {
 	case refused && int(api.ErrorCode) == jsapi.CodeMessageTTLDisabled:
 		return 0, fmt.Errorf("%w: %w", ErrNoRoster, err)

@@ -18,7 +18,10 @@ type checker struct {
 	// lease that the store forgot can be running any more.
 	notBefore time.Time
 	works     bool // the work of the last term goes on, and its end is awaited
-	void      bool // the store may have forgotten what it showed before
+	// A candidate that gave up its key, and was not asked to, takes none before restsUntil.
+	restsUntil    time.Time
+	leaves, asked bool // it gives the key up; that was asked for
+	void          bool // the store may have forgotten what it showed before
 	// The tokens and instants of the notes are those of the world. The exploration
 	// renumbers them, and so cannot compare those of two steps.
 	exact bool
@@ -37,6 +40,7 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return broken
 	}
 	p.works = p.works || in.kind == inLoop && m.state == StateLeader
+	p.checkLeaving(m, now, in)
 	switch {
 	case p.works != m.work.going:
 		return fmt.Sprintf("the work of its term goes on: %v, and it knows: %v", p.works, m.work.going)
@@ -73,6 +77,21 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return p.checkWrite(m, now, fx.request)
 	}
 	return ""
+}
+
+// checkLeaving notes until when a candidate that has given up its key is to take none.
+func (p *checker) checkLeaving(m *machine, now time.Time, in input) {
+	leaves := m.leave.mode == resigning
+	switch {
+	case m.holds():
+		p.restsUntil = time.Time{}
+	case p.leaves && !leaves && !p.asked && m.leave.mode == staying:
+		p.restsUntil = now.Add(m.bucket.times.lease)
+	}
+	if leaves && !p.leaves {
+		p.asked = in.kind == inResign || in.kind == inRoster
+	}
+	p.leaves = leaves
 }
 
 // checkEvents hands the effects that the application notices to the contract, and checks
@@ -187,6 +206,8 @@ func (p *checker) checkWrite(m *machine, now time.Time, req request) string {
 		return "it tries for the key while its work goes on, or nobody works"
 	case m.work.going && m.state != StateLeader && m.state != StateFenced && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " while its work goes on after the term"
+	case req.write.win && now.Before(p.restsUntil):
+		return "it tries for the key, and has given it up unasked less than a lease ago"
 	case m.suspended && req.rec.phase != phaseReleased:
 		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
 	case p.Stopped() && !m.term.draining && req.rec.phase != phaseReleased:

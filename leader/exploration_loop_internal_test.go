@@ -3,6 +3,8 @@ package leader
 import (
 	"slices"
 	"strings"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // The work of the applications in the exploration. It goes on for any time, whatever happens
@@ -76,6 +78,12 @@ var loopScenarios = []*scenario{
 			" B.arrive B.deliver",
 	},
 	{name: "loops, out of time", loops: true, settings: tight, times: []durations{ticks(3, 2, 0, 1), ticks(3, 2, 0, 1)}, limits: upTo(1, cutOff, freeze), total: 1, from: aLeads},
+	// A candidate that was asked to resign is back after five turns, and any other after a lease.
+	{
+		name: "loops, resigned", loops: true, settings: backend.Settings{PurgeProtected: true, MaxLease: 7 * tick},
+		times:  inTurn(1, ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)),
+		limits: upTo(2, resign, breakOff, loseReply, applyLate), total: 3, from: aLeads,
+	},
 	{name: "loops, broken off", loops: true, settings: tight, times: equal, limits: upTo(2, breakOff, resign, late, loseReply), total: 3},
 }
 

@@ -154,12 +154,11 @@ func (m *machine) expire(now time.Time, fx *effects) {
 	if m.term.draining && (!m.work.going || !now.Before(m.term.drainBy)) {
 		m.drained(now, fx)
 	}
-	if m.work.idle && !m.work.going && m.leave.mode == staying {
-		m.leaveUntaken(now, fx)
+	if m.work.idle && !m.work.going && m.leave.mode == staying && (m.state == StateLeader || m.state == StateFenced) {
+		m.withdraw(now, fx) // the application takes no terms; of a pending candidate see begin
 	}
 	if m.raising() && !now.Before(m.term.guardDeadline) {
-		m.leave.resign(now, "") // another may have more luck with the guards
-		m.becomeCandidate(fx)
+		m.withdraw(now, fx) // another may have more luck with the guards
 	}
 	if m.flight.waits() && !now.Before(m.flight.deadline) {
 		m.giveUp(fx)
@@ -363,6 +362,7 @@ type departure struct {
 	mode          leaving
 	since         time.Time // when it began to leave
 	to            string    // the intended successor: an ID or a session
+	recurs        bool      // what made it leave may come again as soon as it leads
 	cooldownUntil time.Time // the candidate takes no lease before then
 }
 
@@ -375,8 +375,15 @@ const (
 	stopping          // hand over and end
 )
 
-// resign begins to hand over, perhaps in favour of a candidate.
-func (d *departure) resign(now time.Time, to string) { d.mode, d.since, d.to = resigning, now, to }
+// resign begins to hand over because that was asked for, perhaps in favour of a candidate.
+func (d *departure) resign(now time.Time, to string) {
+	d.mode, d.since, d.to, d.recurs = resigning, now, to, false
+}
+
+// withdraw begins to hand over for a cause that may come again.
+func (d *departure) withdraw(now time.Time) {
+	d.mode, d.since, d.to, d.recurs = resigning, now, "", true
+}
 
 // stop begins to hand over and to end. An intended successor remains.
 func (d *departure) stop(now time.Time) { d.mode, d.since = stopping, now }

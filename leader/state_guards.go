@@ -53,8 +53,7 @@ func (m *machine) begin(now time.Time, fx *effects) {
 	switch {
 	case !m.raising():
 	case m.work.idle:
-		m.leave.resign(now, "")
-		m.becomeCandidate(fx)
+		m.withdraw(now, fx)
 	case m.guards.over >= m.term.token:
 		m.term.unclaim()
 	case m.guarded && m.guards.stand != m.term.token:

@@ -195,6 +195,13 @@ func (k *keyView) keepsOut() bool {
 	return k.seen.held() || k.seen.kind == entryForeign || k.seen.kind == entryMarker && k.seen.rec.lease > 0
 }
 
+// disowned reports whether a read has found the entry of that revision to be another client's. It
+// remains that when the write that it was compared with is not known any more. What only the feed
+// has delivered may be forged.
+func (k *keyView) disowned(revision uint64) bool {
+	return k.seen.kind == entryForeign && k.seen.revision == revision && k.readRevision == revision
+}
+
 // lapse returns when the entry seen stops keeping others out, if it does. A record is
 // believed as long as it stands, however long its lease is. It may be the record of a
 // living leader from before the bucket was set to a shorter lease.

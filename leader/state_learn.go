@@ -166,7 +166,7 @@ func (m *machine) dubious(now time.Time, s observation) bool {
 // read takes the reply to a read.
 func (m *machine) read(now time.Time, req request, in *input, fx *effects) {
 	s := in.observed
-	if s.kind == entryRecord && s.rec.session == m.session && m.writes.forged(s.rec) {
+	if s.kind == entryRecord && s.rec.session == m.session && (m.key.disowned(s.revision) || m.writes.forged(s.rec)) {
 		s.kind, s.rec = entryForeign, record{}
 	}
 	m.note(now, s)

@@ -142,8 +142,7 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 		m.fault(fmt.Errorf("%w: %s has token %d; delete it", errTokensExhausted, what, max(m.standingToken(), m.guards.over)), fx)
 	}
 	if m.state != StateCandidate && m.leave.mode == staying {
-		m.leave.resign(now, "")
-		m.becomeCandidate(fx)
+		m.withdraw(now, fx)
 	}
 }
 
@@ -379,7 +378,7 @@ func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, 
 			ready = later(m.renew.electFrom, m.memory.notBefore) // a renewal, or what it was pending for
 		}
 		if m.shut() && m.leave.mode == staying {
-			m.leave.resign(now, "") // it came late: there may be another that is to be led instead
+			m.leave.withdraw(now) // it came late: there may be another that is to be led instead
 		}
 		if m.leave.mode == resigning && now.Before(ready) && !m.shut() {
 			m.leave.stay() // it must not release this one: others would lead at once

@@ -209,6 +209,16 @@ func (m *machine) handOver(now time.Time, to string, fx *effects) {
 	m.stepDown(now, time.Time{}, ErrResigned, fx)
 }
 
+// withdraw gives up the key for a cause that may come again as soon as the candidate leads.
+func (m *machine) withdraw(now time.Time, fx *effects) {
+	m.leave.withdraw(now)
+	if m.state == StateLeader {
+		m.stepDown(now, time.Time{}, ErrResigned, fx)
+	} else {
+		m.becomeCandidate(fx)
+	}
+}
+
 // named reports whether the key was released in favour of this candidate.
 func (m *machine) named() bool {
 	return m.given() && m.key.seen.rec.session != m.session && m.key.seen.rec.names(m.id, m.session)
@@ -268,11 +278,12 @@ func (m *machine) releaseDue() time.Time {
 	return m.leave.since.Add(m.bucket.times.turn)
 }
 
-// sitsOut returns how long the candidate takes no lease after it has resigned. If it
-// resigned in favour of a candidate, it stands behind all others. So if all of them are
-// gone, the election is without a leader for that long at most.
+// sitsOut returns how long the candidate takes no lease after it has resigned. It stands
+// behind all others. So if none of them takes the key, the election is without a leader for
+// that long at most. It waits one lease if what made it resign may come again: that is a brake.
+// It also does so beside clients of another library, which may look at the key that rarely.
 func (m *machine) sitsOut() time.Duration {
-	if m.leave.to == "" {
+	if m.leave.recurs || m.kvElect && m.leave.to == "" {
 		return m.bucket.times.lease
 	}
 	ahead, _ := m.queue.line.place(m.session)

@@ -69,23 +69,10 @@ func (m *machine) drained(now time.Time, fx *effects) {
 	case m.leave.mode != staying:
 		m.becomeCandidate(fx)
 	case m.work.going:
-		m.leave.resign(now, "")
-		m.becomeCandidate(fx)
+		m.withdraw(now, fx)
 	default:
 		m.term.drained()
 		m.renew.want()
-	}
-}
-
-// leaveUntaken gives up the key, because the application takes no terms.
-func (m *machine) leaveUntaken(now time.Time, fx *effects) {
-	switch m.state {
-	case StateLeader:
-		m.handOver(now, "", fx)
-	case StateFenced:
-		m.leave.resign(now, "")
-		m.becomeCandidate(fx)
-	case StateCandidate, StatePending, StateEnded: // see begin
 	}
 }
 
@@ -102,6 +89,6 @@ func (m *machine) worked(now time.Time, term uint64, leave bool, fx *effects) {
 	}
 	m.work.end()
 	if leave && m.state == StateLeader {
-		m.handOver(now, "", fx)
+		m.withdraw(now, fx)
 	}
 }

@@ -30,13 +30,13 @@ const (
 )
 
 // StepDown asks the leader of the election to hand over in an orderly way, as by
-// [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and it waits
-// one lease before it campaigns again. StepDown waits until the key is released or
+// [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and it stays a
+// candidate, which lets all others try first. StepDown waits until the key is released or
 // another's, and returns the Holder that was asked. by names the requester in the
 // leader's log.
 //
 // With several seats StepDown asks the leader of one: election is then the result of
-// [SeatKey]. That leader waits one lease on all seats.
+// [SeatKey]. That leader lets others try first on all seats.
 //
 // A client that may publish on the subject natsleader.ask.<bucket>.<election> can make
 // the leader hand over: see docs/permissions.md in the repository.

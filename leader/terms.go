@@ -29,7 +29,8 @@ import (
 //	}
 //
 // When the body ends, the term is released. If it still leads then, the candidate hands over
-// and waits one lease before it campaigns again, as after [Candidate.Resign].
+// and waits one lease before it campaigns again, so that work that fails at once does not
+// make the leadership change in a tight circle.
 //
 // While a body runs, no other term of the candidate begins. If the term ends during the body,
 // the candidate keeps the key, if it still has it, for the work, without leading, up to

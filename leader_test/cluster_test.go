@@ -122,7 +122,8 @@ func clusterPlaced(tb testing.TB, create func() error) {
 	tb.Helper()
 	tcpEventually(tb, "the servers take the stream", func() bool {
 		err := create()
-		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == noSuitablePeers {
+		var api *jetstream.APIError
+		if errors.As(err, &api) && api.ErrorCode == noSuitablePeers {
 			return false
 		}
 		tcpOK(tb, err)

@@ -31,35 +31,39 @@ func TestResign_HandsOverAtOnce(t *testing.T) {
 	})
 }
 
-// A candidate that resigned waits one lease before it campaigns again, and may then lead
-// again.
-func TestResign_WaitsOneLease(t *testing.T) {
+// A candidate that resigned waits five turns, so that all others try first. If none of them
+// takes the key, it leads again.
+func TestResign_OthersTryFirst(t *testing.T) {
 	kinds(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20500 * time.Millisecond)
 		a.news()
 		w.ok(a.Resign(w.Context()))
 		w.at(40 * time.Second)
-		a.saw(t, "20.5s deposed resigned", "20.5s observed nobody", "26.5s pending", "26.5s elected")
+		a.saw(t, "20.5s deposed resigned", "20.5s observed nobody", "21.75s pending", "21.75s elected")
 	})
 }
 
-// A candidate that resigned waits one lease even if its successor resigns, too.
-func TestResign_SuccessorResigns(t *testing.T) {
+// Candidates that resign one after the other do not leave the election without a leader.
+func TestResign_SeveralInARow(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
-		a, b := w.stand("a"), (*candidate)(nil)
+		a := w.stand("a")
 		w.at(time.Second)
-		b = w.stand("b")
+		b := w.stand("b")
 		w.at(3500 * time.Millisecond)
-		w.ok(a.Resign(w.Context()))
+		w.ok(a.Resign(w.Context())) // until 4.75 s it lets others try first
 		w.at(5 * time.Second)
 		a.news()
 		b.news()
-		w.ok(b.Resign(w.Context()))
+		w.ok(b.Resign(w.Context())) // until 6.25 s
+		w.at(5500 * time.Millisecond)
+		a.saw(t, "5s observed nobody", "5s pending", "5s elected")
+		b.saw(t, "5s deposed resigned", "5s observed nobody", "5s observed a")
+		w.ok(a.Resign(w.Context()))
 		w.at(10 * time.Second)
-		b.saw(t, "5s deposed resigned", "5s observed nobody", "9.5s observed a")
-		a.saw(t, "5s observed nobody", "9.5s pending", "9.5s elected")
+		a.saw(t, "5.5s deposed resigned", "5.5s observed nobody", "6.25s observed b")
+		b.saw(t, "5.5s observed nobody", "6.25s pending", "6.25s elected")
 	})
 }
 

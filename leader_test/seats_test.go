@@ -165,7 +165,7 @@ func TestSeats_CrashedLeader(t *testing.T) {
 		ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
 }
 
-// A candidate that resigns its seat waits one lease before it campaigns for any seat.
+// A candidate that resigns its seat waits five turns before it campaigns for any seat.
 func TestSeats_ResignWaitsOnAll(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	resigned, waits := b.on(3), b.waiting()[0]
@@ -182,13 +182,13 @@ func TestSeats_ResignWaitsOnAll(t *testing.T) {
 	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.clock.Advance(14*time.Second - 1)
+	b.clock.Advance(250*time.Millisecond - 1)
 	if b.on(1) != "" {
 		t.Errorf("%s leads on seat 1", b.on(1))
 	}
 	b.clock.Advance(1)
 	if b.on(1) != resigned {
-		t.Errorf("%q leads on seat 1, one lease after %s has resigned", b.on(1), resigned)
+		t.Errorf("%q leads on seat 1, five turns after %s has resigned", b.on(1), resigned)
 	}
 	b.full()
 }

@@ -11,6 +11,9 @@ import (
 // bit for bit": every event that is offered or read, every write, and every action, with
 // its time.
 func TestSimulation_IsDeterministic(t *testing.T) {
+	if !sessionsSeeded {
+		t.Skip("before Go 1.26 no test can determine the candidates' sessions")
+	}
 	transcripts := func(seed uint64) []string {
 		var lines []string
 		for _, amnesia := range []bool{false, true} {

@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"errors"
+	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -212,6 +213,7 @@ func (p *looper) end(body *shift, how ending) {
 
 // relieve ends all work in terms that are over, and lets loops begin.
 func (s *simulation) relieve() {
+	synctest.Wait() // for workers, which may have begun just now
 	for _, l := range s.lives {
 		s.mu.Lock()
 		duty := l.duty

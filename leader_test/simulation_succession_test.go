@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -186,7 +185,7 @@ func TestQueue_KeepsOrderWithoutFaults(t *testing.T) {
 	all := simulate(t, seeds(4), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			cryptotest.SetGlobalRandom(t, seed)
+			seedSessions(t, seed)
 			s = newSimulation(t, seed, trace)
 			s.orderly = true
 			s.ids = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}[:2+s.rng.IntN(11)]

@@ -10,7 +10,6 @@ import (
 	"runtime/pprof"
 	"slices"
 	"testing"
-	"testing/cryptotest"
 	"testing/synctest"
 
 	"github.com/natsleader/natsleader/internal/proof"
@@ -107,7 +106,7 @@ func inMemory(amnesia, guarded bool) course {
 	return func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			cryptotest.SetGlobalRandom(t, seed) // sessions
+			seedSessions(t, seed)
 			s = newSimulation(t, seed, trace)
 			s.amnesia, s.guarded = amnesia, guarded || s.chance(4)
 			m := newMemory(s)

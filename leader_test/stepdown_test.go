@@ -98,7 +98,7 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 			w.ok(w.ops.nc.Publish(asks, w.petition(token)))
 		}
 		w.at(8 * time.Second)
-		b.saw(t, "4s deposed resigned", "4s observed nobody", "8s observed a")
+		b.saw(t, "4s deposed resigned", "4s observed nobody", "4s observed a")
 	})
 }
 

@@ -378,10 +378,10 @@ func TestTerms_OverBeforeTheLoop(t *testing.T) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
-		w.at(5 * time.Second)
+		w.at(4 * time.Second)
 		atA := w.employ(a, after(0))
 		w.at(20 * time.Second)
-		atA.worked("9.5s begins")
+		atA.worked("4.75s begins")
 	})
 }
 
@@ -396,7 +396,7 @@ func TestTerms_LateLoop(t *testing.T) {
 		w.ok(a.Resign(w.Context()))
 		w.at(20 * time.Second)
 		first.worked("3.5s begins", "5.5s ends")
-		second.worked("11.5s begins")
+		second.worked("6.75s begins")
 	})
 }
 
@@ -435,7 +435,7 @@ func TestTerms_ReleasedByHand(t *testing.T) {
 		w.at(time.Second)
 		w.ok(a.Resign(w.Context()))
 		w.at(9500 * time.Millisecond)
-		a.saw(t, "0s pending", "0s elected", "1s deposed resigned", "1s observed nobody", "7s pending", "7s elected")
+		a.saw(t, "0s pending", "0s elected", "1s deposed resigned", "1s observed nobody", "2.25s pending", "2.25s elected")
 		w.at(20 * time.Second)
 		a.saw(t)
 		atA.worked("0s begins", "10s ends", "10s begins")

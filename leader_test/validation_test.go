@@ -215,6 +215,6 @@ func TestPendingPeriod_IsTheLeastWait(t *testing.T) {
 		}
 		w.ok(a.Resign(w.Context()))
 		w.at(2 * time.Minute)
-		a.saw(w.T, "1m0s deposed resigned", "1m0s observed nobody", "1m6s pending for 2.5s", "1m8.5s elected")
+		a.saw(w.T, "1m0s deposed resigned", "1m0s observed nobody", "1m1.25s pending for 2.5s", "1m3.75s elected")
 	})
 }

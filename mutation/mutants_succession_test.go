@@ -265,8 +265,28 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who has named a successor sits out a lease",
-		edits:  []string{"	if m.leave.to == \"\" {\n		return m.bucket.times.lease\n", "	if m.done || m.leave.to != \"none\" {\n		return m.bucket.times.lease\n"},
+		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.leave.recurs || m.leave.to != \"\" {"},
 		caught: "transcript succession",
+	},
+	{
+		name:   "a candidate that was asked to resign sits out a lease",
+		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.leave.recurs || m.leave.to == \"\" {"},
+		caught: "transcript release",
+	},
+	{
+		name:   "beside another library a candidate that was asked to resign sits out no lease",
+		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.leave.recurs {"},
+		caught: "transcript kvelect",
+	},
+	{
+		name:   "a candidate whose work ended sits out no lease",
+		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.kvElect && m.leave.to == \"\" {"},
+		caught: "loops, resigned",
+	},
+	{
+		name:   "a cause that recurs recurs for ever",
+		edits:  []string{"d.mode, d.since, d.to, d.recurs = resigning, now, to, false", "d.mode, d.since, d.to = resigning, now, to"},
+		caught: "transcript work",
 	},
 	{
 		name:   "who has named a successor stands behind nobody",

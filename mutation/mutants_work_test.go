@@ -34,12 +34,12 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a fenced leader is elected again when the time for its work is up",
-		edits:  []string{"	case m.work.going:\n		m.leave.resign(now, \"\")\n", "	case m.work.going && m.done:\n		m.leave.resign(now, \"\")\n"},
+		edits:  []string{"	case m.work.going:\n		m.withdraw(now, fx)\n", "	case m.work.going && m.done:\n		m.withdraw(now, fx)\n"},
 		caught: "loops, out of time",
 	},
 	{
 		name:   "a fenced leader tries for a term that nobody takes",
-		edits:  []string{"	case StateFenced:\n		m.leave.resign(now, \"\")\n", "	case StateFenced + 9:\n		m.leave.resign(now, \"\")\n"},
+		edits:  []string{"(m.state == StateLeader || m.state == StateFenced) {", "m.state == StateLeader {"},
 		caught: "transcript work",
 	},
 	{
@@ -54,7 +54,7 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a leader without a loop and without work leads on",
-		edits:  []string{"	case StateLeader:\n		m.handOver(now, \"\", fx)\n	case StateFenced:", "	case StateFenced:"},
+		edits:  []string{"(m.state == StateLeader || m.state == StateFenced) {", "m.state == StateFenced {"},
 		caught: "loops",
 	},
 	{

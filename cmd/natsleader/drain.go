@@ -22,8 +22,8 @@ step-down does. Then it looks again, until there is none. The ID of a candidate 
 given none begins with the name of its host. --host web-1 means these, and the ID web-1.
 
 The candidates stay in their elections, and lead again if no other candidate does. So
-stop the process before its lease is over. Where no other candidate stands, nobody leads
-then: look at status --roster first.
+stop the process soon. Where no other candidate stands, nobody leads for a moment, and
+they lead again: look at status --roster first.
 
 The exit code is 0 if they lead nothing any more, 1 if a leader refuses or leads again,
 69 if a leader does not answer, and 124 if one has not handed over in time.

@@ -15,8 +15,8 @@ import (
 )
 
 const stepDownHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
-over; the next leads after two round trips. It stays a candidate, and waits
-one lease.
+over; the next leads after two round trips. It stays a candidate, and leads
+again if no other candidate has taken the key after a few turns.
 
 Where the bucket keeps a roster and no other candidate has announced itself,
 step-down says so and asks for confirmation.
@@ -106,8 +106,8 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	}
 	out := wordsOf(s.asJSON)
 	out.say("No candidate of %s but its leader %s has announced itself in the roster.", s.election, id)
-	out.say("- Candidates without the roster are not seen. If none stands, nobody leads.")
-	out.say("- %s campaigns again after its lease of %v.", id, lease)
+	out.say("- Candidates without the roster are not seen.")
+	out.say("- If none takes the key, nobody leads until %s takes it again, after its lease of %v at the latest.", id, lease)
 	if !out.confirmed("Ask it to hand over?") {
 		return exitError{exitFailed, errors.New("nothing was done")}
 	}
@@ -164,7 +164,7 @@ type leaderSummary struct {
 // handedOver waits a moment for the leader that follows.
 func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder) (handover, error) {
 	done := handover{Election: election, From: leaderSummary{was.ID, was.Token}}
-	const moment = 2 * time.Second
+	const moment = 4 * time.Second // longer than a leader waits for others, with the usual turns
 	ctx, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
 	holders, err := leader.Observe(ctx, bucket, election)
@@ -183,7 +183,11 @@ func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was
 // lines describes the outcome for people.
 func (h handover) lines() []string {
 	next := "nobody leads yet"
-	if h.Leader != nil {
+	switch {
+	case h.Leader == nil:
+	case h.Leader.ID == h.From.ID:
+		next = fmt.Sprintf("no other candidate has taken it: %s leads again with token %d", printable(h.Leader.ID), h.Leader.Token)
+	default:
 		next = fmt.Sprintf("%s leads with token %d", printable(h.Leader.ID), h.Leader.Token)
 	}
 	return []string{fmt.Sprintf("%s has handed over %s (token %d)", printable(h.From.ID), h.Election, h.From.Token), next}

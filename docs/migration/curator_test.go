@@ -76,9 +76,9 @@ func TestTakeLeadership_Returns(t *testing.T) {
 	b, _ := f.stand("turns", "b")
 	give <- struct{}{}
 	await(t, b)
+	f.clock.Advance(15 * time.Second) // the wait after the end of a body: one lease
 	if err := b.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Advance(15 * time.Second) // the wait after Resign: one lease
 	<-taken
 }

@@ -84,7 +84,8 @@ func (s *guardedStream) sort(ctx context.Context, m *nats.Msg, data []byte) (jet
 	if err == nil {
 		return ack, nil
 	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
 		switch int(api.ErrorCode) {
 		case jsapi.CodeBatchIncomplete:
 			return ack, fmt.Errorf("%w: %w", errIncomplete, err)

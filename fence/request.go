@@ -88,8 +88,8 @@ func (p *publishRequest) settle(ctx context.Context) (moved uint64, err error) {
 // answered reports whether a server has answered that it takes no writes now. The other
 // one may take them.
 func (p *publishRequest) answered(err error) bool {
-	_, ok := errors.AsType[*jetstream.APIError](err)
-	return ok
+	var api *jetstream.APIError
+	return errors.As(err, &api)
 }
 
 // errStage means that the batch cannot be written as it is, because of one of its
@@ -189,7 +189,8 @@ func (p *publishRequest) send(ctx context.Context) (moved uint64, err error) {
 	}
 	ack, err := p.s.exchange(ctx, messages[last])
 	if err != nil {
-		if api, ok := errors.AsType[*jetstream.APIError](err); ok && last > 0 && !p.replicated {
+		var api *jetstream.APIError
+		if errors.As(err, &api) && last > 0 && !p.replicated {
 			switch int(api.ErrorCode) {
 			case jsapi.CodeResourcesExceeded, jsapi.CodeNoResources, jsapi.CodeStoreFailed:
 				return 0, unknown(err) // a server alone stores a batch message by message

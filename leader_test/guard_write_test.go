@@ -215,8 +215,8 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		three, err := pub.PublishMsg(ctx, at(two.Sequence))
 		w.ok(err)
 		_, err = pub.PublishMsg(ctx, at(two.Sequence))
-		api, ok := errors.AsType[*jetstream.APIError](err)
-		if !ok || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence || isFenced(err) {
+		var api *jetstream.APIError
+		if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence || isFenced(err) {
 			t.Error(err)
 		}
 		b := pub.Batch()

@@ -168,7 +168,8 @@ func (a *Stream) submitNow(verb string, send func() (jetstream.Stream, error)) e
 		}
 		return nil
 	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
 		switch int(api.ErrorCode) {
 		case CodeStreamInvalidConfig, CodeSubjectOverlap, CodeMirrorFixed:
 			return fmt.Errorf("%w: the server refuses these settings for stream %s: %w", backend.ErrIncompatibleBucket, a.Name, api)

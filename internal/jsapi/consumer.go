@@ -40,7 +40,8 @@ func (a *Stream) Follow(ctx context.Context, s *Subscription, conf jetstream.Con
 	if err == nil {
 		return made.CachedInfo(), a.denied(inbox, before)
 	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
 		named("")
 		return nil, a.refusal(api)
 	}

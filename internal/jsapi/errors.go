@@ -91,8 +91,8 @@ func (u unanswered) Unwrap() error { return u.error }
 
 // IsUnanswered reports whether an error means only that no reply has come in time.
 func IsUnanswered(err error) bool {
-	_, ok := errors.AsType[unanswered](err)
-	return ok
+	var u unanswered
+	return errors.As(err, &u)
 }
 
 // failure returns the reason why a request was not answered. before is the connection's

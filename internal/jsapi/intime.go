@@ -33,8 +33,8 @@ func (u unsent) Unwrap() error { return u.error }
 
 // IsUnsent reports whether an error means that nothing was sent, nor will be.
 func IsUnsent(err error) bool {
-	_, ok := errors.AsType[unsent](err)
-	return ok
+	var u unsent
+	return errors.As(err, &u)
 }
 
 // The states of a call.

@@ -4,7 +4,7 @@ TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 # Servers of earlier versions, which the long proofs run, beside a Prometheus.
-SERVERS := v2.10.29 v2.11.4 v2.11.8
+SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
@@ -36,8 +36,8 @@ busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
 	trap 'kill $$pids' EXIT; go test -count=1 work
 
-# An hour of faults in seven minutes, most of them waits. The alerts' times are a tenth, so the machine
-# must be idle, and .ci/run, which has half an hour, does without.
+# An hour of faults in seven minutes, most of them waits. The alerts' times are a tenth, so what runs
+# beside them must give way, see .ci/run.
 alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 	scripts/prometheus
 	go test -tags alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader

@@ -129,10 +129,11 @@ func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, othe
 		}
 		maps.Copy(h, others)
 		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: pre + "k", Header: h})
-		switch api, ok := errors.AsType[*jetstream.APIError](err); {
+		var api *jetstream.APIError
+		switch {
 		case err == nil:
 			stored++
-		case !ok || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence:
+		case !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence:
 			t.Fatal(err)
 		}
 	}

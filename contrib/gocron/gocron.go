@@ -1,0 +1,115 @@
+// Package leadergocron lets one of several processes run the jobs of a gocron scheduler
+// (github.com/go-co-op/gocron/v2).
+//
+// With [Elector] the process that leads runs all jobs. With [Locker] each run of a job goes to the
+// process that is first.
+package leadergocron
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Elector is a gocron.Elector. Jobs run while its candidate leads:
+//
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(leadergocron.Elector{Candidate: c}))
+//
+// gocron asks when a run begins, and at no other time. A run that goes on after the leadership
+// has ended may overlap with a run of the next leader. A job that may take longer than
+// Config.DrainTimeout asks [leader.Term.Err] before each effect, or writes through a guard.
+type Elector struct {
+	Candidate *leader.Candidate
+}
+
+// IsLeader returns nil while the candidate leads. Otherwise it returns an error that wraps
+// [leader.ErrNotLeader].
+func (e Elector) IsLeader(context.Context) error {
+	if e.Candidate.IsLeader() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is %s", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State())
+}
+
+// Locker is a gocron.Locker. Each run of a job has a lock, which is an election of the Store with
+// the name Prefix and the name of the job:
+//
+//	locker := &leadergocron.Locker{Store: bucket, Prefix: "cron.", Hold: time.Minute}
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+//
+// Give each job a name (gocron.WithName). Other names are those of functions, which may change
+// with the source. A name with characters that no election may have gets a hash in their place.
+type Locker struct {
+	Store  leader.Store
+	Prefix string        // "cron." for example
+	Config leader.Config // of the candidate for each lock
+
+	// Hold is the least time for which a lock is held, also if the job ends earlier. It must be
+	// longer than the clocks of the processes differ, and shorter than the time between two
+	// runs. Without it, a job that takes 10 ms runs again in a process whose clock is 20 ms behind.
+	// When the process ends, the locks that it holds are free after their leases.
+	Hold time.Duration
+}
+
+// Lock returns the lock for a run of the job. If another process holds it, the error is a
+// *[leader.HeldError], and gocron leaves the run out. Other errors are those of
+// [leader.TryAcquire].
+func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
+	lock, err := leader.TryAcquire(ctx, l.Store, l.Prefix+electionOf(job), l.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &held{Lock: lock, until: time.Now().Add(l.Hold)}, nil
+}
+
+// held is a lock that is held for a least time.
+type held struct {
+	*leader.Lock
+	until time.Time
+}
+
+// unlockLimit is how long a lock that was held on tries to be given back. It is free after its
+// lease in any case.
+const unlockLimit = 10 * time.Second
+
+// Unlock gives the lock back, and does not wait until it has been held for the least time.
+func (h *held) Unlock(ctx context.Context) error {
+	rest := time.Until(h.until)
+	if rest <= 0 {
+		return h.Lock.Unlock(ctx)
+	}
+	time.AfterFunc(rest, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), unlockLimit)
+		defer cancel()
+		_ = h.Lock.Unlock(ctx) // no caller is left for the error
+	})
+	return nil
+}
+
+// mostName leaves room for a prefix: an election has at most 512 bytes.
+const mostName = 200
+
+// electionOf returns a name for an election that no other job has.
+func electionOf(job string) string {
+	fits := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_/=", r)
+	}
+	plain := strings.Map(func(r rune) rune {
+		if fits(r) {
+			return r
+		}
+		return '_'
+	}, job)
+	if plain == job && len(job) <= mostName && job != "" {
+		return job
+	}
+	sum := sha256.Sum256([]byte(job))
+	return plain[:min(len(plain), mostName)] + "-" + hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,142 @@
+package leadergocron_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"go.uber.org/goleak"
+
+	leadergocron "github.com/natsleader/natsleader/contrib/gocron"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// schedule starts a scheduler that runs a job of that duration every minute, until the end of the test.
+func schedule(t *testing.T, job func(), option gocron.SchedulerOption) gocron.Scheduler {
+	t.Helper()
+	s, err := gocron.NewScheduler(option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(job), gocron.WithName("report")); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	return s
+}
+
+func stop(t *testing.T, s gocron.Scheduler) {
+	t.Helper()
+	if err := s.Shutdown(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Jobs run in the process that leads, and after a handover in the next.
+func TestElector_RunsJobsOfLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		var ran [2]atomic.Int32
+		var all [2]*leader.Candidate
+		for i, id := range []string{"a", "b"} {
+			c, err := leader.Campaign(t.Context(), store.Link(id), "cron", leader.Config{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i] = c
+			synctest.Wait()
+			defer stop(t, schedule(t, func() { ran[i].Add(1) }, gocron.WithDistributedElector(leadergocron.Elector{Candidate: c})))
+		}
+		if err := (leadergocron.Elector{Candidate: all[1]}).IsLeader(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("b: %v", err)
+		}
+		time.Sleep(3*time.Minute + time.Second)
+		if a, b := ran[0].Load(), ran[1].Load(); a != 3 || b != 0 {
+			t.Errorf("a has run %d jobs, b %d", a, b)
+		}
+		if err := all[0].Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if a, b := ran[0].Load(), ran[1].Load(); a != 3 || b != 2 {
+			t.Errorf("a has run %d jobs, b %d", a, b)
+		}
+		if err := all[1].Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Of two schedulers whose clocks differ, one runs each job, although it takes no time. Without Hold both do.
+func TestLocker_OneRunsEachJob(t *testing.T) {
+	for hold, want := range map[time.Duration]int32{20 * time.Second: 3, 0: 6} {
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil)
+			var ran atomic.Int32
+			for _, id := range []string{"a", "b"} {
+				locker := &leadergocron.Locker{Store: store.Link(id), Prefix: "cron.", Config: leader.Config{ID: id}, Hold: hold}
+				defer stop(t, schedule(t, func() { ran.Add(1) }, gocron.WithDistributedLocker(locker)))
+				time.Sleep(time.Second) // the difference of the clocks
+			}
+			time.Sleep(3*time.Minute + time.Second)
+			if n := ran.Load(); n != want {
+				t.Errorf("hold %v: %d runs, want %d", hold, n, want)
+			}
+			time.Sleep(time.Minute - 10*time.Second) // the locks are given back
+		})
+	}
+}
+
+// The lock of a run is held while the job runs, and the error names its holder.
+func TestLocker_HeldWhileJobRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		a := &leadergocron.Locker{Store: store.Link("a"), Config: leader.Config{ID: "a"}}
+		b := &leadergocron.Locker{Store: store.Link("b"), Config: leader.Config{ID: "b"}}
+		lock, err := a.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Lock(t.Context(), "report")
+		var by *leader.HeldError
+		if !errors.As(err, &by) || by.Holder.ID != "a" {
+			t.Errorf("%v", err)
+		}
+		if err = lock.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lock, err = b.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = lock.Unlock(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Names of functions, and long names, are those of elections that differ.
+func TestLocker_AnyName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leadergocron.Locker{Store: leadertest.NewStore(nil), Config: leader.Config{ID: "a"}}
+		for _, name := range []string{"main.(*T).run-fm", "main.(*U).run-fm", "main.__T_.run-fm", "a.b", "", "日", strings.Repeat("x", 1000), strings.Repeat("x", 1001)} {
+			lock, err := l.Lock(t.Context(), name)
+			if err != nil {
+				t.Fatalf("%q: %v", name, err)
+			}
+			defer func() {
+				if err := lock.Unlock(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+	})
+}

@@ -1,0 +1,27 @@
+// Package leadercron lets one of several processes run the jobs of a github.com/robfig/cron/v3
+// schedule.
+package leadercron
+
+import (
+	"github.com/robfig/cron/v3"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// WhileLeading returns a wrapper that runs a job if the candidate leads when the run begins, and
+// otherwise leaves the run out:
+//
+//	schedule := cron.New(cron.WithChain(leadercron.WhileLeading(candidate)))
+//
+// A run that goes on after the leadership has ended may overlap with a run of the next leader. A
+// job that may take longer than Config.DrainTimeout asks [leader.Term.Err] before each effect, or
+// writes through a guard.
+func WhileLeading(c *leader.Candidate) cron.JobWrapper {
+	return func(job cron.Job) cron.Job {
+		return cron.FuncJob(func() {
+			if c.IsLeader() {
+				job.Run()
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package leadercron_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"go.uber.org/goleak"
+
+	leadercron "github.com/natsleader/natsleader/contrib/robfigcron"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Each job runs in the process that leads, and after a handover in the next.
+func TestWhileLeading_OneRunsJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		var ran [2]int
+		var all [2]*leader.Candidate
+		for i, id := range []string{"a", "b"} {
+			c, err := leader.Campaign(t.Context(), store.Link(id), "cron", leader.Config{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i] = c
+			synctest.Wait()
+			schedule := cron.New(cron.WithChain(leadercron.WhileLeading(c)))
+			if _, err = schedule.AddFunc("@every 1m", func() { ran[i]++ }); err != nil {
+				t.Fatal(err)
+			}
+			schedule.Start()
+			defer func() { <-schedule.Stop().Done() }()
+		}
+		time.Sleep(3*time.Minute + time.Second)
+		synctest.Wait()
+		if ran != [2]int{3, 0} {
+			t.Errorf("a has run %d jobs, b %d", ran[0], ran[1])
+		}
+		if err := all[0].Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if ran != [2]int{3, 2} {
+			t.Errorf("a has run %d jobs, b %d", ran[0], ran[1])
+		}
+		if err := all[1].Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -63,6 +63,7 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 				err = fmt.Errorf("%w: %s", err, errorText(*reason))
 			}
 			return nil, nil, exitError{exitWaited, err}
+		case c.manager.pinged() <- nil:
 		case sig := <-c.signals:
 			if sig, ends := ending(sig); ends {
 				return nil, nil, exitError{code: 128 + int(sig)}

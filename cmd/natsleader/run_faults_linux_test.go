@@ -19,7 +19,7 @@ func TestRunStorm_LeavesNothing(t *testing.T) {
 	if err != nil {
 		length = 5 * time.Second
 	}
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -46,7 +46,7 @@ func TestRunStorm_LeavesNothing(t *testing.T) {
 		sig := faults[rng.IntN(len(faults))]
 		_ = victim.Signal(sig)
 		if sig == unix.SIGSTOP {
-			time.Sleep(rand.N(shortLease * 3 / 2))
+			time.Sleep(rand.N(runLease * 3 / 2))
 			_ = victim.Signal(unix.SIGCONT)
 		}
 		select {

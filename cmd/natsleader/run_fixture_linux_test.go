@@ -19,10 +19,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// shortLease is long enough for a busy machine to renew it most of the time, which no
-// test depends on, and to end a command in time. From SIGKILL to the next leader there
-// are 350 ms.
-const shortLease = 5 * time.Second
+// runLease is the lease of tests of run that wait for its end. It is the default, because a command is
+// killed a fixed part of the lease before another candidate leads. Here that is 1.05 s, and a busy
+// machine may need most of it to kill hundreds of processes.
+const runLease = 15 * time.Second
 
 // runFixture is for several `natsleader run` that stand in the election "jobs".
 // Their commands share a journal, and a lock that every process of a command holds as

@@ -202,7 +202,7 @@ func TestRun_UsageErrors(t *testing.T) {
 
 // run ends at once where it cannot begin.
 func TestRun_CannotBegin(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	for _, k := range []struct {
 		name string
 		args []string
@@ -223,7 +223,7 @@ func TestRun_CannotBegin(t *testing.T) {
 
 // --wait is the longest time to wait.
 func TestRunWait_IsTheLongestWait(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	p := s.start("a", "--wait", "2s", "--", s.obedient())
 	p.exits(exitWaited)
@@ -234,7 +234,7 @@ func TestRunWait_IsTheLongestWait(t *testing.T) {
 
 // --wait counts only until the first leadership.
 func TestRunWait_UntilFirstTerm(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	p := s.start("a", "--wait", "3s", "--", "sh", "-c", "sleep 3.5; exit 3")
 	if p.exits(3); !strings.Contains(p.text(), "elected") {
 		t.Errorf("it has said:\n%s", p.text())

@@ -30,6 +30,7 @@ type runLoop struct {
 	signals       <-chan os.Signal
 	waited        <-chan time.Time
 	command       *commandMetrics
+	manager       *serviceManager
 
 	term  *leader.Term // the term that is led now
 	fault error        // the last fault
@@ -98,6 +99,7 @@ func (c *runLoop) loop() error {
 		case <-c.brake.pause:
 			c.brake.pause = nil
 			c.begin(c.term)
+		case c.manager.pinged() <- c.candidate:
 		case <-look.C:
 		}
 	}
@@ -150,6 +152,7 @@ func (c *runLoop) handleEvent(e leader.Event) {
 			c.leave(c.taken(e.Holder))
 		case other && !c.leaving:
 			c.log.log(slog.LevelInfo, fields{"leader", e.Holder.ID, "leader_token", e.Holder.Token}, "waiting: %v", e.Holder)
+			c.manager.status(fmt.Sprintf("waiting: %v", e.Holder))
 		}
 	case leader.Faulted:
 		c.fault = e.Err
@@ -171,6 +174,7 @@ func (c *runLoop) elected(t *leader.Term) {
 	c.waited = nil
 	c.term, c.last, c.holds, c.lapsed = t, t, true, false
 	c.log.log(slog.LevelInfo, fields{"token", t.Token(), "seat", t.Seat()}, "elected with token %d", t.Token())
+	c.manager.status(fmt.Sprintf("leads %s with token %d", c.election, t.Token()))
 	switch {
 	case c.leaving:
 	case c.holder:
@@ -190,6 +194,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 		return
 	}
 	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)
+	c.manager.status("does not lead: " + errorText(cause))
 	if c.resigned != t || !errors.Is(cause, leader.ErrResigned) {
 		text := errorText(cause)
 		if errors.Is(cause, leader.ErrPreempted) && errors.Is(c.fault, leader.ErrForeignRecord) {
@@ -256,6 +261,7 @@ const patienceWithSupervisor = 2 * time.Second
 func (c *runLoop) leave(outcome error) {
 	if !c.leaving {
 		c.leaving, c.outcome, c.held, c.brake.pause = true, outcome, nil, nil
+		c.manager.say("STOPPING=1")
 	}
 	c.stop()
 }

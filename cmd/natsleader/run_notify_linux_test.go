@@ -14,7 +14,7 @@ import (
 
 // --notify signals the start and the end of leadership to the command.
 func TestRunNotify_Signals(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.prologue()+`
 token() { sed 's/.*"token":\([0-9]*\).*/\1/' "$NATSLEADER_LEASE_FILE"; }
@@ -70,7 +70,7 @@ while :; do sleep 0.05; done
 
 // The command of --notify ends with natsleader.
 func TestRunNotify_CommandEndsWithRun(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
 	p.says("elected")
 	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })

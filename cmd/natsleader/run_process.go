@@ -25,6 +25,7 @@ func (r *run) run() error {
 // runAll returns the error that ends the run. An exitError without one has been printed.
 func (c *runLoop) runAll() error {
 	r := c.run
+	c.manager = newServiceManager()
 	if !r.holder {
 		makeThreads()
 		adoptOrphans()
@@ -60,6 +61,9 @@ func (c *runLoop) runAll() error {
 		reapAdopted(&c.supervisorPID)
 	}
 
+	if r.retryConnect {
+		c.manager.say("READY=1\nSTATUS=connecting")
+	}
 	waiting := answerWhileWaiting(listener)
 	nc, bucket, err := c.reach()
 	waiting.end()
@@ -72,6 +76,7 @@ func (c *runLoop) runAll() error {
 	}
 	id := c.candidate.ID()
 	c.log.id.Store(&id)
+	c.manager.say("READY=1\nSTATUS=stands in " + r.election)
 	if listener != nil {
 		if err = serve(listener, c.candidate, c.command); err != nil {
 			return err

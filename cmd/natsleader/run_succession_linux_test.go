@@ -39,7 +39,7 @@ func TestRunQueue_FollowsInOrder(t *testing.T) {
 
 // A run of higher priority takes over.
 func TestRunPriority_HigherTakesOver(t *testing.T) {
-	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true, MaxLease: shortLease})
+	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true, MaxLease: runLease})
 	command := s.obedient()
 	a := s.start("a", "--succession", "priority", "--priority", "1", "--", command)
 	a.waitBegun(1)
@@ -51,7 +51,7 @@ func TestRunPriority_HigherTakesOver(t *testing.T) {
 }
 
 func TestRun_OnSeveralSeats(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	a, b := s.start("a", "--seats", "2", "--", s.obedient()), s.start("b", "--seats", "2", "--", s.obedient())
 	a.waitBegun(1)
 	b.waitBegun(1)
@@ -65,7 +65,7 @@ func TestRun_OnSeveralSeats(t *testing.T) {
 }
 
 func TestRun_BesideOldProcesses(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	fails(t, natsleader(t, "run", "-s", s.url, "--kv-elect", "jobs", "--", "true"), exitBucket, "KVElect needs a bucket with a TTL, and this has none")
 }
 

@@ -133,7 +133,7 @@ func TestRun_KillsRespawningDaemons(t *testing.T) {
 		"by natsleader, with control groups":     {byNatsleader, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newRunFixture(t, shortLease)
+			s := newRunFixture(t, runLease)
 			s.cgroups = k.cgroups
 			t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
 			a := s.start("a", "--drain", "100ms", "--", s.chains())

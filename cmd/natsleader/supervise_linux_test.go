@@ -89,7 +89,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 		}, func(a *runProcess, _ *link) { a.says(`waiting: "b" leads`) }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			s := newRunFixture(t, shortLease)
+			s := newRunFixture(t, runLease)
 			l := newLink(t, strings.TrimPrefix(s.url, "nats://"))
 			a := s.startAt("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
 			a.waitComplete()
@@ -149,7 +149,7 @@ func (l *link) heal() {
 
 // Nothing of a command lives when the server has stopped.
 func TestRun_ServerStopped(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	p := s.start("a", "--", s.stubborn())
 	p.waitComplete()
 	s.server.Shutdown()
@@ -162,7 +162,7 @@ func TestRun_ServerStopped(t *testing.T) {
 // The supervisor is killed at the same instant as natsleader. Then the kernel ends the
 // command, and no process is left to end those that the command has started.
 func TestRun_BothParentsKilled(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	p := s.start("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
 	p.says("elected")
 	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
@@ -261,7 +261,7 @@ func TestRun_FullPipe(t *testing.T) {
 		"it is told to end, impatiently": func(a *runProcess) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newRunFixture(t, shortLease)
+			s := newRunFixture(t, runLease)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -287,7 +287,7 @@ yes "and another" >&2
 
 // Output that has no reader any more ends no process.
 func TestRun_ClosedOutput(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -305,11 +305,11 @@ func TestRun_ClosedOutput(t *testing.T) {
 // A command that forks without end is ended. A group that goes on forking while it is
 // killed, inside and outside of the group.
 func TestRun_EndlessForks(t *testing.T) {
-	s := newRunFixture(t, shortLease)
+	s := newRunFixture(t, runLease)
 	a := s.start("a", "--", s.script("c", s.prologue()+`
 trap "" TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
-forks() { while :; do sleep 10 & setsid sh -c 'sleep 10 & sleep 10' & sleep 0.03; done; }
+forks() { while :; do sleep 3 & setsid sh -c 'sleep 3 & sleep 3' & sleep 0.03; done; }
 forks & (forks) & forks
 `))
 	a.waitBegun(1)

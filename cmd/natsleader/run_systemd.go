@@ -1,0 +1,120 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// serviceManager tells systemd, or another service manager with the protocol of sd_notify(3), that
+// this process is ready, its state in words, and that it is alive. nil: none asks.
+type serviceManager struct {
+	socket *net.UnixConn
+	said   chan string
+	pings  chan *leader.Candidate // the run loop answers each with its candidate, which may be nil
+	every  time.Duration          // between two signs of life; 0: none is wanted
+}
+
+// The environment of sd_notify(3) and sd_watchdog_enabled(3). The command gets none of it.
+const (
+	notifySocket = "NOTIFY_SOCKET"
+	watchdogTime = "WATCHDOG_USEC"
+	watchdogPID  = "WATCHDOG_PID"
+)
+
+// newServiceManager returns nil where no service manager asks.
+func newServiceManager() *serviceManager {
+	address, usec, pid := os.Getenv(notifySocket), os.Getenv(watchdogTime), os.Getenv(watchdogPID)
+	for _, name := range []string{notifySocket, watchdogTime, watchdogPID} {
+		_ = os.Unsetenv(name)
+	}
+	if address == "" {
+		return nil
+	}
+	socket, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		return nil // what does not listen is not waiting
+	}
+	m := &serviceManager{socket: socket, said: make(chan string, 16), pings: make(chan *leader.Candidate)}
+	if n, err := strconv.ParseInt(usec, 10, 64); err == nil && n > 0 && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
+		m.every = time.Duration(min(n, int64(time.Hour/time.Microsecond))) * time.Microsecond / 2
+	}
+	go m.run()
+	return m
+}
+
+// say sends a message soon. It never blocks: of many at once some are lost.
+func (m *serviceManager) say(message string) {
+	if m == nil {
+		return
+	}
+	select {
+	case m.said <- message:
+	default:
+	}
+}
+
+// status sends a state in words. What others have named may not add a line to the message.
+func (m *serviceManager) status(text string) {
+	m.say("STATUS=" + strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text))
+}
+
+// pinged returns the channel on which the run loop shows that it works.
+func (m *serviceManager) pinged() chan<- *leader.Candidate {
+	if m == nil {
+		return nil
+	}
+	return m.pings
+}
+
+// run sends messages for as long as the process lives.
+func (m *serviceManager) run() {
+	var tick <-chan time.Time
+	if m.every > 0 {
+		tick = time.Tick(max(m.every, time.Millisecond))
+	}
+	for {
+		select {
+		case message := <-m.said:
+			m.send(message)
+		case <-tick:
+			if m.alive() {
+				m.send("WATCHDOG=1")
+			}
+		}
+	}
+}
+
+// send gives up soon where the manager reads nothing.
+func (m *serviceManager) send(message string) {
+	_ = m.socket.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = m.socket.Write([]byte(message))
+}
+
+// alive reports whether the run loop and the candidate's goroutine answer.
+func (m *serviceManager) alive() bool {
+	select {
+	case c := <-m.pings:
+		if c == nil {
+			return true // it connects
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		return c.Ping(ctx) == nil
+	case <-time.After(m.every):
+		return false
+	}
+}

@@ -72,6 +72,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerDoctor(app, g)
 	registerBench(app, g)
 	registerRemaining(app, g)
+	registerVersion(app, g)
 	if introspected {
 		// In a plugin of `nats`, fisk passes on the flags of a command and those that
 		// `nats` has itself, and forgets all other global flags.

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestVersion_OfTheBuild(t *testing.T) {
+	v := versionsOf(&debug.BuildInfo{
+		Main:     debug.Module{Version: "v1.2.3"},
+		Deps:     []*debug.Module{{Path: "github.com/nats-io/nats.go", Version: "v1.55.0"}, {Path: "x", Version: "v1"}},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"}},
+	})
+	want := []string{"Version: v1.2.3", "Commit: 0123abcd, and changes", "Go: " + runtime.Version() + " " + v.Platform, "nats.go: v1.55.0"}
+	var got []string
+	for _, row := range v.rows() {
+		got = append(got, strings.Join(row, " "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+	if v := versionsOf(nil); v.Version != "unknown" || v.Client != "unknown" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestVersion_JSON(t *testing.T) {
+	var v versionSummary
+	if err := json.Unmarshal([]byte(succeeds(t, "version", "--json")), &v); err != nil || v.Go != runtime.Version() || !strings.HasPrefix(v.Client, "v1.") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	printed(t, succeeds(t, "version"), "\nnats.go:")
+}

@@ -317,29 +317,47 @@ func startPrometheus(t *testing.T, targets map[string]string) monitor {
 	return p
 }
 
-// query returns the results of a query, with their labels in order.
-func (p monitor) query(expr string) []string {
-	p.Helper()
+// result is one series of an answer.
+type result struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// ask sends a query to an end point of Prometheus.
+func (p monitor) ask(endPoint string, parameters url.Values) ([]result, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	response, err := client.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(expr))
+	response, err := client.Get(p.url + "/api/v1/" + endPoint + "?" + parameters.Encode())
 	if err != nil {
-		return []string{err.Error()} // it begins
+		return nil, err // it begins
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing is written
 	var answer struct {
 		Error string
-		Data  struct {
-			Result []struct {
-				Metric map[string]string
-				Value  [2]any
-			}
-		}
+		Data  struct{ Result []result }
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Error != "" {
-		return []string{fmt.Sprint(err, answer.Error)}
+	if err = json.NewDecoder(response.Body).Decode(&answer); err == nil && answer.Error != "" {
+		err = errors.New(answer.Error)
+	}
+	return answer.Data.Result, err
+}
+
+// series returns how many series a query has had since then.
+func (p monitor) series(expr string, since time.Time) (int, error) {
+	found, err := p.ask("query_range", url.Values{
+		"query": {expr}, "start": {since.Format(time.RFC3339)}, "end": {time.Now().Format(time.RFC3339)}, "step": {"1s"},
+	})
+	return len(found), err
+}
+
+// query returns the results of a query, with their labels in order.
+func (p monitor) query(expr string) []string {
+	p.Helper()
+	found, err := p.ask("query", url.Values{"query": {expr}})
+	if err != nil {
+		return []string{err.Error()}
 	}
 	var results []string
-	for _, r := range answer.Data.Result {
+	for _, r := range found {
 		labels, err := json.Marshal(r.Metric)
 		if err != nil {
 			p.Fatal(err)
@@ -363,4 +381,21 @@ func (p monitor) alerts(since time.Duration) []string {
 		found = append(found, strings.TrimPrefix(name, "{alertname:Natsleader"))
 	}
 	return found
+}
+
+// dashboardQueries returns the queries of panels and annotations in the shipped dashboard.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/grafana/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`"expr": ("(?:[^"\\]|\\.)*")`).FindAllSubmatch(text, -1) {
+		var query string
+		if err := json.Unmarshal(found[1], &query); err != nil {
+			t.Fatal(err)
+		}
+		queries = append(queries, query)
+	}
+	return queries
 }

@@ -50,7 +50,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
 	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)
 	add.Flag("description", "What it is for").PlaceHolder("TEXT").StringVar(&cfg.Description)
-	add.Flag("history", "Keep for this time the terms of all elections, for natsleader history (default: none, or as it is)").PlaceHolder("DURATION").DurationVar(&history.age)
+	add.Flag("history", "Keep for this time the terms of all elections, for natsleader history (default: none, or as it is)").PlaceHolder("DURATION").IsSetByUser(&history.given).DurationVar(&history.age)
 	add.Flag("history-size", "With --history, the most that it may take (default: 1GB)").PlaceHolder("SIZE").BytesVar(&size)
 	add.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&addJSON)
 	add.Action(func(*fisk.ParseContext) error {
@@ -77,7 +77,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 }
 
 func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history historySettings, asJSON bool) error {
-	if err := history.check(); err != nil {
+	if err := history.check(g.bucket); err != nil {
 		return err
 	}
 	s, err := g.openInspector()

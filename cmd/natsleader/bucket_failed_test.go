@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -72,7 +73,8 @@ func TestBucketAdd_FailedRoster(t *testing.T) {
 // A server that is too old for a roster ignores the settings that make it one.
 func TestBucketAdd_OldServer(t *testing.T) {
 	proof.Only(t)
-	url := oldServer(t, "v2.10.29")
+	url := oldServer(t, "v2.10.29", "")
+	answersJS(t, url)
 	out, errs, code := outcome(t, natsleader(t, "bucket", "add", "-s", url, "--roster"))
 	if code != exitBucket || out != "" || !strings.Contains(errs, "update the servers to nats-server 2.11") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
@@ -87,7 +89,7 @@ func TestBucketAdd_OldServer(t *testing.T) {
 }
 
 // oldServer starts a released server.
-func oldServer(t *testing.T, version string) (url string) {
+func oldServer(t *testing.T, version, config string) (url string) {
 	t.Helper()
 	binary, err := filepath.Abs("../../.tools/nats-server-" + version)
 	if err != nil {
@@ -98,7 +100,7 @@ func oldServer(t *testing.T, version string) (url string) {
 	}
 	port := testserver.FreePort(t)
 	file := filepath.Join(t.TempDir(), "server.conf")
-	writeFile(t, file, fmt.Sprintf("host: 127.0.0.1, port: %d, jetstream { store_dir: %q }", port, testserver.StoreDir(t)))
+	writeFile(t, file, fmt.Sprintf("host: 127.0.0.1, port: %d, jetstream { store_dir: %q }\n%s", port, testserver.StoreDir(t), config))
 	p := natsleader(t)
 	p.Path, p.Args = binary, []string{binary, "-c", file}
 	if err := p.Start(); err != nil {
@@ -108,7 +110,12 @@ func oldServer(t *testing.T, version string) (url string) {
 		_ = p.Process.Kill()
 		_ = p.Wait()
 	})
-	url = fmt.Sprintf("nats://127.0.0.1:%d", port)
+	return fmt.Sprintf("nats://127.0.0.1:%d", port)
+}
+
+// answersJS waits until JetStream answers.
+func answersJS(t *testing.T, url string) {
+	t.Helper()
 	eventually(t, "it answers", func() bool {
 		nc, err := nats.Connect(url)
 		if err != nil {
@@ -119,10 +126,9 @@ func oldServer(t *testing.T, version string) (url string) {
 		if err != nil {
 			return false
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = js.AccountInfo(ctx)
 		return err == nil
 	})
-	return url
 }

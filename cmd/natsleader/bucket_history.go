@@ -37,8 +37,9 @@ func historyStream(bucket string) string {
 
 // historySettings are those of --history and --history-size.
 type historySettings struct {
-	age  time.Duration // 0: as it is
-	size int64         // bytes; 0: as it is, or the default
+	age   time.Duration // 0: as it is
+	given bool          // the age was given
+	size  int64         // bytes; 0: as it is, or the default
 }
 
 // The default size holds 90 days of one election with the default lease, or 3 days of thirty.
@@ -49,10 +50,10 @@ const (
 	leastHistorySize   = 1 << 20
 )
 
-func (h historySettings) check() error {
+func (h historySettings) check(bucket string) error {
 	switch {
-	case h.age < 0 || 0 < h.age && h.age < leastHistory:
-		return usagef("--history %v is less than %v", h.age, leastHistory)
+	case h.given && h.age < leastHistory:
+		return usagef("--history %v is less than %v; to end a history: nats stream rm %s, then natsleader bucket add %s", h.age, leastHistory, historyStream(bucket), bucket)
 	case h.size != 0 && h.age == 0:
 		return usagef("--history-size needs --history")
 	case h.size != 0 && h.size < leastHistorySize:

@@ -132,6 +132,7 @@ func TestBucketAdd_History(t *testing.T) {
 	url := startServer(t).ClientURL()
 	_, js := connectTo(t, url)
 	fails(t, natsleader(t, "bucket", "add", "--history", "30s", "-s", url), exitUsage, "--history 30s is less than 1m0s")
+	fails(t, natsleader(t, "bucket", "add", "--history", "0s", "-s", url), exitUsage, "to end a history: nats stream rm natsleader_history_elections, then natsleader bucket add elections")
 	fails(t, natsleader(t, "bucket", "add", "--history-size", "1GB", "-s", url), exitUsage, "--history-size needs --history")
 	fails(t, natsleader(t, "bucket", "add", "--history", "1d", "--history-size", "1KB", "-s", url), exitUsage, "--history-size 1KiB is less than 1MiB")
 	settings := func() (time.Duration, int64) {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -214,6 +215,41 @@ func TestDoctor_VacantReplica(t *testing.T) {
 	e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 	if found := checkCluster(t.Context(), &e); found[0].Severity != severityCritical || !strings.Contains(found[0].Text, "no leader") {
 		t.Errorf("%+v", found)
+	}
+}
+
+// In a cluster that is being updated, doctor names each server that is too old for guards or for a
+// roster, whichever server it is connected to.
+func TestDoctor_MixedCluster(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
+	var routes, urls []string
+	var ports []int
+	for range 3 {
+		ports = append(ports, testserver.FreePort(t))
+		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, ports[len(ports)-1]))
+	}
+	for i, version := range []string{"v2.11.8", "v2.11.4", "v2.10.29"} {
+		urls = append(urls, oldServer(t, version, fmt.Sprintf("server_name: s%d, cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }", i+1, ports[i], strings.Join(routes, ", "))))
+	}
+	for _, url := range urls {
+		answersJS(t, url)
+	}
+	_, js := connectTo(t, urls[0])
+	eventually(t, "the bucket can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "elections", Replicas: 3})
+		return err == nil
+	})
+	eventually(t, "all replicas are current", func() bool { return current(t, js) })
+	for _, url := range urls {
+		d := diagnose(t, url)
+		d.says(t, "server", "warning", "nats-server 2.11.4 on s2", "older than 2.11.8", "guards do not stand")
+		d.says(t, "server", "warning", "nats-server 2.10.29 on s3", "keeps no roster")
+		if d.code != 1 {
+			t.Errorf("exit code %d\n%v", d.code, d)
+		}
 	}
 }
 

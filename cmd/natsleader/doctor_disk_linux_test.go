@@ -30,18 +30,10 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// A full disk is found, although the server answers all questions, and refuses an impossible
-// write for the right reason. After there is room, the bucket's stream stores nothing until
-// the server is restarted; the scratch stream cannot see that, and the elections do.
-func TestDoctor_FullDisk(t *testing.T) {
-	disk := smallDisk(t)
-	p := startProcess(t, "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")), testserver.FreePort(t))
-	newBucket(t, p.url, "elections", leader.BucketConfig{})
-	nc, _ := connectTo(t, p.url)
-	expire(t, p.url, "df")
-	diagnose(t, p.url).says(t, "store", "ok")
-
-	ballast := filepath.Join(disk, "ballast")
+// fillDisk writes a file until the disk is full, and returns its path.
+func fillDisk(t *testing.T, disk string) (ballast string) {
+	t.Helper()
+	ballast = filepath.Join(disk, "ballast")
 	f, err := os.Create(ballast) //nolint:gosec // in the test's directory
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +45,21 @@ func TestDoctor_FullDisk(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return ballast
+}
+
+// A full disk is found, although the server answers all questions, and refuses an impossible
+// write for the right reason. After there is room, the bucket's stream stores nothing until
+// the server is restarted; the scratch stream cannot see that, and the elections do.
+func TestDoctor_FullDisk(t *testing.T) {
+	disk := smallDisk(t)
+	p := startProcess(t, "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")), testserver.FreePort(t))
+	newBucket(t, p.url, "elections", leader.BucketConfig{})
+	nc, _ := connectTo(t, p.url)
+	expire(t, p.url, "df")
+	diagnose(t, p.url).says(t, "store", "ok")
+
+	ballast := fillDisk(t, disk)
 	stores := func() bool {
 		_, err := nc.Request("$KV.elections.filler", make([]byte, 4096), time.Second)
 		return err == nil

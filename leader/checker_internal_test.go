@@ -21,6 +21,8 @@ type checker struct {
 	// A candidate that gave up its key, and was not asked to, takes none before restsUntil.
 	restsUntil    time.Time
 	leaves, asked bool // it gives the key up; that was asked for
+	// The last write keeps others out until then, unless it released the key.
+	keepsOutUntil time.Time
 	void          bool // the store may have forgotten what it showed before
 	// The tokens and instants of the notes are those of the world. The exploration
 	// renumbers them, and so cannot compare those of two steps.
@@ -60,6 +62,8 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return "it waits for the end of work, and nothing awaits that"
 	case m.state == StateLeader && m.work.idle && !m.work.going && m.leave.mode == staying && !fx.done:
 		return "it leads, and its application takes no term"
+	case m.leave.mode == stopping && !m.term.draining && !fx.done && !now.Before(p.keepsOutUntil):
+		return "it goes on stopping, and no write of it keeps others out"
 	case m.suspended && m.state != StateCandidate:
 		return fmt.Sprintf("it is barred and %v", m.state)
 	case m.raising() && !now.Before(m.term.guardDeadline) && !fx.done:
@@ -74,6 +78,9 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.revision)
 	}
 	if fx.request.kind == reqWrite {
+		if fx.request.rec.phase != phaseReleased {
+			p.keepsOutUntil = now.Add(fx.request.rec.lease)
+		}
 		return p.checkWrite(m, now, fx.request)
 	}
 	return ""

@@ -166,6 +166,9 @@ func (p *party) forgetInstants() {
 	if !m.writes.lastAt.Add(max(m.writes.lastFor, m.bucket.times.renewInterval)).After(p.now) {
 		m.writes.lastAt = time.Time{} // no candidate waits for that write any more
 	}
+	if !p.checker.keepsOutUntil.After(p.now) {
+		p.checker.keepsOutUntil = time.Time{}
+	}
 }
 
 // forgetBatches drops own writes that can no longer be shown to their sender, because
@@ -257,7 +260,7 @@ func (p *party) shift(horizon time.Duration) {
 	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
 	// handovers in vain are forgotten. So they are never forgotten here, and the wait
 	// that follows one is longer.)
-	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &p.checker.restsUntil, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.leaseUntil, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.eligibleFrom, &m.reads.calmUntil, &p.patient} {
+	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &p.checker.restsUntil, &p.checker.keepsOutUntil, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.leaseUntil, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.eligibleFrom, &m.reads.calmUntil, &p.patient} {
 		move(t, epoch)
 	}
 	// A clock shows whole ticks, so differences within one do not matter for these.

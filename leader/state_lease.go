@@ -37,14 +37,16 @@ type writeLog struct {
 	counter uint64        // of the last write sent
 	acked   uint64        // of the newest write known to be stored
 	sent    [4]batch      // the last few, newest first
-	lastAt  time.Time     // of the last write sent
-	lastFor time.Duration // how long others wait after the last write
+	lastAt  time.Time     // of the last write sent that did not release the key
+	lastFor time.Duration // how long others wait after that write
 }
 
 // add keeps a write that is being sent.
 func (l *writeLog) add(now time.Time, req request, times durations) {
 	l.counter++
-	l.lastAt, l.lastFor = now, req.rec.lease
+	if req.rec.phase != phaseReleased {
+		l.lastAt, l.lastFor = now, req.rec.lease
+	}
 	if b := &l.sent[0]; b.last+1 == l.counter && b.write == req.write && b.times == times {
 		b.last = l.counter
 		return
@@ -74,8 +76,9 @@ func (l *writeLog) forged(r record) bool {
 	return r.counter > l.counter || known && (r.phase != b.phase || r.asks() != b.token)
 }
 
-// releaseDeadline returns when the last write no longer keeps others out, whether it was
-// stored or not. From then on a candidate that leaves gains nothing by looking for it.
+// releaseDeadline returns when no write keeps others out any more, whether it was stored or
+// not. From then on a candidate that leaves gains nothing by a release. An attempt to release
+// does not move it: a cluster without a quorum may refuse one after the other.
 func (l *writeLog) releaseDeadline() time.Time { return l.lastAt.Add(l.lastFor) }
 
 // renewal is when a holder writes the key again.

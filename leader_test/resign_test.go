@@ -124,11 +124,12 @@ func TestRelease_LateSparesSuccessor(t *testing.T) {
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(3500 * time.Millisecond)
 		a.saw(t, "3.5s deposed resigned") // a delay of the release does not delay the end of the context
-		w.at(9400 * time.Millisecond)
-		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
+		w.at(9*time.Second - 1)
 		resign.pending()
+		w.at(9400 * time.Millisecond)
+		resign.returned(9*time.Second, nil) // the lease that it renewed last is over
+		b.saw(t, "9s observed nobody", "9s pending", "9s elected")
 		a.open()
-		resign.returned(9400*time.Millisecond, nil) // the key is known to be another's
 		w.at(time.Minute)
 		b.saw(t)
 		w.leads(a, b)

@@ -147,7 +147,7 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 			w.at(3500 * time.Millisecond)
 			a.cut()
 			return a
-		}, leader.StateLeader, 6 * time.Second, "deposed stopped"}, // it tried to release
+		}, leader.StateLeader, 5500 * time.Millisecond, "deposed stopped"}, // it wrote last at 3s
 		{"that sits out", func(w *world) *candidate {
 			w.sealed()
 			a := w.stand("a")

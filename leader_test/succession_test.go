@@ -416,14 +416,14 @@ func TestResign_CutOffReturns(t *testing.T) {
 		resign, transfer := make(chan error, 1), make(chan error, 1)
 		go func() { resign <- cs[0].Resign(t.Context()) }()
 		synctest.Wait()
-		k.clock.Advance(15*time.Second - 1)
+		k.clock.Advance(14*time.Second - 1) // it has renewed its lease of 15s a second ago
 		synctest.Wait()
 		select {
 		case err := <-resign:
 			t.Fatalf("it returned %v at %v", err, k.clock.Elapsed())
 		default:
 		}
-		k.clock.Advance(time.Second)
+		k.clock.Advance(1)
 		k.ok(<-resign)
 		k.store.Link("c0").Restore()
 		k.clock.Advance(time.Minute)

@@ -162,7 +162,7 @@ func TestStopTimeout_StoreAway(t *testing.T) {
 	}{
 		{"default", 0, 8 * time.Second},
 		{"short", 500 * time.Millisecond, 500 * time.Millisecond},
-		{"none", -1, 15 * time.Second}, // one lease after the release was sent
+		{"none", -1, 14 * time.Second}, // one lease after the last renewal
 	} {
 		t.Run(at.name, func(t *testing.T) {
 			bubble(t, func(w *world) {

@@ -104,6 +104,11 @@ var mutants = []mutant{
 		caught: "pending",
 	},
 	{
+		name:   "each attempt to release lengthens a stop",
+		edits:  []string{"	if req.rec.phase != phaseReleased {\n		l.lastAt, l.lastFor = now, req.rec.lease\n	}\n", "	l.lastAt, l.lastFor = now, req.rec.lease\n"},
+		caught: "leaving",
+	},
+	{
 		name: "an empty key of an ordinary bucket led at once",
 		edits: []string{
 			"		if !m.bucket.settings.PurgeProtected {\n", "		if m.bucket.settings.MaxValue < 0 {\n",

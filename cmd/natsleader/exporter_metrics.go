@@ -98,7 +98,7 @@ func (e *electionMetrics) shown(_ time.Time, of viewer) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.beat = time.Now()
-	if e.up = ok && w.complete && w.feed != nil; e.up {
+	if e.up = ok && w.complete && w.feed != nil && !w.troubled; e.up {
 		e.err = nil
 	}
 	return nil

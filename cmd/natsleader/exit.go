@@ -113,8 +113,14 @@ func (g *globals) explain(err error) error {
 // take.
 const codeNoPeers = 10005
 
+// codeNoMetaLeader is the server's code for a request that needs the leader of the cluster's metadata.
+const codeNoMetaLeader = 10008
+
 // refusedWith reports whether JetStream has answered with a code.
 func refusedWith(err error, code jetstream.ErrorCode) bool {
+	if old, ok := errors.AsType[*nats.APIError](err); ok { // of a KV watch
+		return jetstream.ErrorCode(old.ErrorCode) == code
+	}
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == code
 }

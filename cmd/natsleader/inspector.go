@@ -137,8 +137,8 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 	go func() { done <- do(ctx) }()
 	select {
 	case err := <-done:
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("JetStream did not answer in time: a server hangs, or the cluster has lost its quorum: %w", err)
+		if errors.Is(err, context.DeadlineExceeded) || refusedWith(err, codeNoMetaLeader) {
+			return fmt.Errorf("JetStream does not answer: a server hangs, or the cluster has lost its quorum: %w", err)
 		}
 		return err
 	case denied := <-s.denied:

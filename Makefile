@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools bench scale demo tools servers clean
+.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -121,6 +121,11 @@ $(CYCLONEDX):
 # TARGETS=linux_amd64 for one of the systems alone.
 package: package-tools ## what a release publishes, but the image, into dist, and checks of it
 	GORELEASER=$(GORELEASER) CYCLONEDX=$(CYCLONEDX) scripts/package $(TARGETS)
+
+publish: package-tools ## a release of the tag that is checked out: CONTRIBUTING.md
+	mkdir -p $(TOOLS)/bin
+	ln -sf $(CYCLONEDX) $(TOOLS)/bin/cyclonedx-gomod
+	PATH=$(TOOLS)/bin:$$PATH $(GORELEASER) release --clean
 
 bench: ## the benchmarks of the library
 	go test -run '^$$' -bench . ./leader_test

@@ -65,6 +65,15 @@ if [ "$(id -u)" = 0 ]; then # as alone as in its image
 	cp "$scratch/natsleader" "$scratch/image/usr/local/bin/"
 	chmod 755 "$scratch" "$scratch/image"
 	env -i HOME=/ "$(command -v chroot)" --userspec=65532:65532 "$scratch/image" /usr/local/bin/natsleader --version
+	# There are no users, and so no contexts of `nats`. That is no error.
+	code=0
+	env -i HOME=/ NATS_URL=nats://127.0.0.1:1 "$(command -v chroot)" --userspec=65532:65532 "$scratch/image" \
+		/usr/local/bin/natsleader status 2>"$scratch/complaint" || code=$?
+	if [ "$code" != 69 ] || ! grep -q 'cannot connect to' "$scratch/complaint"; then
+		echo "exit code $code of status in the image"
+		cat "$scratch/complaint"
+		exit 1
+	fi
 fi
 
 step "systemd unit"

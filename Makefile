@@ -3,13 +3,18 @@ GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
+GORELEASER_VERSION := v2.16.0
+CYCLONEDX_VERSION := v1.10.0
+GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)
+CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)
+
 # Servers of earlier versions, which the long proofs run, beside a Prometheus.
 SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal bench scale demo tools servers clean
+.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -99,6 +104,28 @@ compatibility: ## exported names against those of the last release
 
 rehearsal: ## install and import a release of this tree, as users do
 	scripts/rehearsal
+
+package-tools: $(GORELEASER) $(CYCLONEDX) ## build what `make package` needs into .tools: seven minutes, once
+
+# GoReleaser 2.17 needs a module that the module proxy does not have.
+$(GORELEASER):
+	mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) GOFLAGS=-mod=mod go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	mv $(TOOLS)/goreleaser $(GORELEASER)
+
+$(CYCLONEDX):
+	mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) GOFLAGS=-mod=mod go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+	mv $(TOOLS)/cyclonedx-gomod $(CYCLONEDX)
+
+# TARGETS=linux_amd64 for one of the systems alone.
+package: package-tools ## what a release publishes, but the image, into dist, and checks of it
+	GORELEASER=$(GORELEASER) CYCLONEDX=$(CYCLONEDX) scripts/package $(TARGETS)
+
+publish: package-tools ## a release of the tag that is checked out: CONTRIBUTING.md
+	mkdir -p $(TOOLS)/bin
+	ln -sf $(CYCLONEDX) $(TOOLS)/bin/cyclonedx-gomod
+	PATH=$(TOOLS)/bin:$$PATH $(GORELEASER) release --clean
 
 bench: ## the benchmarks of the library
 	go test -run '^$$' -bench . ./leader_test

@@ -30,6 +30,7 @@ step "expressions of the dashboard, as rules"
 
 step "container file: every source is there, and what it builds from them runs"
 mkdir "$scratch/src"
+VERSION=v9.8.7 COMMIT=0123456789abcdef # as of --build-arg
 while read -r instruction line; do
 	case $instruction in
 	COPY) # files, or one directory, into a directory
@@ -47,15 +48,32 @@ while read -r instruction line; do
 	esac
 done < <(sed '/^FROM scratch/,$d' deploy/Containerfile)
 version=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.work)
-if ! grep -q "/golang:$version AS build" deploy/Containerfile; then
-	echo "it does not build with Go $version, as go.work says"
-	exit 1
-fi
+for file in deploy/Containerfile packaging/Containerfile; do
+	if ! grep -q "^ARG [A-Z_]*=docker.io/library/golang:$version\$" "$file"; then
+		echo "$file does not take the image of Go $version, as go.work says"
+		exit 1
+	fi
+done
+for text in "\"version\": \"$VERSION\"" "\"commit\": \"$COMMIT\""; do
+	if ! "$scratch/natsleader" version --json | grep -F "$text"; then
+		echo "the command in the image does not show $text"
+		exit 1
+	fi
+done
 if [ "$(id -u)" = 0 ]; then # as alone as in its image
 	mkdir -p "$scratch/image/usr/local/bin"
 	cp "$scratch/natsleader" "$scratch/image/usr/local/bin/"
 	chmod 755 "$scratch" "$scratch/image"
 	env -i HOME=/ "$(command -v chroot)" --userspec=65532:65532 "$scratch/image" /usr/local/bin/natsleader --version
+	# There are no users, and so no contexts of `nats`. That is no error.
+	code=0
+	env -i HOME=/ NATS_URL=nats://127.0.0.1:1 "$(command -v chroot)" --userspec=65532:65532 "$scratch/image" \
+		/usr/local/bin/natsleader status 2>"$scratch/complaint" || code=$?
+	if [ "$code" != 69 ] || ! grep -q 'cannot connect to' "$scratch/complaint"; then
+		echo "exit code $code of status in the image"
+		cat "$scratch/complaint"
+		exit 1
+	fi
 fi
 
 step "systemd unit"
@@ -75,20 +93,56 @@ else
 	echo "not checked: there is no systemd-analyze"
 fi
 
-step "Kubernetes manifest, against the schemas of Kubernetes 1.30"
+step "Kubernetes: the base and the example, against the schemas of Kubernetes 1.30"
 validate=$tools/kubectl-validate-v0.0.4
 if [ ! -x "$validate" ]; then
 	GOBIN=$scratch go install sigs.k8s.io/kubectl-validate@v0.0.4
 	mv "$scratch/kubectl-validate" "$validate"
 fi
-"$validate" --version 1.30 deploy/kubernetes.yaml
+kustomize=$tools/kustomize-v5.8.1
+if [ ! -x "$kustomize" ]; then
+	GOBIN=$scratch go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
+	mv "$scratch/kustomize" "$kustomize"
+fi
+mkdir "$scratch/manifests"
+"$kustomize" build deploy/kubernetes/base >"$scratch/manifests/base.yaml"
+"$kustomize" build deploy/kubernetes/example | # without the PodMonitor, whose schema is not of Kubernetes
+	awk -v RS='---\n' -v ORS='---\n' '!/^kind: PodMonitor|\nkind: PodMonitor/' >"$scratch/manifests/example.yaml"
+"$validate" --version 1.30 "$scratch/manifests"/*.yaml
+"$kustomize" build deploy/kubernetes/example >"$scratch/example.yaml"
+for text in 'kind: PodMonitor' 'runAsNonRoot: true' 'readOnlyRootFilesystem: true' 'type: RuntimeDefault' 'mountPath: /tmp' \
+	'name: NATS_CREDS' 'name: NATS_CA' 'name: NATS_CERT' 'name: NATS_KEY' 'topologyKey: kubernetes.io/hostname'; do
+	if ! grep -qF "$text" "$scratch/example.yaml"; then
+		echo "the example has no $text"
+		exit 1
+	fi
+done
+# The label by which the Deployment, the budget, the spread and the monitor select the pods is that of the pods.
+if grep -A2 -E '(matchLabels|^      labels):' "$scratch/example.yaml" | grep -E '^ +app' | grep -v 'app: billing$'; then
+	echo "a selector has another label"
+	exit 1
+fi
+# Every volume that is mounted is there, and natsleader reads every variable.
+sed -n '/^      volumes:/,/^---/p' "$scratch/example.yaml" >"$scratch/volumes"
+for name in $(sed -n '/mountPath:/ { n; s/^ *name: //p; }' "$scratch/example.yaml"); do
+	if ! grep -q " name: $name\$" "$scratch/volumes"; then
+		echo "there is no volume $name"
+		exit 1
+	fi
+done
+for name in $(sed -n 's/^ *- name: \(NATS_.*\)/\1/p' "$scratch/example.yaml"); do
+	if ! "$scratch/natsleader" --help-man | grep -qF "(\$$name)"; then
+		echo "natsleader does not read $name"
+		exit 1
+	fi
+done
 
-step "natsleader takes the arguments of both: it finds nothing wrong but that there is no NATS"
+step "natsleader takes the arguments of all: it finds nothing wrong but that there is no NATS"
 {
 	sed -n 's/^ExecStart=//p' deploy/natsleader-run@.service
-	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes.yaml | tr -d ',"'
+	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes/*/{deployment,kustomization}.yaml | tr -d ',"'
 } | sed 's/%H\|%i\|\$(POD_NAME)/x/g; s/:8080/127.0.0.1:0/; s#\$COMMAND\|/app/billing#true#' >"$scratch/commands"
-[ "$(wc -l <"$scratch/commands")" = 2 ]
+[ "$(wc -l <"$scratch/commands")" = 3 ]
 while read -ra words; do
 	code=0
 	env -i PATH="$PATH" NATS_URL=nats://127.0.0.1:1 "$scratch/natsleader" run --wait=300ms "${words[@]:2}" 2>"$scratch/complaint" || code=$?

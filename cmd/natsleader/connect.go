@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"os/user"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -115,7 +117,7 @@ func (g *globals) load() (*natscontext.Context, error) {
 	if strings.HasSuffix(g.context, ".json") && !g.noContext && !natscontext.IsKnown(g.context) {
 		c, err = natscontext.NewFromFile(g.context, opts...)
 	} else {
-		c, err = natscontext.New(g.context, !g.noContext, opts...)
+		c, err = natscontext.New(g.context, !g.noContext && (g.context != "" || mayHaveContexts()), opts...)
 	}
 	if err != nil {
 		return nil, usagef("context: %w", err)
@@ -142,6 +144,20 @@ func (g *globals) load() (*natscontext.Context, error) {
 	}
 	g.loaded = c
 	return c, nil
+}
+
+// mayHaveContexts reports whether a context can have been selected. natscontext fails where the user has no home
+// directory, as in an image that knows no users.
+func mayHaveContexts() bool {
+	if os.Getenv("XDG_CONFIG_HOME") != "" {
+		return true
+	}
+	if u, err := user.Current(); err == nil && u.HomeDir != "" {
+		return true
+	}
+	// Rather the error of natscontext than another server than the selected one.
+	_, err := os.Stat(filepath.Join(os.Getenv("HOME"), ".config", "nats", "context.txt"))
+	return err == nil
 }
 
 // checkTLS reports files for TLS that cannot work. To the connection they would look like a

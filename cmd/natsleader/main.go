@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +34,9 @@ func main() {
 	}
 	g := &globals{completing: asked("--completion-bash")}
 	app, parsed := newApp(g, asked("--fisk-introspect"))
+	if done, err := printManual(os.Stdout, app, args); done {
+		os.Exit(report(err))
+	}
 	args = withoutValues(app, g.withoutCommand(app, args))
 	_, err := app.Parse(args)
 	if _, explained := errors.AsType[exitError](err); err != nil && !*parsed && !explained {
@@ -47,7 +49,7 @@ func main() {
 // valid and its command has begun.
 func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	app := fisk.New("natsleader", help)
-	app.Version(version())
+	app.Version(version().Version)
 	app.UsageWriter(os.Stdout)
 	app.HelpFlag.Short('h')
 	parsed := false
@@ -153,13 +155,4 @@ func withoutValues(app *fisk.Application, args []string) []string {
 		}
 	}
 	return append(plain, args[end:]...)
-}
-
-// version returns the version of the module, as `go install` records it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
 }

@@ -16,7 +16,7 @@ import (
 
 // In an hour without NATS the probes of the Kubernetes manifest restart no pod. None is ready.
 func TestKubernetes_ProbesInAnOutage(t *testing.T) {
-	manifest, err := os.ReadFile("../../deploy/kubernetes.yaml")
+	manifest, err := os.ReadFile("../../deploy/kubernetes/base/deployment.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,10 @@ import (
 	"github.com/choria-io/fisk"
 )
 
+// A build from sources without their repository, as in an image, does not know them, and the go command gets them
+// as -ldflags "-X main.releaseVersion=v1.2.3 -X main.releaseCommit=...".
+var releaseVersion, releaseCommit string
+
 // versionSummary is what a build knows of itself.
 type versionSummary struct {
 	Version  string `json:"version"`            // "(devel)" where it was not installed as a module
@@ -23,10 +27,22 @@ func registerVersion(app *fisk.Application, _ *globals) {
 	cmd := app.Command("version", "Show the versions of natsleader, Go and nats.go")
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
-		info, _ := debug.ReadBuildInfo()
-		v := versionsOf(info)
+		v := version()
 		return printResult(os.Stdout, asJSON, v, columns(v.rows()))
 	})
+}
+
+// version returns what the go command or its -ldflags have recorded.
+func version() versionSummary {
+	info, _ := debug.ReadBuildInfo()
+	v := versionsOf(info)
+	if releaseVersion != "" {
+		v.Version = releaseVersion
+	}
+	if releaseCommit != "" && v.Commit == "" {
+		v.Commit = releaseCommit
+	}
+	return v
 }
 
 // versionsOf reads what the Go linker has recorded, which is nil in a build without modules.

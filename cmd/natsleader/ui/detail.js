@@ -16,6 +16,7 @@ export class Detail {
     this.closed = closed;
     this.key = "";
     this.opened = 0;          // when the page was opened, by the server's clock
+    this.found = new Map();   // by key, the state in which an election was found
     this.changes = new Map(); // by key, the oldest first
     this.roster = [];
     $("detail-close").addEventListener("click", () => this.close());
@@ -34,6 +35,13 @@ export class Detail {
       list.push(c);
       if (list.length > mostChanges) list.shift();
       if (c.key === this.key) this.fresh = true;
+    }
+  }
+
+  // find keeps the state in which elections were found.
+  find(rows) {
+    for (const row of rows) {
+      if (!this.found.has(row.key)) this.found.set(row.key, { state: row.state, id: row.id });
     }
   }
 
@@ -145,9 +153,8 @@ export class Detail {
     const from = this.opened;
     const now = Math.max(this.now(), from + 1);
     const parts = [];
-    let state = this.row.state, id = this.row.id;
+    let { state, id } = this.found.get(this.key);
     const list = this.changes.get(this.key) || [];
-    if (list.length > 0) ({ state, id } = { state: "", id: "" });
     let at = from;
     const add = (until) => {
       if (until > at && state) parts.push({ state, id, ms: until - at });

@@ -18,6 +18,9 @@ const columns = [
   { name: "Publishes", kind: "value", compare: byText("value") },
 ];
 
+// stillness is what the user asks for who does not want things to move.
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+
 // age shows a duration in ms as two units at most.
 export function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
@@ -216,11 +219,16 @@ export class Table {
     const left = Math.max(0, row.expires - this.now());
     const from = `scaleX(${Math.min(1, left / row.lease)})`;
     el.bar.style.transform = "scaleX(0)";
+    if (stillness.matches) { // set once a second, see fillTimes
+      el.bar.style.transform = from;
+      return;
+    }
     el.running = el.bar.animate([{ transform: from }, { transform: "scaleX(0)" }], { duration: left, easing: "linear" });
   }
 
   fillTimes(el, row) {
     set(el.cells.since, row.since ? age(this.now() - row.since) : "");
+    if (stillness.matches && row.expires) el.bar.style.transform = `scaleX(${Math.min(1, Math.max(0, row.expires - this.now()) / row.lease)})`;
     set(el.left, row.expires ? `${Math.max(0, (row.expires - this.now()) / 1000).toFixed(1)}s` : "");
   }
 

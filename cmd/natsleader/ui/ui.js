@@ -48,6 +48,7 @@ function take(m) {
     if (!detail.opened) detail.opened = m.now;
   }
   table.began = m.began;
+  if (m.rows) detail.find(m.rows);
   if (m.changes) detail.note(m.changes);
   if (m.rows) {
     table.update(m.rows);
@@ -82,7 +83,7 @@ function summarise() {
       else if (r.trouble === attention.dead) counts.dead++;
       else counts.without++;
     }
-    const text = [`${table.rows.size} elections`, `${counts.led} led`, counts.pending ? `${counts.pending} pending` : "",
+    const text = [table.rows.size === 1 ? "1 election" : `${table.rows.size} elections`, `${counts.led} led`, counts.pending ? `${counts.pending} pending` : "",
       counts.without ? `${counts.without} WITHOUT A LEADER` : "", counts.dead ? `${counts.dead} without candidates for long` : ""].filter(Boolean).join(", ");
     if (text !== summarised) $("summary").textContent = summarised = text;
   }, summarised === "" ? 0 : 1000);

@@ -65,6 +65,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerStatus(app, g)
 	registerWatch(app, g)
 	registerExporter(app, g)
+	registerUI(app, g)
 	registerRoster(app, g)
 	registerStepDown(app, g)
 	registerTransfer(app, g)

@@ -68,6 +68,8 @@ type watcher struct {
 
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool
+	lost     bool             // the connection is
+	told     bool             // the trouble that was reported is that the connection is lost
 	recent   []electionChange // the newest last
 }
 
@@ -124,7 +126,7 @@ func (w *watcher) connection(err error) {
 	w.abandon()
 	w.closeFeed()
 	w.looked = time.Time{}
-	if err != nil {
+	if w.lost = err != nil; w.lost {
 		w.failing(err)
 	}
 }
@@ -204,9 +206,11 @@ func (x *watched) lose(now time.Time) {
 	}
 }
 
+// failing reports the first error, and another one when the connection was lost or has come
+// back meanwhile.
 func (w *watcher) failing(err error) {
-	if !w.troubled {
-		w.troubled = true
+	if !w.troubled || w.told != w.lost {
+		w.troubled, w.told = true, w.lost
 		w.out.trouble(err)
 	}
 }

@@ -1,0 +1,225 @@
+// One election: what is known of it, its time line since the page was opened, the roster,
+// the record, and the buttons.
+
+import { age, attention, stateOf } from "./table.js";
+
+const $ = (id) => document.getElementById(id);
+
+// mostChanges is how many changes of one election are kept, and mostLines how many are listed.
+const mostChanges = 200;
+const mostLines = 50;
+
+export class Detail {
+  constructor(now, token, closed) {
+    this.now = now;
+    this.token = token;
+    this.closed = closed;
+    this.key = "";
+    this.opened = 0;          // when the page was opened, by the server's clock
+    this.found = new Map();   // by key, the state in which an election was found
+    this.changes = new Map(); // by key, the oldest first
+    this.roster = [];
+    $("detail-close").addEventListener("click", () => this.close());
+    $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
+    $("detail-actions").hidden = token === "";
+    $("step-down").addEventListener("click", () => this.askStepDown());
+    $("transfer").addEventListener("click", () => this.askTransfer());
+    setInterval(() => { if (!document.hidden) this.drawTimeline(); }, 1000);
+  }
+
+  // note keeps the changes of all elections, so that the time line of each is there.
+  note(changes) {
+    for (const c of changes) {
+      let list = this.changes.get(c.key);
+      if (!list) this.changes.set(c.key, list = []);
+      list.push(c);
+      if (list.length > mostChanges) list.shift();
+      if (c.key === this.key) this.fresh = true;
+    }
+  }
+
+  // find keeps the state in which elections were found.
+  find(rows) {
+    for (const row of rows) {
+      if (!this.found.has(row.key)) this.found.set(row.key, { state: row.state, id: row.id });
+    }
+  }
+
+  open(row) {
+    if (this.key !== row.key) {
+      this.key = row.key;
+      this.fresh = true;
+      $("outcome").textContent = "";
+      this.follow();
+    }
+    $("detail").hidden = false;
+    this.update(row);
+    $("detail-name").focus();
+  }
+
+  close() {
+    this.feed?.close();
+    this.key = "";
+    $("detail").hidden = true;
+    this.closed();
+  }
+
+  // follow listens for changes of the roster.
+  follow() {
+    this.feed?.close();
+    this.showRoster({ kept: true, candidates: [] }, "Reading the roster.");
+    this.feed = new EventSource("api/roster?election=" + encodeURIComponent(this.key));
+    this.feed.onmessage = (e) => {
+      const r = JSON.parse(e.data);
+      if (r.error) this.feed.close();
+      this.showRoster(r, !r.kept ? "This bucket keeps no roster, so it is not known which candidates stand." :
+        r.error || (r.candidates.length === 0 ? "No other candidate has announced itself." : ""));
+    };
+    this.feed.onerror = () => { $("roster-note").textContent = "The roster cannot be read now."; };
+  }
+
+  showRoster(r, note) {
+    this.roster = r.candidates;
+    $("roster-note").textContent = note;
+    $("roster-note").hidden = note === "";
+    $("roster").replaceChildren(...r.candidates.map((c) => {
+      const li = document.createElement("li");
+      const extra = [c.priority ? `priority ${c.priority}` : "", c.preempt ? "preempts" : "", c.value || ""].filter(Boolean);
+      li.textContent = c.id + (extra.length > 0 ? ` (${extra.join(", ")})` : "");
+      return li;
+    }));
+  }
+
+  // update takes the row that is shown, when it has changed.
+  update(row) {
+    if (row.key !== this.key) return;
+    const before = this.row;
+    this.row = row;
+    const st = stateOf(row);
+    const leads = row.state === "leading";
+    $("detail-name").textContent = row.key;
+    const state = $("detail-state");
+    state.className = row.trouble === attention.dead ? "" : st;
+    state.textContent = leads ? `${row.id} leads` : row.state === "pending" ? `${row.id} holds the key, and does not lead yet` : `Nobody leads: ${st}`;
+    const facts = [];
+    if (row.token) facts.push([leads || row.state === "pending" ? "Token" : "Last token", row.token]);
+    if (row.since) facts.push(["Since", new Date(row.since).toLocaleString()]);
+    if (!leads && row.id && row.state !== "pending") facts.push(["Led last", row.id]);
+    if (row.lease) facts.push(["Lease", `${row.lease / 1000}s`]);
+    if (row.value) facts.push([row.value64 ? "Publishes (base64)" : "Publishes", row.value]);
+    $("detail-facts").replaceChildren(...facts.flatMap(([name, value]) => {
+      const dt = document.createElement("dt");
+      const dd = document.createElement("dd");
+      dt.textContent = name;
+      dd.textContent = value;
+      return [dt, dd];
+    }));
+    for (const id of ["step-down", "transfer"]) $(id).disabled = !leads;
+    if (before?.key !== row.key || before.revision !== row.revision) this.readRecord();
+    if (this.fresh) {
+      this.fresh = false;
+      this.listChanges();
+    }
+    this.drawTimeline();
+  }
+
+  async readRecord() {
+    const key = this.key;
+    try {
+      const response = await fetch("api/record?election=" + encodeURIComponent(key));
+      if (!response.ok || key !== this.key) return;
+      const r = await response.json();
+      $("record-note").textContent = r.revision !== "0" ? `Revision ${r.revision}, written ${new Date(r.written).toLocaleString()}` + (r.base64 ? ", in base64" : "") : "There is no record.";
+      $("record").textContent = r.text;
+      $("record").hidden = r.text === "";
+    } catch { /* the trouble is shown above the table */ }
+  }
+
+  listChanges() {
+    const list = (this.changes.get(this.key) || []).slice(-mostLines).reverse();
+    $("changes").replaceChildren(...list.map((c) => {
+      const li = document.createElement("li");
+      const time = document.createElement("time");
+      time.dateTime = new Date(c.at).toISOString();
+      time.textContent = new Date(c.at).toLocaleTimeString();
+      li.append(time, c.text + (c.first ? " (found so)" : ""));
+      return li;
+    }));
+  }
+
+  // drawTimeline draws terms and vacancies from when the page was opened until now.
+  drawTimeline() {
+    if (this.key === "" || !this.row) return;
+    const from = this.opened;
+    const now = Math.max(this.now(), from + 1);
+    const parts = [];
+    let { state, id } = this.found.get(this.key);
+    const list = this.changes.get(this.key) || [];
+    let at = from;
+    const add = (until) => {
+      if (until > at && state) parts.push({ state, id, ms: until - at });
+      at = Math.max(at, until);
+    };
+    for (const c of list) {
+      add(Math.min(now, Math.max(from, c.at)));
+      ({ state, id } = c);
+    }
+    add(now);
+    const words = { led: "led by", held: "held by", vacant: "nobody" };
+    const kind = (s) => s === "leading" ? "led" : s === "pending" ? "held" : "vacant";
+    const timeline = $("timeline");
+    timeline.replaceChildren(...parts.map((p) => {
+      const span = document.createElement("span");
+      span.className = kind(p.state);
+      span.style.flexGrow = String(p.ms);
+      span.title = `${words[kind(p.state)]} ${kind(p.state) === "vacant" ? "" : p.id || ""} for ${age(p.ms)}`;
+      return span;
+    }));
+    const vacant = parts.filter((p) => kind(p.state) === "vacant").reduce((sum, p) => sum + p.ms, 0);
+    timeline.setAttribute("aria-label", `Time line: ${parts.filter((p) => kind(p.state) === "led").length} terms, ${age(vacant)} without a leader`);
+    $("timeline-from").textContent = `${age(now - from)} ago`;
+  }
+
+  // confirm asks, and returns the answer.
+  confirm(title, text, to) {
+    $("confirm-title").textContent = title;
+    $("confirm-text").textContent = text;
+    $("confirm-pick").hidden = !to;
+    $("confirm-to").replaceChildren(...(to || []).map(([value, name]) => new Option(name, value)));
+    const dialog = $("confirm");
+    dialog.returnValue = "no";
+    dialog.showModal();
+    return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true }));
+  }
+
+  async askStepDown() {
+    const { key, row } = this;
+    const alone = this.roster.length === 0 ? " It is not known whether another candidate stands: if none does, nobody leads until it takes the key again." : "";
+    if (await this.confirm(`Step down from ${key}?`, `${row.id} is asked to end its term, to finish its work, and to hand over.${alone}`)) {
+      await this.act("step-down", { election: key });
+    }
+  }
+
+  async askTransfer() {
+    const { key, row } = this;
+    const to = [["", "the next of the roster"], ...this.roster.map((c) => [c.id, c.id])];
+    if (await this.confirm(`Transfer ${key}?`, `${row.id} is asked to hand over.`, to)) {
+      await this.act("transfer", { election: key, id: $("confirm-to").value });
+    }
+  }
+
+  async act(what, body) {
+    const say = (text) => { if (this.key === body.election) $("outcome").textContent = text; };
+    say("Asked. The leader may finish its work first.");
+    try {
+      const response = await fetch("api/" + what, {
+        method: "POST", body: JSON.stringify(body),
+        headers: { "Content-Type": "application/json", "X-Natsleader-Token": this.token },
+      });
+      const answer = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json() : { error: await response.text() };
+      say(answer.error ? `Not done: ${answer.error}` : answer.leader ? `${answer.from.id} has handed over, and ${answer.leader.id} leads.` : `${answer.from.id} has handed over. Nobody leads yet.`);
+    } catch (e) {
+      say(`Not known: ${e.message}`);
+    }
+  }
+}

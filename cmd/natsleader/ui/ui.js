@@ -1,0 +1,96 @@
+// The page of natsleader ui. It gets everything through one stream of events, and asks for
+// nothing again and again.
+
+import { Detail } from "./detail.js";
+import { Table, attention } from "./table.js";
+
+const $ = (id) => document.getElementById(id);
+const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`).content;
+
+// The server's time is that of the last message, counted on by this browser's clock.
+const clock = { server: Date.now(), local: performance.now() };
+const now = () => clock.server + performance.now() - clock.local;
+
+const table = new Table(now, (key) => detail.open(table.rows.get(key)));
+const detail = new Detail(now, meta("token"), () => {
+  table.select("");
+  $("body").focus();
+});
+
+$("filter").addEventListener("input", (e) => table.setFilter(e.target.value));
+document.addEventListener("keydown", (e) => {
+  if (e.key === "/" && !e.target.closest("input, select, textarea, dialog")) {
+    $("filter").focus();
+    e.preventDefault();
+  }
+});
+
+// silence is how long nothing may come until the page says that it has lost contact. A
+// message comes every 2 s at least.
+const silence = 6000;
+let heard = performance.now();
+let failing = "";
+
+function listen() {
+  const feed = new EventSource("api/elections");
+  feed.onmessage = (e) => take(JSON.parse(e.data));
+  feed.onerror = () => {
+    trouble("This page has lost contact with natsleader ui, and tries again.");
+    if (feed.readyState === EventSource.CLOSED) setTimeout(listen, 1000); // it does not try again by itself
+  };
+}
+
+function take(m) {
+  heard = performance.now();
+  if (m.now) {
+    clock.server = m.now;
+    clock.local = heard;
+    if (!detail.opened) detail.opened = m.now;
+  }
+  table.began = m.began;
+  if (m.rows) detail.find(m.rows);
+  if (m.changes) detail.note(m.changes);
+  if (m.rows) {
+    table.update(m.rows);
+    for (const row of m.rows) detail.update(row);
+    summarise();
+  } else if (m.began) {
+    summarise();
+  }
+  failing = m.error ? `Not up to date: ${m.error}` : "";
+  trouble(failing);
+}
+
+function trouble(text) {
+  const p = $("trouble");
+  p.hidden = text === "";
+  if (p.textContent !== text) p.textContent = text;
+}
+
+let summarised = "";
+let waiting = false;
+
+// summarise counts the elections, at most once a second: it is spoken by screen readers.
+function summarise() {
+  if (waiting) return;
+  waiting = true;
+  setTimeout(() => {
+    waiting = false;
+    const counts = { led: 0, pending: 0, without: 0, dead: 0 };
+    for (const r of table.rows.values()) {
+      if (r.trouble === attention.none) counts.led++;
+      else if (r.trouble === attention.pending) counts.pending++;
+      else if (r.trouble === attention.dead) counts.dead++;
+      else counts.without++;
+    }
+    const text = [table.rows.size === 1 ? "1 election" : `${table.rows.size} elections`, `${counts.led} led`, counts.pending ? `${counts.pending} pending` : "",
+      counts.without ? `${counts.without} WITHOUT A LEADER` : "", counts.dead ? `${counts.dead} without candidates for long` : ""].filter(Boolean).join(", ");
+    if (text !== summarised) $("summary").textContent = summarised = text;
+  }, summarised === "" ? 0 : 1000);
+}
+
+setInterval(() => {
+  if (performance.now() - heard > silence) trouble("This page has lost contact with natsleader ui.");
+}, 1000);
+
+listen();

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// browser is a tab of a headless Chromium.
+type browser struct {
+	*testing.T
+	ctx context.Context
+}
+
+// openBrowser opens a page, in a tab of that size.
+func openBrowser(t *testing.T, address string, width, height int64) browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("no Chromium here: scripts/browser installs Debian's")
+	}
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := browser{t, ctx}
+	if err := chromedp.Do(ctx); err != nil { // starts it, which takes a context without a limit
+		t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(address))
+	return b
+}
+
+func (b browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// value returns that of an expression in JavaScript, as a text.
+func (b browser) value(expression string) string {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("String(%s)", expression)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return text
+}
+
+// becomes waits until an expression in JavaScript has a value.
+func (b browser) becomes(expression, want string) {
+	b.Helper()
+	got := ""
+	defer func() {
+		if b.Failed() {
+			b.Logf("%s is %q, not %q", expression, got, want)
+		}
+	}()
+	eventually(b, expression, func() bool { got = b.value(expression); return got == want })
+}
+
+// picture writes what the page looks like to the directory in NATSLEADER_PICTURES.
+func (b browser) picture(name string) {
+	b.Helper()
+	dir := os.Getenv("NATSLEADER_PICTURES")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// scheme lets the page be light or dark.
+func (b browser) scheme(name string) {
+	b.Helper()
+	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, params); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// accessible fails the test for each violation that axe-core finds in the page as it is.
+func (b browser) accessible(what string) {
+	b.Helper()
+	found, err := filepath.Glob("../../.tools/axe-*.js")
+	if err != nil || len(found) == 0 {
+		b.Log("without axe-core: scripts/browser gets it")
+		return
+	}
+	source, err := os.ReadFile(found[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](string(source)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](
+		`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")).join("\n") + "|" + r.passes.length)`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatal(err)
+	}
+	violations, passes, _ := strings.Cut(text, "|")
+	if violations != "" || passes == "0" {
+		b.Errorf("%s (%s rules hold):\n%s", what, passes, violations)
+	}
+}
+
+const (
+	leaderOf  = `(document.querySelector('#rows .leader') || {}).textContent`
+	barOf     = `getComputedStyle(document.querySelector('#rows .bar')).transform`
+	listed    = `document.querySelectorAll('#rows .row').length`
+	troubleIs = `document.getElementById('trouble').hidden ? '' : document.getElementById('trouble').textContent`
+)
+
+// A browser shows a handover, a bar that moves, and one election with its roster; asks before
+// an action; shows names and values as text; and connects again by itself.
+func TestUI_InBrowser(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	url := server.ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 5 * time.Second}) // which the ends of the candidates wait for
+	const evil = `<img src=x onerror="document.title='run'">`
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte(evil)})
+	stands(t, url, "billing", leader.Config{ID: evil, Roster: true})
+	inLine(t, url, "billing", evil)
+	u := startUI(t, url, "--allow-actions")
+	b := openBrowser(t, u.address, 1200, 700)
+	b.becomes(leaderOf, "a")
+	before := b.value(barOf)
+	eventually(t, "the bar moves", func() bool { return b.value(barOf) != before })
+
+	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
+	b.becomes(`document.getElementById('detail-state').textContent`, "a leads")
+	b.becomes(`document.getElementById('roster').innerText`, evil)
+	b.becomes(`document.getElementById('record').textContent.includes('"id":"a"')`, "true")
+	b.becomes(`document.getElementById('detail-facts').innerText.includes('onerror')`, "true")
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("ui-" + name)
+		b.accessible(name)
+	}
+
+	b.do(chromedp.Click(chromedp.CSS("#transfer")))
+	b.becomes(`document.getElementById('confirm').open`, "true")
+	b.picture("ui-confirm")
+	b.accessible("a question")
+	b.do(chromedp.Click(chromedp.CSS("#confirm-yes")))
+	b.becomes(leaderOf, evil)
+	b.becomes(`document.getElementById('outcome').textContent`, "a has handed over, and "+evil+" leads.")
+	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")
+	b.becomes(`document.querySelectorAll('#changes li').length > 1`, "true")
+	if got := b.value(`document.images.length + document.title`); got != "0Elections in elections" {
+		t.Errorf("a name or value was not shown as text: %s", got)
+	}
+	if a.IsLeader() {
+		t.Error("a leads")
+	}
+
+	b.do(chromedp.EmulateViewport(400, 700, chromedp.EmulateMobile))
+	b.picture("ui-narrow-detail")
+	b.accessible("one election, narrow")
+	b.do(chromedp.Click(chromedp.CSS("#detail-close")))
+	b.picture("ui-narrow")
+	b.accessible("narrow")
+	if got := b.value(`document.documentElement.scrollWidth <= 400`); got != "true" {
+		t.Error("the page is wider than the screen")
+	}
+
+	server.Shutdown()
+	b.becomes(troubleIs, "Not up to date: the connection was lost")
+	b.picture("ui-lost")
+	b.accessible("without NATS")
+	u.cmd.Process.Kill() //nolint:errcheck // it runs
+	b.becomes(troubleIs, "This page has lost contact with natsleader ui, and tries again.")
+}
+
+// Without --allow-actions there are no buttons, and the page works with the keyboard alone.
+func TestUI_KeyboardReadOnly(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	for _, name := range []string{"x", "y", "z"} {
+		campaigns(t, url, "elections", name, leader.Config{ID: "a"})
+	}
+	b := openBrowser(t, startUI(t, url).address, 1000, 600)
+	b.becomes(listed, "3")
+	b.do(chromedp.Focus(chromedp.CSS("#body")))
+	for range 2 {
+		b.do(chromedp.KeyEvent(kb.ArrowDown))
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.becomes(`document.getElementById('detail-name').textContent`, "y")
+	if got := b.value(`document.getElementById('detail-actions').hidden`); got != "true" {
+		t.Error("there are buttons")
+	}
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.becomes(`document.getElementById('detail').hidden + document.activeElement.id`, "truebody")
+	b.do(chromedp.KeyEvent("/"))
+	b.becomes(`document.activeElement.id`, "filter")
+	b.value(`document.activeElement.value = ''`) // the driver sends the character on its own
+	b.do(chromedp.KeyEvent("z"))
+	b.becomes(listed+` + (document.querySelector('#rows .election') || {}).textContent`, "1z")
+}
+
+// Ten thousand elections stay usable: only the rows that can be seen are in the document.
+func TestUI_TenThousand(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	first := campaigns(t, url, "elections", "e00000", leader.Config{ID: "a"})
+	_, js := connectTo(t, url)
+	value := record(t, js, "e00000", "b", time.Hour)
+	const many = 10_000
+	for i := 1; i < many; i++ {
+		if _, err := js.PublishAsync(fmt.Sprintf("$KV.elections.e%05d", i), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		if i%1000 == 0 || i == many-1 {
+			<-js.PublishAsyncComplete()
+		}
+	}
+	b := openBrowser(t, startUI(t, url).address, 1200, 700)
+	b.becomes(`document.getElementById('table').getAttribute('aria-rowcount')`, fmt.Sprint(many+1))
+	loaded := b.value(`Math.round(performance.now())`)
+	if n := b.value(listed + " < 60"); n != "true" {
+		t.Errorf("%s rows are in the document", b.value(listed))
+	}
+	b.value(`document.getElementById('body').scrollTop = 1e9`)
+	b.becomes(`[...document.querySelectorAll('#rows .row')].at(-1).querySelector('.election').textContent`, fmt.Sprintf("e%05d", many-1))
+	b.picture("ui-ten-thousand")
+	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "e00000"))
+	b.becomes(listed+" + "+leaderOf, "1a")
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.becomes(leaderOf, "nobody (was a)")
+	if _, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heap string
+	for _, m := range all.Metrics {
+		if m.Name == "JSHeapUsedSize" || m.Name == "Nodes" {
+			heap += fmt.Sprintf(" %s %.0f", m.Name, m.Value)
+		}
+	}
+	t.Logf("%s ms after the page was opened all are there;%s", loaded, heap)
+	if !strings.Contains(heap, "JSHeapUsedSize") {
+		t.Error("no figures")
+	}
+}

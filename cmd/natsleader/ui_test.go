@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// uiProcess is a natsleader ui.
+type uiProcess struct {
+	*testing.T
+	address string // with http://
+	cmd     *exec.Cmd
+}
+
+func startUI(t *testing.T, url string, args ...string) uiProcess {
+	t.Helper()
+	cmd := natsleader(t, append([]string{"--server", url, "ui", "--http", "127.0.0.1:0"}, args...)...)
+	out := started(t, cmd)
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
+	eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })
+	_, rest, _ := strings.Cut(out.text(), "serves ")
+	address, _, _ := strings.Cut(rest, "\n")
+	return uiProcess{t, address, cmd}
+}
+
+// ask sends a request with headers, and returns the answer.
+func (u uiProcess) ask(method, path, body string, headers ...string) (status int, answer string, h http.Header) {
+	u.Helper()
+	request, err := http.NewRequestWithContext(u.Context(), method, u.address+path, strings.NewReader(body))
+	if err != nil {
+		u.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+		} else {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Do(request)
+	if err != nil {
+		u.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return response.StatusCode, string(text), response.Header
+}
+
+// follow reads a stream of events until found returns true.
+func (u uiProcess) follow(path string, found func(data []byte) bool) {
+	u.Helper()
+	request, err := http.NewRequestWithContext(u.Context(), http.MethodGet, u.address+path, nil)
+	if err != nil {
+		u.Fatal(err)
+	}
+	response, err := (&http.Client{Timeout: patience}).Do(request)
+	if err != nil {
+		u.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 16<<20)
+	var last string
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			last = data
+			if found([]byte(data)) {
+				return
+			}
+		}
+	}
+	u.Fatalf("%s ended with %v after %s", path, lines.Err(), last)
+}
+
+// rows follows the elections until found returns true for the rows as they are.
+func (u uiProcess) rows(found func(map[string]uiRow, uiUpdate) bool) {
+	u.Helper()
+	rows := make(map[string]uiRow)
+	u.follow("/api/elections", func(data []byte) bool {
+		var m uiUpdate
+		if err := json.Unmarshal(data, &m); err != nil {
+			u.Fatal(err)
+		}
+		for _, r := range m.Rows {
+			rows[r.Key] = r
+		}
+		return found(rows, m)
+	})
+}
+
+// The page gets each election, its changes with their causes, its record and its roster, also
+// after the bucket or the connection was away.
+func TestUI_Elections(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	url := server.ClientURL()
+	u := startUI(t, url)
+	u.rows(func(_ map[string]uiRow, m uiUpdate) bool {
+		return strings.Contains(m.Error, "bucket elections does not exist") && !m.Began
+	})
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 3 * time.Second})
+	u.rows(func(_ map[string]uiRow, m uiUpdate) bool { return m.Began && m.Error == "" })
+
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte("10.0.0.1")})
+	stands(t, url, "billing", leader.Config{ID: "b", Roster: true, Value: []byte{0xff}})
+	inLine(t, url, "billing", "b")
+	var first uiRow
+	u.rows(func(rows map[string]uiRow, _ uiUpdate) bool {
+		first = rows["billing"]
+		return first.State == stateLeading
+	})
+	if term, leads := a.Term(); !leads || first.ID != "a" || first.Token != term.Token() || first.Value != "10.0.0.1" || first.Lease != 3000 || first.Expires < first.Written || first.Trouble != int(troubleNone) {
+		t.Errorf("%+v", first)
+	}
+	u.follow("/api/roster?election=billing", func(data []byte) bool {
+		var r uiRoster
+		if err := json.Unmarshal(data, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Kept && len(r.Candidates) == 1 && r.Candidates[0].ID == "b" && r.Candidates[0].Value == "/w=="
+	})
+	_, body, _ := u.ask(http.MethodGet, "/api/record?election=billing", "")
+	var rec uiRecord
+	if err := json.Unmarshal([]byte(body), &rec); err != nil || rec.Base64 || !strings.Contains(rec.Text, `"id":"a"`) {
+		t.Errorf("%s %v", body, err)
+	}
+	if status, _, _ := u.ask(http.MethodGet, "/api/record?election=other", ""); status != http.StatusNotFound {
+		t.Error(status)
+	}
+
+	begun := make(chan struct{})
+	go func() {
+		<-begun
+		_ = a.Stop(t.Context()) // also at the end of the test
+	}()
+	var texts []string
+	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
+		if _, known := rows["billing"]; known && begun != nil {
+			close(begun)
+			begun = nil
+		}
+		for _, c := range m.Changes {
+			texts = append(texts, c.Text)
+		}
+		return rows["billing"].ID == "b" && rows["billing"].Value64
+	})
+	if got := strings.Join(texts, "|"); !strings.HasPrefix(got, "a has handed over, nobody leads|b leads with token ") {
+		t.Error(got)
+	}
+
+	_, js := connectTo(t, url)
+	if err := js.DeleteKeyValue(t.Context(), "elections"); err != nil {
+		t.Fatal(err)
+	}
+	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
+		return m.Error != "" && rows["billing"].State == stateDeleted
+	})
+	server.Shutdown()
+	u.rows(func(_ map[string]uiRow, m uiUpdate) bool { return strings.Contains(m.Error, "connection") })
+	if err := u.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if code := endOf(t, u.cmd); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// The page is for this host and this origin alone, and loads nothing from elsewhere.
+func TestUI_RefusesStrangers(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	u := startUI(t, url, "--allow-actions", "--allow-host", "Ops.example")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(u.address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct {
+		what, path string
+		headers    []string
+		want       int
+	}{
+		{"the page", "/", nil, 200},
+		{"by localhost", "/", []string{"Host", "localhost:" + port}, 200},
+		{"by IPv6", "/", []string{"Host", "[::1]:" + port}, 200},
+		{"by a proxy", "/", []string{"Host", "ops.example"}, 200},
+		{"a name that was bound to this address", "/", []string{"Host", "evil.example:" + port}, 403},
+		{"another address", "/", []string{"Host", "10.0.0.1:" + port}, 403},
+		{"no host", "/", []string{"Host", ""}, 200}, // Go puts that of the URL
+		{"another origin", "/api/record?election=billing", []string{"Origin", "http://evil.example"}, 403},
+		{"another port", "/api/record?election=billing", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		{"a sandboxed frame", "/api/elections", []string{"Origin", "null"}, 403},
+		{"this origin", "/api/record?election=billing", []string{"Origin", u.address, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"an image on another site", "/api/record?election=billing", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403},
+		{"a link on another site", "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, 200},
+		{"a frame on another site", "/ui.js", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, 403},
+		{"another file", "/ui", nil, 404},
+		{"the template", "/index.html", nil, 404},
+	} {
+		status, body, h := u.ask(http.MethodGet, k.path, "", k.headers...)
+		if status != k.want {
+			t.Errorf("%s: %d, want %d\n%s", k.what, status, k.want, body)
+		}
+		if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") {
+			t.Errorf("%s: %q", k.what, csp)
+		}
+	}
+	_, index, _ := u.ask(http.MethodGet, "/", "")
+	for _, bad := range []string{"<script>", "style=", "onclick", "://"} {
+		if strings.Contains(index, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+	const path, body = "/api/step-down", `{"election":"billing"}`
+	for what, headers := range map[string][]string{
+		"no token":       nil,
+		"another token":  {"X-Natsleader-Token", "x"},
+		"another origin": {"X-Natsleader-Token", tokenIn(t, index), "Origin", "http://evil.example"},
+	} {
+		if status, answer, _ := u.ask(http.MethodPost, path, body, headers...); status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", what, status, answer)
+		}
+	}
+	if status, answer, _ := u.ask(http.MethodPost, path, `{"election":"a.>"}`, "X-Natsleader-Token", tokenIn(t, index)); status != http.StatusBadRequest {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// tokenIn returns the token that requests for actions carry, out of the page.
+func tokenIn(t *testing.T, index string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(index, `<meta name="natsleader-token" content="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	if !found {
+		t.Fatal(index)
+	}
+	return token
+}
+
+// With --allow-actions the page asks leaders to hand over. Without, it has neither buttons
+// nor a token, and there is nothing to ask.
+func TestUI_Actions(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	stands(t, url, "billing", leader.Config{ID: "b"})
+	reader, u := startUI(t, url), startUI(t, url, "--allow-actions")
+	_, index, _ := reader.ask(http.MethodGet, "/", "")
+	if token := tokenIn(t, index); token != "" {
+		t.Errorf("token %q", token)
+	}
+	if status, _, _ := reader.ask(http.MethodPost, "/api/step-down", `{"election":"billing"}`); status != http.StatusNotFound {
+		t.Error(status)
+	}
+	_, index, _ = u.ask(http.MethodGet, "/", "")
+	act := func(path, body string) (status int, answer string) {
+		t.Helper()
+		var h http.Header
+		eventually(t, "it is connected", func() bool {
+			status, answer, h = u.ask(http.MethodPost, path, body, "X-Natsleader-Token", tokenIn(t, index), "Origin", u.address)
+			return status != http.StatusServiceUnavailable
+		})
+		if h.Get("Content-Type") != "application/json" {
+			t.Error(h)
+		}
+		return status, answer
+	}
+	if status, answer := act("/api/transfer", `{"election":"billing","id":"b"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"b"`) {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, answer := act("/api/step-down", `{"election":"billing"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"a"`) {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, answer := act("/api/step-down", `{"election":"other"}`); status != http.StatusConflict || !strings.Contains(answer, "nobody leads other") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if !a.IsLeader() {
+		t.Error("a does not lead")
+	}
+}
+
+// What a page has not read is bounded: one row of each election, and the newest changes.
+func TestUI_SlowReader(t *testing.T) {
+	u := newUIState("elections")
+	p := u.subscribe()
+	h := leader.Holder{ID: "a", Token: 1<<63 + 1}
+	const many = max(mostRows, mostUnread) + 5
+	for i := range many {
+		if err := u.changed(electionChange{
+			at: time.Unix(int64(i), 0), state: stateForeign, now: electionStatus{election: fmt.Sprint("e", i), entry: backend.Entry{Revision: 1}, holder: h},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := u.take(p)
+	if len(m.Rows) != mostRows || len(m.Changes) != mostUnread || !m.Dropped || !m.More || m.Changes[mostUnread-1].At != (many-1)*1000 {
+		t.Errorf("%d rows, %d changes, %v %v", len(m.Rows), len(m.Changes), m.Dropped, m.More)
+	}
+	text, err := json.Marshal(m.Changes[0])
+	if err != nil || !strings.Contains(string(text), `"token":"9223372036854775809"`) {
+		t.Errorf("%s %v", text, err)
+	}
+	<-p.news // there is more
+	if m = u.take(p); len(m.Rows) != many-mostRows || m.More || m.Dropped || len(m.Changes) != 0 {
+		t.Errorf("%d rows, %d changes, %v %v", len(m.Rows), len(m.Changes), m.Dropped, m.More)
+	}
+	for range mostPages - 1 {
+		if u.subscribe() == nil {
+			t.Fatal("it is not subscribed")
+		}
+	}
+	if u.subscribe() != nil {
+		t.Error("there are too many pages")
+	}
+	u.unsubscribe(p)
+	if u.subscribe() == nil {
+		t.Error("there is room for one more")
+	}
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks what is in this folder, as far as that goes without Prometheus, Grafana, systemd, a container
-# runtime or Kubernetes running. Tools that are missing are put into .tools, nowhere else.
+# runtime or Kubernetes running. Tools that are missing are put into .tools, nowhere else;
+# `deploy/check.sh tools` does no more than that.
 # TestDeployFiles_MetricsExist in metrics does the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,9 +11,20 @@ trap 'rm -rf "$scratch"' EXIT
 
 step() { printf -- '-- %s\n' "$*"; }
 
+step "tools"
 promtool=$tools/promtool-deb/usr/bin/promtool
-step "promtool, out of Debian's package prometheus"
 scripts/prometheus
+validate=$tools/kubectl-validate-v0.0.4
+if [ ! -x "$validate" ]; then
+	GOBIN=$scratch go install sigs.k8s.io/kubectl-validate@v0.0.4
+	mv "$scratch/kubectl-validate" "$validate"
+fi
+kustomize=$tools/kustomize-v5.8.1
+if [ ! -x "$kustomize" ]; then
+	GOBIN=$scratch go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
+	mv "$scratch/kustomize" "$kustomize"
+fi
+if [ "${1:-}" = tools ]; then exit; fi
 
 step "alert rules"
 "$promtool" check rules deploy/prometheus/rules.yml
@@ -94,16 +106,6 @@ else
 fi
 
 step "Kubernetes: the base and the example, against the schemas of Kubernetes 1.30"
-validate=$tools/kubectl-validate-v0.0.4
-if [ ! -x "$validate" ]; then
-	GOBIN=$scratch go install sigs.k8s.io/kubectl-validate@v0.0.4
-	mv "$scratch/kubectl-validate" "$validate"
-fi
-kustomize=$tools/kustomize-v5.8.1
-if [ ! -x "$kustomize" ]; then
-	GOBIN=$scratch go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
-	mv "$scratch/kustomize" "$kustomize"
-fi
 mkdir "$scratch/manifests"
 "$kustomize" build deploy/kubernetes/base >"$scratch/manifests/base.yaml"
 "$kustomize" build deploy/kubernetes/example | # without the PodMonitor, whose schema is not of Kubernetes

@@ -33,27 +33,30 @@ func init() {
 }
 
 // clusterServe runs a server. It shuts down when its standard input is closed, so that
-// it does not outlive the test.
+// it does not outlive the test. It takes signals if its configuration says how long the
+// lame duck mode lasts.
 func clusterServe(config string) int {
 	opts := &server.Options{}
 	if err := opts.ProcessConfigString(config); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	opts.NoSigs, opts.NoLog = true, true
+	opts.NoSigs, opts.NoLog = opts.LameDuckDuration == 0, true
 	s, err := server.NewServer(opts)
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
 	s.Start()
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	s.Shutdown()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		s.Shutdown()
+	}()
 	s.WaitForShutdown()
 	return 0
 }
 
-// cluster is three servers on the loopback interface.
+// cluster is three servers or more on the loopback interface.
 type cluster struct {
 	tb    testing.TB
 	nodes map[string]*clusterNode
@@ -72,20 +75,27 @@ type clusterNode struct {
 // on file.
 func clusterStart(tb testing.TB) *cluster {
 	tb.Helper()
-	ports := tcpFreePorts(tb, 6)
+	return clusterOf(tb, 3, func(string) string { return "" })
+}
+
+// clusterOf starts n servers, each with some more configuration, and makes the same bucket.
+func clusterOf(tb testing.TB, n int, more func(name string) string) *cluster {
+	tb.Helper()
+	ports := tcpFreePorts(tb, 2*n)
 	c := &cluster{tb: tb, nodes: make(map[string]*clusterNode)}
 	var routes, urls []string
-	for _, p := range ports[3:] {
+	for _, p := range ports[n:] {
 		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, p))
 	}
-	for i, p := range ports[:3] {
+	for i, p := range ports[:n] {
 		name := "s" + strconv.Itoa(i+1)
 		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", p))
 		c.nodes[name] = &clusterNode{name: name, config: fmt.Sprintf(`
 			server_name: %s, host: 127.0.0.1, port: %d
 			jetstream { store_dir: %q }
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }`,
-			name, p, testserver.StoreDir(tb), ports[3+i], strings.Join(routes, ", "))}
+			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			%s`,
+			name, p, testserver.StoreDir(tb), ports[n+i], strings.Join(routes, ", "), more(name))}
 	}
 	c.urls = strings.Join(urls, ",")
 	tb.Cleanup(func() {

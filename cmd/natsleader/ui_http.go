@@ -129,7 +129,7 @@ func (p *uiPage) serveIndex(w http.ResponseWriter, _ *http.Request) {
 	if p.actions {
 		token = p.token
 	}
-	_ = p.index.Execute(w, struct{ Bucket, Token, Version string }{p.state.bucket, token, version()}) // the browser has gone
+	_ = p.index.Execute(w, struct{ Bucket, Token, Version string }{p.state.bucket, token, version().Version}) // the browser has gone
 }
 
 // stream sends messages of one kind until the browser or the command goes away, or next

@@ -25,11 +25,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func attributes(span sdktrace.ReadOnlySpan) map[string]string {
 	all := map[string]string{}
 	for _, a := range span.Attributes() {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	events := span.Events()
 	for _, a := range events[len(events)-1].Attributes {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }

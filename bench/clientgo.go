@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -29,13 +29,14 @@ func clientgoSystem() system {
 		serve:     serveKube,
 		dial:      dialKube,
 		usual:     of(15 * time.Second), // 15, 10 and 2 s are those of Kubernetes itself
-		short:     of(time.Second),
+		// The record has its time of renewal in whole seconds, and a waiting candidate takes a
+		// record with an equal time for an old one. So the retry period must be a second.
+		short: of(8 * time.Second),
 	}
 }
 
 var quietKlog = sync.OnceFunc(func() {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 })
 
 func dialKube(addr string, s settings) (client, error) {

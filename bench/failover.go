@@ -43,7 +43,7 @@ func crash(ctx context.Context, p place) (time.Duration, error) {
 	}
 	select {
 	case <-follower.elected():
-		return 0, errors.Join(errors.New("the follower leads before the crash"), leader.kill())
+		return 0, errors.Join(fmt.Errorf("%w: the follower leads before the crash", errDisturbed), leader.kill())
 	default:
 	}
 	began := time.Now()
@@ -100,7 +100,7 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 		return o, err
 	}
 	if !old.leads() {
-		return o, errors.New("the leader does not lead before it is cut off")
+		return o, fmt.Errorf("%w: the leader does not lead before it is cut off", errDisturbed)
 	}
 
 	began := time.Now()
@@ -195,7 +195,7 @@ func stopped(ctx context.Context, p place) (overlap, error) {
 			case r.err != nil:
 				return o, fmt.Errorf("leader process: %w", r.err)
 			case !r.Leads && !paused && r.Paused == 0:
-				return o, errors.New("the leader lost its term before it was stopped")
+				return o, fmt.Errorf("%w: the leader lost its term before it was stopped", errDisturbed)
 			case r.Leads:
 				paused, o.wrong = true, true
 			default:

@@ -23,6 +23,7 @@ func kvelectSystem() system {
 		dial:      dialKVElect,
 		usual:     of(kvelect.MinTTL),
 		short:     of(2 * time.Second),
+		slow:      true,
 	}
 }
 

@@ -54,7 +54,7 @@ func (f *figures) observe(ctx context.Context, srv *serverProcess, d time.Durati
 // system, so that it contains as many renewals as on average.
 func (p place) window() time.Duration {
 	every := max(p.s.Renew, p.s.Poll)
-	const least = 2 * time.Second
+	const least = 4 * time.Second
 	return every * ((least + every - 1) / every)
 }
 
@@ -91,12 +91,12 @@ func waiting(ctx context.Context, p place, n int) (figures, error) {
 		return f, err
 	}
 	if !leader.leads() {
-		return f, fmt.Errorf("the leader lost its term beside %d waiting candidates", n)
+		return f, fmt.Errorf("%w: the leader lost its term beside %d waiting candidates", errDisturbed, n)
 	}
 	for _, c := range all {
 		select {
 		case <-c.elected():
-			return f, fmt.Errorf("a second candidate leads")
+			return f, fmt.Errorf("%w: a second candidate leads", errDisturbed)
 		default:
 		}
 	}
@@ -155,7 +155,7 @@ func leading(ctx context.Context, p place, n int) (figures, error) {
 		}
 	}
 	if lost > 0 {
-		return f, fmt.Errorf("%d of %d leaders were lost", lost, n)
+		return f, fmt.Errorf("%w: %d of %d leaders were lost", errDisturbed, lost, n)
 	}
 	return f, nil
 }

@@ -41,6 +41,10 @@ type figures struct {
 	BytesPerRenewal    float64 `json:",omitempty"` // on the connection, both directions
 }
 
+// errDisturbed reports that something happened before the fault that a measure makes, because
+// the machine was too busy for the lease. The measure can be repeated.
+var errDisturbed = errors.New("disturbed")
+
 // samples are durations of one operation.
 type samples []time.Duration
 
@@ -133,7 +137,7 @@ func handover(ctx context.Context, p place, n int) (samples, error) {
 		}
 		select {
 		case <-follower.elected():
-			return nil, errors.New("the follower leads before the handover")
+			return nil, fmt.Errorf("%w: the follower leads before the handover", errDisturbed)
 		default:
 		}
 		began := time.Now()

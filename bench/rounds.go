@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +20,8 @@ type bench struct {
 	measures []measure
 	stderr   io.Writer
 
-	names int
+	names atomic.Int64
+	mu    sync.Mutex // of all cells and of stderr
 }
 
 // measure is one measure with its settings.
@@ -29,7 +32,9 @@ type measure struct {
 	rounds   int
 	// turn measures one system once and adds to what the turns before it have measured.
 	turn func(ctx context.Context, p place, c *cell) error
-	full bool // runs with --full only
+	// together reports whether turns of this system run beside others: they wait for leases
+	// most of the time, and what they measure is a part of a lease.
+	together func(settings) bool
 }
 
 // cell collects the results of one measure of one system.
@@ -44,6 +49,17 @@ type cell struct {
 
 func short(s system) settings { return s.short }
 func usual(s system) settings { return s.usual }
+
+func always(settings) bool  { return true }
+func polls(s settings) bool { return s.Poll >= time.Second }
+
+// quick are the usual settings, or the short ones of a system that is slow.
+func quick(s system) settings {
+	if s.slow {
+		return s.short
+	}
+	return s.usual
+}
 
 // equal are settings with one lease for all systems, so that the costs of their leases can be
 // compared.
@@ -67,18 +83,18 @@ func (s settings) scaled(lease time.Duration) settings {
 func (o options) measures() []measure {
 	many := o.many
 	all := []measure{
-		{name: measureHandover, settings: usual, rounds: 5, turn: func(ctx context.Context, p place, c *cell) error {
-			n := 20
+		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: func(ctx context.Context, p place, c *cell) error {
+			n := 25
 			if p.s.Poll >= time.Second {
-				n = 2
+				n = 1
 			}
 			s, err := handover(ctx, p, n)
 			c.times = append(c.times, s...)
 			return err
 		}},
-		{name: measureCrash, settings: short, rounds: 5, turn: crashTurn},
-		{name: measureCut, settings: short, rounds: 3, turn: overlapTurn(cutOff)},
-		{name: measurePause, settings: short, rounds: 3, turn: overlapTurn(stopped)},
+		{name: measureCrash, together: always, settings: short, rounds: 5, turn: crashTurn},
+		{name: measureCut, together: always, settings: short, rounds: 3, turn: overlapTurn(cutOff)},
+		{name: measurePause, together: always, settings: short, rounds: 3, turn: overlapTurn(stopped)},
 		{name: measureWaiting, settings: equal(loadLease), rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
 			c.Figures, err = waiting(ctx, p, many)
 			return err
@@ -94,16 +110,21 @@ func (o options) measures() []measure {
 	}
 	if o.full {
 		all = append(all,
-			measure{name: measureCrash + ", usual settings", settings: usual, rounds: 5, turn: crashTurn},
-			measure{name: measureCut + ", usual settings", settings: usual, rounds: 3, turn: overlapTurn(cutOff)},
-			measure{name: measurePause + ", usual settings", settings: usual, rounds: 3, turn: overlapTurn(stopped)},
+			measure{name: measureHandover + ", usual settings", together: polls, settings: usual, rounds: 5, turn: func(ctx context.Context, p place, c *cell) error {
+				s, err := handover(ctx, p, 4)
+				c.times = append(c.times, s...)
+				return err
+			}},
+			measure{name: measureCrash + ", usual settings", together: always, settings: usual, rounds: 5, turn: crashTurn},
+			measure{name: measureCut + ", usual settings", together: always, settings: usual, rounds: 3, turn: overlapTurn(cutOff)},
+			measure{name: measurePause + ", usual settings", together: always, settings: usual, rounds: 3, turn: overlapTurn(stopped)},
 		)
 	}
 	return all
 }
 
 // loadLease is the lease of the measures with many candidates.
-const loadLease = 6 * time.Second
+const loadLease = 4 * time.Second
 
 func crashTurn(ctx context.Context, p place, c *cell) error {
 	d, err := crash(ctx, p)
@@ -167,8 +188,7 @@ func newBench(o options, stderr io.Writer) (*bench, error) {
 
 // name makes a name that no election and no candidate of this run has.
 func (b *bench) name(prefix string) string {
-	b.names++
-	return fmt.Sprintf("%s-%d", prefix, b.names)
+	return fmt.Sprintf("%s-%d", prefix, b.names.Add(1))
 }
 
 // run measures everything and stops the servers.
@@ -180,22 +200,8 @@ func (b *bench) run(ctx context.Context) (*report, error) {
 		for _, s := range b.systems {
 			row.Cells[s.name] = &cell{Note: s.notes[m.name]}
 		}
-		for round := range m.rounds {
-			for i := range b.systems {
-				sys := b.systems[(i+round)%len(b.systems)]
-				c := row.Cells[sys.name]
-				if c.Note != "" || c.Error != "" {
-					continue
-				}
-				_, _ = fmt.Fprintf(b.stderr, "%s, round %d of %d: %s\n", m.name, round+1, m.rounds, sys.name)
-				if err := b.turn(ctx, m, sys, c); err != nil {
-					if ctx.Err() != nil {
-						return nil, ctx.Err()
-					}
-					c.Error = err.Error()
-					_, _ = fmt.Fprintf(b.stderr, "%s: %s: %v\n", sys.name, m.name, err)
-				}
-			}
+		if err := b.rounds(ctx, m, row); err != nil {
+			return nil, err
 		}
 		for _, s := range b.systems {
 			c := row.Cells[s.name]
@@ -208,6 +214,75 @@ func (b *bench) run(ctx context.Context) (*report, error) {
 		r.addSystem(s)
 	}
 	return r, nil
+}
+
+// rounds lets all systems take their turns: each once, then each again. The turns that can run
+// together begin in the same order.
+func (b *bench) rounds(ctx context.Context, m measure, row *row) error {
+	const atOnce = 6
+	free := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, together := range []bool{false, true} {
+		for round := range m.rounds {
+			for i := range b.systems {
+				sys := b.systems[(i+round)%len(b.systems)]
+				c := row.Cells[sys.name]
+				if c.Note != "" || together != (m.together != nil && m.together(m.settings(sys))) {
+					continue
+				}
+				select {
+				case free <- struct{}{}:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				turn := func() {
+					defer func() { <-free }()
+					b.attempt(ctx, m, sys, c, fmt.Sprintf("%s, round %d of %d: %s", m.name, round+1, m.rounds, sys.name))
+				}
+				if together {
+					wg.Go(turn)
+				} else {
+					turn()
+				}
+			}
+		}
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// attempt takes a turn, and takes it again if it was disturbed.
+func (b *bench) attempt(ctx context.Context, m measure, sys system, c *cell, title string) {
+	const attempts = 3
+	for n := 1; ctx.Err() == nil; n++ {
+		began := time.Now()
+		var got cell
+		err := b.turn(ctx, m, sys, &got)
+		b.mu.Lock()
+		_, _ = fmt.Fprintf(b.stderr, "%s took %.1f s\n", title, time.Since(began).Seconds())
+		if err != nil {
+			_, _ = fmt.Fprintf(b.stderr, "%s: %v\n", title, err)
+		}
+		switch {
+		case err == nil:
+			c.add(got)
+		case !errors.Is(err, errDisturbed) || n == attempts:
+			c.Error = err.Error()
+		}
+		again := err != nil && c.Error == ""
+		b.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// add adds the results of a turn.
+func (c *cell) add(turn cell) {
+	c.times = append(c.times, turn.times...)
+	c.overlaps = append(c.overlaps, turn.overlaps...)
+	c.Figures = turn.Figures
 }
 
 // turn measures one system once, on a server that was started for this turn: a server that

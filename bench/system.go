@@ -17,6 +17,8 @@ type system struct {
 	// usual are the settings that the library has by default, or that its documentation
 	// recommends. short are the same in proportion, at a lease of about a second.
 	usual, short settings
+	// slow systems take a minute for a handover with their usual settings.
+	slow bool
 	// notes says why a measure has no figure, by the name of the measure.
 	notes map[string]string
 }

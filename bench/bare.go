@@ -20,6 +20,7 @@ func bareSystem() system {
 		name:      "bare NATS",
 		libraries: []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 		serve:     serveNATS,
+		ready:     30 * time.Millisecond,
 		dial:      dialBare,
 		usual:     of(15 * time.Second),
 		short:     of(time.Second),

@@ -27,6 +27,7 @@ func clientgoSystem() system {
 		name:      "client-go",
 		libraries: []string{"k8s.io/client-go"},
 		serve:     serveKube,
+		ready:     30 * time.Millisecond,
 		dial:      dialKube,
 		usual:     of(15 * time.Second), // 15, 10 and 2 s are those of Kubernetes itself
 		// The record has its time of renewal in whole seconds, and a waiting candidate takes a

@@ -23,6 +23,7 @@ func etcdSystem() system {
 		name:      "etcd",
 		libraries: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
 		serve:     serveEtcd,
+		ready:     150 * time.Millisecond, // the server adds a watch to those that it serves every 100 ms
 		dial: func(addr string, s settings) (client, error) {
 			c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 			if err != nil {

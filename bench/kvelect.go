@@ -14,12 +14,14 @@ import (
 func kvelectSystem() system {
 	of := func(ttl time.Duration) settings {
 		every := kvelect.Interval(ttl)
-		return settings{Lease: ttl, Renew: every, Poll: every, Late: every*2 + 2*time.Second}
+		// A request takes up to 5 s, the default of nats.go, at a TTL of 30 s.
+		return settings{Lease: ttl, Renew: every, Poll: every, Wait: ttl / 6, Late: every*2 + 2*time.Second}
 	}
 	return system{
 		name:      "kv-elect",
 		libraries: []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 		serve:     serveNATS,
+		ready:     30 * time.Millisecond,
 		dial:      dialKVElect,
 		usual:     of(kvelect.MinTTL),
 		short:     of(2 * time.Second),
@@ -38,8 +40,7 @@ func dialKVElect(addr string, s settings) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A request takes up to 5 s, the default of nats.go, or less in proportion.
-	js, err := nc.JetStream(nats.MaxWait(min(5*time.Second, s.Lease*5/30)))
+	js, err := nc.JetStream(nats.MaxWait(s.Wait))
 	if err != nil {
 		nc.Close()
 		return nil, err

@@ -35,6 +35,7 @@ type options struct {
 	many    int
 	only    string
 	systems string
+	once    bool // the shortest form of each measure, for tests
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -43,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.asJSON, "json", false, "print the report in JSON")
 	flags.StringVar(&o.svg, "svg", "", "write a picture of the report to `FILE`")
-	flags.BoolVar(&o.full, "full", false, "also measure with the usual settings of each library, which takes half an hour")
+	flags.BoolVar(&o.full, "full", false, "also measure with the usual settings of each library, which takes a quarter of an hour")
 	flags.IntVar(&o.many, "many", 1000, "the `number` of waiting candidates and of elections led by one process")
 	flags.StringVar(&o.only, "measure", "", "measure only these, separated by commas: "+strings.Join(measureNames(), ", "))
 	flags.StringVar(&o.systems, "system", "", "measure only these systems, separated by commas")

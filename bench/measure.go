@@ -91,14 +91,10 @@ func awaitElected(ctx context.Context, c candidate, d time.Duration) (time.Time,
 // for a busy machine.
 func (p place) failover() time.Duration { return 2*(p.s.Lease+p.s.Late) + patience }
 
-// settle waits until a follower waits, and then for a random share of the intervals of the
-// system, so that the samples meet every phase of them.
+// settle waits until a follower waits, and then for a random share of its polls, so that the
+// samples meet every phase of them.
 func (p place) settle(ctx context.Context) error {
-	phase := max(p.s.Renew, p.s.Poll)
-	if p.s.Poll == 0 {
-		phase = min(phase, 20*time.Millisecond) // the server sends changes at once
-	}
-	return wait(ctx, 30*time.Millisecond+rand.N(phase+1))
+	return wait(ctx, p.sys.ready+randomShare(max(p.s.Poll, 20*time.Millisecond)))
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -23,6 +23,7 @@ func redsyncSystem() system {
 		name:      "redsync",
 		libraries: []string{"github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 		serve:     serveRedis,
+		ready:     30 * time.Millisecond,
 		dial: func(addr string, s settings) (client, error) {
 			quietRedis()
 			rc := redis.NewClient(&redis.Options{Addr: addr})

@@ -35,6 +35,8 @@ type measure struct {
 	// together reports whether turns of this system run beside others: they wait for leases
 	// most of the time, and what they measure is a part of a lease.
 	together func(settings) bool
+	// full is set for measures with the usual settings, whose leases are long.
+	full bool
 }
 
 // cell collects the results of one measure of one system.
@@ -72,7 +74,7 @@ func (s settings) scaled(lease time.Duration) settings {
 	by := func(d time.Duration) time.Duration {
 		return time.Duration(float64(d) * float64(lease) / float64(s.Lease))
 	}
-	t := settings{Lease: lease, Renew: by(s.Renew), Poll: s.Poll, Late: s.Late}
+	t := settings{Lease: lease, Renew: by(s.Renew), Poll: s.Poll, Wait: s.Wait, Late: s.Late}
 	if s.Poll >= s.Renew {
 		t.Poll = by(s.Poll) // follows from the lease
 	}
@@ -81,18 +83,21 @@ func (s settings) scaled(lease time.Duration) settings {
 
 // measures returns the measures of a run.
 func (o options) measures() []measure {
-	many := o.many
+	many, renewals := o.many, 4
+	if o.once {
+		renewals = 1
+	}
 	all := []measure{
 		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: func(ctx context.Context, p place, c *cell) error {
-			n := 25
-			if p.s.Poll >= time.Second {
+			n := 15
+			if polls(p.s) || o.once {
 				n = 1
 			}
 			s, err := handover(ctx, p, n)
 			c.times = append(c.times, s...)
 			return err
 		}},
-		{name: measureCrash, together: always, settings: short, rounds: 5, turn: crashTurn},
+		{name: measureCrash, together: always, settings: short, rounds: 4, turn: crashTurn},
 		{name: measureCut, together: always, settings: short, rounds: 3, turn: overlapTurn(cutOff)},
 		{name: measurePause, together: always, settings: short, rounds: 3, turn: overlapTurn(stopped)},
 		{name: measureWaiting, settings: equal(loadLease), rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
@@ -103,21 +108,21 @@ func (o options) measures() []measure {
 			c.Figures, err = leading(ctx, p, many)
 			return err
 		}},
-		{name: measureRenewal, settings: short, rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
-			c.Figures, err = renewal(ctx, p, 5)
+		{name: measureRenewal, together: always, settings: short, rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
+			c.Figures, err = renewal(ctx, p, renewals)
 			return err
 		}},
 	}
 	if o.full {
 		all = append(all,
-			measure{name: measureHandover + ", usual settings", together: polls, settings: usual, rounds: 5, turn: func(ctx context.Context, p place, c *cell) error {
-				s, err := handover(ctx, p, 4)
+			measure{name: measureHandover + ", usual settings", full: true, together: polls, settings: usual, rounds: 3, turn: func(ctx context.Context, p place, c *cell) error {
+				s, err := handover(ctx, p, 1)
 				c.times = append(c.times, s...)
 				return err
 			}},
-			measure{name: measureCrash + ", usual settings", together: always, settings: usual, rounds: 5, turn: crashTurn},
-			measure{name: measureCut + ", usual settings", together: always, settings: usual, rounds: 3, turn: overlapTurn(cutOff)},
-			measure{name: measurePause + ", usual settings", together: always, settings: usual, rounds: 3, turn: overlapTurn(stopped)},
+			measure{name: measureCrash + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: crashTurn},
+			measure{name: measureCut + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: overlapTurn(cutOff)},
+			measure{name: measurePause + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: overlapTurn(stopped)},
 		)
 	}
 	return all
@@ -219,7 +224,10 @@ func (b *bench) run(ctx context.Context) (*report, error) {
 // rounds lets all systems take their turns: each once, then each again. The turns that can run
 // together begin in the same order.
 func (b *bench) rounds(ctx context.Context, m measure, row *row) error {
-	const atOnce = 6
+	atOnce := 8
+	if m.full {
+		atOnce = 15
+	}
 	free := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	defer wg.Wait()

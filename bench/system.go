@@ -17,6 +17,8 @@ type system struct {
 	// usual are the settings that the library has by default, or that its documentation
 	// recommends. short are the same in proportion, at a lease of about a second.
 	usual, short settings
+	// ready is the time that a follower needs until it waits.
+	ready time.Duration
 	// slow systems take a minute for a handover with their usual settings.
 	slow bool
 	// notes says why a measure has no figure, by the name of the measure.
@@ -30,6 +32,8 @@ type settings struct {
 	// Poll is the longest time between two looks of a waiting candidate at the key, or 0 if
 	// the server sends it the changes.
 	Poll time.Duration
+	// Wait is how long a request may take, where that is to be in proportion to the lease, or 0.
+	Wait time.Duration
 	// Late bounds how long after the end of the lease a follower leads.
 	Late time.Duration
 }

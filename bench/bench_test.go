@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/kvelect"
+	"github.com/natsleader/natsleader/bench/internal/kvelect"
 )
 
 func TestMain(m *testing.M) {

@@ -38,7 +38,7 @@ func crash(ctx context.Context, p place) (time.Duration, error) {
 	defer cl.close()
 	follower := cl.campaign(election, p.name("c"))
 	defer follower.drop()
-	if err := p.meet(ctx); err != nil {
+	if err = p.meet(ctx); err != nil {
 		return 0, errors.Join(err, leader.kill())
 	}
 	select {
@@ -47,7 +47,7 @@ func crash(ctx context.Context, p place) (time.Duration, error) {
 	default:
 	}
 	began := time.Now()
-	if err := leader.kill(); err != nil {
+	if err = leader.kill(); err != nil {
 		return 0, err
 	}
 	at, err := awaitElected(ctx, follower, p.failover())
@@ -86,7 +86,7 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 	old := far.campaign(election, p.name("c"))
 	defer far.close()
 	defer old.drop()
-	if _, err := awaitElected(ctx, old, p.failover()); err != nil {
+	if _, err = awaitElected(ctx, old, p.failover()); err != nil {
 		return o, err
 	}
 	near, err := p.dial()
@@ -96,7 +96,7 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 	defer near.close()
 	follower := near.campaign(election, p.name("c"))
 	defer follower.drop()
-	if err := p.meet(ctx); err != nil {
+	if err = p.meet(ctx); err != nil {
 		return o, err
 	}
 	if !old.leads() {
@@ -147,11 +147,11 @@ func stopped(ctx context.Context, p place) (overlap, error) {
 	defer cl.close()
 	follower := cl.campaign(election, p.name("c"))
 	defer follower.drop()
-	if err := p.meet(ctx); err != nil {
+	if err = p.meet(ctx); err != nil {
 		return o, err
 	}
 	began := time.Now()
-	if err := leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err = leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return o, err
 	}
 	at, err := awaitElected(ctx, follower, p.failover())

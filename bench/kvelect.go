@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/natsleader/natsleader/internal/kvelect"
+	"github.com/natsleader/natsleader/bench/internal/kvelect"
 )
 
 func kvelectSystem() system {

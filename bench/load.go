@@ -37,7 +37,7 @@ func (f *figures) observe(ctx context.Context, srv *serverProcess, d time.Durati
 		return err
 	}
 	began := time.Now()
-	if err := wait(ctx, d); err != nil {
+	if err = wait(ctx, d); err != nil {
 		return err
 	}
 	after, err := srv.counts()
@@ -69,7 +69,7 @@ func waiting(ctx context.Context, p place, n int) (figures, error) {
 	election := p.name("waiting")
 	leader := first.campaign(election, p.name("c"))
 	defer leader.drop()
-	if _, err := awaitElected(ctx, leader, p.failover()); err != nil {
+	if _, err = awaitElected(ctx, leader, p.failover()); err != nil {
 		return f, err
 	}
 	cl, err := p.dial()
@@ -184,6 +184,9 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 	bytes := k.bytes.Load()
 	if err := f.observe(ctx, p.srv, p.s.Renew*time.Duration(renewals)); err != nil {
 		return f, err
+	}
+	if f.RequestsPerSecond == 0 {
+		return f, fmt.Errorf("%w: no renewal in %d intervals", errDisturbed, renewals)
 	}
 	f.RequestsPerRenewal = f.RequestsPerSecond * p.s.Renew.Seconds()
 	f.BytesPerRenewal = float64(k.bytes.Load()-bytes) / float64(renewals)

@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if o.svg != "" {
-		if err := os.WriteFile(o.svg, []byte(r.svg()), 0o644); err != nil {
+		if err = os.WriteFile(o.svg, []byte(r.svg()), 0o644); err != nil {
 			return err
 		}
 	}

@@ -91,13 +91,15 @@ func columns(measure string) []column {
 		return []column{lease, median, most, count}
 	case measureCut:
 		return []column{
-			lease, {"next leads after", median.of, median.value, "ms"},
+			lease,
+			{"next leads after", median.of, median.value, "ms"},
 			{"two lead for", func(f figures) string { return showMillis(f.OverlapMaxMS) }, func(f figures) float64 { return f.OverlapMaxMS }, "ms"},
 			{title: "rounds with two", of: func(f figures) string { return fmt.Sprintf("%d of %d", f.OverlapRounds, f.Samples) }},
 		}
 	case measurePause:
 		return []column{
-			lease, {"next leads after", median.of, median.value, "ms"},
+			lease,
+			{"next leads after", median.of, median.value, "ms"},
 			{title: "first answer wrong", of: func(f figures) string { return fmt.Sprintf("%d of %d", f.WrongFirstAnswers, f.Samples) }},
 			{"wrong for", func(f figures) string { return showMillis(f.OverlapMaxMS) }, func(f figures) float64 { return f.OverlapMaxMS }, "ms"},
 		}
@@ -105,7 +107,8 @@ func columns(measure string) []column {
 		return []column{lease, {title: "candidates", of: func(f figures) string { return fmt.Sprint(f.Candidates) }}, requests, cpu, memory, goroutines}
 	case measureLeading:
 		return []column{
-			lease, {title: "elections", of: func(f figures) string { return fmt.Sprint(f.Candidates) }},
+			lease,
+			{title: "elections", of: func(f figures) string { return fmt.Sprint(f.Candidates) }},
 			{"set-up", func(f figures) string { return showMillis(f.SetupMS) }, func(f figures) float64 { return f.SetupMS }, "ms"},
 			requests, cpu, memory, goroutines,
 		}
@@ -144,7 +147,7 @@ func (r *report) text() string {
 		for _, c := range cols {
 			titles = append(titles, c.title)
 		}
-		fmt.Fprintf(w, "\t%s\n", strings.Join(titles, "\t"))
+		_, _ = fmt.Fprintf(w, "\t%s\n", strings.Join(titles, "\t"))
 		var notes []string
 		for _, s := range r.Systems {
 			cell := row.Cells[s.Name]
@@ -160,7 +163,7 @@ func (r *report) text() string {
 			if why != "" {
 				notes = append(notes, fmt.Sprintf("%s: %s", s.Name, why))
 			}
-			fmt.Fprintln(w, strings.Join(line, "\t"))
+			_, _ = fmt.Fprintln(w, strings.Join(line, "\t"))
 		}
 		_ = w.Flush()
 		for _, n := range notes {

@@ -85,7 +85,7 @@ func (s settings) scaled(lease time.Duration) settings {
 func (o options) measures() []measure {
 	many, renewals := o.many, 4
 	if o.once {
-		renewals = 1
+		renewals = 2
 	}
 	all := []measure{
 		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: func(ctx context.Context, p place, c *cell) error {

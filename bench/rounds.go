@@ -83,13 +83,13 @@ func (s settings) scaled(lease time.Duration) settings {
 
 // measures returns the measures of a run.
 func (o options) measures() []measure {
-	many, renewals := o.many, 4
+	many, renewals := o.many, 3
 	if o.once {
 		renewals = 2
 	}
 	all := []measure{
 		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: func(ctx context.Context, p place, c *cell) error {
-			n := 15
+			n := 12
 			if polls(p.s) || o.once {
 				n = 1
 			}

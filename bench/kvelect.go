@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/bench/internal/kvelect"
+)
+
+func kvelectSystem() system {
+	of := func(ttl time.Duration) settings {
+		every := kvelect.Interval(ttl)
+		// A request takes up to 5 s, the default of nats.go, at a TTL of 30 s.
+		return settings{Lease: ttl, Renew: every, Poll: every, Wait: ttl / 6, Late: every*2 + 2*time.Second}
+	}
+	return system{
+		name:      "kv-elect",
+		libraries: []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
+		serve:     serveNATS,
+		ready:     30 * time.Millisecond,
+		dial:      dialKVElect,
+		usual:     of(kvelect.MinTTL),
+		short:     of(2 * time.Second),
+		slow:      true,
+	}
+}
+
+type kvelectClient struct {
+	nc *nats.Conn
+	kv nats.KeyValue
+	s  settings
+}
+
+func dialKVElect(addr string, s settings) (client, error) {
+	nc, err := dialNATS(addr)
+	if err != nil {
+		return nil, err
+	}
+	js, err := nc.JetStream(nats.MaxWait(s.Wait))
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	const bucket = "kvelect"
+	kv, err := js.KeyValue(bucket)
+	if errors.Is(err, nats.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucket, TTL: s.Lease})
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return &kvelectClient{nc: nc, kv: kv, s: s}, nil
+}
+
+func (c *kvelectClient) close() { c.nc.Close() }
+
+func (c *kvelectClient) campaign(election, id string) candidate {
+	ctx, cancel := context.WithCancel(context.Background())
+	k := &kvelectCandidate{mark: newMark(), cancel: cancel, done: make(chan struct{})}
+	p := &kvelect.Process{
+		KV: c.kv, Key: election, Name: id, Interval: c.s.Renew,
+		Won:  func() { k.leader.Store(true); k.set() },
+		Lost: func() { k.leader.Store(false) },
+	}
+	go func() {
+		defer close(k.done)
+		defer k.leader.Store(false)
+		p.Run(ctx)
+	}()
+	return k
+}
+
+type kvelectCandidate struct {
+	mark
+	cancel context.CancelFunc
+	done   chan struct{}
+	leader atomic.Bool // by the callbacks, as in the library's example
+}
+
+func (k *kvelectCandidate) leads() bool { return k.leader.Load() }
+
+func (k *kvelectCandidate) resign(ctx context.Context) error {
+	k.cancel()
+	select {
+	case <-k.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *kvelectCandidate) drop() { k.cancel() }

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	redisserver "github.com/alicebob/miniredis/v2/server"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+)
+
+func redsyncSystem() system {
+	of := func(lease time.Duration) settings {
+		return settings{Lease: lease, Renew: lease / 3, Poll: 250 * time.Millisecond, Late: 2 * time.Second}
+	}
+	return system{
+		name:      "redsync",
+		libraries: []string{"github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+		serve:     serveRedis,
+		ready:     30 * time.Millisecond,
+		dial: func(addr string, s settings) (client, error) {
+			quietRedis()
+			rc := redis.NewClient(&redis.Options{Addr: addr})
+			return &redsyncClient{rc: rc, rs: redsync.New(goredis.NewPool(rc)), lease: s.Lease}, nil
+		},
+		usual: of(8 * time.Second),
+		short: of(time.Second),
+	}
+}
+
+// quietRedis drops what go-redis logs about connections that this program closes.
+var quietRedis = sync.OnceFunc(func() { redis.SetLogger(redisSilence{}) })
+
+type redisSilence struct{}
+
+func (redisSilence) Printf(context.Context, string, ...any) {}
+
+// redisServer is a Redis in Go, in memory.
+type redisServer struct {
+	m     *miniredis.Miniredis
+	count atomic.Uint64
+}
+
+// ofScripts are the commands that the scripts of redsync call. Its clients send none of them.
+var ofScripts = []string{"GET", "PEXPIRE", "DEL"}
+
+func serveRedis() (server, error) {
+	m := miniredis.NewMiniRedis()
+	if err := m.Start(); err != nil {
+		return nil, err
+	}
+	m.ClockTTL(true)
+	r := &redisServer{m: m}
+	m.Server().SetPreHook(func(_ *redisserver.Peer, cmd string, _ ...string) bool {
+		if !slices.Contains(ofScripts, cmd) {
+			r.count.Add(1)
+		}
+		return false
+	})
+	return r, nil
+}
+
+func (r *redisServer) addr() string     { return r.m.Addr() }
+func (r *redisServer) requests() uint64 { return r.count.Load() }
+
+func (r *redisServer) close() { r.m.Close() }
+
+type redsyncClient struct {
+	rc    *redis.Client
+	rs    *redsync.Redsync
+	lease time.Duration
+}
+
+func (c *redsyncClient) close() { _ = c.rc.Close() }
+
+func (c *redsyncClient) campaign(election, _ string) candidate {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &redsyncCandidate{mark: newMark(), cancel: cancel, done: make(chan struct{})}
+	r.mutex = c.rs.NewMutex(election, redsync.WithExpiry(c.lease))
+	go r.run(ctx, c.lease/3)
+	return r
+}
+
+// redsyncCandidate is the loop that an application writes around a mutex: lock, then extend at
+// intervals of a third of the expiry. It leads until Mutex.Until.
+type redsyncCandidate struct {
+	mark
+	mutex  *redsync.Mutex
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (r *redsyncCandidate) run(ctx context.Context, every time.Duration) {
+	defer close(r.done)
+	for r.mutex.LockContext(ctx) != nil {
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	r.extended()
+	r.set()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			ok, err := r.mutex.ExtendContext(ctx)
+			switch {
+			case ok:
+				r.extended()
+			case err == nil || errors.Is(err, redsync.ErrExtendFailed):
+				r.lost()
+			default:
+				var taken *redsync.ErrTaken
+				if errors.As(err, &taken) {
+					r.lost()
+				}
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *redsyncCandidate) extended() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = r.mutex.Until()
+}
+
+func (r *redsyncCandidate) lost() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = time.Time{}
+}
+
+func (r *redsyncCandidate) leads() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.until)
+}
+
+func (r *redsyncCandidate) resign(ctx context.Context) error {
+	r.cancel()
+	<-r.done
+	r.lost()
+	_, err := r.mutex.UnlockContext(ctx)
+	return err
+}
+
+func (r *redsyncCandidate) drop() { r.cancel() }

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// bench runs measures on systems, in turns.
+type bench struct {
+	opts     options
+	systems  []system
+	measures []measure
+	stderr   io.Writer
+
+	names atomic.Int64
+	mu    sync.Mutex // of all cells and of stderr
+}
+
+// measure is one measure with its settings.
+type measure struct {
+	name string
+	// settings of a system for this measure.
+	settings func(system) settings
+	rounds   int
+	// turn measures one system once and adds to what the turns before it have measured.
+	turn func(ctx context.Context, p place, c *cell) error
+	// together reports whether turns of this system run beside others: they wait for leases
+	// most of the time, and what they measure is a part of a lease.
+	together func(settings) bool
+	// full is set for measures with the usual settings, whose leases are long.
+	full bool
+}
+
+// cell collects the results of one measure of one system.
+type cell struct {
+	Figures figures
+	Note    string `json:",omitempty"` // why there are no figures
+	Error   string `json:",omitempty"`
+
+	times    samples
+	overlaps []overlap
+}
+
+func short(s system) settings { return s.short }
+func usual(s system) settings { return s.usual }
+
+func always(settings) bool  { return true }
+func polls(s settings) bool { return s.Poll >= time.Second }
+
+// quick are the usual settings, or the short ones of a system that is slow.
+func quick(s system) settings {
+	if s.slow {
+		return s.short
+	}
+	return s.usual
+}
+
+// equal are settings with one lease for all systems, so that the costs of their leases can be
+// compared.
+func equal(lease time.Duration) func(system) settings {
+	return func(s system) settings { return s.usual.scaled(lease) }
+}
+
+// scaled returns the settings at another lease.
+func (s settings) scaled(lease time.Duration) settings {
+	by := func(d time.Duration) time.Duration {
+		return time.Duration(float64(d) * float64(lease) / float64(s.Lease))
+	}
+	t := settings{Lease: lease, Renew: by(s.Renew), Poll: s.Poll, Wait: s.Wait, Late: s.Late}
+	if s.Poll >= s.Renew {
+		t.Poll = by(s.Poll) // follows from the lease
+	}
+	return t
+}
+
+// measures returns the measures of a run.
+func (o options) measures() []measure {
+	many, renewals := o.many, 3
+	if o.once {
+		renewals = 2
+	}
+	all := []measure{
+		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: func(ctx context.Context, p place, c *cell) error {
+			n := 12
+			if polls(p.s) || o.once {
+				n = 1
+			}
+			s, err := handover(ctx, p, n)
+			c.times = append(c.times, s...)
+			return err
+		}},
+		{name: measureCrash, together: always, settings: short, rounds: 4, turn: crashTurn},
+		{name: measureCut, together: always, settings: short, rounds: 3, turn: overlapTurn(cutOff)},
+		{name: measurePause, together: always, settings: short, rounds: 3, turn: overlapTurn(stopped)},
+		{name: measureWaiting, settings: equal(loadLease), rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
+			c.Figures, err = waiting(ctx, p, many)
+			return err
+		}},
+		{name: measureLeading, settings: equal(loadLease), rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
+			c.Figures, err = leading(ctx, p, many)
+			return err
+		}},
+		{name: measureRenewal, together: always, settings: short, rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
+			c.Figures, err = renewal(ctx, p, renewals)
+			return err
+		}},
+	}
+	if o.full {
+		all = append(all,
+			measure{name: measureHandover + ", usual settings", full: true, together: polls, settings: usual, rounds: 3, turn: func(ctx context.Context, p place, c *cell) error {
+				s, err := handover(ctx, p, 1)
+				c.times = append(c.times, s...)
+				return err
+			}},
+			measure{name: measureCrash + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: crashTurn},
+			measure{name: measureCut + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: overlapTurn(cutOff)},
+			measure{name: measurePause + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: overlapTurn(stopped)},
+		)
+	}
+	return all
+}
+
+// loadLease is the lease of the measures with many candidates.
+const loadLease = 4 * time.Second
+
+func crashTurn(ctx context.Context, p place, c *cell) error {
+	d, err := crash(ctx, p)
+	if err == nil {
+		c.times = append(c.times, d)
+	}
+	return err
+}
+
+func overlapTurn(fault func(context.Context, place) (overlap, error)) func(context.Context, place, *cell) error {
+	return func(ctx context.Context, p place, c *cell) error {
+		o, err := fault(ctx, p)
+		if err == nil {
+			c.times = append(c.times, o.failover)
+			c.overlaps = append(c.overlaps, o)
+		}
+		return err
+	}
+}
+
+func measureNames() []string {
+	var names []string
+	for _, m := range (options{}).measures() {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+func newBench(o options, stderr io.Writer) (*bench, error) {
+	b := &bench{opts: o, stderr: stderr}
+	b.systems = systems()
+	b.measures = o.measures()
+	if o.many < 1 {
+		return nil, errors.New("--many must be at least 1")
+	}
+	if o.systems != "" {
+		b.systems = nil
+		for _, name := range strings.Split(o.systems, ",") {
+			s, ok := systemNamed(strings.TrimSpace(name))
+			if !ok {
+				return nil, fmt.Errorf("no system %q", name)
+			}
+			b.systems = append(b.systems, s)
+		}
+	}
+	if o.only != "" {
+		wanted := strings.Split(o.only, ",")
+		for i, name := range wanted {
+			wanted[i] = strings.TrimSpace(name)
+			if !slices.Contains(measureNames(), wanted[i]) {
+				return nil, fmt.Errorf("no measure %q", name)
+			}
+		}
+		b.measures = slices.DeleteFunc(b.measures, func(m measure) bool {
+			base, _, _ := strings.Cut(m.name, ",")
+			return !slices.Contains(wanted, base)
+		})
+	}
+	return b, nil
+}
+
+// name makes a name that no election and no candidate of this run has.
+func (b *bench) name(prefix string) string {
+	return fmt.Sprintf("%s-%d", prefix, b.names.Add(1))
+}
+
+// run measures everything and stops the servers.
+func (b *bench) run(ctx context.Context) (*report, error) {
+	r := newReport(b.opts)
+	for _, m := range b.measures {
+		row := &row{Measure: m.name, Cells: make(map[string]*cell)}
+		r.Rows = append(r.Rows, row)
+		for _, s := range b.systems {
+			row.Cells[s.name] = &cell{Note: s.notes[m.name]}
+		}
+		if err := b.rounds(ctx, m, row); err != nil {
+			return nil, err
+		}
+		for _, s := range b.systems {
+			c := row.Cells[s.name]
+			if c.Note == "" && c.Error == "" {
+				c.sum(m.settings(s))
+			}
+		}
+	}
+	for _, s := range b.systems {
+		r.addSystem(s)
+	}
+	return r, nil
+}
+
+// rounds lets all systems take their turns: each once, then each again. The turns that can run
+// together begin in the same order.
+func (b *bench) rounds(ctx context.Context, m measure, row *row) error {
+	atOnce := 8
+	if m.full {
+		atOnce = 15
+	}
+	free := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, together := range []bool{false, true} {
+		for round := range m.rounds {
+			for i := range b.systems {
+				sys := b.systems[(i+round)%len(b.systems)]
+				c := row.Cells[sys.name]
+				if c.Note != "" || together != (m.together != nil && m.together(m.settings(sys))) {
+					continue
+				}
+				select {
+				case free <- struct{}{}:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				turn := func() {
+					defer func() { <-free }()
+					b.attempt(ctx, m, sys, c, fmt.Sprintf("%s, round %d of %d: %s", m.name, round+1, m.rounds, sys.name))
+				}
+				if together {
+					wg.Go(turn)
+				} else {
+					turn()
+				}
+			}
+		}
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// attempt takes a turn, and takes it again if it was disturbed.
+func (b *bench) attempt(ctx context.Context, m measure, sys system, c *cell, title string) {
+	const attempts = 3
+	for n := 1; ctx.Err() == nil; n++ {
+		began := time.Now()
+		var got cell
+		err := b.turn(ctx, m, sys, &got)
+		b.mu.Lock()
+		_, _ = fmt.Fprintf(b.stderr, "%s took %.1f s\n", title, time.Since(began).Seconds())
+		if err != nil {
+			_, _ = fmt.Fprintf(b.stderr, "%s: %v\n", title, err)
+		}
+		switch {
+		case err == nil:
+			c.add(got)
+		case !errors.Is(err, errDisturbed) || n == attempts:
+			c.Error = err.Error()
+		}
+		again := err != nil && c.Error == ""
+		b.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// add adds the results of a turn.
+func (c *cell) add(turn cell) {
+	c.times = append(c.times, turn.times...)
+	c.overlaps = append(c.overlaps, turn.overlaps...)
+	c.Figures = turn.Figures
+}
+
+// turn measures one system once, on a server that was started for this turn: a server that
+// serves no candidate does not take time from the others.
+func (b *bench) turn(ctx context.Context, m measure, sys system, c *cell) (err error) {
+	srv, err := startServer(sys)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.end()) }()
+	runtime.GC()
+	return m.turn(ctx, place{sys: sys, srv: srv, s: m.settings(sys), name: b.name}, c)
+}
+
+// sum makes figures of the samples.
+func (c *cell) sum(s settings) {
+	if len(c.times) > 0 {
+		c.Figures = c.times.figures()
+	}
+	c.Figures.Lease = s.Lease
+	var both samples
+	for _, o := range c.overlaps {
+		both = append(both, max(0, o.both))
+		if o.both > 0 {
+			c.Figures.OverlapRounds++
+		}
+		if o.wrong {
+			c.Figures.WrongFirstAnswers++
+		}
+	}
+	if len(both) > 0 {
+		c.Figures.OverlapMedianMS, c.Figures.OverlapMaxMS = millis(both.at(0.5)), millis(both.at(1))
+	}
+}

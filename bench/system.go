@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// system is one library for leader election, with a server that it works with.
+type system struct {
+	name string
+	// libraries are the modules whose versions the report shows.
+	libraries []string
+	// serve starts the server. It is called in a process of its own, see serverProcess.
+	serve func() (server, error)
+	// dial makes one client of the server.
+	dial func(addr string, s settings) (client, error)
+	// usual are the settings that the library has by default, or that its documentation
+	// recommends. short are the same in proportion, at a lease of about a second.
+	usual, short settings
+	// ready is the time that a follower needs until it waits.
+	ready time.Duration
+	// slow systems take a minute for a handover with their usual settings.
+	slow bool
+	// notes says why a measure has no figure, by the name of the measure.
+	notes map[string]string
+}
+
+// settings are the times of a candidate.
+type settings struct {
+	Lease time.Duration // or the TTL of a session, of a lock, of a bucket
+	Renew time.Duration // the interval between two renewals
+	// Poll is the longest time between two looks of a waiting candidate at the key, or 0 if
+	// the server sends it the changes.
+	Poll time.Duration
+	// Wait is how long a request may take, where that is to be in proportion to the lease, or 0.
+	Wait time.Duration
+	// Late bounds how long after the end of the lease a follower leads.
+	Late time.Duration
+}
+
+// server runs in a process of its own.
+type server interface {
+	addr() string
+	// requests is the number of requests that the server has received so far.
+	requests() uint64
+	close()
+}
+
+// client is a connection, or a pool of them, that any number of candidates share.
+type client interface {
+	// campaign starts a candidate and does not wait for the server.
+	campaign(election, id string) candidate
+	close()
+}
+
+// candidate is one candidate in one election.
+type candidate interface {
+	// elected is closed when the library has reported that this candidate leads.
+	elected() <-chan struct{}
+	// leads reports what the library says to an application that asks whether it still
+	// leads. It sends no request.
+	leads() bool
+	// resign ends the candidate as the library has it for an orderly end.
+	resign(ctx context.Context) error
+	// drop ends the candidate without a handover. It returns when its goroutines have ended
+	// or end by themselves.
+	drop()
+}
+
+// systems are all systems, in the order of the report.
+func systems() []system {
+	return []system{natsleaderSystem(), etcdSystem(), clientgoSystem(), redsyncSystem(), kvelectSystem(), bareSystem()}
+}
+
+// system returns the system with this name.
+func systemNamed(name string) (system, bool) {
+	for _, s := range systems() {
+		if s.name == name {
+			return s, true
+		}
+	}
+	return system{}, false
+}

@@ -13,13 +13,17 @@ func TestThePage_CodeIsTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("recipes_test.go")
-	if err != nil {
-		t.Fatal(err)
+	var source strings.Builder
+	for _, name := range []string{"recipes_test.go", "grpc_test.go", "otel_test.go"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(text)
 	}
 	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	for _, b := range blocks {
-		if !strings.Contains(string(source), "\n"+b[1]+"\n") {
+		if !strings.Contains(source.String(), "\n"+b[1]+"\n") {
 			t.Errorf("not in the tests, word for word and as a whole:\n%s", b[1])
 		}
 	}

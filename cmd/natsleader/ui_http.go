@@ -192,16 +192,16 @@ type uiRecord struct {
 }
 
 func (p *uiPage) serveRecord(w http.ResponseWriter, r *http.Request) {
-	row, ok := p.state.record(r.FormValue("election"))
+	row, stored, ok := p.state.record(r.FormValue("election"))
 	if !ok {
 		http.Error(w, "no such election", http.StatusNotFound)
 		return
 	}
 	rec := uiRecord{Revision: row.Revision, Written: row.Written}
-	if plain, base := text([]byte(row.record)); base != "" {
-		rec.Text, rec.Base64 = base, true
+	if plain, base := text(stored); base != "" {
+		rec.Text, rec.Base64 = cut(base, mostRecord), true
 	} else {
-		rec.Text = plain
+		rec.Text = cut(plain, mostRecord)
 	}
 	answerUI(w, http.StatusOK, rec)
 }
@@ -255,9 +255,9 @@ func (p *uiPage) serveRoster(w http.ResponseWriter, r *http.Request) {
 			}
 			last = uiRoster{Kept: true, Candidates: make([]uiCandidate, len(all))}
 			for i, c := range all {
-				last.Candidates[i] = uiCandidate{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Since: milliseconds(c.Since)}
+				last.Candidates[i] = uiCandidate{ID: cut(c.ID, mostID), Priority: c.Priority, Preempt: c.Preempt, Since: milliseconds(c.Since)}
 				plain, base := text(c.Value)
-				last.Candidates[i].Value = plain + base
+				last.Candidates[i].Value = cut(plain+base, mostValue)
 			}
 			return last, true
 		case <-ctx.Done():

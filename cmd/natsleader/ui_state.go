@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,8 +15,9 @@ type uiState struct {
 	s     *inspector // nil: not connected
 	clock serverClock
 	rows  map[string]uiRow
-	err   error // why the rows are not up to date; nil: they are
-	began bool  // the watcher has read all keys once
+	texts map[string][]byte // the records, as stored
+	err   error             // why the rows are not up to date; nil: they are
+	began bool              // the watcher has read all keys once
 	pages map[*uiReader]bool
 }
 
@@ -34,8 +36,6 @@ type uiRow struct {
 	Value64  bool   `json:"value64,omitempty"`      // the value is no UTF-8, and is shown in base64
 	Revision uint64 `json:"revision,string"`
 	Written  int64  `json:"written,omitempty"`
-
-	record string // as stored
 }
 
 // uiChange is a line of a time line.
@@ -50,7 +50,7 @@ type uiChange struct {
 }
 
 func newUIState(bucket string) *uiState {
-	return &uiState{bucket: bucket, rows: make(map[string]uiRow), pages: make(map[*uiReader]bool)}
+	return &uiState{bucket: bucket, rows: make(map[string]uiRow), texts: make(map[string][]byte), pages: make(map[*uiReader]bool)}
 }
 
 func (u *uiState) begin() error        { return nil }
@@ -89,8 +89,8 @@ func (u *uiState) changed(changes ...change) error {
 			continue
 		}
 		line := uiChange{
-			Key: c.now.election, At: milliseconds(c.at), State: c.state, ID: c.now.holder.ID, Token: c.now.holder.Token,
-			Text: c.event(), First: c.previous == nil,
+			Key: c.now.election, At: milliseconds(c.at), State: c.state, ID: cut(c.now.holder.ID, mostID), Token: c.now.holder.Token,
+			Text: cut(c.event(), mostValue), First: c.previous == nil,
 		}
 		u.rows[line.Key] = rowOf(&watched{now: c.now, as: c.state, was: u.rows[line.Key].ID}, u.clock.now(), nil)
 		for p := range u.pages {
@@ -130,7 +130,7 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 		if old, known := u.rows[key]; known && old == row {
 			continue
 		}
-		u.rows[key] = row
+		u.rows[key], u.texts[key] = row, x.now.entry.Value
 		for p := range u.pages {
 			p.touch(key)
 			p.signal()
@@ -139,12 +139,27 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 	return nil
 }
 
+// Candidates may publish 64 KiB, and others may write any record.
+const (
+	mostID     = 256
+	mostValue  = 1024
+	mostRecord = 256 << 10
+)
+
+// cut shortens a text to that many bytes, and leaves no broken character at its end.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
 // rowOf returns the row of an election.
 func rowOf(x *watched, now time.Time, trouble error) uiRow {
 	s := x.now
 	row := uiRow{
 		Key: s.election, State: x.as, Trouble: int(x.troubleOf(now, trouble)), ID: s.holder.ID, Token: s.holder.Token,
-		Since: milliseconds(s.since(x.as)), Revision: s.entry.Revision, Written: milliseconds(s.entry.Created), record: string(s.entry.Value),
+		Since: milliseconds(s.since(x.as)), Revision: s.entry.Revision, Written: milliseconds(s.entry.Created),
 	}
 	switch x.as {
 	case stateLeading, statePending:
@@ -154,12 +169,14 @@ func rowOf(x *watched, now time.Time, trouble error) uiRow {
 		if base != "" {
 			row.Value, row.Value64 = base, true
 		}
+		row.Value = cut(row.Value, mostValue)
 	case stateReleased, stateExpired, stateDeleted, stateForeign, stateNever:
 		row.ID = x.was
 		if last := s.last(); last != nil {
 			row.ID, row.Token = last.ID, last.Token
 		}
 	}
+	row.ID = cut(row.ID, mostID)
 	return row
 }
 
@@ -178,11 +195,11 @@ func (u *uiState) signal() {
 }
 
 // record returns the record of an election as it is stored.
-func (u *uiState) record(key string) (row uiRow, ok bool) {
+func (u *uiState) record(key string) (row uiRow, stored []byte, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	row, ok = u.rows[key]
-	return row, ok
+	return row, u.texts[key], ok
 }
 
 // mostPages is how many pages are served at once.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
@@ -333,5 +334,33 @@ func TestUI_SlowReader(t *testing.T) {
 	u.unsubscribe(p)
 	if u.subscribe() == nil {
 		t.Error("there is room for one more")
+	}
+}
+
+// What others write is bounded before a page gets it.
+func TestUI_CutsTexts(t *testing.T) {
+	u := newUIState("elections")
+	p := u.subscribe()
+	huge := strings.Repeat("ä", 64<<10)
+	if err := u.changed(electionChange{
+		at: time.Unix(1, 0), state: stateLeading,
+		now: electionStatus{election: "e", entry: backend.Entry{Revision: 1}, holder: leader.Holder{ID: "x" + huge, Token: 1, Value: []byte("x" + huge)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m := u.take(p)
+	if len(m.Rows) != 1 || len(m.Changes) != 1 {
+		t.Fatalf("%+v", m)
+	}
+	row, change := m.Rows[0], m.Changes[0]
+	for what, k := range map[string]struct {
+		text string
+		most int
+	}{
+		"ID": {row.ID, mostID}, "value": {row.Value, mostValue}, "ID of a change": {change.ID, mostID}, "text": {change.Text, mostValue},
+	} {
+		if want := k.most - 1; len(k.text) != want+len("…") || !utf8.ValidString(k.text) { // an ä is cut in two
+			t.Errorf("%s has %d bytes", what, len(k.text))
+		}
 	}
 }

@@ -9,6 +9,10 @@ const $ = (id) => document.getElementById(id);
 const mostChanges = 200;
 const mostLines = 50;
 
+// mostKept is how many changes of all elections are kept. Beyond it the elections that
+// changed first lose theirs.
+const mostKept = 20000;
+
 export class Detail {
   constructor(now, token, closed) {
     this.now = now;
@@ -18,6 +22,7 @@ export class Detail {
     this.opened = 0;          // when the page was opened, by the server's clock
     this.found = new Map();   // by key, the state in which an election was found
     this.changes = new Map(); // by key, the oldest first
+    this.kept = 0;
     this.roster = [];
     $("detail-close").addEventListener("click", () => this.close());
     $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
@@ -34,6 +39,12 @@ export class Detail {
       if (!list) this.changes.set(c.key, list = []);
       list.push(c);
       if (list.length > mostChanges) list.shift();
+      else this.kept++;
+      if (this.kept > mostKept) {
+        const [first, old] = this.changes.entries().next().value;
+        this.changes.delete(first);
+        this.kept -= old.length;
+      }
       if (c.key === this.key) this.fresh = true;
     }
   }

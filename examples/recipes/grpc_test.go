@@ -68,7 +68,12 @@ func TestForward_ReachesLeader(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		listeners := map[string]*bufconn.Listener{}
 		conns := map[string]*grpc.ClientConn{}
-		connection := func(address string) (*grpc.ClientConn, error) { return conns[address], nil }
+		connection := func(address string) (*grpc.ClientConn, error) {
+			if conn, ok := conns[address]; ok {
+				return conn, nil
+			}
+			return nil, status.Errorf(codes.Unavailable, "nobody is at %s", address)
+		}
 		replica := func(id string, serves health_v1.HealthCheckResponse_ServingStatus) *leader.Candidate {
 			c, err := leader.Campaign(t.Context(), store.Link(id), "e", leader.Config{ID: id, Value: []byte(id)})
 			if err != nil {

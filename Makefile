@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale demo tools servers clean
+.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -133,6 +133,11 @@ bench: ## the benchmarks of the library
 # Of an idle machine: nothing else should run. JSON=FILE writes the table to a file, too.
 scale: ## 10,000 elections in one process: set-up, memory, processor time, and what they survive
 	go test -run '^$$' -bench '^Benchmark(Scale|Handover|Renewal)$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
+
+# Of an idle machine, with Chromium (scripts/browser).
+pictures: ## the pictures of the pages that programs make
+	go run ./bench --measure handover,crash --svg docs/pictures/peers.svg
+	NATSLEADER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run '^TestUI_Pictures$$' ./cmd/natsleader
 
 demo: ## the demonstration
 	go run ./examples/demo

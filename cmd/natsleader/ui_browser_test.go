@@ -281,3 +281,55 @@ func TestUI_TenThousand(t *testing.T) {
 		t.Error("no figures")
 	}
 }
+
+// The pictures of docs/cli.md, which `make pictures` writes.
+func TestUI_Pictures(t *testing.T) {
+	if os.Getenv("NATSLEADER_PICTURES") == "" {
+		t.Skip("make pictures runs it")
+	}
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
+	stop := func(c *leader.Candidate) {
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range []string{"billing", "invoices", "mail.outgoing", "reports.daily", "shards.1", "shards.2", "shards.3", "webhooks"} {
+		id := fmt.Sprintf("worker-%c", 'a'+i%3)
+		campaigns(t, url, "elections", name, leader.Config{ID: id, Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)})
+	}
+	stop(campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}))
+	_, js := connectTo(t, url)
+	put(t, js, "search.index", record(t, js, "billing", "worker-c", 2*time.Second))
+	campaigns(t, url, "elections", "z-import", leader.Config{ID: "worker-b", PendingPeriod: time.Second})
+	u := startUI(t, url, "--allow-actions")
+	b := openBrowser(t, u.address, 1280, 560)
+	b.becomes(listed, "11")
+	ids := []string{"worker-b", "worker-c"}
+	for i, id := range ids {
+		stands(t, url, "billing", leader.Config{ID: id, Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 2+i)})
+		inLine(t, url, "billing", ids[:i+1]...)
+	}
+	if _, err := leader.Transfer(t.Context(), openedBucket(t, url), "billing", "worker-b", ""); err != nil {
+		t.Fatal(err)
+	}
+	b.becomes(`[...document.querySelectorAll('#rows .row')].filter((r) => r.innerText.includes('expired')).length`, "1")
+	b.value(`[...document.querySelectorAll('#rows .row')].find((r) => r.innerText.startsWith('billing')).click()`)
+	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")
+	b.becomes(`document.querySelectorAll('#roster li').length`, "2")
+	b.becomes(`[...document.querySelectorAll('#rows .row')].filter((r) => !r.innerText.includes('leading') && r.querySelector('.track').checkVisibility({visibilityProperty: true})).length`, "0")
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("ui-" + name)
+	}
+}
+
+func openedBucket(t *testing.T, url string) *leader.Bucket {
+	t.Helper()
+	_, js := connectTo(t, url)
+	b, err := leader.OpenBucket(js, "elections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -203,6 +203,7 @@ export class Table {
     set(el.cells.token, leads && row.token || "");
     set(el.cells.value, row.value || "");
     this.fillTimes(el, row);
+    el.track.style.visibility = row.expires ? "" : "hidden";
     if (el.ends !== row.expires || el.lease !== row.lease) {
       el.ends = row.expires;
       el.lease = row.lease;
@@ -212,7 +213,6 @@ export class Table {
 
   // animate lets the bar run out by itself, so nothing is drawn again until a renewal.
   animate(el, row) {
-    el.track.style.visibility = row.expires ? "" : "hidden";
     el.running?.cancel();
     el.running = undefined;
     if (!row.expires) return;

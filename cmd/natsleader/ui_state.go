@@ -93,6 +93,7 @@ func (u *uiState) changed(changes ...change) error {
 			Text: cut(c.event(), mostValue), First: c.previous == nil,
 		}
 		u.rows[line.Key] = rowOf(&watched{now: c.now, as: c.state, was: u.rows[line.Key].ID}, u.clock.now(), nil)
+		u.texts[line.Key] = c.now.entry.Value
 		for p := range u.pages {
 			p.add(line)
 			p.touch(line.Key)

@@ -64,8 +64,9 @@ func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 // the sake of an operation that is documented as unsafe for CreateBucket likewise.
 func (b *bucketStore) settingsEnsured(ctx context.Context, reply func(backend.Settings, error)) {
 	go func() {
+		seen := b.api.Seen.Load() // if another candidate creates it meanwhile, the answer is old
 		s, err := b.readSettings(ctx)
-		if errors.Is(err, ErrNoBucket) && !b.api.Seen.Load() {
+		if errors.Is(err, ErrNoBucket) && !seen {
 			if err = b.createInTurn(ctx); err == nil {
 				s, err = b.readSettings(ctx)
 			}

@@ -335,11 +335,12 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 
 // Resign hands over and stays a candidate. It campaigns again if no other candidate has
 // taken the key after a few turns, each of [Config].TurnTimeout: five, and one more for each
-// candidate in line, but at most one lease. With [Config].KVElect it waits one lease. Work whose end is awaited keeps the key up to DrainTimeout. Resign returns nil when
-// the release is acknowledged, when the key is known to be another's, or when the candidate's
-// last record keeps no other candidate out any more. It returns [ErrNotLeader] if the
-// candidate does not lead, or the error of ctx; the key is given up all the same. With
-// several seats the candidate waits on all of them.
+// candidate in line, but at most one lease. With [Config].KVElect it waits one lease. Work
+// whose end is awaited keeps the key up to DrainTimeout. Resign returns nil when the release
+// is acknowledged, when the key is known to be another's, or when the candidate's last record
+// keeps no other candidate out any more. It returns [ErrNotLeader] if the candidate does not
+// lead, or the error of ctx; the key is given up all the same. With several seats the
+// candidate waits on all of them.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, input{kind: inResign})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,13 +9,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/choria-io/fisk"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 const exporterHelp = `It serves metrics for Prometheus of all elections of a bucket, also of those
@@ -51,15 +45,9 @@ func registerExporter(app *fisk.Application, g *globals) {
 func (g *globals) export(address string, most int) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := jsapi.CheckBucketName(g.bucket); err != nil {
-		return err
-	}
-	if _, err := g.load(); err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := g.listen(address)
 	if err != nil {
-		return fmt.Errorf("--http %s: %w", address, err)
+		return err
 	}
 	defer func() { _ = listener.Close() }()
 	e := newElectionMetrics(g.bucket, most)
@@ -75,46 +63,9 @@ func (g *globals) export(address string, most int) error {
 	if strings.HasSuffix(address, ":0") {
 		fmt.Fprintf(os.Stderr, "natsleader: serves http://%s\n", listener.Addr())
 	}
-	for ctx.Err() == nil {
-		err := g.exportUntil(ctx, e)
-		if codeOf(err) == exitUsage {
-			return err
+	return g.followAlways(ctx, e, func(s *inspector) {
+		if s == nil {
+			e.ticked()
 		}
-		if ctx.Err() == nil {
-			e.trouble(g.explain(err))
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reopen):
-		}
-	}
-	return nil
-}
-
-// exportUntil connects, and keeps the metrics up to date until ctx ends. The watcher opens
-// its feed again by itself. An error means that it could not begin.
-func (g *globals) exportUntil(ctx context.Context, e *electionMetrics) error {
-	links := make(chan error, 2)
-	changed := func(err error) {
-		select {
-		case links <- err:
-		default: // the connection comes and goes
-		}
-	}
-	e.ticked() // to connect may take a while
-	s, err := g.inspectorUntil(ctx,
-		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
-			if nc.IsClosed() {
-				return // by the exporter, for another reason
-			}
-			lost := errors.New("the connection was lost")
-			e.trouble(lost) // at once: the watcher first waits for the connection to come back
-			changed(lost)
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	return followUntil(ctx, s, e, source[jetstream.KeyValueEntry](newWatcher(s, "", e)), links)
+	})
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/term"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // source is something to follow: the elections of a bucket, or the roster of one. It
@@ -65,6 +69,71 @@ func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E
 		return nil
 	}
 	return err
+}
+
+// listen checks the settings of the bucket and of the connection, and opens the address of --http.
+func (g *globals) listen(address string) (net.Listener, error) {
+	if err := jsapi.CheckBucketName(g.bucket); err != nil {
+		return nil, err
+	}
+	if _, err := g.load(); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--http %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// followAlways follows all elections of the bucket until ctx ends, also while NATS or the bucket is
+// away. connected gets each connection, and nil before the next one. An error means that the
+// settings of the connection are wrong.
+func (g *globals) followAlways(ctx context.Context, out renderer, connected func(*inspector)) error {
+	for ctx.Err() == nil {
+		err := g.followConnected(ctx, out, connected)
+		if codeOf(err) == exitUsage {
+			return err
+		}
+		if ctx.Err() == nil {
+			out.trouble(g.explain(err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(reopen):
+		}
+	}
+	return nil
+}
+
+// followConnected connects, and follows all elections until ctx ends. The watcher opens its feed
+// again by itself. An error means that it could not begin.
+func (g *globals) followConnected(ctx context.Context, out renderer, connected func(*inspector)) error {
+	links := make(chan error, 2)
+	changed := func(err error) {
+		select {
+		case links <- err:
+		default: // the connection comes and goes
+		}
+	}
+	connected(nil) // to connect may take a while
+	s, err := g.inspectorUntil(ctx,
+		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
+			if nc.IsClosed() {
+				return // by this command, for another reason
+			}
+			lost := errors.New("the connection was lost")
+			out.trouble(lost) // at once: the watcher first waits for the connection to come back
+			changed(lost)
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	connected(s)
+	defer connected(nil)
+	return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](newWatcher(s, "", out)), links)
 }
 
 // followUntil follows a source until ctx ends.

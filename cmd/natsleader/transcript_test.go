@@ -255,7 +255,7 @@ func (s *stage) scenes() map[string]func() {
 			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Queue: true, Priority: 10})
 			leaderSees(s.t, s.url, "invoices", 2)
 		},
-		"rested": func() { leaderSees(s.t, s.url, "invoices", 2) }, // who has handed over stands again
+		"rested": func() { leaderSees(s.t, s.url, "invoices", 2) }, // the candidate that has handed over stands again
 		"past": func() {
 			succeeds(s.t, "bucket", "add", "--history", "30d", "-s", s.url)
 			campaign("ledger", "web-1", "", 0)

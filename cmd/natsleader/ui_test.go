@@ -14,7 +14,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -180,6 +183,29 @@ func TestUI_Elections(t *testing.T) {
 	if code := endOf(t, u.cmd); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+// When the connection was lost and has come back, the page is up to date again.
+func TestUI_ConnectionComesBack(t *testing.T) {
+	t.Parallel()
+	port, store := testserver.FreePort(t), testserver.StoreDir(t)
+	start := func() *server.Server {
+		return startServer(t, func(o *server.Options) { o.Port, o.StoreDir = port, store })
+	}
+	first := start()
+	newBucket(t, first.ClientURL(), "elections", leader.BucketConfig{MaxLease: 5 * time.Second})
+	campaigns(t, first.ClientURL(), "elections", "billing", leader.Config{ID: "a"})
+	u := startUI(t, first.ClientURL())
+	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
+		return m.Error == "" && rows["billing"].State == stateLeading
+	})
+	first.Shutdown()
+	first.WaitForShutdown()
+	u.rows(func(_ map[string]uiRow, m uiUpdate) bool { return m.Error == "the connection was lost" })
+	start()
+	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
+		return m.Error == "" && rows["billing"].State == stateLeading
+	})
 }
 
 // The page is for this host and this origin alone, and loads nothing from elsewhere.

@@ -69,7 +69,7 @@ type watcher struct {
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool
 	lost     bool             // the connection is
-	told     bool             // the trouble that was reported is that the connection is lost
+	lostSaid bool             // the trouble that was reported is the lost connection
 	recent   []electionChange // the newest last
 }
 
@@ -209,8 +209,8 @@ func (x *watched) lose(now time.Time) {
 // failing reports the first error, and another one when the connection was lost or has come
 // back meanwhile.
 func (w *watcher) failing(err error) {
-	if !w.troubled || w.told != w.lost {
-		w.troubled, w.told = true, w.lost
+	if !w.troubled || w.lostSaid != w.lost {
+		w.troubled, w.lostSaid = true, w.lost
 		w.out.trouble(err)
 	}
 }

@@ -70,6 +70,7 @@ export class Detail {
 
   close() {
     this.feed?.close();
+    this.feed = undefined;
     this.key = "";
     $("detail").hidden = true;
     this.closed();
@@ -86,7 +87,14 @@ export class Detail {
       this.showRoster(r, !r.kept ? "This bucket keeps no roster, so it is not known which candidates stand." :
         r.error || (r.candidates.length === 0 ? "No other candidate has announced itself." : ""));
     };
-    this.feed.onerror = () => { $("roster-note").textContent = "The roster cannot be read now."; };
+    this.feed.onerror = () => {
+      $("roster-note").textContent = "The roster cannot be read now.";
+      $("roster-note").hidden = false;
+      const { key, feed } = this;
+      if (feed.readyState === EventSource.CLOSED) { // it does not try again by itself
+        setTimeout(() => { if (this.feed === feed && this.key === key) this.follow(); }, 2000);
+      }
+    };
   }
 
   showRoster(r, note) {

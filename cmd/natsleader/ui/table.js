@@ -18,7 +18,7 @@ const columns = [
   { name: "Publishes", kind: "value", compare: byText("value") },
 ];
 
-// stillness is what the user asks for who does not want things to move.
+// stillness is set where the settings of the system ask for less motion.
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 // age shows a duration in ms as two units at most.

@@ -72,8 +72,9 @@ func check(h history) verdict {
 func (v *verdict) account(l *life, h history) {
 	var c contract.Candidate
 	var open *term // won and not lost yet
-	var free, seen int64
-	past := int64(-1) // when it last reported, wrongly, that the store forgot: what it reads there is of the past
+	var free int64
+	var named int64 // when it last named a leader
+	var past bool   // it reads a server of the past: it reported, wrongly, that the store forgot, and has not caught up
 	for i, e := range l.entries {
 		if i == 0 {
 			free = e.At
@@ -85,13 +86,17 @@ func (v *verdict) account(l *life, h history) {
 			c.Next(contract.Event{Kind: contract.Over, Token: e.Token})
 		}
 		if broken := c.Next(l.event(e)); broken != nil {
-			if broken.Rule != contract.ObservedRises || !h.touches(seen, e.At) && past < seen {
+			if broken.Rule != contract.ObservedRises || !h.touches(named, e.At) && !past {
 				v.breaks("%v, at %s", broken, instant(e.At))
 			}
+		} else if e.What == observed && e.Token != 0 {
+			past = false
 		}
 		switch e.What {
 		case observed:
-			seen = e.At
+			if e.Token != 0 {
+				named = e.At
+			}
 		case elected:
 			open = &term{life: l, token: e.Token, free: free, began: e.At}
 			v.won = append(v.won, open)
@@ -111,7 +116,7 @@ func (v *verdict) account(l *life, h history) {
 			open.last, free = e.At, e.At
 		case faulted:
 			if _, in := h.during(e.At, e.At); !in && strings.HasPrefix(e.Text, leader.ErrRegressed.Error()) {
-				past = e.At
+				past = true
 				v.noted = append(v.noted, fmt.Sprintf("%s says at %s that the store forgot, which it was not made to", l.id, instant(e.At)))
 			}
 		case deposed:

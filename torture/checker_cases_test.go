@@ -233,9 +233,12 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name: "and shows no leader first, and then one after another until it has caught up",
 			lives: []*life{{id: "a", entries: []entry{
-				{At: 1, What: began}, {At: s, What: observed, ID: "b", Token: 7},
-				{At: 2 * s, What: faulted, Text: leader.ErrRegressed.Error()}, {At: 2*s + 1, What: observed},
-				{At: 2*s + 2, What: observed, ID: "b", Token: 5}, {At: 2*s + 3, What: observed, ID: "c", Token: 6},
+				{At: 1, What: began},
+				{At: s, What: observed, ID: "b", Token: 7},
+				{At: 2 * s, What: faulted, Text: leader.ErrRegressed.Error()},
+				{At: 2*s + 1, What: observed},
+				{At: 2*s + 2, What: observed, ID: "b", Token: 5},
+				{At: 2*s + 3, What: observed, ID: "c", Token: 6},
 				{At: 2*s + 4, What: observed, ID: "b", Token: 7},
 			}}},
 			notes: 1, lock: porcupine.Ok,
@@ -243,8 +246,10 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name: "an earlier leader is seen after the candidate has caught up",
 			lives: []*life{{id: "a", entries: []entry{
-				{At: 1, What: began}, {At: s, What: observed, ID: "b", Token: 7},
-				{At: 2 * s, What: faulted, Text: leader.ErrRegressed.Error()}, {At: 3 * s, What: observed, ID: "b", Token: 7},
+				{At: 1, What: began},
+				{At: s, What: observed, ID: "b", Token: 7},
+				{At: 2 * s, What: faulted, Text: leader.ErrRegressed.Error()},
+				{At: 3 * s, What: observed, ID: "b", Token: 7},
 				{At: 4 * s, What: observed, ID: "b", Token: 5},
 			}}},
 			breaks: "a names a leader with token 5 after one with 7", notes: 1, lock: porcupine.Ok,
@@ -252,8 +257,11 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 		{
 			name: "an earlier leader is seen long after a void, in which no leader was seen",
 			lives: []*life{{id: "a", entries: []entry{
-				{At: 1, What: began}, {At: s / 2, What: observed, ID: "b", Token: 7}, {At: 2 * s, What: observed},
-				{At: 95 * s / 10, What: observed}, {At: 10 * s, What: observed, ID: "b", Token: 5},
+				{At: 1, What: began},
+				{At: s / 2, What: observed, ID: "b", Token: 7},
+				{At: 2 * s, What: observed},
+				{At: 95 * s / 10, What: observed},
+				{At: 10 * s, What: observed, ID: "b", Token: 5},
 			}}}, voids: forgot, lock: porcupine.Ok,
 		},
 		{

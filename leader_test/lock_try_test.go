@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -43,6 +44,7 @@ func (p *process) held(by string) {
 		p.w.Errorf("%v: %s: %v, want that %q holds it", at, p.cfg.ID, err, by)
 	}
 	p.w.isAt(at, "TryAcquire")
+	synctest.Wait() // the candidate remembers what it has read a moment after it has reported it
 }
 
 // TryAcquire takes a free lock at once, whether the key was never written or was released,

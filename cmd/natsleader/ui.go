@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/internal/webpage"
 )
 
 const uiHelp = `It serves a page that shows the elections of a bucket as they change: open it in a
@@ -57,13 +59,20 @@ func (u *ui) serve() error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	state := newUIState(u.bucket)
-	page, err := newUIPage(ctx, state, listener.Addr(), u.hosts, u.actions)
+	state := &uiState{State: webpage.NewState()}
+	o := webpage.Options{
+		Title: "Elections in bucket", Bucket: u.bucket, Program: "natsleader ui", Version: version().Version,
+		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster,
+	}
+	if u.actions {
+		o.Actions = state.actions()
+	}
+	handler, err := webpage.New(ctx, state.State, o)
 	if err != nil {
 		return err
 	}
-	serveHTTP(listener, page)
-	if !isLoopback(listener.Addr()) {
+	serveHTTP(listener, handler)
+	if !webpage.IsLoopback(listener.Addr()) {
 		may := "sees these elections and what their leaders publish"
 		if u.actions {
 			may += ", and can ask the leaders to hand over"
@@ -72,12 +81,6 @@ func (u *ui) serve() error {
 	}
 	fmt.Fprintf(os.Stderr, "natsleader: serves http://%s\n", shownAddress(listener.Addr()))
 	return u.followAlways(ctx, state, state.connected)
-}
-
-// isLoopback reports whether only this host can connect to an address.
-func isLoopback(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }
 
 // shownAddress returns an address that a browser on this host can open.

@@ -178,7 +178,7 @@ func TestUI_InBrowser(t *testing.T) {
 	b.becomes(`document.getElementById('outcome').textContent`, "a has handed over, and "+evil+" leads.")
 	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")
 	b.becomes(`document.querySelectorAll('#changes li').length > 1`, "true")
-	if got := b.value(`document.images.length + document.title`); got != "0Elections in elections" {
+	if got := b.value(`document.images.length + document.title`); got != "0Elections in bucket elections" {
 		t.Errorf("a name or value was not shown as text: %s", got)
 	}
 	if a.IsLeader() {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,12 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/testserver"
+	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -92,12 +90,21 @@ func (u uiProcess) follow(path string, found func(data []byte) bool) {
 	u.Fatalf("%s ended with %v after %s", path, lines.Err(), last)
 }
 
+// uiMessage is a message of the feed of elections.
+type uiMessage struct {
+	Now     int64
+	Began   bool
+	Error   string
+	Rows    []webpage.Row
+	Changes []webpage.Change
+}
+
 // rows follows the elections until found returns true for the rows as they are.
-func (u uiProcess) rows(found func(map[string]uiRow, uiUpdate) bool) {
+func (u uiProcess) rows(found func(map[string]webpage.Row, uiMessage) bool) {
 	u.Helper()
-	rows := make(map[string]uiRow)
+	rows := make(map[string]webpage.Row)
 	u.follow("/api/elections", func(data []byte) bool {
-		var m uiUpdate
+		var m uiMessage
 		if err := json.Unmarshal(data, &m); err != nil {
 			u.Fatal(err)
 		}
@@ -115,32 +122,38 @@ func TestUI_Elections(t *testing.T) {
 	server := startServer(t)
 	url := server.ClientURL()
 	u := startUI(t, url)
-	u.rows(func(_ map[string]uiRow, m uiUpdate) bool {
+	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool {
 		return strings.Contains(m.Error, "bucket elections does not exist") && !m.Began
 	})
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 3 * time.Second})
-	u.rows(func(_ map[string]uiRow, m uiUpdate) bool { return m.Began && m.Error == "" })
+	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return m.Began && m.Error == "" })
 
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte("10.0.0.1")})
 	stands(t, url, "billing", leader.Config{ID: "b", Roster: true, Value: []byte{0xff}})
 	inLine(t, url, "billing", "b")
-	var first uiRow
-	u.rows(func(rows map[string]uiRow, _ uiUpdate) bool {
+	var first webpage.Row
+	u.rows(func(rows map[string]webpage.Row, _ uiMessage) bool {
 		first = rows["billing"]
-		return first.State == stateLeading
+		return first.State == string(stateLeading)
 	})
 	if term, leads := a.Term(); !leads || first.ID != "a" || first.Token != term.Token() || first.Value != "10.0.0.1" || first.Lease != 3000 || first.Expires < first.Written || first.Trouble != int(troubleNone) {
 		t.Errorf("%+v", first)
 	}
 	u.follow("/api/roster?election=billing", func(data []byte) bool {
-		var r uiRoster
+		var r struct {
+			Kept       bool
+			Candidates []struct{ ID, Value string }
+		}
 		if err := json.Unmarshal(data, &r); err != nil {
 			t.Fatal(err)
 		}
 		return r.Kept && len(r.Candidates) == 1 && r.Candidates[0].ID == "b" && r.Candidates[0].Value == "/w=="
 	})
 	_, body, _ := u.ask(http.MethodGet, "/api/record?election=billing", "")
-	var rec uiRecord
+	var rec struct {
+		Text   string
+		Base64 bool
+	}
 	if err := json.Unmarshal([]byte(body), &rec); err != nil || rec.Base64 || !strings.Contains(rec.Text, `"id":"a"`) {
 		t.Errorf("%s %v", body, err)
 	}
@@ -154,7 +167,7 @@ func TestUI_Elections(t *testing.T) {
 		_ = a.Stop(t.Context()) // also at the end of the test
 	}()
 	var texts []string
-	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
+	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
 		if _, known := rows["billing"]; known && begun != nil {
 			close(begun)
 			begun = nil
@@ -172,11 +185,11 @@ func TestUI_Elections(t *testing.T) {
 	if err := js.DeleteKeyValue(t.Context(), "elections"); err != nil {
 		t.Fatal(err)
 	}
-	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
-		return m.Error != "" && rows["billing"].State == stateDeleted
+	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
+		return m.Error != "" && rows["billing"].State == string(stateDeleted)
 	})
 	server.Shutdown()
-	u.rows(func(_ map[string]uiRow, m uiUpdate) bool { return strings.Contains(m.Error, "connection") })
+	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return strings.Contains(m.Error, "connection") })
 	if err := u.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
@@ -196,15 +209,15 @@ func TestUI_ConnectionComesBack(t *testing.T) {
 	newBucket(t, first.ClientURL(), "elections", leader.BucketConfig{MaxLease: 5 * time.Second})
 	campaigns(t, first.ClientURL(), "elections", "billing", leader.Config{ID: "a"})
 	u := startUI(t, first.ClientURL())
-	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
-		return m.Error == "" && rows["billing"].State == stateLeading
+	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
+		return m.Error == "" && rows["billing"].State == string(stateLeading)
 	})
 	first.Shutdown()
 	first.WaitForShutdown()
-	u.rows(func(_ map[string]uiRow, m uiUpdate) bool { return m.Error == "the connection was lost" })
+	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return m.Error == "the connection was lost" })
 	start()
-	u.rows(func(rows map[string]uiRow, m uiUpdate) bool {
-		return m.Error == "" && rows["billing"].State == stateLeading
+	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
+		return m.Error == "" && rows["billing"].State == string(stateLeading)
 	})
 }
 
@@ -321,72 +334,5 @@ func TestUI_Actions(t *testing.T) {
 	}
 	if !a.IsLeader() {
 		t.Error("a does not lead")
-	}
-}
-
-// What a page has not read is bounded: one row of each election, and the newest changes.
-func TestUI_SlowReader(t *testing.T) {
-	u := newUIState("elections")
-	p := u.subscribe()
-	h := leader.Holder{ID: "a", Token: 1<<63 + 1}
-	const many = max(mostRows, mostUnread) + 5
-	for i := range many {
-		if err := u.changed(electionChange{
-			at: time.Unix(int64(i), 0), state: stateForeign, now: electionStatus{election: fmt.Sprint("e", i), entry: backend.Entry{Revision: 1}, holder: h},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := u.take(p)
-	if len(m.Rows) != mostRows || len(m.Changes) != mostUnread || !m.Dropped || !m.More || m.Changes[mostUnread-1].At != (many-1)*1000 {
-		t.Errorf("%d rows, %d changes, %v %v", len(m.Rows), len(m.Changes), m.Dropped, m.More)
-	}
-	text, err := json.Marshal(m.Changes[0])
-	if err != nil || !strings.Contains(string(text), `"token":"9223372036854775809"`) {
-		t.Errorf("%s %v", text, err)
-	}
-	<-p.news // there is more
-	if m = u.take(p); len(m.Rows) != many-mostRows || m.More || m.Dropped || len(m.Changes) != 0 {
-		t.Errorf("%d rows, %d changes, %v %v", len(m.Rows), len(m.Changes), m.Dropped, m.More)
-	}
-	for range mostPages - 1 {
-		if u.subscribe() == nil {
-			t.Fatal("it is not subscribed")
-		}
-	}
-	if u.subscribe() != nil {
-		t.Error("there are too many pages")
-	}
-	u.unsubscribe(p)
-	if u.subscribe() == nil {
-		t.Error("there is room for one more")
-	}
-}
-
-// What others write is bounded before a page gets it.
-func TestUI_CutsTexts(t *testing.T) {
-	u := newUIState("elections")
-	p := u.subscribe()
-	huge := strings.Repeat("ä", 64<<10)
-	if err := u.changed(electionChange{
-		at: time.Unix(1, 0), state: stateLeading,
-		now: electionStatus{election: "e", entry: backend.Entry{Revision: 1}, holder: leader.Holder{ID: "x" + huge, Token: 1, Value: []byte("x" + huge)}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	m := u.take(p)
-	if len(m.Rows) != 1 || len(m.Changes) != 1 {
-		t.Fatalf("%+v", m)
-	}
-	row, change := m.Rows[0], m.Changes[0]
-	for what, k := range map[string]struct {
-		text string
-		most int
-	}{
-		"ID": {row.ID, mostID}, "value": {row.Value, mostValue}, "ID of a change": {change.ID, mostID}, "text": {change.Text, mostValue},
-	} {
-		if want := k.most - 1; len(k.text) != want+len("…") || !utf8.ValidString(k.text) { // an ä is cut in two
-			t.Errorf("%s has %d bytes", what, len(k.text))
-		}
 	}
 }

@@ -14,7 +14,7 @@ const mostLines = 50;
 const mostKept = 20000;
 
 export class Detail {
-  constructor(now, token, closed) {
+  constructor(now, token, actions, closed) {
     this.now = now;
     this.token = token;
     this.closed = closed;
@@ -26,7 +26,8 @@ export class Detail {
     this.roster = [];
     $("detail-close").addEventListener("click", () => this.close());
     $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
-    $("detail-actions").hidden = token === "";
+    for (const id of ["step-down", "transfer"]) $(id).hidden = !actions.includes(id);
+    $("detail-actions").hidden = $("step-down").hidden && $("transfer").hidden;
     $("step-down").addEventListener("click", () => this.askStepDown());
     $("transfer").addEventListener("click", () => this.askTransfer());
     setInterval(() => { if (!document.hidden) this.drawTimeline(); }, 1000);

@@ -1,4 +1,4 @@
-// The page of natsleader ui. It gets everything through one stream of events, and asks for
+// The page. It gets everything through one stream of events, and asks for
 // nothing again and again.
 
 import { Detail } from "./detail.js";
@@ -7,12 +7,14 @@ import { Table, attention } from "./table.js";
 const $ = (id) => document.getElementById(id);
 const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`).content;
 
+const program = meta("program");
+
 // The server's time is that of the last message, counted on by this browser's clock.
 const clock = { server: Date.now(), local: performance.now() };
 const now = () => clock.server + performance.now() - clock.local;
 
 const table = new Table(now, (key) => detail.open(table.rows.get(key)));
-const detail = new Detail(now, meta("token"), () => {
+const detail = new Detail(now, meta("token"), meta("actions").split(" "), () => {
   table.select("");
   $("body").focus();
 });
@@ -30,12 +32,13 @@ document.addEventListener("keydown", (e) => {
 const silence = 6000;
 let heard = performance.now();
 let failing = "";
+let open = meta("open"); // the election that is shown in detail when the page opens
 
 function listen() {
   const feed = new EventSource("api/elections");
   feed.onmessage = (e) => take(JSON.parse(e.data));
   feed.onerror = () => {
-    trouble("This page has lost contact with natsleader ui, and tries again.");
+    trouble(`This page has lost contact with ${program}, and tries again.`);
     if (feed.readyState === EventSource.CLOSED) setTimeout(listen, 1000); // it does not try again by itself
   };
 }
@@ -52,7 +55,13 @@ function take(m) {
   if (m.changes) detail.note(m.changes);
   if (m.rows) {
     table.update(m.rows);
-    for (const row of m.rows) detail.update(row);
+    for (const row of m.rows) {
+      detail.update(row);
+      if (row.key === open) {
+        open = "";
+        table.choose(row.key);
+      }
+    }
     summarise();
   } else if (m.began) {
     summarise();
@@ -90,7 +99,7 @@ function summarise() {
 }
 
 setInterval(() => {
-  if (performance.now() - heard > silence) trouble("This page has lost contact with natsleader ui.");
+  if (performance.now() - heard > silence) trouble(`This page has lost contact with ${program}.`);
 }, 1000);
 
 listen();

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// story is one sentence or two on what has happened and why it was safe.
+type story struct {
+	At   int64  `json:"at"` // in Unix ms
+	Text string `json:"text"`
+	Link string `json:"link"` // to the part of docs/protocol.md that says more
+}
+
+// protocolPage is where the links of stories lead.
+const protocolPage = "https://github.com/natsleader/natsleader/blob/main/docs/protocol.md#"
+
+// The parts of docs/protocol.md to which stories link.
+const (
+	partAcquire  = "only-an-acknowledged-compare-and-set-decides"
+	partSending  = "a-lease-counts-from-the-sending-of-a-write"
+	partReceive  = "a-waiting-candidate-counts-from-receiving"
+	partDeadline = "deadlines-come-first"
+	partUnknown  = "read-before-concluding"
+	partPending  = "when-the-winner-may-lead"
+	partFenced   = "fenced"
+	partWork     = "the-work-ends-before-the-next-term-begins"
+	partContext  = "the-context-ends-first"
+	partRelease  = "a-release-is-a-record"
+	partDeleted  = "a-deleted-key"
+	partHint     = "a-feed-is-a-hint"
+	partGuards   = "guards"
+)
+
+// What a user does to a candidate, to the server or to the key.
+const (
+	doResign  = "resign"
+	doKill    = "kill"
+	doStart   = "start"
+	doFreeze  = "freeze"
+	doThaw    = "thaw"
+	doRestore = "restore" // the link
+	doRestart = "restart" // the server
+	doOutage  = "outage"
+	doUp      = "up"
+	doDelete  = "delete" // the key
+	doLease   = "lease"
+)
+
+// narrator tells what happens. It knows who led last, and what was done since.
+type narrator struct {
+	lease time.Duration
+
+	leader   string // the ID; empty: nobody leads, as far as is known
+	last     string // who led last
+	over     time.Time
+	done     string // what was done to the last leader, to the server or to the key since its term began
+	lifeless bool   // nobody has led yet
+}
+
+func newNarrator(lease time.Duration) *narrator {
+	return &narrator{lease: lease, lifeless: true}
+}
+
+// did tells what a user has done. id is the candidate that it was done to, or empty.
+func (n *narrator) did(what, id string) (text, part string) {
+	leads := id != "" && id == n.leader
+	if leads || id == "" {
+		n.done = what
+	}
+	role := "waits, so only its own place is lost"
+	if leads {
+		role = "leads"
+	}
+	switch what {
+	case doResign:
+		return fmt.Sprintf("%s was asked to resign. It finishes its item, ends its context, and only then releases the key.", id), partContext
+	case doKill:
+		if leads {
+			return fmt.Sprintf("%s was killed and released nothing. The others cannot know whether it is dead or slow, so each waits for the whole lease of %v.", id, n.lease), partReceive
+		}
+		return fmt.Sprintf("%s was killed. It did not lead, so nothing changes.", id), partReceive
+	case doStart:
+		return fmt.Sprintf("%s is a new process. It reads the key, finds it held or free, and waits without asking again.", id), partHint
+	case doFreeze:
+		if leads {
+			return fmt.Sprintf("%s is frozen in the middle of its work and cannot renew. Its lease runs out by its own clock, whether it looks or not.", id), partSending
+		}
+		return fmt.Sprintf("%s is frozen. It waits, so nobody misses it.", id), partReceive
+	case doThaw:
+		return fmt.Sprintf("%s goes on where it was frozen, and asks the clock before it believes that it leads.", id), partDeadline
+	case doRestore:
+		return fmt.Sprintf("The link of %s works again, and what was under way arrives late. A late write has the revision on which it was sent, so it changes nothing if another has written since.", id), partAcquire
+	case string(isCut):
+		return fmt.Sprintf("The link of %s is cut. It %s. It tries to connect again, and nothing that it believes outlives its lease.", id, role), partDeadline
+	case string(holdsAll):
+		return fmt.Sprintf("The link of %s swallows everything. It %s. No connection breaks, so only the clock can tell that something is wrong.", id, role), partDeadline
+	case string(holdsUp):
+		return fmt.Sprintf("Nothing that %s sends arrives. It %s. A renewal that was not acknowledged extends no lease.", id, role), partSending
+	case string(holdsDown):
+		return fmt.Sprintf("%s hears nothing, but what it sends arrives. It %s. Its renewals may be stored, and it does not count them, because it cannot know.", id, role), partUnknown
+	case string(isSlow):
+		return fmt.Sprintf("Every packet of %s takes %v each way. It %s. A lease counts from the sending of a renewal, so a slow reply makes it shorter and never longer.", id, slowness, role), partSending
+	case doRestart:
+		return "The server was restarted on the same store. The leader goes on if it renews in time: the record and its revision have survived.", partUnknown
+	case doOutage:
+		return "The server is down. The leader cannot renew and ends its own term before its lease is over. Nobody else can take the key either.", partDeadline
+	case doUp:
+		return "The server is up again on the same store. Whoever still waits for a lease goes on waiting for the rest of it.", partReceive
+	case doDelete:
+		return fmt.Sprintf("The key was deleted. The leader finds that its record is gone and ends its term. A deleted key names no lease, so the next waits for %v, the longest that the bucket allows.", longestLease), partDeleted
+	case doLease:
+		return fmt.Sprintf("All candidates stop and start again with a lease of %v. The leader stops in order and releases the key.", n.lease), partRelease
+	}
+	return "", ""
+}
+
+// heard tells what a candidate reports. It returns no text if that is not worth a sentence.
+func (n *narrator) heard(id string, r report) (text, part string) {
+	at := time.Unix(0, r.At)
+	switch r.Event {
+	case pending:
+		if n.done == doDelete {
+			return fmt.Sprintf("%s has taken the key and does not lead yet: the lease of a leader that it has not seen may be running.", id), partPending
+		}
+	case elected:
+		text, part = n.election(id, r.Token, at)
+		n.leader, n.last, n.done, n.lifeless = id, id, "", false
+		return text, part
+	case fenced:
+		if n.leader == id {
+			n.leader, n.over = "", at
+		}
+		return fmt.Sprintf("%s has ended its term (%s). It ends before its lease does, so no other leads yet.", id, r.Text), partFenced
+	case deposed:
+		was := n.leader == id
+		if was {
+			n.leader, n.over = "", at
+		}
+		if was && n.done != doResign && n.done != doLease {
+			return fmt.Sprintf("%s does not lead any more (%s). Its context has ended, and its work with it.", id, r.Text), partWork
+		}
+	case refused:
+		return fmt.Sprintf("%s woke up and wrote with token %d. The guard stands at a greater token, so the server has refused the write.", id, r.Token), partGuards
+	}
+	return "", ""
+}
+
+// died tells the narrator that a process has ended without a report of the end of its term.
+func (n *narrator) died(id string, at time.Time) {
+	if n.leader == id {
+		n.leader, n.over = "", at
+	}
+}
+
+// election tells why the winner may lead.
+func (n *narrator) election(id string, token uint64, at time.Time) (text, part string) {
+	vacant := "at once"
+	if !n.over.IsZero() {
+		vacant = fmt.Sprintf("%.2f s after the term of %s had ended", max(0, at.Sub(n.over).Seconds()), n.last)
+	}
+	head := fmt.Sprintf("%s leads with token %d", id, token)
+	switch {
+	case n.lifeless:
+		return head + ". The key was free, and the server let one of five candidates write it: the others were refused.", partAcquire
+	case n.leader != "" && n.leader != id: // the one before has not reported its end: it is frozen or cut off
+		return fmt.Sprintf("%s. %s has not said that its term is over. By its own clock the lease has ended, because it counts from the sending of a renewal and %s counted from receiving it.", head, n.leader, id), partReceive
+	case n.done == doResign, n.done == doLease:
+		return fmt.Sprintf("%s, %s. The context of %s had ended before its release was sent, and its token is less.", head, vacant, n.last), partRelease
+	case n.done == doKill:
+		return fmt.Sprintf("%s. %s might have been alive, so %s waited for its whole lease from the last renewal that it received.", head, n.last, id), partReceive
+	case n.done == doDelete:
+		return fmt.Sprintf("%s, %s. By then the longest lease that the bucket allows was over.", head, vacant), partPending
+	case id == n.last:
+		return fmt.Sprintf("%s, %s. It is a new term with a greater token, so a late write of its last term is still refused.", head, vacant), partFenced
+	default:
+		return fmt.Sprintf("%s, %s, and not before its lease was over. The tokens rise, so a guard refuses what comes late.", head, vacant), partReceive
+	}
+}

@@ -21,20 +21,20 @@ import (
 
 // uiProcess is a natsleader ui.
 type uiProcess struct {
-	*testing.T
+	testing.TB
 	address string // with http://
 	cmd     *exec.Cmd
 }
 
-func startUI(t *testing.T, url string, args ...string) uiProcess {
-	t.Helper()
-	cmd := natsleader(t, append([]string{"--server", url, "ui", "--http", "127.0.0.1:0"}, args...)...)
-	out := started(t, cmd)
-	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
-	eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })
+func startUI(tb testing.TB, url string, args ...string) uiProcess {
+	tb.Helper()
+	cmd := natsleader(tb, append([]string{"--server", url, "ui", "--http", "127.0.0.1:0"}, args...)...)
+	out := started(tb, cmd)
+	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
+	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })
 	_, rest, _ := strings.Cut(out.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")
-	return uiProcess{t, address, cmd}
+	return uiProcess{tb, address, cmd}
 }
 
 // ask sends a request with headers, and returns the answer.

@@ -41,24 +41,24 @@ func (o *output) text() string {
 }
 
 // started starts a command, and collects its output, in order.
-func started(t *testing.T, cmd *exec.Cmd) *output {
-	t.Helper()
+func started(tb testing.TB, cmd *exec.Cmd) *output {
+	tb.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = w, w
 	err = cmd.Start()
 	_ = w.Close()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	o := output{ended: make(chan struct{})}
 	go func() {
 		defer close(o.ended)
 		o.collect(r)
 	}()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		<-o.ended
 		_ = r.Close()
 	})

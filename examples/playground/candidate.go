@@ -41,7 +41,6 @@ const (
 type member struct {
 	c     *leader.Candidate
 	items *fence.Bucket
-	kv    jetstream.KeyValue
 
 	mu    sync.Mutex
 	out   *json.Encoder

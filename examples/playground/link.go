@@ -20,14 +20,15 @@ const (
 )
 
 // slowness is how long bytes take each way over a slow link.
-const slowness = 250 * time.Millisecond
+const slowness = 100 * time.Millisecond
 
 // mostPipes is how many connections a link carries. A client that meets a black hole connects again
 // and again.
 const mostPipes = 8
 
 // link is the network between one candidate and the server: a proxy on a port of its own. Like TCP it
-// keeps the bytes that do not pass, and delivers them late.
+// keeps the bytes that do not pass, and delivers them late. Toxiproxy would drop them, after which no
+// connection can go on.
 type link struct {
 	listener net.Listener
 	server   string // its address

@@ -39,22 +39,32 @@ var pageFiles embed.FS
 const roleVariable = "NATSLEADER_PLAYGROUND_CANDIDATE"
 
 func main() {
-	if len(os.Args) == 5 && os.Args[1] == "candidate" && os.Getenv(roleVariable) != "" {
-		lease, err := time.ParseDuration(os.Args[4])
-		if err == nil {
-			err = stand(os.Args[2], os.Args[3], lease, os.Stdin, os.Stdout)
-		}
-		if err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	if isCandidate() {
+		os.Exit(candidate())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// isCandidate reports whether this is the process of a candidate: see startProcess.
+func isCandidate() bool {
+	return len(os.Args) == 5 && os.Args[1] == "candidate" && os.Getenv(roleVariable) != ""
+}
+
+// candidate is the program of a candidate's process: it returns its exit code.
+func candidate() int {
+	lease, err := time.ParseDuration(os.Args[4])
+	if err == nil {
+		err = stand(os.Args[2], os.Args[3], lease, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // run is the program: it returns its exit code.

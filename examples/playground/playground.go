@@ -46,6 +46,7 @@ type playground struct {
 	judge    judge
 	narrator *narrator
 	stories  []story
+	told     int           // how many stories there were
 	changed  chan struct{} // closed when there is something new
 	reopened chan struct{} // closed when the server is up again
 }
@@ -172,7 +173,8 @@ func (p *playground) tell(text, part string) {
 	if text == "" {
 		return
 	}
-	p.stories = append(p.stories, story{At: time.Now().UnixMilli(), Text: text, Link: protocolPage + part})
+	p.told++
+	p.stories = append(p.stories, story{N: p.told, At: time.Now().UnixMilli(), Text: text, Link: protocolPage + part})
 	p.stories = p.stories[max(0, len(p.stories)-mostStories):]
 }
 

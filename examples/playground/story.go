@@ -7,6 +7,7 @@ import (
 
 // story is one sentence or two on what has happened and why it was safe.
 type story struct {
+	N    int    `json:"n"`  // the first is 1
 	At   int64  `json:"at"` // in Unix ms
 	Text string `json:"text"`
 	Link string `json:"link"` // to the part of docs/protocol.md that says more
@@ -106,7 +107,7 @@ func (n *narrator) did(what, id string) (text, part string) {
 	case doOutage:
 		return "The server is down. The leader cannot renew and ends its own term before its lease is over. Nobody else can take the key either.", partDeadline
 	case doUp:
-		return "The server is up again on the same store. Whoever still waits for a lease goes on waiting for the rest of it.", partReceive
+		return "The server is up again on the same store. Whoever waits for a lease waits for what is left of it, and no longer.", partReceive
 	case doDelete:
 		return fmt.Sprintf("The key was deleted. The leader finds that its record is gone and ends its term. A deleted key names no lease, so the next waits for %v, the longest that the bucket allows.", longestLease), partDeleted
 	case doLease:
@@ -128,9 +129,10 @@ func (n *narrator) heard(id string, r report) (text, part string) {
 		n.leader, n.last, n.done, n.lifeless = id, id, "", false
 		return text, part
 	case fenced:
-		if n.leader == id {
-			n.leader, n.over = "", at
+		if n.leader != "" && n.leader != id {
+			return fmt.Sprintf("%s finds that its term is over (%s). By its own clock it was over before %s led: whoever asked the context was told so.", id, r.Text, n.leader), partContext
 		}
+		n.leader, n.over = "", at
 		return fmt.Sprintf("%s has ended its term (%s). It ends before its lease does, so no other leads yet.", id, r.Text), partFenced
 	case deposed:
 		was := n.leader == id

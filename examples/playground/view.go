@@ -42,7 +42,7 @@ func (p *playground) view() (view, <-chan struct{}) {
 	defer p.mu.Unlock()
 	v := view{
 		Now: time.Now().UnixMilli(), Lease: p.lease.Milliseconds(), Least: leastLease.Milliseconds(), Most: longestLease.Milliseconds(),
-		Up: p.up, Freezes: canFreeze, Stories: p.stories, Checks: p.judge.checks, Broken: p.judge.broken,
+		Up: p.up, Freezes: canFreeze, Stories: append([]story{}, p.stories...), Checks: p.judge.checks, Broken: append([]string{}, p.judge.broken...),
 	}
 	for _, s := range p.seats {
 		s.link.mu.Lock()

@@ -1,6 +1,7 @@
 // One election: what is known of it, its time line since the page was opened, the roster,
 // the record, and the buttons.
 
+import { Feed } from "./feed.js";
 import { age, attention, stateOf } from "./table.js";
 
 const $ = (id) => document.getElementById(id);
@@ -81,21 +82,14 @@ export class Detail {
   follow() {
     this.feed?.close();
     this.showRoster({ kept: true, candidates: [] }, "Reading the roster.");
-    this.feed = new EventSource("api/roster?election=" + encodeURIComponent(this.key));
-    this.feed.onmessage = (e) => {
-      const r = JSON.parse(e.data);
-      if (r.error) this.feed.close();
+    const feed = this.feed = new Feed("api/roster?election=" + encodeURIComponent(this.key), (r) => {
+      if (r.error) feed.close(); // it stays so
       this.showRoster(r, !r.kept ? "This bucket keeps no roster, so it is not known which candidates stand." :
         r.error || (r.candidates.length === 0 ? "No other candidate has announced itself." : ""));
-    };
-    this.feed.onerror = () => {
+    }, () => {
       $("roster-note").textContent = "The roster cannot be read now.";
       $("roster-note").hidden = false;
-      const { key, feed } = this;
-      if (feed.readyState === EventSource.CLOSED) { // it does not try again by itself
-        setTimeout(() => { if (this.feed === feed && this.key === key) this.follow(); }, 2000);
-      }
-    };
+    });
   }
 
   showRoster(r, note) {

@@ -2,6 +2,7 @@
 // nothing again and again.
 
 import { Detail } from "./detail.js";
+import { Feed } from "./feed.js";
 import { Table, attention } from "./table.js";
 
 const $ = (id) => document.getElementById(id);
@@ -10,7 +11,7 @@ const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`)
 const program = meta("program");
 
 // The server's time is that of the last message, counted on by this browser's clock.
-const clock = { server: Date.now(), local: performance.now() };
+const clock = { server: Date.now(), local: performance.now(), heard: false };
 const now = () => clock.server + performance.now() - clock.local;
 
 const table = new Table(now, (key) => detail.open(table.rows.get(key)));
@@ -32,22 +33,17 @@ document.addEventListener("keydown", (e) => {
 const silence = 6000;
 let heard = performance.now();
 let failing = "";
-let open = meta("open"); // the election that is shown in detail when the page opens
 
-function listen() {
-  const feed = new EventSource("api/elections");
-  feed.onmessage = (e) => take(JSON.parse(e.data));
-  feed.onerror = () => {
-    trouble(`This page has lost contact with ${program}, and tries again.`);
-    if (feed.readyState === EventSource.CLOSED) setTimeout(listen, 1000); // it does not try again by itself
-  };
-}
+// narrow is a screen on which an election in detail covers everything else.
+const narrow = matchMedia("(max-width: 40rem)").matches;
+let open = narrow ? "" : meta("open"); // the election that is shown in detail when the page opens
 
 function take(m) {
   heard = performance.now();
   if (m.now) {
     clock.server = m.now;
     clock.local = heard;
+    clock.heard = true;
     if (!detail.opened) detail.opened = m.now;
   }
   table.began = m.began;
@@ -99,7 +95,10 @@ function summarise() {
 }
 
 setInterval(() => {
-  if (performance.now() - heard > silence) trouble(`This page has lost contact with ${program}.`);
+  if (performance.now() - heard <= silence) return;
+  trouble(clock.heard ? `This page has lost contact with ${program}.` :
+    `${program} does not answer. If other pages of it are open in this browser, close some: a browser opens six connections to one host at most.`);
 }, 1000);
 
-listen();
+// It is open while the page is hidden, too, so that the time lines have no gap.
+new Feed("api/elections", take, () => trouble(`This page has lost contact with ${program}, and tries again.`), true);

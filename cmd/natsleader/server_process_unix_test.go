@@ -95,6 +95,14 @@ func (p *serverProcess) signal(t *testing.T, sig syscall.Signal) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
+	if sig != syscall.SIGSTOP {
+		return
+	}
+	// On a busy machine some threads of the process go on until another has taken the signal.
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the server has not stopped: %v, status %v", err, status)
+	}
 }
 
 // processCluster starts three servers as processes, and makes the bucket on all of them.

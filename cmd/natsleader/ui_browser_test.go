@@ -112,6 +112,66 @@ func TestUI_KeyboardReadOnly(t *testing.T) {
 	b.becomes(listed+` + (document.querySelector('#rows .election') || {}).textContent`, "1z")
 }
 
+// The program is started again, and the page connects to it by itself. It knows no token of the new
+// process, and says so when something is asked for.
+func TestUI_StartedAgain(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	u := startUI(t, url, "--allow-actions")
+	b := openBrowser(t, u.address, 1200, 700)
+	b.becomes(leaderOf, "a")
+	u.cmd.Process.Kill() //nolint:errcheck // it runs
+	b.becomes(troubleIs+` !== ''`, "true")
+	_ = u.cmd.Wait() // it was killed
+	campaigns(t, url, "elections", "a-first", leader.Config{ID: "b"})
+	startUIAt(t, url, strings.TrimPrefix(u.address, "http://"), "--allow-actions")
+	b.becomes(troubleIs, "")
+	b.becomes(listed, "2")
+	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
+	b.becomes(`document.getElementById('detail-state').textContent`, "b leads")
+	b.do(chromedp.Click(chromedp.CSS("#step-down")))
+	b.do(chromedp.Click(chromedp.CSS("#confirm-yes")))
+	b.becomes(`document.getElementById('outcome').textContent`, "Not done: the page is from before natsleader ui was started again: load it anew")
+}
+
+// A browser opens six connections to one host, and each page with an election in detail has two. A
+// page that nobody sees has one, so that four pages work.
+func TestUI_ManyPages(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true})
+	stands(t, url, "billing", leader.Config{ID: "b", Roster: true})
+	inLine(t, url, "billing", "b")
+	u := startUI(t, url, "--allow-actions")
+	first := openBrowser(t, u.address, 1200, 700)
+	roster := `document.getElementById('roster').innerText`
+	visible := func(b browser, so string) { // the driver's tabs are all visible
+		b.value(`Object.defineProperty(document, 'hidden', { value: !` + so + `, configurable: true }) && document.dispatchEvent(new Event('visibilitychange'))`)
+	}
+	pages := []browser{first}
+	for i := range 4 {
+		b := pages[i]
+		b.becomes(leaderOf, "a")
+		b.do(chromedp.Click(chromedp.CSS("#rows .row")))
+		b.becomes(roster, "b")
+		visible(b, "false")
+		if i < 3 {
+			pages = append(pages, b.tab(u.address))
+		}
+	}
+	b := first
+	visible(b, "true")
+	b.do(chromedp.Click(chromedp.CSS("#transfer")))
+	b.do(chromedp.Click(chromedp.CSS("#confirm-yes")))
+	b.becomes(`document.getElementById('outcome').textContent`, "a has handed over, and b leads.")
+	for _, b := range pages {
+		b.becomes(leaderOf, "b") // also in the pages that nobody sees
+	}
+}
+
 // Ten thousand elections stay usable: only the rows that can be seen are in the document.
 func TestUI_TenThousand(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,12 @@ type uiProcess struct {
 
 func startUI(tb testing.TB, url string, args ...string) uiProcess {
 	tb.Helper()
-	cmd := natsleader(tb, append([]string{"--server", url, "ui", "--http", "127.0.0.1:0"}, args...)...)
+	return startUIAt(tb, url, "127.0.0.1:0", args...)
+}
+
+func startUIAt(tb testing.TB, url, at string, args ...string) uiProcess {
+	tb.Helper()
+	cmd := natsleader(tb, append([]string{"--server", url, "ui", "--http", at}, args...)...)
 	out := started(tb, cmd)
 	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
 	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })

@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo tools servers clean
+.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo playground tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -51,7 +51,7 @@ alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 vet: ## go vet, and builds for other systems
 	go vet work
 	go vet -tags prove,alerts work
-	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader || exit 1; done
+	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest
 
 tools: $(GOLANGCI) ## build the linter into .tools
@@ -137,10 +137,14 @@ scale: ## 10,000 elections in one process: set-up, memory, processor time, and w
 # Of an idle machine, with Chromium (scripts/browser).
 pictures: ## the pictures of the pages that programs make
 	go run ./bench --measure handover,crash --svg docs/pictures/peers.svg
-	NATSLEADER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run '^TestUI_Pictures$$' ./cmd/natsleader
+	go run ./examples/demo -duration 30s -svg docs/pictures/failovers.svg
+	NATSLEADER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run '^Test(UI|Playground)_Pictures$$' ./cmd/natsleader
 
 demo: ## the demonstration
 	go run ./examples/demo
+
+playground: ## the same in a browser, to try
+	go run ./examples/playground
 
 clean: ## remove .tools
 	rm -rf $(TOOLS)

@@ -28,8 +28,8 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 	write := func(id string) time.Time {
 		text := []byte(value(id))
 		sent := time.Now()
-		if _, err := kv.Put(b.Context(), "billing", text); err != nil {
-			b.Fatal(err)
+		if _, failed := kv.Put(b.Context(), "billing", text); failed != nil {
+			b.Fatal(failed)
 		}
 		return sent
 	}

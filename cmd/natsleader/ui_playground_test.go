@@ -189,3 +189,25 @@ func TestPlayground_Banner(t *testing.T) {
 		t.Errorf("a text was not shown as text: %s", got)
 	}
 }
+
+// The pictures of README.md and docs/playground.md, which `make pictures` writes.
+func TestPlayground_Pictures(t *testing.T) {
+	if os.Getenv("NATSLEADER_PICTURES") == "" {
+		t.Skip("make pictures runs it")
+	}
+	b := openBrowser(t, startPlayground(t), 1280, 640)
+	for range 2 {
+		b.becomes(leadingSeat+` !== ''`, "true")
+		was := b.value(leadingSeat)
+		b.press(was, "Resign")
+		b.becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+was+`'`, "true")
+	}
+	was := b.value(leadingSeat)
+	b.press(was, "Freeze")
+	b.becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+was+`'`, "true")
+	b.value(`document.getElementById('detail-close').click()`)
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("playground-" + name)
+	}
+}

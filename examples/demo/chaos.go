@@ -185,12 +185,15 @@ type outcome struct {
 	led    bool          // there is a new term
 	vacant time.Duration // before it
 	kept   bool          // the old term went on
+
+	struck, healed, elected time.Time // zero: it did not happen
 }
 
 // suffer causes the fault in a leader, and waits until it is healed and there is a
 // leader, even if the time is up meanwhile.
 func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out outcome, err error) {
-	until := time.Now().Add(victim.term.Remaining())
+	out.struck = time.Now()
+	until := out.struck.Add(victim.term.Remaining())
 	if err = f.strike(ctx, victim.worker); err != nil && ctx.Err() == nil {
 		cr.tl.Say(actorOperator, "faulted", "%s: %v", f.name, err)
 	}
@@ -216,7 +219,7 @@ func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out 
 	for {
 		reigns, news := cr.check.since(victim.number + 1)
 		if len(reigns) > 0 {
-			out.led, out.vacant = true, reigns[0].vacant
+			out.led, out.vacant, out.elected = true, reigns[0].vacant, reigns[0].began
 		}
 		if f.harmless && !out.led && !out.kept {
 			// A deadline that has moved is a renewal that was acknowledged.
@@ -233,7 +236,7 @@ func suffer(ctx, playing context.Context, cr *crew, f fault, victim reign) (out 
 		case <-news:
 		case <-ticker.C:
 		case <-heal:
-			heal = nil
+			heal, out.healed = nil, time.Now()
 			if err = f.heal(victim.worker); err != nil {
 				return out, err
 			}

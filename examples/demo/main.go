@@ -95,5 +95,8 @@ func perform(ctx context.Context, opts options, tl *timeline.Timeline) (sound bo
 	watching()
 	sound = check.held()
 	t.report(tl, check)
+	if opts.svg != "" && err == nil {
+		err = os.WriteFile(opts.svg, []byte(t.svg(opts.lease)), 0o666)
+	}
 	return sound, err
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,7 +33,8 @@ func TestDemo_LeaderAfterFaults(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	var stdout, stderr bytes.Buffer
-	args := []string{"-duration", "12s", "-lease", "700ms", "-pause", "300ms"}
+	svg := filepath.Join(t.TempDir(), "faults.svg")
+	args := []string{"-duration", "12s", "-lease", "700ms", "-pause", "300ms", "-svg", svg}
 	code := run(t.Context(), args, env("KEY", "demo.test", "WORKERS", "5"), &stdout, &stderr)
 	out := stdout.String()
 	if code != 0 || stderr.Len() > 0 || strings.Contains(out, "VIOLATION") || strings.Contains(out, "\x1b") {
@@ -44,6 +47,15 @@ func TestDemo_LeaderAfterFaults(t *testing.T) {
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q", want)
+		}
+	}
+	picture, err := os.ReadFile(svg)
+	if err != nil || xml.Unmarshal(picture, new(struct{})) != nil {
+		t.Errorf("no picture: %v\n%s", err, picture)
+	}
+	for _, want := range []string{">crash<", ">nobody leads for 0.", ">server restart<", "with a lease of 700ms<"} {
+		if !strings.Contains(string(picture), want) {
+			t.Errorf("the picture lacks %q", want)
 		}
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {

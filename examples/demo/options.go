@@ -21,6 +21,7 @@ type options struct {
 	lease    time.Duration
 	pause    time.Duration // between one fault and the next
 	verbose  bool          // print every event of every candidate
+	svg      string        // file for a picture of the faults; empty: none
 }
 
 // settingError is an error in a setting of the demo.
@@ -58,6 +59,7 @@ func parseOptions(args []string, getenv func(string) string, stderr io.Writer) (
 	flags.DurationVar(&o.lease, "lease", 2*time.Second, "lease `duration` of the candidates")
 	flags.DurationVar(&o.pause, "pause", time.Second, "quiet `time` between one fault and the next")
 	flags.BoolVar(&o.verbose, "v", false, "tell every event of every candidate")
+	flags.StringVar(&o.svg, "svg", "", "`file` for a picture: who led, for each kind of fault")
 	if err := flags.Parse(args); err != nil {
 		return o, settingError{err}
 	}

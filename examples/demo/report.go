@@ -18,6 +18,7 @@ type tally struct {
 type kind struct {
 	name   string
 	times  int
+	first  outcome         // of the first time
 	kept   int             // the leader went on
 	vacant []time.Duration // without a leader, for each new term
 }
@@ -27,7 +28,7 @@ func (t *tally) add(f fault, out outcome) {
 	i := slices.IndexFunc(t.kinds, func(k kind) bool { return k.name == f.name })
 	if i < 0 {
 		i = len(t.kinds)
-		t.kinds = append(t.kinds, kind{name: f.name})
+		t.kinds = append(t.kinds, kind{name: f.name, first: out})
 	}
 	k := &t.kinds[i]
 	k.times++

@@ -370,13 +370,20 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 	fx.request = req
 }
 
-// wait returns how long a request may take before it is given up.
+// wait returns how long a request may take before it is given up. A leader tries again soon, to
+// save its lease. Others wait longer after each failure: on a slow link they would otherwise give up
+// each reply before it can arrive, and never learn who leads.
 func (m *machine) wait() time.Duration {
 	t := m.bucket.timing()
+	first, most := t.renewInterval, max(t.lease, longWait)
 	if m.holds() {
-		return wire.RenewWait(t.renewInterval) << min(m.flight.fails, 1)
+		first = wire.RenewWait(t.renewInterval)
+		most = 2 * first
+		if m.state == StateFenced {
+			most = max(most, longWait)
+		}
 	}
-	return min(t.renewInterval<<min(m.flight.fails, 8), max(t.lease, longWait))
+	return min(first<<min(m.flight.fails, 8), most)
 }
 
 // pace counts a failure and delays the next request. The pause counts from when the

@@ -283,3 +283,37 @@ func TestWaiter_FarAway(t *testing.T) {
 		})
 	}
 }
+
+// A leader whose link becomes slower than a leader waits for a reply is fenced. Then it waits for as
+// long as a round trip takes in the end, learns who leads, and waits for its turn.
+func TestFenced_FarAway(t *testing.T) {
+	k := newKit(t)
+	cfg := leader.Config{LeaseDuration: 3 * time.Second} // renewed each 500ms, of which a reply may take all
+	a, wa := k.stand("a", cfg)
+	wa.Expect(leadertest.Elected())
+	b, wb := k.stand("b", cfg)
+	wb.Expect(leadertest.Observed("a"))
+	k.clock.Advance(time.Second) // both have renewed and read
+	k.store.Link("a").Delay(500 * time.Millisecond)
+	k.clock.Advance(4500 * time.Millisecond) // its writes still arrive, so b waits for longer than from the first one that failed
+	if a.State() != leader.StateFenced || !b.IsLeader() {
+		t.Fatalf("a is %v, b is %v", a.State(), b.State())
+	}
+	k.clock.Advance(1500 * time.Millisecond)
+	if a.State() != leader.StateCandidate {
+		t.Errorf("a is %v after %+v", a.State(), wa.Events())
+	}
+	// Where all links are as slow, terms are short, but nobody is stuck.
+	k.store.Link("b").Delay(500 * time.Millisecond)
+	before := a.Stats().Elected + b.Stats().Elected
+	k.clock.Advance(time.Minute)
+	if terms := a.Stats().Elected + b.Stats().Elected - before; terms < 5 {
+		t.Errorf("%d terms in a minute", terms)
+	}
+	k.store.Link("a").Delay(0)
+	k.store.Link("b").Delay(0)
+	k.clock.Advance(10 * time.Second)
+	if !a.IsLeader() && !b.IsLeader() {
+		t.Errorf("a is %v, b is %v", a.State(), b.State())
+	}
+}

@@ -19,6 +19,11 @@ var mutants = []mutant{
 		caught: "sealed",
 	},
 	{
+		name:   "a fenced candidate waits no longer than a leader",
+		edits:  []string{"			most = max(most, longWait)\n", ""},
+		caught: "transcript renewal",
+	},
+	{
 		name:   "fenced at the deadline but not on it",
 		edits:  []string{"if m.state == StateLeader && !now.Before(m.term.leaseUntil) {", "if m.state == StateLeader && now.After(m.term.leaseUntil) {"},
 		caught: "sealed",

@@ -366,24 +366,24 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 		m.renew.served()
 	case reqNone, reqSettings, reqFeed:
 	}
-	m.flight.send(req, now, now.Add(m.wait()))
+	m.flight.send(req, now, now.Add(m.wait(now)))
 	fx.request = req
 }
 
-// wait returns how long a request may take before it is given up. A leader tries again soon, to
-// save its lease. Others wait longer after each failure: on a slow link they would otherwise give up
-// each reply before it can arrive, and never learn who leads.
-func (m *machine) wait() time.Duration {
+// wait returns how long a request may take before it is given up. A candidate waits longer after each
+// failure. A fenced candidate waits for as long as it has been fenced after a failure. On a slow link
+// they would otherwise give up each reply before it can arrive, and never learn who leads. A leader
+// has a lease to save, and a fenced candidate that drains has a key to keep: they try again soon.
+func (m *machine) wait(now time.Time) time.Duration {
 	t := m.bucket.timing()
-	first, most := t.renewInterval, max(t.lease, longWait)
-	if m.holds() {
-		first = wire.RenewWait(t.renewInterval)
-		most = 2 * first
-		if m.state == StateFenced {
-			most = max(most, longWait)
-		}
+	if !m.holds() {
+		return min(t.renewInterval<<min(m.flight.fails, 8), max(t.lease, longWait))
 	}
-	return min(first<<min(m.flight.fails, 8), most)
+	wait := wire.RenewWait(t.renewInterval) << min(m.flight.fails, 1)
+	if m.state == StateFenced && !m.term.draining && m.flight.fails > 0 {
+		wait = max(wait, min(now.Sub(m.term.leaseUntil), longWait))
+	}
+	return wait
 }
 
 // pace counts a failure and delays the next request. The pause counts from when the

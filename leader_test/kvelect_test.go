@@ -188,8 +188,8 @@ func TestKVElect_CutOffIsFenced(t *testing.T) {
 		f.heardIs(t, "30s a elected", "1m5.2s old won")
 		a.open()
 		f.at(3 * time.Minute)
-		// Its next try, up to 625 ms later, shows the loss.
-		a.sawBut(t, "faulted", "2m0.625s deposed expired", "2m0.625s observed foreign")
+		// It has been fenced for longer than 5s, so it waits 5s for each reply. Its next try shows the loss.
+		a.sawBut(t, "faulted", "2m1.5s deposed expired", "2m1.5s observed foreign")
 	})
 }
 

@@ -20,8 +20,13 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a fenced candidate waits no longer than a leader",
-		edits:  []string{"			most = max(most, longWait)\n", ""},
+		edits:  []string{"		wait = max(wait, min(now.Sub(m.term.leaseUntil), longWait))\n", ""},
 		caught: "transcript renewal",
+	},
+	{
+		name:   "a fenced candidate that drains waits for as long as another",
+		edits:  []string{"m.state == StateFenced && !m.term.draining && m.flight.fails > 0", "m.state == StateFenced && m.flight.fails > 0"},
+		caught: "transcript work",
 	},
 	{
 		name:   "fenced at the deadline but not on it",

@@ -149,7 +149,7 @@ func (p *party) forgetInstants() {
 	}
 	if m.raising() {
 		m.renew.electFrom = time.Time{} // it was reached
-	} else if m.state != StateLeader {
+	} else if m.state != StateLeader && m.state != StateFenced {
 		m.term.leaseUntil = time.Time{} // set with the next term
 	}
 	if m.holds() {
@@ -260,9 +260,10 @@ func (p *party) shift(horizon time.Duration) {
 	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
 	// handovers in vain are forgotten. So they are never forgotten here, and the wait
 	// that follows one is longer.)
-	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &p.checker.restsUntil, &p.checker.keepsOutUntil, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.leaseUntil, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.eligibleFrom, &m.reads.calmUntil, &p.patient} {
+	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &p.checker.restsUntil, &p.checker.keepsOutUntil, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.eligibleFrom, &m.reads.calmUntil, &p.patient} {
 		move(t, epoch)
 	}
+	move(&m.term.leaseUntil, epoch.Add(-longWait)) // a fenced candidate waits for as long as it has been fenced: see wait
 	// A clock shows whole ticks, so differences within one do not matter for these.
 	for _, t := range []*time.Time{&p.wake, &m.flight.deadline} {
 		if !t.IsZero() {

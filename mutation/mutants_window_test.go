@@ -6,13 +6,13 @@ var windowMutants = []mutant{
 		name: "the lease counts from the place in line",
 		edits: []string{
 			"	f.slot, f.rank, f.slotSince, f.slow = slotHas, 0, time.Time{}, false\n", "	f.slot, f.rank, f.slow = slotHas, 0, false\n",
-			"	m.flight.send(req, now, now.Add(m.wait()))\n", "	m.flight.send(req, m.flight.slotSince, now.Add(m.wait()))\n",
+			"	m.flight.send(req, now, now.Add(m.wait(now)))\n", "	m.flight.send(req, m.flight.slotSince, now.Add(m.wait(now)))\n",
 		},
 		caught: "transcript window",
 	},
 	{
 		name:   "the time of a request counts from the place in line",
-		edits:  []string{"	f.slot, f.rank, f.slotSince, f.slow = slotHas, 0, time.Time{}, false\n", "	f.slot, f.rank, f.slow = slotHas, 0, false\n", "	m.flight.send(req, now, now.Add(m.wait()))\n", "	m.flight.send(req, now, m.flight.slotSince.Add(m.wait()))\n"},
+		edits:  []string{"	f.slot, f.rank, f.slotSince, f.slow = slotHas, 0, time.Time{}, false\n", "	f.slot, f.rank, f.slow = slotHas, 0, false\n", "	m.flight.send(req, now, now.Add(m.wait(now)))\n", "	m.flight.send(req, now, m.flight.slotSince.Add(m.wait(now)))\n"},
 		caught: "transcript window",
 	},
 	{

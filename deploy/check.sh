@@ -147,7 +147,7 @@ step "natsleader takes the arguments of all: it finds nothing wrong but that the
 [ "$(wc -l <"$scratch/commands")" = 3 ]
 while read -ra words; do
 	code=0
-	env -i PATH="$PATH" NATS_URL=nats://127.0.0.1:1 "$scratch/natsleader" run --wait=300ms "${words[@]:2}" 2>"$scratch/complaint" || code=$?
+	env -i PATH="$PATH" NATS_URL=nats://127.0.0.1:1 "$scratch/natsleader" run --wait=3s "${words[@]:2}" 2>"$scratch/complaint" || code=$?
 	if [ "$code" != 124 ] || ! grep -q 'cannot connect to' "$scratch/complaint"; then
 		echo "exit code $code: ${words[*]}"
 		cat "$scratch/complaint"

@@ -86,7 +86,7 @@ func TestExporter_AllElections(t *testing.T) {
 		t.Errorf("%s does not show\n%s%v", page, body, err)
 	}
 
-	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 3 * time.Second})
+	newBucket(t, url, "elections", leader.BucketConfig{MaxLease: 10 * time.Second})
 	e.shows("bucket_up{bucket=\"elections\"} 1\nbucket_elections{bucket=\"elections\"} 0")
 	_, js := connectTo(t, url)
 	for _, id := range []string{"a", "b"} {

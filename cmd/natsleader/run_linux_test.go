@@ -225,7 +225,7 @@ func TestRun_CannotBegin(t *testing.T) {
 func TestRunWait_IsTheLongestWait(t *testing.T) {
 	s := newRunFixture(t, runLease)
 	campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	p := s.start("a", "--wait", "2s", "--", s.obedient())
+	p := s.start("a", "--wait", "6s", "--", s.obedient())
 	p.exits(exitWaited)
 	if !strings.Contains(p.text(), `waiting: "other" leads`) || s.count("begin") != 0 {
 		t.Errorf("it has said:\n%s", p.text())
@@ -235,7 +235,7 @@ func TestRunWait_IsTheLongestWait(t *testing.T) {
 // --wait counts only until the first leadership.
 func TestRunWait_UntilFirstTerm(t *testing.T) {
 	s := newRunFixture(t, runLease)
-	p := s.start("a", "--wait", "3s", "--", "sh", "-c", "sleep 3.5; exit 3")
+	p := s.start("a", "--wait", "8s", "--", "sh", "-c", "sleep 8.5; exit 3")
 	if p.exits(3); !strings.Contains(p.text(), "elected") {
 		t.Errorf("it has said:\n%s", p.text())
 	}

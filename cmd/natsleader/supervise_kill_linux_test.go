@@ -226,7 +226,7 @@ while :; do sleep 0.1; done
 // A second command under the same supervisor lives, although the one before it was
 // killed with its control group.
 func TestRun_AfterKilledControlGroup(t *testing.T) {
-	s := newRunFixture(t, time.Second)
+	s := newRunFixture(t, runLease)
 	s.cgroups = true
 	a := s.start("a", "--drain", "50ms", "--", s.stubborn())
 	a.waitComplete()

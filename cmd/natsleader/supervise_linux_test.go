@@ -177,7 +177,7 @@ func TestRun_BothParentsKilled(t *testing.T) {
 // A term that is over is not handed over before the command of an earlier term has
 // ended.
 func TestRun_AwaitsEarlierCommand(t *testing.T) {
-	s := newRunFixture(t, 8*time.Second)
+	s := newRunFixture(t, runLease)
 	a := s.start("a", "--drain", "3s", "--", s.script("c", s.prologue()+`
 trap 'echo told >>journal' TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
@@ -216,7 +216,7 @@ func TestSupervisor_KilledIsReplaced(t *testing.T) {
 // The command is not killed before it must be. A drain longer than the lease ends with
 // the lease.
 func TestRunDrain_EndsWithLease(t *testing.T) {
-	s := newRunFixture(t, 5*time.Second)
+	s := newRunFixture(t, runLease)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
@@ -324,9 +324,9 @@ forks & (forks) & forks
 
 // The drain of a step-down may outlast the lease.
 func TestRunDrain_OfStepDown(t *testing.T) {
-	s := newRunFixture(t, 3*time.Second)
+	s := newRunFixture(t, 6*time.Second)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
-trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 4; echo "finished" >>journal; exit 0' TERM
+trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 7; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))

@@ -130,7 +130,7 @@ func TestUI_Elections(t *testing.T) {
 	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool {
 		return strings.Contains(m.Error, "bucket elections does not exist") && !m.Began
 	})
-	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 3 * time.Second})
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 10 * time.Second})
 	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return m.Began && m.Error == "" })
 
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte("10.0.0.1")})
@@ -141,7 +141,7 @@ func TestUI_Elections(t *testing.T) {
 		first = rows["billing"]
 		return first.State == string(stateLeading)
 	})
-	if term, leads := a.Term(); !leads || first.ID != "a" || first.Token != term.Token() || first.Value != "10.0.0.1" || first.Lease != 3000 || first.Expires < first.Written || first.Trouble != int(troubleNone) {
+	if term, leads := a.Term(); !leads || first.ID != "a" || first.Token != term.Token() || first.Value != "10.0.0.1" || first.Lease != 10_000 || first.Expires < first.Written || first.Trouble != int(troubleNone) {
 		t.Errorf("%+v", first)
 	}
 	u.follow("/api/roster?election=billing", func(data []byte) bool {

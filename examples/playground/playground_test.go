@@ -157,13 +157,21 @@ func TestPlayground_Zombie(t *testing.T) {
 func TestPlayground_Slow(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, defaultLease)
-	was := g.leads("")
-	g.do(string(isSlow), was)
-	before, _ := g.view()
-	g.becomes("working over a slow link", func(v view) bool { return v.seat(was).Stored > before.seat(was).Stored+3 })
-	if v, _ := g.view(); v.seat(was).State != "leader" {
-		t.Errorf("%s is %q", was, v.seat(was).State)
+	for range 5 { // on a busy machine the leader may miss its lease
+		was := g.leads("")
+		g.do(string(isSlow), was)
+		before, _ := g.view()
+		leads := true
+		g.becomes("working over a slow link", func(v view) bool {
+			leads = v.seat(was).State == "leader"
+			return !leads || v.seat(was).Stored > before.seat(was).Stored+3
+		})
+		if leads {
+			return
+		}
+		g.do(doRestore, was)
 	}
+	t.Error("no leader has worked on over a slow link")
 }
 
 // The leader of a server that goes away does not lead, and somebody does when it is back. A restart
@@ -254,13 +262,27 @@ func TestPlayground_CandidateEnds(t *testing.T) {
 	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" })
 }
 
+// output calls a function when the program says that it serves.
+type output struct {
+	bytes.Buffer
+
+	serves func()
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("is at http://")) {
+		o.serves()
+	}
+	return o.Buffer.Write(b)
+}
+
 // The program serves the page until it is interrupted, and then says how many promises were broken.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var stdout, stderr bytes.Buffer
-	time.AfterFunc(2*time.Second, cancel)
+	var stderr bytes.Buffer
+	stdout := output{serves: func() { time.AfterFunc(2*time.Second, cancel) }}
 	code := run(ctx, []string{"-quiet", "-http", "127.0.0.1:0", "-lease", "1s"}, &stdout, &stderr)
 	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "The playground is at http://127.0.0.1:") ||
 		!strings.HasSuffix(stdout.String(), " checks, 0 promises broken\n") {

@@ -39,7 +39,8 @@ func (u *uiState) actions() map[string]webpage.Action {
 // uiAction is a request of the page.
 type uiAction struct {
 	Election string `json:"election"`
-	ID       string `json:"id"` // of the candidate that is to lead; empty: the next
+	ID       string `json:"id"`           // of the candidate that is to lead; empty: the next
+	Token    uint64 `json:"token,string"` // of the term that the user has seen
 }
 
 // act answers a request that changes the leader.
@@ -53,6 +54,9 @@ func (u *uiState) act(do func(context.Context, *leader.Bucket, uiAction) (leader
 		s := u.inspector()
 		if s == nil {
 			return nil, &webpage.Error{Status: http.StatusServiceUnavailable, Text: "there is no connection to NATS"}
+		}
+		if row := u.Row(a.Election); row.Token != 0 && row.Token != a.Token {
+			return nil, errors.New("another term leads than that which the page has shown: ask again")
 		}
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()

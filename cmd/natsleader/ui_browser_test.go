@@ -118,7 +118,7 @@ func TestUI_StartedAgain(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	u := startUI(t, url, "--allow-actions")
 	b := openBrowser(t, u.address, 1200, 700)
 	b.becomes(leaderOf, "a")
@@ -126,9 +126,17 @@ func TestUI_StartedAgain(t *testing.T) {
 	b.becomes(troubleIs+` !== ''`, "true")
 	_ = u.cmd.Wait() // it was killed
 	campaigns(t, url, "elections", "a-first", leader.Config{ID: "b"})
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "c"})
 	startUIAt(t, url, strings.TrimPrefix(u.address, "http://"), "--allow-actions")
 	b.becomes(troubleIs, "")
 	b.becomes(listed, "2")
+	b.do(chromedp.Click(chromedp.CSS("#rows .row:nth-child(2)")))
+	b.becomes(`document.getElementById('detail-state').textContent`, "c leads")
+	last := func(of string) string { return `[...document.querySelectorAll('#timeline span')].at(-1).` + of }
+	b.becomes(last("title")+`.startsWith('led by c')`, "true") // nobody told the page of that
 	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
 	b.becomes(`document.getElementById('detail-state').textContent`, "b leads")
 	b.do(chromedp.Click(chromedp.CSS("#step-down")))

@@ -47,8 +47,7 @@ func (u *uiState) changed(changes ...change) error {
 			continue
 		}
 		key := c.now.election
-		u.Show(rowOf(&watched{now: c.now, as: c.state, was: u.Row(key).ID}, now, nil), c.now.entry.Value)
-		u.Note(webpage.Change{
+		u.Show(rowOf(&watched{now: c.now, as: c.state, was: u.Row(key).ID}, now, nil), c.now.entry.Value, webpage.Change{
 			Key: key, At: webpage.Milliseconds(c.at), State: string(c.state), ID: c.now.holder.ID, Token: c.now.holder.Token,
 			Text: c.event(), First: c.previous == nil,
 		})

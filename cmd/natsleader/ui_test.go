@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -328,10 +329,23 @@ func TestUI_Actions(t *testing.T) {
 		}
 		return status, answer
 	}
-	if status, answer := act("/api/transfer", `{"election":"billing","id":"b"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"b"`) {
+	row := func(leader string) (token string) {
+		t.Helper()
+		u.rows(func(rows map[string]webpage.Row, _ uiMessage) bool {
+			token = strconv.FormatUint(rows["billing"].Token, 10)
+			return rows["billing"].ID == leader
+		})
+		return token
+	}
+	first := row("a")
+	if status, answer := act("/api/transfer", `{"election":"billing","id":"b","token":"`+first+`"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"b"`) {
 		t.Errorf("%d %s", status, answer)
 	}
-	if status, answer := act("/api/step-down", `{"election":"billing"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"a"`) {
+	second := row("b")
+	if status, answer := act("/api/step-down", `{"election":"billing","token":"`+first+`"}`); status != http.StatusConflict || !strings.Contains(answer, "another term leads") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, answer := act("/api/step-down", `{"election":"billing","token":"`+second+`"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"a"`) {
 		t.Errorf("%d %s", status, answer)
 	}
 	if status, answer := act("/api/step-down", `{"election":"other"}`); status != http.StatusConflict || !strings.Contains(answer, "nobody leads other") {

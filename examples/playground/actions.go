@@ -35,6 +35,9 @@ func (p *playground) act(ctx context.Context, body json.RawMessage) (any, error)
 	}
 	p.acting.Lock()
 	defer p.acting.Unlock()
+	if p.closed {
+		return nil, unable("the playground has ended")
+	}
 	var err error
 	switch r.Do {
 	case doRestart, doOutage, doUp, doDelete, doLease:

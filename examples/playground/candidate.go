@@ -41,6 +41,7 @@ const (
 type member struct {
 	c     *leader.Candidate
 	items *fence.Bucket
+	again chan struct{} // the connection was lost and is there again
 
 	mu    sync.Mutex
 	out   *json.Encoder
@@ -53,8 +54,15 @@ type member struct {
 // stand is the program of a candidate's process. It ends when its standard input does.
 func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) error {
 	signal.Ignore(os.Interrupt) // Ctrl-C is for the playground, which asks its candidates to stop
+	m := &member{out: json.NewEncoder(out), again: make(chan struct{}, 1)}
 	nc, err := nats.Connect(url, nats.Name(id), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
 		nats.ReconnectJitter(20*time.Millisecond, 0), nats.RetryOnFailedConnect(true), nats.PingInterval(2*time.Second),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			select {
+			case m.again <- struct{}{}:
+			default:
+			}
+		}),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // by default nats.go prints errors
 	if err != nil {
 		return err
@@ -68,7 +76,6 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	m := &member{out: json.NewEncoder(out)}
 	if m.items, err = fence.OpenBucket(js, itemsName); err != nil {
 		return err
 	}
@@ -200,6 +207,7 @@ func (m *member) see(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
+// watch returns when there is a new connection: the server may have forgotten the watch.
 func (m *member) watch(ctx context.Context, js jetstream.JetStream) error {
 	kv, err := js.KeyValue(ctx, bucketName)
 	if err != nil {
@@ -210,21 +218,35 @@ func (m *member) watch(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	defer func() { _ = watch.Stop() }()
-	for entry := range watch.Updates() {
-		if entry == nil {
-			continue // all that there was
-		}
-		m.mu.Lock()
-		if entry.Revision() > m.rev { // a feed that begins anew shows the same record again
-			h := leader.HolderOf(entry)
-			m.rev, m.seen, m.lease = entry.Revision(), time.Now(), h.Lease
-			if h.ID == "" {
-				m.lease = 0
+	for {
+		select {
+		case entry, open := <-watch.Updates():
+			if !open {
+				return errors.New("the watch has ended")
 			}
+			if entry != nil { // nil: all that there was
+				m.shown(entry)
+			}
+		case <-m.again:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		m.mu.Unlock()
 	}
-	return ctx.Err()
+}
+
+// shown takes an entry of the key. A watch that begins anew shows the same record again.
+func (m *member) shown(entry jetstream.KeyValueEntry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if entry.Revision() <= m.rev {
+		return
+	}
+	h := leader.HolderOf(entry)
+	m.rev, m.seen, m.lease = entry.Revision(), time.Now(), h.Lease
+	if h.ID == "" {
+		m.lease = 0
+	}
 }
 
 // work writes one item after another while the term lasts. It asks before each item, and not again

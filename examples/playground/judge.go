@@ -14,7 +14,8 @@ type judge struct {
 	election contract.Election
 	writes   []write // the newest
 	checks   int
-	broken   []string // the first of them
+	until    map[string]int64 // by name of a process, the last instant at which its term was known to be valid
+	broken   []string         // the first of them
 }
 
 // write is one that was stored, and was sent after an instant.
@@ -35,7 +36,11 @@ func (j *judge) heard(name string, r report) {
 	term := contract.Term{Who: name, Token: r.Token}
 	switch r.Event {
 	case "":
-		if r.From != 0 {
+		if r.To > j.until[name] {
+			if j.until == nil {
+				j.until = make(map[string]int64)
+			}
+			j.until[name] = r.To
 			j.checks++
 			j.note(j.election.Leads(term, r.From, r.To)...)
 		}

@@ -120,8 +120,8 @@ func (k *keyView) show(row webpage.Row, value []byte, at time.Time) {
 	was := k.row
 	row.Trouble = attention[row.State]
 	k.row, k.value = row, value
-	k.state.Show(row, value)
 	if was.State == row.State && was.ID == row.ID && was.Token == row.Token {
+		k.state.Show(row, value)
 		return
 	}
 	texts := map[string]string{
@@ -131,5 +131,5 @@ func (k *keyView) show(row webpage.Row, value []byte, at time.Time) {
 		stateDeleted:  "the key was deleted",
 		stateExpired:  fmt.Sprintf("the lease of %s is over", row.ID),
 	}
-	k.state.Note(webpage.Change{Key: row.Key, At: webpage.Milliseconds(at), State: row.State, ID: row.ID, Token: row.Token, Text: texts[row.State]})
+	k.state.Show(row, value, webpage.Change{Key: row.Key, At: webpage.Milliseconds(at), State: row.State, ID: row.ID, Token: row.Token, Text: texts[row.State]})
 }

@@ -42,7 +42,7 @@ func main() {
 	if isCandidate() {
 		os.Exit(candidate())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -126,6 +126,8 @@ func play(ctx context.Context, address string, lease time.Duration, browse bool,
 		openBrowser(url)
 	}
 	<-ctx.Done()
+	_ = server.Close()
+	err = p.close() // candidates check some promises when they end
 	p.mu.Lock()
 	checks, broken := p.judge.checks, p.judge.broken
 	p.mu.Unlock()
@@ -133,7 +135,7 @@ func play(ctx context.Context, address string, lease time.Duration, browse bool,
 		_, _ = fmt.Fprintln(stdout, "BROKEN:", b)
 	}
 	_, _ = fmt.Fprintf(stdout, "%d checks, %d promises broken\n", checks, len(broken))
-	return len(broken) == 0, nil
+	return len(broken) == 0, err
 }
 
 // page returns the page of natsleader ui with a panel.

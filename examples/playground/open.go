@@ -19,6 +19,7 @@ func openBrowser(address string) {
 	default:
 		return
 	}
+	separate(cmd) // Ctrl-C is not for the browser
 	if cmd.Start() == nil {
 		go func() { _ = cmd.Wait() }() // it may fail: the address is printed, too
 	}

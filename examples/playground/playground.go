@@ -38,6 +38,7 @@ type playground struct {
 	kv     jetstream.KeyValue
 	state  *webpage.State
 	acting sync.Mutex // held for as long as an action takes; the server is not for concurrent use
+	closed bool       // guarded by acting
 
 	mu       sync.Mutex
 	seats    []*seat
@@ -97,10 +98,14 @@ func open(ctx context.Context, lease time.Duration) (_ *playground, err error) {
 	return p, nil
 }
 
-// close asks the candidates to stop, whatever was done to them, and ends the server.
+// close asks the candidates to stop, whatever was done to them, and ends the server. It does so once.
 func (p *playground) close() error {
 	p.acting.Lock()
 	defer p.acting.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
 	p.stopAll()
 	for _, s := range p.seats {
 		s.link.close()
@@ -139,8 +144,12 @@ func (p *playground) start(s *seat) error {
 		if s.proc == proc { // nobody has ended it
 			s.proc = nil
 			p.narrator.died(s.id, time.Now())
-			if why := proc.said(); why != "" {
+			why := proc.said()
+			if why != "" {
 				p.tell(fmt.Sprintf("The process of %s has ended: %s", s.id, why), partAcquire)
+			}
+			if proc.failed() {
+				p.judge.say(fmt.Sprintf("the process of %s has failed: %s", name, why))
 			}
 			p.signal()
 		}

@@ -136,14 +136,21 @@ func TestPlayground_Zombie(t *testing.T) {
 	}
 	g := newGame(t, leastLease)
 	// It may be frozen between two items, and then writes nothing when it wakes up.
-	for refused := false; !refused; {
+	refused := false
+	for range 20 {
+		if refused {
+			return
+		}
 		was := g.leads("")
 		g.becomes("at work", func(v view) bool { return v.seat(was).Stored > 0 })
 		g.do(doFreeze, was)
 		g.leads(was)
 		before, _ := g.view()
 		g.do(doThaw, was)
-		g.becomes(was+" waits", func(v view) bool { return v.seat(was).State == "candidate" })
+		g.becomes(was+" has left its term", func(v view) bool {
+			s := v.seat(was)
+			return s.State == "candidate" || s.State == "leader" && s.Token != before.seat(was).Token
+		})
 		g.becomes("news", func(v view) bool {
 			for _, s := range v.Stories {
 				refused = refused || s.N > before.Stories[len(before.Stories)-1].N && strings.HasPrefix(s.Text, was+" woke up and wrote")
@@ -151,6 +158,7 @@ func TestPlayground_Zombie(t *testing.T) {
 			return refused || v.seat(was).Stored > before.seat(was).Stored || v.Checks > before.Checks+100
 		})
 	}
+	t.Error("no late write was refused")
 }
 
 // A slow link shortens the lease of a leader, which goes on.
@@ -202,10 +210,19 @@ func TestPlayground_Server(t *testing.T) {
 	g.leads("")
 	g.do(doRestart, "")
 	g.becomes("in contact", func(v view) bool { return v.Up && ledBy() != "" })
+	g.becomes("waited for", func(v view) bool { // the watch of a candidate began anew
+		for _, s := range v.Seats {
+			if s.State == "candidate" && s.Patience > 1 {
+				return true
+			}
+		}
+		return false
+	})
 	id := g.leads("")
+	before := g.state.Row(electionName).Token
 	g.do(doDelete, "")
 	g.becomes("deposed", func(v view) bool { return v.seat(id).State != "leader" })
-	g.becomes("led again", func(view) bool { return ledBy() != "" })
+	g.becomes("led again", func(view) bool { return ledBy() != "" && g.state.Row(electionName).Token > before })
 }
 
 // All candidates start again for another lease.
@@ -258,8 +275,19 @@ func TestPlayground_CandidateEnds(t *testing.T) {
 	g.mu.Unlock()
 	_ = proc.in.Close()
 	g.becomes("without e", func(v view) bool { return v.seat("e").State == "killed" })
+	g.mu.Lock()
+	g.lease = -time.Second // of which the library says that it is wrong
+	g.mu.Unlock()
 	g.do(doStart, "e")
-	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" })
+	g.becomes("failed", func(v view) bool { return len(v.Broken) > 0 })
+	g.mu.Lock()
+	if got := strings.Join(g.judge.broken, "\n"); !strings.HasPrefix(got, "the process of e (2) has failed: ") || !strings.Contains(got, "LeaseDuration") {
+		t.Error(got)
+	}
+	g.lease, g.judge.broken = leastLease, nil
+	g.mu.Unlock()
+	g.do(doStart, "e")
+	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" || v.seat("e").State == "leader" })
 }
 
 // output calls a function when the program says that it serves.

@@ -55,13 +55,12 @@ func startProcess(id, url string, lease time.Duration, heard func(report)) (*pro
 	return p, nil
 }
 
-// Write takes what the process prints as errors, of which the end is shown.
+// Write takes what the process prints as errors, of which the beginning is shown.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	const most = 1 << 10
-	p.errors += string(b)
-	p.errors = p.errors[max(0, len(p.errors)-most):]
+	p.errors += string(b[:min(len(b), most-len(p.errors))])
 	return len(b), nil
 }
 
@@ -71,6 +70,9 @@ func (p *process) said() string {
 	defer p.mu.Unlock()
 	return strings.TrimSpace(p.errors)
 }
+
+// failed reports whether a process that has ended did so by itself, with an error. A panic is one.
+func (p *process) failed() bool { return p.cmd.ProcessState.ExitCode() > 0 }
 
 // tell asks the process for something. A process that has ended hears nothing.
 func (p *process) tell(what string) { _, _ = io.WriteString(p.in, what+"\n") }

@@ -57,10 +57,13 @@ type narrator struct {
 	over     time.Time
 	done     string // what was done to the last leader, to the server or to the key since its term began
 	lifeless bool   // nobody has led yet
+	holder   string // who holds the key and does not lead yet
+	slept    map[string]bool
+	links    map[string]string // what was done to the links that do not work as they should
 }
 
 func newNarrator(lease time.Duration) *narrator {
-	return &narrator{lease: lease, lifeless: true}
+	return &narrator{lease: lease, lifeless: true, slept: make(map[string]bool), links: make(map[string]string)}
 }
 
 // did tells what a user has done. id is the candidate that it was done to, or empty.
@@ -74,28 +77,50 @@ func (n *narrator) did(what, id string) (text, part string) {
 		role = "leads"
 	}
 	switch what {
+	case string(isCut), string(holdsAll), string(holdsUp), string(holdsDown), string(isSlow):
+		n.links[id] = what
+	}
+	switch what {
 	case doResign:
+		if !leads {
+			return fmt.Sprintf("%s was asked to resign. It does not lead, so it has nothing to hand over.", id), partRelease
+		}
 		return fmt.Sprintf("%s was asked to resign. It finishes its item, ends its context, and only then releases the key.", id), partContext
 	case doKill:
 		if leads {
 			return fmt.Sprintf("%s was killed and released nothing. The others cannot know whether it is dead or slow, so each waits for the whole lease of %v.", id, n.lease), partReceive
 		}
+		if id == n.holder {
+			return fmt.Sprintf("%s was killed while it held the key and did not lead yet. The others wait for its whole lease of %v.", id, n.lease), partReceive
+		}
 		return fmt.Sprintf("%s was killed. It did not lead, so nothing changes.", id), partReceive
 	case doStart:
 		return fmt.Sprintf("%s is a new process. It reads the key, finds it held or free, and waits without asking again.", id), partHint
 	case doFreeze:
+		n.slept[id] = true
 		if leads {
 			return fmt.Sprintf("%s is frozen in the middle of its work and cannot renew. Its lease runs out by its own clock, whether it looks or not.", id), partSending
+		}
+		if id == n.holder {
+			return fmt.Sprintf("%s is frozen while it holds the key and does not lead yet. The others wait for its whole lease of %v.", id, n.lease), partReceive
 		}
 		return fmt.Sprintf("%s is frozen. It waits, so nobody misses it.", id), partReceive
 	case doThaw:
 		return fmt.Sprintf("%s goes on where it was frozen, and asks the clock before it believes that it leads.", id), partDeadline
 	case doRestore:
+		was := n.links[id]
+		delete(n.links, id)
+		switch was {
+		case string(isCut):
+			return fmt.Sprintf("%s can connect again, and reads the key before it believes anything. A write that it sends again has the revision on which it was made, so it changes nothing if another has written since.", id), partUnknown
+		case string(isSlow):
+			return fmt.Sprintf("The link of %s is fast again. What is under way still arrives late, and changes nothing if another has written since.", id), partAcquire
+		}
 		return fmt.Sprintf("The link of %s works again, and what was under way arrives late. A late write has the revision on which it was sent, so it changes nothing if another has written since.", id), partAcquire
 	case string(isCut):
 		return fmt.Sprintf("The link of %s is cut. It %s. It tries to connect again, and nothing that it believes outlives its lease.", id, role), partDeadline
 	case string(holdsAll):
-		return fmt.Sprintf("The link of %s swallows everything. It %s. No connection breaks, so only the clock can tell that something is wrong.", id, role), partDeadline
+		return fmt.Sprintf("The link of %s swallows everything. It %s. Until its client misses replies to its pings, only the clock can tell that something is wrong.", id, role), partDeadline
 	case string(holdsUp):
 		return fmt.Sprintf("Nothing that %s sends arrives. It %s. A renewal that was not acknowledged extends no lease.", id, role), partSending
 	case string(holdsDown):
@@ -103,15 +128,15 @@ func (n *narrator) did(what, id string) (text, part string) {
 	case string(isSlow):
 		return fmt.Sprintf("Every packet of %s takes %v each way. It %s. A lease counts from the sending of a renewal, so a slow reply makes it shorter and never longer.", id, slowness, role), partSending
 	case doRestart:
-		return "The server was restarted on the same store. The leader goes on if it renews in time: the record and its revision have survived.", partUnknown
+		return "The server was restarted on the same store. A leader goes on if it renews in time: the record and its revision have survived.", partUnknown
 	case doOutage:
-		return "The server is down. The leader cannot renew and ends its own term before its lease is over. Nobody else can take the key either.", partDeadline
+		return "The server is down. A leader cannot renew and ends its own term before its lease is over. Nobody else can take the key either.", partDeadline
 	case doUp:
 		return "The server is up again on the same store. Whoever waits for a lease waits for what is left of it, and no longer.", partReceive
 	case doDelete:
-		return fmt.Sprintf("The key was deleted. The leader finds that its record is gone and ends its term. A deleted key names no lease, so the next waits for %v, the longest that the bucket allows.", longestLease), partDeleted
+		return fmt.Sprintf("The key was deleted. A leader finds that its record is gone and ends its term. A deleted key names no lease, so the next waits for %v, the longest that the bucket allows.", longestLease), partDeleted
 	case doLease:
-		return fmt.Sprintf("All candidates stop and start again with a lease of %v. The leader stops in order and releases the key.", n.lease), partRelease
+		return fmt.Sprintf("All candidates stop and start again with a lease of %v. A leader ends its term first, and releases the key if the server is up.", n.lease), partRelease
 	}
 	return "", ""
 }
@@ -121,12 +146,14 @@ func (n *narrator) heard(id string, r report) (text, part string) {
 	at := time.Unix(0, r.At)
 	switch r.Event {
 	case pending:
+		n.holder = id
 		if n.done == doDelete {
 			return fmt.Sprintf("%s has taken the key and does not lead yet: the lease of a leader that it has not seen may be running.", id), partPending
 		}
 	case elected:
 		text, part = n.election(id, r.Token, at)
-		n.leader, n.last, n.done, n.lifeless = id, id, "", false
+		n.leader, n.last, n.done, n.lifeless, n.holder = id, id, "", false, ""
+		delete(n.slept, id)
 		return text, part
 	case fenced:
 		if n.leader != "" && n.leader != id {
@@ -143,7 +170,11 @@ func (n *narrator) heard(id string, r report) (text, part string) {
 			return fmt.Sprintf("%s does not lead any more (%s). Its context has ended, and its work with it.", id, r.Text), partWork
 		}
 	case refused:
-		return fmt.Sprintf("%s woke up and wrote with token %d. The guard stands at a greater token, so the server has refused the write.", id, r.Token), partGuards
+		what := "A late write of %s with token %d has arrived."
+		if n.slept[id] {
+			what = "%s woke up and wrote with token %d."
+		}
+		return fmt.Sprintf(what+" The guard stands at a greater token, so the server has refused the write.", id, r.Token), partGuards
 	}
 	return "", ""
 }
@@ -153,19 +184,23 @@ func (n *narrator) died(id string, at time.Time) {
 	if n.leader == id {
 		n.leader, n.over = "", at
 	}
+	if n.holder == id {
+		n.holder = ""
+	}
+	delete(n.slept, id)
 }
 
 // election tells why the winner may lead.
 func (n *narrator) election(id string, token uint64, at time.Time) (text, part string) {
 	vacant := "at once"
-	if !n.over.IsZero() {
+	if n.leader == "" && !n.over.IsZero() {
 		vacant = fmt.Sprintf("%.2f s after the term of %s had ended", max(0, at.Sub(n.over).Seconds()), n.last)
 	}
 	head := fmt.Sprintf("%s leads with token %d", id, token)
 	switch {
 	case n.lifeless:
 		return head + ". The key was free, and the server let one of five candidates write it: the others were refused.", partAcquire
-	case n.leader != "" && n.leader != id: // the one before has not reported its end: it is frozen or cut off
+	case n.leader != "" && n.leader != id && n.done != doResign && n.done != doLease: // the one before has not reported its end: it is frozen or cut off
 		return fmt.Sprintf("%s. %s has not said that its term is over. By its own clock the lease has ended, because it counts from the sending of a renewal and %s counted from receiving it.", head, n.leader, id), partReceive
 	case n.done == doResign, n.done == doLease:
 		return fmt.Sprintf("%s, %s. The context of %s had ended before its release was sent, and its token is less.", head, vacant, n.last), partRelease

@@ -53,7 +53,38 @@ func TestStory(t *testing.T) {
 			n.did(doThaw, "a")
 			return n.heard("a", report{At: at(5), Event: fenced, Token: 7, Text: "the lease is over"})
 		}, "a finds that its term is over (the lease is over). By its own clock it was over before b led", partContext},
+		"a late write": {func(n *narrator) (string, string) {
+			n.did(string(isCut), "a")
+			n.heard("b", electedB)
+			return n.heard("a", report{At: at(5), Event: refused, Token: 7})
+		}, "A late write of a with token 7 has arrived. The guard", partGuards},
+		"resigned, and its report is late": {func(n *narrator) (string, string) {
+			n.did(doResign, "a")
+			return n.heard("b", electedB)
+		}, "b leads with token 8, at once. The context of a had ended before", partRelease},
+		"asked to resign, but waits": {
+			func(n *narrator) (string, string) { return n.did(doResign, "b") },
+			"b was asked to resign. It does not lead", partRelease,
+		},
+		"killed while it is pending": {func(n *narrator) (string, string) {
+			n.heard("a", deposedBecause("the key was deleted"))
+			n.heard("b", report{At: at(1), Event: pending, Token: 8})
+			return n.did(doKill, "b")
+		}, "b was killed while it held the key and did not lead yet.", partReceive},
+		"frozen while it is pending": {func(n *narrator) (string, string) {
+			n.heard("b", report{At: at(1), Event: pending, Token: 8})
+			return n.did(doFreeze, "b")
+		}, "b is frozen while it holds the key", partReceive},
+		"connected again": {func(n *narrator) (string, string) {
+			n.did(string(isCut), "b")
+			return n.did(doRestore, "b")
+		}, "b can connect again", partUnknown},
+		"fast again": {func(n *narrator) (string, string) {
+			n.did(string(isSlow), "b")
+			return n.did(doRestore, "b")
+		}, "The link of b is fast again.", partAcquire},
 		"a zombie writes": {func(n *narrator) (string, string) {
+			n.did(doFreeze, "a")
 			n.heard("b", electedB)
 			return n.heard("a", report{At: at(5), Event: refused, Token: 7})
 		}, "a woke up and wrote with token 7. The guard stands at a greater token", partGuards},

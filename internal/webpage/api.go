@@ -127,7 +127,12 @@ func (p *Page) serveRoster(w http.ResponseWriter, r *http.Request) {
 		return func() (any, bool) {
 			if err != nil {
 				is := roster{Kept: !errors.Is(err, leader.ErrNoRoster), Error: err.Error(), Candidates: []candidate{}}
-				rosters, err = make(chan []leader.RosterEntry), nil // it stays so, and the page does not ask again
+				rosters, err = nil, nil // a bucket without a roster stays so, and the page does not ask again
+				if is.Kept {
+					over := make(chan []leader.RosterEntry)
+					close(over) // the page asks again
+					rosters = over
+				}
 				return is, true
 			}
 			select {

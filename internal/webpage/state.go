@@ -86,28 +86,22 @@ func (s *State) Row(key string) Row {
 	return s.rows[key]
 }
 
-// Show shows a row, and its record as stored. It does nothing for a row that is shown already.
-func (s *State) Show(row Row, record []byte) {
+// Show shows a row, and its record as stored, and adds lines to the time line of its election. Pages
+// get both in one message. It does nothing for a row that is shown already, without changes.
+func (s *State) Show(row Row, record []byte, changes ...Change) {
 	row.ID, row.Value = cut(row.ID, mostID), cut(row.Value, mostValue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rows[row.Key] == row {
+	if s.rows[row.Key] == row && len(changes) == 0 {
 		return
 	}
 	s.rows[row.Key], s.texts[row.Key] = row, record
 	for p := range s.pages {
 		p.dirty[row.Key] = true
-		p.signal()
-	}
-}
-
-// Note adds a line to the time line of an election.
-func (s *State) Note(c Change) {
-	c.ID, c.Text = cut(c.ID, mostID), cut(c.Text, mostValue)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p := range s.pages {
-		p.add(c)
+		for _, c := range changes {
+			c.ID, c.Text = cut(c.ID, mostID), cut(c.Text, mostValue)
+			p.add(c)
+		}
 		p.signal()
 	}
 }

@@ -16,8 +16,7 @@ func TestState_SlowReader(t *testing.T) {
 	const many = max(mostRows, mostUnread) + 5
 	for i := range many {
 		key := fmt.Sprint("e", i)
-		s.Show(Row{Key: key, State: "foreign"}, nil)
-		s.Note(Change{Key: key, At: int64(i), Token: 1<<63 + 1})
+		s.Show(Row{Key: key, State: "foreign"}, nil, Change{Key: key, At: int64(i), Token: 1<<63 + 1})
 	}
 	m := s.take(p)
 	if len(m.Rows) != mostRows || len(m.Changes) != mostUnread || !m.Dropped || !m.More || m.Changes[mostUnread-1].At != many-1 {
@@ -73,6 +72,8 @@ func TestState_OnlyChanges(t *testing.T) {
 	hears(true)
 	s.Show(row, nil)
 	hears(false)
+	s.Show(row, nil, Change{Key: "e"})
+	hears(true)
 	s.Trouble("away")
 	hears(true)
 	if m := s.take(p); !m.Began || m.Now != 7 || m.Error != "away" || len(m.Rows) != 1 {
@@ -90,8 +91,7 @@ func TestState_CutsTexts(t *testing.T) {
 	s := NewState()
 	p := s.subscribe()
 	huge := "x" + strings.Repeat("ä", 64<<10)
-	s.Show(Row{Key: "e", ID: huge, Value: huge}, nil)
-	s.Note(Change{Key: "e", ID: huge, Text: huge})
+	s.Show(Row{Key: "e", ID: huge, Value: huge}, nil, Change{Key: "e", ID: huge, Text: huge})
 	m := s.take(p)
 	if len(m.Rows) != 1 || len(m.Changes) != 1 {
 		t.Fatalf("%+v", m)

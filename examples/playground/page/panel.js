@@ -73,12 +73,12 @@ async function ask(request) {
   let error = "";
   try {
     const response = await fetch("api/do", {
-      method: "POST", body: JSON.stringify(request),
+      method: "POST", body: JSON.stringify(request), signal: AbortSignal.timeout(30000),
       headers: { "Content-Type": "application/json", "X-Natsleader-Token": meta("token") },
     });
     if (!response.ok) error = (await response.json()).error;
   } catch (e) {
-    error = `The playground does not answer: ${e.message}`;
+    error = `The playground does not answer: ${e.message}. If other pages of it are in view in this browser, close some: a browser opens six connections to one host at most.`;
   }
   failure.hidden = error === "";
   failure.textContent = error;
@@ -136,7 +136,7 @@ function draw(is) {
   if (document.activeElement !== c.link) c.link.value = is.link;
   c.el.classList.toggle("faulty", is.link !== "works");
   const runs = is.state !== "killed";
-  c.resign.disabled = !runs || is.frozen;
+  c.resign.disabled = is.state !== "leader" || is.frozen;
   c.freeze.disabled = !runs;
   c.freeze.hidden = !view.freezes;
   set(c.kill, runs ? "Kill" : "Start");

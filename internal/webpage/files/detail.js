@@ -14,6 +14,10 @@ const mostLines = 50;
 // changed first lose theirs.
 const mostKept = 20000;
 
+// patience is how long an answer may take, in ms. A request for which the browser has no connection
+// left waits for one.
+const patience = 30000;
+
 export class Detail {
   constructor(now, token, actions, closed) {
     this.now = now;
@@ -54,8 +58,21 @@ export class Detail {
   // find keeps the state in which elections were found.
   find(rows) {
     for (const row of rows) {
-      if (!this.found.has(row.key)) this.found.set(row.key, { state: row.state, id: row.id });
+      if (!this.found.has(row.key)) this.found.set(row.key, { state: row.state, id: row.id, token: row.token });
     }
+  }
+
+  // missed adds what has changed in rows while the page had lost contact, unless their next changes,
+  // which follow, say so.
+  missed(rows, next) {
+    const told = new Set(next.map((c) => c.key));
+    this.note(rows.filter((row) => {
+      const last = this.changes.get(row.key)?.at(-1) || this.found.get(row.key);
+      return last && !told.has(row.key) && (last.state !== row.state || last.id !== row.id || last.token !== row.token);
+    }).map((row) => ({
+      key: row.key, at: row.since || this.now(), state: row.state, id: row.id, token: row.token,
+      text: `${stateOf(row)}${row.id ? " " + row.id : ""}: found so after the page had lost contact`,
+    })));
   }
 
   open(row) {
@@ -83,7 +100,7 @@ export class Detail {
     this.feed?.close();
     this.showRoster({ kept: true, candidates: [] }, "Reading the roster.");
     const feed = this.feed = new Feed("api/roster?election=" + encodeURIComponent(this.key), (r) => {
-      if (r.error) feed.close(); // it stays so
+      if (!r.kept) feed.close(); // it stays so
       this.showRoster(r, !r.kept ? "This bucket keeps no roster, so it is not known which candidates stand." :
         r.error || (r.candidates.length === 0 ? "No other candidate has announced itself." : ""));
     }, () => {
@@ -210,7 +227,7 @@ export class Detail {
     const { key, row } = this;
     const alone = this.roster.length === 0 ? " It is not known whether another candidate stands: if none does, nobody leads until it takes the key again." : "";
     if (await this.confirm(`Step down from ${key}?`, `${row.id} is asked to end its term, to finish its work, and to hand over.${alone}`)) {
-      await this.act("step-down", { election: key });
+      await this.act("step-down", { election: key, token: row.token });
     }
   }
 
@@ -218,7 +235,7 @@ export class Detail {
     const { key, row } = this;
     const to = [["", "the next of the roster"], ...this.roster.map((c) => [c.id, c.id])];
     if (await this.confirm(`Transfer ${key}?`, `${row.id} is asked to hand over.`, to)) {
-      await this.act("transfer", { election: key, id: $("confirm-to").value });
+      await this.act("transfer", { election: key, token: row.token, id: $("confirm-to").value });
     }
   }
 
@@ -227,7 +244,7 @@ export class Detail {
     say("Asked. The leader may finish its work first.");
     try {
       const response = await fetch("api/" + what, {
-        method: "POST", body: JSON.stringify(body),
+        method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(patience),
         headers: { "Content-Type": "application/json", "X-Natsleader-Token": this.token },
       });
       const answer = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json() : { error: await response.text() };

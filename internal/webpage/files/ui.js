@@ -38,6 +38,8 @@ let failing = "";
 const narrow = matchMedia("(max-width: 40rem)").matches;
 let open = narrow ? "" : meta("open"); // the election that is shown in detail when the page opens
 
+let gap = false; // there may have been changes that this page was not told of
+
 function take(m) {
   heard = performance.now();
   if (m.now) {
@@ -47,8 +49,11 @@ function take(m) {
     if (!detail.opened) detail.opened = m.now;
   }
   table.began = m.began;
+  gap ||= m.dropped;
+  if (m.rows && gap) detail.missed(m.rows, m.changes || []);
   if (m.rows) detail.find(m.rows);
   if (m.changes) detail.note(m.changes);
+  if (m.began && !m.more) gap = false;
   if (m.rows) {
     table.update(m.rows);
     for (const row of m.rows) {
@@ -101,4 +106,7 @@ setInterval(() => {
 }, 1000);
 
 // It is open while the page is hidden, too, so that the time lines have no gap.
-new Feed("api/elections", take, () => trouble(`This page has lost contact with ${program}, and tries again.`), true);
+new Feed("api/elections", take, () => {
+  gap = true;
+  trouble(`This page has lost contact with ${program}, and tries again.`);
+}, true);

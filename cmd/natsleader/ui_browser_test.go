@@ -11,7 +11,9 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -26,8 +28,12 @@ const (
 // an action; shows names and values as text; and connects again by itself.
 func TestUI_InBrowser(t *testing.T) {
 	t.Parallel()
-	server := startServer(t)
-	url := server.ClientURL()
+	port, store := testserver.FreePort(t), testserver.StoreDir(t)
+	start := func() *server.Server {
+		return startServer(t, func(o *server.Options) { o.Port, o.StoreDir = port, store })
+	}
+	nats := start()
+	url := nats.ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 5 * time.Second}) // which the ends of the candidates wait for
 	const evil = `<img src=x onerror="document.title='run'">`
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte(evil)})
@@ -76,10 +82,13 @@ func TestUI_InBrowser(t *testing.T) {
 		t.Error("the page is wider than the screen")
 	}
 
-	server.Shutdown()
+	nats.Shutdown()
+	nats.WaitForShutdown()
 	b.becomes(troubleIs, "Not up to date: the connection was lost")
 	b.picture("ui-lost")
 	b.accessible("without NATS")
+	start()
+	b.becomes(troubleIs, "")
 	u.cmd.Process.Kill() //nolint:errcheck // it runs
 	b.becomes(troubleIs, "This page has lost contact with natsleader ui, and tries again.")
 }

@@ -234,6 +234,7 @@ func TestUI_RefusesStrangers(t *testing.T) {
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	u := startUI(t, url, "--allow-actions", "--allow-host", "Ops.example")
+	u.rows(func(rows map[string]webpage.Row, _ uiMessage) bool { return rows["billing"].ID == "a" })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(u.address, "http://"))
 	if err != nil {
 		t.Fatal(err)

@@ -132,8 +132,8 @@ type request struct {
 }
 
 const (
-	// longWait is the least time that a candidate waits for a reply. It has more time than
-	// a holder: see wire.RenewWait.
+	// longWait is how long a candidate waits for a reply after many failures, at least. A fenced
+	// candidate waits no longer. A leader has less time: see wire.RenewWait.
 	longWait = 5 * time.Second
 	// A pause is no longer than this, give or take a quarter (see pause), so a candidate
 	// that is not notified when the store is back is not late by much.
@@ -372,7 +372,7 @@ func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
 
 // wait returns how long a request may take before it is given up. A candidate waits longer after each
 // failure. A fenced candidate waits for as long as it has been fenced after a failure. On a slow link
-// they would otherwise give up each reply before it can arrive, and never learn who leads. A leader
+// they would otherwise give up each reply before it can arrive, and never learn which candidate leads. A leader
 // has a lease to save, and a fenced candidate that drains has a key to keep: they try again soon.
 func (m *machine) wait(now time.Time) time.Duration {
 	t := m.bucket.timing()

@@ -126,7 +126,7 @@ func TestQuickStart_BeforeTheServer(t *testing.T) {
 	began := time.Now()
 	a.signal(syscall.SIGTERM)
 	a.exits(0)
-	if took := time.Since(began); took > 14*time.Second { // it would take 15s without StopTimeout
+	if took := time.Since(began); took > 12*time.Second {
 		t.Errorf("it took %v, and not 8s", took)
 	}
 	p.judge(nil)
@@ -220,18 +220,15 @@ func TestQuickStart_ManyStops(t *testing.T) {
 				})
 			}
 			done.Wait()
-			over := 0
 			for _, a := range all {
-				over += path.count(a, func(i *item) bool { return i.over })
+				if n := path.count(a, func(i *item) bool { return i.over }); n > 0 {
+					t.Errorf("%s began %d items after its lease", a.name, n)
+				}
 				terms := make(map[uint64]bool)
 				path.count(a, func(i *item) bool { terms[i.token] = true; return false })
 				if len(terms) < stops {
 					t.Errorf("%s had %d terms in %d stops", a.name, len(terms), stops)
 				}
-			}
-			// A stop can fall between the program's question and the item's own, which takes 0.2 µs.
-			if over > 1 {
-				t.Errorf("%d items began after the lease", over)
 			}
 		})
 	}

@@ -145,7 +145,7 @@ func TestUI_StartedAgain(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#rows .row:nth-child(2)")))
 	b.becomes(`document.getElementById('detail-state').textContent`, "c leads")
 	last := func(of string) string { return `[...document.querySelectorAll('#timeline span')].at(-1).` + of }
-	b.becomes(last("title")+`.startsWith('led by c')`, "true") // nobody told the page of that
+	b.becomes(last("title")+`.startsWith('led by c')`, "true") // no message reported this change
 	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
 	b.becomes(`document.getElementById('detail-state').textContent`, "b leads")
 	b.do(chromedp.Click(chromedp.CSS("#step-down")))

@@ -235,7 +235,7 @@ func (m *member) watch(ctx context.Context, js jetstream.JetStream) error {
 	}
 }
 
-// shown takes an entry of the key. A watch that begins anew shows the same record again.
+// shown takes an entry of the key. A watch that was opened again delivers the same record again.
 func (m *member) shown(entry jetstream.KeyValueEntry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

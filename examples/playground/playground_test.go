@@ -164,22 +164,14 @@ func TestPlayground_Zombie(t *testing.T) {
 // A slow link shortens the lease of a leader, which goes on.
 func TestPlayground_Slow(t *testing.T) {
 	t.Parallel()
-	g := newGame(t, defaultLease)
-	for range 5 { // on a busy machine the leader may miss its lease
-		was := g.leads("")
-		g.do(string(isSlow), was)
-		before, _ := g.view()
-		leads := true
-		g.becomes("working over a slow link", func(v view) bool {
-			leads = v.seat(was).State == "leader"
-			return !leads || v.seat(was).Stored > before.seat(was).Stored+3
-		})
-		if leads {
-			return
-		}
-		g.do(doRestore, was)
+	g := newGame(t, longestLease)
+	was := g.leads("")
+	g.do(string(isSlow), was)
+	before, _ := g.view()
+	g.becomes("working over a slow link", func(v view) bool { return v.seat(was).Stored > before.seat(was).Stored+3 })
+	if v, _ := g.view(); v.seat(was).State != "leader" {
+		t.Errorf("%s is %q", was, v.seat(was).State)
 	}
-	t.Error("no leader has worked on over a slow link")
 }
 
 // The leader of a server that goes away does not lead, and somebody does when it is back. A restart
@@ -210,7 +202,7 @@ func TestPlayground_Server(t *testing.T) {
 	g.leads("")
 	g.do(doRestart, "")
 	g.becomes("in contact", func(v view) bool { return v.Up && ledBy() != "" })
-	g.becomes("waited for", func(v view) bool { // the watch of a candidate began anew
+	g.becomes("waited for", func(v view) bool { // a candidate has opened its watch again
 		for _, s := range v.Seats {
 			if s.State == "candidate" && s.Patience > 1 {
 				return true
@@ -287,7 +279,7 @@ func TestPlayground_CandidateEnds(t *testing.T) {
 	g.lease, g.judge.broken = leastLease, nil
 	g.mu.Unlock()
 	g.do(doStart, "e")
-	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" || v.seat("e").State == "leader" })
+	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" })
 }
 
 // output calls a function when the program says that it serves.

@@ -55,11 +55,11 @@ type narrator struct {
 	leader   string // the ID; empty: nobody leads, as far as is known
 	last     string // who led last
 	over     time.Time
-	done     string // what was done to the last leader, to the server or to the key since its term began
-	lifeless bool   // nobody has led yet
-	holder   string // who holds the key and does not lead yet
-	slept    map[string]bool
-	links    map[string]string // what was done to the links that do not work as they should
+	done     string            // what was done to the last leader, to the server or to the key since its term began
+	lifeless bool              // nobody has led yet
+	holder   string            // the pending candidate, which holds the key
+	slept    map[string]bool   // the candidates that were frozen since they were elected last
+	links    map[string]string // by candidate, the fault of its link
 }
 
 func newNarrator(lease time.Duration) *narrator {

@@ -62,13 +62,13 @@ export class Detail {
     }
   }
 
-  // missed adds what has changed in rows while the page had lost contact, unless their next changes,
-  // which follow, say so.
+  // missed adds what has changed in rows while the page had lost contact, unless the next
+  // changes report it.
   missed(rows, next) {
-    const told = new Set(next.map((c) => c.key));
+    const reported = new Set(next.map((c) => c.key));
     this.note(rows.filter((row) => {
       const last = this.changes.get(row.key)?.at(-1) || this.found.get(row.key);
-      return last && !told.has(row.key) && (last.state !== row.state || last.id !== row.id || last.token !== row.token);
+      return last && !reported.has(row.key) && (last.state !== row.state || last.id !== row.id || last.token !== row.token);
     }).map((row) => ({
       key: row.key, at: row.since || this.now(), state: row.state, id: row.id, token: row.token,
       text: `${stateOf(row)}${row.id ? " " + row.id : ""}: found so after the page had lost contact`,

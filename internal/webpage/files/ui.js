@@ -38,7 +38,7 @@ let failing = "";
 const narrow = matchMedia("(max-width: 40rem)").matches;
 let open = narrow ? "" : meta("open"); // the election that is shown in detail when the page opens
 
-let gap = false; // there may have been changes that this page was not told of
+let gap = false; // the page may have missed changes
 
 function take(m) {
   heard = performance.now();

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -226,6 +228,50 @@ func (p *runProcess) signal(sig unix.Signal) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.Fatal(err)
 	}
+}
+
+// suspend stops natsleader while it and its supervisor agree on the end of the lease. The
+// supervisor learns of a renewal up to a beat later.
+func (p *runProcess) suspend() {
+	p.Helper()
+	_, js := connectTo(p.T, p.url)
+	kv, err := js.KeyValue(p.Context(), "elections")
+	if err != nil {
+		p.Fatal(err)
+	}
+	eventually(p.T, p.id+" is stopped with a lease that its supervisor knows", func() bool {
+		p.signal(unix.SIGSTOP)
+		renewed, err := kv.Get(p.Context(), "jobs")
+		if err != nil {
+			p.Fatal(err)
+		}
+		// The supervisor counts from when the renewal was sent, which is earlier than it was stored.
+		late := renewed.Created().Add(wire.RenewDeadline(runLease)).Sub(p.leaseNote().Until)
+		if late < wire.RenewInterval(runLease)/2 {
+			return true
+		}
+		p.signal(unix.SIGCONT)
+		return false
+	})
+}
+
+// leaseNote returns what the lease file of its command says.
+func (p *runProcess) leaseNote() leaseNote {
+	p.Helper()
+	var note leaseNote
+	eventually(p.T, p.id+"'s lease file can be read", func() bool {
+		for _, pid := range p.commandProcesses() {
+			environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			for variable := range strings.SplitSeq(string(environ), "\x00") {
+				if path, ok := strings.CutPrefix(variable, leaseVariable+"="); ok {
+					line, err := os.ReadFile(path)
+					return err == nil && json.Unmarshal(line, &note) == nil
+				}
+			}
+		}
+		return false
+	})
+	return note
 }
 
 // processes returns its descendants that have the text in their environment:

@@ -35,7 +35,7 @@ while :; do sleep 0.05; done
 	s.stepDown()
 	eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
 	eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
-	p.signal(unix.SIGSTOP) // only the supervisor is left to send the signal
+	p.suspend() // only the supervisor is left to send the signal
 	eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
 	p.signal(unix.SIGCONT)
 	p.says("lost: lease not confirmed")

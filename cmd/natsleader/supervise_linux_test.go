@@ -186,7 +186,7 @@ while :; do sleep 0.05; done
 	a.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
 	b.says(`waiting: "a" leads`)
-	a.signal(unix.SIGSTOP)
+	a.suspend()
 	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
 	a.signal(unix.SIGCONT)
 	eventually(t, "a is elected again", func() bool { return strings.Count(a.text(), "elected") > 1 })

@@ -261,7 +261,7 @@ func TestPlayground_Refuses(t *testing.T) {
 // A candidate that ends by itself is shown as such, with what it printed.
 func TestPlayground_CandidateEnds(t *testing.T) {
 	t.Parallel()
-	g := newGame(t, leastLease)
+	g := newGame(t, longestLease) // a candidate that ends has one lease for it
 	g.mu.Lock()
 	proc := g.seats[4].proc
 	g.mu.Unlock()
@@ -276,7 +276,7 @@ func TestPlayground_CandidateEnds(t *testing.T) {
 	if got := strings.Join(g.judge.broken, "\n"); !strings.HasPrefix(got, "the process of e (2) has failed: ") || !strings.Contains(got, "LeaseDuration") {
 		t.Error(got)
 	}
-	g.lease, g.judge.broken = leastLease, nil
+	g.lease, g.judge.broken = longestLease, nil
 	g.mu.Unlock()
 	g.do(doStart, "e")
 	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" })

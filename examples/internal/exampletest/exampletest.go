@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/examples/internal/scaffold"
+	"github.com/natsleader/natsleader/examples/internal/timeline"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // Interrupter collects output, and calls Press when the output contains At so many Times.
@@ -41,11 +43,22 @@ func Run(t *testing.T, e scaffold.Example, at string, times, elected int) string
 	out := &Interrupter{At: at, Times: times, Press: cancel}
 	err := e.Start(ctx, func(string) string { return "" }, out)
 	began, ended := strings.Count(out.String(), " elected "), strings.Count(out.String(), " deposed ")
-	if err != nil || began < elected || began != ended || strings.Contains(out.String(), "faulted") {
+	if err != nil || began < elected || began != ended || faulted(out.String()) {
 		t.Errorf("%d elected, %d deposed, error %v\n%s", began, ended, err, out)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	return out.String()
+}
+
+// faulted reports whether there was a fault other than a reply that was late, as it may be on a
+// busy machine.
+func faulted(out string) bool {
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "faulted") && !strings.Contains(line, timeline.Reason(leader.ErrUnreachable)) {
+			return true
+		}
+	}
+	return false
 }

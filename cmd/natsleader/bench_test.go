@@ -34,7 +34,7 @@ func benchBuckets(t *testing.T, js jetstream.JetStream) []string {
 func TestBench_Measures(t *testing.T) {
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
-	out := succeeds(t, "bench", "-s", s.ClientURL(), "--rounds", "3", "--lease", "2s")
+	out := succeeds(t, "bench", "-s", s.ClientURL(), "--rounds", "3", "--lease", "20s")
 	printed(t, out, "\n3 rounds on nats-server ", "one replica, file storage",
 		"MEDIAN", "P99", "\nelection ", "\nrenewal ", " times update\n", "\nhandover ", " times update, delivery, update\n")
 	if left := benchBuckets(t, js); len(left) != 0 {
@@ -94,6 +94,21 @@ func TestBench_InItsOwnSettings(t *testing.T) {
 	printed(t, out, "memory storage, as bucket elections\n")
 }
 
+// awaitRounds waits until some rounds are over, and returns the name of bench's bucket.
+func awaitRounds(t *testing.T, js jetstream.JetStream) (name string) {
+	t.Helper()
+	eventually(t, "some rounds are over", func() bool {
+		left := benchBuckets(t, js)
+		if len(left) == 0 {
+			return false
+		}
+		name = left[0]
+		stream, err := js.Stream(t.Context(), "KV_"+name)
+		return err == nil && stream.CachedInfo().State.Msgs > 9 // three rounds
+	})
+	return name
+}
+
 // An interrupted bench prints its measurements so far, and leaves no bucket.
 func TestBench_Interrupted(t *testing.T) {
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
@@ -105,14 +120,7 @@ func TestBench_Interrupted(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "some rounds are over", func() bool {
-			left := benchBuckets(t, js)
-			if len(left) == 0 {
-				return false
-			}
-			stream, err := js.Stream(t.Context(), "KV_"+left[0])
-			return err == nil && stream.CachedInfo().State.Msgs > 9 // three rounds
-		})
+		awaitRounds(t, js)
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
@@ -131,19 +139,13 @@ func TestBench_LosesItsServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	_, js := connectTo(t, s.ClientURL())
-	cmd := natsleader(t, "bench", "-s", s.ClientURL(), "--rounds", "1000000", "--lease", "1s", "--timeout", "1s")
+	cmd := natsleader(t, "bench", "-s", s.ClientURL(), "--rounds", "1000000", "--lease", "4s", "--timeout", "1s")
 	var errs strings.Builder
 	cmd.Stdout, cmd.Stderr = io.Discard, &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var name string
-	eventually(t, "the bucket is there", func() bool {
-		if left := benchBuckets(t, js); len(left) > 0 {
-			name = left[0]
-		}
-		return name != ""
-	})
+	name := awaitRounds(t, js)
 	s.Shutdown()
 	s.WaitForShutdown()
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != exitUnreachable {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,18 @@ func completions(t *testing.T, cmd *exec.Cmd) []string {
 		t.Errorf("%q: exit code %d\n%s", cmd.Args[1:], code, errs)
 	}
 	return strings.Fields(out)
+}
+
+// awaitCompletions returns the completions when there are so many. Without an answer of NATS within
+// a second the shell offers none.
+func awaitCompletions(t *testing.T, cmd *exec.Cmd, n int) (got []string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q has %d completions", cmd.Args[1:], n), func() bool {
+		again := *cmd
+		got = completions(t, &again)
+		return len(got) >= n
+	})
+	return got
 }
 
 func TestCompletion(t *testing.T) {
@@ -69,7 +82,11 @@ func TestCompletion(t *testing.T) {
 		{[]string{"hold", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"status", "--"}, []string{"--json", "--server", "--bucket"}, []string{"--force"}},
 	} {
-		got := of(x.args...)
+		var got []string
+		eventually(t, strings.Join(x.args, " "), func() bool { // without an answer within a second there are none
+			got = of(x.args...)
+			return len(got) > 0 || len(x.has) == 0
+		})
 		for _, s := range x.has {
 			if !slices.Contains(got, s) {
 				t.Errorf("%q: not %q in %q", x.args, s, got)
@@ -112,7 +129,7 @@ _natsleader_bash_autocomplete
 echo "${COMPREPLY[@]}"`
 	cmd := withEnv(natsleader(t), "NATS_URL="+url)
 	cmd.Path, cmd.Args = bash, []string{bash, "-c", script, binary}
-	if got := completions(t, cmd); !slices.Equal(got, []string{"billing"}) {
+	if got := awaitCompletions(t, cmd, 1); !slices.Equal(got, []string{"billing"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -142,7 +159,7 @@ complete -C "natsleader run --dra"`,
 			}
 			cmd := withEnv(natsleader(t), "NATS_URL="+url, "BINARY="+binary, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 			cmd.Path, cmd.Args = path, []string{shell, "-c", script}
-			if got := completions(t, cmd); !slices.Equal(got, []string{"billing", "elections", "other", "--drain"}) {
+			if got := awaitCompletions(t, cmd, 4); !slices.Equal(got, []string{"billing", "elections", "other", "--drain"}) {
 				t.Errorf("%q", got)
 			}
 		})

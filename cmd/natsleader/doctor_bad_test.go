@@ -298,7 +298,7 @@ func TestDoctor_MissingPermissions(t *testing.T) {
 			}
 			s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 			newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
-			d := diagnose(t, asUser(s, "candidate"), "--timeout", "1s")
+			d := diagnose(t, asUser(s, "candidate"), "--timeout", "3s")
 			d.says(t, k.check, k.severity, k.words)
 		})
 	}

@@ -127,7 +127,7 @@ func TestDoctor_Cluster(t *testing.T) {
 		all[1].Shutdown()
 		all[1].WaitForShutdown()
 		// Either a server still answers, or none does.
-		d := diagnose(t, candidate, "--timeout", "1s")
+		d := diagnose(t, candidate, "--timeout", "3s")
 		if text := d.String(); d.code != 2 || !strings.Contains(text, "servers are missing: nothing can be written") && !strings.Contains(text, "has no leader") {
 			t.Errorf("exit code %d\n%v", d.code, d)
 		}

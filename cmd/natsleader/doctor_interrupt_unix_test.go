@@ -23,8 +23,8 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Doctor hears 200 ms later that its stream was created, and has two requests more to send.
-	cmd := natsleader(t, "doctor", "-s", distant(t, s, 200*time.Millisecond))
+	// Doctor hears 300 ms later that its stream was created, and has two requests more to send.
+	cmd := natsleader(t, "doctor", "-s", distant(t, s, 300*time.Millisecond))
 	started(t, cmd)
 	for subject := ""; !strings.Contains(subject, ".natsleader_doctor_"); {
 		var m *nats.Msg

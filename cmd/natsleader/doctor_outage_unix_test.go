@@ -13,6 +13,7 @@ import (
 // A server that was killed or hangs is reported as missing, also if it led the stream and its
 // successor has never heard of it. What can still be lost is counted without it.
 func TestDoctor_DeadServer(t *testing.T) {
+	t.Parallel()
 	for name, k := range map[string]struct {
 		sig  syscall.Signal
 		led  bool
@@ -52,7 +53,7 @@ func TestDoctor_DeadServer(t *testing.T) {
 				_, err := js.Publish(t.Context(), "$KV.elections.written", nil)
 				return err == nil
 			})
-			d := diagnose(t, witness.url, "--timeout", "2s") // the dead server does not report its version
+			d := diagnose(t, witness.url) // the dead server does not report its version
 			d.says(t, "cluster", "warning", "the replica on "+victim.name, "dead, hung or cut off")
 			d.says(t, "replicas", "warning", "1 of them missing ("+victim.name+")", "the loss of one more server")
 			if d.code != 1 || strings.Contains(d.String(), "catching up") || strings.Contains(d.String(), "elections go on") {

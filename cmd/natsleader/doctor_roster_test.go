@@ -76,12 +76,12 @@ func TestDoctor_RosterPermissions(t *testing.T) {
 		}
 		s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), accounts))
 		newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{Roster: true})
-		diagnose(t, asUser(s, "candidate"), "--timeout", "1s", "--roster").says(t, "permissions", k.severity, k.words)
+		diagnose(t, asUser(s, "candidate"), "--timeout", "3s", "--roster").says(t, "permissions", k.severity, k.words)
 	}
 	// A candidate without a roster needs none of these permissions.
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), permitted))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{Roster: true})
-	d := diagnose(t, asUser(s, "candidate"), "--timeout", "1s")
+	d := diagnose(t, asUser(s, "candidate"), "--timeout", "3s")
 	d.says(t, "permissions", "ok", "all that a candidate does")
 	d.says(t, "roster", "note", "not checked", "STREAM.INFO.KV_elections_roster")
 }

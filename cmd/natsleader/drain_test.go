@@ -82,9 +82,9 @@ func TestDrain_WholeHost(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	ids := []string{"h_1_aaaaaa", "h_2_bbbbbb", "elsewhere"}
-	campaigns(t, url, "elections", "billing", leader.Config{ID: ids[0], Queue: true})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: ids[0], Queue: true, TurnTimeout: longTurn})
 	for i := 1; i < len(ids); i++ {
-		stands(t, url, "billing", leader.Config{ID: ids[i], Queue: true})
+		stands(t, url, "billing", leader.Config{ID: ids[i], Queue: true, TurnTimeout: longTurn})
 		inLine(t, url, "billing", ids[1:i+1]...)
 		leaderSees(t, url, "billing", i)
 	}

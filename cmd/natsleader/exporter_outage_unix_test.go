@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,14 +19,13 @@ import (
 func (e exporter) unread(why string) {
 	e.Helper()
 	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
-	if status, body := pageOf(e.T, e.address+"/connected"); status != http.StatusServiceUnavailable || !strings.Contains(body, why) {
-		e.Errorf("/connected: %d %s", status, body)
-	}
+	e.notConnected(why)
 }
 
 // The exporter shows no election while its connection lives, and the bucket cannot be read: what it
 // has read may be wrong by then.
 func TestExporter_BucketUnread(t *testing.T) {
+	t.Parallel()
 	const led = `election_led{bucket="elections",election="billing",seat="1"} 1`
 	t.Run("the server hangs", func(t *testing.T) {
 		t.Parallel()

@@ -49,6 +49,15 @@ func (e exporter) stop() {
 	}
 }
 
+// notConnected waits until /connected gives the reason.
+func (e exporter) notConnected(why string) {
+	e.Helper()
+	eventually(e.T, "/connected: "+why, func() bool {
+		status, body := pageOf(e.T, e.address+"/connected")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, why)
+	})
+}
+
 // shows waits until all samples are there, and none that begins with one of the others.
 func (e exporter) shows(samples string, not ...string) {
 	e.Helper()
@@ -130,9 +139,7 @@ func TestExporter_ConnectionLost(t *testing.T) {
 	e.shows(`election_led{bucket="elections",election="billing",seat="1"} 1`)
 	server.Shutdown()
 	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
-	if _, body := pageOf(t, e.address+"/connected"); !strings.Contains(body, "the connection was lost") {
-		t.Error(body)
-	}
+	e.notConnected("the connection was lost")
 	if status, _ := pageOf(t, e.address+"/live"); status != http.StatusOK {
 		t.Errorf("/live: %d", status)
 	}

@@ -192,7 +192,7 @@ func TestHistory_Troubles(t *testing.T) {
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	recorded(t, url, "billing", 1)
 	fails(t, natsleader(t, "history", "billing", "-s", "nats://denied:@"+s.Addr().String()), exitDenied, "STREAM.INFO.natsleader_history_elections")
-	out, errs, code := outcome(t, natsleader(t, "history", "billing", "--timeout", "1s", "-s", "nats://blind:@"+s.Addr().String()))
+	out, errs, code := outcome(t, natsleader(t, "history", "billing", "--timeout", "3s", "-s", "nats://blind:@"+s.Addr().String()))
 	if code != 0 || !strings.Contains(out, "  a  ") || !strings.HasPrefix(errs, "natsleader: the bucket itself was not read, so the newest changes may be missing: ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}

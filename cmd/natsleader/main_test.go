@@ -49,7 +49,7 @@ func (w withBinary) Run() int {
 // Most of the tests spend most of their time waiting, so many run side by side.
 func TestMain(m *testing.M) {
 	superviseIfAsked()                  // if a test starts a supervisor itself, from its own binary
-	_ = flag.Set("test.parallel", "12") // unless the command line says otherwise
+	_ = flag.Set("test.parallel", "16") // unless the command line says otherwise
 	// The commands that the tests start would inherit a signal that is ignored here (by
 	// nohup, or in a background job), and the tests send it to them.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is the limit for events that must happen, however busy the machine is.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // natsleader returns the built binary in an environment without settings for NATS. It
 // is killed when the test ends.
@@ -129,7 +129,7 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 // connectTo returns a connection of the test itself.
 func connectTo(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	tb.Helper()
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(url, nats.Timeout(patience))
 	if err != nil {
 		tb.Fatal(err)
 	}

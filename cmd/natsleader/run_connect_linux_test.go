@@ -62,8 +62,8 @@ func TestRunRetryConnect(t *testing.T) {
 func TestRunRetryConnect_Ends(t *testing.T) {
 	t.Parallel()
 	s := &runFixture{T: t, dir: t.TempDir(), url: "nats://127.0.0.1:1"}
-	a := s.start("a", "--retry-connect", "--wait", "1s", "--", "true")
-	if a.exits(exitWaited); !strings.Contains(lastLine(a.text()), "not connected within --wait 1s: cannot connect to nats://127.0.0.1:1") {
+	a := s.start("a", "--retry-connect", "--wait", "5s", "--", "true")
+	if a.exits(exitWaited); !strings.Contains(lastLine(a.text()), "not connected within --wait 5s: cannot connect to nats://127.0.0.1:1") {
 		t.Errorf("%s", a.text())
 	}
 	b := s.start("b", "--retry-connect", "--", "true")

@@ -234,25 +234,47 @@ func (p *runProcess) signal(sig unix.Signal) {
 // supervisor learns of a renewal up to a beat later.
 func (p *runProcess) suspend() {
 	p.Helper()
-	_, js := connectTo(p.T, p.url)
-	kv, err := js.KeyValue(p.Context(), "elections")
-	if err != nil {
-		p.Fatal(err)
-	}
+	renewed := p.renewals()
 	eventually(p.T, p.id+" is stopped with a lease that its supervisor knows", func() bool {
 		p.signal(unix.SIGSTOP)
-		renewed, err := kv.Get(p.Context(), "jobs")
-		if err != nil {
-			p.Fatal(err)
-		}
+		eventually(p.T, p.id+" is stopped", func() bool {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+			return bytes.Contains(status, []byte("\nState:\tT"))
+		})
 		// The supervisor counts from when the renewal was sent, which is earlier than it was stored.
-		late := renewed.Created().Add(wire.RenewDeadline(runLease)).Sub(p.leaseNote().Until)
+		late := renewed().Add(wire.RenewDeadline(runLease)).Sub(p.leaseNote().Until)
 		if late < wire.RenewInterval(runLease)/2 {
 			return true
 		}
 		p.signal(unix.SIGCONT)
 		return false
 	})
+}
+
+// resumeTooLate lets natsleader go on when its lease is certainly over.
+func (p *runProcess) resumeTooLate() {
+	p.Helper()
+	renewed := p.renewals()
+	eventually(p.T, p.id+"'s lease is over", func() bool { return time.Since(renewed()) > wire.RenewDeadline(runLease) })
+	p.signal(unix.SIGCONT)
+}
+
+// renewals returns a function that returns when the newest record of the election was stored.
+func (s *runFixture) renewals() func() time.Time {
+	s.Helper()
+	_, js := connectTo(s.T, s.url)
+	kv, err := js.KeyValue(s.Context(), "elections")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return func() time.Time {
+		s.Helper()
+		record, err := kv.Get(s.Context(), "jobs")
+		if err != nil {
+			s.Fatal(err)
+		}
+		return record.Created()
+	}
 }
 
 // leaseNote returns what the lease file of its command says.

@@ -45,11 +45,14 @@ func TestSupervisor_EndedLease(t *testing.T) {
 	begun := filepath.Join(t.TempDir(), "begun")
 	s := &supervisor{argv: []string{"touch", begun}, reports: make(chan supervisorReport, 8), notes: openLeaseFile(path)}
 	done := make(chan struct{})
-	end := clockNow().add(time.Second)
+	writes := make(chan instant) // the end of the lease
 	go func() {
 		defer close(done)
+		end := clockNow().add(time.Second)
+		writes <- end
 		s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
 	}()
+	end := <-writes
 	eventually(t, "the lease is over", func() bool { return clockNow() >= end })
 	reader, err := os.Open(pipe)
 	if err != nil {

@@ -13,6 +13,7 @@ func TestRunMetrics_OfTheCommand(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--http", "127.0.0.1:0", "--", s.obedient())
 	p.waitBegun(1)
+	p.says("serves ")
 	_, rest, _ := strings.Cut(p.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")
 	shows := func(samples ...string) {

@@ -32,12 +32,16 @@ while :; do sleep 0.05; done
 		t.Fatal(err)
 	}
 	eventually(t, "it is told of the leadership", func() bool { return s.count("won") >= 1 })
+	other = standsIn(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	s.stepDown()
 	eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
 	p.suspend() // only the supervisor is left to send the signal
 	eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
-	p.signal(unix.SIGCONT)
+	p.resumeTooLate()
 	p.says("lost: lease not confirmed")
 	p.signal(unix.SIGTERM)
 	p.exits(128 + 15)

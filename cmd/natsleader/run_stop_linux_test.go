@@ -19,7 +19,7 @@ import (
 // holds for any length of the stop and for any of its processes.
 func TestRun_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = runLease
 	natsleaderOnly := func(a *runProcess, _ int, sig unix.Signal) { a.signal(sig) }
 	// Ctrl-Z and fg signal the group. The supervisor has a session of its own.
 	group := func(a *runProcess, _ int, sig unix.Signal) { _ = unix.Kill(-a.cmd.Process.Pid, sig) }
@@ -39,15 +39,15 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 		least time.Duration
 		kept  bool // the supervisor works all the time, so it is not replaced
 	}{
-		{"natsleader, long", natsleaderOnly, 2 * lease, true},
+		{"natsleader, long", natsleaderOnly, 3 * lease / 2, true},
 		{"natsleader, for just a lease", natsleaderOnly, lease, true},
 		{"natsleader, short", natsleaderOnly, lease / 4, true},
-		{"its process group, long", group, 2 * lease, true},
-		{"the supervisor, long", supervisorOnly, 2 * lease, false},
+		{"its process group, long", group, 3 * lease / 2, true},
+		{"the supervisor, long", supervisorOnly, 3 * lease / 2, false},
 		{"the supervisor, short", supervisorOnly, lease / 4, false},
-		{"both, long", both, 2 * lease, false},
+		{"both, long", both, 3 * lease / 2, false},
 		{"both, short", both, lease / 4, false},
-		{"everything, long", everything, 2 * lease, false},
+		{"everything, long", everything, 3 * lease / 2, false},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			s := newRunFixture(t, lease)

@@ -14,9 +14,9 @@ import (
 func TestRunQueue_FollowsInOrder(t *testing.T) {
 	s := newRunFixtureIn(t, leader.BucketConfig{Roster: true})
 	command := s.obedient()
-	a := s.start("a", "--succession", "queue", "--value", "10.0.0.7:80", "--", command)
+	a := s.start("a", "--succession", "queue", "--turn-timeout", "2s", "--value", "10.0.0.7:80", "--", command)
 	a.waitBegun(1)
-	b := s.start("b", "--succession", "queue", "--turn-timeout", "100ms", "--", command)
+	b := s.start("b", "--succession", "queue", "--turn-timeout", "2s", "--", command)
 	inLine(t, s.url, "jobs", "b")
 	c := s.start("c", "--roster", "--", command)
 	inLine(t, s.url, "jobs", "b", "c")

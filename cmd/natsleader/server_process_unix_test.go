@@ -162,7 +162,7 @@ func productionShows(t *testing.T, url string, checks ...string) {
 	if !found || !shown {
 		t.Fatalf("no transcript of %s", test)
 	}
-	out, _, _ := outcome(t, natsleader(t, "doctor", "-s", url, "--timeout", "2s"))
+	out, _, _ := outcome(t, natsleader(t, "doctor", "-s", url))
 	var got strings.Builder
 	ours := false
 	for line := range strings.Lines(out) {

@@ -89,7 +89,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 		}, func(a *runProcess, _ *link) { a.says(`waiting: "b" leads`) }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			s := newRunFixture(t, runLease)
+			s := newRunFixture(t, 25*time.Second) // from the kill of a stopped supervisor to the next leader are 2.7 s
 			l := newLink(t, strings.TrimPrefix(s.url, "nats://"))
 			a := s.startAt("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
 			a.waitComplete()
@@ -186,10 +186,12 @@ while :; do sleep 0.05; done
 	a.waitBegun(1)
 	b := s.start("b", "--", s.obedient())
 	b.says(`waiting: "a" leads`)
+	b.signal(unix.SIGSTOP) // a shall be elected again, however late
 	a.suspend()
 	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
-	a.signal(unix.SIGCONT)
+	a.resumeTooLate()
 	eventually(t, "a is elected again", func() bool { return strings.Count(a.text(), "elected") > 1 })
+	b.signal(unix.SIGCONT)
 	s.stepDown()
 	b.waitBegun(1)
 	s.noOverlap()
@@ -216,7 +218,7 @@ func TestSupervisor_KilledIsReplaced(t *testing.T) {
 // The command is not killed before it must be. A drain longer than the lease ends with
 // the lease.
 func TestRunDrain_EndsWithLease(t *testing.T) {
-	s := newRunFixture(t, runLease)
+	s := newRunFixture(t, 2*runLease)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
 trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
@@ -233,9 +235,9 @@ while :; do sleep 0.05; done
 // A command that was asked to stop takes as long as it likes, as long as the lease is
 // renewed.
 func TestRunDrain_OutlastsLease(t *testing.T) {
-	s := newRunFixture(t, time.Second)
+	s := newRunFixture(t, 6*time.Second)
 	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
-trap 'echo told >>journal; sleep 3; echo "finished" >>journal; exit 0' TERM
+trap 'echo told >>journal; sleep 8; echo "finished" >>journal; exit 0' TERM
 echo "begin $NATSLEADER_ID " >>journal
 while :; do sleep 0.05; done
 `))
@@ -306,7 +308,7 @@ func TestRun_ClosedOutput(t *testing.T) {
 // killed, inside and outside of the group.
 func TestRun_EndlessForks(t *testing.T) {
 	s := newRunFixture(t, runLease)
-	a := s.start("a", "--", s.script("c", s.prologue()+`
+	a := s.start("a", "--drain", "100ms", "--", s.script("c", s.prologue()+`
 trap "" TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 forks() { while :; do sleep 3 & setsid sh -c 'sleep 3 & sleep 3' & sleep 0.03; done; }

@@ -248,11 +248,11 @@ func (s *stage) scenes() map[string]func() {
 			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
 		},
 		"line": func() {
-			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Queue: true})
+			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Queue: true, TurnTimeout: longTurn})
 			eventually(s.t, "web-1 leads", s.actors["web-1"].IsLeader)
-			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Queue: true})
+			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Queue: true, TurnTimeout: longTurn})
 			leaderSees(s.t, s.url, "invoices", 1) // web-2 is the first in line
-			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Queue: true, Priority: 10})
+			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Queue: true, TurnTimeout: longTurn, Priority: 10})
 			leaderSees(s.t, s.url, "invoices", 2)
 		},
 		"rested": func() { leaderSees(s.t, s.url, "invoices", 2) }, // the candidate that has handed over stands again

@@ -9,15 +9,19 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
+// longTurn is the TurnTimeout of candidates that must not overtake one another, also when one of
+// them is slow.
+const longTurn = 2 * time.Second
+
 // transfer hands over to the candidate that is named.
 func TestTransfer_ToNamed(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
-	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true}))
-	stands(t, url, "billing", leader.Config{ID: "b", Queue: true})
+	token := tokenOf(t, campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, TurnTimeout: longTurn}))
+	stands(t, url, "billing", leader.Config{ID: "b", Queue: true, TurnTimeout: longTurn})
 	inLine(t, url, "billing", "b")
-	stands(t, url, "billing", leader.Config{ID: "c", Queue: true})
+	stands(t, url, "billing", leader.Config{ID: "c", Queue: true, TurnTimeout: longTurn})
 	inLine(t, url, "billing", "b", "c")
 	leaderSees(t, url, "billing", 2)
 

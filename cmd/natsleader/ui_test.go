@@ -135,7 +135,8 @@ func TestUI_Elections(t *testing.T) {
 	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return m.Began && m.Error == "" })
 
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte("10.0.0.1")})
-	stands(t, url, "billing", leader.Config{ID: "b", Roster: true, Value: []byte{0xff}})
+	second := leader.Config{ID: "b", Roster: true, Value: []byte{0xff}}
+	b := stands(t, url, "billing", second)
 	inLine(t, url, "billing", "b")
 	var first webpage.Row
 	u.rows(func(rows map[string]webpage.Row, _ uiMessage) bool {
@@ -167,6 +168,10 @@ func TestUI_Elections(t *testing.T) {
 		t.Error(status)
 	}
 
+	// The bucket keeps one record of the key. So b stands when the page has the one that a released.
+	if err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	begun := make(chan struct{})
 	go func() {
 		<-begun
@@ -179,7 +184,9 @@ func TestUI_Elections(t *testing.T) {
 			begun = nil
 		}
 		for _, c := range m.Changes {
-			texts = append(texts, c.Text)
+			if texts = append(texts, c.Text); strings.HasSuffix(c.Text, "nobody leads") {
+				stands(t, url, "billing", second)
+			}
 		}
 		return rows["billing"].ID == "b" && rows["billing"].Value64
 	})
@@ -306,9 +313,10 @@ func tokenIn(t *testing.T, index string) string {
 func TestUI_Actions(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
-	newBucket(t, url, "elections", leader.BucketConfig{})
-	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
-	stands(t, url, "billing", leader.Config{ID: "b"})
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true})
+	stands(t, url, "billing", leader.Config{ID: "b", Roster: true})
+	inLine(t, url, "billing", "b")
 	reader, u := startUI(t, url), startUI(t, url, "--allow-actions")
 	_, index, _ := reader.ask(http.MethodGet, "/", "")
 	if token := tokenIn(t, index); token != "" {
@@ -346,6 +354,7 @@ func TestUI_Actions(t *testing.T) {
 	if status, answer := act("/api/step-down", `{"election":"billing","token":"`+first+`"}`); status != http.StatusConflict || !strings.Contains(answer, "another term leads") {
 		t.Errorf("%d %s", status, answer)
 	}
+	inLine(t, url, "billing", "a") // it has rested, and b will have to
 	if status, answer := act("/api/step-down", `{"election":"billing","token":"`+second+`"}`); status != http.StatusOK || !strings.Contains(answer, `"leader":{"id":"a"`) {
 		t.Errorf("%d %s", status, answer)
 	}

@@ -173,7 +173,7 @@ func TestWatch_OutlivesRestart(t *testing.T) {
 	defer m.Stop(t.Context()) //nolint:errcheck // while the server runs
 	timeline.says(t, "m leads")
 	interrupted(t, cmd)
-	if n := strings.Count(timeline.text(), "trying again"); n != 1 {
+	if n := strings.Count(timeline.text(), "the connection was lost; trying again"); n != 1 {
 		t.Errorf("told %d times that it is not connected\n%s", n, timeline.text())
 	}
 	after, _ := a.Term()

@@ -110,14 +110,20 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 	defer cancel()
 	go func() {
 		defer close(ended)
-		for tick := time.NewTicker(askEvery); old.leads(); {
+		end := time.Now() // it led then: a goroutine that wakes up late does not count against it
+		for tick := time.NewTicker(askEvery); ; {
+			asked := time.Now()
+			if !old.leads() {
+				ended <- end
+				return
+			}
+			end = asked
 			select {
 			case <-tick.C:
 			case <-within.Done():
 				return
 			}
 		}
-		ended <- time.Now()
 	}()
 	at, err := awaitElected(ctx, follower, p.failover())
 	if err != nil {

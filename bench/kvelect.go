@@ -45,10 +45,17 @@ func dialKVElect(addr string, s settings) (client, error) {
 		nc.Close()
 		return nil, err
 	}
-	const bucket = "kvelect"
-	kv, err := js.KeyValue(bucket)
-	if errors.Is(err, nats.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucket, TTL: s.Lease})
+	// s.Wait is for the requests of the election. A server that has just started may take longer.
+	var kv nats.KeyValue
+	for try := time.Now(); ; {
+		const bucket = "kvelect"
+		kv, err = js.KeyValue(bucket)
+		if errors.Is(err, nats.ErrBucketNotFound) {
+			kv, err = js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucket, TTL: s.Lease})
+		}
+		if !errors.Is(err, nats.ErrTimeout) || time.Since(try) > time.Minute {
+			break
+		}
 	}
 	if err != nil {
 		nc.Close()

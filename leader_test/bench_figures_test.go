@@ -136,10 +136,10 @@ func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg
 	for n := 0; b.Loop(); n++ {
 		election := fmt.Sprintf("e%d.%s", n, nats.NewInbox()[7:])
 		first, second := make(chan time.Time, 1), make(chan time.Time, 1)
-		cfg.ID = "a"
+		cfg.ID, cfg.TurnTimeout = "a", longTurn
 		a := benchCampaign(b, storeA, election, cfg, first)
 		<-first
-		cfg.ID = "b"
+		cfg.ID, cfg.TurnTimeout = "b", 0
 		c := benchCampaign(b, storeB, election, cfg, second)
 		tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
 		if cfg.Queue {

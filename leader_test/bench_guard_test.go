@@ -169,8 +169,10 @@ func BenchmarkGuardRaise(b *testing.B) {
 		var guards []leader.Guard
 		for range 4 {
 			conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
-			_, err := js.CreateKeyValue(b.Context(), conf)
-			tcpOK(b, err)
+			clusterPlaced(b, func() error {
+				_, err := js.CreateKeyValue(b.Context(), conf)
+				return err
+			})
 			g, err := fence.OpenBucket(js, conf.Bucket)
 			tcpOK(b, err)
 			guards = append(guards, g)
@@ -247,7 +249,7 @@ func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie fu
 	b.Helper()
 	store := tcpBucket(b, tcpJS(b, nc))
 	first, second := make(chan time.Time, 1), make(chan time.Time, 1)
-	a := benchCampaign(b, store, "e", leader.Config{ID: "a", Guards: guards}, first)
+	a := benchCampaign(b, store, "e", leader.Config{ID: "a", Guards: guards, TurnTimeout: longTurn}, first)
 	<-first
 	c := benchCampaign(b, store, "e", leader.Config{ID: "b", Guards: guards}, second)
 	tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })

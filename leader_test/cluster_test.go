@@ -127,13 +127,14 @@ func clusterOf(tb testing.TB, n int, more func(name string) string) *cluster {
 }
 
 // clusterPlaced makes a stream. It tries again while the server that places streams takes
-// another for offline, as it does for a moment when two routes between them become one.
+// another for offline, as it does for a moment when two routes between them become one, and while
+// there is no answer, because the servers of the stream have not elected one that leads it.
 func clusterPlaced(tb testing.TB, create func() error) {
 	tb.Helper()
 	tcpEventually(tb, "the servers take the stream", func() bool {
 		err := create()
 		var api *jetstream.APIError
-		if errors.As(err, &api) && api.ErrorCode == noSuitablePeers {
+		if errors.As(err, &api) && api.ErrorCode == noSuitablePeers || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leader.ErrUnreachable) {
 			return false
 		}
 		tcpOK(tb, err)
@@ -249,7 +250,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	el := tcpElectionOf(t, "e")
 	first := c.leads()
 	// Both are on the server that leads the stream, which is lost first.
-	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "a"})
+	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "a", TurnTimeout: longTurn})
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))

@@ -360,7 +360,7 @@ func TestEnsure_Denied(t *testing.T) {
 	js := tcpJS(t, nc)
 	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "E"})
 	tcpOK(t, err)
-	a := tcpElectionOf(t, "a").stand(b, leader.Config{LeaseDuration: time.Second})
+	a := tcpElectionOf(t, "a").stand(b, leader.Config{})
 	a.Expect(leadertest.Match("Faulted that names the subject", func(e leader.Event) bool {
 		f, ok := e.(leader.Faulted)
 		return ok && errors.Is(f.Err, leader.ErrPermission) && errors.Is(f.Err, nats.ErrPermissionViolation) &&

@@ -331,7 +331,7 @@ func wantText(t *testing.T, err, is error, text string) {
 // and the bucket on file.
 func TestTCP_KVElect(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
+	const ttl = 8 * time.Second
 	srv := tcpServe(t, tcpOptions(t, ""))
 	dial := func() jetstream.JetStream { return tcpJS(t, tcpDial(t, srv.ClientURL())) }
 	_, err := dial().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl})

@@ -66,7 +66,7 @@ func TestNames_AtTheirLimits(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			hub := tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x")))
 			bucket := nameOf("E"+k.name[:4], longestBucket)
-			_, err := leader.CreateBucket(t.Context(), hub, leader.BucketConfig{Name: bucket, MaxLease: 2 * time.Second, Roster: true})
+			_, err := leader.CreateBucket(t.Context(), hub, leader.BucketConfig{Name: bucket, MaxLease: time.Minute, Roster: true})
 			tcpOK(t, err)
 			guarded := nameOf("G"+k.name[:4], longestBucket)
 			key := nameOf("guard", longestSubject)
@@ -95,8 +95,8 @@ func TestNames_AtTheirLimits(t *testing.T) {
 func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stream, subjects string) {
 	t.Helper()
 	election, id := nameOf("e", longestElection), nameOf("id", longestID)
-	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Roster: true, Guards: []leader.Guard{gb, gs}})
-	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Roster: true, Guards: []leader.Guard{gb, gs}})
+	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Roster: true, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Roster: true, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
 	c, other = tcpLeads(t, c, other)
 	term := c.Watcher.Term()
 	for _, k := range []string{nameOf("k", longestSubject), nameOf("l", longestSubject)} {
@@ -126,7 +126,10 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 	}
 	_, err = leader.ObserveRoster(ctx, b, election)
 	tcpOK(t, err)
-	_, err = leader.Transfer(t.Context(), b, election, other.ID(), "test")
+	tcpEventually(t, "the other has announced itself, and takes over", func() bool {
+		_, err = leader.Transfer(t.Context(), b, election, other.ID(), "test")
+		return !errors.Is(err, leader.ErrRequestRefused)
+	})
 	tcpOK(t, err)
 	_, err = leader.StepDown(t.Context(), b, election, "test")
 	tcpOK(t, err)

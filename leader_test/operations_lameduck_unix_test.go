@@ -20,7 +20,7 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	lame := c.leads()
 	el := tcpElectionOf(t, "e")
 	ofA, ofB := c.dialTo(lame), c.dialTo(lame)
-	a := el.stand(tcpBucket(t, tcpJS(t, ofA)), leader.Config{ID: "a"})
+	a := el.stand(tcpBucket(t, tcpJS(t, ofA)), leader.Config{ID: "a", TurnTimeout: longTurn})
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, ofB)), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))

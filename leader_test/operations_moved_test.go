@@ -48,7 +48,7 @@ func TestOperations_PeersMoved(t *testing.T) {
 		return "server_tags: [ " + strings.Join(tags, ", ") + " ]"
 	})
 	el := tcpElectionOf(t, "e")
-	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(c.leads()))), leader.Config{ID: "a"})
+	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(c.leads()))), leader.Config{ID: "a", TurnTimeout: longTurn})
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, c.dial())), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))

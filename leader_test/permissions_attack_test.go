@@ -145,7 +145,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 func TestPermissions_Unprotected(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false), permList("b", "b", false))
-	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: time.Second, TTL: 3 * time.Second})
+	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: 3 * time.Second, TTL: 9 * time.Second})
 	el := tcpElectionOf(t, "b")
 	b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
 	tcpTerm(b)

@@ -170,7 +170,7 @@ func TestPermissions_AreEnough(t *testing.T) {
 		admin := permBucket(t, h, watch, 6*time.Second)
 		el := tcpElectionOf(t, "a")
 		aConn, bConn, oConn := permDial(t, h, "a"), permDial(t, h, "b"), permDial(t, h, "o")
-		a := el.stand(tcpBucket(t, tcpJS(t, aConn)), leader.Config{ID: "a", Value: []byte("1")})
+		a := el.stand(tcpBucket(t, tcpJS(t, aConn)), leader.Config{ID: "a", Value: []byte("1"), TurnTimeout: longTurn})
 		term := tcpTerm(a)
 		b := el.stand(tcpBucket(t, tcpJS(t, bConn)), leader.Config{ID: "b", Value: []byte("2")})
 		b.Expect(leadertest.Observed("a"))
@@ -239,9 +239,9 @@ func TestPermissions_Missing(t *testing.T) {
 					less = permObserver("a", watch)
 				}
 				h := permServer(t, less, permList("b", "a", watch))
-				permBucket(t, h, watch, 3*time.Second)
+				permBucket(t, h, watch, 15*time.Second)
 				el := tcpElectionOf(t, "a")
-				a := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", LeaseDuration: 3 * time.Second})
+				a := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", TurnTimeout: longTurn})
 				denied := leadertest.Match("Faulted that names "+k.names, func(e leader.Event) bool {
 					f, ok := e.(leader.Faulted)
 					return ok && errors.Is(f.Err, leader.ErrPermission) && strings.Contains(f.Err.Error(), k.names) &&
@@ -252,7 +252,7 @@ func TestPermissions_Missing(t *testing.T) {
 					defer func() { // reported once, however often it is tried
 						n := 0
 						for _, e := range a.Watcher.Events() {
-							if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrNoFeed) {
+							if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrNoFeed) && errors.Is(f.Err, leader.ErrPermission) {
 								n++
 							}
 						}
@@ -263,6 +263,7 @@ func TestPermissions_Missing(t *testing.T) {
 					tcpEventually(t, "a leads without a feed", a.IsLeader)
 					// It learns of another holder by polling.
 					b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
+					b.Expect(leadertest.Observed("a"))
 					tcpOK(t, a.Resign(t.Context()))
 					b.Expect(leadertest.Elected())
 					a.Expect(leadertest.Observed("b"))

@@ -47,7 +47,7 @@ func TestRosterPermissions_AreEnough(t *testing.T) {
 	a := tcpBucket(t, tcpJS(t, aConn))
 	var told []string
 	for _, x := range []struct{ entry, tells string }{{"1", "A=1"}, {"2", "A=2"}, {"", "A stands no more"}} {
-		_, err := announce(t, a, "a", rosterA, x.entry, time.Minute)
+		_, err := announceWithin(t, tcpLimit, a, "a", rosterA, x.entry, time.Minute)
 		tcpOK(t, err)
 		tcpEventually(t, "the view tells", func() bool { // before the next takes its place
 			told = append(told, v.take()...)
@@ -111,7 +111,7 @@ func TestRosterPermissions_OneRoster(t *testing.T) {
 	h := permServer(t, full("a", "a"), full("b", "a.b"))
 	permRostered(t, h)
 	b := tcpBucket(t, permJS(t, h, "b"))
-	_, err := announce(t, b, "a.b", rosterB, permSecret, time.Minute)
+	_, err := announceWithin(t, tcpLimit, b, "a.b", rosterB, permSecret, time.Minute)
 	tcpOK(t, err)
 	p := &permAttacker{T: t, nc: permDial(t, h, "a")}
 	if p.request("$KV.E_roster.a.b."+rosterA, "x") != nil {
@@ -124,7 +124,7 @@ func TestRosterPermissions_OneRoster(t *testing.T) {
 		p.request("$JS.API.CONSUMER.CREATE.KV_E_roster.spy.$KV.E_roster.a.*",
 			`{"stream_name":"KV_E_roster","config":{"name":"spy","deliver_subject":"_INBOX_a.heard","deliver_policy":"all","ack_policy":"none","filter_subject":"`+filter+`"}}`)
 	}
-	own, err := announce(t, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute)
+	own, err := announceWithin(t, tcpLimit, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute)
 	tcpOK(t, err)
 	v, err := stands(t, b, "a.b")
 	tcpOK(t, err)
@@ -163,7 +163,7 @@ func TestRoster_WithAPIPrefix(t *testing.T) {
 	tcpCreate(t, hub, leader.BucketConfig{Roster: true})
 	v, err := stands(t, tcpBucket(t, hub), "e")
 	tcpOK(t, err)
-	_, err = announce(t, app, "e", rosterA, "1", time.Minute)
+	_, err = announceWithin(t, tcpLimit, app, "e", rosterA, "1", time.Minute)
 	tcpOK(t, err)
 	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
 }
@@ -178,7 +178,7 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 		return err
 	})
 	b := tcpBucket(t, c.js)
-	before, err := announce(t, b, "e", rosterA, "1", time.Hour)
+	before, err := announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Hour)
 	tcpOK(t, err)
 	stream, err := c.js.Stream(t.Context(), "KV_E_roster")
 	tcpOK(t, err)

@@ -33,7 +33,12 @@ func (w *world) rostered() {
 // announce returns when the announcement is answered, which may take a second.
 func announce(tb testing.TB, r leader.Store, election, session, entry string, life time.Duration) (revision uint64, err error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
+	return announceWithin(tb, time.Second, r, election, session, entry, life)
+}
+
+func announceWithin(tb testing.TB, limit time.Duration, r leader.Store, election, session, entry string, life time.Duration) (revision uint64, err error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), limit)
 	defer cancel()
 	var data []byte
 	if entry != "" {
@@ -407,7 +412,7 @@ func TestRoster_OfADomain(t *testing.T) {
 	b := tcpBucket(t, js)
 	v, err := stands(t, b, "e")
 	tcpOK(t, err)
-	_, err = announce(t, b, "e", rosterA, "1", time.Minute)
+	_, err = announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Minute)
 	tcpOK(t, err)
 	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
 }

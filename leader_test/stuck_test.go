@@ -173,7 +173,7 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
+		if time.Since(began) > 5*time.Second { // the connection is blocked for longer
 			t.Errorf("Campaign: returned after %v", time.Since(began))
 		}
 		<-ctx.Done()

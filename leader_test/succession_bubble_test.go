@@ -444,10 +444,10 @@ func TestAnnouncement_Denied(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false))
 	permRostered(t, h)
-	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true, LeaseDuration: 600 * time.Millisecond})
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true, LeaseDuration: 6 * time.Second})
 	a.Expect(leadertest.Elected())
 	a.Expect(leadertest.Faulted(leader.ErrPermission))
-	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 20)
+	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
 	tcpOK(t, a.Resign(t.Context()))
 	a.Expect(leadertest.Elected())
 }

@@ -22,7 +22,7 @@ const tcpLong = time.Hour
 func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	t.Helper()
 	el := tcpElectionOf(t, "shards.17")
-	cfg.ID, cfg.Value = "a", []byte("10.0.0.1")
+	cfg.ID, cfg.Value, cfg.TurnTimeout = "a", []byte("10.0.0.1"), longTurn
 	first := el.stand(a(), cfg)
 	first.Expect(leadertest.Pending(), leadertest.Elected())
 	store := b()
@@ -161,7 +161,7 @@ func TestTCP_OrdinaryBucket(t *testing.T) {
 				t.Errorf("the feed is %q, sealed %v, want %q and not", info.FeedSubject, info.PurgeProtected, k.feed)
 			}
 			el := tcpElectionOf(t, "e")
-			cfg := leader.Config{LeaseDuration: 6 * time.Second}
+			cfg := leader.Config{LeaseDuration: 12 * time.Second, TurnTimeout: longTurn}
 			stand := func(id string) (*tcpCandidate, *nats.Conn) {
 				nc := tcpDial(t, s.ClientURL())
 				cfg.ID = id
@@ -311,7 +311,7 @@ func TestTCP_APIPrefix(t *testing.T) {
 			hub := tcpJS(t, tcpDial(t, s.ClientURL(), nats.UserInfo("hub", "x")))
 			cfg := leader.BucketConfig{MaxLease: tcpLong}
 			if !k.heard {
-				cfg.MaxLease = 3 * time.Second
+				cfg.MaxLease = 10 * time.Second
 			}
 			tcpCreate(t, hub, cfg)
 			prefixed := func() jetstream.JetStream {
@@ -436,7 +436,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				host := tcpHostOf(t, opts)
 				s := host.up()
 				js := tcpJS(t, tcpDial(t, s.ClientURL()))
-				cfg := leader.Config{LeaseDuration: k.lease}
+				cfg := leader.Config{LeaseDuration: k.lease, TurnTimeout: min(longTurn, k.lease*3/4)}
 				if feed == "republished" {
 					tcpCreate(t, js, leader.BucketConfig{MaxLease: k.lease})
 				} else {

@@ -35,7 +35,7 @@ func TestTopology_LeafCutOff(t *testing.T) {
 		return tcpBucket(t, js)
 	}
 	el := tcpElectionOf(t, "e")
-	near := el.stand(open(hub), leader.Config{ID: "near", LeaseDuration: operationLease})
+	near := el.stand(open(hub), leader.Config{ID: "near", LeaseDuration: operationLease, TurnTimeout: longTurn})
 	term := tcpTerm(near)
 	far := el.stand(open(leaf), leader.Config{ID: "far", LeaseDuration: operationLease})
 	far.Expect(leadertest.Observed("near"))

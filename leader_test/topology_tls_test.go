@@ -21,7 +21,7 @@ import (
 )
 
 // operationLease is the lease where a test waits until it is over.
-const operationLease = 3 * time.Second
+const operationLease = 10 * time.Second
 
 // authority signs certificates.
 type authority struct {

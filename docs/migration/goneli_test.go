@@ -48,10 +48,11 @@ func barrier(c *leader.Candidate, app application) error {
 // The background task runs while its process leads.
 func TestBackgroundTask_WhileLeading(t *testing.T) {
 	f := newFake(t)
-	tasks, running := make(chan struct{}), atomic.Int32{}
+	begun, tasks, running := make(chan struct{}, 10), make(chan struct{}), atomic.Int32{}
 	f.serve("a", func(ctx context.Context, store leader.Store) error {
 		return background(ctx, store, func() {
 			running.Add(1)
+			begun <- struct{}{}
 			<-tasks
 			running.Add(-1)
 		})
@@ -59,6 +60,9 @@ func TestBackgroundTask_WhileLeading(t *testing.T) {
 	t.Cleanup(func() { close(tasks) }) // also after a failure, so that no goroutine waits
 	for range 3 {
 		tasks <- struct{}{}
+	}
+	for range 4 {
+		<-begun
 	}
 	b, w := f.stand("my-app", "b")
 	if err := f.store.StepDown("my-app"); err != nil {

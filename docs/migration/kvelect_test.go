@@ -79,7 +79,7 @@ func connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 // The bucket of the old processes serves as it is.
 func TestOldBucket_ServesAsItIs(t *testing.T) {
 	nc, js := connect(t)
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: time.Second})
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestOldBucket_ServesAsItIs(t *testing.T) {
 		t.Error(err)
 	}
 	status, err := kv.Status(t.Context())
-	if err != nil || status.TTL() != time.Second {
+	if err != nil || status.TTL() != 6*time.Second {
 		t.Errorf("the bucket has another TTL: %v, %v", status, err)
 	}
 }
@@ -226,7 +226,7 @@ func TestMinToken_TokensGoOn(t *testing.T) {
 // bucket's revisions, and only the record has it.
 func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 	_, js := connect(t)
-	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: time.Second})
+	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

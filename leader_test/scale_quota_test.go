@@ -28,18 +28,23 @@ func TestScale_HalfTheProcessorTime(t *testing.T) {
 	w.lead(c, elections, lease)
 	client, server := w.shares(c, func() { time.Sleep(2 * interval) }) // all renew twice
 	share := (client + server) / 2
-	o := w.suffer(c, elections, tcpLimit, func() {
-		w.limit.to(share)
-		client, server = w.shares(c, func() { time.Sleep(lease + interval) }) // longer than any lease
-		w.limit.lift()
-	})
-	t.Logf("limited by %s to %.0f%% of a processor, of which %.0f%% were used: at least %d lead, %d were fenced, %s; %+v",
-		w.limit.name(), 100*share, 100*(client+server), o.least, o.fences, o.text, o.counts)
-	if client+server > 1.5*share {
-		t.Skipf("%s does not hold the processes to the limit", w.limit.name())
-	}
-	if o.least < elections*99/100 {
-		t.Errorf("at least %d of %d lead, %d were fenced; %s", o.least, elections, o.fences, o.text)
+	for try := 1; ; try++ {
+		o := w.suffer(c, elections, tcpLimit, func() {
+			w.limit.to(share)
+			client, server = w.shares(c, func() { time.Sleep(lease + interval) }) // longer than any lease
+			w.limit.lift()
+		})
+		t.Logf("limited by %s to %.0f%% of a processor, of which %.0f%% were used: at least %d lead, %d were fenced, %s; %+v",
+			w.limit.name(), 100*share, 100*(client+server), o.least, o.fences, o.text, o.counts)
+		if client+server > 1.5*share {
+			t.Skipf("%s does not hold the processes to the limit", w.limit.name())
+		}
+		if o.least >= elections*99/100 {
+			return
+		}
+		if starved := client+server < 0.8*share; !starved || try == 3 { // starved: by other processes
+			t.Fatalf("at least %d of %d lead, %d were fenced; %s", o.least, elections, o.fences, o.text)
+		}
 	}
 }
 

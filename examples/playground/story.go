@@ -56,7 +56,7 @@ type narrator struct {
 	last     string // who led last
 	over     time.Time
 	done     string            // what was done to the last leader, to the server or to the key since its term began
-	lifeless bool              // nobody has led yet
+	lifeless bool              // no candidate has led yet
 	holder   string            // the pending candidate, which holds the key
 	slept    map[string]bool   // the candidates that were frozen since they were elected last
 	links    map[string]string // by candidate, the fault of its link

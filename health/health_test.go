@@ -175,8 +175,7 @@ func TestConnected_200UntilCutOff(t *testing.T) {
 		"token": 1., "lease_remaining_seconds": 4.8, "connected": true,
 	})
 	k.store.Link("a").Cut()
-	k.clock.Advance(time.Second) // the next renewal, the first request to fail, is sent now
-	k.clock.Advance(6 * time.Second)
+	k.clock.Advance(6 * time.Second) // since the acknowledgement of the first write
 	body := fields{
 		"election": "billing", "id": "a", "state": "fenced", "is_leader": false,
 		"connected": true, "silent_seconds": 6.,

@@ -33,6 +33,7 @@ type actor struct {
 	bucket   *bucketStore // of EnsureBucket; nil: another
 	faults   faultFilter
 	calls    calls
+	silence  silence
 	term     *Term
 
 	guards   guardDrivers
@@ -45,6 +46,7 @@ type actor struct {
 	stopTimeout time.Duration // of a stop by the end of the context; negative: no bound
 	stopBy      time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
 	odd         seatsSeen     // another candidate's number of seats that was reported last
+	mayMove     bool          // Config.ForceReconnect
 	abandoning  bool          // it ends without waiting for anything
 	cut         bool          // it ends because the connection is closed
 }
@@ -77,6 +79,7 @@ const rush = 64
 func (a *actor) tick() {
 	a.stepOn(a.due())
 	a.stepGuards(guardInput{kind: guardInTick})
+	a.stepSilence()
 }
 
 // read takes the next mail, and reports whether there was any. If not, the timer
@@ -96,7 +99,7 @@ func (a *actor) read() bool {
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
 	wake := earlier(a.guards.wakeAt(a.wake), a.listener.wakeAt())
-	wake = earlier(wake, a.roster.wakeAt())
+	wake = earlier(wake, earlier(a.roster.wakeAt(), a.silenceAt()))
 	a.arm(earlier(wake, earlier(a.reminder.at, a.stopBy)))
 }
 
@@ -149,6 +152,11 @@ func (a *actor) receive(m *mail) {
 		a.receiveRoster(m.roster)
 		return
 	}
+	if m.sign {
+		a.stepOn(inTick)
+		a.receiveSign(m.in.err)
+		return
+	}
 	if m.in.to != "" || m.in.next {
 		if a.stepOn(inTick); !a.mayHandOver(m) {
 			return
@@ -167,7 +175,6 @@ func (a *actor) receive(m *mail) {
 		}
 		if m.in.kind == inHeard {
 			m.in.observed = a.hears(m.entry, m.seen)
-			a.c.hears()
 		}
 	case inAbandon:
 		a.abandoning = true
@@ -223,7 +230,10 @@ func (a *actor) hears(e backend.Entry, seen *observation) observation {
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
 	a.requests.answered(&m.in, &a.status, a.c.since())
-	a.c.settle(&m.in, a.requests.asked, a.status.writing)
+	a.c.settle(&m.in, a.requests.asked, a.quiet(), a.status.writing)
+	if m.in.kind == inRead && !isUnanswered(m.in.err) {
+		a.silence.reads = true
+	}
 	if m.in.kind == inFeed {
 		a.requests.keep(m.feed, a.id, a.session)
 	}
@@ -246,7 +256,7 @@ func (a *actor) step(in *input, call chan error) {
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
-	before, written, shown := a.status.state, a.status.written, *a.status.shown
+	before, written, shown, seen := a.status.state, a.status.written, *a.status.shown, a.status.seen.revision
 	var fx effects
 	a.advance(in, &fx)
 	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
@@ -257,6 +267,7 @@ func (a *actor) step(in *input, call chan error) {
 	if in.kind == inSettings && in.err == nil && a.status.settled {
 		a.faults.fits()
 	}
+	a.noticeSign(in, seen)
 	a.publish(*a.status.shown != shown)
 	for _, e := range events {
 		a.c.logEvent(a.values, e)

@@ -5,6 +5,7 @@ func (a *actor) end() {
 	for i := range a.guards {
 		a.guards[i].dismiss()
 	}
+	a.silence.giveUp()
 	a.listener.dismiss()
 	a.stepListener(listenerInput{})
 	a.roster.dismiss(a.abandoning)
@@ -37,7 +38,7 @@ func (a *actor) end() {
 
 // awaitsReplies reports whether a request is not answered yet.
 func (a *actor) awaitsReplies() bool {
-	return a.requests.cancel != nil || a.guards.busy() || a.listener != nil && a.listener.busy() || a.roster.busy()
+	return a.requests.cancel != nil || a.silence.cancel != nil || a.guards.busy() || a.listener != nil && a.listener.busy() || a.roster.busy()
 }
 
 // last takes mail that came too late to be acted on.
@@ -48,6 +49,10 @@ func (a *actor) last(m *mail) {
 	}
 	if m.listener != nil {
 		a.receiveListener(m.listener)
+		return
+	}
+	if m.sign {
+		a.silence.cancel = nil
 		return
 	}
 	if m.roster != nil {

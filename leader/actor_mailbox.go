@@ -20,6 +20,7 @@ type mail struct {
 	from     uint64        // inHeard and others of a feed: the number of the feed
 	call     chan error    // of a call that waits for an answer
 	bounded  bool          // inStop: StopTimeout applies
+	sign     bool          // of a request for a sign of a majority; only the error of in counts
 }
 
 // mailbox brings everything but ticks to the actor. put never blocks. The actor arms its

@@ -60,6 +60,7 @@ func (s *source) tell(ev backend.FeedEvent) { s.tellUnless(ev, func() bool { ret
 // pass delivers a message to every feed. If another message arrives meanwhile, the feeds
 // that are left get only that one.
 func (s *source) pass(e backend.Entry, by *nats.Msg) {
+	s.bucket.api.Signed()
 	s.tellUnless(backend.FeedEvent{Entry: e}, func() bool { return s.Waiting(by) })
 }
 
@@ -111,7 +112,7 @@ func (s *source) goesAhead(outdated func() bool) bool {
 		if outdated() {
 			return true
 		}
-		_ = deadline.Sleep(context.Background(), headStart/10) // its context never ends
+		deadline.Pause(headStart / 10)
 	}
 	return outdated()
 }

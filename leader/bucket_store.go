@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -33,11 +34,21 @@ func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings,
 	go func() { reply(b.readSettings(ctx)) }()
 }
 
+// Move implements [backend.Mover].
+func (b *bucketStore) Move(quiet time.Duration, moving func(from string)) { b.api.Move(quiet, moving) }
+
+// Signed implements [backend.Mover].
+func (b *bucketStore) Signed() { b.api.Signed() }
+
 func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error) {
 	info, err := b.api.Info(ctx)
+	if err == nil {
+		err = jsapi.Majority(info)
+	}
 	if err != nil {
 		return backend.Settings{}, err
 	}
+	b.api.Signed()
 	s, err := settings(info.Config, b.name, b.api.MaxPayload())
 	s.LastRevision = info.State.LastSeq
 	return s, err

@@ -194,6 +194,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
 	}
 	a.rng.Seed(seed(p.id, c.election), 0)
+	a.mayMove = cfg.ForceReconnect
 	r := &a.requests
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.session + `"`)

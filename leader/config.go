@@ -113,6 +113,15 @@ type Config struct {
 	// the TTL is the default of RenewDeadline if it is less than 80% of the lease. KVElect
 	// cannot be combined with Seats. docs/kvelect.md in the repository has the rest.
 	KVElect bool
+	// ForceReconnect lets the candidate move the connection of its bucket to another server, by
+	// nats.Conn.ForceReconnect, when no sign of a majority of the servers has come for a third of
+	// the lease although the connection is up. That is so at a server that has lost its routes: it
+	// keeps its connections and answers reads, but no write. A leader that moves in time keeps
+	// its lease. Requests of the application that are in flight on the connection fail then, and
+	// its handlers of disconnections are called. While no sign comes, the connection moves again
+	// after twice, four times and so on as long, at most a minute. Default: the connection stays,
+	// and a Faulted event with [ErrUnreachable] says so.
+	ForceReconnect bool
 	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it
 	// has one.
 	Clock Clock
@@ -123,7 +132,7 @@ type Config struct {
 	// reason, cause, holder, pending, foreign, err and remaining. A request to hand over adds
 	// token, by and answer. A handover for Preempt adds to and priority. Details add request.
 	//
-	// Three warnings are no events: one when the candidate begins, if the connection gives up
+	// Four warnings are no events: one for each move of the connection (from), one when the candidate begins, if the connection gives up
 	// reconnecting (tries), one at its end, if the connection was closed before it was stopped,
 	// and one that repeats while no loop over [Candidate.Terms] takes terms any more. Their
 	// attribute instead has the remedy. Default: none.

@@ -73,7 +73,8 @@ var (
 	// names the token.
 	ErrForeignRecord error = backend.Error("the key holds a foreign record")
 	// ErrUnreachable reports that the store did not answer: the connection is down, the
-	// request timed out, or there are no responders.
+	// request timed out, or there are no responders. The text names it if the server of the
+	// connection answers only reads.
 	ErrUnreachable error = backend.ErrUnreachable
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = backend.ErrNoBucket
@@ -125,6 +126,7 @@ var (
 	errNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
 	errNotListed       error = detail{ErrNoRoster, wire.NoRosterReason + ": its Config has neither Queue nor Roster"}
 	errRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
+	errNoMajority      error = detail{ErrUnreachable, "reads are answered, and nothing that needs a majority of the servers: the server of this connection is cut off from the others, or the cluster has lost its quorum"}
 	errGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
 	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted or overwritten"}
 	errTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}

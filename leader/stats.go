@@ -30,9 +30,11 @@ type Stats struct {
 	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
 	// known.
 	LeaseDuration time.Duration
-	// Silent is the time since the first request of the current row of unanswered requests
-	// was sent. It is 0 if the last request was answered, even by an error, or if a feed has
-	// delivered something since.
+	// Silent is the time since the last sign that a majority of the servers is there: an
+	// acknowledged write, a newer revision of the key, or an answer to a request for the
+	// bucket's settings, even if that is an error. It is 0 unless a request was not answered,
+	// or a renewal is missing, since that sign. An answered read is no sign, because a server
+	// that is cut off from the others answers it, too.
 	Silent time.Duration
 	// Queued is the number of requests that wait for their turn to be sent to the bucket, and
 	// QueueAge is how long the first of them has waited. They are those of the [Bucket], so all
@@ -70,8 +72,8 @@ type Stats struct {
 	Pending, Elected, Unelected uint64
 	// Fenced and Deposed count the events of these names by their Cause, Faults counts the
 	// Faulted events by their Err. The keys are the names of the package's errors without Err,
-	// as "lease_expired" for [ErrLeaseExpired]. Further keys of Faults are "guard_taken",
-	// "guard_deleted", "tokens_exhausted", "seats" and "bucket_differs", each for a fault that
+	// as "lease_expired" for [ErrLeaseExpired]. Further keys of Faults are "no_majority",
+	// "guard_taken", "guard_deleted", "tokens_exhausted", "seats" and "bucket_differs", each for a fault that
 	// docs/contract.md in the repository lists, and "other".
 	Fenced, Deposed, Faults map[string]uint64
 }
@@ -117,7 +119,7 @@ type tally struct {
 	led     bool // a leader is known here
 
 	renewed    time.Duration // kept: when the newest of those writes was sent
-	since      time.Duration // silent: when the first request that failed was sent
+	signed     time.Duration // when the last sign of a majority came; silent: since when signs are missing
 	ended      time.Duration // working: when the term ended
 	leaderless time.Duration // up to when that last changed
 	ledAt      time.Duration // when that last changed
@@ -145,16 +147,13 @@ func (t *tally) works(on bool, now func() time.Duration) {
 
 // settle counts the outcome of a request that was sent at asked. p is the phase of the
 // record if the request was a write.
-func (c *Candidate) settle(in *input, asked time.Duration, p phase) {
+func (c *Candidate) settle(in *input, asked, quiet time.Duration, p phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally
 	refused := errors.Is(in.err, backend.ErrRefused)
-	switch answered := !errors.Is(in.err, ErrUnreachable) && !errors.Is(in.err, ErrConnectionClosed); {
-	case answered:
-		t.silent = false
-	case !t.silent:
-		t.silent, t.since = true, asked
+	if isUnanswered(in.err) {
+		t.unanswered(asked, quiet)
 	}
 	switch {
 	case in.kind == inFeed && in.err == nil:
@@ -175,15 +174,25 @@ func (c *Candidate) settle(in *input, asked time.Duration, p phase) {
 	}
 }
 
-// hears records that the feed has delivered something. Only the candidate's goroutine
-// writes the tally, so it need not lock to read.
-func (c *Candidate) hears() {
-	if !c.tally.silent {
-		return
-	}
+// unanswered records that there was no sign of a majority at an instant. Signs may be missing for
+// quiet, and where none is due, as while a key is free, they are not missed before.
+func (c *Candidate) unanswered(at, quiet time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tally.silent = false
+	c.tally.unanswered(at, quiet)
+}
+
+func (t *tally) unanswered(at, quiet time.Duration) {
+	if !t.silent {
+		t.silent, t.signed = true, max(t.signed, at-quiet)
+	}
+}
+
+// hears records a sign of a majority of the servers.
+func (c *Candidate) hears() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.silent, c.tally.signed = false, c.since()
 }
 
 // transits counts the changes of one step.
@@ -237,6 +246,7 @@ var errorNames = [...]struct {
 	{ErrValueTooLarge, "value_too_large"},
 	{ErrPermission, "permission"},
 	{ErrConnectionClosed, "connection_closed"},
+	{errNoMajority, "no_majority"},
 	{ErrUnreachable, "unreachable"},
 	{errSeats, "seats"},
 	{errBucketDiffers, "bucket_differs"},
@@ -290,7 +300,7 @@ func (c *Candidate) Stats() Stats {
 		s.SinceRenewal = now - t.renewed
 	}
 	if t.silent {
-		s.Silent = now - t.since
+		s.Silent = now - t.signed
 	}
 	if t.working {
 		s.Unreleased = now - t.ended

@@ -63,6 +63,7 @@ type cluster struct {
 	urls  string
 	nc    *nats.Conn
 	js    jetstream.JetStream
+	links []*routeLink // between the servers; nil: they connect to one another without
 }
 
 type clusterNode struct {
@@ -83,19 +84,28 @@ func clusterOf(tb testing.TB, n int, more func(name string) string) *cluster {
 	tb.Helper()
 	ports := tcpFreePorts(tb, 2*n)
 	c := &cluster{tb: tb, nodes: make(map[string]*clusterNode)}
-	var routes, urls []string
+	var routes []string
 	for _, p := range ports[n:] {
 		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, p))
 	}
+	c.form(ports, func(int) string { return "routes: [ " + strings.Join(routes, ", ") + " ]" }, more)
+	return c
+}
+
+// form starts servers with their routes and some more configuration, and makes the bucket.
+func (c *cluster) form(ports []int, routes func(i int) string, more func(name string) string) {
+	tb, n := c.tb, len(ports)/2
+	tb.Helper()
+	var urls []string
 	for i, p := range ports[:n] {
 		name := "s" + strconv.Itoa(i+1)
 		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", p))
 		c.nodes[name] = &clusterNode{name: name, config: fmt.Sprintf(`
 			server_name: %s, host: 127.0.0.1, port: %d
 			jetstream { store_dir: %q }
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			cluster { name: C, host: 127.0.0.1, port: %d, %s }
 			%s`,
-			name, p, testserver.StoreDir(tb), ports[n+i], strings.Join(routes, ", "), more(name))}
+			name, p, testserver.StoreDir(tb), ports[n+i], routes(i), more(name))}
 	}
 	c.urls = strings.Join(urls, ",")
 	tb.Cleanup(func() {
@@ -123,7 +133,6 @@ func clusterOf(tb testing.TB, n int, more func(name string) string) *cluster {
 		return err == nil
 	})
 	c.heal()
-	return c
 }
 
 // clusterPlaced makes a stream. It tries again while the server that places streams takes

@@ -240,6 +240,7 @@ func (s *simulation) stand(id string) {
 		l.cfg.RenewInterval = l.cfg.LeaseDuration / time.Duration(3+s.rng.IntN(10))
 	}
 	s.follows(&l.cfg)
+	l.cfg.ForceReconnect = s.chance(2)
 	if s.chance(3) && !s.orderly {
 		l.cfg.PendingPeriod = s.pending
 	}

@@ -182,6 +182,7 @@ var themes = [][]string{
 	{"Store.Erase", "Link.ApplyLate", "Link.Freeze", "a process stopped"}, // and an old win that lands there
 	{"Store.Delete", "a process killed", "a process stopped"},             // a short lease behind a long one
 	{"Link.Freeze", "Link.Delay", "a process stopped"},                    // a confirmation that comes too late
+	{"Link.Isolate", "Link.ApplyLate", "a process stopped"},               // reads are answered, writes are not
 }
 
 // guardThemes are the themes of candidates with guards.

@@ -209,6 +209,7 @@ func (m *memory) connections(of func(*life) *leadertest.Link) []fault {
 			link.Freeze()
 			m.mended(l, []func(){link.Thaw, link.Restore}[m.s.rng.IntN(2)])
 		}),
+		on("Link.Isolate", 6, func(l *life, link *leadertest.Link) { link.Isolate(); m.mended(l, link.Restore) }),
 		on("Link.Restore", 2, func(_ *life, link *leadertest.Link) { link.Restore() }),
 		on("Link.Thaw", 2, func(_ *life, link *leadertest.Link) { link.Thaw() }),
 		on("Link.Heal", 8, func(_ *life, link *leadertest.Link) { link.Heal() }),

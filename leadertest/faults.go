@@ -1,6 +1,7 @@
 package leadertest
 
 import (
+	"maps"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -191,7 +192,21 @@ func (l *Link) Thaw() {
 	l.held = nil
 }
 
-// Restore ends [Link.Cut] and [Link.Freeze] with a new connection. Messages that were
+// Isolate cuts the server of the link off from all others. The server keeps the connection, and
+// answers reads with what is stored now. It answers nothing else, feeds and views receive nothing, and
+// a write is never applied. A candidate with [leader.Config].ForceReconnect ends that itself;
+// [Link.Restore] does, too.
+func (l *Link) Isolate() {
+	l.store.lock("Link.Isolate")
+	defer l.store.mu.Unlock()
+	if l.closed || l.cut || l.past != nil {
+		return
+	}
+	l.breakOff()
+	l.past = maps.Clone(l.store.keys)
+}
+
+// Restore ends [Link.Cut], [Link.Freeze] and [Link.Isolate] with a new connection. Messages that were
 // held up are lost, open feeds report [backend.FeedEvent].Reconnected, and views of the
 // roster end with [leader.ErrUnreachable]. Restore does nothing to a link that works, or
 // that was closed.
@@ -244,7 +259,7 @@ func (l *Link) Requests() Requests {
 // The lock is held below.
 
 func (l *Link) restore() {
-	if l.closed || !l.cut && !l.frozen {
+	if l.closed || !l.cut && !l.frozen && l.past == nil {
 		return
 	}
 	l.breakOff()
@@ -256,11 +271,11 @@ func (l *Link) restore() {
 	l.endViews(unreachable(errReconnected))
 }
 
-// breakOff loses all messages on their way, and ends a cut or a freeze.
+// breakOff loses all messages on their way, and ends a cut, a freeze or an isolation.
 func (l *Link) breakOff() {
 	l.epoch++
 	l.held = nil
-	l.cut, l.frozen = false, false
+	l.cut, l.frozen, l.past = false, false, nil
 	for _, f := range l.store.feeds {
 		if f.link == l {
 			f.last = time.Time{}

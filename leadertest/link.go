@@ -25,9 +25,10 @@ type Link struct {
 	cut    bool
 	frozen bool
 	closed bool
-	knows  bool     // a reply has shown that the bucket exists
-	epoch  uint64   // messages that were sent in an older one are lost
-	held   []func() // messages that are held up while frozen
+	past   map[string]backend.Entry // what the server of an isolated link has; nil: it is not isolated
+	knows  bool                     // a reply has shown that the bucket exists
+	epoch  uint64                   // messages that were sent in an older one are lost
+	held   []func()                 // messages that are held up while frozen
 
 	delay     time.Duration
 	feedDelay time.Duration
@@ -126,6 +127,25 @@ func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, 
 	})
 }
 
+// Move ends [Link.Isolate], because the candidate moves to another server.
+func (l linkBackend) Move(_ time.Duration, moving func(from string)) {
+	s := l.link.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.link.past == nil {
+		return
+	}
+	moving(l.link.name)
+	l.link.rejectAll(unreachable(errMoved))
+	l.link.restore()
+}
+
+// Signed does nothing: a link knows by itself whether it is isolated.
+func (l linkBackend) Signed() {}
+
+// errMoved is the end of the requests of a connection that moves.
+var errMoved = errors.New("the connection moves to another server")
+
 // Get requests the newest message of the key.
 func (l linkBackend) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	l.link.get(ctx, key, reply, func() error {
@@ -153,7 +173,10 @@ func (l *Link) get(ctx context.Context, key string, reply func(backend.Entry, er
 		}
 		l.knows = true
 		answer := s.keys[key]
-		if f.what == staleRead {
+		switch {
+		case l.past != nil:
+			answer = l.past[key]
+		case f.what == staleRead:
 			answer = s.before[key]
 		}
 		return func() { reply(answer, nil) }
@@ -250,6 +273,9 @@ func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	}
 	r.sent = true
 	f := l.next(k)
+	if l.past != nil && k != reads {
+		return // it is never answered
+	}
 	switch f.what {
 	case loseRequest:
 	case fails:
@@ -290,6 +316,9 @@ func (r *Requests) add(k kind) {
 		r.Views++
 	}
 }
+
+// reached reports whether what happens in the store can become known on the link.
+func (l *Link) reached() bool { return !l.cut && !l.closed && l.past == nil }
 
 func (l *Link) isCut() error {
 	return fmt.Errorf("%w: link %q is cut", leader.ErrUnreachable, l.name)
@@ -402,7 +431,7 @@ func (f *feed) drop() {
 func (f *feed) tell(e backend.FeedEvent) {
 	l := f.link
 	switch {
-	case f.deaf || l.cut || l.closed:
+	case f.deaf || !l.reached():
 		return
 	case l.feedLoss != 0 && e.Entry.Revision != 0:
 		if l.feedLoss > 0 {

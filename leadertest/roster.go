@@ -179,7 +179,7 @@ func (s *Store) announce(who stand, entry []byte, life time.Duration) (revision 
 
 func (s *Store) tellViews(who stand, a announced) {
 	for _, v := range s.views {
-		if v.election == who.election && !v.link.cut && !v.link.closed {
+		if v.election == who.election && v.link.reached() {
 			v.link.inOrder(&v.last, &v.open, func() { v.deliver(a.of(who.session)) })
 		}
 	}

@@ -69,13 +69,16 @@ func (l linkBackend) Ask(ctx context.Context, key string, question []byte, reply
 		return
 	}
 	r.sent = true
+	if l.link.past != nil {
+		return // it is never answered
+	}
 	back := func(give func()) {
 		l.link.transit(l.link.oneWay(), func() func() { return s.answer(r, give) })
 	}
 	l.link.transit(l.link.oneWay(), func() func() {
 		heard := false
 		for _, e := range s.ears {
-			if e.key == key && !e.link.cut && !e.link.closed {
+			if e.key == key && e.link.reached() {
 				heard = true
 				s.carry(e, question, func(answer []byte) { back(func() { reply(answer, nil) }) })
 			}

@@ -30,7 +30,7 @@
 //	natsleader_leaderless_seconds_total       time without a leader, as seen here
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
 //	natsleader_unreleased_seconds             for how long work has gone on after its term, 0 if it has ended
-//	natsleader_silent_seconds                 for how long the store has not answered, 0 while it does
+//	natsleader_silent_seconds                 for how long no sign of a majority of the servers has come, 0 unless one is missing
 //	natsleader_queued_requests                requests that wait for their turn on the connection
 //	natsleader_queue_age_seconds              for how long the oldest of them has waited
 //	natsleader_build_info{version,goversion}  1: the version of this library in the program
@@ -215,7 +215,7 @@ var (
 	unreleasedDesc = describe("unreleased_seconds",
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
-		"For how long the store has not answered, 0 while it does.")
+		"For how long no sign of a majority of the servers has come, 0 unless one is missing.")
 	queuedDesc = describeAll("queued_requests",
 		"Requests that wait for their turn on the connection: the most of all candidates.")
 	queueAgeDesc = describeAll("queue_age_seconds",

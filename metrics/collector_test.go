@@ -156,7 +156,7 @@ natsleader_seat{bucket="",election="billing"} 1
 # HELP natsleader_seats Number of leaders that the candidate lets the election have.
 # TYPE natsleader_seats gauge
 natsleader_seats{bucket="",election="billing"} 1
-# HELP natsleader_silent_seconds For how long the store has not answered, 0 while it does.
+# HELP natsleader_silent_seconds For how long no sign of a majority of the servers has come, 0 unless one is missing.
 # TYPE natsleader_silent_seconds gauge
 natsleader_silent_seconds{bucket="",election="billing"} 0
 # HELP natsleader_state Whether the candidate is in the state.
@@ -205,7 +205,7 @@ func TestIsLeader_EndsWithTheLease(t *testing.T) {
 		is_leader 1
 		lease_remaining_seconds 1e-09
 		renewal_age_seconds 11.999999999
-		silent_seconds 9.499999999
+		silent_seconds 11.999999999
 		state{state="candidate"} 0
 		state{state="ended"} 0
 		state{state="fenced"} 0
@@ -218,7 +218,7 @@ func TestIsLeader_EndsWithTheLease(t *testing.T) {
 		is_leader 0
 		lease_remaining_seconds 0
 		renewal_age_seconds 12
-		silent_seconds 9.5
+		silent_seconds 12
 		state{state="candidate"} 0
 		state{state="ended"} 0
 		state{state="fenced"} 1

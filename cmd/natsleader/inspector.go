@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -346,4 +347,24 @@ func (g *globals) bucketNames() []string {
 		}
 		return names, nil
 	})
+}
+
+// quiet is how long a tool that follows elections waits for a sign of a majority of the servers, as a
+// candidate does at a lease of 15 s.
+var quiet = wire.Quiet(wire.DefaultLease, wire.RenewInterval(wire.DefaultLease))
+
+// heard takes the answer to a request for the state of the stream. If none has shown a majority for too
+// long, the connection moves to another server.
+func (s *inspector) heard(info *jetstream.StreamInfo, err error) error {
+	if err == nil {
+		err = jsapi.Majority(info)
+	}
+	m := s.bucket.Backend().(backend.Mover)
+	switch code := codeOf(err); {
+	case err == nil || code == exitBucket:
+		m.Signed()
+	case code != exitDenied && !errors.Is(err, context.Canceled):
+		m.Move(quiet, func(string) {})
+	}
+	return err
 }

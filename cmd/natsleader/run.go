@@ -263,7 +263,7 @@ func (r *run) config(log *runLog) leader.Config {
 	cfg := leader.Config{
 		ID: r.id, Value: []byte(r.value),
 		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain,
-		RefuseRequests: r.refuse, Logger: log.logger(),
+		RefuseRequests: r.refuse, Logger: log.logger(), ForceReconnect: true,
 	}
 	r.succession.apply(&cfg)
 	if r.won != 0 && r.drain == 0 {

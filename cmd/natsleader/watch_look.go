@@ -56,6 +56,7 @@ func (w *watcher) request(ctx context.Context, limit time.Duration, opening bool
 		return err
 	})
 	r.at = time.Now()
+	r.err = w.s.heard(r.info, r.err)
 	if r.err == nil && opening {
 		r.feed, r.end, r.err = w.s.watch(ctx, w.election)
 	}

@@ -42,6 +42,16 @@ type Store interface {
 	Requests
 }
 
+// Mover is a Store whose connection can move to another server.
+type Mover interface {
+	// Signed records a sign of a majority of the servers that has not come through this Store.
+	Signed()
+	// Move connects to another server, because no sign of a majority has come for quiet. It returns
+	// at once, and does nothing if there is no reason or no other server. moving gets the address of
+	// the server that is left, from any goroutine.
+	Move(quiet time.Duration, moving func(from string))
+}
+
 // Roster is the list of the candidates that stand in each election. It is a hint: an
 // announcement may lapse too early, stay too long or be forged, and no promise rests on it.
 type Roster interface {

@@ -36,3 +36,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	<-limited.Done()
 	return ctx.Err()
 }
+
+// Pause waits for d.
+func Pause(d time.Duration) { _ = Sleep(context.Background(), d) }
+
+// began is when the process began.
+var began = time.Now()
+
+// Elapsed returns the time since the process began.
+func Elapsed() time.Duration { return time.Since(began) }

@@ -23,6 +23,7 @@ type Connection struct {
 	inbox string // prefix of the subjects of replies, with the dot
 	lanes lanes
 	pings shared[struct{}]
+	mover mover
 
 	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
 	first   *request            // to be handed to nats.go, or to be classified

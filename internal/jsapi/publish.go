@@ -31,6 +31,9 @@ func (a *Stream) stored(m, resp *nats.Msg, err error) (uint64, error) {
 		return 0, err
 	}
 	ack, err := a.DecodeAck(m.Subject, resp.Data)
+	if err == nil {
+		a.Signed()
+	}
 	return ack.Sequence, err
 }
 

@@ -39,6 +39,7 @@ type Stream struct {
 	infoBefore atomic.Pointer[error]                  // the last error of the connection from before the last of them
 	payload    atomic.Int64                           // the size of the largest message, as last read
 	left       atomic.Int32                           // calls of nats.go that were left behind; see InTime
+	signed     atomic.Int64                           // when the last sign of a majority came; see Signed
 }
 
 // Init prepares a zero Stream for the stream of that name, which need not exist.
@@ -46,6 +47,7 @@ func (a *Stream) Init(js jetstream.JetStream, stream string) {
 	a.JS, a.Conn, a.Name, a.Prefix = js, js.Conn(), stream, APIPrefix(js.Options())
 	a.ack = []byte(`{"stream":"` + stream + `","seq":`)
 	a.Seen = new(atomic.Bool)
+	a.Signed() // no sign is missing yet
 	a.conn = ConnectionOf(a.Conn)
 	a.window = backend.NewWindow(leastSlots, mostSlots)
 }

@@ -43,6 +43,13 @@ func RenewWait(renewInterval time.Duration) time.Duration {
 	return min(renewInterval, max(renewInterval/4, 250*time.Millisecond))
 }
 
+// Quiet returns how long a candidate waits for a sign of a majority of the servers before it takes its
+// server for cut off: a third of the lease. It is more if a renewal that was lost once would
+// otherwise look like that.
+func Quiet(lease, renewInterval time.Duration) time.Duration {
+	return max(lease/3, renewInterval+2*RenewWait(renewInterval))
+}
+
 // DefaultTurnTimeout is several round trips between servers that are far apart.
 const DefaultTurnTimeout = 250 * time.Millisecond
 

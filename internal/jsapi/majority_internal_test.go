@@ -1,0 +1,145 @@
+package jsapi
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+func TestMajority(t *testing.T) {
+	alive, fresh := &jetstream.PeerInfo{Current: true, Active: time.Second}, &jetstream.PeerInfo{}
+	stale, offline := &jetstream.PeerInfo{Active: unheard}, &jetstream.PeerInfo{Active: time.Second, Offline: true}
+	for name, tt := range map[string]struct {
+		cluster *jetstream.ClusterInfo
+		ok      bool
+	}{
+		"a single server":                {nil, true},
+		"no leader":                      {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{alive, alive}}, false},
+		"one replica":                    {&jetstream.ClusterInfo{Leader: "a"}, true},
+		"a new leader":                   {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{fresh, fresh}}, true},
+		"all":                            {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, alive}}, true},
+		"one of three is lost":           {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale}}, true},
+		"a leader that is cut off":       {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale, offline}}, false},
+		"half of two":                    {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale}}, false},
+		"half of four, the leader's own": {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale, stale}}, false},
+	} {
+		err := Majority(&jetstream.StreamInfo{Cluster: tt.cluster})
+		if (err == nil) != tt.ok || err != nil && !errors.Is(err, backend.ErrUnreachable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// bubble runs f in a bubble. nats.go keeps timers for later use, and those of a bubble are fatal outside
+// of it: the garbage collector takes them, in two steps.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	empty := func() { runtime.GC(); runtime.GC() }
+	empty()
+	defer empty()
+	synctest.Test(t, f)
+}
+
+// newMovable connects to one server by the addresses of some, and returns a stream of that connection.
+func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	nc, err := nats.Connect(addresses, append(opts, nats.InProcessServer(s), nats.DontRandomize(), nats.IgnoreDiscoveredServers())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nc.Close()
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(Stream)
+	a.Init(js, "KV_E")
+	return a
+}
+
+// While no sign comes, a connection moves after the wait, then after twice, four times and so on as
+// long, at most a minute. A sign makes it begin anew, and so many candidates that ask at once move it
+// once.
+func TestMove_WaitsLongerEachTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newMovable(t, "nats://one,nats://two,nats://three")
+		const quiet = 5 * time.Second
+		var moves []time.Duration
+		var from []string
+		began := time.Now()
+		ask := func(until time.Duration) {
+			for ; time.Since(began) < until; time.Sleep(time.Second) {
+				for range 100 {
+					a.Move(quiet, func(address string) {
+						moves, from = append(moves, time.Since(began).Truncate(time.Second)), append(from, address)
+					})
+				}
+			}
+			synctest.Wait()
+		}
+		ask(4 * time.Minute)
+		want := []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second, 75 * time.Second, 135 * time.Second, 195 * time.Second}
+		if !slices.Equal(moves, want) {
+			t.Errorf("moved at %v, not at %v", moves, want)
+		}
+		if !slices.Equal(from[:4], []string{"nats://one:4222", "nats://two:4222", "nats://three:4222", "nats://one:4222"}) {
+			t.Errorf("left %v", from)
+		}
+		moves = nil
+		a.Signed()
+		ask(4*time.Minute + 16*time.Second)
+		if want = []time.Duration{4*time.Minute + 5*time.Second, 4*time.Minute + 15*time.Second}; !slices.Equal(moves, want) {
+			t.Errorf("after a sign moved at %v, not at %v", moves, want)
+		}
+	})
+}
+
+// A connection that knows no other server stays, and so does one that must not reconnect, one that was
+// closed, one on which a sign has come, and one on which a sign comes before it has moved.
+func TestMove_Stays(t *testing.T) {
+	for name, tt := range map[string]struct {
+		addresses string
+		opts      []nats.Option
+		before    func(*Stream)
+		after     func(*Stream)
+	}{
+		"no other server":    {addresses: "nats://one"},
+		"must not reconnect": {addresses: "nats://one,nats://two", opts: []nats.Option{nats.NoReconnect()}},
+		"closed":             {addresses: "nats://one,nats://two", before: func(a *Stream) { a.Conn.Close() }},
+		"a sign":             {addresses: "nats://one,nats://two", before: (*Stream).Signed},
+		"a sign meanwhile":   {addresses: "nats://one,nats://two", after: (*Stream).Signed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := newMovable(t, tt.addresses, tt.opts...)
+				time.Sleep(time.Minute)
+				if tt.before != nil {
+					tt.before(a)
+				}
+				a.Move(5*time.Second, func(from string) { t.Errorf("leaves %s", from) })
+				if tt.after != nil {
+					tt.after(a)
+				}
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}

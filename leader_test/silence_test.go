@@ -1,0 +1,129 @@
+package leader_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// At the defaults the lease is 15 s, a renewal comes every 2.5 s, and signs may be missing for 5 s.
+const quiet = 5 * time.Second
+
+// renewal waits for the next renewal of e, and returns when it was stored.
+func (k kit) renewal() time.Time {
+	k.Helper()
+	for last := k.store.Entry("e").Revision; k.store.Entry("e").Revision == last; {
+		k.clock.Advance(time.Millisecond)
+	}
+	return k.store.Entry("e").Created
+}
+
+// A server that has lost its routes answers reads and nothing else. A leader there that may move does
+// so when its last sign is a third of the lease old, and keeps its lease.
+func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
+	k := newKit(t)
+	c, w := k.stand("a", leader.Config{ForceReconnect: true})
+	k.clock.Advance(time.Second)
+	w.Expect(leadertest.Elected())
+	term, _ := c.Term()
+	k.clock.Advance(time.Second + 500*time.Millisecond) // just after a renewal
+	for range 10 {
+		renewed := k.renewal()
+		k.store.Link("a").Isolate()
+		k.clock.AdvanceTo(renewed.Add(quiet - 1))
+		if s := c.Stats(); s.Silent != quiet-1 {
+			t.Errorf("%v after its last sign it is silent for %v", quiet-1, s.Silent)
+		}
+		k.clock.Advance(time.Second)
+		if s := c.Stats(); s.Silent != 0 || s.SinceRenewal > time.Second {
+			t.Errorf("when it has moved, it is silent for %v, and its last renewal is %v old", s.Silent, s.SinceRenewal)
+		}
+	}
+	if term.Err() != nil {
+		t.Error(term.Err())
+	}
+}
+
+// A waiting candidate there finds out by a request for the settings, moves, and takes over as soon as
+// the old leader's lease allows it.
+func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
+	k := newKit(t)
+	a, wa := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	wa.Expect(leadertest.Elected())
+	b, wb := k.stand("b", leader.Config{ForceReconnect: true})
+	k.clock.Advance(time.Minute)
+	if n := k.store.Link("b").Requests().Total(); n > 4 {
+		t.Errorf("%d requests of a candidate that hears renewals", n)
+	}
+	renewed := k.renewal()
+	k.store.Link("a").Close()
+	<-a.Done()
+	k.store.Link("b").Isolate()
+	k.clock.AdvanceTo(renewed.Add(quiet - 1))
+	if s := b.Stats(); s.Silent != 0 || s.FeedRebuilds != 0 {
+		t.Errorf("before it has waited for the settings: %+v", s)
+	}
+	k.clock.AdvanceTo(renewed.Add(15*time.Second + 100*time.Millisecond))
+	wb.Expect(leadertest.Elected())
+}
+
+// A candidate whose connection must not move stays, is silent since the last sign, and a fault names
+// the remedy, once.
+func TestForceReconnect_UnsetStays(t *testing.T) {
+	k := newKit(t)
+	c, w := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	w.Expect(leadertest.Elected())
+	renewed := k.renewal()
+	k.store.Link("a").Isolate()
+	k.clock.AdvanceTo(renewed.Add(time.Minute))
+	if s := c.Stats(); s.Silent != time.Minute || s.State != leader.StateFenced {
+		t.Errorf("after a minute: %+v", s)
+	}
+	if n := c.Stats().Faults["no_majority"]; n != 1 { // again when it has lasted for 80 s
+		t.Errorf("it was reported %d times", n)
+	}
+	w.Expect(leadertest.Match("the remedy", func(e leader.Event) bool {
+		f, ok := e.(leader.Faulted)
+		return ok && errors.Is(f.Err, leader.ErrUnreachable) && strings.Contains(f.Err.Error(), "Config.ForceReconnect")
+	}))
+	k.store.Link("a").Restore()
+	k.clock.Advance(time.Second)
+	if s := c.Stats(); s.Silent != 0 || s.State != leader.StateLeader {
+		t.Errorf("on another server: %+v", s)
+	}
+}
+
+// Where no renewal is due there is nothing to be silent about: an election without a leader sends no
+// request for a sign. When a read is lost, the candidate asks at once.
+func TestSilent_IdleElection(t *testing.T) {
+	k := newKit(t)
+	link := k.store.Link("o")
+	holders, err := leader.Observe(t.Context(), link, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-holders
+	k.clock.Advance(time.Hour)
+	if n := link.Requests().Settings; n != 1 {
+		t.Errorf("%d requests for the settings in an hour", n)
+	}
+	k.store.Link("guard").FailSettings(-1, leader.ErrNoBucket) // so that the candidate does not take the key
+	c, _ := k.stand("a", leader.Config{Guards: []leader.Guard{k.store.Link("guard").Guard()}})
+	k.clock.Advance(time.Hour)
+	k.store.Link("a").LoseReads(1)
+	for range 600 {
+		k.clock.Advance(100 * time.Millisecond)
+		if s := c.Stats(); s.Silent != 0 {
+			t.Fatalf("silent for %v", s.Silent)
+		}
+	}
+	if asked := k.store.Link("a").Requests(); asked.Settings != 2 {
+		t.Errorf("%d requests for the settings after a read was lost", asked.Settings)
+	}
+}

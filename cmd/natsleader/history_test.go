@@ -186,7 +186,8 @@ func TestHistory_Troubles(t *testing.T) {
 		o.NoAuthUser = "admin"
 	})
 	url := s.ClientURL()
-	succeeds(t, "bucket", "add", "-s", url)
+	fails(t, natsleader(t, "history", "billing", "-s", url), exitBucket, "bucket elections does not exist; if it was deleted, ")
+	succeeds(t, "bucket", "add", "-s", "nats://denied:@"+s.Addr().String()) // it cannot know whether there was a history
 	fails(t, natsleader(t, "history", "billing", "-s", url), exitBucket, "`natsleader bucket add elections --history 30d` lets it begin")
 	fails(t, natsleader(t, "history", "b*", "-s", url), exitUsage, `"b*"`)
 	fails(t, natsleader(t, "history", "billing", "--since", "soon", "-s", url), exitUsage, `--since "soon" is neither a duration`)

@@ -18,9 +18,6 @@ const (
 	// leastMaxLease leaves 16 ms from one renewal to the next, and a margin of 20 ms for
 	// round trips, timers and clocks.
 	leastMaxLease = 100 * time.Millisecond
-	// mostMaxLease bounds MaxLease: after a crash of its leader an election has none for a
-	// whole lease, and after the deletion of its key for a whole MaxLease.
-	mostMaxLease = 24 * time.Hour
 
 	// clockMargin is the greatest difference to expect between the clocks of two servers
 	// that lead a stream one after the other.

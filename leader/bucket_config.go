@@ -48,8 +48,8 @@ func (c BucketConfig) check() error {
 		return bad("MaxLease %v is not less than TTL %v", c.MaxLease, c.TTL)
 	case c.MaxLease != 0 && c.MaxLease < leastMaxLease:
 		return bad("MaxLease %v is less than %v", c.MaxLease, leastMaxLease)
-	case c.MaxLease > mostMaxLease:
-		return bad("MaxLease %v is more than %v", c.MaxLease, mostMaxLease)
+	case c.MaxLease > wire.MostMaxLease:
+		return bad("MaxLease %v is more than %v", c.MaxLease, wire.MostMaxLease)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/choria-io/fisk"
 	"github.com/choria-io/fisk/units"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/wire"
@@ -90,9 +92,10 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 		cfg.Storage = jetstream.MemoryStorage
 	}
 	var info leader.BucketInfo
+	var fresh bool
 	err = s.within(context.Background(), func(ctx context.Context) error {
 		info, err = s.bucket.Info(ctx)
-		if err != nil && !errors.Is(err, leader.ErrNoBucket) && !errors.Is(err, leader.ErrIncompatibleBucket) {
+		if fresh = errors.Is(err, leader.ErrNoBucket); err != nil && !fresh && !errors.Is(err, leader.ErrIncompatibleBucket) {
 			return err
 		}
 		if storage == "" {
@@ -107,11 +110,44 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 	if err != nil {
 		return refusedBucket(err)
 	}
-	kept, err := s.applyHistory(context.Background(), history)
+	kept, err := s.applyHistory(context.Background(), history, fresh)
 	if err != nil {
 		return exitError{codeOf(err), fmt.Errorf("bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)}
 	}
+	if alone := s.alone(info.Replicas); alone != "" {
+		fmt.Fprintf(os.Stderr, "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
+	}
 	return printResult(os.Stdout, asJSON, newBucketSummary(info, nil, kept), columns(bucketDetails(info, nil, kept)))
+}
+
+// alone returns what is wrong with a bucket on one server of a cluster, or nothing.
+func (s *inspector) alone(replicas int) string {
+	cluster := s.nc.ConnectedClusterName()
+	if replicas > 1 || cluster == "" {
+		return ""
+	}
+	e := &environment{nc: s.nc, wait: min(s.limit, time.Second)} // nobody knows how many will answer
+	names := map[string]bool{s.nc.ConnectedServerName(): true}
+	err := e.poll(&nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}, func(reply []byte) bool {
+		var status struct {
+			Server struct {
+				Name, Cluster string
+				JetStream     bool
+			} `json:"server"`
+		}
+		if json.Unmarshal(reply, &status) == nil && status.Server.Cluster == cluster && status.Server.JetStream {
+			names[status.Server.Name] = true
+		}
+		return false
+	})
+	count := fmt.Sprintf("has %d servers", len(names))
+	switch {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		count = "may have several servers"
+	case len(names) == 1:
+		return ""
+	}
+	return fmt.Sprintf("cluster %s %s, and the bucket is on one of them: while that is away nobody can lead; on three it survives the loss of one", printable(cluster), count)
 }
 
 // refusedBucket is the error of a bucket that package leader refuses, with flags in

@@ -64,8 +64,9 @@ func (h historySettings) check(bucket string) error {
 
 // applyHistory makes or changes the stream with the history of the bucket, records it in the
 // metadata of the bucket, and returns what there is then. Without an age it changes what it
-// finds only to follow the bucket.
-func (s *inspector) applyHistory(ctx context.Context, h historySettings) (keptHistory, error) {
+// finds only to follow the bucket. A new bucket takes the history of a deleted one, if this client
+// may read that.
+func (s *inspector) applyHistory(ctx context.Context, h historySettings, fresh bool) (keptHistory, error) {
 	failed := s.within(ctx, func(ctx context.Context) error {
 		of, err := s.js.Stream(ctx, "KV_"+s.name)
 		if err != nil {
@@ -73,7 +74,7 @@ func (s *inspector) applyHistory(ctx context.Context, h historySettings) (keptHi
 		}
 		conf := of.CachedInfo().Config
 		recorded := conf.Metadata[historyKey] == historyStream(s.name)
-		if h.age == 0 && !recorded {
+		if h.age == 0 && !recorded && !fresh {
 			return nil
 		}
 		there, err := h.establish(ctx, s.js, s.name, conf)
@@ -87,7 +88,8 @@ func (s *inspector) applyHistory(ctx context.Context, h historySettings) (keptHi
 		_, err = s.js.UpdateStream(ctx, conf)
 		return err
 	})
-	if failed != nil {
+	none := fresh && h.age == 0 && (errors.Is(failed, leader.ErrPermission) || errors.Is(failed, leader.ErrIncompatibleBucket))
+	if failed != nil && !none {
 		return keptHistory{}, failed
 	}
 	return s.history(ctx)

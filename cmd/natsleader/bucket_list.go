@@ -71,7 +71,7 @@ func (g *globals) bucketList(all, asJSON bool) error {
 	}
 	lines := columns(rows)
 	if len(found) == 0 {
-		lines = []string{"no bucket for elections: `natsleader bucket add` makes one"}
+		lines = []string{"no bucket for elections"}
 	}
 	return printResult(os.Stdout, asJSON, found, lines)
 }

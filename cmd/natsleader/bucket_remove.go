@@ -14,8 +14,9 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-const bucketRemoveHelp = `It deletes the bucket with its roster and its history, and asks for confirmation. Where
-standard input is no terminal, --yes must be given.
+const bucketRemoveHelp = `It deletes the bucket with its roster, and asks for confirmation. Where standard input is
+no terminal, --yes must be given. The history stays without --history, and goes on when
+the bucket is made again.
 
 It refuses while a candidate leads an election of the bucket, or holds its key: stop the
 candidates first. A leader that is cut off from NATS goes on until its lease is over,
@@ -25,11 +26,11 @@ The exit code is 1 if it refuses or the answer is no, 64 if --yes is missing, an
 there is no such bucket, or natsleader has not made it.
 
   natsleader bucket rm old
-  natsleader bucket rm old --keep-history --yes`
+  natsleader bucket rm old --history --yes`
 
 type bucketRemoval struct {
 	*globals
-	force, yes, keepHistory, asJSON bool
+	force, yes, history, asJSON bool
 }
 
 func registerBucketRemove(bucket *fisk.CmdClause, g *globals) {
@@ -38,7 +39,7 @@ func registerBucketRemove(bucket *fisk.CmdClause, g *globals) {
 	cmd := bucket.Command("rm", "Delete a bucket").Alias("delete").HelpLong(bucketRemoveHelp)
 	cmd.Arg("name", "Name of the bucket").Required().HintAction(g.bucketNames).StringVar(&name)
 	cmd.Flag("force", "Also while elections are led, or if natsleader has not made the bucket").UnNegatableBoolVar(&r.force)
-	cmd.Flag("keep-history", "Keep what natsleader history shows").UnNegatableBoolVar(&r.keepHistory)
+	cmd.Flag("history", "Delete also what natsleader history shows").UnNegatableBoolVar(&r.history)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&r.yes)
 	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&r.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
@@ -92,8 +93,8 @@ func (r *bucketRemoval) has(found []*jetstream.StreamInfo) bool {
 	return len(found) > 0 && found[0].Config.Name == "KV_"+r.bucket
 }
 
-// streams returns those of the streams of the bucket that exist: itself, its roster and its
-// history. Streams of these names that belong to something else are not among them.
+// streams returns those of the streams of the bucket that exist: itself, its roster and, if
+// that was asked for, its history. Streams of these names that belong to something else are not among them.
 func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]*jetstream.StreamInfo, error) {
 	var found []*jetstream.StreamInfo
 	for _, x := range []struct{ stream, key, value string }{
@@ -101,7 +102,7 @@ func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]
 		{"KV_" + wire.RosterName(r.bucket), wire.RosterOfKey, r.bucket},
 		{historyStream(r.bucket), historyOfKey, r.bucket},
 	} {
-		if x.key == historyOfKey && r.keepHistory {
+		if x.key == historyOfKey && !r.history {
 			continue
 		}
 		stream, err := js.Stream(ctx, x.stream)
@@ -159,6 +160,9 @@ func (r *bucketRemoval) announce(out words, found []*jetstream.StreamInfo, elect
 			out.say("- its roster in stream %s.", c.Name)
 		default:
 			out.say("- stream %s with %s.", c.Name, plural(elections, "election"))
+			if kept := c.Metadata[historyKey]; kept != "" && !r.history {
+				out.say("Its history in stream %s is kept. --history deletes that, too.", printable(kept))
+			}
 		}
 	}
 	if len(led) > 0 {

@@ -14,7 +14,7 @@ import (
 
 func TestBucket_AddAndInfo(t *testing.T) {
 	url := startServer(t).ClientURL()
-	fails(t, natsleader(t, "bucket", "info", "-s", url), exitBucket, "natsleader bucket add elections")
+	fails(t, natsleader(t, "bucket", "info", "-s", url), exitBucket, "bucket elections does not exist; if it was deleted, a leader of it may lead for one more lease (at most its MaxLease, which is 15s by default and 1 day at the most): wait for that; then `natsleader bucket add elections` makes it")
 	succeeds(t, "bucket", "add", "-s", url)
 	succeeds(t, "bucket", "add", "fast", "--max-lease", "5s", "--storage", "memory", "--description", "for tests", "-s", url)
 	succeeds(t, "bucket", "add", "short", "--ttl", "1m", "-s", url)

@@ -30,7 +30,7 @@ func checkBucket(_ context.Context, e *environment) []finding {
 	case errors.Is(e.infoErr, nats.ErrPermissionViolation):
 		return []finding{unknown("the connection may not ask for it, see permissions")}
 	case errors.Is(e.infoErr, jetstream.ErrStreamNotFound):
-		return []finding{severityCritical.of("bucket %s does not exist", e.name).advise("make it: " + e.addLine())}
+		return []finding{severityCritical.of("bucket %s does not exist", e.name).advise(neverSeen(e.name))}
 	case errors.Is(e.infoErr, nats.ErrTimeout):
 		return []finding{severityCritical.of("nobody answers for bucket %s within %v: its stream, or JetStream as a whole, has no leader", e.name, e.wait).
 			advise("bring back a majority of the servers")}

@@ -60,7 +60,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 	if idle := abandoned(all, clock.now()); len(idle) > 0 {
 		found = append(found, severityWarning.of("nobody renews or takes %s: writes fail, or all candidates are gone", some(idle)).
 			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
-				"if an election is not used any more, delete its key with: nats kv del "+e.name+" ELECTION"))
+				"if an election is not used any more, lead and release it once: natsleader run --bucket "+e.name+" ELECTION -- true"))
 	}
 	led, writes := renewalLoad(all, clock.now())
 	load := fmt.Sprintf("%d elections are led now, and their renewals are about %.1f writes per second", led, writes)

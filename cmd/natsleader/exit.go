@@ -95,7 +95,7 @@ func (g *globals) explain(err error) error {
 		if meant, ok := strings.CutPrefix(g.bucket, "KV_"); ok && meant != "" {
 			return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: KV_ is the prefix of its stream; the name of the bucket may be %s", g.bucket, meant)}
 		}
-		return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist: `natsleader bucket add %s` makes it", g.bucket, g.bucket)}
+		return exitError{codeOf(err), fmt.Errorf("bucket %s does not exist; %s", g.bucket, neverSeen(g.bucket))}
 	case errors.Is(err, leader.ErrNoRoster):
 		return exitError{codeOf(err), fmt.Errorf("bucket %s keeps no roster: `natsleader bucket add %s --roster` makes one", g.bucket, g.bucket)}
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):

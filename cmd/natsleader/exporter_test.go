@@ -122,6 +122,7 @@ func TestExporter_AllElections(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.shows(`bucket_up{bucket="elections"} 0`, "election_")
+	e.notConnected("bucket elections is gone; ")
 	if status, _ := pageOf(t, e.address+"/live"); status != http.StatusOK {
 		t.Errorf("/live: %d", status)
 	}

@@ -146,23 +146,23 @@ func (r *historyReader) open(ctx context.Context) error {
 		}
 		return err
 	})
+	unread := r.s.within(ctx, func(ctx context.Context) (err error) {
+		r.newest, err = r.s.one(ctx, r.election)
+		return err
+	})
 	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
+		return unread
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return exitError{exitBucket, fmt.Errorf("bucket %s keeps no history: `natsleader bucket add %s --history 30d` lets it begin", r.s.name, r.s.name)}
 	case err != nil:
 		return err
 	case r.info.Config.Metadata[historyOfKey] != r.s.name:
 		return exitError{exitBucket, fmt.Errorf("stream %s is no history of bucket %s", name, r.s.name)}
-	}
-	err = r.s.within(ctx, func(ctx context.Context) (err error) {
-		r.newest, err = r.s.one(ctx, r.election)
-		return err
-	})
-	switch {
-	case errors.Is(err, leader.ErrNoBucket):
+	case errors.Is(unread, leader.ErrNoBucket):
 		r.note("bucket %s does not exist any more: this is what its history has kept", r.s.name)
-	case err != nil:
-		r.note("the bucket itself was not read, so the newest changes may be missing: %s", errorText(err))
+	case unread != nil:
+		r.note("the bucket itself was not read, so the newest changes may be missing: %s", errorText(unread))
 	}
 	return nil
 }

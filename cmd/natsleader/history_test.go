@@ -158,12 +158,16 @@ func TestHistory_DeletedBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorded(t, url, "billing", 2)
-	succeeds(t, "bucket", "rm", "elections", "--keep-history", "--yes", "-s", url)
+	if out := succeeds(t, "bucket", "rm", "elections", "--yes", "-s", url); !strings.Contains(out, "Its history in stream natsleader_history_elections is kept. --history deletes that, too.\n") {
+		t.Errorf("%s", out)
+	}
 	out, errs, code := outcome(t, natsleader(t, "history", "billing", "-s", url))
 	if code != 0 || !strings.Contains(out, "  a  ") || errs != "natsleader: bucket elections does not exist any more: this is what its history has kept\n" {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
-	succeeds(t, "bucket", "add", "--history", "30d", "-s", url)
+	if out := succeeds(t, "bucket", "add", "-s", url); !strings.Contains(out, "History:        30 days, and 1GiB at most\n") {
+		t.Errorf("%s", out)
+	}
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "b"})
 	if got := historyJSON(t, url, 3, "billing"); got.Spans[0].ID != "a" || got.Spans[2].ID != "b" {
 		t.Errorf("%+v", got)
@@ -182,7 +186,8 @@ func TestHistory_Troubles(t *testing.T) {
 		o.NoAuthUser = "admin"
 	})
 	url := s.ClientURL()
-	succeeds(t, "bucket", "add", "-s", url)
+	fails(t, natsleader(t, "history", "billing", "-s", url), exitBucket, "bucket elections does not exist; if it was deleted, ")
+	succeeds(t, "bucket", "add", "-s", "nats://denied:@"+s.Addr().String()) // it cannot know whether there was a history
 	fails(t, natsleader(t, "history", "billing", "-s", url), exitBucket, "`natsleader bucket add elections --history 30d` lets it begin")
 	fails(t, natsleader(t, "history", "b*", "-s", url), exitUsage, `"b*"`)
 	fails(t, natsleader(t, "history", "billing", "--since", "soon", "-s", url), exitUsage, `--since "soon" is neither a duration`)

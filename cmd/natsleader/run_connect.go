@@ -117,6 +117,7 @@ func (c *runLoop) checkBucket(nc *nats.Conn, js jetstream.JetStream, bucket *lea
 	if err != nil {
 		return err
 	}
+	c.seen.see(stream.CachedInfo().Config)
 	read := func(key string) func() error {
 		return e.send("STREAM.MSG.GET.KV_"+c.bucket, `{"last_by_subj":"`+key+`"}`)
 	}

@@ -519,3 +519,28 @@ func TestRun_CommandBeginsSoon(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// When the bucket is deleted, the leader and the candidate that waits say who may lead until when, and
+// how to make the bucket again only when that is over.
+func TestRun_DeletedBucket(t *testing.T) {
+	s := newRunFixtureIn(t, leader.BucketConfig{MaxLease: 5 * time.Second})
+	a := s.start("a", "--", s.obedient())
+	a.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
+	b.says("waiting: ")
+	_, js := connectTo(t, s.url)
+	if err := js.DeleteKeyValue(t.Context(), "elections"); err != nil {
+		t.Fatal(err)
+	}
+	const wait, again = "bucket elections is gone; a may lead until ", "every lease in it is over: `natsleader bucket add elections --replicas 1 --storage file --max-lease 5s` makes it again"
+	for _, p := range []*runProcess{a, b} {
+		p.says(wait)
+		p.says(again)
+		if said := p.text(); strings.Count(said, "bucket add") != 1 || strings.Index(said, wait) > strings.Index(said, again) {
+			t.Errorf("%s", said)
+		}
+	}
+	newBucket(t, s.url, "elections", leader.BucketConfig{MaxLease: 5 * time.Second})
+	eventually(t, "a command runs again", func() bool { return s.count("begin") == 2 })
+	s.noOverlap()
+}

@@ -41,6 +41,8 @@ type runLoop struct {
 	lapsed   bool        // it holds the key, but others may take it
 	current  *commandRun // the run of the command, as long as anything of it may live; nil: none
 
+	seen    seenBucket
+	remake  <-chan time.Time // every lease in a bucket that is gone is over; nil: none is gone
 	brake   brake
 	held    <-chan time.Time // the command has ended with the outcome, and --hold goes on; nil: not so
 	rivals  rivals           // with --try
@@ -96,6 +98,9 @@ func (c *runLoop) loop() error {
 			c.leave(c.waitedTooLong())
 		case <-c.held:
 			c.leave(c.outcome)
+		case <-c.remake:
+			c.remake = nil
+			c.log.warn("%s", errorText(c.bucketGone()))
 		case <-c.brake.pause:
 			c.brake.pause = nil
 			c.begin(c.term)
@@ -146,6 +151,9 @@ func (c *runLoop) handleEvent(e leader.Event) {
 		c.holds = false
 	case leader.Observed:
 		c.fault = nil
+		if e.Holder.ID != "" { // otherwise the last lease is over, perhaps that of a bucket which is gone
+			c.bucketBack()
+		}
 		other := c.another(e.Holder)
 		switch {
 		case c.try && c.last == nil && c.rivals.lead(e.Holder, other):
@@ -155,6 +163,9 @@ func (c *runLoop) handleEvent(e leader.Event) {
 			c.manager.status(fmt.Sprintf("waiting: %v", e.Holder))
 		}
 	case leader.Faulted:
+		if errors.Is(e.Err, leader.ErrNoBucket) {
+			e.Err = c.bucketGone()
+		}
 		c.fault = e.Err
 		if e.Remaining > 0 {
 			c.log.log(slog.LevelWarn, fields{"error", errorText(e.Err), "remaining_seconds", e.Remaining.Seconds()},
@@ -165,6 +176,24 @@ func (c *runLoop) handleEvent(e leader.Event) {
 	}
 }
 
+// bucketGone returns the error of a bucket that is gone. remake is set until its last lease is over.
+func (c *runLoop) bucketGone() error {
+	first := c.seen.until.IsZero()
+	var leaders []string
+	holder, _ := c.candidate.Leader()
+	if holder.ID != "" {
+		leaders = []string{shorten(printable(holder.ID), longID)}
+	}
+	err := c.seen.gone(time.Now(), leaders, holder.Lease)
+	if first {
+		c.remake = time.After(time.Until(c.seen.until))
+	}
+	return err
+}
+
+// bucketBack handles an event that proves that the bucket exists.
+func (c *runLoop) bucketBack() { c.seen.until, c.remake = time.Time{}, nil }
+
 // another reports whether another candidate, or a foreign record, holds the key.
 func (c *runLoop) another(h leader.Holder) bool {
 	return h.ID != c.candidate.ID() && h.ID != "" || h.Foreign
@@ -172,6 +201,7 @@ func (c *runLoop) another(h leader.Holder) bool {
 
 func (c *runLoop) elected(t *leader.Term) {
 	c.waited = nil
+	c.bucketBack()
 	c.term, c.last, c.holds, c.lapsed = t, t, true, false
 	c.log.log(slog.LevelInfo, fields{"token", t.Token(), "seat", t.Seat()}, "elected with token %d", t.Token())
 	c.manager.status(fmt.Sprintf("leads %s with token %d", c.election, t.Token()))

@@ -199,7 +199,12 @@ func TestUI_Elections(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
-		return m.Error != "" && rows["billing"].State == string(stateDeleted)
+		for _, c := range m.Changes {
+			if strings.Contains(c.Text, "the key is gone") {
+				t.Errorf("%+v", c)
+			}
+		}
+		return strings.Contains(m.Error, "bucket elections is gone; b (billing) may lead until ") && rows["billing"].Trouble == int(troubleUnknown)
 	})
 	server.Shutdown()
 	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return strings.Contains(m.Error, "connection") })

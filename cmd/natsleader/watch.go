@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
 )
 
 const watchHelp = `On a terminal it shows a view that is kept up to date: elections without a leader
@@ -68,22 +70,25 @@ type watcher struct {
 
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool
-	lost     bool             // the connection is
-	lostSaid bool             // the trouble that was reported is the lost connection
+	lost     bool // the connection is
+	lostSaid bool // the trouble that was reported is the lost connection
+	bucket   seenBucket
+	said     error            // the trouble that was reported last
 	recent   []electionChange // the newest last
 }
 
 // watched is an election and its last reported state.
 type watched struct {
-	now  electionStatus
-	last *electionStatus // reported; nil: nothing yet
-	as   state           // the state that was reported
-	was  string          // the ID of the last leader that was reported
-	feed jetstream.KeyWatcher
+	now     electionStatus
+	last    *electionStatus // reported; nil: nothing yet
+	as      state           // the state that was reported
+	was     string          // the ID of the last leader that was reported
+	mayLead time.Time       // the key is missing, and its holder may lead until then; zero: it is not
+	feed    jetstream.KeyWatcher
 }
 
 func newWatcher(s *inspector, election string, out renderer) *watcher {
-	w := &watcher{s: s, election: election, out: out, elections: map[string]*watched{}}
+	w := &watcher{s: s, election: election, out: out, elections: map[string]*watched{}, bucket: seenBucket{name: s.name}}
 	w.look = w.request
 	if election != "" {
 		w.elections[election] = &watched{now: electionStatus{election: election}}
@@ -153,7 +158,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		w.elections[e.Key()] = x
 	}
 	continuous := w.complete && x.feed == w.feed || !w.complete && w.seamless
-	x.feed = w.feed
+	x.feed, x.mayLead = w.feed, time.Time{}
 	w.seen = max(w.seen, e.Revision())
 	if e.Revision() <= x.now.entry.Revision && w.complete {
 		return nil
@@ -189,15 +194,49 @@ func (w *watcher) completed() error {
 	w.fresh = w.opened
 	for _, x := range w.elections {
 		if x.feed != w.feed {
-			x.lose(w.s.clock.now()) // gone with its bucket, or its marker has expired
+			w.miss(x) // gone with its bucket, or its marker has expired
 		}
 	}
 	w.recovered()
 	return w.report(w.all()...)
 }
 
+// miss handles a key that is missing in a bucket that exists. The bucket may have been deleted and
+// made again, and then the lease of the holder goes on.
+func (w *watcher) miss(x *watched) {
+	switch now := w.s.clock.now(); {
+	case !x.mayLead.IsZero():
+	case x.as == stateLeading, x.as == statePending:
+		x.mayLead = now.Add(max(x.now.holder.Lease, w.bucket.longestLease()))
+	default:
+		x.lose(now)
+	}
+}
+
+// gone handles a bucket that is missing, and returns its error. Any key may have been taken since
+// its last record came.
+func (w *watcher) gone() error {
+	var leaders []string
+	var longest time.Duration
+	for _, x := range w.elections {
+		if x.as == stateLeading || x.as == statePending {
+			leaders = append(leaders, fmt.Sprintf("%s (%s)", shorten(printable(x.now.holder.ID), longID), printable(x.now.election)))
+			longest = max(longest, x.now.holder.Lease)
+		}
+	}
+	slices.Sort(leaders)
+	err := w.bucket.gone(w.s.clock.now(), leaders, longest)
+	for _, x := range w.elections {
+		if x.mayLead.IsZero() {
+			x.mayLead = w.bucket.until
+		}
+	}
+	return err
+}
+
 // lose takes note that the key has no revision.
 func (x *watched) lose(now time.Time) {
+	x.mayLead = time.Time{}
 	if x.now.entry.Revision > 0 {
 		if last := x.now.last(); last != nil {
 			x.was = last.ID
@@ -207,10 +246,11 @@ func (x *watched) lose(now time.Time) {
 }
 
 // failing reports the first error, and another one when the connection was lost or has come
-// back meanwhile.
+// back meanwhile, or when the advice about a bucket that is gone is another.
 func (w *watcher) failing(err error) {
-	if !w.troubled || w.lostSaid != w.lost {
-		w.troubled, w.lostSaid = true, w.lost
+	advice := errors.Is(err, leader.ErrNoBucket) && (w.said == nil || w.said.Error() != err.Error())
+	if !w.troubled || w.lostSaid != w.lost || advice {
+		w.troubled, w.lostSaid, w.said = true, w.lost, err
 		w.out.trouble(err)
 	}
 }
@@ -240,6 +280,13 @@ func (w *watcher) report(elections ...*watched) error {
 	now := w.s.clock.now()
 	var found []electionChange
 	for _, x := range elections {
+		switch {
+		case x.mayLead.IsZero():
+		case now.Before(x.mayLead):
+			continue // its state is not known
+		default:
+			x.lose(now)
+		}
 		st := x.now.at(now)
 		if st == stateExpired && x.now.expires().After(w.opened) {
 			st = x.now.at(x.now.holder.Renewed) // not believed yet

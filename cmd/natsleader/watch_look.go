@@ -81,8 +81,11 @@ func (w *watcher) install(r look) {
 	w.seen, w.behind, w.streamAt = r.info.State.LastSeq, 0, streamLeader(r.info)
 }
 
-// learn takes the server's time from a look.
-func (w *watcher) learn(r look) { w.s.clock = serverClock{server: r.info.TimeStamp, local: r.at} }
+// learn takes the server's time and the settings of the bucket from a look.
+func (w *watcher) learn(r look) {
+	w.s.clock = serverClock{server: r.info.TimeStamp, local: r.at}
+	w.bucket.see(r.info.Config)
+}
 
 func streamLeader(info *jetstream.StreamInfo) string {
 	if info.Cluster == nil {
@@ -136,11 +139,7 @@ func (w *watcher) lookedAt(r look, opening bool) error {
 	case errors.Is(r.err, leader.ErrNoBucket):
 		w.closeFeed()
 		w.complete = true
-		for _, x := range w.elections {
-			x.lose(w.s.clock.now())
-		}
-		w.fresh = w.s.clock.now()
-		w.failing(r.err)
+		w.failing(w.gone())
 		return w.report(w.all()...)
 	case errors.Is(r.err, context.Canceled):
 		return nil

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -42,6 +44,7 @@ type looks struct {
 	began   time.Time // the server's
 	last    uint64    // revision
 	at      string    // the leader of the stream
+	conf    jetstream.StreamConfig
 	err     error
 	feeds   []*aFeed
 	written uint64
@@ -64,7 +67,7 @@ func (l *looks) look(opening bool) look {
 	if l.err != nil {
 		return look{err: l.err}
 	}
-	info := &jetstream.StreamInfo{TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last}, Cluster: &jetstream.ClusterInfo{Leader: l.at}}
+	info := &jetstream.StreamInfo{Config: l.conf, TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last}, Cluster: &jetstream.ClusterInfo{Leader: l.at}}
 	r := look{info: info, at: time.Now(), end: func() {}}
 	if opening {
 		f := &aFeed{make(chan struct{})}
@@ -167,19 +170,108 @@ func TestWatch_ReplacesDeafFeed(t *testing.T) {
 	}
 }
 
-// A bucket that is gone takes its leaders with it.
-func TestWatch_BucketGone(t *testing.T) {
-	l := newLooks(t)
-	l.writes("leading", "a", 1, 0)
-	l.out.changes = nil
-	l.err = fmt.Errorf("%w: not found", leader.ErrNoBucket)
-	l.looksAgain()
-	if n := len(l.out.changes); n != 1 || l.out.changes[0].event() != "the key is gone, nobody leads" || l.out.changes[0].state != stateDeleted {
-		t.Errorf("%+v", l.out.changes)
+// says checks the troubles since the call before.
+func (l *looks) says(want ...string) {
+	l.t.Helper()
+	var got []string
+	for _, err := range l.out.troubles {
+		got = append(got, fmt.Sprint(err))
 	}
-	l.out.changes = nil
-	l.looksAgain()
-	l.reported() // once
+	l.out.troubles = nil
+	if !slices.Equal(got, want) {
+		l.t.Errorf("%q\nnot %q", got, want)
+	}
+}
+
+// rows returns the states that a view shows, with the leaders.
+func (l *looks) rows(trouble error) (rows []string) {
+	for _, r := range l.w.view(l.w.s.clock.now(), trouble, "").rows {
+		rows = append(rows, r.cells[columnState]+" "+r.cells[columnLeader])
+	}
+	return rows
+}
+
+// A leader of a bucket that is gone may lead until the longest lease of that bucket is over, counted
+// from the look that did not find it. Before that watch does not report that nobody leads, and does
+// not advise to make a bucket.
+func TestWatch_BucketGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		l.conf = jetstream.StreamConfig{Replicas: 3, Metadata: map[string]string{wire.MaxLeaseKey: "20s", wire.RosterKey: "elections_roster"}}
+		l.looksAgain()
+		l.writes("leading", "a", 1, 0)
+		time.Sleep(500 * time.Millisecond)
+		l.out.changes = nil
+		l.err = fmt.Errorf("%w: not found", leader.ErrNoBucket)
+		l.looksAgain()
+		until := l.began.Add(21 * time.Second)
+		wait := "bucket elections is gone; a (billing) may lead until " + formatZoned(until) + ": wait for that"
+		l.says(wait)
+		if rows := l.rows(leader.ErrNoBucket); !slices.Equal(rows, []string{"UNKNOWN a"}) {
+			t.Errorf("%q", rows)
+		}
+		time.Sleep(time.Until(until) - 1)
+		l.looksAgain()
+		l.says() // once
+		l.reported()
+
+		time.Sleep(time.Nanosecond)
+		l.looksAgain()
+		l.says("bucket elections is gone, and every lease in it is over: `natsleader bucket add elections --replicas 3 --storage file --max-lease 20s --roster` makes it again")
+		l.reported("21s the key is gone, nobody leads")
+		l.looksAgain()
+		l.says() // once
+		l.reported()
+		if rows := l.rows(leader.ErrNoBucket); !slices.Equal(rows, []string{"DELETED NOBODY (was a)"}) {
+			t.Errorf("%q", rows)
+		}
+
+		// The bucket is made again, and deleted again: the bound is another.
+		l.err, l.began = nil, time.Now()
+		l.looksAgain()
+		l.update(nil)
+		l.says("<nil>")
+		l.err = leader.ErrNoBucket
+		l.looksAgain()
+		l.says("bucket elections is gone; a leader may lead until " + formatZoned(l.began.Add(21*time.Second)) + ": wait for that")
+	})
+}
+
+// A bucket that is made again between two looks does not end the lease of a leader of the old one.
+func TestWatch_BucketMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		l.writes("leading", "a", 1, 0)
+		again := func() {
+			l.w.closeFeed()
+			l.began = time.Now()
+			l.looksAgain()
+			l.update(nil)
+		}
+		tick := func() {
+			if err := l.w.report(l.w.all()...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.out.changes = nil
+		again()
+		time.Sleep(wire.DefaultLease - 1)
+		again()
+		l.reported()
+		if rows := l.rows(nil); !slices.Equal(rows, []string{"UNKNOWN a"}) {
+			t.Errorf("%q", rows)
+		}
+		time.Sleep(time.Nanosecond)
+		tick()
+		l.reported("1ns the key is gone, nobody leads")
+		l.writes("leading", "b", 9, 0)
+		again()
+		l.writes("leading", "c", 10, 0)
+		l.out.changes = nil
+		time.Sleep(wire.DefaultLease)
+		tick()
+		l.reported() // a record is there
+	})
 }
 
 // The instant since which a view is not up to date is the last at which it was.

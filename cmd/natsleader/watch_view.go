@@ -15,7 +15,7 @@ const deadAfter = 24 * time.Hour
 type trouble int
 
 const (
-	troubleUnknown  trouble = iota // the lease is over by what is known, and the bucket does not answer
+	troubleUnknown  trouble = iota // the lease is over by what is known, and the bucket does not answer or is gone
 	troubleForeign                 // candidates cannot take the key
 	troubleExpired                 // the leader died, or cannot write
 	troubleReleased                // nobody has taken the key since
@@ -30,6 +30,9 @@ func (x *watched) troubleOf(now time.Time, trouble error) trouble {
 	since := x.now.since(x.as)
 	if x.as != stateLeading && x.as != statePending && (since.IsZero() || now.Sub(since) >= deadAfter) {
 		return troubleDead
+	}
+	if !x.mayLead.IsZero() {
+		return troubleUnknown
 	}
 	switch x.as {
 	case stateLeading, statePending:

@@ -13,6 +13,10 @@ import (
 // servers: writes resume 5 to 8 s after the loss.
 const DefaultLease = 15 * time.Second
 
+// MostMaxLease bounds MaxLease of a bucket: after a crash of its leader an election has none for
+// a whole lease, and after the deletion of its key for a whole MaxLease.
+const MostMaxLease = 24 * time.Hour
+
 // MaxValue is the largest value in bytes that a candidate may publish with its lease. Every
 // renewal carries it.
 const MaxValue = 64 << 10

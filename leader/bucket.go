@@ -184,8 +184,9 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 }
 
 // OpenBucket returns a bucket that exists, or is created later by another client. It sends
-// no request; a candidate checks the bucket by itself. See [EnsureBucket] for a bucket that
-// candidates create. Errors: [ErrInvalidConfig].
+// no request; a candidate checks the bucket by itself, and reports [ErrIncompatibleBucket]
+// in a [Faulted] event if no election can work with it, as in the roster of another bucket.
+// See [EnsureBucket] for a bucket that candidates create. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	if err := jsapi.CheckJetStream(js); err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package leader_test
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +155,42 @@ func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.HasSuffix(err.Error(), text) {
 				t.Errorf("%v: %v", d, err)
 			}
+		}
+	})
+}
+
+// The roster of a bucket is no bucket for elections, whichever way it was opened. Nothing is
+// written to it.
+func TestRosterBucket_HoldsNoElections(t *testing.T) {
+	const text = `stream KV_E_roster %sis the roster of bucket "E": elections need another bucket`
+	bubble(t, func(w *world) {
+		w.rostered()
+		before := w.settings("KV_E_roster")
+		cl := w.dial("a")
+		_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
+		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), fmt.Sprintf(text, "exists and ")) {
+			t.Errorf("CreateBucket: %v", err)
+		}
+		opened, err := leader.OpenBucket(cl.js, "E_roster")
+		w.ok(err)
+		ensured, err := leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"})
+		w.ok(err)
+		for name, b := range map[string]*leader.Bucket{"OpenBucket": opened, "EnsureBucket": ensured} {
+			begun := w.now()
+			c := w.standOn(cl, b, leader.Config{ID: name})
+			w.at(w.now() + 2*lease)
+			c.saw(t, fmt.Sprintf("%v faulted unfit", begun))
+			if _, err = b.Info(w.Context()); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), fmt.Sprintf(text, "")) {
+				t.Errorf("%s: Info: %v", name, err)
+			}
+		}
+		if after := w.settings("KV_E_roster"); !reflect.DeepEqual(after, before) {
+			t.Errorf("the roster is now %+v", after)
+		}
+		s, err := cl.js.Stream(w.Context(), "KV_E_roster")
+		w.ok(err)
+		if n := s.CachedInfo().State.Msgs; n != 0 {
+			t.Errorf("%d messages in the roster", n)
 		}
 	})
 }

@@ -201,14 +201,7 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 		b := w.ops.bucket(t)
-		apart := func(id string) *candidate { // two lead at the same time here
-			c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
-			c.read = make(chan struct{})
-			w.stands = append(w.stands, c)
-			go c.record(w.T, w.zero, newElectionChecker())
-			return c
-		}
-		old := apart("old")
+		old := w.apart("old") // two lead at the same time here
 		w.at(2500 * time.Millisecond)
 		before := old.lastTerm(t)
 		held, err := leader.Lookup(w.Context(), b, "e")
@@ -222,7 +215,7 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 			_, err := w.kv().Put(w.Context(), "other", nil)
 			w.ok(err)
 		}
-		successor := apart("new")
+		successor := w.apart("new")
 		w.at(3 * time.Second)
 		term := successor.lastTerm(t)
 		if before.Err() != nil {
@@ -254,4 +247,44 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A leader whose bucket was deleted and made anew finds that its record was lost, also when
+// another candidate holds the key of the new bucket by then.
+func TestRecreatedBucket_LeaderReportsLostWrites(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		take func(*world)
+		sees []string
+	}{
+		{"a new process", func(w *world) { w.apart("new") }, []string{"10s observed new"}},
+		{"a foreign client", func(w *world) {
+			_, err := w.kv().Put(w.Context(), "e", []byte("x"))
+			w.ok(err)
+		}, []string{"10s faulted foreign", "10s observed foreign"}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.sealed()
+				old := w.apart("old")
+				w.at(10 * time.Second)
+				old.news()
+				w.deleteBucket()
+				w.sealed()
+				k.take(w)
+				w.at(11 * time.Second)
+				old.saw(t, append([]string{"10s faulted regressed", "10s deposed regressed", "10s observed nobody"}, k.sees...)...)
+			})
+		})
+	}
+}
+
+// apart makes a candidate whose leadership is not compared with that of others.
+func (w *world) apart(id string) *candidate {
+	w.Helper()
+	c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
+	c.read = make(chan struct{})
+	w.stands = append(w.stands, c)
+	go c.record(w.T, w.zero, newElectionChecker())
+	return c
 }

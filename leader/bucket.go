@@ -90,8 +90,10 @@ type BucketInfo struct {
 // be applied a minute later.
 //
 // Only the last error of the connection distinguishes a missing permission from silence.
-// That error is one slot for all users of the connection. If many requests are denied at
-// the same time, some of them are reported as [ErrUnreachable]. Of many subscriptions that are
+// That error is one slot for all users of the connection. A request that is denied ends as
+// soon as it is there, some 20 ms and a round trip after the request was sent. If many requests are
+// denied at the same time, some of them end with [ErrUnreachable], when their time is over. Others
+// do not wait for them. Of many subscriptions that are
 // denied at the same time, one is reported. The others look alive, and a candidate finds by a
 // read within half a lease that its feed is not.
 //
@@ -184,8 +186,9 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 }
 
 // OpenBucket returns a bucket that exists, or is created later by another client. It sends
-// no request; a candidate checks the bucket by itself. See [EnsureBucket] for a bucket that
-// candidates create. Errors: [ErrInvalidConfig].
+// no request; a candidate checks the bucket by itself, and reports [ErrIncompatibleBucket]
+// in a [Faulted] event if no election can work with it, as in the roster of another bucket.
+// See [EnsureBucket] for a bucket that candidates create. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	if err := jsapi.CheckJetStream(js); err != nil {
 		return nil, err

@@ -138,11 +138,9 @@ func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 		return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, old.Name, reason)
 	}
 	// Some settings cannot be taken back: nats-server, stream.go, jsConfigUpdateCheck.
-	switch reason := misfit(conf, c.Name); {
+	switch reason := noElections(conf, c.Name); {
 	case reason != "":
 		return conf, false, unfit(reason)
-	case old.Metadata[wire.RosterOfKey] != "":
-		return conf, false, unfit("is the roster of " + old.Metadata[wire.RosterOfKey])
 	case len(old.Sources) > 0:
 		return conf, false, unfit("has sources, whose messages ignore every condition")
 	case old.Storage != c.Storage:
@@ -160,7 +158,16 @@ func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	return conf, !reflect.DeepEqual(conf, old), nil
 }
 
-// misfit returns the reason why no election can work with a stream, or an empty string.
+// noElections returns the reason why no election can work with a stream, or an empty string.
+func noElections(c jetstream.StreamConfig, bucket string) string {
+	if of := c.Metadata[wire.RosterOfKey]; of != "" {
+		return fmt.Sprintf("is the roster of bucket %.100q: elections need another bucket", of)
+	}
+	return misfit(c, bucket)
+}
+
+// misfit returns the reason why neither an election nor a roster can work with a stream, or
+// an empty string.
 func misfit(c jetstream.StreamConfig, bucket string) string {
 	switch {
 	case c.Mirror != nil:
@@ -207,7 +214,7 @@ func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.S
 	if largest < math.MaxInt64 {
 		s.MaxValue = int(max(largest-int64(headroom), 1)) // 0 would mean unlimited
 	}
-	if reason := misfit(c, bucket); reason != "" {
+	if reason := noElections(c, bucket); reason != "" {
 		return s, fmt.Errorf("%w: stream %s %s", ErrIncompatibleBucket, c.Name, reason)
 	}
 	if s.TTL > maxRecordLease {

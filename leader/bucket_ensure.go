@@ -25,7 +25,8 @@ import (
 // An existing bucket is never changed. If it differs from cfg, each candidate goes on with
 // the bucket as it is, and reports once, in a [Faulted] event with [ErrInvalidConfig], the
 // first setting that differs. Settings that have a default of their own in cfg are not
-// compared. Use [CreateBucket] to change a bucket.
+// compared. In a bucket that no election can work with, such as the roster of another bucket,
+// candidates report [ErrIncompatibleBucket]. Use [CreateBucket] to change a bucket.
 //
 // A bucket that was found once through this Bucket, or one that [Bucket.WithFeedSubject] made
 // of it, is not created again. If it is deleted, candidates report [ErrNoBucket] until there

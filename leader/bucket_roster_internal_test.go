@@ -133,7 +133,7 @@ func TestCreateBucket_RosterTaken(t *testing.T) {
 		}
 		mustCreate(t, js, BucketConfig{Name: "E", Roster: true})
 		for _, ttl := range []time.Duration{0, time.Minute} {
-			if _, err := CreateBucket(t.Context(), js, BucketConfig{Name: "E_roster", TTL: ttl}); !errors.Is(err, ErrIncompatibleBucket) || !strings.Contains(err.Error(), "roster of E") {
+			if _, err := CreateBucket(t.Context(), js, BucketConfig{Name: "E_roster", TTL: ttl}); !errors.Is(err, ErrIncompatibleBucket) || !strings.Contains(err.Error(), `roster of bucket "E"`) {
 				t.Errorf("a bucket in place of a roster: %v", err)
 			}
 		}

@@ -61,10 +61,12 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 
 // isInbox reports whether a reply may be sent to a subject. The requester chooses the
 // subject, and the holder publishes with its own permissions. Without this check a
-// requester could make it write to a key.
+// requester could make it write to a key, or by a wildcard make the server close a pedantic
+// connection.
 func (b *bucketStore) isInbox(subject string) bool {
-	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
-		b.api.Conn.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.api.Conn.Opts.InboxPrefix+".")
+	own := b.api.Conn.Opts.InboxPrefix
+	return jsapi.LiteralSubject(subject) &&
+		(strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) || own != "" && strings.HasPrefix(subject, own+"."))
 }
 
 // noEcho holds the listeners on connections with nats.NoEcho. The server does not deliver

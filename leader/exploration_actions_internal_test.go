@@ -188,6 +188,9 @@ func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
 	if w.may(overwrite) {
 		add(doOverwrite, 0, 0)
 	}
+	if w.may(remake) {
+		add(doRemake, 0, 0)
+	}
 	if w.may(rollBack) {
 		for n, s := range w.past {
 			if s.kind != entryUnseen && s.revision < w.current.revision {
@@ -317,6 +320,9 @@ func (w *worldOf) apply(a action) {
 		w.put(w.forced())
 	case doJunk:
 		w.putJunk(int(a.arg))
+	case doRemake:
+		w.spend(remake)
+		w.current, w.past, w.last = observation{kind: entryNothing}, [2]observation{}, above
 	case doRollBack:
 		w.spend(rollBack)
 		w.current = w.past[a.arg]
@@ -447,6 +453,8 @@ func (w *worldOf) explain(a action) string {
 		return w.explainRoster(a)
 	case doRollBack:
 		return "the store goes back to " + describe(w.past[a.arg])
+	case doRemake:
+		return "the bucket is deleted and made anew"
 	case doOldExpire, doOldBoot, doOldCampaign, doOldCrash, doOldArrive, doOldRefuse, doOldLose, doOldDeliver, doOldFail, doOldGhost, doDouble:
 		return w.explainOld(a)
 	}

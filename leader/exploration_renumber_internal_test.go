@@ -153,7 +153,9 @@ func (p *party) forgetInstants() {
 		m.term.leaseUntil = time.Time{} // set with the next term
 	}
 	if m.holds() {
-		m.key.seenAt, m.key.readAt = time.Time{}, time.Time{} // set when the key is another's
+		// Set when the key is another's. In this world a revision of a bucket that was made anew is
+		// farther away than microseconds have passed, whenever the own record was seen.
+		m.key.seenAt, m.key.readAt = p.now, time.Time{}
 	} else {
 		m.renew.at = time.Time{} // set with the next win
 	}

@@ -33,6 +33,7 @@ const (
 	purge  // without a marker
 	overwrite
 	rollBack
+	remake     // the bucket, empty
 	force      // the operator replaces the record by a marker that carries it
 	junkRecord // the adversary writes any record
 	resign
@@ -243,6 +244,7 @@ var scenarios = slices.Concat([]*scenario{
 		from: "B.arrive B.deliver B.crash A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4),
 	},
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
+	{name: "made anew", settings: tight, void: true, times: equal, limits: upTo(1, remake, crash, restart, loseReply, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
 	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},

@@ -59,6 +59,7 @@ const (
 	doPurge
 	doOverwrite
 	doRollBack
+	doRemake
 	doForce      // a marker with the held record takes its place
 	doJunk       // arg: which
 	doGuardGhost // arg: which
@@ -85,7 +86,7 @@ var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
 	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "worked", "loop", "unloop", "announce", "rank", "transfer", "bar", "open", "slot",
 	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write", "guard-unfit",
-	"ghost", "remove", "purge", "overwrite", "rollback", "force", "junk", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
+	"ghost", "remove", "purge", "overwrite", "rollback", "remake", "force", "junk", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
 	"old-expire", "old-boot", "old-campaign", "old-crash", "old-arrive", "old-refuse", "old-lose", "old-deliver", "old-fail", "old-ghost", "double",
 }
 

@@ -231,7 +231,7 @@ var partyNames = [maxParties]string{"A", "B", "C"}
 
 // forgets reports whether the store may lose entries that a sealed one must not lose.
 func (sc *scenario) forgets() bool {
-	return sc.limits[rollBack] > 0 || sc.settings.PurgeProtected && sc.limits[purge] > 0
+	return sc.limits[rollBack]+sc.limits[remake] > 0 || sc.settings.PurgeProtected && sc.limits[purge] > 0
 }
 
 // advance steps a machine.
@@ -277,6 +277,8 @@ func (w *worldOf) step(i int, in input) {
 			}
 		case n.event == noteFaulted && errors.Is(n.err, ErrRegressed) && !w.forgets() && w.limits[forgeAny] == 0: // a forged revision looks the same
 			w.fail("%s says that the store has forgotten, and it has not", p.m.session)
+		case n.event == noteDeposed && n.token < above && w.last >= above && w.limits[remake] > 0 && (errors.Is(n.err, ErrPreempted) || errors.Is(n.err, ErrDeleted)):
+			w.fail("%s led in a bucket that was made anew since, and says: %v", p.m.session, n.err)
 		case n.event == noteDeposed && !p.robbed && !w.void && (errors.Is(n.err, ErrPreempted) || errors.Is(n.err, ErrDeleted)):
 			w.fail("%s gave up a key that was its own: %v", p.m.session, n.err)
 		}

@@ -55,7 +55,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 //
 // Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed] and that of ctx. Lookup waits for 5 s at most if ctx has no
-// deadline. A missing permission is reported when that time is over.
+// deadline.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	b, err := backendOf(store)
 	if err != nil {

@@ -255,7 +255,20 @@ func (m *machine) find(now time.Time, s observation, fx *effects) {
 		m.recognise(now, s, fx)
 		return
 	}
+	if m.holds() && m.anew(now, s.revision) {
+		m.regress(now, fx) // and read again: what the new bucket holds was not stored over the own record
+		return
+	}
 	m.learn(now, s, fx)
+}
+
+// anew reports whether a revision that a holder has read is of another bucket, which was made
+// in place of the one that stored its record. The revisions of a bucket begin at the time in
+// microseconds (jsapi.FirstRevision), and no bucket stores a message in each microsecond. So two
+// revisions of one bucket are less apart than the microseconds between them. One more second is
+// for the way of the acknowledgement.
+func (m *machine) anew(now time.Time, revision uint64) bool {
+	return revision > m.key.seen.revision+uint64((now.Sub(m.key.seenAt)+time.Second).Microseconds())
 }
 
 // soothe ends a read that was caused by a strange message of the feed. If the read was in

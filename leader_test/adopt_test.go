@@ -2,6 +2,8 @@ package leader_test
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -157,20 +159,49 @@ func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 	})
 }
 
+// The roster of a bucket is no bucket for elections, whichever way it was opened. Nothing is
+// written to it.
+func TestRosterBucket_HoldsNoElections(t *testing.T) {
+	const text = `stream KV_E_roster %sis the roster of bucket "E": elections need another bucket`
+	bubble(t, func(w *world) {
+		w.rostered()
+		before := w.settings("KV_E_roster")
+		cl := w.dial("a")
+		_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
+		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), fmt.Sprintf(text, "exists and ")) {
+			t.Errorf("CreateBucket: %v", err)
+		}
+		opened, err := leader.OpenBucket(cl.js, "E_roster")
+		w.ok(err)
+		ensured, err := leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"})
+		w.ok(err)
+		for name, b := range map[string]*leader.Bucket{"OpenBucket": opened, "EnsureBucket": ensured} {
+			begun := w.now()
+			c := w.standOn(cl, b, leader.Config{ID: name})
+			w.at(w.now() + 2*lease)
+			c.saw(t, fmt.Sprintf("%v faulted unfit", begun))
+			if _, err = b.Info(w.Context()); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), fmt.Sprintf(text, "")) {
+				t.Errorf("%s: Info: %v", name, err)
+			}
+		}
+		if after := w.settings("KV_E_roster"); !reflect.DeepEqual(after, before) {
+			t.Errorf("the roster is now %+v", after)
+		}
+		s, err := cl.js.Stream(w.Context(), "KV_E_roster")
+		w.ok(err)
+		if n := s.CachedInfo().State.Msgs; n != 0 {
+			t.Errorf("%d messages in the roster", n)
+		}
+	})
+}
+
 // The revisions of a bucket that was made anew do not meet the old ones, however many
 // were written to either bucket. So the old leader notices.
 func TestRecreatedBucket_Revisions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 		b := w.ops.bucket(t)
-		apart := func(id string) *candidate { // two lead at the same time here
-			c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
-			c.read = make(chan struct{})
-			w.stands = append(w.stands, c)
-			go c.record(w.T, w.zero, newElectionChecker())
-			return c
-		}
-		old := apart("old")
+		old := w.apart("old") // two lead at the same time here
 		w.at(2500 * time.Millisecond)
 		before := old.lastTerm(t)
 		held, err := leader.Lookup(w.Context(), b, "e")
@@ -184,7 +215,7 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 			_, err := w.kv().Put(w.Context(), "other", nil)
 			w.ok(err)
 		}
-		successor := apart("new")
+		successor := w.apart("new")
 		w.at(3 * time.Second)
 		term := successor.lastTerm(t)
 		if before.Err() != nil {
@@ -216,4 +247,44 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A leader whose bucket was deleted and made anew finds that its record was lost, also when
+// another candidate holds the key of the new bucket by then.
+func TestRecreatedBucket_LeaderReportsLostWrites(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		take func(*world)
+		sees []string
+	}{
+		{"a new process", func(w *world) { w.apart("new") }, []string{"10s observed new"}},
+		{"a foreign client", func(w *world) {
+			_, err := w.kv().Put(w.Context(), "e", []byte("x"))
+			w.ok(err)
+		}, []string{"10s faulted foreign", "10s observed foreign"}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.sealed()
+				old := w.apart("old")
+				w.at(10 * time.Second)
+				old.news()
+				w.deleteBucket()
+				w.sealed()
+				k.take(w)
+				w.at(11 * time.Second)
+				old.saw(t, append([]string{"10s faulted regressed", "10s deposed regressed", "10s observed nobody"}, k.sees...)...)
+			})
+		})
+	}
+}
+
+// apart makes a candidate whose leadership is not compared with that of others.
+func (w *world) apart(id string) *candidate {
+	w.Helper()
+	c := w.mute(w.Context(), w.dial(id), "e", leader.Config{ID: id})
+	c.read = make(chan struct{})
+	w.stands = append(w.stands, c)
+	go c.record(w.T, w.zero, newElectionChecker())
+	return c
 }

@@ -148,7 +148,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a late win ignored",
-		edits:  []string{"		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)", "		if m.state == StateCandidate {\n			m.key.seen, m.key.seenAt = s, now\n			m.key.seen.rec.session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n	m.learn(now, s, fx)"},
+		edits:  []string{"		m.recognise(now, s, fx)\n		return\n	}\n", "		if m.state == StateCandidate {\n			m.key.seen, m.key.seenAt = s, now\n			m.key.seen.rec.session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n"},
 		caught: "writes",
 	},
 	{

@@ -9,6 +9,16 @@ var trustMutants = []mutant{
 		caught: "transcript trust",
 	},
 	{
+		name:   "a bucket that was made anew taken for the same",
+		edits:  []string{"	if m.holds() && m.anew(now, s.revision) {\n", "	if m.holds() && m.anew(now, s.revision) && m.done {\n"},
+		caught: "made anew",
+	},
+	{
+		name:   "the time since the own record forgotten",
+		edits:  []string{"(now.Sub(m.key.seenAt)+time.Second)", "time.Second"},
+		caught: "transcript regress",
+	},
+	{
 		name:   "a second loss shortens the wait of the first",
 		edits:  []string{"y.notBefore = later(y.notBefore, until)", "y.notBefore = until"},
 		caught: "transcript regress",

@@ -20,6 +20,7 @@ type Window struct {
 	size     int
 	flying   [ranks]int // slots that are taken, by rank
 	lines    [ranks]line
+	cleared  uint64        // how often Clear was called
 	shrunk   uint64        // how often the window has become smaller
 	fastest  time.Duration // the round trip of the last prompt replies at their best; 0: not known
 	reported bool          // that requests wait for too long, since a leader last waited
@@ -64,6 +65,7 @@ type Place struct {
 	waiter     Waiter
 	rank       Rank
 	state      placeState
+	cleared    uint64    // Window.cleared when the slot was taken
 	shrunk     uint64    // Window.shrunk when the slot was taken
 	since      time.Time // when it began to wait
 	prev, next *Place    // in line
@@ -188,7 +190,7 @@ func (w *Window) free(r Rank) bool {
 }
 
 func (w *Window) grant(p *Place) {
-	p.state, p.shrunk = placeHas, w.shrunk
+	p.state, p.cleared, p.shrunk = placeHas, w.cleared, w.shrunk
 	if p.rank != RankShared {
 		w.flying[p.rank]++
 	}
@@ -200,12 +202,13 @@ func (w *Window) Return(p *Place, r Reply) {
 	if w == nil {
 		return
 	}
-	var granted []Waiter
 	w.mu.Lock()
 	switch p.state {
 	case placeHas:
 		if p.rank != RankShared {
-			w.flying[p.rank]--
+			if p.cleared == w.cleared {
+				w.flying[p.rank]--
+			}
 			w.adapt(p, r)
 		}
 	case placeWaits:
@@ -213,6 +216,26 @@ func (w *Window) Return(p *Place, r Reply) {
 	case placeIdle:
 	}
 	p.state, p.waiter = placeIdle, nil
+	w.serve()
+}
+
+// Clear makes room for as many requests as there are slots: those in flight count no longer. The
+// server has denied one of them at least, and does not reply to it. It has read the others from
+// the connection, and may reply.
+func (w *Window) Clear() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	w.flying = [ranks]int{}
+	w.cleared++
+	w.serve()
+}
+
+// serve gives the slots that are free to those that wait. The window is locked, and serve unlocks
+// it.
+func (w *Window) serve() {
+	var granted []Waiter
 	for next := w.first(); next != nil; next = w.first() {
 		w.lines[next.rank].remove(next)
 		w.grant(next)

@@ -263,3 +263,27 @@ func TestWindow_Nil(t *testing.T) {
 		t.Error("it has a bound")
 	}
 }
+
+// Clear makes room for those that wait. A request from before gives back no slot, and the next
+// one of the same place does.
+func TestWindow_Clear(t *testing.T) {
+	in := NewWindow(2, 2)
+	var ws [7]waiter
+	for i := range ws {
+		ws[i].take(in, RankHolder)
+	}
+	in.Clear()
+	if ws[2].granted != 1 || ws[3].granted != 1 || ws[4].granted != 0 {
+		t.Errorf("granted: %d, %d, %d", ws[2].granted, ws[3].granted, ws[4].granted)
+	}
+	for i := range 2 {
+		if in.Return(&ws[i].place, prompt); ws[4].granted != 0 || in.flying[RankHolder] != 2 {
+			t.Errorf("after %d from before: %d in flight", i, in.flying[RankHolder])
+		}
+	}
+	for i := range 2 {
+		if in.Return(&ws[2+i].place, prompt); ws[4+i].granted != 1 || in.flying[RankHolder] != 2 {
+			t.Errorf("after %d: %d in flight", 2+i, in.flying[RankHolder])
+		}
+	}
+}

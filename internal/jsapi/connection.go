@@ -25,14 +25,17 @@ type Connection struct {
 	pings shared[struct{}]
 	mover mover
 
-	mu      sync.Mutex          // not held during a call of nats.go, nor of reply
-	first   *request            // to be handed to nats.go, or to be classified
-	last    *request            // of the queue
-	running bool                // the goroutine
-	left    int                 // requests that were given up since the goroutine began its present step
-	pending map[string]*request // by the last token of the subject of the reply
-	hears   bool                // the subscription to the replies exists
-	primed  atomic.Bool         // nats.go has been given a request; see Connection.delegate
+	mu        sync.Mutex            // not held during a call of nats.go, nor of reply
+	first     *request              // to be handed to nats.go, or to be classified
+	last      *request              // of the queue
+	running   bool                  // the goroutine
+	left      int                   // requests that were given up since the goroutine began its present step
+	pending   map[string]*request   // by the last token of the subject of the reply
+	delegated map[*request]struct{} // that nats.go has sent with an inbox of its own
+	watched   bool                  // for denials
+	denied    error                 // the last error of the connection at the last look for denials, which alone uses it
+	hears     bool                  // the subscription to the replies exists
+	primed    atomic.Bool           // nats.go has been given a request; see Connection.delegate
 }
 
 // connections has the values that ConnectionOf has returned. It keeps neither them nor the
@@ -51,7 +54,7 @@ func ConnectionOf(nc *nats.Conn) *Connection {
 	if c := connections.all[key].Value(); c != nil {
 		return c
 	}
-	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request)}
+	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request), delegated: make(map[*request]struct{})}
 	connections.all[key] = weak.Make(c)
 	runtime.AddCleanup(c, forgetConnection, key)
 	return c
@@ -164,7 +167,15 @@ func (c *Connection) send(r *request) {
 // of these requests. nats.go makes that one with the first request, and makes none while it
 // drains. So the first request of each connection takes this way, too.
 func (c *Connection) delegate(r *request) {
-	if !r.advance(requestWaits, requestSent) {
+	c.mu.Lock()
+	waits := r.stage == requestWaits
+	if waits {
+		r.stage = requestSent
+		c.delegated[r] = struct{}{}
+		c.watch()
+	}
+	c.mu.Unlock()
+	if !waits {
 		return
 	}
 	go func() {
@@ -245,6 +256,7 @@ func (c *Connection) register(r *request) bool {
 	}
 	r.stage = requestSends
 	c.pending[r.token] = r
+	c.watch()
 	return true
 }
 

@@ -35,6 +35,14 @@ func (a *Stream) Follow(ctx context.Context, s *Subscription, conf jetstream.Con
 	conf.Name, conf.Description, conf.DeliverSubject = name, "natsleader", inbox
 	conf.DeliverPolicy, conf.AckPolicy = jetstream.DeliverLastPerSubjectPolicy, jetstream.AckNonePolicy
 	conf.Replicas, conf.MemoryStorage = 1, true
+	filter := conf.FilterSubject
+	apart := a.Conn.Opts.Pedantic && !LiteralSubject(filter)
+	if apart {
+		// nats.go puts a single filter into the subject of the request. The server refuses to
+		// take a subject with wildcards from a pedantic client, and nats.go closes the
+		// connection for good when it hears that.
+		conf.FilterSubject, conf.FilterSubjects = "", []string{filter}
+	}
 	before := a.Conn.LastError()
 	made, err := a.JS.CreatePushConsumer(undated{ctx}, a.Name, conf)
 	if err == nil {
@@ -47,9 +55,12 @@ func (a *Stream) Follow(ctx context.Context, s *Subscription, conf jetstream.Con
 	}
 	// The consumer has another name with every try. The error must not differ with it, or it
 	// would be reported with every try.
-	subject := a.Prefix + "CONSUMER.CREATE." + a.Name + "."
-	err = a.failure(subject+name+"."+conf.FilterSubject, before, err)
-	switch every := subject + "*." + conf.FilterSubject; {
+	subject, rest := a.Prefix+"CONSUMER.CREATE."+a.Name+".", "."+filter
+	if apart {
+		rest = ""
+	}
+	err = a.failure(subject+name+rest, before, err)
+	switch every := subject + "*" + rest; {
 	case errors.Is(err, backend.ErrPermission) && strings.Contains(err.Error(), subject+name):
 		err = Permission(fmt.Sprintf("Publish to %q", every), nats.ErrPermissionViolation)
 	case errors.Is(err, backend.ErrUnreachable) && strings.Contains(err.Error(), subject+name):

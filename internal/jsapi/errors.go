@@ -126,7 +126,11 @@ func (a *Stream) failure(subject string, before, err error) error {
 // about the replies to requests. The error is in one slot that keeps its value: an error
 // that was there before the request is not about it.
 func (a *Stream) denied(subject string, before error) error {
-	last := a.Conn.LastError()
+	return a.deniedBy(a.Conn.LastError(), subject, before)
+}
+
+// deniedBy is denied for a last error that was read before.
+func (a *Stream) deniedBy(last error, subject string, before error) error {
 	if !errors.Is(last, nats.ErrPermissionViolation) {
 		return nil
 	}

@@ -96,6 +96,7 @@ func (r *request) finish(resp *nats.Msg, err error) {
 func (r *request) close() {
 	r.stage = requestReplied
 	r.c.remove(r)
+	delete(r.c.delegated, r)
 	if r.token != "" {
 		delete(r.c.pending, r.token)
 	}

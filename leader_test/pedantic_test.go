@@ -1,0 +1,145 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// pedantic makes the server refuse messages to subjects with wildcards. nats.go closes the
+// connection for good when it hears of one.
+func pedantic(o *nats.Options) error {
+	o.Pedantic = true
+	return nil
+}
+
+// Every feature works on a pedantic connection, and the connection stays.
+func TestPedantic_EveryFeature(t *testing.T) {
+	for name, test := range map[string]func(w *world, cl *client){
+		"requests and the feed": func(w *world, cl *client) {
+			w.sealed()
+			w.pedantic(cl, leader.Config{})
+		},
+		"a feed with a consumer": func(w *world, cl *client) {
+			w.ordinary()
+			w.pedantic(cl, leader.Config{})
+		},
+		"Queue and Roster": func(w *world, cl *client) {
+			w.rostered()
+			a := w.pedantic(cl, leader.Config{Queue: true})
+			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Queue: true})
+			w.at(w.now() + 2*lease)
+			all, err := leader.Roster(w.Context(), cl.bucket(w.T), "e")
+			w.ok(err)
+			if len(all) != 1 || all[0].ID != "b" {
+				w.Errorf("the roster: %v", all)
+			}
+			_, err = a.TransferAny(w.Context())
+			w.ok(err)
+			w.ledBy(b, a, b)
+		},
+		"Seats": func(w *world, cl *client) {
+			w.rostered()
+			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Seats: 2, Queue: true})
+			w.at(w.now() + 2*lease)
+			if !c.IsLeader() {
+				w.Error("it does not lead")
+			}
+			w.ok(c.Stop(w.Context()))
+		},
+		"guards": func(w *world, cl *client) {
+			w.sealed()
+			w.orders()
+			w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}, AllowAtomicPublish: true})
+			b, s := cl.openBucket(w.T), cl.openStream(w.T)
+			a := w.pedantic(cl, leader.Config{Guards: []leader.Guard{b, s}})
+			_, err := b.Writer(a.lastTerm(w.T)).Put(w.Context(), "k", []byte("1"))
+			w.ok(err)
+			_, err = s.Writer(a.lastTerm(w.T)).Publish(w.Context(), "orders.new", []byte("1"))
+			w.ok(err)
+			_, err = fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"})
+			w.ok(err)
+		},
+		"EnsureBucket": func(w *world, cl *client) {
+			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: true})
+			w.at(w.now() + 2*lease)
+			if !c.IsLeader() {
+				w.Error("it does not lead")
+			}
+		},
+		"a bucket that CreateBucket looks through": func(w *world, cl *client) {
+			w.ordinary()
+			w.standAs(leader.Config{ID: "a"})
+			w.at(w.now() + time.Second)
+			_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"})
+			w.ok(err)
+		},
+		"a step-down request that is to be answered on a wildcard": func(w *world, cl *client) {
+			w.sealed()
+			a := w.pedantic(cl, leader.Config{})
+			w.ok(w.ops.nc.PublishRequest("natsleader.ask.E.e", "_INBOX.x.*", w.petition(0)))
+			w.at(w.now() + 2*lease)
+			w.ledBy(a, a)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				cl := w.dial("a", pedantic)
+				test(w, cl)
+				if err := cl.nc.FlushTimeout(time.Second); err != nil || cl.nc.LastError() != nil {
+					t.Errorf("the connection: %v, %v", err, cl.nc.LastError())
+				}
+			})
+		})
+	}
+}
+
+// pedantic makes a candidate, has it lead, and uses what an operator uses.
+func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
+	w.Helper()
+	cfg.ID = "a"
+	a := w.campaign(w.Context(), cl, "e", cfg)
+	w.at(w.now() + 2*lease)
+	w.ledBy(a, a)
+	w.ok(a.Ping(w.Context()))
+	w.ok(a.Proclaim(w.Context(), []byte("1")))
+	h, err := leader.Lookup(w.Context(), cl.bucket(w.T), "e")
+	w.ok(err)
+	if h.ID != "a" {
+		w.Errorf("Lookup: %v", h)
+	}
+	_, err = leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator")
+	w.ok(err)
+	w.at(w.now() + 2*lease)
+	w.ledBy(a, a)
+	return a
+}
+
+// A pedantic client needs a wider permission for the roster. The error names it.
+func TestPedantic_PermissionIsNamed(t *testing.T) {
+	t.Parallel()
+	const wider = "$JS.API.CONSUMER.CREATE.KV_E_roster.*"
+	u := permRoster(permAnnouncer(permList("a", "a", false), "a"), "a")
+	h := permServer(t, u)
+	permRostered(t, h)
+	b := tcpBucket(t, tcpJS(t, tcpDial(t, h.srv.ClientURL(), nats.UserInfo("a", "x"), nats.CustomInboxPrefix("_INBOX_a"), pedantic)))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := leader.Roster(ctx, b, "a"); !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `Publish to "`+wider+`"`) {
+		t.Errorf("Roster: %v", err)
+	}
+	u.pub = append(u.pub, wider)
+	h.grant(t, u)
+	tcpEventually(t, "it may", func() bool {
+		_, err := leader.Roster(t.Context(), b, "a")
+		return err == nil
+	})
+}

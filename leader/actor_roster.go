@@ -94,14 +94,13 @@ func (a *actor) stepAnnouncer(in announcerInput) {
 		in.from = later(in.from, a.inside(permit.sitsOut()))
 	}
 	in.held = in.held && !s.done
-	in.from = later(in.from, in.denied)
 	in.leaves = s.done || s.leaving == stopping
 	in.times = s.times.orDefault()
 	fx := h.step(a.now(), in)
 	h.wake = fx.wake
 	switch {
 	case fx.announce:
-		h.entry.Since, h.entry.Ticket = a.outside(h.since).UTC(), h.ticket
+		h.entry.Since, h.entry.Ticket, h.entry.Denied = a.outside(h.since).UTC(), h.ticket, h.denied
 		h.entry.publish(s.value)
 		h.send(a.values, h.entry.encode(), lives*in.times.lease, &a.c.box)
 	case fx.withdraw:
@@ -277,7 +276,7 @@ func (l *rosterWatcher) choose(now time.Time, all []announcement, priority int, 
 	var just []bool
 	seen := make(map[string]preemptorEntry)
 	for _, c := range all {
-		if !c.Preempt || c.Priority <= priority {
+		if !c.Preempt || c.Denied || c.Priority <= priority {
 			continue
 		}
 		was, known := l.preemptors[c.session]

@@ -20,6 +20,7 @@ type announcerWorld struct {
 	lapses    time.Time // when the roster's entry lapses; zero: there is none
 	void      bool      // the stand that was announced is over
 	missed    bool      // a withdrawal has failed, or an announcement arrived after one
+	told      bool      // the last announcement said that a write was denied
 }
 
 type announcerRequest uint8
@@ -35,7 +36,8 @@ const (
 const oldTicket = 5
 
 // In every situation a candidate announces itself only while it stands, has one request
-// in flight, begins another stand after it has held the key, and is withdrawn in the end.
+// in flight, begins another stand after it has held the key, says whether a write was denied,
+// and is withdrawn in the end.
 func TestAnnouncerMachine_Explored(t *testing.T) {
 	smallWorld[announcerWorld]{
 		start: announcerWorld{m: announcerMachine{announces: true, lot: 1 << 31}},
@@ -92,7 +94,7 @@ func (w *announcerWorld) apply(action string) string {
 	case "resigned":
 		w.held, w.from = false, epoch.Add(2*tick)
 	case "denied":
-		w.denied, w.void = epoch.Add(2*tick), true
+		w.denied = epoch.Add(2 * tick)
 	case "permitted":
 		w.denied = time.Time{}
 	case "stops":
@@ -115,7 +117,7 @@ func (w *announcerWorld) apply(action string) string {
 	if in.answered {
 		w.sending, w.cancelled, w.stale = sendingNothing, false, false
 	}
-	in.held, in.eligible, in.leaves, in.denied, in.from = w.held, w.eligible, w.leaves, w.denied, later(w.from, w.denied)
+	in.held, in.eligible, in.leaves, in.denied, in.from = w.held, w.eligible, w.leaves, w.denied, w.from
 	fx := w.m.step(epoch, in)
 	broken := w.keep(fx)
 	if stale && w.m.ticket != 0 {
@@ -151,10 +153,10 @@ func (w *announcerWorld) keep(fx announcerEffects) string {
 	switch {
 	case (fx.announce || fx.withdraw) && !free:
 		return "it sends while a request is in flight"
-	case fx.announce && (!w.eligible || w.held || w.leaves || epoch.Before(w.from) || epoch.Before(w.denied)):
+	case fx.announce && (!w.eligible || w.held || w.leaves || epoch.Before(w.from)):
 		return "it announces a candidate that does not stand"
 	case fx.announce && w.void && (w.m.ticket != 0 || !w.m.since.Equal(epoch)):
-		return "it keeps its place after it has held the key, or was denied"
+		return "it keeps its place after it has held the key"
 	case fx.announce && w.m.until.Before(epoch.Add(2*tick)):
 		return "it forgets its announcement before that lapses"
 	case fx.cancel && (free || w.cancelled):
@@ -162,7 +164,7 @@ func (w *announcerWorld) keep(fx announcerEffects) string {
 	}
 	switch {
 	case fx.announce:
-		w.sending, w.void, w.missed = sendingStand, false, false
+		w.sending, w.void, w.missed, w.told = sendingStand, false, false, w.m.denied
 	case fx.withdraw:
 		w.sending = sendingWithdrawal
 	case fx.cancel:
@@ -179,10 +181,12 @@ func (w *announcerWorld) keep(fx announcerEffects) string {
 		return "it leaves its announcement behind"
 	case w.held && listed && fx.wake.IsZero():
 		return "a holder stays in the roster"
-	case w.void && !w.held && listed && !w.eligible && epoch.Before(w.denied):
-		return "a candidate that was denied stays in the roster"
 	case w.eligible && !w.held && fx.wake.IsZero():
 		return "a candidate that stands is never announced, or not again"
+	case w.eligible && !w.held && w.told && fx.wake.After(later(later(epoch.Add(tick), w.from), w.denied)):
+		return "an announcement speaks of a denial after its end"
+	case w.eligible && !w.held && !w.told && epoch.Before(w.denied) && fx.wake.After(later(epoch.Add(tick), w.from)):
+		return "an announcement does not speak of a denial"
 	}
 	return wakes(fx.wake)
 }

@@ -192,6 +192,10 @@ type RosterEntry struct {
 	Priority int
 	Preempt  bool      // asks a leader of lower priority to hand over
 	Since    time.Time // when it began to wait, by its own clock
+	// Denied reports that the server denied the candidate's last write of the key, eight
+	// leases ago at most, and that the candidate has not reconnected since. The candidate
+	// follows after all others, and tries for a free key when they have not taken it.
+	Denied bool
 }
 
 // announcement is one entry of a roster, in JSON.
@@ -200,6 +204,7 @@ type announcement struct {
 	ID       string    `json:"id"`
 	Priority int       `json:"priority,omitempty"`
 	Preempt  bool      `json:"preempt,omitempty"`
+	Denied   bool      `json:"denied,omitempty"` // see RosterEntry
 	Ticket   uint64    `json:"ticket,omitempty"` // revision of the first announcement; 0: this is it
 	Since    time.Time `json:"since"`
 	Value    string    `json:"value,omitempty"`
@@ -243,14 +248,20 @@ func decodeAnnouncement(a backend.Announcement) (announcement, bool) {
 }
 
 // before compares in the order of succession: the highest priority first, the longest
-// waiting among equals.
+// waiting among equals. Candidates whose writes are denied come after all others.
 func (s *announcement) before(o *announcement) int {
+	if s.Denied != o.Denied {
+		if o.Denied {
+			return -1
+		}
+		return 1
+	}
 	return cmp.Or(cmp.Compare(o.Priority, s.Priority), cmp.Compare(s.Ticket, o.Ticket), cmp.Compare(s.session, o.session))
 }
 
 // show returns the entry as an application sees it.
 func (s *announcement) show() RosterEntry {
-	shown := RosterEntry{ID: s.ID, Priority: s.Priority, Preempt: s.Preempt, Since: s.Since}
+	shown := RosterEntry{ID: s.ID, Priority: s.Priority, Preempt: s.Preempt, Since: s.Since, Denied: s.Denied}
 	switch {
 	case s.Binary != "":
 		shown.Value, _ = base64.StdEncoding.DecodeString(s.Binary) // a value that cannot be decoded is left out

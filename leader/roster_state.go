@@ -13,13 +13,13 @@ import (
 // At most one request is in flight. Each is answered, also one that was cancelled. A stand
 // is the time in which a candidate waits for the key without a break. Its ticket, the
 // revision of its first announcement, is its place in the order of those that wait. A
-// candidate that has held the key, or was not allowed to write it, begins another stand, so
-// it goes last.
+// candidate that has held the key begins another stand, so it goes last.
 type announcerMachine struct {
 	announces bool   // of the seats of a candidate the first announces, for all
 	lot       uint32 // random; it spreads candidates that came together
 
 	held    bool      // it held the key, or one of several, at the last step
+	denied  bool      // at the last step its writes counted as denied
 	since   time.Time // when the stand began; zero: it has not been announced
 	ticket  uint64    // of the stand; 0: not known yet
 	due     time.Time // the next announcement, or the withdrawal
@@ -46,7 +46,7 @@ type announcerInput struct {
 	held     bool      // the candidate holds the key, or one of several, and has not ended
 	eligible bool      // it waits for the key, and could take it once from has passed
 	from     time.Time // before then it takes no lease
-	denied   time.Time // it was not allowed to write the key, and does not stand before then
+	denied   time.Time // a write of the key was denied: the announcement says so until then
 	leaves   bool      // it stops, or has ended
 	times    durations
 
@@ -78,15 +78,15 @@ func (h *announcerMachine) step(now time.Time, in announcerInput) (fx announcerE
 	if !h.announces {
 		return fx
 	}
+	if denied := now.Before(in.denied); h.denied != denied {
+		h.denied, h.due = denied, now // the others are to know at once
+	}
 	if h.held != in.held {
 		h.held = in.held
 		h.endStand(now)
 		if in.held {
 			h.due = now.Add(rosterPause)
 		}
-	}
-	if !h.held && !h.since.IsZero() && now.Before(in.denied) {
-		h.endStand(now)
 	}
 	switch {
 	case h.sending:
@@ -144,6 +144,8 @@ func (h *announcerMachine) wakeAt(now time.Time, in announcerInput) time.Time {
 		return h.sendBy
 	case h.held && now.Before(h.until):
 		return h.due
+	case !h.held && in.eligible && h.denied:
+		return earlier(later(h.due, in.from), in.denied)
 	case !h.held && in.eligible:
 		return later(h.due, in.from)
 	}

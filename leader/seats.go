@@ -76,7 +76,7 @@ type seatPermit struct {
 	taker     int         // the seat of the machine that has the permit; 0: none
 	waiting   []*mailbox  // of the machines that wait for the permit, by seat
 	holders   []holding   // of each seat, as it is seen there
-	denied    []time.Time // of each seat: until then the candidate keeps out of the roster, by the clock
+	denied    []time.Time // of each seat: until then the candidate is announced as denied, by the clock
 	until     time.Time   // no seat is taken before then, by the clock
 	value     string      // the value that is published on the next seat
 	there     int         // seats that have not ended
@@ -225,8 +225,8 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	return nil
 }
 
-// deniedUntil returns the time, by the clock, until which the candidate keeps out of the
-// roster because it was not allowed to write the key of a seat.
+// deniedUntil returns the time, by the clock, until which the candidate is announced as
+// denied, because a write of the key of a seat was.
 func (b *seatPermit) deniedUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

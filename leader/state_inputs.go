@@ -143,10 +143,7 @@ func (m *machine) failed(now time.Time, req request, in *input, fx *effects) {
 	switch req.kind {
 	case reqWrite:
 		if errors.Is(err, ErrPermission) {
-			// Only a reconnection or a write can show that the permission was granted.
-			// The candidate tries for a free key as before, and stands again after a
-			// while.
-			m.queue.denied(now.Add(m.longestPatience()))
+			m.queue.denied(now, m.bucket.timing().lease) // it tries for a free key as before
 		}
 		m.reads.needInFull()
 		m.flight.writeFailed()

@@ -94,8 +94,9 @@ type script struct {
 	wrote  map[uint64]record // own writes by counter
 	post   post              // of the guard, if there is one
 
-	stands bool     // is to be in the roster
-	before sighting // what an earlier candidate of the process has read
+	stands bool      // is to be in the roster
+	denied time.Time // is to follow after all others until then
+	before sighting  // what an earlier candidate of the process has read
 }
 
 var scriptOrigin = time.Unix(0, 0).UTC()
@@ -290,6 +291,14 @@ func (s *script) step(in input) []string {
 		s.stands = stands
 		lines = append(lines, map[bool]string{true: "it stands", false: "it stands no more"}[stands])
 	}
+	switch until := s.m.queue.deniedUntil; {
+	case until.Equal(s.denied):
+	case until.IsZero():
+		lines = append(lines, "it counts as denied no more")
+	default:
+		lines = append(lines, fmt.Sprintf("it counts as denied until %v", until.Sub(scriptOrigin)))
+	}
+	s.denied = s.m.queue.deniedUntil
 	if !fx.wake.IsZero() {
 		lines = append(lines, fmt.Sprintf("wake at %v", fx.wake.Sub(scriptOrigin)))
 	}

@@ -34,8 +34,8 @@ type status struct {
 	suspended   bool
 	taking      bool      // it waits for a slot to write to take its key now
 	wantsKey    bool      // being suspended is all that keeps it from writing to take its key now
-	eligible    bool      // it waits for the key, and could take it from cooldownUntil and deniedUntil on
-	deniedUntil time.Time // its writes were denied: it does not stand before then
+	eligible    bool      // it waits for the key, and could take it from cooldownUntil on
+	deniedUntil time.Time // a write was denied: it follows after all others until then
 	line        line      // the order in which others follow
 	ranked      bool      // its own view of the roster has reported since the last try for the key
 	vain        uint32    // handovers in vain, in a row
@@ -60,7 +60,7 @@ func (m *machine) status(now time.Time) status {
 		term: m.term.number, leaseUntil: m.term.leaseUntil, draining: m.term.draining && m.leave.mode != staying,
 		leaving: m.leave.mode, to: m.leave.to, abandoned: m.abandoned(now), cooldownUntil: m.leave.cooldownUntil,
 		working: m.work.going, offers: m.work.loops && !m.work.idle, idle: m.work.idle,
-		suspended: m.suspended, taking: m.isTaking(now), wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.eligibleFrom,
+		suspended: m.suspended, taking: m.isTaking(now), wantsKey: m.wantsKey(now), eligible: m.eligible(), deniedUntil: m.queue.deniedUntil,
 		line: m.queue.line, ranked: m.queue.reported, vain: m.queue.vain,
 		dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
 		queued:  m.flight.slot == slotWaits,

@@ -96,13 +96,12 @@ func (l line) without(session string) line {
 }
 
 // stands reports whether the candidate waits for the key, and could take it. A candidate
-// that may not take a lease yet, or that may not write the key, does not stand. Otherwise
-// the others would wait for its turn.
+// that may not take a lease yet does not stand. Otherwise the others would wait for its turn.
 func (m *machine) stands(now time.Time) bool {
-	return m.eligible() && !now.Before(later(m.leave.cooldownUntil, m.queue.eligibleFrom))
+	return m.eligible() && !now.Before(m.leave.cooldownUntil)
 }
 
-// eligible is stands without the instants before which the candidate takes no lease.
+// eligible is stands without the instant before which the candidate takes no lease.
 func (m *machine) eligible() bool {
 	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.kind != entryUnseen && !m.holds() && !m.work.going && !m.work.idle &&
 		(!m.guarded || m.guards.fit)
@@ -130,9 +129,9 @@ type queueState struct {
 	line     line // as the last holder published it, or as the own view of the roster shows it
 	reported bool // the own view of the roster has reported since the last try for the key
 	// Handovers in vain: the key was released in favour of a candidate, and another took it.
-	vain         uint32    // in a row
-	yieldsFrom   time.Time // as a leader it hands over to no higher priority before then
-	eligibleFrom time.Time // its writes were denied: it does not stand before then
+	vain        uint32    // in a row
+	yieldsFrom  time.Time // as a leader it hands over to no higher priority before then
+	deniedUntil time.Time // a write was denied: it follows after all others until then
 }
 
 // publish takes the line that a holder published.
@@ -156,11 +155,18 @@ func (q *queueState) inVain(now time.Time, lease time.Duration) {
 // forgetVain forgets the handovers in vain.
 func (q *queueState) forgetVain() { q.vain = 0 }
 
-// denied records that the candidate may not write, so it does not stand until an instant.
-func (q *queueState) denied(until time.Time) { q.eligibleFrom = until }
+// denialLeases is for how many leases after a denied write a candidate follows after all
+// others. A permission may be granted without a sign of it, so the denial is not believed
+// for longer.
+const denialLeases = 8
+
+// denied records that a write was denied.
+func (q *queueState) denied(now time.Time, lease time.Duration) {
+	q.deniedUntil = now.Add(denialLeases * lease)
+}
 
 // permitted records that the candidate may write, or may have become allowed to.
-func (q *queueState) permitted() { q.eligibleFrom = time.Time{} }
+func (q *queueState) permitted() { q.deniedUntil = time.Time{} }
 
 // ranked takes a report of the roster for the holder of the key.
 func (m *machine) ranked(now time.Time, r rosterReport, fx *effects) {

@@ -3,7 +3,6 @@ package leader_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +21,10 @@ var (
 	preemptor  = leader.Config{Queue: true, Priority: 10, Preempt: true}
 )
 
-const defaultLease = 15 * time.Second
+const (
+	defaultLease = 15 * time.Second
+	defaultTurn  = 250 * time.Millisecond
+)
 
 // low makes candidates of priority 0, of which the first leads.
 func (k kit) low(n int, cfg leader.Config) (cs []*leader.Candidate) {
@@ -191,48 +193,145 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 	}
 }
 
-// A candidate that was denied a write of the key leaves the roster: no leader hands
-// over to it, and no candidate waits for its turn.
-func TestPreemption_DeniedLeavesRoster(t *testing.T) {
+// denied returns the IDs in the roster whose writes are denied.
+func (k kit) denied() (ids []string) {
+	k.Helper()
+	all, err := leader.Roster(k.Context(), k.store, "e")
+	k.ok(err)
+	for _, s := range all {
+		if s.Denied {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// Preemptors whose writes are denied stay in the roster, after all others, and are tried as
+// rarely as those whose writes vanish.
+func TestPreemption_DeniedGrowsRarer(t *testing.T) {
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	for i := range 3 {
 		k.high(fmt.Sprint("high", i), preemptor, deniesWrites)
 	}
-	changes := k.hourly(1, cs...)
-	if ids := k.roster(); len(ids) != 1 || !strings.HasPrefix(ids[0], "low") || changes[0] > 2 {
-		t.Errorf("%d changes of the leadership, and %v stand", changes[0], ids)
+	changes := k.hourly(proof.Size(2, 4), cs...)
+	if changes[0] < 2 || changes[0] > 8 || slices.Max(changes[1:]) > 1 {
+		t.Errorf("changes of the leadership in each hour: %v", changes)
+	}
+	if ids := k.roster(); len(ids) != 4 {
+		t.Errorf("%v stand", ids)
 	}
 }
 
-// A candidate stands again when its connection was made anew, which may have changed its
-// permissions.
-func TestPreemption_DeniedReconnects(t *testing.T) {
-	k := newKit(t)
-	k.low(2, byPriority)
-	high := k.high("high", preemptor, deniesWrites)
-	k.clock.Advance(10 * time.Minute)
-	if ids := k.roster(); slices.Contains(ids, "high") {
-		t.Fatalf("%v stand", ids)
-	}
-	k.store.Link("high").Heal()
-	k.store.Link("high").Reconnect()
-	k.clock.Advance(3 * defaultLease)
-	if !high.IsLeader() {
-		t.Errorf("it does not lead, and %v stand", k.roster())
+// A leader hands over to no preemptor whose writes are denied, until eight leases have
+// passed since the last one, or until the preemptor has reconnected.
+func TestPreemption_DeniedIsPassedOver(t *testing.T) {
+	for _, reconnects := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reconnects=%v", reconnects), func(t *testing.T) {
+			k := newKit(t)
+			k.low(2, byPriority)
+			high := k.high("high", preemptor, deniesWrites)
+			for n := 0; len(k.denied()) == 0 && n < 60; n++ {
+				k.clock.Advance(time.Second)
+			}
+			if ids := k.roster(); len(ids) != 2 || ids[1] != "high" {
+				t.Fatalf("%v stand", ids)
+			}
+			k.store.Link("high").Heal()
+			wait := 8 * defaultLease
+			if reconnects {
+				k.clock.Advance(3 * defaultLease) // longer than a leader waits after one handover in vain
+				k.store.Link("high").Reconnect()
+				wait = 0
+			}
+			if k.clock.Advance(wait); high.IsLeader() || len(k.denied()) > 0 {
+				t.Errorf("it leads: %v; denied are %v", high.IsLeader(), k.denied())
+			}
+			if k.clock.Advance(3 * defaultLease); !high.IsLeader() {
+				t.Errorf("it does not lead, and %v stand", k.roster())
+			}
+		})
 	}
 }
 
-// A permission that was granted without a reconnection is noticed after 256 leases.
-func TestPreemption_DeniedForAWhile(t *testing.T) {
+// deniedOnce makes a leader a and a candidate b, whose write was denied when it was its turn,
+// so that c leads. It returns all three.
+func (k kit) deniedOnce() (a, b, c *leader.Candidate) {
+	k.Helper()
+	a, _ = k.stand("a", byPriority)
+	k.clock.Advance(time.Second)
+	b, _ = k.stand("b", byPriority)
+	k.clock.Advance(time.Second)
+	c, _ = k.stand("c", byPriority)
+	k.clock.Advance(defaultLease)
+	k.store.Link("b").FailWrites(1, leader.ErrPermission)
+	k.ok(a.Resign(k.Context()))
+	k.clock.Advance(defaultTurn)
+	if !c.IsLeader() {
+		k.Fatal("c does not lead")
+	}
+	return a, b, c
+}
+
+// A candidate counts as denied for exactly eight leases after the denied write. Then it has
+// its place again.
+func TestDeniedCandidate_ForEightLeases(t *testing.T) {
 	k := newKit(t)
-	k.low(2, byPriority)
-	high := k.high("high", preemptor, deniesWrites)
+	k.deniedOnce()
+	k.clock.Advance(2 * defaultLease)
+	if ids, denied := k.roster(), k.denied(); !slices.Equal(ids, []string{"a", "b"}) || !slices.Equal(denied, []string{"b"}) {
+		t.Errorf("%v stand, and %v are denied", ids, denied)
+	}
+	k.clock.Advance(6*defaultLease - defaultTurn - 1)
+	if denied := k.denied(); !slices.Equal(denied, []string{"b"}) {
+		t.Errorf("just before the end %v are denied", denied)
+	}
+	k.clock.Advance(1)
+	if ids, denied := k.roster(), k.denied(); !slices.Equal(ids, []string{"b", "a"}) || len(denied) != 0 {
+		t.Errorf("at the end %v stand, and %v are denied", ids, denied)
+	}
+}
+
+// A candidate that counts as denied may be named as the successor, and takes the key at once
+// if it may write by then.
+func TestDeniedCandidate_IsNamed(t *testing.T) {
+	k := newKit(t)
+	_, b, c := k.deniedOnce()
+	k.clock.Advance(time.Second)
+	k.ok(c.Transfer(t.Context(), "b"))
+	k.leads(b, k.clock.Elapsed())
+	if denied := k.denied(); len(denied) != 0 {
+		t.Errorf("%v are denied", denied)
+	}
+}
+
+// When no candidate may write, the waiting ones stay in the roster, and one leads within a
+// lease of the grant. Then it can hand over to each of the others.
+func TestDeniedCandidates_All(t *testing.T) {
+	k := newKit(t)
+	cs := k.queue(3, leader.Config{})
+	for i := range cs {
+		deniesWrites(k.store.Link(fmt.Sprint("c", i)))
+	}
 	k.clock.Advance(10 * time.Minute)
-	k.store.Link("high").Heal()
-	k.clock.Advance(256 * defaultLease)
-	if !high.IsLeader() {
-		t.Errorf("it does not lead, and %v stand", k.roster())
+	if ids, denied := k.roster(), k.denied(); len(ids) != 2 || len(denied) != 2 || cs[0].State() != leader.StateFenced {
+		t.Errorf("%v stand, and %v are denied; the last leader is %v", ids, denied, cs[0].State())
+	}
+	for i := range cs {
+		k.store.Link(fmt.Sprint("c", i)).Heal()
+	}
+	k.clock.Advance(defaultLease)
+	for range 4 {
+		ids := k.roster()
+		if len(ids) != 2 {
+			t.Fatalf("%v stand", ids)
+		}
+		n := slices.IndexFunc(cs, (*leader.Candidate).IsLeader)
+		if n < 0 {
+			t.Fatal("no candidate leads")
+		}
+		k.ok(cs[n].Transfer(t.Context(), ids[1]))
+		k.clock.Advance(defaultLease)
 	}
 }
 
@@ -244,8 +343,8 @@ func TestDeniedCandidate_TakesFreeKey(t *testing.T) {
 	link.FailWrites(-1, leader.ErrPermission)
 	a, _ := k.stand("a", byPriority)
 	k.clock.Advance(time.Minute)
-	if ids := k.roster(); len(ids) != 0 {
-		t.Errorf("%v stand", ids)
+	if ids := k.denied(); !slices.Equal(ids, []string{"a"}) {
+		t.Errorf("%v are denied", ids)
 	}
 	link.Heal()
 	k.clock.Advance(defaultLease)
@@ -254,7 +353,7 @@ func TestDeniedCandidate_TakesFreeKey(t *testing.T) {
 	}
 }
 
-// A candidate that may not write the key of one seat stands for none.
+// A candidate that may not write the key of one seat counts as denied on all.
 func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 	k := newKit(t)
 	cfg := byPriority
@@ -270,19 +369,19 @@ func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 		k.clock.Advance(5 * time.Second)
 	}
 	k.clock.Advance(time.Minute)
-	if ids := k.roster(); slices.Contains(ids, "low2") {
-		t.Errorf("%v stand", ids)
+	if ids := k.denied(); !slices.Equal(ids, []string{"low2"}) {
+		t.Errorf("%v are denied", ids)
 	}
 	k.store.Link("low2").Heal()
 	k.store.Link("low2").Reconnect()
 	k.clock.Advance(time.Minute)
-	if ids := k.roster(); !slices.Contains(ids, "low2") && !cs[2].IsLeader() {
-		t.Errorf("%v stand", ids)
+	if ids := k.denied(); len(ids) != 0 {
+		t.Errorf("%v are denied", ids)
 	}
 }
 
 // On a server a denied write shows as one without an answer. The preemptor that may not
-// write the key pushes the leader out once, leaves the roster, and leads when it may.
+// write the key pushes the leader out, is announced as denied, and leads when it may.
 func TestPreemption_DeniedByAServer(t *testing.T) {
 	t.Parallel()
 	full := func(name string) permUser { return permRoster(permAnnouncer(permList(name, "a", false), "a"), "a") }
@@ -300,15 +399,17 @@ func TestPreemption_DeniedByAServer(t *testing.T) {
 	low = append(low, stand("low1", byPriority))
 	high := stand("high", preemptor)
 	bucket := tcpBucket(t, permJS(t, h, "admin"))
-	stands := func() bool {
-		all, err := leader.Roster(t.Context(), bucket, "a")
-		tcpOK(t, err)
-		return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" })
+	stands := func(denied bool) func() bool {
+		return func() bool {
+			all, err := leader.Roster(t.Context(), bucket, "a")
+			tcpOK(t, err)
+			return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" && s.Denied == denied })
+		}
 	}
-	tcpEventually(t, "it stands", stands)
+	tcpEventually(t, "it stands", stands(false))
 	low[0].Expect(leadertest.Deposed(leader.ErrResigned))
 	tcpEventually(t, "it is named in vain", func() bool { return low[0].IsLeader() || low[1].IsLeader() })
-	tcpEventually(t, "it leaves the roster", func() bool { return !stands() })
+	tcpEventually(t, "it is announced as denied", stands(true))
 	h.grant(t, full("high"))
 	tcpEventually(t, "it leads", high.IsLeader)
 }

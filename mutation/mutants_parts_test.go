@@ -49,6 +49,16 @@ var partMutants = []mutant{
 		caught: "parts",
 	},
 	{
+		name:   "a denial is announced with the next repetition",
+		edits:  []string{"h.denied, h.due = denied, now //", "h.denied = denied //"},
+		caught: "parts",
+	},
+	{
+		name:   "the end of a denial is announced with the next repetition",
+		edits:  []string{"		return earlier(later(h.due, in.from), in.denied)\n", "		return later(h.due, in.from)\n"},
+		caught: "parts",
+	},
+	{
 		name:   "an announcement is repeated when it has lapsed",
 		edits:  []string{"	h.due, h.until = now.Add(times.lease), now.Add(lives*times.lease)\n", "	h.due, h.until = now.Add(times.lease), now\n"},
 		caught: "parts",

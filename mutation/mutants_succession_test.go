@@ -198,13 +198,13 @@ var successionMutants = []mutant{
 		caught: "transcript succession",
 	},
 	{
-		name:   "a candidate that may not write stands",
-		edits:  []string{"			m.queue.denied(now.Add(m.longestPatience()))\n", ""},
+		name:   "a denied write is of no consequence",
+		edits:  []string{"			m.queue.denied(now, m.bucket.timing().lease) // it tries for a free key as before\n", ""},
 		caught: "transcript succession",
 	},
 	{
-		name:   "a candidate that may not write never stands again",
-		edits:  []string{"m.queue.denied(now.Add(m.longestPatience()))", "m.queue.denied(now.Add(2 * m.longestPatience()))"},
+		name:   "a denial is believed for longer",
+		edits:  []string{"const denialLeases = 8\n", "const denialLeases = 9\n"},
 		caught: "transcript succession",
 	},
 	{
@@ -305,7 +305,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who sits out stands",
-		edits:  []string{"!now.Before(later(m.leave.cooldownUntil, m.queue.eligibleFrom))", "!now.Before(m.queue.eligibleFrom)"},
+		edits:  []string{"m.eligible() && !now.Before(m.leave.cooldownUntil)", "m.eligible()"},
 		caught: "transcript succession",
 	},
 	{

@@ -19,7 +19,8 @@ import (
 
 const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
 they would follow: the highest priority first, the longest waiting among equals.
-Since when somebody stands is told by the clock of its own host.
+Since when somebody stands is told by the clock of its own host. Candidates whose
+writes of the key were denied lately come last.
 
 Who stands without a roster is not shown, and who has died is until its announcement
 lapses, after three leases. The bucket must keep a roster: see bucket add --roster.
@@ -107,11 +108,14 @@ func (r roster) table(now time.Time) [][]string {
 		add("foreign", "-", "-", "-", time.Time{}, nil)
 	}
 	for i, c := range r.candidates {
-		preempt := "no"
+		place, preempt := fmt.Sprint(i+1), "no"
+		if c.Denied {
+			place = "denied"
+		}
 		if c.Preempt {
 			preempt = "yes"
 		}
-		add(fmt.Sprint(i+1), c.ID, fmt.Sprint(c.Priority), preempt, c.Since, c.Value)
+		add(place, c.ID, fmt.Sprint(c.Priority), preempt, c.Since, c.Value)
 	}
 	if len(rows) == 1 {
 		return [][]string{{"nobody leads " + r.election + ", and nobody stands"}}
@@ -127,20 +131,23 @@ func (r roster) next() string {
 	if len(r.candidates) == 0 {
 		return "nobody stands"
 	}
-	text := strings.Join(r.nextIDs(func(id string) string { return shorten(printable(id), longID) }), ", ")
+	var names []string
+	for _, c := range r.first() {
+		name := shorten(printable(c.ID), longID)
+		if c.Denied {
+			name += " (denied)"
+		}
+		names = append(names, name)
+	}
+	text := strings.Join(names, ", ")
 	if more := len(r.candidates) - mostNext; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }
 
-func (r roster) nextIDs(shown func(string) string) []string {
-	var ids []string
-	for _, c := range r.candidates[:min(len(r.candidates), mostNext)] {
-		ids = append(ids, shown(c.ID))
-	}
-	return ids
-}
+// first returns the candidates that a line names.
+func (r roster) first() []leader.RosterEntry { return r.candidates[:min(len(r.candidates), mostNext)] }
 
 // line describes a roster in one line. No ID is quoted in it.
 func (r roster) line() string {
@@ -172,7 +179,8 @@ type candidateSummary struct {
 	ID       string    `json:"id"`
 	Priority int       `json:"priority"`
 	Preempt  bool      `json:"preempt"`
-	Since    time.Time `json:"since"` // by its own clock
+	Denied   bool      `json:"denied,omitempty"` // its last write of the key
+	Since    time.Time `json:"since"`            // by its own clock
 	Value    string    `json:"value,omitempty"`
 	Value64  string    `json:"value64,omitempty"`
 }
@@ -188,7 +196,7 @@ func (r roster) summary() rosterSummary {
 		}
 	}
 	for _, c := range r.candidates {
-		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Since: c.Since.UTC()}
+		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, Since: c.Since.UTC()}
 		shown.Value, shown.Value64 = text(c.Value)
 		s.Candidates = append(s.Candidates, shown)
 	}

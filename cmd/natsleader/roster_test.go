@@ -53,11 +53,11 @@ func inLine(tb testing.TB, url, election string, ids ...string) {
 	})
 }
 
-// readRosterJSON returns the binary's output about a roster.
-func readRosterJSON(t *testing.T, url, election string) rosterSummary {
+// readRosterJSON returns the binary's output about the roster of billing.
+func readRosterJSON(t *testing.T, url string) rosterSummary {
 	t.Helper()
 	var r rosterSummary
-	if err := json.Unmarshal([]byte(succeeds(t, "roster", election, "--json", "-s", url)), &r); err != nil {
+	if err := json.Unmarshal([]byte(succeeds(t, "roster", "billing", "--json", "-s", url)), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -70,7 +70,7 @@ func TestRosterCommand_Succession(t *testing.T) {
 	if out := succeeds(t, "roster", "billing", "-s", url); out != "nobody leads billing, and nobody stands\n" {
 		t.Errorf("of nobody: %q", out)
 	}
-	if r := readRosterJSON(t, url, "billing"); r.Leader != nil || r.Candidates == nil || len(r.Candidates) > 0 {
+	if r := readRosterJSON(t, url); r.Leader != nil || r.Candidates == nil || len(r.Candidates) > 0 {
 		t.Errorf("of nobody: %+v", r)
 	}
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Roster: true})
@@ -84,7 +84,7 @@ func TestRosterCommand_Succession(t *testing.T) {
 	stands(t, url, "billing", leader.Config{ID: "f"}) // is not in the roster
 	inLine(t, url, "billing", "e", "b", "c", "d")
 
-	r := readRosterJSON(t, url, "billing")
+	r := readRosterJSON(t, url)
 	if l := r.Leader; l == nil || l.ID != "a" || l.Pending || l.Token == 0 || l.Value != "10.0.0.7:80" || l.Since == nil || r.Election != "billing" || r.Time != nil {
 		t.Errorf("who leads: %+v", r)
 	}
@@ -312,5 +312,65 @@ func TestRosterWatch_SilentIsReread(t *testing.T) {
 	defer cancel()
 	if entries, err = entriesOf(ctx, &silent{kv, 100}, "keys"); codeOf(err) != exitUnreachable {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// Candidates whose permission to write was revoked stay in the roster, as denied. When it was
+// granted again, without a new connection, they can be named, and the leader steps down.
+func TestRosterCommand_Denied(t *testing.T) {
+	t.Parallel()
+	users := func(deny ...string) []*server.User {
+		return []*server.User{
+			{Username: "boss", Password: "boss"},
+			{Username: "worker", Password: "worker", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: deny}}},
+		}
+	}
+	var options *server.Options
+	srv := startServer(t, func(o *server.Options) {
+		o.Users = users()
+		options = o.Clone()
+	})
+	reload := func(deny ...string) {
+		o := options.Clone()
+		o.Users = users(deny...)
+		if err := srv.ReloadOptions(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(user string) string { return strings.Replace(srv.ClientURL(), "//", "//"+user+":"+user+"@", 1) }
+	boss := as("boss")
+	newBucket(t, boss, "elections", leader.BucketConfig{Roster: true})
+	cfg := leader.Config{ID: "a", Queue: true, LeaseDuration: 8 * time.Second}
+	campaigns(t, as("worker"), "elections", "billing", cfg)
+	for _, id := range []string{"b", "c"} {
+		cfg.ID = id
+		stands(t, as("worker"), "billing", cfg)
+	}
+	eventually(t, "two stand", func() bool { return len(readRosterJSON(t, boss).Candidates) == 2 })
+	reload("$KV.elections.billing")
+	eventually(t, "both are denied", func() bool {
+		all := readRosterJSON(t, boss).Candidates
+		return len(all) == 2 && all[0].Denied && all[1].Denied
+	})
+	if out := succeeds(t, "roster", "billing", "-s", boss); strings.Count(out, "\ndenied ") != 2 {
+		t.Errorf("the roster:\n%s", out)
+	}
+	if out, _, code := outcome(t, natsleader(t, "status", "billing", "--roster", "-s", boss)); code != exitFailed || strings.Count(out, " (denied)") != 2 {
+		t.Errorf("code %d, the status:\n%s", code, out)
+	}
+	reload()
+	var all rosterSummary
+	eventually(t, "one leads, and another stands", func() bool {
+		all = readRosterJSON(t, boss)
+		return all.Leader != nil && !all.Leader.Pending && len(all.Candidates) > 0
+	})
+	last := all.Candidates[len(all.Candidates)-1].ID
+	eventually(t, last+" can be named", func() bool { // it may still wait for the reply to a denied write
+		_, _, code := outcome(t, natsleader(t, "transfer", "billing", last, "-s", boss))
+		return code == 0
+	})
+	eventually(t, "another stands", func() bool { return len(readRosterJSON(t, boss).Candidates) > 0 })
+	if out := succeeds(t, "step-down", "billing", "-s", boss); !strings.Contains(out, last+" has handed over billing") {
+		t.Errorf("step-down: %q", out)
 	}
 }

@@ -174,7 +174,9 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	if withRoster {
 		n := len(r.candidates)
 		sum.Stand = &n
-		sum.Next = r.nextIDs(func(id string) string { return id })
+		for _, c := range r.first() {
+			sum.Next = append(sum.Next, c.ID)
+		}
 		details = append(details, []string{"Next:", r.next()})
 	}
 	err = printResult(os.Stdout, asJSON, sum, columns(details))

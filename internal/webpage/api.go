@@ -94,6 +94,7 @@ type candidate struct {
 	ID       string `json:"id"`
 	Priority int    `json:"priority"`
 	Preempt  bool   `json:"preempt"`
+	Denied   bool   `json:"denied,omitempty"` // its last write of the key
 	Since    int64  `json:"since"`
 	Value    string `json:"value,omitempty"`
 }
@@ -139,7 +140,7 @@ func (p *Page) serveRoster(w http.ResponseWriter, r *http.Request) {
 			case all, open := <-rosters:
 				is := roster{Kept: true, Candidates: make([]candidate, len(all))}
 				for i, c := range all {
-					is.Candidates[i] = candidate{ID: cut(c.ID, mostID), Priority: c.Priority, Preempt: c.Preempt, Since: Milliseconds(c.Since)}
+					is.Candidates[i] = candidate{ID: cut(c.ID, mostID), Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, Since: Milliseconds(c.Since)}
 					value, _ := text(c.Value)
 					is.Candidates[i].Value = cut(value, mostValue)
 				}

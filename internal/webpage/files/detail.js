@@ -115,7 +115,7 @@ export class Detail {
     $("roster-note").hidden = note === "";
     $("roster").replaceChildren(...r.candidates.map((c) => {
       const li = document.createElement("li");
-      const extra = [c.priority ? `priority ${c.priority}` : "", c.preempt ? "preempts" : "", c.value || ""].filter(Boolean);
+      const extra = [c.priority ? `priority ${c.priority}` : "", c.preempt ? "preempts" : "", c.denied ? "its last write was denied" : "", c.value || ""].filter(Boolean);
       li.textContent = c.id + (extra.length > 0 ? ` (${extra.join(", ")})` : "");
       return li;
     }));

@@ -47,6 +47,9 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 		s.Leave = listenNoEcho(b.api.Conn, subject, deliver)
 	}
 	err := s.Listen(ctx, &b.api, subject, func(m *nats.Msg) {
+		if !isRequest(m, subject) {
+			return
+		}
 		answers := make(chan []byte, 1) // received here, because sending the response may wait for the connection's lock
 		deliver(m.Data, func(data []byte) { answers <- data })
 		if data := <-answers; data != nil && b.isInbox(m.Reply) {
@@ -57,6 +60,15 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 		s.Close()
 	}
 	return s, err
+}
+
+// isRequest reports whether a client that may publish to the subject has sent the message. The
+// server publishes to any subject that another client names in a request to JetStream. A
+// message of a consumer keeps the subject under which it was stored. The reply to a direct get
+// names no subject for an answer, and has headers unless they were not asked for. Ask sends
+// requests with a subject for the answer and no headers.
+func isRequest(m *nats.Msg, subject string) bool {
+	return m.Subject == subject && m.Reply != "" && len(m.Header) == 0
 }
 
 // isInbox reports whether a reply may be sent to a subject. The requester chooses the

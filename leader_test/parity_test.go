@@ -141,9 +141,7 @@ type realOperator struct {
 }
 
 func (o *realOperator) put(key, value string) uint64 {
-	rev, err := o.kv().PutString(o.Context(), key, value)
-	o.ok(err)
-	return rev
+	return o.write(o.kv(), key, value)
 }
 
 func (o *realOperator) del(key string) { o.ok(o.kv().Delete(o.Context(), key)) }

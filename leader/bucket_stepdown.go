@@ -66,16 +66,22 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 // server publishes to any subject that another client names in a request to JetStream. A
 // message of a consumer keeps the subject under which it was stored. The reply to a direct get
 // names no subject for an answer, and has headers unless they were not asked for. Ask sends
-// requests with a subject for the answer and no headers.
+// requests with a subject for the answer and no headers. The server adds one header where a
+// request enters another account.
 func isRequest(m *nats.Msg, subject string) bool {
-	return m.Subject == subject && m.Reply != "" && len(m.Header) == 0
+	own := len(m.Header)
+	if _, imported := m.Header["Nats-Request-Info"]; imported { // nats-server, client.go, ClientInfoHdr
+		own--
+	}
+	return m.Subject == subject && m.Reply != "" && own == 0
 }
 
 // isInbox reports whether a reply may be sent to a subject. The requester chooses the
 // subject, and the holder publishes with its own permissions. Without this check a
-// requester could make it write to a key.
+// requester could make it write to a key. The server replaces the inbox of another account by
+// a subject of its own.
 func (b *bucketStore) isInbox(subject string) bool {
-	return strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
+	return strings.HasPrefix(subject, "_R_.") || strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) ||
 		b.api.Conn.Opts.InboxPrefix != "" && strings.HasPrefix(subject, b.api.Conn.Opts.InboxPrefix+".")
 }
 

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -209,8 +210,9 @@ func (c *call) pending() {
 // client is a client with a connection of its own.
 type client struct {
 	*link
-	nc *nats.Conn
-	js jetstream.JetStream
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	stands string // the bucket in which it stands; empty: E
 }
 
 func (w *world) dial(name string, opts ...nats.Option) *client {
@@ -229,10 +231,10 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 	return cl
 }
 
-// bucket returns the bucket E as this client sees it.
+// bucket returns the bucket in which this client stands.
 func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	t.Helper()
-	b, err := leader.OpenBucket(cl.js, "E")
+	b, err := leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,10 +27,11 @@ type hostileClient struct {
 	*client
 	api, put string // prefixes of the JetStream API and of the subjects of writes
 	bucket   string
+	election string // its own
 }
 
 // key is the subject to which the client may write.
-func (h *hostileClient) key() string { return h.put + "$KV." + h.bucket + ".a" }
+func (h *hostileClient) key() string { return h.put + "$KV." + h.bucket + "." + h.election }
 
 // store writes the key of the client.
 func (h *hostileClient) store(value []byte, headers nats.Header) {
@@ -53,7 +54,7 @@ func (h *hostileClient) send(subject, data, reply string) {
 // get sends a direct get of the key of the client.
 func (h *hostileClient) get(body, reply string) {
 	h.Helper()
-	h.send(h.api+"DIRECT.GET.KV_"+h.bucket+".$KV."+h.bucket+".a", body, reply)
+	h.send(h.api+"DIRECT.GET.KV_"+h.bucket+".$KV."+h.bucket+"."+h.election, body, reply)
 }
 
 // hostileReplies make the server publish to a subject, with a value of the client's choice if
@@ -111,7 +112,7 @@ func hostile(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 			g := cl.openBucket(t)
 			return &guardian{w.campaign(w.Context(), cl, "b", leader.Config{ID: id, Guards: []leader.Guard{g}}), []*fence.Bucket{g}}
 		}
-		h := &hostileClient{world: w, client: dial("hostile", "a"), api: jetstream.DefaultAPIPrefix, bucket: "E"}
+		h := &hostileClient{world: w, client: dial("hostile", "a"), api: jetstream.DefaultAPIPrefix, bucket: "E", election: "a"}
 		b1 := stand("b1")
 		w.at(time.Second)
 		b2 := stand("b2")

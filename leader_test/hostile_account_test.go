@@ -138,5 +138,15 @@ func TestHostile_AccountsHandOver(t *testing.T) {
 		b1.saw(t, "2s deposed resigned", "2s observed nobody", "2s observed b2")
 		b2.saw(t, "2s observed nobody", "2s pending", "2s elected")
 		h.isAt(2*time.Second, "handed over")
+		// The answer of a leader reaches the other account.
+		h.at(3 * time.Second)
+		kv, err := h.ops.js.KeyValue(h.Context(), "elections")
+		h.ok(err)
+		key, err := kv.Get(h.Context(), "billing")
+		h.ok(err)
+		answer, err := h.ops.nc.Request("natsleader.ask.elections.billing", petitionOf(strings.Trim(field(key.Value(), "session"), `"`), b2.lastTerm(t).Token()), time.Second)
+		if err != nil || !strings.Contains(string(answer.Data), `"accepted"`) {
+			t.Errorf("the answer: %v, %v", answer, err)
+		}
 	})
 }

@@ -370,12 +370,12 @@ func (w *world) write(kv jetstream.KeyValue, key, value string) (revision uint64
 	case !errors.Is(err, jetstream.ErrKeyNotFound):
 		w.Fatal(err)
 	}
+	var err error
 	if last == 0 { // perhaps there is a marker
-		revision, err := kv.Create(w.Context(), key, []byte(value))
-		w.ok(err)
-		return revision
+		revision, err = kv.Create(w.Context(), key, []byte(value))
+	} else {
+		revision, err = kv.Update(w.Context(), key, []byte(value), last)
 	}
-	revision, err := kv.Update(w.Context(), key, []byte(value), last)
 	w.ok(err)
 	return revision
 }

@@ -83,8 +83,8 @@ func run() error {
 		{"the same, asked with no_hdr", "$JS.API.DIRECT.GET.S.s.a", `{"no_hdr":true}`},
 	} {
 		before := uint64(0)
-		if m, err := js.GetLastMsg("S", "s.b"); err == nil {
-			before = m.Sequence
+		if last, failed := js.GetLastMsg("S", "s.b"); failed == nil {
+			before = last.Sequence
 		}
 		if err = a.PublishRequest(try.subject, "s.b", []byte(try.data)); err != nil {
 			return err

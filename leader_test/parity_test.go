@@ -141,7 +141,9 @@ type realOperator struct {
 }
 
 func (o *realOperator) put(key, value string) uint64 {
-	return o.write(o.kv(), key, value)
+	rev := o.write(o.kv(), key, value)
+	synctest.Wait() // a feed leaves out an entry when it has a newer one
+	return rev
 }
 
 func (o *realOperator) del(key string) { o.ok(o.kv().Delete(o.Context(), key)) }

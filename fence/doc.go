@@ -36,7 +36,10 @@
 // AllowAtomicPublish for batches, and for conditions of the caller's own.
 //
 // A guard binds only clients that write through the writers. A client that writes to the
-// bucket without them is stopped by permissions (docs/permissions.md in the repository).
+// bucket without them is stopped by permissions (docs/permissions.md in the repository). A
+// hostile client of the same account can overwrite keys in spite of them, by a reply of the
+// server. Over the guard, such a reply admits no write of an earlier term. Only an account of
+// its own protects the other keys.
 // Readers use the bucket or stream like any other, but a replica may answer them late.
 //
 // # Use

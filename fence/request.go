@@ -139,7 +139,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 		c := p.changes[len(p.changes)-1]
 		last, h, err = p.s.api.LastWithHeader(limited, c.messages[len(c.messages)-1].subject)
 	}
-	if err == nil && p.wrote(h) {
+	if err == nil && p.wrote(h) && !jsapi.IsReply(h) {
 		return p.stored(jetstream.PubAck{Stream: p.s.api.Name, Sequence: last.Revision}), true, nil
 	}
 	if errors.Is(refused, errStored) {
@@ -151,7 +151,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 				continue
 			}
 			e, h, err := p.s.api.LastWithHeader(limited, m.on)
-			if err == nil && e.Revision > m.expected && !p.wrote(h) {
+			if err == nil && e.Revision > m.expected && !p.wrote(h) && !jsapi.IsReply(h) {
 				return 0, true, refused
 			}
 		}

@@ -65,7 +65,7 @@ func TestFeed_PutsAndDeletes(t *testing.T) {
 					if want.Marker {
 						_ = kv.Delete(t.Context(), "a")
 					} else {
-						_, _ = kv.Put(t.Context(), "a", want.Value)
+						_, _ = kv.Create(t.Context(), "a", want.Value)
 					}
 					e := w.next(t).Entry
 					if e.Revision != before+uint64(i+2) || string(e.Value) != string(want.Value) || e.Marker != want.Marker || !e.Created.Equal(time.Now()) {
@@ -99,8 +99,8 @@ func TestWatchFeed_LastValue(t *testing.T) {
 		js := dialJS(t, t.s)
 		b := ordinary(t, js, jetstream.KeyValueConfig{History: 5})
 		kv := mustKV(t, js)
-		_, _ = kv.Put(t.Context(), "a", []byte("1"))
-		_, _ = kv.Put(t.Context(), "a", []byte("2"))
+		_, _ = kv.Create(t.Context(), "a", []byte("1"))
+		_, _ = kv.Update(t.Context(), "a", []byte("2"), 1)
 		w := watch(t, b, "a")
 		if e := w.next(t).Entry; e.Revision != 2 || string(e.Value) != "2" {
 			t.Fatalf("told %+v", e)

@@ -47,6 +47,9 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 		s.Leave = listenNoEcho(b.api.Conn, subject, deliver)
 	}
 	err := s.Listen(ctx, &b.api, subject, func(m *nats.Msg) {
+		if !isRequest(m, subject) {
+			return
+		}
 		answers := make(chan []byte, 1) // received here, because sending the response may wait for the connection's lock
 		deliver(m.Data, func(data []byte) { answers <- data })
 		if data := <-answers; data != nil && b.isInbox(m.Reply) {
@@ -59,14 +62,28 @@ func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(req
 	return s, err
 }
 
+// isRequest reports whether a client that may publish to the subject has sent the message. The
+// server publishes to any subject that another client names in a request to JetStream. A
+// message of a consumer keeps the subject under which it was stored. The reply to a direct get
+// names no subject for an answer, and has headers unless they were not asked for. Ask sends
+// requests with a subject for the answer and no headers. The server adds one header where a
+// request enters another account.
+func isRequest(m *nats.Msg, subject string) bool {
+	own := len(m.Header)
+	if _, imported := m.Header["Nats-Request-Info"]; imported { // nats-server, client.go, ClientInfoHdr
+		own--
+	}
+	return m.Subject == subject && m.Reply != "" && own == 0
+}
+
 // isInbox reports whether a reply may be sent to a subject. The requester chooses the
 // subject, and the holder publishes with its own permissions. Without this check a
 // requester could make it write to a key, or by a wildcard make the server close a pedantic
-// connection.
+// connection. The server replaces the inbox of another account by a subject of its own.
 func (b *bucketStore) isInbox(subject string) bool {
 	own := b.api.Conn.Opts.InboxPrefix
 	return jsapi.LiteralSubject(subject) &&
-		(strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) || own != "" && strings.HasPrefix(subject, own+"."))
+		(strings.HasPrefix(subject, "_R_.") || strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) || own != "" && strings.HasPrefix(subject, own+"."))
 }
 
 // noEcho holds the listeners on connections with nats.NoEcho. The server does not deliver

@@ -63,11 +63,12 @@ func TestGet_EmptyValues(t *testing.T) {
 				}
 			}
 			check(0, "", false)
-			if _, err := kv.Put(t.Context(), "a.b", []byte("v")); err != nil {
+			revision, err := kv.Create(t.Context(), "a.b", []byte("v"))
+			if err != nil {
 				t.Fatal(err)
 			}
 			check(1, "v", false)
-			if _, err := kv.Put(t.Context(), "a.b", nil); err != nil {
+			if _, err := kv.Update(t.Context(), "a.b", nil, revision); err != nil {
 				t.Fatal(err)
 			}
 			check(2, "", false)

@@ -452,7 +452,8 @@ func (h *Holder) date(s observation) {
 }
 
 // HolderOf returns the holder that one revision of an election's key names. Whether its
-// lease is still valid cannot be known from it.
+// lease is still valid cannot be known from it. An entry of nats.go has no headers, so HolderOf
+// believes a record that candidates reject because of its headers.
 //
 // For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns a
 // Holder that stands for none.

@@ -29,8 +29,8 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 		{
 			name: "records of elections",
 			fill: func(w *world, kv jetstream.KeyValue) error {
-				_, err := kv.Put(w.Context(), "e", []byte(record))
-				return err
+				w.write(kv, "e", record)
+				return nil
 			},
 		},
 		{
@@ -40,20 +40,18 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 		{
 			name: "a history", cfg: jetstream.KeyValueConfig{History: 5},
 			fill: func(w *world, kv jetstream.KeyValue) error {
-				_, err := kv.Put(w.Context(), "e", []byte(record))
-				w.ok(err)
-				_, err = kv.Put(w.Context(), "e", []byte(record))
-				return err
+				w.write(kv, "e", record)
+				w.write(kv, "e", record)
+				return nil
 			},
 			text: "stream KV_E exists and holds 2 messages of 1 keys, and only the newest of each would be kept: take another name, or set Adopt",
 		},
 		{
 			name: "values",
 			fill: func(w *world, kv jetstream.KeyValue) error {
-				_, err := kv.Put(w.Context(), "a", []byte(record))
-				w.ok(err)
-				_, err = kv.Put(w.Context(), "price", []byte("17"))
-				return err
+				w.write(kv, "a", record)
+				w.write(kv, "price", "17")
+				return nil
 			},
 			text: `stream KV_E exists and the key "price" holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt`,
 		},

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -33,6 +34,8 @@ type world struct {
 	dir  string
 	zero time.Time // when the test began
 
+	options func() *server.Options // of the server; nil: those of JetStream alone
+
 	mu       sync.Mutex
 	srv      *server.Server
 	checkers map[string]*electionChecker // by election
@@ -52,10 +55,17 @@ func emptyPools() {
 // does not end in the bubble fails the test.
 func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
+	bubbleOf(t, nil, test)
+}
+
+// bubbleOf is bubble for a server with options. The server need not authenticate the
+// operator.
+func bubbleOf(t *testing.T, options func() *server.Options, test func(w *world)) {
+	t.Helper()
 	emptyPools()
 	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, dir: dir, checkers: make(map[string]*electionChecker)}
+		w := &world{T: t, dir: dir, options: options, checkers: make(map[string]*electionChecker)}
 		w.startServer()
 		t.Cleanup(w.end)
 		w.ops = w.dial("operator")
@@ -90,9 +100,12 @@ func (w *world) end() {
 // startServer starts the server, on the store of the one before.
 func (w *world) startServer() {
 	w.Helper()
-	s, err := server.NewServer(&server.Options{
-		DontListen: true, JetStream: true, StoreDir: w.dir, NoSigs: true, NoLog: true,
-	})
+	opts := &server.Options{}
+	if w.options != nil {
+		opts = w.options()
+	}
+	opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, w.dir, true, true
+	s, err := server.NewServer(opts)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -197,8 +210,9 @@ func (c *call) pending() {
 // client is a client with a connection of its own.
 type client struct {
 	*link
-	nc *nats.Conn
-	js jetstream.JetStream
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	stands string // the bucket in which it stands; empty: E
 }
 
 func (w *world) dial(name string, opts ...nats.Option) *client {
@@ -217,10 +231,10 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 	return cl
 }
 
-// bucket returns the bucket E as this client sees it.
+// bucket returns the bucket in which this client stands.
 func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	t.Helper()
-	b, err := leader.OpenBucket(cl.js, "E")
+	b, err := leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,4 +357,25 @@ func (w *world) kv() jetstream.KeyValue {
 	kv, err := w.ops.js.KeyValue(w.Context(), "E")
 	w.ok(err)
 	return kv
+}
+
+// write writes a key on the condition that it is as it was read. Candidates write so, and other
+// values count for nothing.
+func (w *world) write(kv jetstream.KeyValue, key, value string) (revision uint64) {
+	w.Helper()
+	var last uint64
+	switch e, err := kv.Get(w.Context(), key); {
+	case err == nil:
+		last = e.Revision()
+	case !errors.Is(err, jetstream.ErrKeyNotFound):
+		w.Fatal(err)
+	}
+	var err error
+	if last == 0 { // perhaps there is a marker
+		revision, err = kv.Create(w.Context(), key, []byte(value))
+	} else {
+		revision, err = kv.Update(w.Context(), key, []byte(value), last)
+	}
+	w.ok(err)
+	return revision
 }

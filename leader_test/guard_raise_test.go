@@ -184,8 +184,7 @@ func TestToken_SurpassesThatOfGuard(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		kv := w.orders()
-		_, err := kv.Put(w.Context(), fence.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"before"}`))
-		w.ok(err)
+		w.write(kv, fence.DefaultGuardKey, `{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"before"}`)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		a.saw(t, "0s pending", "0s elected")
@@ -205,22 +204,20 @@ func TestGuard_RaisedByLaterTerm(t *testing.T) {
 		w.at(500 * time.Millisecond)
 		a.saw(t, "0s pending", "0s elected")
 		old := a.writer(t)
-		_, err := kv.Put(w.Context(), fence.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"other"}`))
-		w.ok(err)
-		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
+		w.write(kv, fence.DefaultGuardKey, `{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"other"}`)
+		if _, err := old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)
 		}
 		w.at(time.Minute)
 		// It learned this from the writer.
 		a.saw(t, "500ms fenced overtaken", "500ms deposed overtaken", "500ms pending", "500ms elected")
 		w.guarded(kv, a)
-		_, err = kv.Put(w.Context(), fence.DefaultGuardKey, []byte(`{"v":1,"election":"E/e","token":9000000000000000,"id":"x","session":"other"}`))
-		w.ok(err)
+		w.write(kv, fence.DefaultGuardKey, `{"v":1,"election":"E/e","token":9000000000000000,"id":"x","session":"other"}`)
 		w.at(2 * time.Minute)
 		// Without a write, it looks after its guards once per lease.
 		a.saw(t, "1m0.5s fenced overtaken", "1m0.5s deposed overtaken", "1m0.5s pending", "1m0.5s elected")
 		w.guarded(kv, a)
-		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
+		if _, err := old.Put(w.Context(), "k", nil); !isFenced(err) {
 			t.Error(err)
 		}
 	})
@@ -233,8 +230,7 @@ func TestGuard_LostIsRaisedAgain(t *testing.T) {
 		"deleted": func(w *world, kv jetstream.KeyValue) { w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey)) },
 		"purged":  func(w *world, kv jetstream.KeyValue) { w.ok(kv.Purge(w.Context(), fence.DefaultGuardKey)) },
 		"overwritten": func(w *world, kv jetstream.KeyValue) {
-			_, err := kv.Put(w.Context(), fence.DefaultGuardKey, []byte("junk"))
-			w.ok(err)
+			w.write(kv, fence.DefaultGuardKey, "junk")
 		},
 		"removed without a trace": func(w *world, _ jetstream.KeyValue) {
 			s, err := w.ops.js.Stream(w.Context(), "KV_orders")

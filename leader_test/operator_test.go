@@ -150,8 +150,7 @@ func TestUnreadableRecord_HoldsKey(t *testing.T) {
 			a := w.stand("a")
 			w.at(3500 * time.Millisecond)
 			a.news()
-			_, err := w.kv().Put(w.Context(), "e", []byte(junk))
-			w.ok(err)
+			w.write(w.kv(), "e", junk)
 			w.at(time.Minute)
 			a.saw(t, "3.5s faulted foreign", "3.5s deposed preempted", "3.5s observed foreign",
 				"9.5s observed nobody", "9.5s pending", "9.5s elected")
@@ -166,8 +165,7 @@ func TestForeignRecord_EachRevision(t *testing.T) {
 		a, b := w.veterans()
 		w.ok(b.Stop(w.Context()))
 		for range 3 {
-			_, err := w.kv().Put(w.Context(), "e", []byte("junk"))
-			w.ok(err)
+			w.write(w.kv(), "e", "junk")
 			w.at(w.now() + 5*time.Second)
 		}
 		// The last record was put at 30.5s.
@@ -187,8 +185,7 @@ func TestLaterFormat_HoldsItsLease(t *testing.T) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.news()
-		_, err := w.kv().Put(w.Context(), "e", []byte(`{"v":7,"state":{"new":1},"id":["x"],"session":"s","lease":"2s"}`))
-		w.ok(err)
+		w.write(w.kv(), "e", `{"v":7,"state":{"new":1},"id":["x"],"session":"s","lease":"2s"}`)
 		w.at(time.Minute)
 		got := a.without("observed")
 		if want := []string{"3.5s deposed preempted", "5.5s pending", "5.5s elected"}; strings.Join(got, "|") != strings.Join(want, "|") {
@@ -285,8 +282,7 @@ func TestElection_IsUndisturbed(t *testing.T) {
 		c := w.campaign(w.Context(), w.dial("c"), "e.other", leader.Config{ID: "c"})
 		w.at(40 * time.Second)
 		c.news()
-		_, err := w.kv().Put(w.Context(), "e.other", []byte("junk"))
-		w.ok(err)
+		w.write(w.kv(), "e.other", "junk")
 		w.at(42 * time.Second)
 		w.ok(w.kv().Delete(w.Context(), "e.other"))
 		w.at(80 * time.Second)

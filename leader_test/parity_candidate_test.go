@@ -174,10 +174,7 @@ func (p *parity) guarded(name string) guardedParity {
 			g,
 			func(t *leader.Term) parityWriter { return g.Writer(t) },
 			func(key string) { o.ok(kv.Delete(p.Context(), key)) },
-			func(key, value string) {
-				_, err := kv.PutString(p.Context(), key, value)
-				o.ok(err)
-			},
+			func(key, value string) { o.write(kv, key, value) },
 			func() { o.ok(o.ops.js.DeleteStream(p.Context(), "KV_G")) },
 		}
 	case kitOperator:

@@ -141,8 +141,8 @@ type realOperator struct {
 }
 
 func (o *realOperator) put(key, value string) uint64 {
-	rev, err := o.kv().PutString(o.Context(), key, value)
-	o.ok(err)
+	rev := o.write(o.kv(), key, value)
+	synctest.Wait() // a feed leaves out an entry when it has a newer one
 	return rev
 }
 

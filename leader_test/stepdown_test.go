@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
@@ -87,15 +88,18 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 			bytes.Replace(w.petition(token), []byte(`"v":1`), []byte(`"v":2`), 1),
 			bytes.Replace(w.petition(token), []byte("step-down"), []byte("jump"), 1),
 		} {
-			w.ok(w.ops.nc.Publish(asks, request))
+			w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request))
 		}
+		// A request has no headers, and a subject for the answer.
+		w.ok(w.ops.nc.PublishMsg(&nats.Msg{Subject: asks, Reply: w.ops.nc.NewInbox(), Data: w.petition(token), Header: nats.Header{"X": {"y"}}}))
+		w.ok(w.ops.nc.Publish(asks, w.petition(token)))
 		w.ok(w.ops.nc.Flush())
 		w.at(4 * time.Second)
 		b.saw(t)
 		w.leads(a, b)
 		// The right request, twice.
 		for range 2 {
-			w.ok(w.ops.nc.Publish(asks, w.petition(token)))
+			w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), w.petition(token)))
 		}
 		w.at(8 * time.Second)
 		b.saw(t, "4s deposed resigned", "4s observed nobody", "4s observed a")
@@ -185,7 +189,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		w.at(time.Second)
 		a.news()
 		request := w.petition(a.lastTerm(t).Token())
-		w.ok(w.ops.nc.Publish(asks, request)) // the answer is lost
+		w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request)) // the answer is lost
 		w.at(2 * time.Second)
 		a.saw(t, "1s fenced resigned")
 		answer, err := w.ops.nc.Request(asks, request, time.Second)
@@ -232,7 +236,7 @@ func TestStepDown_SameNamedBucket(t *testing.T) {
 		w.at(time.Second)
 		a.news()
 		token := a.lastTerm(t).Token()
-		w.ok(w.ops.nc.Publish(asks, petitionOf("ABCDEFGHIJKLMNOPQRSTUVWXYZ", token)))
+		w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), petitionOf("ABCDEFGHIJKLMNOPQRSTUVWXYZ", token)))
 		w.at(2 * time.Second)
 		a.saw(t)
 	})
@@ -284,7 +288,7 @@ func TestStepDown_WhileStopping(t *testing.T) {
 			w.at(w.now())
 			request := w.petition(a.lastTerm(t).Token())
 			for range 20 {
-				w.ok(w.ops.nc.Publish(asks, request))
+				w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request))
 			}
 			w.ok(a.Stop(w.Context()))
 			<-a.Done()

@@ -170,7 +170,7 @@ func TestTransfer_FromOutside(t *testing.T) {
 		late := as(before, map[string]any{"do": "transfer", "to": "d"})
 		now := as(w.petition(cs[1].lastTerm(t).Token()), map[string]any{"do": "transfer", "to": "d"})
 		for _, request := range [][]byte{late, late, now, now, now} {
-			w.ok(w.ops.nc.Publish(asks, request))
+			w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request))
 		}
 		w.at(23 * time.Second)
 		cs[1].saw(t, "22s deposed resigned", "22s observed nobody", "22s observed d")

@@ -134,8 +134,7 @@ func TestTerms_Guarded(t *testing.T) {
 		w.at(3500 * time.Millisecond)
 		atA.worked("0s begins")
 		token, _ := w.standing(orders)
-		_, err := orders.Put(w.Context(), fence.DefaultGuardKey, fmt.Appendf(nil, `{"v":1,"election":"E/e","token":%d,"id":"x","session":"X"}`, token+1))
-		w.ok(err)
+		w.write(orders, fence.DefaultGuardKey, fmt.Sprintf(`{"v":1,"election":"E/e","token":%d,"id":"x","session":"X"}`, token+1))
 		w.at(20 * time.Second)
 		if got := g.without("observed", "pending"); !slices.Equal(got, []string{"0s elected", "6s fenced overtaken", "8s deposed overtaken", "8s elected"}) {
 			t.Errorf("%q", got)

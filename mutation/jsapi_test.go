@@ -19,6 +19,22 @@ var jsapiMutants = []struct{ name, file, old, new, caught string }{
 
 		caught: "TestShared_AnswersAreNewer",
 	},
+	{
+		name: "a reply in a key believed",
+		file: "entry.go",
+		old:  "	case how.isReply(h):\n		e.Value = nil\n",
+		new:  "",
+
+		caught: "TestNewEntry_OfReplies",
+	},
+	{
+		name: "a value without a condition believed",
+		file: "entry.go",
+		old:  "	case !how.sourced && len(h",
+		new:  "	case how.sourced && len(h",
+
+		caught: "TestNewEntry_OfReplies",
+	},
 }
 
 func TestMutants_JSAPI(t *testing.T) {

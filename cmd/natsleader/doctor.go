@@ -115,6 +115,7 @@ var checks = []check{
 	{"permissions", false, checkPermissions},
 	{"feed-publish", true, checkFeedPublish},
 	{"ask-publish", false, checkAskPublish},
+	{"border", true, checkBorder},
 	{"clock", false, checkClock},
 	{"round-trip", false, checkRoundTrip},
 	{"client", false, checkClient},

@@ -329,6 +329,21 @@ func TestDoctor_OneElection(t *testing.T) {
 	diagnose(t, asUser(s, "candidate"), "--election", "billing").says(t, "permissions", "ok", "all that a candidate does")
 }
 
+// Permissions that let a connection write one election and not another separate them within one
+// account.
+func TestDoctor_Border(t *testing.T) {
+	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t),
+		strings.ReplaceAll(permitted, "$KV.elections.>", "$KV.elections.billing")))
+	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})
+	_, js := connectTo(t, asUser(s, "admin"))
+	put(t, js, "billing", "{}")
+	diagnose(t, asUser(s, "candidate"), "--election", "billing").says(t, "border", "ok", "which are 1")
+	put(t, js, "shipping", "{}")
+	diagnose(t, asUser(s, "candidate")).says(t, "border", "warning", "may write billing, from shipping", "an account of its own")
+	diagnose(t, asUser(s, "candidate"), "--election", "mail").says(t, "border", "warning", "may write billing, from mail, shipping")
+	diagnose(t, asUser(s, "admin")).says(t, "border", "ok", "which are 2")
+}
+
 func TestDoctor_TooManyPermissions(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q } %s`, testserver.StoreDir(t), permitted))
 	newBucket(t, asUser(s, "admin"), "elections", leader.BucketConfig{})

@@ -306,7 +306,7 @@ func TestDoctor_ForPeople(t *testing.T) {
 	if code != 2 {
 		t.Errorf("exit code %d", code)
 	}
-	printed(t, out, "\ncritical  bucket ", "-> if it was deleted, a leader of it may lead for one more lease ", "not known: sources, cluster", "\n1 critical, ", ", 16 not checked, ")
+	printed(t, out, "\ncritical  bucket ", "-> if it was deleted, a leader of it may lead for one more lease ", "not known: sources, cluster", "\n1 critical, ", ", 17 not checked, ")
 	succeeds(t, "bucket", "add", "-s", s.ClientURL(), "--max-lease", generous.String())
 	out, _, code = outcome(t, natsleader(t, "doctor", "-s", s.ClientURL()))
 	if code != 1 {

@@ -44,7 +44,8 @@ func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, err
 
 // historyOf returns a message of the history as a revision of the bucket. The source header is
 // the server's: its last value counts, because the writer of a record may have set one, too.
-func historyOf(election string, at time.Time, h nats.Header, data []byte) (electionStatus, error) {
+// direct says that a direct get has returned the message.
+func historyOf(election string, at time.Time, h nats.Header, data []byte, direct bool) (electionStatus, error) {
 	fields := strings.Fields(jsapi.LastValue(h, "Nats-Stream-Source"))
 	if len(fields) < 2 {
 		return electionStatus{}, fmt.Errorf("a message of the history has no source: %q", h)
@@ -53,7 +54,7 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte) (elect
 	if err != nil {
 		return electionStatus{}, fmt.Errorf("a message of the history has no sequence: %w", err)
 	}
-	return newElectionStatus(election, jsapi.NewEntry(revision, at, h, data)), nil
+	return newElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data, direct)), nil
 }
 
 // asOf reads the newest record of the election that the history had at a moment.
@@ -85,7 +86,7 @@ func (r *historyReader) asOf(ctx context.Context, at time.Time) (x electionStatu
 	if err != nil {
 		return x, false, err
 	}
-	x, err = historyOf(r.election, created, m.Header, m.Data)
+	x, err = historyOf(r.election, created, m.Header, m.Data, true)
 	return x, err == nil, err
 }
 
@@ -128,7 +129,7 @@ func (r *historyReader) follow(ctx context.Context, from time.Time, b *timelineB
 		if err != nil {
 			return err
 		}
-		x, err := historyOf(r.election, meta.Timestamp, m.Headers(), m.Data())
+		x, err := historyOf(r.election, meta.Timestamp, m.Headers(), m.Data(), false)
 		if err != nil {
 			return err
 		}

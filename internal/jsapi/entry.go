@@ -71,22 +71,65 @@ func StoredEntry(m *nats.Msg, stream, subject string) (backend.Entry, bool) {
 	if err != nil {
 		return backend.Entry{}, false
 	}
-	return NewEntry(seq, created, m.Header, m.Data), true
+	return newEntry(seq, created, m.Header, m.Data, delivery{added: 1}), true
 }
 
-// NewEntry recognises a marker by its headers, as jetstream/kv.go does (ADR-8 and
+// NewEntry makes an entry of a message with the headers that are stored with it.
+//
+// It recognises a marker by its headers, as jetstream/kv.go does (ADR-8 and
 // ADR-43). An empty value alone is no marker. Only a delete marker may carry a value, see
 // [backend.Store].Mark; the value of a server's marker or of a purge does not count.
+//
+// The value of a message that this library cannot have written does not count either, so the
+// entry is foreign. The server publishes a reply to any subject that the requester names, also
+// to a key that the requester may not write. The reply to a direct get has a value of the
+// requester's choice, and either headers of the server or, with the option no_hdr, none at all.
+// Every write of this library has a condition or a message TTL, and no header of the server.
 func NewEntry(revision uint64, created time.Time, h nats.Header, value []byte) backend.Entry {
+	return newEntry(revision, created, h, value, delivery{})
+}
+
+// SourcedEntry is NewEntry for a message of a stream that has the bucket as its source. The
+// server removes the condition from such a message, so a copy without headers looks like a
+// write. direct reports that a direct get has returned the message.
+func SourcedEntry(revision uint64, created time.Time, h nats.Header, value []byte, direct bool) backend.Entry {
+	how := delivery{sourced: true}
+	if direct {
+		how.added = 1
+	}
+	return newEntry(revision, created, h, value, how)
+}
+
+// delivery is how a message has come to the client.
+type delivery struct {
+	added   int  // how many values of each of its headers the server has added to those stored
+	sourced bool // through another stream
+}
+
+func newEntry(revision uint64, created time.Time, h nats.Header, value []byte, how delivery) backend.Entry {
 	e := backend.Entry{Revision: revision, Value: value, Created: created}
 	op := h[KVOperation]
 	switch {
+	case how.isReply(h):
+		e.Value = nil
 	case LastValue(h, jetstream.MarkerReasonHeader) != "", len(op) > 0 && op[0] == KVPurge:
 		e.Marker, e.Value = true, nil
 	case len(op) > 0 && op[0] == KVDelete:
 		e.Marker = true
+	case !how.sourced && len(h[jetstream.ExpectedLastSubjSeqHeader]) == 0 && len(h[jetstream.MsgTTLHeader]) == 0:
+		e.Value = nil
 	}
 	return e
+}
+
+// IsReply reports whether the headers that are stored with a message are those of a reply to a
+// direct get.
+func IsReply(h nats.Header) bool { return delivery{}.isReply(h) }
+
+// isReply is IsReply for the headers of a message that was delivered.
+func (d delivery) isReply(h nats.Header) bool {
+	return len(h[jetstream.StreamHeader]) > d.added || len(h[jetstream.SubjectHeader]) > d.added ||
+		len(h[jetstream.SequenceHeader]) > d.added || len(h[jetstream.TimeStampHeaer]) > d.added
 }
 
 // The header of a marker and its values (jetstream/kv.go, kvop; ADR-8).

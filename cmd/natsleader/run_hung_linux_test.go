@@ -81,6 +81,30 @@ func (p *runProcess) leaseFile() string {
 	return filepath.Join(found[0], "lease")
 }
 
+// A leader whose supervisor hangs before the command has begun keeps its term, and another
+// supervisor starts the command.
+func TestRun_SupervisorHangsBeforeStart(t *testing.T) {
+	s := newRunFixture(t, 0)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.start("a", "--", s.obedient())
+	a.says(`waiting: "other" leads`)
+	hung := a.supervisor()
+	_ = unix.Kill(hung, unix.SIGSTOP)
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.waitBegun(1)
+	a.says("the supervising process did not start the command in time: it was killed")
+	if a.supervisor() == hung || strings.Count(a.text(), "elected") != 1 {
+		t.Error("it is the same supervisor, or another term")
+	}
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
+	if s.noOverlap(); s.count("begin") != 1 {
+		t.Errorf("%q", s.journal())
+	}
+}
+
 // A leader whose disk hangs hands over.
 func TestRun_HangingDisk(t *testing.T) {
 	s := newRunFixture(t, 0)

@@ -282,7 +282,7 @@ func (c *runLoop) handleReport(b supervisorReport) {
 				s.answerBy = 0
 			}
 		}
-		c.useless = 0
+		c.useless, c.conf.LeaseFile = 0, b.LeaseFile
 		c.command.started(b.PID)
 		c.log.log(slog.LevelInfo, fields{"pid", b.PID}, "command started: PID %d", b.PID)
 	case reportFailed:

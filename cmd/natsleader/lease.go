@@ -50,49 +50,65 @@ func (n leaseNote) remaining() time.Duration {
 	return max(0, left)
 }
 
-// write replaces the file, so that a reader sees the old line or the new one.
+// write replaces the file.
 func (n leaseNote) write(path string) error {
 	line, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	next := path + ".next"
-	put := func() error { return os.WriteFile(next, append(line, '\n'), 0o600) }
-	if err = put(); errors.Is(err, fs.ErrNotExist) { // old directories get cleaned away
-		if err = os.Mkdir(filepath.Dir(path), 0o700); err == nil {
-			err = put()
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(next, path)
+	return replaceLeaseFile(path, append(line, '\n'))
 }
 
 // leaseFile writes the file for a goroutine that must not wait for a disk.
 type leaseFile struct {
-	path string
 	next chan leaseWrite // the newest counts
 	done chan struct{}
 }
 
 type leaseWrite struct {
 	leaseNote
-	written chan<- error // nil: no caller waits for the outcome
+	written chan<- leaseWritten // nil: no caller waits for the outcome
+}
+
+type leaseWritten struct {
+	path string
+	err  error
 }
 
 func openLeaseFile(path string) *leaseFile {
-	f := &leaseFile{path: path, next: make(chan leaseWrite, 1), done: make(chan struct{})}
+	f := &leaseFile{next: make(chan leaseWrite, 1), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
-		for n := range f.next {
-			err := n.write(f.path)
-			if n.written != nil {
-				n.written <- err
+		for w := range f.next {
+			if w.written == nil {
+				_ = w.write(path)
+				continue
 			}
+			var err error
+			path, err = w.writeAnywhere(path)
+			w.written <- leaseWritten{path, err}
 		}
 	}()
 	return f
+}
+
+// writeAnywhere writes the note to a new file if the one of the path cannot be written:
+// another user may have taken the name of its directory. It returns the path of the file.
+func (n leaseNote) writeAnywhere(path string) (string, error) {
+	err := n.write(path)
+	if err == nil {
+		return path, nil
+	}
+	other, failed := newLeaseFile()
+	if failed != nil {
+		return path, err
+	}
+	if n.write(other) != nil {
+		_ = os.RemoveAll(filepath.Dir(other))
+		return path, err
+	}
+	removeLeaseFile(path)
+	return other, nil
 }
 
 // put queues the note, to be written unless a newer one comes before. A note that is
@@ -110,45 +126,23 @@ func (f *leaseFile) queue(w leaseWrite) {
 // patienceWithDisk is how long the write of a few bytes may take.
 const patienceWithDisk = 5 * time.Second
 
-// write writes the note and returns when it is written.
-func (f *leaseFile) write(n leaseNote) error {
-	written := make(chan error, 1)
+// write writes the note for a command that has not begun, and returns the path of the file
+// when it is written.
+func (f *leaseFile) write(n leaseNote) (path string, err error) {
+	written := make(chan leaseWritten, 1)
 	f.queue(leaseWrite{n, written})
 	select {
-	case err := <-written:
-		return err
+	case w := <-written:
+		return w.path, w.err
 	case <-time.After(patienceWithDisk):
-		return fmt.Errorf("%s: not done within %v", f.path, patienceWithDisk)
+		return "", fmt.Errorf("not done within %v", patienceWithDisk)
 	}
 }
 
-func (f *leaseFile) remove() {
+// close returns when the last note is written, or a moment later.
+func (f *leaseFile) close() {
 	close(f.next)
 	waitBriefly(f.done)
-	removeLeaseFile(f.path)
-}
-
-// newLeaseFile returns the path of the lease file, in a directory of its own.
-func newLeaseFile() (string, error) {
-	dir, err := os.MkdirTemp("", "natsleader-") // for the owner only
-	if err != nil {
-		// A container with a read-only file system usually has this directory.
-		var failed error
-		if dir, failed = os.MkdirTemp("/dev/shm", "natsleader-"); failed != nil {
-			return "", fmt.Errorf("no directory for the file of the lease, set TMPDIR: %w", err)
-		}
-	}
-	return filepath.Join(dir, "lease"), nil
-}
-
-// removeLeaseFile removes the file and its directory, if the disk responds in time.
-func removeLeaseFile(path string) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = os.RemoveAll(filepath.Dir(path))
-	}()
-	waitBriefly(done)
 }
 
 func registerRemaining(app *fisk.Application, _ *globals) {
@@ -169,7 +163,7 @@ func showRemaining(path string, asJSON bool) error {
 		return usagef("%s is not set: 'remaining' works inside the command of 'natsleader run'", leaseVariable)
 	}
 	var note leaseNote
-	line, err := os.ReadFile(path)
+	line, err := readLeaseFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the supervisor that wrote it has ended
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,39 +29,21 @@ func TestRun_MakesThreadsAhead(t *testing.T) {
 	}
 }
 
-// hang makes the next write of a lease wait until the pipe is read.
-func hang(t *testing.T, leaseFile string) (pipe string) {
-	t.Helper()
-	pipe = leaseFile + ".next"
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return pipe
+// onHungDisk returns a supervisor whose writes of the lease wait for the test.
+func onHungDisk(argv ...string) *supervisor {
+	return &supervisor{argv: argv, reports: make(chan supervisorReport, 8), notes: &leaseFile{next: make(chan leaseWrite, 1)}}
 }
 
 // A command does not begin if its lease ended while the lease file was written.
 func TestSupervisor_EndedLease(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lease")
-	pipe := hang(t, path)
-	begun := filepath.Join(t.TempDir(), "begun")
-	s := &supervisor{argv: []string{"touch", begun}, reports: make(chan supervisorReport, 8), notes: openLeaseFile(path)}
-	done := make(chan struct{})
-	writes := make(chan instant) // the end of the lease
+	s := onHungDisk("touch", filepath.Join(t.TempDir(), "begun"))
 	go func() {
-		defer close(done)
-		end := clockNow().add(time.Second)
-		writes <- end
-		s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
+		w := <-s.notes.next
+		time.Sleep(time.Until(w.Until))
+		w.written <- leaseWritten{path: "lease"}
 	}()
-	end := <-writes
-	eventually(t, "the lease is over", func() bool { return clockNow() >= end })
-	reader, err := os.Open(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-done
-	_ = reader.Close()
-	s.notes.remove()
+	end := clockNow().add(time.Second)
+	s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
 	if s.command != nil {
 		_, _ = unix.Wait4(s.command.pid, nil, 0, nil)
 		t.Error("it has begun")
@@ -68,6 +51,21 @@ func TestSupervisor_EndedLease(t *testing.T) {
 	if b := <-s.reports; b.What != reportEnded || !b.Stopped {
 		t.Errorf("%+v", b)
 	}
+}
+
+// A command does not begin if the lease file cannot be written in time.
+func TestSupervisor_HangingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := onHungDisk("true")
+		begun, end := time.Now(), clockNow().add(time.Hour)
+		s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
+		if took := time.Since(begun); s.command != nil || took != patienceWithDisk {
+			t.Errorf("it has begun: %t, after %v", s.command != nil, took)
+		}
+		if b := <-s.reports; b.What != reportFailed || b.Code != exitCannotRun || b.Error != "cannot write the lease: not done within 5s" {
+			t.Errorf("%+v", b)
+		}
+	})
 }
 
 // leaseFile returns the path of its lease file.
@@ -81,13 +79,39 @@ func (p *runProcess) leaseFile() string {
 	return filepath.Join(found[0], "lease")
 }
 
-// A leader whose disk hangs hands over.
-func TestRun_HangingDisk(t *testing.T) {
+// A leader whose supervisor hangs before the command has begun keeps its term, and another
+// supervisor starts the command.
+func TestRun_SupervisorHangsBeforeStart(t *testing.T) {
 	s := newRunFixture(t, 0)
 	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	a := s.start("a", "--", s.obedient())
 	a.says(`waiting: "other" leads`)
-	hang(t, a.leaseFile())
+	hung := a.supervisor()
+	_ = unix.Kill(hung, unix.SIGSTOP)
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.waitBegun(1)
+	a.says("the supervising process did not start the command in time: it was killed")
+	if a.supervisor() == hung || strings.Count(a.text(), "elected") != 1 {
+		t.Error("it is the same supervisor, or another term")
+	}
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
+	if s.noOverlap(); s.count("begin") != 1 {
+		t.Errorf("%q", s.journal())
+	}
+}
+
+// A leader that cannot write the lease file anywhere hands over.
+func TestRun_LeaseFileCannotBeWritten(t *testing.T) {
+	s := newRunFixture(t, 0)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.start("a", "--", s.obedient())
+	a.says(`waiting: "other" leads`)
+	if err := unix.Prlimit(a.supervisor(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: 100}, nil); err != nil { // it opens no more files
+		t.Fatal(err)
+	}
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

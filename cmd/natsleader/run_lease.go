@@ -5,6 +5,8 @@ package main
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -60,13 +62,16 @@ func (c *runLoop) look(now instant) time.Duration {
 			c.supervisor.send(order{Do: orderLease, Token: c.term.Token(), Lease: s.lease})
 		}
 	}
-	late := s.stopBy
+	late := s.answerBy
 	if c.won == 0 && s.leaseBy != 0 && (late == 0 || s.leaseBy < late) {
 		late = s.leaseBy
 	}
 	if late != 0 && now >= late && !c.supervisor.unread() { // natsleader itself may have been stopped
-		s.ending, s.hung = true, true
+		s.hung = true
 		c.supervisor.kill()
+		if now >= c.supervisor.killed.add(patienceWithKilled) && c.supervisor.process.Signal(unix.Signal(0)) == nil {
+			c.handleReport(supervisorReport{What: reportStuck, PID: c.supervisor.process.Pid, Error: "it is held up in the kernel"})
+		}
 	}
 	wait := longestBeat
 	if s.lease.Warn != 0 {

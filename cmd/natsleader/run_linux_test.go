@@ -103,7 +103,7 @@ func TestLeaseFile_WithoutTMPDIR(t *testing.T) {
 
 // remaining says when the lease is over.
 func TestRemaining_ReportsEndOfLease(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lease")
+	path := filepath.Join(ownDir(t), "lease")
 	for _, k := range []struct {
 		name string
 		note leaseNote

@@ -26,7 +26,7 @@ type runLoop struct {
 	candidate     *leader.Candidate
 	supervisor    *supervisorProcess
 	supervisorPID atomic.Int64 // process ID of the supervisor
-	shortLived    int          // how many supervisors in a row have lived for less than a second
+	useless       int          // how many supervisors in a row ended within a second, or began no command in time
 	signals       <-chan os.Signal
 	waited        <-chan time.Time
 	command       *commandMetrics
@@ -63,8 +63,9 @@ type commandRun struct {
 	hung   bool // its supervisor was killed because it did not work
 	stuck  bool // it was logged that a process cannot be killed
 	// If the run has not ended by then, its supervisor does not work: leaseBy follows from
-	// the lease, and stopBy from the order to stop. 0: none.
-	leaseBy, stopBy instant
+	// the lease, and answerBy from the order to stop. From the order to begin, answerBy
+	// follows until the supervisor has reported the start. 0: none.
+	leaseBy, answerBy instant
 }
 
 // loop returns when the command has ended and the leadership is handed over.
@@ -261,7 +262,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 // begin sends nothing and reports no error: supervisorExited begins again.
 func (c *runLoop) begin(t *leader.Term) {
 	c.current = &commandRun{term: t}
-	if c.supervisor.killed {
+	if c.supervisor.killed != 0 {
 		return
 	}
 	start := order{Do: orderStart, ID: c.candidate.ID()}
@@ -270,6 +271,7 @@ func (c *runLoop) begin(t *leader.Term) {
 		start.Token, start.Lease = t.Token(), c.current.lease
 	}
 	c.supervisor.send(start)
+	c.current.answerBy = clockNow().add(patienceWithStart)
 }
 
 // stop orders the supervisor to stop the command.
@@ -280,12 +282,16 @@ func (c *runLoop) stop() {
 	}
 	s.ending = true
 	c.supervisor.send(order{Do: orderStop})
-	s.stopBy = clockNow().add(c.drain + patienceWithSupervisor)
+	s.answerBy = clockNow().add(c.drain + patienceWithSupervisor)
 }
 
 // patienceWithSupervisor is how long a supervisor may take to carry out an order, where
 // no lease is about to end.
 const patienceWithSupervisor = 2 * time.Second
+
+// patienceWithStart is how long a supervisor may take to start the command. Renewals of
+// the lease do not extend it.
+const patienceWithStart = patienceWithDisk + patienceWithSupervisor
 
 // leave ends the run with an outcome. The first outcome counts.
 func (c *runLoop) leave(outcome error) {
@@ -300,9 +306,13 @@ func (c *runLoop) leave(outcome error) {
 func (c *runLoop) handleReport(b supervisorReport) {
 	switch b.What {
 	case reportStarted:
-		if c.current != nil {
-			c.current.begun, c.current.pid, c.current.since = true, b.PID, clockNow()
+		if s := c.current; s != nil {
+			s.begun, s.pid, s.since = true, b.PID, clockNow()
+			if !s.ending {
+				s.answerBy = 0
+			}
 		}
+		c.useless, c.conf.LeaseFile = 0, b.LeaseFile
 		c.command.started(b.PID)
 		c.log.log(slog.LevelInfo, fields{"pid", b.PID}, "command started: PID %d", b.PID)
 	case reportFailed:
@@ -326,19 +336,25 @@ func (c *runLoop) handleReport(b supervisorReport) {
 // supervisorExited handles the death of the supervisor, after which nothing of the command is
 // left. A command that has not begun begins under the next supervisor.
 func (c *runLoop) supervisorExited() {
-	if c.shortLived++; clockNow().sub(c.supervisor.begun) > time.Second {
-		c.shortLived = 0
+	s := c.current
+	late := s != nil && s.hung && !s.begun && !s.ending
+	if c.useless++; !late && clockNow().sub(c.supervisor.begun) > time.Second {
+		c.useless = 0
 	}
 	c.supervisor.shutDown()
 	err := fmt.Errorf("the supervising process ends as soon as it begins: %v", c.supervisor.end)
-	if c.shortLived < 3 {
+	if late {
+		err = errors.New("the supervising process did not start the command in time")
+		c.log.warn("%v: it was killed", err)
+	}
+	if c.useless < 3 {
 		err = c.startSupervisor()
 	}
 	if err != nil {
 		c.supervisor = &supervisorProcess{} // it takes no orders and sends no reports
 		c.leave(err)
 	}
-	switch s := c.current; {
+	switch {
 	case s == nil:
 	case !s.begun && !s.ending:
 		c.begin(s.term)
@@ -350,7 +366,7 @@ func (c *runLoop) supervisorExited() {
 		case s.begun:
 			c.log.warn("the supervising process was killed, and the command with it")
 		}
-		c.ended(exitError{code: 128 + int(unix.SIGKILL)}, s.ending)
+		c.ended(exitError{code: 128 + int(unix.SIGKILL)}, s.ending || s.hung)
 	}
 }
 
@@ -394,7 +410,7 @@ func (c *runLoop) signalled(sig os.Signal) {
 	case c.current != nil && !c.hurried:
 		c.hurried = true
 		c.supervisor.send(order{Do: orderKill})
-		c.current.stopBy = clockNow().add(patienceWithSupervisor)
+		c.current.answerBy = clockNow().add(patienceWithSupervisor)
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *runLoop) runAll() error {
 		if path, err = newLeaseFile(); err != nil {
 			return err
 		}
-		defer removeLeaseFile(path)
+		defer func() { removeLeaseFile(string(c.conf.LeaseFile)) }()
 		c.conf = supervision{
 			Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 			StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),

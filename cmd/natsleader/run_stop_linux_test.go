@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,7 +104,7 @@ func reported(o *supervisorProcess) (all []supervisorReport) {
 func TestRunLoop_KilledSupervisor(t *testing.T) {
 	for name, killed := range map[string]func(*runLoop, *leader.Term){
 		"by natsleader, before the election": func(c *runLoop, term *leader.Term) {
-			c.supervisor.killed = true // and SIGKILL is on its way
+			c.supervisor.killed = clockNow() // and SIGKILL is on its way
 			c.elected(term)
 			close(c.supervisor.orders)
 			if all := reported(c.supervisor); len(all) > 0 {
@@ -157,8 +158,8 @@ func TestRunLoop_ReadsReportsFirst(t *testing.T) {
 	c := &runLoop{run: &run{}, supervisor: o, current: &commandRun{leaseBy: 1}}
 	late := func(where string, killed bool) {
 		t.Helper()
-		if c.look(clockNow()); o.killed != killed || c.current.hung != killed {
-			t.Errorf("a report is %s: killed %t", where, o.killed)
+		if c.look(clockNow()); (o.killed != 0) != killed || c.current.hung != killed {
+			t.Errorf("a report is %s: killed at %d", where, o.killed)
 		}
 	}
 	if _, err = fmt.Fprintln(in, `{"What":"ended","Stopped":true}`); err != nil {
@@ -188,6 +189,135 @@ func TestRunLoop_ReadsReportsFirst(t *testing.T) {
 	<-ended
 }
 
+// A supervisor that does not start the command in time is killed, however often the lease is
+// renewed meanwhile, and another starts it. After the third the run ends.
+func TestRunLoop_LateStart(t *testing.T) {
+	c := aConductor(t, "sleep", "1000")
+	term, _ := c.candidate.Term()
+	hang := func() (by instant) {
+		t.Helper()
+		_ = c.supervisor.process.Signal(unix.SIGSTOP)
+		before := clockNow()
+		if c.begin(term); c.current.answerBy < before.add(7*time.Second) || c.current.answerBy > clockNow().add(7*time.Second) {
+			t.Fatalf("answer by %d, begun at %d", c.current.answerBy, before)
+		}
+		return c.current.answerBy
+	}
+	c.term = term
+	by := hang()
+	for now := by.add(-7 * time.Second); now < by; now = now.add(time.Second / 2) {
+		if c.look(now); c.supervisor.killed != 0 {
+			t.Fatal("killed before its time")
+		}
+	}
+	if c.look(by); c.supervisor.killed == 0 || c.current.leaseBy <= by {
+		t.Fatalf("killed at %d; the lease ends it at %d", c.supervisor.killed, c.current.leaseBy)
+	}
+	if all := reported(c.supervisor); len(all) > 0 {
+		t.Errorf("it has reported %v", all)
+	}
+	hung := c.supervisor
+	c.supervisorExited()
+	if b := <-c.supervisor.inbox; b.What != reportStarted || c.supervisor == hung || c.useless != 1 {
+		t.Fatalf("%+v; %d were of no use", b, c.useless)
+	} else if c.handleReport(b); c.current.answerBy != 0 || c.useless != 0 {
+		t.Errorf("started, but answer by %d; %d were of no use", c.current.answerBy, c.useless)
+	}
+
+	c.supervisor.shutDown()
+	if err := c.startSupervisor(); err != nil {
+		t.Fatal(err)
+	}
+	c.useless = 2
+	c.look(hang())
+	_ = reported(c.supervisor)
+	if c.supervisorExited(); !c.leaving || c.current != nil || c.outcome.Error() != "the supervising process did not start the command in time" {
+		t.Errorf("leaving: %t, %v", c.leaving, c.outcome)
+	}
+}
+
+// A supervisor that starts the command just as it is killed takes the command with it, and
+// the leadership is handed over.
+func TestRunLoop_StartOfKilledSupervisor(t *testing.T) {
+	c := aConductor(t, "sleep", "1000")
+	c.term, _ = c.candidate.Term()
+	c.begin(c.term)
+	eventually(t, "the start is reported", func() bool { return len(c.supervisor.inbox) > 0 })
+	c.current.hung = true
+	c.supervisor.kill()
+	b := <-c.supervisor.inbox
+	c.handleReport(b)
+	_ = reported(c.supervisor)
+	if err := unix.Kill(b.PID, 0); b.What != reportStarted || !errors.Is(err, unix.ESRCH) {
+		t.Fatalf("%+v: %v", b, err)
+	}
+	if c.supervisorExited(); c.current != nil || c.leaving || c.resigned != c.term {
+		t.Errorf("another command: %t; leaving: %t; resigned: %t", c.current != nil, c.leaving, c.resigned == c.term)
+	}
+}
+
+// One line reports a supervisor that does not die.
+func TestRunLoop_UnkillableSupervisor(t *testing.T) {
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = process.Wait() }() // until then it exists
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = out.Close(), in.Close() }()
+	o := &supervisorProcess{process: process.Process}
+	if o.reports.pipe, err = out.SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	c := &runLoop{run: &run{}, supervisor: o, log: newRunLog(&said, "jobs", logText, false), holds: true, current: &commandRun{answerBy: 1}}
+	c.look(2)
+	c.look(o.killed.add(patienceWithKilled - 1))
+	if c.current.stuck {
+		t.Error("reported at once")
+	}
+	c.look(o.killed.add(patienceWithKilled))
+	c.look(o.killed.add(2 * patienceWithKilled))
+	c.log.close()
+	want := fmt.Sprintf("cannot kill %d: it is held up in the kernel; the lease is kept until it ends", process.Process.Pid)
+	if strings.Count(said.String(), "cannot kill") != 1 || !strings.Contains(said.String(), want) {
+		t.Errorf("%q", said.String())
+	}
+}
+
+// Orders that a supervisor has not read wait for it: the last one of each kind.
+func TestSend_KeepsLastOfEachKind(t *testing.T) {
+	o := &supervisorProcess{orders: make(chan []order, 1)}
+	const many = 1000
+	for token := range uint64(many) {
+		o.send(order{Do: orderLost})
+		o.send(order{Do: orderLease, Token: token + 1})
+		o.send(order{Do: orderSignal, Signal: 2})
+		o.send(order{Do: orderSignal, Signal: 1})
+	}
+	o.send(order{Do: orderStop})
+	close(o.orders)
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.writeOrders(in)
+	text, err := io.ReadAll(out)
+	_ = out.Close()
+	const want = `{"Do":"lost"}
+{"Do":"lease","Token":1000}
+{"Do":"signal","Signal":2}
+{"Do":"signal","Signal":1}
+{"Do":"stop"}
+`
+	if err != nil || string(text) != want {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 // Lines may arrive in pieces, or several at once.
 func TestReports_AreLines(t *testing.T) {
 	out, in, err := os.Pipe()
@@ -208,7 +338,7 @@ func TestReports_AreLines(t *testing.T) {
 	}()
 	var all []supervisorReport
 	r.each(out, func(b supervisorReport) { all = append(all, b) })
-	if len(all) != 3 || all[0].What != reportStarted || all[1].Error != long || all[2] != (supervisorReport{}) {
+	if len(all) != 3 || all[0].What != reportStarted || all[1].Error != long || all[2].What != "" {
 		t.Errorf("%d reports", len(all))
 	}
 }

@@ -19,9 +19,9 @@ import (
 type supervisorProcess struct {
 	process *os.Process
 	begun   instant
-	killed  bool             // by kill: it runs no command any more
+	killed  instant          // by kill, and when first: it runs no command any more; 0: not yet
 	end     *os.ProcessState // set before inbox is closed; nil: not known
-	orders  chan order
+	orders  chan []order     // those that wait, in one message
 	reports reports
 	cgroup  cgroup // of the command
 	// inbox is closed when the supervisor has ended and nothing of the command
@@ -40,7 +40,7 @@ func newSupervisorProcess(conf supervision, argv []string) (*supervisorProcess, 
 		}
 		binary = path
 	}
-	o := &supervisorProcess{begun: clockNow(), orders: make(chan order, 64), inbox: make(chan supervisorReport, 8), strangers: make(map[int]bool)}
+	o := &supervisorProcess{begun: clockNow(), orders: make(chan []order, 1), inbox: make(chan supervisorReport, 8), strangers: make(map[int]bool)}
 	for _, pid := range descendants(nil) {
 		o.strangers[pid] = true
 	}
@@ -125,18 +125,26 @@ func inheritable(f *os.File) (fd int, err error) {
 func (o *supervisorProcess) writeOrders(out *os.File) {
 	defer func() { _ = out.Close() }()
 	enc := json.NewEncoder(out)
-	for order := range o.orders {
-		_ = enc.Encode(order) // if the supervisor has died, the end of its reports shows it
+	for waiting := range o.orders {
+		for _, order := range waiting {
+			_ = enc.Encode(order) // if the supervisor has died, the end of its reports shows it
+		}
 	}
 }
 
-// send gives an order. It does not wait for a supervisor that does not read: a
-// supervisor that reads nothing for so long is killed when the lease ends.
-func (o *supervisorProcess) send(order order) {
+// send gives an order. It does not wait for a supervisor that does not read. Of the orders
+// that wait, the last one of each kind is kept, and the last one of each signal.
+func (o *supervisorProcess) send(last order) {
+	if o.orders == nil {
+		return // no supervisor could be started
+	}
+	var waiting []order
 	select {
-	case o.orders <- order:
+	case waiting = <-o.orders:
 	default:
 	}
+	waiting = slices.DeleteFunc(waiting, func(w order) bool { return w.Do == last.Do && w.Signal == last.Signal })
+	o.orders <- append(waiting, last)
 }
 
 // readReports reads the reports until the supervisor has ended, and then ends the processes
@@ -166,7 +174,9 @@ func (o *supervisorProcess) unread() bool { return len(o.inbox) > 0 || o.reports
 
 // kill ends the supervisor. The processes of the command that are left end after it.
 func (o *supervisorProcess) kill() {
-	o.killed = true
+	if o.killed == 0 {
+		o.killed = clockNow()
+	}
 	_ = o.process.Kill()
 }
 

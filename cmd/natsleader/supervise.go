@@ -112,7 +112,10 @@ func (s *supervisor) writeReports(out io.Writer) {
 
 // run returns when natsleader has died and nothing of the command is left.
 func (s *supervisor) run() {
-	defer s.notes.remove()
+	defer func() {
+		s.notes.close()
+		removeLeaseFile(string(s.LeaseFile))
+	}()
 	defer func() { s.cgroup.remove() }() // if natsleader cannot
 	timer := time.NewTimer(0)
 	for {
@@ -169,15 +172,17 @@ func (s *supervisor) start(o order) {
 	if s.tooLate(o) {
 		return
 	}
-	if err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn)); err != nil {
+	path, err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn))
+	if err != nil {
 		s.reports <- supervisorReport{What: reportFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
 		return
 	}
+	s.LeaseFile = []byte(path)
 	if s.tooLate(o) { // the disk took its time
 		return
 	}
 	env := slices.Clone(s.env)
-	for i, value := range []string{s.Bucket, s.Election, o.ID, string(s.LeaseFile), strconv.FormatUint(o.Token, 10)} {
+	for i, value := range []string{s.Bucket, s.Election, o.ID, path, strconv.FormatUint(o.Token, 10)} {
 		if name := commandVariables[i]; name != tokenVariable || !s.notifies() {
 			env = append(env, name+"="+value)
 		}
@@ -188,7 +193,7 @@ func (s *supervisor) start(o order) {
 		return
 	}
 	s.command = &managedProcess{pid: pid, begun: clockNow(), token: o.Token, lease: o.Lease, stopSignal: unix.Signal(s.StopSignal), drain: s.Drain, cgroup: s.cgroup}
-	s.reports <- supervisorReport{What: reportStarted, PID: pid, Cgroup: string(s.cgroup)}
+	s.reports <- supervisorReport{What: reportStarted, PID: pid, Cgroup: string(s.cgroup), LeaseFile: s.LeaseFile}
 }
 
 // spawn starts the command. The calling goroutine is locked to its thread.

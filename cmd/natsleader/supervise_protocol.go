@@ -58,6 +58,9 @@ type supervisorReport struct {
 	PID int `json:",omitempty"`
 	// Cgroup: reportStarted; the path of the command's control group, if it has one.
 	Cgroup string `json:",omitempty"`
+	// LeaseFile: reportStarted; its path, which is not that of the supervision where no file
+	// could be written there.
+	LeaseFile []byte `json:",omitempty"`
 	// Code: the exit code of a command that cannot be started (reportFailed), or that has
 	// ended (reportEnded). After a signal it is 128 plus the signal's number.
 	Code int `json:",omitempty"`

@@ -163,13 +163,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// act answers requests that change something. They carry the token of this process,
-// which only the page has.
+// act answers requests that change something. They carry the secret, if there is one.
 func (p *Page) act(do Action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		fail := func(status int, text string) { answer(w, status, map[string]string{"error": text}) }
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Natsleader-Token")), []byte(p.token)) != 1 {
-			fail(http.StatusForbidden, "the page is from before "+p.Program+" was started again: load it anew")
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Natsleader-Secret")), []byte(p.Secret)) != 1 {
+			fail(http.StatusForbidden, "open the link that "+p.Program+" printed when it was started last")
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))

@@ -32,7 +32,7 @@ type Options struct {
 	// AllowHost is how the user adds a name to Hosts.
 	AllowHost string
 	// Roster observes the roster of an election until ctx ends. It may return ErrNoRoster of package
-	// leader, and an [Error].
+	// leader.
 	Roster func(ctx context.Context, election string) (<-chan []leader.RosterEntry, error)
 	// Actions are what the page may ask for, by name. Without them it is read-only.
 	Actions map[string]Action
@@ -49,21 +49,20 @@ type Options struct {
 // Page answers the requests of browsers.
 type Page struct {
 	Options
-	ctx      context.Context // of the program
-	state    *State
-	hosts    map[string]bool // names by which the page may be asked for
-	anyIP    bool            // and every IP address
-	index    *template.Template
-	handler  http.Handler
-	observed chan struct{} // has room for each roster that is observed
+	ctx     context.Context // of the program
+	state   *State
+	memory  *memory
+	rosters rosters
+	hosts   map[string]bool // names by which the page may be asked for
+	anyIP   bool            // and every IP address
+	index   *template.Template
+	handler http.Handler
 }
-
-// mostRosters is how many rosters are observed at once, each with a subscription.
-const mostRosters = 32
 
 // New returns a page, whose streams end with ctx.
 func New(ctx context.Context, state *State, o Options) (*Page, error) {
-	p := &Page{Options: o, ctx: ctx, state: state, hosts: map[string]bool{"localhost": true}, observed: make(chan struct{}, mostRosters)}
+	p := &Page{Options: o, ctx: ctx, state: state, memory: newMemory(), hosts: map[string]bool{"localhost": true}}
+	p.rosters.all = make(map[string]*roster)
 	for _, h := range o.Hosts {
 		p.hosts[strings.ToLower(h)] = true
 	}

@@ -164,10 +164,11 @@ export class Detail {
     try {
       const response = await fetch("api/record?election=" + encodeURIComponent(key));
       if (!response.ok || key !== this.key) return;
-      const r = await response.json();
-      $("record-note").textContent = r.revision !== "0" ? `Revision ${r.revision}, written ${new Date(r.written).toLocaleString()}` + (r.base64 ? ", in base64" : "") : "There is no record.";
-      $("record").textContent = r.text;
-      $("record").hidden = r.text === "";
+      const text = await response.text();
+      const its = (name) => response.headers.get(`Natsleader-${name}`);
+      $("record-note").textContent = its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${new Date(Number(its("Written"))).toLocaleString()}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
+      $("record").textContent = text;
+      $("record").hidden = text === "";
     } catch { /* the trouble is shown above the table */ }
   }
 

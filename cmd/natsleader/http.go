@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"time"
@@ -16,9 +17,17 @@ func serveHTTP(l net.Listener, h http.Handler) {
 	const most = 30 * time.Second
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: most, WriteTimeout: most,
-		IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10,
+		IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ConnContext: shortQueue,
 	}
 	go func() { _ = server.Serve(l) }()
+}
+
+// shortQueue lets the kernel keep little for a client that does not read: megabytes otherwise.
+func shortQueue(ctx context.Context, c net.Conn) context.Context {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(64 << 10)
+	}
+	return ctx
 }
 
 // metricsPage returns the handler of /metrics: the metrics of the collectors, of Go and of

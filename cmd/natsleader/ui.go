@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
@@ -17,10 +18,14 @@ const uiHelp = `It serves a page that shows the elections of a bucket as they ch
 browser. It needs the permissions of watch. The page is read-only without
 --allow-actions.
 
+With --allow-actions it prints a link with a secret, which is new at each start. A
+user who opens the page by that link can ask leaders to hand over. For all other users
+the page is read-only.
+
 It listens on this host alone by default. At another address every client that can
-connect sees the elections and what their leaders publish, and with --allow-actions
-can ask leaders to hand over: put a proxy with a login before it, and name its host
-with --allow-host.
+connect sees the elections and what their leaders publish: put a proxy with a login
+before it, and name its host with --allow-host. The link works with the address of
+the proxy as well.
 
 It goes on while NATS or the bucket is away, and the page says so. It ends with exit
 code 0 at SIGINT or SIGTERM.
@@ -65,7 +70,7 @@ func (u *ui) serve() error {
 		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster,
 	}
 	if u.actions {
-		o.Actions = state.actions()
+		o.Actions, o.Secret = state.actions(), rand.Text()
 	}
 	handler, err := webpage.New(ctx, state.State, o)
 	if err != nil {
@@ -73,13 +78,13 @@ func (u *ui) serve() error {
 	}
 	serveHTTP(listener, handler)
 	if !webpage.IsLoopback(listener.Addr()) {
-		may := "sees these elections and what their leaders publish"
-		if u.actions {
-			may += ", and can ask the leaders to hand over"
-		}
-		fmt.Fprintf(os.Stderr, "natsleader: %s is not on this host alone: every client that can connect %s\n", listener.Addr(), may)
+		fmt.Fprintf(os.Stderr, "natsleader: %s is not on this host alone: every client that can connect sees these elections and what their leaders publish\n", listener.Addr())
 	}
-	fmt.Fprintf(os.Stderr, "natsleader: serves http://%s\n", shownAddress(listener.Addr()))
+	address := "http://" + shownAddress(listener.Addr())
+	fmt.Fprintf(os.Stderr, "natsleader: serves %s\n", address)
+	if u.actions {
+		fmt.Fprintf(os.Stderr, "natsleader: %s is the link for users who may ask leaders to hand over\n", webpage.Link(address, o.Secret))
+	}
 	return u.followAlways(ctx, state, state.connected)
 }
 

@@ -15,7 +15,7 @@ import (
 func (u *uiState) roster(ctx context.Context, election string) (<-chan []leader.RosterEntry, error) {
 	s := u.inspector()
 	if s == nil || checkElection(election) != nil {
-		return nil, &webpage.Error{Status: http.StatusServiceUnavailable, Text: "no connection, or no such election"}
+		return nil, errors.New("no connection, or no such election")
 	}
 	all, err := leader.ObserveRoster(ctx, s.bucket, election)
 	if err != nil && !errors.Is(err, leader.ErrNoRoster) {

@@ -40,8 +40,9 @@ func TestUI_InBrowser(t *testing.T) {
 	stands(t, url, "billing", leader.Config{ID: evil, Roster: true})
 	inLine(t, url, "billing", evil)
 	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.address, 1200, 700)
+	b := openBrowser(t, u.link, 1200, 700)
 	b.becomes(leaderOf, "a")
+	b.becomes(`location.href`, u.address+"/")
 	before := b.value(barOf)
 	eventually(t, "the bar moves", func() bool { return b.value(barOf) != before })
 
@@ -121,7 +122,7 @@ func TestUI_KeyboardReadOnly(t *testing.T) {
 	b.becomes(listed+` + (document.querySelector('#rows .election') || {}).textContent`, "1z")
 }
 
-// The program is started again, and the page connects to it by itself. It knows no token of the new
+// The program is started again, and the page connects to it by itself. It does not know the secret of the new
 // process, and says so when something is asked for.
 func TestUI_StartedAgain(t *testing.T) {
 	t.Parallel()
@@ -129,7 +130,7 @@ func TestUI_StartedAgain(t *testing.T) {
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.address, 1200, 700)
+	b := openBrowser(t, u.link, 1200, 700)
 	b.becomes(leaderOf, "a")
 	u.cmd.Process.Kill() //nolint:errcheck // it runs
 	b.becomes(troubleIs+` !== ''`, "true")
@@ -150,7 +151,38 @@ func TestUI_StartedAgain(t *testing.T) {
 	b.becomes(`document.getElementById('detail-state').textContent`, "b leads")
 	b.do(chromedp.Click(chromedp.CSS("#step-down")))
 	b.do(chromedp.Click(chromedp.CSS("#confirm-yes")))
-	b.becomes(`document.getElementById('outcome').textContent`, "Not done: the page is from before natsleader ui was started again: load it anew")
+	b.becomes(`document.getElementById('outcome').textContent`, "Not done: open the link that natsleader ui printed when it was started last")
+}
+
+// A page that was opened without the secret is read-only, and says how to get the link. One that has the secret
+// keeps it when it is loaded again.
+func TestUI_Secret(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	a := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	u := startUI(t, url, "--allow-actions")
+	b := openBrowser(t, u.address, 1200, 700)
+	b.becomes(leaderOf, "a")
+	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
+	note := `document.getElementById('read-only').checkVisibility() ? document.getElementById('read-only').textContent : ''`
+	b.becomes(note, "This page is read-only. To ask leaders to hand over, open the link that natsleader ui printed when it was started.")
+	if got := b.value(`document.getElementById('detail-actions').checkVisibility()`); got != "false" {
+		t.Error("there are buttons")
+	}
+	b.picture("ui-read-only")
+	b.accessible("read-only")
+	b.value(`location.href = '` + u.link + `'`) // in the same page
+	b.becomes(`location.href + (`+note+`)`, u.address+"/")
+	b.do(chromedp.Reload())
+	b.becomes(leaderOf, "a")
+	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
+	b.do(chromedp.Click(chromedp.CSS("#step-down")))
+	b.do(chromedp.Click(chromedp.CSS("#confirm-yes")))
+	b.becomes(leaderOf, "nobody (was a)")
+	if a.IsLeader() {
+		t.Error("a leads")
+	}
 }
 
 // A browser opens six connections to one host, and each page with an election in detail has two. A
@@ -163,7 +195,7 @@ func TestUI_ManyPages(t *testing.T) {
 	stands(t, url, "billing", leader.Config{ID: "b", Roster: true})
 	inLine(t, url, "billing", "b")
 	u := startUI(t, url, "--allow-actions")
-	first := openBrowser(t, u.address, 1200, 700)
+	first := openBrowser(t, u.link, 1200, 700)
 	roster := `document.getElementById('roster').innerText`
 	visible := func(b browser, so string) { // the driver's tabs are all visible
 		b.value(`Object.defineProperty(document, 'hidden', { value: !` + so + `, configurable: true }) && document.dispatchEvent(new Event('visibilitychange'))`)
@@ -261,7 +293,7 @@ func TestUI_Pictures(t *testing.T) {
 	put(t, js, "search.index", record(t, js, "billing", "worker-c", 2*time.Second))
 	campaigns(t, url, "elections", "z-import", leader.Config{ID: "worker-b", PendingPeriod: time.Second})
 	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.address, 1280, 560)
+	b := openBrowser(t, u.link, 1280, 560)
 	b.becomes(listed, "11")
 	ids := []string{"worker-b", "worker-c"}
 	for i, id := range ids {

@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +26,7 @@ import (
 type uiProcess struct {
 	testing.TB
 	address string // with http://
+	link    string // with the secret, if there is one
 	cmd     *exec.Cmd
 }
 
@@ -35,12 +38,17 @@ func startUI(tb testing.TB, url string, args ...string) uiProcess {
 func startUIAt(tb testing.TB, url, at string, args ...string) uiProcess {
 	tb.Helper()
 	cmd := natsleader(tb, append([]string{"--server", url, "ui", "--http", at}, args...)...)
+	last := "serves http://"
+	if slices.Contains(args, "--allow-actions") {
+		last = " is the link"
+	}
 	out := started(tb, cmd)
 	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
-	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), "serves http://") })
+	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), last) })
 	_, rest, _ := strings.Cut(out.text(), "serves ")
-	address, _, _ := strings.Cut(rest, "\n")
-	return uiProcess{tb, address, cmd}
+	address, rest, _ := strings.Cut(rest, "\n")
+	link, _, _ := strings.Cut(strings.TrimPrefix(rest, "natsleader: "), " ")
+	return uiProcess{tb, address, link, cmd}
 }
 
 // ask sends a request with headers, and returns the answer.
@@ -156,13 +164,8 @@ func TestUI_Elections(t *testing.T) {
 		}
 		return r.Kept && len(r.Candidates) == 1 && r.Candidates[0].ID == "b" && r.Candidates[0].Value == "/w=="
 	})
-	_, body, _ := u.ask(http.MethodGet, "/api/record?election=billing", "")
-	var rec struct {
-		Text   string
-		Base64 bool
-	}
-	if err := json.Unmarshal([]byte(body), &rec); err != nil || rec.Base64 || !strings.Contains(rec.Text, `"id":"a"`) {
-		t.Errorf("%s %v", body, err)
+	if _, body, h := u.ask(http.MethodGet, "/api/record?election=billing", ""); !strings.Contains(body, `"id":"a"`) || h.Get("Natsleader-Revision") == "" {
+		t.Errorf("%s %v", body, h)
 	}
 	if status, _, _ := u.ask(http.MethodGet, "/api/record?election=other", ""); status != http.StatusNotFound {
 		t.Error(status)
@@ -289,32 +292,39 @@ func TestUI_RefusesStrangers(t *testing.T) {
 	}
 	const path, body = "/api/step-down", `{"election":"billing"}`
 	for what, headers := range map[string][]string{
-		"no token":       nil,
-		"another token":  {"X-Natsleader-Token", "x"},
-		"another origin": {"X-Natsleader-Token", tokenIn(t, index), "Origin", "http://evil.example"},
+		"no secret":       nil,
+		"another secret":  {"Natsleader-Secret", "x"},
+		"part of it":      {"Natsleader-Secret", u.secret()[1:]},
+		"in a cookie":     {"Cookie", "secret=" + u.secret()},
+		"another origin":  {"Natsleader-Secret", u.secret(), "Origin", "http://evil.example"},
+		"another program": {"Natsleader-Secret", startUI(t, url, "--allow-actions").secret()},
 	} {
-		if status, answer, _ := u.ask(http.MethodPost, path, body, headers...); status != http.StatusForbidden {
+		if status, answer, _ := u.ask(http.MethodPost, path+"?secret="+u.secret(), body, headers...); status != http.StatusForbidden {
 			t.Errorf("%s: %d %s", what, status, answer)
 		}
 	}
-	if status, answer, _ := u.ask(http.MethodPost, path, `{"election":"a.>"}`, "X-Natsleader-Token", tokenIn(t, index)); status != http.StatusBadRequest {
+	if status, answer, _ := u.ask(http.MethodPost, path, `{"election":"a.>"}`, "Natsleader-Secret", u.secret()); status != http.StatusBadRequest {
 		t.Errorf("%d %s", status, answer)
 	}
-}
-
-// tokenIn returns the token that requests for actions carry, out of the page.
-func tokenIn(t *testing.T, index string) string {
-	t.Helper()
-	_, rest, found := strings.Cut(index, `<meta name="natsleader-token" content="`)
-	token, _, _ := strings.Cut(rest, `"`)
-	if !found {
-		t.Fatal(index)
+	for _, path := range []string{"/", "/ui.js", "/detail.js", "/api/record?election=billing"} {
+		if _, answer, h := u.ask(http.MethodGet, path, ""); strings.Contains(answer+fmt.Sprint(h), u.secret()) {
+			t.Errorf("%s tells the secret", path)
+		}
 	}
-	return token
 }
 
-// With --allow-actions the page asks leaders to hand over. Without, it has neither buttons
-// nor a token, and there is nothing to ask.
+// secret returns what requests for actions carry, out of the link that was printed.
+func (u uiProcess) secret() string {
+	u.Helper()
+	secret, found := strings.CutPrefix(u.link, u.address+"/#secret=")
+	if !found || len(secret) < 26 {
+		u.Fatalf("the link is %q", u.link)
+	}
+	return secret
+}
+
+// With --allow-actions the page asks leaders to hand over. Without, there is no link with a secret, and nothing
+// to ask.
 func TestUI_Actions(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
@@ -323,19 +333,17 @@ func TestUI_Actions(t *testing.T) {
 	stands(t, url, "billing", leader.Config{ID: "b", Roster: true})
 	inLine(t, url, "billing", "b")
 	reader, u := startUI(t, url), startUI(t, url, "--allow-actions")
-	_, index, _ := reader.ask(http.MethodGet, "/", "")
-	if token := tokenIn(t, index); token != "" {
-		t.Errorf("token %q", token)
+	if reader.link != "" {
+		t.Errorf("the link is %q", reader.link)
 	}
 	if status, _, _ := reader.ask(http.MethodPost, "/api/step-down", `{"election":"billing"}`); status != http.StatusNotFound {
 		t.Error(status)
 	}
-	_, index, _ = u.ask(http.MethodGet, "/", "")
 	act := func(path, body string) (status int, answer string) {
 		t.Helper()
 		var h http.Header
 		eventually(t, "it is connected", func() bool {
-			status, answer, h = u.ask(http.MethodPost, path, body, "X-Natsleader-Token", tokenIn(t, index), "Origin", u.address)
+			status, answer, h = u.ask(http.MethodPost, path, body, "Natsleader-Secret", u.secret(), "Origin", u.address)
 			return status != http.StatusServiceUnavailable
 		})
 		if h.Get("Content-Type") != "application/json" {

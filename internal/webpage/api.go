@@ -3,24 +3,28 @@ package webpage
 import (
 	"context"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
-
-	"github.com/natsleader/natsleader/leader"
+	"unicode/utf8"
 )
 
-// stream sends messages of one kind until the browser or the program goes away, or next
-// reports that there are no more.
-func (p *Page) stream(w http.ResponseWriter, r *http.Request, begin func(ctx context.Context) (next func() (message any, more bool))) {
+// stream sends messages in JSON until the browser or the program goes away, or next reports that there
+// are no more.
+func (p *Page) stream(w http.ResponseWriter, r *http.Request, begin func(ctx context.Context) (next func() (message []byte, more bool))) {
+	to := p.memory.open(w, perPage)
+	if to == nil {
+		return
+	}
+	defer to.close()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	defer context.AfterFunc(p.ctx, stop)()
-	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // of nginx
 	next := begin(ctx)
@@ -29,14 +33,10 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, begin func(ctx con
 		if !more || ctx.Err() != nil {
 			return
 		}
-		data, err := json.Marshal(message)
-		if err != nil {
-			return
-		}
-		if out.SetWriteDeadline(time.Now().Add(10*time.Second)) != nil {
-			return
-		}
-		if _, err = fmt.Fprintf(w, "data: %s\n\n", data); err != nil || out.Flush() != nil {
+		_, _ = io.WriteString(to, "data: ")
+		_, _ = to.Write(message)
+		_, _ = io.WriteString(to, "\n\n")
+		if to.Flush() != nil { // also when a write has failed
 			return
 		}
 	}
@@ -48,108 +48,76 @@ const Pulse = 2 * time.Second
 
 // serveElections sends what has changed, to begin with everything.
 func (p *Page) serveElections(w http.ResponseWriter, r *http.Request) {
-	reader := p.state.subscribe()
-	if reader == nil {
-		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
-		return
-	}
-	defer p.state.unsubscribe(reader)
-	p.stream(w, r, func(ctx context.Context) func() (any, bool) {
-		return func() (any, bool) {
-			select {
-			case <-reader.news:
-			case <-time.After(Pulse):
-			case <-ctx.Done():
-				return nil, false
+	p.stream(w, r, func(ctx context.Context) func() ([]byte, bool) {
+		reader := p.state.reader()
+		var news <-chan struct{}
+		return func() ([]byte, bool) {
+			if news != nil {
+				select {
+				case <-news:
+				case <-time.After(Pulse):
+				case <-ctx.Done():
+					return nil, false
+				}
 			}
-			return p.state.take(reader), true
+			var m update
+			m, news = p.state.take(reader)
+			return inJSON(m)
 		}
 	})
 }
 
-func (p *Page) servePanel(w http.ResponseWriter, r *http.Request) { p.stream(w, r, p.Feed) }
-
-// stored is the record of an election as it is stored.
-type stored struct {
-	Revision uint64 `json:"revision,string"`
-	Written  int64  `json:"written"`
-	Text     string `json:"text"`
-	Base64   bool   `json:"base64"`
+// servePanel sends what the program has for the panel.
+func (p *Page) servePanel(w http.ResponseWriter, r *http.Request) {
+	p.stream(w, r, func(ctx context.Context) func() ([]byte, bool) {
+		next := p.Feed(ctx)
+		return func() ([]byte, bool) {
+			message, more := next()
+			if !more {
+				return nil, false
+			}
+			return inJSON(message)
+		}
+	})
 }
 
+// inJSON returns a message in JSON, which is one line.
+func inJSON(message any) ([]byte, bool) {
+	data, err := json.Marshal(message)
+	return data, err == nil
+}
+
+// serveRecord sends the record of an election as it is stored, in base64 if it is not UTF-8.
 func (p *Page) serveRecord(w http.ResponseWriter, r *http.Request) {
-	row, record, ok := p.state.record(r.FormValue("election"))
+	e, ok := p.state.election(r.FormValue("election"))
 	if !ok {
 		http.Error(w, "no such election", http.StatusNotFound)
 		return
 	}
-	its := stored{Revision: row.Revision, Written: row.Written}
-	its.Text, its.Base64 = text(record)
-	its.Text = cut(its.Text, mostRecord)
-	answer(w, http.StatusOK, its)
-}
-
-// candidate is a candidate in the roster.
-type candidate struct {
-	ID       string `json:"id"`
-	Priority int    `json:"priority"`
-	Preempt  bool   `json:"preempt"`
-	Denied   bool   `json:"denied,omitempty"` // its last write of the key
-	Since    int64  `json:"since"`
-	Value    string `json:"value,omitempty"`
-}
-
-// roster is the roster in its order.
-type roster struct {
-	Kept       bool        `json:"kept"` // the bucket keeps one
-	Error      string      `json:"error,omitempty"`
-	Candidates []candidate `json:"candidates"`
-}
-
-// serveRoster sends the roster of an election whenever it has changed.
-func (p *Page) serveRoster(w http.ResponseWriter, r *http.Request) {
-	select {
-	case p.observed <- struct{}{}:
-		defer func() { <-p.observed }()
-	default:
-		http.Error(w, "too many rosters are open", http.StatusServiceUnavailable)
+	to := p.memory.open(w, perPage+len(e.record))
+	if to == nil {
 		return
 	}
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	defer context.AfterFunc(p.ctx, stop)()
-	rosters, err := p.Roster(ctx, r.FormValue("election"))
-	var known *Error
-	if errors.As(err, &known) {
-		http.Error(w, known.Text, known.Status)
-		return
-	}
-	p.stream(w, r, func(context.Context) func() (any, bool) {
-		return func() (any, bool) {
-			if err != nil {
-				is := roster{Kept: !errors.Is(err, leader.ErrNoRoster), Error: err.Error(), Candidates: []candidate{}}
-				rosters, err = nil, nil // a bucket without a roster stays so, and the page does not ask again
-				if is.Kept {
-					over := make(chan []leader.RosterEntry)
-					close(over) // the page asks again
-					rosters = over
-				}
-				return is, true
-			}
-			select {
-			case all, open := <-rosters:
-				is := roster{Kept: true, Candidates: make([]candidate, len(all))}
-				for i, c := range all {
-					is.Candidates[i] = candidate{ID: cut(c.ID, mostID), Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, Since: Milliseconds(c.Since)}
-					value, _ := text(c.Value)
-					is.Candidates[i].Value = cut(value, mostValue)
-				}
-				return is, open
-			case <-ctx.Done():
-				return nil, false
-			}
+	defer to.close()
+	h := w.Header()
+	h.Set("Natsleader-Revision", strconv.FormatUint(e.row.Revision, 10))
+	h.Set("Natsleader-Written", strconv.FormatInt(e.row.Written, 10))
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	shown := e.record[:min(len(e.record), mostRecord)]
+	if utf8.Valid(e.record) {
+		for len(shown) < len(e.record) && !utf8.RuneStart(e.record[len(shown)]) {
+			shown = shown[:len(shown)-1]
 		}
-	})
+		_, _ = to.Write(shown)
+	} else {
+		h.Set("Natsleader-Base64", "true")
+		encoder := base64.NewEncoder(base64.StdEncoding, to)
+		_, _ = encoder.Write(shown)
+		_ = encoder.Close()
+	}
+	if len(shown) < len(e.record) {
+		_, _ = io.WriteString(to, "…")
+	}
 }
 
 // Action answers a request of the page, which has at most 4 KiB. The page shows the text of its
@@ -164,13 +132,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// act answers requests that change something. They carry the token of this process,
-// which only the page has.
+// act answers requests that change something. They carry the secret, if there is one.
 func (p *Page) act(do Action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		fail := func(status int, text string) { answer(w, status, map[string]string{"error": text}) }
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Natsleader-Token")), []byte(p.token)) != 1 {
-			fail(http.StatusForbidden, "the page is from before "+p.Program+" was started again: load it anew")
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Natsleader-Secret")), []byte(p.Secret)) != 1 {
+			fail(http.StatusForbidden, "open the link that "+p.Program+" printed when it was started last")
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))

@@ -4,11 +4,11 @@ package webpage
 
 import (
 	"context"
-	"crypto/rand"
 	"embed"
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,10 +32,12 @@ type Options struct {
 	// AllowHost is how the user adds a name to Hosts.
 	AllowHost string
 	// Roster observes the roster of an election until ctx ends. It may return ErrNoRoster of package
-	// leader, and an [Error].
+	// leader.
 	Roster func(ctx context.Context, election string) (<-chan []leader.RosterEntry, error)
 	// Actions are what the page may ask for, by name. Without them it is read-only.
 	Actions map[string]Action
+	// Secret is what a request for an action carries: see [Link]. Empty: every client that can connect may act.
+	Secret string
 	// Open is the election that is shown in detail when the page opens; empty: none.
 	Open string
 	// Panel has panel.js and panel.css, which fill the element panel below the table; nil: there is none.
@@ -47,22 +49,20 @@ type Options struct {
 // Page answers the requests of browsers.
 type Page struct {
 	Options
-	ctx      context.Context // of the program
-	state    *State
-	hosts    map[string]bool // names by which the page may be asked for
-	anyIP    bool            // and every IP address
-	token    string          // that requests for actions carry
-	index    *template.Template
-	handler  http.Handler
-	observed chan struct{} // has room for each roster that is observed
+	ctx     context.Context // of the program
+	state   *State
+	memory  *memory
+	rosters rosters
+	hosts   map[string]bool // names by which the page may be asked for
+	anyIP   bool            // and every IP address
+	index   *template.Template
+	handler http.Handler
 }
-
-// mostRosters is how many rosters are observed at once, each with a subscription.
-const mostRosters = 32
 
 // New returns a page, whose streams end with ctx.
 func New(ctx context.Context, state *State, o Options) (*Page, error) {
-	p := &Page{Options: o, ctx: ctx, state: state, token: rand.Text(), hosts: map[string]bool{"localhost": true}, observed: make(chan struct{}, mostRosters)}
+	p := &Page{Options: o, ctx: ctx, state: state, memory: newMemory(), hosts: map[string]bool{"localhost": true}}
+	p.rosters.all = make(map[string]*roster)
 	for _, h := range o.Hosts {
 		p.hosts[strings.ToLower(h)] = true
 	}
@@ -97,6 +97,10 @@ func New(ctx context.Context, state *State, o Options) (*Page, error) {
 	p.handler = mux
 	return p, nil
 }
+
+// Link returns the link to a page by which the page gets the secret. A browser sends this part of an address neither
+// to the server, which may log it, nor to other sites. The page takes it out of the address.
+func Link(address, secret string) string { return address + "/#secret=" + secret }
 
 // IsLoopback reports whether only this host can connect to an address.
 func IsLoopback(a net.Addr) bool {
@@ -156,18 +160,12 @@ func sameOrigin(r *http.Request) bool {
 func (p *Page) serveIndex(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	data := struct {
-		Options
-		Token, Names string
-		HasPanel     bool
-	}{Options: p.Options, HasPanel: p.Panel != nil}
-	if len(p.Actions) > 0 {
-		data.Token = p.token
-		var names []string
-		for name := range p.Actions {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		data.Names = strings.Join(names, " ")
+		Title, Bucket, Program, Version, Open string
+		Names                                 string // of the actions
+		NeedsSecret, HasPanel                 bool
+	}{
+		p.Title, p.Bucket, p.Program, p.Version, p.Open,
+		strings.Join(slices.Sorted(maps.Keys(p.Actions)), " "), p.Secret != "", p.Panel != nil,
 	}
 	_ = p.index.Execute(w, data) // the browser has gone
 }

@@ -9,14 +9,24 @@ import (
 )
 
 // State is what the page shows. Its methods hand changes to the pages that are open, and may be called
-// by any goroutine.
+// by any goroutine. All pages share what it keeps: of a page it knows only how far that has read.
 type State struct {
-	mu    sync.Mutex
-	now   func() time.Time // the server's; nil: not known yet
-	rows  map[string]Row
-	texts map[string][]byte // the records, as stored
-	err   string            // why the rows are not up to date; empty: they are
-	pages map[*reader]bool
+	mu        sync.Mutex
+	now       func() time.Time // the server's; nil: not known yet
+	index     map[string]int   // of elections, by key
+	elections []election
+	shownAt   []uint64      // what shown was when each of them was shown anew
+	shown     uint64        // how often an election was shown anew
+	changes   []Change      // the newest
+	changed   uint64        // how many changes there were
+	err       string        // why the rows are not up to date; empty: they are
+	news      chan struct{} // closed when there is something new; nil: no page waits for it
+}
+
+// election is what is known of an election.
+type election struct {
+	row    Row
+	record []byte // as stored
 }
 
 // Row is an election, or a seat of one, as the page shows it. Numbers of 64 bits are texts,
@@ -48,9 +58,7 @@ type Change struct {
 }
 
 // NewState returns a state without elections.
-func NewState() *State {
-	return &State{rows: make(map[string]Row), texts: make(map[string][]byte), pages: make(map[*reader]bool)}
-}
+func NewState() *State { return &State{index: make(map[string]int)} }
 
 // Milliseconds returns a time as rows and changes have it, and 0 for the zero time.
 func Milliseconds(t time.Time) int64 {
@@ -83,7 +91,17 @@ func (s *State) Trouble(text string) {
 func (s *State) Row(key string) Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rows[key]
+	e, _ := s.get(key)
+	return e.row
+}
+
+// get returns an election. The caller has the lock.
+func (s *State) get(key string) (e election, known bool) {
+	i, known := s.index[key]
+	if known {
+		e = s.elections[i]
+	}
+	return e, known
 }
 
 // Show shows a row, and its record as stored, and adds lines to the time line of its election. Pages
@@ -92,18 +110,22 @@ func (s *State) Show(row Row, record []byte, changes ...Change) {
 	row.ID, row.Value = cut(row.ID, mostID), cut(row.Value, mostValue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rows[row.Key] == row && len(changes) == 0 {
+	i, known := s.index[row.Key]
+	switch {
+	case !known:
+		i = len(s.elections)
+		s.index[row.Key], s.elections, s.shownAt = i, append(s.elections, election{}), append(s.shownAt, 0)
+	case s.elections[i].row == row && len(changes) == 0:
 		return
 	}
-	s.rows[row.Key], s.texts[row.Key] = row, record
-	for p := range s.pages {
-		p.dirty[row.Key] = true
-		for _, c := range changes {
-			c.ID, c.Text = cut(c.ID, mostID), cut(c.Text, mostValue)
-			p.add(c)
-		}
-		p.signal()
+	s.shown++
+	s.elections[i], s.shownAt[i] = election{row, record}, s.shown
+	for _, c := range changes {
+		c.ID, c.Text = cut(c.ID, mostID), cut(c.Text, mostValue)
+		s.changes = append(s.changes[max(0, len(s.changes)+1-mostUnread):], c)
+		s.changed++
 	}
+	s.signal()
 }
 
 // Candidates may publish 64 KiB, and others may write any record.
@@ -131,68 +153,35 @@ func text(b []byte) (s string, inBase64 bool) {
 
 // signal lets all pages look. The caller has the lock.
 func (s *State) signal() {
-	for p := range s.pages {
-		p.signal()
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
 	}
 }
 
-// record returns the record of an election as it is stored.
-func (s *State) record(key string) (row Row, stored []byte, ok bool) {
+// election returns an election, with its record as it is stored.
+func (s *State) election(key string) (e election, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	row, ok = s.rows[key]
-	return row, s.texts[key], ok
+	return s.get(key)
 }
 
-// mostPages is how many pages are served at once.
-const mostPages = 64
-
-// mostUnread is how many changes are kept for a page that reads slowly.
+// mostUnread is how many changes are kept for pages that read slowly.
 const mostUnread = 1000
 
-// reader is a page that is open. What it has not read yet is bounded: one row for each
-// election, and the newest changes.
+// reader is how far a page has read.
 type reader struct {
-	news    chan struct{} // has room for one
-	dirty   map[string]bool
-	changes []Change
-	dropped bool // changes were dropped
+	changed uint64 // what that of the state was
+	shown   uint64 // the page has all elections as they were then
+	next    int    // the election that it looks at next
+	then    uint64 // what shown will be when it has looked at all of them
 }
 
-// subscribe adds a page, which first gets all rows. It returns nil if there are too many.
-func (s *State) subscribe() *reader {
+// reader returns that of a page that is opened, which first gets all rows.
+func (s *State) reader() *reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pages) >= mostPages {
-		return nil
-	}
-	p := &reader{news: make(chan struct{}, 1), dirty: make(map[string]bool, len(s.rows))}
-	for key := range s.rows {
-		p.dirty[key] = true
-	}
-	p.signal()
-	s.pages[p] = true
-	return p
-}
-
-func (s *State) unsubscribe(p *reader) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pages, p)
-}
-
-func (p *reader) add(c Change) {
-	if len(p.changes) >= mostUnread {
-		p.changes, p.dropped = p.changes[1:], true
-	}
-	p.changes = append(p.changes, c)
-}
-
-func (p *reader) signal() {
-	select {
-	case p.news <- struct{}{}:
-	default:
-	}
+	return &reader{changed: s.changed}
 }
 
 // update is a message to a page.
@@ -202,30 +191,52 @@ type update struct {
 	Error   string   `json:"error,omitempty"` // why the rows are not up to date
 	Rows    []Row    `json:"rows,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
-	Dropped bool     `json:"dropped,omitempty"`
-	More    bool     `json:"more,omitempty"` // the rest follows at once
+	Dropped bool     `json:"dropped,omitempty"` // there were more changes
+	More    bool     `json:"more,omitempty"`    // the rest follows at once
 }
 
-// mostRows is how many rows a message has, so that a page can draw between two messages.
-const mostRows = 1000
+// mostMessage is how many bytes the rows and changes of a message have, and the last one may go beyond it.
+// JSON makes at most six of a byte. A page can draw between two messages.
+const mostMessage = 8 << 10
 
-// take returns what a page has not read yet.
-func (s *State) take(p *reader) update {
+// frame is how many bytes a row or change has beside its texts.
+const frame = 200
+
+// take returns what a page has not read yet, the changes first, and a channel that is closed when there is
+// more: nil if there is more already.
+func (s *State) take(p *reader) (update, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := update{Error: s.err, Changes: p.changes, Dropped: p.dropped}
+	m := update{Error: s.err}
 	if s.now != nil {
 		m.Began, m.Now = true, Milliseconds(s.now())
 	}
-	p.changes, p.dropped = nil, false
-	for key := range p.dirty {
-		if len(m.Rows) == mostRows {
-			m.More = true
-			p.signal()
-			break
-		}
-		delete(p.dirty, key)
-		m.Rows = append(m.Rows, s.rows[key])
+	size := 0
+	kept := s.changed - uint64(len(s.changes)) // those before it are not there any more
+	m.Dropped = p.changed < kept
+	for p.changed = max(p.changed, kept); p.changed < s.changed && size < mostMessage; p.changed++ {
+		c := s.changes[p.changed-kept]
+		m.Changes = append(m.Changes, c)
+		size += frame + len(c.Key) + len(c.ID) + len(c.Text)
 	}
-	return m
+	// Each look goes through all elections in the same order, so that none of them waits while others change.
+	if p.next == 0 {
+		p.then = s.shown
+	}
+	for ; p.shown < p.then && p.next < len(s.elections) && size < mostMessage; p.next++ {
+		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown {
+			m.Rows = append(m.Rows, row)
+			size += frame + len(row.Key) + len(row.ID) + len(row.Value)
+		}
+	}
+	if p.next == len(s.elections) {
+		p.next, p.shown = 0, p.then
+	}
+	if m.More = p.changed < s.changed || p.shown < s.shown; m.More {
+		return m, nil
+	}
+	if s.news == nil {
+		s.news = make(chan struct{})
+	}
+	return m, s.news
 }

@@ -9,59 +9,108 @@ import (
 	"unicode/utf8"
 )
 
-// What a page has not read is bounded: one row of each election, and the newest changes.
+// The state keeps one row of each election, and the newest changes, for all pages. A page gets what it has not
+// read in messages of a bounded size.
 func TestState_SlowReader(t *testing.T) {
 	s := NewState()
-	p := s.subscribe()
-	const many = max(mostRows, mostUnread) + 5
-	for i := range many {
-		key := fmt.Sprint("e", i)
-		s.Show(Row{Key: key, State: "foreign"}, nil, Change{Key: key, At: int64(i), Token: 1<<63 + 1})
+	p := s.reader()
+	const many = mostUnread + 5
+	for range 2 {
+		for i := range many {
+			key := fmt.Sprint("e", i)
+			s.Show(Row{Key: key, State: "foreign", Revision: s.shown}, nil, Change{Key: key, At: int64(s.changed), Token: 1<<63 + 1})
+		}
 	}
-	m := s.take(p)
-	if len(m.Rows) != mostRows || len(m.Changes) != mostUnread || !m.Dropped || !m.More || m.Changes[mostUnread-1].At != many-1 {
-		t.Errorf("%d rows, %d changes, %v %v", len(m.Rows), len(m.Changes), m.Dropped, m.More)
+	var rows []Row
+	var changes []Change
+	for first := true; ; first = false {
+		m, news := s.take(p)
+		rows, changes = append(rows, m.Rows...), append(changes, m.Changes...)
+		if n := (len(m.Rows) + len(m.Changes)) * frame; n > mostMessage+frame || m.Dropped != first || m.More != (news == nil) {
+			t.Fatalf("%d bytes; %+v", n, m)
+		}
+		if !m.More {
+			break
+		}
 	}
-	text, err := json.Marshal(m.Changes[0])
+	if len(rows) != many || rows[0].Key != "e0" || rows[0].Revision != many || len(s.changes) != mostUnread {
+		t.Errorf("%d rows, the first %+v, %d changes kept", len(rows), rows[0], len(s.changes))
+	}
+	if len(changes) != mostUnread || changes[mostUnread-1].At != 2*many-1 {
+		t.Errorf("%d changes, the last %+v", len(changes), changes[len(changes)-1])
+	}
+	text, err := json.Marshal(changes[0])
 	if err != nil || !strings.Contains(string(text), `"token":"9223372036854775809"`) {
 		t.Errorf("%s %v", text, err)
 	}
-	<-p.news // there is more
-	if m = s.take(p); len(m.Rows) != many-mostRows || m.More || m.Dropped || len(m.Changes) != 0 {
-		t.Errorf("%d rows, %d changes, %v %v", len(m.Rows), len(m.Changes), m.Dropped, m.More)
-	}
-	for range mostPages - 1 {
-		if s.subscribe() == nil {
-			t.Fatal("it is not subscribed")
+}
+
+// A page that reads more slowly than elections change gets all of them in turn, and the newest of each in the end.
+func TestState_NoElectionWaits(t *testing.T) {
+	s := NewState()
+	const many = 1000
+	show := func(revision uint64) {
+		for i := range many {
+			s.Show(Row{Key: fmt.Sprint("e", i), Revision: revision}, nil)
 		}
 	}
-	if s.subscribe() != nil {
-		t.Error("there are too many pages")
+	show(1)
+	p := s.reader()
+	got, newest := make(map[string]int), make(map[string]uint64)
+	looks, n := 0, uint64(2)
+	for ; looks < 3; n++ {
+		m, _ := s.take(p)
+		for _, row := range m.Rows {
+			got[row.Key]++
+		}
+		if p.next == 0 {
+			looks++
+		}
+		show(n)
 	}
-	s.unsubscribe(p)
-	if s.subscribe() == nil {
-		t.Error("there is room for one more")
+	for i := range many {
+		if n := got[fmt.Sprint("e", i)]; n != looks {
+			t.Fatalf("e%d was sent %d times in %d looks", i, n, looks)
+		}
+	}
+	for m, news := s.take(p); ; m, news = s.take(p) {
+		for _, row := range m.Rows {
+			newest[row.Key] = row.Revision
+		}
+		if news != nil {
+			break
+		}
+		if len(newest) == len(m.Rows) { // once, in the middle of a look
+			show(n)
+		}
+	}
+	for i := range many {
+		if got := newest[fmt.Sprint("e", i)]; got != n {
+			t.Fatalf("e%d has revision %d at last, want %d", i, got, n)
+		}
 	}
 }
 
 // A page hears of a row only when it has changed, and of trouble until all is well again.
 func TestState_OnlyChanges(t *testing.T) {
 	s := NewState()
-	p := s.subscribe()
+	s.Show(Row{Key: "other"}, nil)
+	p := s.reader()
+	m, news := s.take(p)
 	hears := func(want bool) {
 		t.Helper()
 		select {
-		case <-p.news:
+		case <-news:
 			if !want {
 				t.Error("it hears of nothing new")
 			}
+			m, news = s.take(p)
 		default:
 			if want {
 				t.Error("it hears of nothing")
 			}
 		}
 	}
-	hears(true) // of what there is
 	now := func() time.Time { return time.UnixMilli(7) }
 	s.Complete(now)
 	hears(true)
@@ -73,15 +122,14 @@ func TestState_OnlyChanges(t *testing.T) {
 	s.Show(row, nil)
 	hears(false)
 	s.Show(row, nil, Change{Key: "e"})
-	hears(true)
 	s.Trouble("away")
 	hears(true)
-	if m := s.take(p); !m.Began || m.Now != 7 || m.Error != "away" || len(m.Rows) != 1 {
+	if !m.Began || m.Now != 7 || m.Error != "away" || len(m.Rows) != 1 || len(m.Changes) != 1 {
 		t.Errorf("%+v", m)
 	}
 	s.Complete(now)
 	hears(true)
-	if m := s.take(p); m.Error != "" || len(m.Rows) != 0 {
+	if m.Error != "" || len(m.Rows) != 0 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -89,10 +137,10 @@ func TestState_OnlyChanges(t *testing.T) {
 // What others write is bounded before a page gets it.
 func TestState_CutsTexts(t *testing.T) {
 	s := NewState()
-	p := s.subscribe()
+	p := s.reader()
 	huge := "x" + strings.Repeat("ä", 64<<10)
 	s.Show(Row{Key: "e", ID: huge, Value: huge}, nil, Change{Key: "e", ID: huge, Text: huge})
-	m := s.take(p)
+	m, _ := s.take(p)
 	if len(m.Rows) != 1 || len(m.Changes) != 1 {
 		t.Fatalf("%+v", m)
 	}

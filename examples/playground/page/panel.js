@@ -3,8 +3,6 @@
 
 import { Feed } from "./feed.js";
 
-const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`).content;
-
 // make returns an element with properties and children.
 function make(tag, properties, ...children) {
   const el = Object.assign(document.createElement(tag), properties);
@@ -74,7 +72,7 @@ async function ask(request) {
   try {
     const response = await fetch("api/do", {
       method: "POST", body: JSON.stringify(request), signal: AbortSignal.timeout(30000),
-      headers: { "Content-Type": "application/json", "X-Natsleader-Token": meta("token") },
+      headers: { "Content-Type": "application/json" },
     });
     if (!response.ok) error = (await response.json()).error;
   } catch (e) {

@@ -19,9 +19,9 @@ const mostKept = 20000;
 const patience = 30000;
 
 export class Detail {
-  constructor(now, token, actions, closed) {
+  constructor(now, closed) {
     this.now = now;
-    this.token = token;
+    this.secret = "";
     this.closed = closed;
     this.key = "";
     this.opened = 0;          // when the page was opened, by the server's clock
@@ -31,11 +31,16 @@ export class Detail {
     this.roster = [];
     $("detail-close").addEventListener("click", () => this.close());
     $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
-    for (const id of ["step-down", "transfer"]) $(id).hidden = !actions.includes(id);
-    $("detail-actions").hidden = $("step-down").hidden && $("transfer").hidden;
     $("step-down").addEventListener("click", () => this.askStepDown());
     $("transfer").addEventListener("click", () => this.askTransfer());
     setInterval(() => { if (!document.hidden) this.drawTimeline(); }, 1000);
+  }
+
+  // allow shows the buttons for the actions, whose requests carry the secret.
+  allow(secret, actions) {
+    this.secret = secret;
+    for (const id of ["step-down", "transfer"]) $(id).hidden = !actions.includes(id);
+    $("detail-actions").hidden = $("step-down").hidden && $("transfer").hidden;
   }
 
   // note keeps the changes of all elections, so that the time line of each is there.
@@ -159,10 +164,11 @@ export class Detail {
     try {
       const response = await fetch("api/record?election=" + encodeURIComponent(key));
       if (!response.ok || key !== this.key) return;
-      const r = await response.json();
-      $("record-note").textContent = r.revision !== "0" ? `Revision ${r.revision}, written ${new Date(r.written).toLocaleString()}` + (r.base64 ? ", in base64" : "") : "There is no record.";
-      $("record").textContent = r.text;
-      $("record").hidden = r.text === "";
+      const text = await response.text();
+      const its = (name) => response.headers.get(`Natsleader-${name}`);
+      $("record-note").textContent = its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${new Date(Number(its("Written"))).toLocaleString()}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
+      $("record").textContent = text;
+      $("record").hidden = text === "";
     } catch { /* the trouble is shown above the table */ }
   }
 
@@ -245,7 +251,7 @@ export class Detail {
     try {
       const response = await fetch("api/" + what, {
         method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(patience),
-        headers: { "Content-Type": "application/json", "X-Natsleader-Token": this.token },
+        headers: { "Content-Type": "application/json", "Natsleader-Secret": this.secret },
       });
       const answer = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json() : { error: await response.text() };
       say(answer.error ? `Not done: ${answer.error}` : answer.leader ? `${answer.from.id} has handed over, and ${answer.leader.id} leads.` : `${answer.from.id} has handed over. Nobody leads yet.`);

@@ -15,10 +15,22 @@ const clock = { server: Date.now(), local: performance.now(), heard: false };
 const now = () => clock.server + performance.now() - clock.local;
 
 const table = new Table(now, (key) => detail.open(table.rows.get(key)));
-const detail = new Detail(now, meta("token"), meta("actions").split(" "), () => {
+const detail = new Detail(now, () => {
   table.select("");
   $("body").focus();
 });
+
+// The secret that requests for actions carry comes with the link that the program printed. It is kept with the
+// entry of the history, so that the address does not show it and loading the page anew does not lose it.
+function takeSecret() {
+  const secret = new URLSearchParams(location.hash.slice(1)).get("secret") || history.state?.secret || detail.secret;
+  history.replaceState({ secret }, "", location.pathname);
+  const readOnly = meta("secret") !== "" && secret === "";
+  detail.allow(secret, readOnly ? [] : meta("actions").split(" "));
+  $("read-only").hidden = !readOnly;
+}
+takeSecret();
+addEventListener("hashchange", takeSecret); // the link was opened in this page
 
 $("filter").addEventListener("input", (e) => table.setFilter(e.target.value));
 document.addEventListener("keydown", (e) => {

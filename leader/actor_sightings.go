@@ -37,12 +37,31 @@ func (a *actor) recall() sighting {
 	if s == nil {
 		return sighting{}
 	}
-	r, ok := s.memory.Recall(a.c.election).(remembered)
-	if !ok || r.clock != s.clock {
+	r := s.recall(a.c.election)
+	if r.at.IsZero() {
 		return sighting{}
 	}
 	r.at = a.inside(r.at)
+	return r
+}
+
+// recall returns what was seen of a key, with an instant of the clock, or none.
+func (s *sightings) recall(key string) sighting {
+	r, ok := s.memory.Recall(key).(remembered)
+	if !ok || r.clock != s.clock {
+		return sighting{}
+	}
 	return r.sighting
+}
+
+// since returns when an entry that was read at an instant of the clock was first received, and
+// remembers it.
+func (s *sightings) since(key string, o observation, at time.Time) time.Time {
+	if r := s.recall(key); !r.at.IsZero() && r.revision == o.revision && r.same(o) {
+		return r.at
+	}
+	s.memory.Remember(key, remembered{seenAs(o, at), s.clock})
+	return at
 }
 
 // remember keeps what is seen of the key for later candidates.

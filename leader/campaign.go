@@ -68,60 +68,75 @@ type Candidate struct {
 // that does not exist yet and a missing permission are [Faulted] events, and the
 // candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
-	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
-	if err := want.check(want); err != nil {
-		return nil, err
-	}
-	if err := cfg.checkStop(); err != nil {
-		return nil, err
-	}
-	if want.lease > 0 { // the other durations follow from it
-		if _, err := want.resolve(backend.Settings{}, false); err != nil {
-			return nil, err
-		}
-	}
-	if cfg.MinToken > maxMinToken {
-		return nil, fmt.Errorf("%w: MinToken %d is more than %d; a resource that has accepted a greater token must be reset", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
-	}
-	if len(cfg.Value) > wire.MaxValue {
-		return nil, fmt.Errorf("%w: Value of %d bytes is more than %d", ErrValueTooLarge, len(cfg.Value), wire.MaxValue)
-	}
-	if err := checkID("ID", cfg.ID); err != nil {
-		return nil, err
-	}
-	if err := checkGuards(cfg.Guards); err != nil {
-		return nil, err
-	}
-	if err := checkSeats(cfg); err != nil {
-		return nil, err
-	}
-	if err := checkElection(election, cfg.Seats); err != nil {
-		return nil, err
-	}
-	if err := cfg.checkSuccession(); err != nil {
-		return nil, err
-	}
-	b, err := backendOf(store)
+	b, p, err := prepare(store, election, &cfg)
 	if err != nil {
 		return nil, err
 	}
+	return launch(ctx, b, election, cfg, p)
+}
+
+// prepare checks the settings of a candidate, and sets those that are left to their defaults.
+func prepare(store Store, election string, cfg *Config) (b backend.Store, p params, err error) {
+	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
+	if err = want.check(want); err != nil {
+		return nil, p, err
+	}
+	if err = cfg.checkStop(); err != nil {
+		return nil, p, err
+	}
+	if want.lease > 0 { // the other durations follow from it
+		if _, err = want.resolve(backend.Settings{}, false); err != nil {
+			return nil, p, err
+		}
+	}
+	if cfg.MinToken > maxMinToken {
+		return nil, p, fmt.Errorf("%w: MinToken %d is more than %d; a resource that has accepted a greater token must be reset", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
+	}
+	if len(cfg.Value) > wire.MaxValue {
+		return nil, p, fmt.Errorf("%w: Value of %d bytes is more than %d", ErrValueTooLarge, len(cfg.Value), wire.MaxValue)
+	}
+	if err = checkID("ID", cfg.ID); err != nil {
+		return nil, p, err
+	}
+	if err = checkGuards(cfg.Guards); err != nil {
+		return nil, p, err
+	}
+	if err = checkSeats(*cfg); err != nil {
+		return nil, p, err
+	}
+	if err = checkElection(election, cfg.Seats); err != nil {
+		return nil, p, err
+	}
+	if err = cfg.checkSuccession(); err != nil {
+		return nil, p, err
+	}
+	if b, err = backendOf(store); err != nil {
+		return nil, p, err
+	}
 	if err = admits(b, want, cfg.KVElect); err != nil {
-		return nil, err
+		return nil, p, err
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = clockOf(store)
 	}
-	listed := cfg.Roster || cfg.Queue
 	if cfg.ID == "" {
 		cfg.ID = defaultID()
 	}
-	p := params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect, tries: cfg.sightings != nil,
-		order: order{orders: cfg.Queue, listed: listed, priority: cfg.Priority},
+	p = params{
+		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
+		order: order{orders: cfg.Queue, listed: cfg.Roster || cfg.Queue, priority: cfg.Priority},
 	}
-	start := stand
 	if cfg.Seats > 1 {
-		p.seats, start = cfg.Seats, standForSeats
+		p.seats = cfg.Seats
+	}
+	return b, p, nil
+}
+
+// launch starts a candidate with settings that prepare has checked.
+func launch(ctx context.Context, b backend.Store, election string, cfg Config, p params) (*Candidate, error) {
+	start := stand
+	if p.seats > 0 {
+		start = standForSeats
 	}
 	c, err := start(ctx, b, election, cfg, p)
 	if err == nil {

@@ -93,8 +93,9 @@ type Config struct {
 	TurnTimeout time.Duration
 	// Seats is the number of leaders that the election has at once, at most 1000; 0 and 1:
 	// one. All candidates of an election should set the same number; a candidate that finds
-	// another number reports [ErrInvalidConfig]. Seats cannot be combined with Guards, which protect
-	// the writes of one leader. See docs/succession.md in the repository.
+	// another number reports [ErrInvalidConfig], and [Acquire] returns it. Seats cannot be
+	// combined with Guards, which protect the writes of one leader. See docs/succession.md in
+	// the repository.
 	Seats int
 	// RefuseRequests makes a leader refuse to hand over when [StepDown] or [Transfer], or a
 	// candidate with Preempt, asks it to. Each request of StepDown or Transfer to the
@@ -146,7 +147,7 @@ type Config struct {
 	// dropped. A handler that panics ends the process.
 	Logger *slog.Logger
 
-	sightings *sightings // for TryAcquire
+	sightings *sightings // for Acquire and TryAcquire
 }
 
 // checkSuccession returns an error for settings that contradict each other.

@@ -49,10 +49,11 @@ var (
 	// is not as [EnsureBucket] would have made it. The text names that candidate and both
 	// numbers, or the setting. The candidate goes on with its own number, or with the bucket
 	// as it is. It also reports settings with which the server cannot make the bucket of
-	// EnsureBucket.
+	// EnsureBucket. [Acquire] and [TryAcquire] return it for another number of seats.
 	ErrInvalidConfig error = backend.ErrInvalidConfig
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
-	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead.
+	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, and by
+	// [Lock.Unlock] of a nil or zero Lock.
 	ErrNotLeader error = backend.Error("not the leader")
 	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
 	ErrNoLeader error = backend.Error("nobody leads")

@@ -4,27 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back
-// by Unlock. The zero value is a lock that is over.
+// by Unlock. The zero value is a lock that is over. A Lock must not be copied.
 //
 // A lock can be lost, as every term. Its context then ends, with the cause, and the work has
 // to end. Meanwhile the key is kept for the work, up to DrainTimeout, or for one lease if
 // none is set. A lost lock does not come back, and neither does one that was given up. Lock
-// again by another call of Acquire or TryAcquire.
+// again by another call of Acquire or TryAcquire. Unlock is still to be called, and returns the
+// cause of the loss.
 //
 // The methods of the Term are those of every term. Context, Err and [Check] ask the clock
-// whether the lock is still held. Token is the fencing token. Release is Unlock without a
-// wait for the store, so it must not be the last thing that a program does.
+// whether the lock is still held. Token is the fencing token. Release does not wait for the
+// store, so it must not be the last thing that a program does.
 type Lock struct {
 	*Term
-	c *Candidate
+	c       *Candidate
+	session string
+	once    sync.Once
+	lost    error // why the lock was lost before it was given up; set by once
 }
 
-// HeldError is returned by [TryAcquire] for a lock that is not free.
+// HeldError is returned by [TryAcquire] for a lock that is not free, and by [Acquire] for one
+// that the same process holds.
 type HeldError struct {
 	Election string
 	// Holder holds the lock; of a lock with several seats it is the one that was seen last.
@@ -32,12 +39,16 @@ type HeldError struct {
 	// was deleted and the lease of its last holder may be running.
 	Holder Holder
 	why    string // why the lock is not free although no holder is known
+	own    bool   // this process holds it
 }
 
 // Error names the election, the ID of the holder and its token.
 func (e *HeldError) Error() string {
 	if e.why != "" {
 		return fmt.Sprintf("leader: the lock %q is not free: %s", e.Election, e.why)
+	}
+	if e.own {
+		return fmt.Sprintf("leader: the lock %q is held by this process: %s; unlock it first, or give callers that wait for each other a Config.ID each", e.Election, e.Holder)
 	}
 	return fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
 }
@@ -47,22 +58,47 @@ func (e *HeldError) Error() string {
 // the meaning that they have for [Campaign], but for StopTimeout, which does not apply. With
 // Seats there are as many locks: a semaphore.
 //
+// The record of a lock stays in the bucket for ever, so names must be from a bounded set.
+//
 // ctx bounds the waiting, and the values that it carries are those of the lock's context. Its
 // end does not end a lock that was acquired. If ctx ends first, Acquire returns its error at
 // once, with the holder and the last fault if these are known. Its candidate then ends by
 // itself. If that has just won the key, it releases it. Otherwise the errors are those of
-// Campaign, and [ErrConnectionClosed] if the application closes the connection. While the
-// store cannot be reached, Acquire waits.
+// Campaign, [ErrConnectionClosed] if the application closes the connection, and the two
+// below. While the store cannot be reached, Acquire waits.
+//
+// Acquire does not wait for its own process. It returns a *[HeldError] if a Lock that was
+// acquired in this process, by the same Config.ID or also without one, holds the lock (with
+// Seats, if such locks hold all seats) and was neither given up nor lost. That counts for every
+// [Bucket] of the process. A Lock of another name, or a [Candidate], does not matter.
+// Goroutines that exclude each other by Acquire need a Config.ID each.
+//
+// Acquire returns [ErrInvalidConfig] if a holder is set to another number of Seats. The text has
+// both numbers and both IDs. Acquire first waits for a renewal, or until the lease of that holder
+// is over, to see whether the holder lives. It knows of holders on seats above its own number by
+// the record of seat 1, and not if that was deleted or never written. Of two calls that begin at
+// once with different numbers, while nobody holds the lock, both may succeed. The one with the
+// greater number then logs the disagreement.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
-	a, err := newAcquisition(ctx, store, election, cfg)
+	l, err := acquire(ctx, store, election, cfg, false)
+	return l, lockError("acquire", election, err)
+}
+
+// acquire asks for a lock. With try it does not wait while another holds the lock.
+func acquire(ctx context.Context, store Store, election string, cfg Config, try bool) (*Lock, error) {
+	a, err := newAcquisition(ctx, store, election, cfg, try)
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.wait(ctx, func(Event) error { return nil })
-	if err != nil {
-		return nil, fmt.Errorf("acquire lock %q: %w", election, err)
+	return a.wait(ctx)
+}
+
+// lockError names the call and the lock in the text of an error that does not name them.
+func lockError(call, election string, err error) error {
+	if held := (*HeldError)(nil); err == nil || errors.As(err, &held) {
+		return err
 	}
-	return l, nil
+	return fmt.Errorf("%s lock %q: %w", call, election, err)
 }
 
 // TryAcquire is Acquire for an application that does not wait while another holds the lock.
@@ -75,6 +111,9 @@ func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lo
 // them. For that the process remembers 1,024 keys of each store, so keep the [Bucket] from one
 // try to the next. Processes that seldom try, as a job that is started once a day, use Acquire
 // with a context that ends after one or two leases.
+//
+// TryAcquire returns [ErrInvalidConfig] for a holder that is set to another number of Seats, as
+// Acquire does, but at once. A holder that has crashed counts as above.
 //
 // A fault of the store is returned as an error at once, with the errors of [Faulted] events,
 // such as [ErrUnreachable], [ErrNoBucket] and [ErrPermission]. [ErrInvalidConfig] is also
@@ -89,27 +128,10 @@ func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (
 	if err := cfg.checkTry(); err != nil {
 		return nil, err
 	}
-	if b, err := backendOf(store); err == nil {
-		if cfg.Clock == nil {
-			cfg.Clock = clockOf(store)
-		}
-		cfg.sightings = sightingsOf(b, cfg.Clock)
-	}
 	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
-	a, err := newAcquisition(ctx, store, election, cfg)
-	if err != nil {
-		return nil, err
-	}
-	l, err := a.wait(ctx, a.verdict)
-	var held *HeldError
-	switch {
-	case errors.As(err, &held):
-		return nil, held
-	case err != nil:
-		return nil, fmt.Errorf("try lock %q: %w", election, err)
-	}
-	return l, nil
+	l, err := acquire(ctx, store, election, cfg, true)
+	return l, lockError("try", election, err)
 }
 
 // checkTry returns an error for settings with which a candidate waits.
@@ -128,45 +150,60 @@ func (c *Config) checkTry() error {
 // acquisition is a candidate on the way to a lock. It takes its term in a loop over
 // Candidate.Terms that it leaves with the first one. So the machine leads no other term.
 type acquisition struct {
-	c     *Candidate
-	seats int
-	terms <-chan *Term
-	held  map[int]Holder // the seats that others hold
-	last  Holder         // of those the one seen last
-	why   string         // why the seat of last is not free, if last names no holder
-	fault error          // the last one, if nothing was learnt of the key since
+	c       *Candidate
+	session string
+	owner   lockOwner
+	check   seatCheck
+	try     bool
+	seats   int
+	terms   <-chan *Term
+	held    map[int]Holder // the seats that others hold
+	last    Holder         // of those the one seen last
+	why     string         // why the seat of last is not free, if last names no holder
+	fault   error          // the last one, if nothing was learnt of the key since
 }
 
-func newAcquisition(ctx context.Context, store Store, election string, cfg Config) (*acquisition, error) {
-	c, err := Campaign(context.WithoutCancel(ctx), store, election, cfg)
+func newAcquisition(ctx context.Context, store Store, election string, cfg Config, try bool) (*acquisition, error) {
+	name := cfg.ID
+	b, p, err := prepare(store, election, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &acquisition{c: c, seats: max(cfg.Seats, 1), terms: c.loops.enter(c), held: make(map[int]Holder)}, nil
+	p.tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	if try {
+		cfg.sightings = sightingsOf(b, cfg.Clock)
+	}
+	a := &acquisition{session: p.session, owner: ownerOf(name, b), try: try, seats: max(cfg.Seats, 1), held: make(map[int]Holder)}
+	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.id, seats: a.seats, try: try, seen: cfg.sightings}
+	if err = a.check.compare(ctx, false); err != nil {
+		return nil, err
+	}
+	if a.c, err = launch(context.WithoutCancel(ctx), b, election, cfg, p); err != nil {
+		return nil, err
+	}
+	ownLocks.add(a.session, a.owner)
+	a.terms = a.c.loops.enter(a.c)
+	return a, nil
 }
 
-// wait waits for the term. verdict returns the error that an event makes of the attempt.
-func (a *acquisition) wait(ctx context.Context, verdict func(Event) error) (*Lock, error) {
+// wait waits for the term.
+func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 	events := a.c.Events()
 	for {
 		var err error
 		select {
 		case t := <-a.terms:
-			if t.Err() != nil { // it is over
-				t.finish()
-				continue
-			}
-			if err = verdict(Elected{Term: t}); err == nil {
+			if err = a.accept(ctx, t); err == nil && t.Err() == nil {
 				return a.lock(t), nil
 			}
-			t.finish()
+			t.finish() // it is over, or refused
 		case e, ok := <-events:
 			if !ok {
 				events = nil
 				continue
 			}
 			a.note(e)
-			err = verdict(e)
+			err = a.verdict(ctx, e)
 		case <-a.c.Done():
 			if err = a.c.Err(); err == nil {
 				err = ErrStopped
@@ -175,6 +212,7 @@ func (a *acquisition) wait(ctx context.Context, verdict func(Event) error) (*Loc
 			err = a.explain(ctx.Err())
 		}
 		if err != nil {
+			ownLocks.remove(a.session)
 			a.c.loops.leave(a.c) // finishes a term that comes too late
 			a.c.toAll(inStop)
 			return nil, err
@@ -182,12 +220,24 @@ func (a *acquisition) wait(ctx context.Context, verdict func(Event) error) (*Loc
 	}
 }
 
+// accept returns an error if the lock must not be held although its key was won. On another
+// seat than the first, the first may have been taken meanwhile for another number of seats.
+func (a *acquisition) accept(ctx context.Context, t *Term) error {
+	if t.Seat() == 1 || t.Err() != nil {
+		return nil
+	}
+	return a.check.compare(ctx, false)
+}
+
 // lock makes the lock of a term.
 func (a *acquisition) lock(t *Term) *Lock {
 	a.c.loops.leave(a.c)
 	// The candidate has nothing to do after the term. It drains if the work goes on.
-	context.AfterFunc(t.Context(), func() { a.c.toAll(inStop) })
-	return &Lock{Term: t, c: a.c}
+	context.AfterFunc(t.Context(), func() {
+		ownLocks.remove(a.session)
+		a.c.toAll(inStop)
+	})
+	return &Lock{Term: t, c: a.c, session: a.session}
 }
 
 // note remembers what the events show.
@@ -223,20 +273,26 @@ func (a *acquisition) explain(err error) error {
 	return err
 }
 
-// verdict returns the error with which an event ends a try.
-func (a *acquisition) verdict(e Event) error {
+// verdict returns the error with which an event ends the attempt.
+func (a *acquisition) verdict(ctx context.Context, e Event) error {
 	switch e := e.(type) {
 	case Observed:
-		if len(a.held) == a.seats {
-			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why}
+		if len(a.held) < a.seats {
+			return nil
+		}
+		if own := a.waitsForItself(); own || a.try {
+			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why, own: own}
 		}
 	case Pending:
-		if e.Until.After(a.c.clock.Now()) {
+		if a.try && e.Until.After(a.c.clock.Now()) {
 			return &HeldError{Election: a.c.election, Holder: Holder{Seat: e.Seat}, why: e.Reason}
 		}
 	case Faulted:
-		if !isPassing(e.Err) {
+		switch {
+		case a.try && !isPassing(e.Err):
 			return e.Err
+		case !a.try && errors.Is(e.Err, errSeats):
+			return a.check.compare(ctx, true)
 		}
 	case Elected, Fenced, Deposed:
 	}
@@ -258,18 +314,25 @@ func isPassing(err error) bool {
 }
 
 // Unlock gives the lock up: its context ends with [ErrResigned], and the key is released. The
-// work has to have ended. Unlock returns nil when the key is released, or is known to be
-// another's, or no longer keeps other candidates out. It may be called more than once, and
-// after the lock was lost.
+// work has to have ended. Unlock returns nil when the lock was held until this call, and the
+// key is released, or is known to be another's, or no longer keeps other candidates out. It
+// may be called more than once.
+//
+// If the lock was lost before, Unlock does the same and then returns an error with the cause,
+// which is one of those of [Term.Context], such as [ErrLeaseExpired]. Another process may have
+// held the lock while the work went on. The cause is [ErrResigned] if the lock was handed over,
+// as by [StepDown].
 //
 // If ctx ends first, Unlock returns its error, and the lock is given up all the same, as long
 // as the program runs. While the store cannot be reached, that takes up to one lease.
 // Unlock returns [ErrConnectionClosed] if the application has closed the connection before
-// the key was released. Others then wait until the lease is over.
+// the key was released. Others then wait until the lease is over. Unlock of a nil or zero Lock
+// returns [ErrNotLeader].
 func (l *Lock) Unlock(ctx context.Context) error {
-	if l.c == nil {
-		return nil
+	if l == nil || l.c == nil {
+		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
 	}
+	l.giveUp()
 	l.finish()
 	l.c.toAll(inStop)
 	select {
@@ -278,13 +341,44 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		select {
 		case <-l.c.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("unlock %q, which goes on: %w", l.c.election, ctx.Err())
+			return l.unlockError("which goes on", ctx.Err())
 		}
 	}
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	if l.c.cut {
-		return fmt.Errorf("unlock %q: %w before the key was released", l.c.election, ErrConnectionClosed)
+		return l.unlockError("whose key was not released", ErrConnectionClosed)
 	}
-	return nil
+	return l.unlockError("", nil)
+}
+
+// Release is Unlock without a wait for the store. See [Term.Release].
+func (l *Lock) Release() {
+	if l != nil && l.c != nil {
+		l.giveUp()
+		l.Term.Release()
+	}
+}
+
+// giveUp remembers, once, whether the lock was lost before it is given up. From then on this
+// process may ask for it again.
+func (l *Lock) giveUp() {
+	l.once.Do(func() {
+		l.lost = l.Err()
+		ownLocks.remove(l.session)
+	})
+}
+
+// unlockError returns the error of Unlock from what has become of it, and from the loss.
+func (l *Lock) unlockError(what string, err error) error {
+	switch {
+	case err == nil && l.lost == nil:
+		return nil
+	case err == nil:
+		return fmt.Errorf("unlock %q: the lock was lost before: %w", l.c.election, l.lost)
+	case l.lost == nil || errors.Is(l.lost, err):
+		return fmt.Errorf("unlock %q, %s: %w", l.c.election, what, err)
+	default:
+		return fmt.Errorf("unlock %q, %s: %w; the lock was lost before: %w", l.c.election, what, err, l.lost)
+	}
 }

@@ -68,12 +68,16 @@ func checkSeats(cfg Config) error {
 //     trace, an old write may yet win a seat. A candidate that finds that write there waits
 //     as for any other holder, until the suspended machine has released the seat, or its
 //     lease is over.
+//   - The first seat is taken first if it is free: no machine gets the permit before that of
+//     the first seat has read its key, or has failed to. So where anybody has led, the key of
+//     the election has a record, with the number of seats.
 type seatPermit struct {
 	election string
 
 	mu        sync.Mutex  // held for moments only
 	worker    int         // the seat of the last term, while its work goes on; 0: none
 	taker     int         // the seat of the machine that has the permit; 0: none
+	unread    bool        // the key of the first seat is not known yet
 	waiting   []*mailbox  // of the machines that wait for the permit, by seat
 	holders   []holding   // of each seat, as it is seen there
 	denied    []time.Time // of each seat: until then the candidate is announced as denied, by the clock
@@ -92,7 +96,7 @@ type seatPermit struct {
 func (b *seatPermit) take(seat int, box *mailbox) (until time.Time, value string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.taker != 0 && b.taker != seat {
+	if b.taker != 0 && b.taker != seat || b.unread && seat > 1 {
 		b.waiting[seat-1] = box
 		return time.Time{}, "", false
 	}
@@ -105,9 +109,27 @@ func (b *seatPermit) take(seat int, box *mailbox) (until time.Time, value string
 func (b *seatPermit) giveBack(value string) {
 	b.mu.Lock()
 	b.taker, b.value = 0, value
+	b.wake()
+}
+
+// firstRead lets all seats take the permit, once the key of the first seat is known and its
+// machine has had the permit if it wanted it.
+func (b *seatPermit) firstRead() {
+	b.mu.Lock()
+	if !b.unread {
+		b.mu.Unlock()
+		return
+	}
+	b.unread = false
+	b.wake()
+}
+
+// wake wakes the machines that wait for the permit. It unlocks the seat permit first, because
+// an actor uses that under the lock of its box.
+func (b *seatPermit) wake() {
 	waiting := slices.Clone(b.waiting)
 	clear(b.waiting)
-	b.mu.Unlock() // an actor uses the seat permit under the lock of its box
+	b.mu.Unlock()
 	for _, box := range waiting {
 		if box != nil {
 			box.put(mail{in: input{kind: inTick}})
@@ -190,6 +212,9 @@ func (a *actor) syncSeat() {
 			b.giveBack(a.status.value)
 		}
 	}
+	if a.seat == 1 && (a.status.seen.kind != entryUnseen || len(a.faults.reported) > 0) {
+		b.firstRead()
+	}
 }
 
 // seated records the holder of a seat and the cooldown of its machine. It returns the mailbox of the actor that has to
@@ -269,7 +294,7 @@ type seatsSeen struct {
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
 	rec, own := a.status.seen.rec, max(a.seats, 1)
-	seen := seatsSeen{rec.session, max(rec.seats, 1)}
+	seen := seatsSeen{rec.session, seatsOf(rec)}
 	if !a.status.seen.held() || rec.session == a.session || rec.id == "" || seen.seats == own || a.odd == seen || a.observe {
 		return events
 	}
@@ -277,5 +302,14 @@ func (a *actor) disagree(events []Event) []Event {
 	if a.c.permit != nil && !a.c.permit.isNews(seen) {
 		return events // it was reported on another seat before
 	}
-	return append(events, a.faulted(fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", errSeats, a.c.id, own, rec.id, seen.seats)))
+	return append(events, a.faulted(disagreement(a.c.id, own, rec)))
+}
+
+// seatsOf returns the number of seats that the writer of a record is set to.
+func seatsOf(r record) int { return max(r.seats, 1) }
+
+// disagreement returns the error for a candidate and a record that are set to different
+// numbers of seats.
+func disagreement(id string, seats int, r record) error {
+	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", errSeats, id, seats, r.id, seatsOf(r))
 }

@@ -13,8 +13,8 @@ import (
 func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
 	front := newCandidate(store, election, cfg, p)
 	b := &seatPermit{
-		election: election,
-		waiting:  make([]*mailbox, p.seats), holders: make([]holding, p.seats), denied: make([]time.Time, p.seats), value: string(cfg.Value), there: p.seats,
+		election: election, unread: true,
+		waiting: make([]*mailbox, p.seats), holders: make([]holding, p.seats), denied: make([]time.Time, p.seats), value: string(cfg.Value), there: p.seats,
 		events: eventMux{out: &front.out, bell: make(chan struct{}, 1), end: make(chan struct{})},
 	}
 	front.permit = b

@@ -91,6 +91,30 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	}
 }
 
+// No other seat gets the permit before the key of the first seat is known. Then the seats that
+// wait are woken, once.
+func TestSeatPermit_FirstSeatFirst(t *testing.T) {
+	b := newBench(2)
+	b.unread = true
+	boxes := [2]mailbox{{bell: make(chan struct{}, 1)}, {bell: make(chan struct{}, 1)}}
+	if _, _, ok := b.take(2, &boxes[1]); ok {
+		t.Fatal("the second seat has the permit")
+	}
+	b.firstRead()
+	b.firstRead()
+	if n := len(boxes[1].mails); n != 1 {
+		t.Errorf("the second seat was woken %d times", n)
+	}
+	if _, _, ok := b.take(2, &boxes[1]); !ok {
+		t.Error("the second seat has no permit")
+	}
+	first := newBench(2)
+	first.unread = true
+	if _, _, ok := first.take(1, &boxes[0]); !ok {
+		t.Error("the first seat has no permit")
+	}
+}
+
 // quietStore answers only settings and reads. A read of a key returns its entry in keys.
 type quietStore struct {
 	backend.Store

@@ -56,6 +56,16 @@ func (w *world) free() {
 	w.ok(lock.Unlock(w.Context()))
 }
 
+// lost fails the test unless each Unlock of the lock returns the cause for which it was lost.
+func (w *world) lost(lock *leader.Lock, cause error) {
+	w.Helper()
+	for range 2 {
+		if err := lock.Unlock(w.Context()); !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), `unlock "e": the lock was lost before: leader: `) {
+			w.Errorf("at %v: Unlock returned %v, want %v", w.now(), err, cause)
+		}
+	}
+}
+
 // A lock passes from one process to the next in the instant of Unlock. Its context ends with
 // the Unlock alone, and carries the values of the context given to Acquire.
 func TestLock_PassesOn(t *testing.T) {
@@ -147,7 +157,7 @@ func TestLock_LostForGood(t *testing.T) {
 		w.ok(b.lock.Unlock(w.Context()))
 		w.at(12 * time.Second)
 		w.free()
-		w.ok(first.Unlock(w.Context()))
+		w.lost(first, leader.ErrLeaseExpired)
 		w.isAt(12*time.Second, "Unlock of the lost lock")
 		w.at(30 * time.Second)
 		w.free()
@@ -171,7 +181,7 @@ func TestLock_NeverUnlocked(t *testing.T) {
 		w.at(time.Minute)
 		w.ok(b.lock.Unlock(w.Context()))
 		w.free()
-		w.ok(first.Unlock(w.Context()))
+		w.lost(first, leader.ErrLeaseExpired)
 	})
 }
 
@@ -188,10 +198,80 @@ func TestLock_UnlockedAfterLoss(t *testing.T) {
 		b := w.locker("b").wait(w.Context())
 		w.at(8 * time.Second)
 		b.pending()
-		w.ok(first.Unlock(w.Context()))
+		w.lost(first, leader.ErrLeaseExpired)
 		b.returned(8*time.Second, nil)
 		w.ok(b.lock.Err())
 	})
+}
+
+// Unlock of a lock that was lost returns the cause, whatever has become of the key: another
+// process holds the lock, held it meanwhile, or the key was deleted.
+func TestUnlock_LostLockReturnsCause(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.locker("a")
+		first := a.acquire()
+		b := w.locker("b").wait(w.Context())
+		w.at(500 * time.Millisecond)
+		a.cut()
+		w.at(2 * lease)
+		a.open()
+		b.returned(lease, nil)
+		w.lost(first, leader.ErrLeaseExpired) // b holds it
+		w.ok(b.lock.Unlock(w.Context()))
+		w.lost(first, leader.ErrLeaseExpired)
+
+		deleted := w.locker("c").acquire()
+		w.ok(w.kv().Delete(w.Context(), "e"))
+		w.at(3 * lease)
+		w.lost(deleted, leader.ErrDeleted)
+	})
+}
+
+// A lock that its process handed over at the request of an operator was lost, too, and
+// Release does not hide that.
+func TestUnlock_HandedOverReturnsCause(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		lock := w.locker("a").acquire()
+		b := w.locker("b").wait(w.Context())
+		down := w.begin(func() error {
+			_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator")
+			return err
+		})
+		w.at(time.Second)
+		b.pending() // the key is kept for the work
+		lock.Release()
+		b.returned(time.Second, nil)
+		down.returned(time.Second, nil)
+		w.lost(lock, leader.ErrResigned)
+	})
+}
+
+// Where the time of a lost lock's Unlock is over, the error has both.
+func TestUnlock_LostLockWithoutTime(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		a := w.locker("a")
+		lock := a.acquire()
+		a.cut()
+		w.at(deadline)
+		ended, cancel := context.WithCancel(w.Context())
+		cancel()
+		if err := lock.Unlock(ended); !errors.Is(err, leader.ErrLeaseExpired) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Unlock returned %v", err)
+		}
+	})
+}
+
+// A Lock that Acquire has not returned cannot be given up.
+func TestUnlock_ZeroLock(t *testing.T) {
+	for _, lock := range []*leader.Lock{nil, {}} {
+		if err := lock.Unlock(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+			t.Errorf("Unlock returned %v", err)
+		}
+		lock.Release()
+	}
 }
 
 // Unlock may be called more than once, at once and later, and Release does the same without a

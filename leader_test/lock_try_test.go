@@ -40,7 +40,11 @@ func (p *process) held(by string) {
 	at := p.w.now()
 	_, err := p.try()
 	var held *leader.HeldError
-	if !errors.As(err, &held) || held.Holder.ID != by || held.Election != "e" || by != "" && !strings.Contains(err.Error(), fmt.Sprintf(`"e" is held: %q `, by)) {
+	is := "is held"
+	if by == p.cfg.ID {
+		is = "is held by this process"
+	}
+	if !errors.As(err, &held) || held.Holder.ID != by || held.Election != "e" || by != "" && !strings.Contains(err.Error(), fmt.Sprintf(`"e" %s: %q `, is, by)) {
 		p.w.Errorf("%v: %s: %v, want that %q holds it", at, p.cfg.ID, err, by)
 	}
 	p.w.isAt(at, "TryAcquire")

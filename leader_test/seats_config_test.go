@@ -87,3 +87,30 @@ func TestSeats_InvalidAreRefused(t *testing.T) {
 		t.Errorf("no store: %v", err)
 	}
 }
+
+// A candidate that starts takes the first seat if that is free. If it cannot read the first
+// seat's key, it takes another.
+func TestSeats_FirstSeatFirst(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.sealed()
+		for i := range 20 {
+			election := fmt.Sprint("e", i)
+			c := w.campaign(w.Context(), w.dial("a"), election, leader.Config{ID: "a", Seats: 3})
+			w.at(w.now())
+			if term, ok := c.Term(); !ok || term.Seat() != 1 {
+				t.Errorf("%s: it leads on seat %d", election, term.Seat())
+			}
+		}
+	})
+	k := newKit(t)
+	k.store.Link("a").LoseReads(1)
+	a, _ := k.stand("a", leader.Config{Seats: 2})
+	k.clock.Settle()
+	if _, ok := a.Term(); ok {
+		t.Error("it leads before the first seat's key is known")
+	}
+	k.clock.Advance(3 * time.Second)
+	if term, ok := a.Term(); !ok || term.Seat() != 2 {
+		t.Errorf("it leads on seat %d", term.Seat())
+	}
+}

@@ -94,8 +94,8 @@ func migrate(ctx context.Context, store leader.Store, up func(context.Context) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Unlock(context.WithoutCancel(ctx)) }()
-	return up(lock.Context())
+	err = up(lock.Context())
+	return errors.Join(err, lock.Unlock(context.WithoutCancel(ctx)))
 }
 
 var _ = []any{follow, publishAddress, newestFirst, stopNow, nightly, migrate, Leader{}}

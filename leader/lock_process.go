@@ -1,0 +1,71 @@
+package leader
+
+import (
+	"sync"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// lockOwner is who asks for locks in this process: the Config.ID that the caller gave, or
+// none. Callers without an ID, and those with the same, are one owner.
+type lockOwner struct {
+	id      string
+	process any // a leadertest.Link stands for a process of its own; nil: this process
+}
+
+func ownerOf(id string, store backend.Store) lockOwner {
+	if _, ok := store.(*bucketStore); ok {
+		return lockOwner{id: id}
+	}
+	return lockOwner{id, store}
+}
+
+// lockSessions are the sessions that this process asks for a lock with, or holds one with, by
+// any Bucket. A record with one of them is a lock that only this process can unlock.
+type lockSessions struct {
+	mu    sync.Mutex // held for moments only
+	owner map[string]lockOwner
+}
+
+var ownLocks = lockSessions{owner: make(map[string]lockOwner)}
+
+func (l *lockSessions) add(session string, o lockOwner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owner[session] = o
+}
+
+func (l *lockSessions) remove(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.owner, session)
+}
+
+// has reports whether the session is one of the owner's.
+func (l *lockSessions) has(session string, o lockOwner) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	owner, ok := l.owner[session]
+	return ok && owner == o
+}
+
+// waitsForItself reports whether other locks of the same owner hold all seats.
+func (a *acquisition) waitsForItself() bool {
+	seats := a.c.seats
+	if seats == nil {
+		seats = []*Candidate{a.c}
+	}
+	for _, c := range seats {
+		if s := c.holderSession(); s == a.session || !ownLocks.has(s, a.owner) {
+			return false
+		}
+	}
+	return true
+}
+
+// holderSession returns the session of the holder, or the empty string.
+func (c *Candidate) holderSession() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}

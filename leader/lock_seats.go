@@ -1,0 +1,108 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+)
+
+// seatCheck compares the number of seats of a lock with that of the holders. Locks with
+// different numbers do not keep each other out: each finds a seat free where the other has
+// none, or does not look at.
+//
+// A record that names another number is no reason to refuse the lock unless its holder lives.
+// The holder lives if the record is renewed. The check of Acquire waits for that, or until the
+// lease is over. That of TryAcquire refuses the lock until the process has seen the record for
+// the whole lease.
+type seatCheck struct {
+	store        backend.Store
+	clock        Clock
+	election, id string
+	seats        int // of the lock
+	try          bool
+	seen         *sightings // of this call, or for a try of the process
+}
+
+// checkLimit bounds a read of the check. A read that fails proves nothing: the candidate of
+// the lock reports the fault, if it lasts.
+const checkLimit = 2 * time.Second
+
+// compare returns an error with errSeats if a holder lives that is set to another number. As a
+// rule it reads one key. The record of the first seat stays there when it is released. It
+// names the number of its last holder, and so the seats to look at beyond those of the lock.
+// If it names the number of the lock, compare looks at the other seats only with all.
+func (c *seatCheck) compare(ctx context.Context, all bool) error {
+	last := c.seats
+	for n := 1; n <= last; n++ {
+		key := SeatKey(c.election, n)
+		s, err := c.read(ctx, key)
+		if err != nil {
+			return nil //nolint:nilerr // see checkLimit
+		}
+		if n == 1 && !all && (s.kind != entryRecord || seatsOf(s.rec) == c.seats) {
+			return nil
+		}
+		if s.kind == entryRecord {
+			last = max(last, min(seatsOf(s.rec), maxSeats))
+		}
+		if err = c.outlast(ctx, key, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outlast returns nil when the record of a seat is not that of a living holder with another
+// number of seats.
+func (c *seatCheck) outlast(ctx context.Context, key string, first observation) error {
+	if !first.held() || seatsOf(first.rec) == c.seats {
+		return nil // the candidate of the lock remembers the record, if it has to
+	}
+	at := c.seen.since(key, first, c.clock.Now())
+	for s := first; s.held() && seatsOf(s.rec) != c.seats; {
+		rest := first.rec.lease - c.clock.Now().Sub(at)
+		switch {
+		case rest <= 0:
+			return nil
+		case c.try, s.revision > first.revision:
+			return disagreement(c.id, c.seats, s.rec)
+		}
+		if err := c.pause(ctx, min(rest, first.rec.lease/looksInLease)); err != nil {
+			return fmt.Errorf("%w; the last fault: %w", err, disagreement(c.id, c.seats, s.rec))
+		}
+		next, err := c.read(ctx, key)
+		switch {
+		case err == nil:
+			s = next
+		case errors.Is(err, ErrConnectionClosed):
+			return nil
+		}
+	}
+	return nil
+}
+
+// looksInLease is how often the check reads in the lease of a record: as often as its holder
+// renews it by default.
+const looksInLease = 6
+
+func (c *seatCheck) read(ctx context.Context, key string) (observation, error) {
+	ctx, cancel := deadline.Within(ctx, checkLimit)
+	defer cancel()
+	return look(ctx, c.store, key)
+}
+
+// pause waits by the clock, or returns the error of ctx.
+func (c *seatCheck) pause(ctx context.Context, d time.Duration) error {
+	t := c.clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,150 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// After each way in which a lock, or the wait for one, ends, the process may ask for the lock
+// again, and remembers nothing of it.
+func TestAcquire_AgainAfterEachEnd(t *testing.T) {
+	const lease = 15 * time.Second
+	type process struct {
+		*testing.T
+		store      *leadertest.Store
+		own, other *leadertest.Link
+	}
+	acquire := func(p process, l *leadertest.Link, cfg leader.Config) *leader.Lock {
+		p.Helper()
+		lock, err := leader.Acquire(p.Context(), l, "e", cfg)
+		if err != nil {
+			p.Fatal(err)
+		}
+		return lock
+	}
+	fails := func(p process, try bool, cfg leader.Config, want error) {
+		p.Helper()
+		ctx, cancel := context.WithTimeout(p.Context(), lease)
+		defer cancel()
+		call := leader.Acquire
+		if try {
+			call = leader.TryAcquire
+		}
+		if _, err := call(ctx, p.own, "e", cfg); !errors.Is(err, want) && (want != nil || !errors.As(err, new(*leader.HeldError))) {
+			p.Errorf("returned %v, want %v", err, want)
+		}
+	}
+	unlock := func(p process, lock *leader.Lock) {
+		p.Helper()
+		if err := lock.Unlock(p.Context()); err != nil {
+			p.Error(err)
+		}
+	}
+	for name, end := range map[string]func(process){
+		"Unlock": func(p process) { unlock(p, acquire(p, p.own, leader.Config{})) },
+		"Unlock without time": func(p process) {
+			ended, cancel := context.WithCancel(p.Context())
+			cancel()
+			_ = acquire(p, p.own, leader.Config{}).Unlock(ended)
+		},
+		"Release": func(p process) { acquire(p, p.own, leader.Config{}).Release() },
+		"lost": func(p process) {
+			lock := acquire(p, p.own, leader.Config{})
+			p.own.Cut()
+			<-lock.Context().Done()
+			p.own.Restore()
+		},
+		"lost without a watchdog": func(p process) {
+			acquire(p, p.own, leader.Config{})
+			p.own.Cut()
+			time.Sleep(lease)
+			p.own.Restore()
+		},
+		"deleted": func(p process) {
+			lock := acquire(p, p.own, leader.Config{})
+			p.store.Delete("e")
+			<-lock.Context().Done()
+		},
+		"given up": func(p process) {
+			lock := acquire(p, p.other, leader.Config{})
+			fails(p, false, leader.Config{}, context.DeadlineExceeded)
+			unlock(p, lock)
+		},
+		"another number of seats": func(p process) {
+			lock := acquire(p, p.other, leader.Config{})
+			fails(p, false, leader.Config{Seats: 2}, leader.ErrInvalidConfig)
+			unlock(p, lock)
+		},
+		"another number of seats, later": func(p process) {
+			first := acquire(p, p.other, leader.Config{})
+			waits := make(chan error, 1)
+			go func() {
+				_, err := leader.Acquire(p.Context(), p.own, "e", leader.Config{})
+				waits <- err
+			}()
+			synctest.Wait()
+			p.own.Cut()
+			unlock(p, first)
+			lock := acquire(p, p.other, leader.Config{Seats: 2})
+			p.own.Restore()
+			if err := <-waits; !errors.Is(err, leader.ErrInvalidConfig) {
+				p.Error(err)
+			}
+			unlock(p, lock)
+		},
+		"held by itself": func(p process) {
+			lock := acquire(p, p.own, leader.Config{})
+			fails(p, false, leader.Config{}, nil)
+			unlock(p, lock)
+		},
+		"a try for a lock that is held": func(p process) {
+			lock := acquire(p, p.other, leader.Config{})
+			fails(p, true, leader.Config{}, nil)
+			unlock(p, lock)
+		},
+		"a try without the store": func(p process) {
+			p.own.Cut()
+			fails(p, true, leader.Config{}, leader.ErrUnreachable)
+			p.own.Restore()
+		},
+		"invalid settings": func(p process) { fails(p, false, leader.Config{Seats: -1}, leader.ErrInvalidConfig) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := leader.LockSessions()
+				store := leadertest.NewStore(nil)
+				p := process{t, store, store.Link("own"), store.Link("other")}
+				end(p)
+				lock := acquire(p, p.own, leader.Config{})
+				if n := leader.LockSessions() - before; n != 1 {
+					t.Errorf("%d sessions are remembered beside that of the lock", n-1)
+				}
+				unlock(p, lock)
+				if n := leader.LockSessions() - before; n != 0 {
+					t.Errorf("%d sessions are remembered", n)
+				}
+			})
+		})
+	}
+	t.Run("connection closed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			before := leader.LockSessions()
+			store := leadertest.NewStore(nil)
+			p := process{t, store, store.Link("own"), store.Link("other")}
+			lock := acquire(p, p.own, leader.Config{})
+			p.own.Close()
+			<-lock.Context().Done()
+			fails(p, false, leader.Config{}, leader.ErrConnectionClosed)
+			synctest.Wait()
+			if n := leader.LockSessions() - before; n != 0 {
+				t.Errorf("%d sessions are remembered", n)
+			}
+		})
+	})
+}

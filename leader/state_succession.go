@@ -7,12 +7,12 @@ import (
 
 // order is a candidate's part in the succession. Like params it never changes.
 type order struct {
-	listed bool // announces itself in the roster, and publishes the line while it holds the key
-	orders bool // waits for its turn
 	// priority is published with the lease. Of the leaders of several seats, the one with
 	// the lowest priority gives way.
 	priority int
 	lot      uint32 // random; it waits lot/2^32 of the longest extra wait if it is not in line
+	listed   bool   // announces itself in the roster, and publishes the line while it holds the key
+	orders   bool   // waits for its turn
 }
 
 // line is the head of the order in which other candidates follow. It is a plain value:

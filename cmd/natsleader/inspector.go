@@ -357,7 +357,9 @@ var quiet = wire.Quiet(wire.DefaultLease, wire.RenewInterval(wire.DefaultLease))
 // long, the connection moves to another server.
 func (s *inspector) heard(info *jetstream.StreamInfo, err error) error {
 	if err == nil {
-		err = jsapi.Majority(info)
+		if err = jsapi.Majority(info); err != nil {
+			err = fmt.Errorf("the server is cut off from the others, or the cluster has lost its quorum: %w", err)
+		}
 	}
 	m := s.bucket.Backend().(backend.Mover)
 	switch code := codeOf(err); {

@@ -3,10 +3,7 @@ package leader_test
 import (
 	"flag"
 	"fmt"
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,79 +15,8 @@ var cutOffs = flag.Int("cutoffs", proof.Size(1, 3), "how many servers TestCluste
 
 // routeLink is the way from one server to the address of another one for routes.
 type routeLink struct {
+	*tcpLink
 	from, to string
-	listener net.Listener
-	target   string
-
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]struct{}
-}
-
-// newRouteLink listens for one server on behalf of another.
-func newRouteLink(tb testing.TB, from, to, target string) *routeLink {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	tcpOK(tb, err)
-	r := &routeLink{from: from, to: to, listener: l, target: target, conns: make(map[net.Conn]struct{})}
-	var works sync.WaitGroup
-	works.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			works.Go(func() { r.carry(near) })
-		}
-	})
-	tb.Cleanup(func() {
-		_ = l.Close()
-		r.set(true)
-		works.Wait()
-	})
-	return r
-}
-
-// carry copies what the two ends of a route send until one of them, or the link, is closed.
-func (r *routeLink) carry(near net.Conn) {
-	far, err := net.Dial("tcp", r.target)
-	if err != nil {
-		_ = near.Close()
-		return
-	}
-	r.mu.Lock()
-	r.conns[near], r.conns[far] = struct{}{}, struct{}{}
-	cut := r.cut
-	r.mu.Unlock()
-	if cut {
-		_ = near.Close()
-		_ = far.Close()
-	}
-	var copies sync.WaitGroup
-	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
-		copies.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			_ = way[0].Close()
-			_ = way[1].Close()
-		})
-	}
-	copies.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.conns, near)
-	delete(r.conns, far)
-}
-
-// set cuts the link, or lets it carry again.
-func (r *routeLink) set(cut bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cut = cut
-	if cut {
-		for conn := range r.conns {
-			_ = conn.Close()
-		}
-	}
 }
 
 // clusterLinked starts three servers that are connected by links which can be cut.
@@ -104,9 +30,9 @@ func clusterLinked(tb testing.TB) *cluster {
 		var routes []string
 		for j := range n {
 			if j != i {
-				l := newRouteLink(tb, name(i), name(j), fmt.Sprintf("127.0.0.1:%d", ports[n+j]))
-				c.links = append(c.links, l)
-				routes = append(routes, fmt.Sprintf(`"nats-route://%s"`, l.listener.Addr()))
+				l := linkTo(tb, ports[n+j])
+				c.links = append(c.links, routeLink{l, name(i), name(j)})
+				routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, l.port))
 			}
 		}
 		return fmt.Sprintf("advertise: %q, no_advertise: true, routes: [ %s ]", "127.0.0.1:1", strings.Join(routes, ", "))
@@ -118,7 +44,7 @@ func clusterLinked(tb testing.TB) *cluster {
 func (c *cluster) isolate(n *clusterNode, cut bool) {
 	for _, l := range c.links {
 		if l.from == n.name || l.to == n.name {
-			l.set(cut)
+			l.setCut(cut)
 		}
 	}
 }

@@ -63,7 +63,7 @@ type cluster struct {
 	urls  string
 	nc    *nats.Conn
 	js    jetstream.JetStream
-	links []*routeLink // between the servers; nil: they connect to one another without
+	links []routeLink // between the servers; nil: they connect to one another without
 }
 
 type clusterNode struct {

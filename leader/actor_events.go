@@ -1,185 +1,201 @@
 package leader
 
 import (
+	"iter"
 	"slices"
 	"sync"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// outboxSize is how many events may be unread before they are held back in the
-// candidate, where Observed and Faulted are coalesced. As many survive the end
-// of the candidate.
-const outboxSize = 32
+// maxPast is how many events an outbox keeps for the readers that come later.
+const maxPast = 32
 
-// maxBacklog is how many events are held back at most. An application may read none.
-const maxBacklog = 1024
+// maxUnread is how many events wait for one reader at most. The body of a loop may never return.
+const maxUnread = 1024
 
-// outbox hands events to a reader. Nothing waits for that reader. It makes the channel when the
-// application asks for it: of thousands of candidates, most may have no reader.
+// outbox hands every event to each reader, from a list of the reader's own. Nothing waits for a
+// reader, and a candidate without readers has no more than the newest events.
 type outbox struct {
-	mu      sync.Mutex // held for moments only; only open may be called by others than the candidate's goroutine
-	ch      chan Event
-	ready   []Event // without a channel: the events that would be in it
-	backlog []Event
+	mu      sync.Mutex // held for moments only
+	past    eventList
+	readers []*eventReader
+	closed  bool
 }
 
-// open returns the channel, and makes it at first. late reports that it has just made it, and
-// that events wait for room in it.
-func (o *outbox) open() (events chan Event, late bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ch != nil {
-		return o.ch, false
-	}
-	o.ch = make(chan Event, outboxSize)
-	for _, e := range o.ready {
-		o.ch <- e // there are no more than fit
-	}
-	o.ready = nil
-	return o.ch, len(o.backlog) > 0
+// eventReader is a reader of the events. Its list begins with the past.
+type eventReader struct {
+	out    *outbox
+	unread eventList
+	bell   chan struct{} // rings after an event was added; closed when no more come
 }
 
-// add queues an event. Of the Observed events in the backlog only the last is of use, and
-// of the Faulted events likewise.
+// add hands an event to all readers.
 func (o *outbox) add(e Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.keep(e)
-	o.flush()
-}
-
-// keep is add without a try to send. The outbox is locked, as it is in flush, push and drop.
-func (o *outbox) keep(e Event) {
-	switch e.(type) {
-	case Observed:
-		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool { _, ok := b.(Observed); return ok })
-	case Faulted:
-		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool { _, ok := b.(Faulted); return ok })
-	case Pending, Elected, Fenced, Deposed:
-	}
-	o.backlog = append(o.backlog, e)
-	for len(o.backlog) > maxBacklog && o.dropOldest() {
+	o.past.add(e, maxPast)
+	for _, r := range o.readers {
+		r.unread.add(e, maxUnread)
+		r.ring()
 	}
 }
 
-// flush moves events into the channel until it is full.
-func (o *outbox) flush() {
-	for len(o.backlog) > 0 && o.push(o.backlog[0]) {
-		o.drop()
-	}
-}
-
-// push sends an event if there is room for it.
-func (o *outbox) push(e Event) bool {
-	if o.ch == nil {
-		if len(o.ready) == outboxSize {
-			return false
-		}
-		o.ready = append(o.ready, e)
-		return true
-	}
-	select {
-	case o.ch <- e:
-		return true
-	default:
-		return false
-	}
-}
-
-// offer returns the channel and the next event to send on it, or nil.
-func (o *outbox) offer() (chan<- Event, Event) {
+// nudge rings the bells of all readers.
+func (o *outbox) nudge() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.backlog) == 0 || o.ch == nil {
-		return nil, nil
+	for _, r := range o.readers {
+		r.ring()
 	}
-	return o.ch, o.backlog[0]
 }
 
-// sent drops the event that was just sent.
-func (o *outbox) sent() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.drop()
-}
-
-// drop drops the first event of the backlog.
-func (o *outbox) drop() {
-	o.backlog[0] = nil
-	o.backlog = o.backlog[1:]
-}
-
-// close leaves the events that fit for a later reader and closes the channel. If there
-// are more, it leaves out Observed and Faulted, then whole terms, the oldest first. So
-// there is still one Deposed for every Elected. For this, close takes unread events back
-// from the channel, because a term may have begun in the channel and ended in the
-// backlog.
+// close ends the wait of all readers. What is unread can still be read.
 func (o *outbox) close() {
-	o.open()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.flush()
-	if len(o.backlog) > 0 {
-		o.recall()
-		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool {
-			switch b.(type) {
-			case Observed, Faulted:
-				return true
-			case Pending, Elected, Fenced, Deposed:
-			}
-			return false
-		})
+	o.closed = true
+	for _, r := range o.readers {
+		close(r.bell)
 	}
-	for len(o.backlog) > cap(o.ch) && o.dropOldest() {
-	}
-	o.flush()
-	close(o.ch)
+	o.readers = nil
 }
 
-// recall puts unread events in front of the backlog again. A reader that was more than a
-// channel behind and wakes up at this very moment may get an older event after a newer
-// one.
-func (o *outbox) recall() {
-	var unread []Event
-	for {
-		select {
-		case e := <-o.ch:
-			unread = append(unread, e)
-		default:
-			o.backlog = append(unread, o.backlog...)
-			return
-		}
+// enter adds a reader.
+func (o *outbox) enter() *eventReader {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := &eventReader{out: o, unread: slices.Clone(o.past), bell: make(chan struct{}, 1)}
+	if len(r.unread) > 0 {
+		r.ring()
 	}
-}
-
-// dropOldest removes the oldest term of which nothing has been read, or a Pending that no
-// term followed.
-func (o *outbox) dropOldest() bool {
-	from := slices.IndexFunc(o.backlog, func(b Event) bool {
-		switch b.(type) {
-		case Pending, Elected:
-			return true
-		case Fenced, Deposed, Observed, Faulted:
-		}
-		return false
-	})
-	if from < 0 {
-		return false
-	}
-	to := from
-	if _, pending := o.backlog[from].(Pending); pending {
-		to++
-	}
-	if to == len(o.backlog) {
-		to--
-	} else if _, elected := o.backlog[to].(Elected); !elected {
-		to--
+	if o.closed {
+		close(r.bell)
 	} else {
-		n := slices.IndexFunc(o.backlog[to:], func(b Event) bool { _, ok := b.(Deposed); return ok })
-		if n < 0 {
-			return false
-		}
-		to += n
+		o.readers = append(o.readers, r)
 	}
-	o.backlog = slices.Delete(o.backlog, from, to+1)
+	return r
+}
+
+// leave removes a reader.
+func (o *outbox) leave(r *eventReader) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.readers = slices.DeleteFunc(o.readers, func(is *eventReader) bool { return is == r })
+}
+
+func (r *eventReader) ring() {
+	select {
+	case r.bell <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the oldest unread event. It does not wait for one.
+func (r *eventReader) next() (e Event, ok bool) {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	if len(r.unread) == 0 {
+		return nil, false
+	}
+	e, r.unread[0] = r.unread[0], nil
+	r.unread = r.unread[1:]
+	return e, true
+}
+
+// all returns the events until no more come or the loop over them ends.
+func (r *eventReader) all() iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for open := true; open; _, open = <-r.bell { // the bell rings once more for the last event
+			for e, ok := r.next(); ok; e, ok = r.next() {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func init() {
+	backend.EventsOf = func(candidate any) (next func() (any, bool), bell <-chan struct{}) {
+		r := candidate.(*Candidate).reader() //nolint:forcetypeassert // package leadertest has no other
+		return func() (any, bool) { return r.next() }, r.bell
+	}
+}
+
+// eventList is a list of events in order.
+type eventList []Event
+
+// add appends an event. While there are more than most, the list leaves out Observed and
+// Faulted that a later one replaces, and then whole terms, the oldest first. So there is still
+// one Deposed for every Elected. What then remains has a bound, too: the last term, one Faulted,
+// and one Observed for each seat.
+func (l *eventList) add(e Event, most int) {
+	*l = append(*l, e)
+	for len(*l) > most && (l.dropReplaced() || l.dropTerm()) {
+	}
+}
+
+// dropReplaced leaves out the oldest Faulted, or Observed of a seat, that a later one replaces.
+func (l *eventList) dropReplaced() bool {
+	oldest, faulted, observed := -1, false, make(map[int]bool)
+	for i, e := range slices.Backward(*l) {
+		switch e := e.(type) {
+		case Faulted:
+			if faulted {
+				oldest = i
+			}
+			faulted = true
+		case Observed:
+			if observed[e.Holder.Seat] {
+				oldest = i
+			}
+			observed[e.Holder.Seat] = true
+		case Pending, Elected, Fenced, Deposed:
+		}
+	}
+	if oldest < 0 {
+		return false
+	}
+	*l = slices.Delete(*l, oldest, oldest+1)
+	return true
+}
+
+// dropTerm leaves out the oldest term of which nothing was read and that is over, or the oldest
+// Pending that no term followed.
+func (l *eventList) dropTerm() bool {
+	from := -1
+	for i, e := range *l {
+		switch e.(type) {
+		case Pending:
+			if from >= 0 {
+				return l.dropTransitions(from, i)
+			}
+			from = i
+		case Elected:
+			if from < 0 {
+				from = i
+			}
+		case Deposed:
+			if from >= 0 {
+				return l.dropTransitions(from, i+1)
+			}
+		case Fenced, Observed, Faulted:
+		}
+	}
+	return false
+}
+
+// dropTransitions leaves out the transitions from one index to another.
+func (l *eventList) dropTransitions(from, to int) bool {
+	kept := slices.DeleteFunc((*l)[from:to], func(e Event) bool {
+		switch e.(type) {
+		case Observed, Faulted:
+			return false
+		case Pending, Elected, Fenced, Deposed:
+		}
+		return true
+	})
+	*l = slices.Delete(*l, from+len(kept), to)
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -242,21 +243,34 @@ func seed(id, election string) uint64 {
 	return h.Sum64()
 }
 
-// Events returns the channel of events, in order. The candidate never waits for a reader.
-// Observed and Faulted are coalesced when more than 32 events are unread. Of more than 1,056
-// unread events, those of the oldest terms are left out, whole terms at a time. The channel is
-// closed when the candidate has stopped. Up to 32 unread events can still be read then. If there
-// were more, Observed and Faulted are left out first, and then the events of whole terms, the
-// oldest first.
-func (c *Candidate) Events() <-chan Event {
-	if c.done == nil {
-		return noEvents
+// Events returns the events of the candidate, in order. Each loop over them gets every event, so
+// several loops take nothing from one another. A loop begins with the events so far, the newest
+// 32 of them, and ends after the last event of a candidate that has ended.
+//
+//	for event := range c.Events() {
+//		log.Print(event)
+//	}
+//
+// The candidate never waits for a loop. Of more than 1,024 events that a loop has not read, it
+// leaves out Observed and Faulted that a later one replaces, and then the events of whole terms,
+// the oldest first. The same holds for more than 32 events so far.
+//
+// A loop waits for events, and nothing else ends the wait. A program that waits for other things,
+// too, runs the loop in a goroutine that sends the events on a channel.
+func (c *Candidate) Events() iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		r := c.reader()
+		defer c.out.leave(r)
+		r.all()(yield)
 	}
-	events, late := c.out.open()
-	if late {
-		c.box.nudge() // the candidate may be asleep without a channel to offer them on
+}
+
+// reader returns a new reader of the events.
+func (c *Candidate) reader() *eventReader {
+	if c.done == nil { // of a zero Candidate
+		c.out.close()
 	}
-	return events
+	return c.out.enter()
 }
 
 // ID returns the ID under which others see the candidate: Config.ID or its default.
@@ -388,16 +402,10 @@ func (c *Candidate) Done() <-chan struct{} {
 	return c.done
 }
 
-// The results of a zero Candidate's methods.
-var (
-	ended    = make(chan struct{})
-	noEvents = make(chan Event)
-)
+// ended is the result of Done of a zero Candidate.
+var ended = make(chan struct{})
 
-func init() {
-	close(ended)
-	close(noEvents)
-}
+func init() { close(ended) }
 
 // Err returns the reason why the candidate ended. It is nil while the candidate runs,
 // after Stop and after the end of the context given to Campaign, and
@@ -427,11 +435,16 @@ func (c *Candidate) finish(values context.Context, err error, cut bool) {
 	close(c.pulse) // before the wait for the log
 	if c.permit != nil {
 		close(c.done)
-		c.permit.leave()
+		c.permit.leave(values)
 		return
 	}
+	c.end(values)
+}
+
+// end ends a candidate. Nothing else of it runs any more.
+func (c *Candidate) end(values context.Context) {
 	c.out.close()
-	c.logClosed(values, cut)
+	c.logClosed(values, c.cut)
 	c.logs.flush()
 	close(c.done)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -194,34 +195,55 @@ func TestState_Ended(t *testing.T) {
 	}
 }
 
-// An application that asks for its events late, when many more wait than the channel holds,
-// gets them all, although nothing else wakes the candidate.
-func TestEvents_AskedForLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		const terms = 20 // with three events each
-		for range terms {
-			synctest.Wait()
-			if err = c.Resign(t.Context()); err != nil {
+// A loop that begins late gets the newest of the events so far, in whole terms, and goes on from
+// there. It takes nothing from a loop that has been there from the beginning.
+func TestEvents_EachLoopGetsAll(t *testing.T) {
+	for _, seats := range []int{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
+			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(plainLease)
-		}
-		synctest.Wait()
-		asked := time.Now()
-		for elected := 0; elected <= terms; {
-			if _, ok := (<-c.Events()).(leader.Elected); ok {
-				elected++
+			type read struct{ elected, deposed []uint64 }
+			var early, late, after read
+			loop := func(r *read) {
+				for e := range c.Events() {
+					switch e := e.(type) {
+					case leader.Elected:
+						r.elected = append(r.elected, e.Term.Token())
+					case leader.Deposed:
+						r.deposed = append(r.deposed, e.Term.Token())
+					case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
+					}
+				}
 			}
-		}
-		if waited := time.Since(asked); waited != 0 {
-			t.Errorf("the last comes after %v", waited)
-		}
-		if err = c.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+			go loop(&early)
+			const terms = 20
+			for n := range terms {
+				synctest.Wait()
+				if n == terms/2 {
+					go loop(&late)
+				}
+				if err = c.Resign(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+			}
+			if err = c.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got := early.elected; len(got) != terms+1 || !slices.Equal(got, early.deposed) {
+				t.Errorf("%d seats: the first loop got %+v", seats, early)
+			}
+			// It began with the term that went on then, and with those of the past that the 32 newest events hold.
+			if got := late.elected; len(got) < terms/2+9 || !slices.Equal(got, late.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
+				t.Errorf("%d seats: a later loop got %+v of %+v", seats, late, early)
+			}
+			loop(&after)
+			if got := after.elected; len(got) < 9 || len(got) > 10 || !slices.Equal(got, after.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
+				t.Errorf("%d seats: after the end a loop got %+v of %+v", seats, after, early)
+			}
+		})
+	}
 }

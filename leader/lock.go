@@ -147,7 +147,9 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 
 // wait waits for the term. verdict returns the error that an event makes of the attempt.
 func (a *acquisition) wait(ctx context.Context, verdict func(Event) error) (*Lock, error) {
-	events := a.c.Events()
+	events := a.c.reader()
+	defer a.c.out.leave(events)
+	bell := events.bell
 	for {
 		var err error
 		select {
@@ -160,13 +162,14 @@ func (a *acquisition) wait(ctx context.Context, verdict func(Event) error) (*Loc
 				return a.lock(t), nil
 			}
 			t.finish()
-		case e, ok := <-events:
-			if !ok {
-				events = nil
-				continue
+		case _, open := <-bell:
+			if !open {
+				bell = nil
 			}
-			a.note(e)
-			err = verdict(e)
+			for e, ok := events.next(); ok && err == nil; e, ok = events.next() {
+				a.note(e)
+				err = verdict(e)
+			}
 		case <-a.c.Done():
 			if err = a.c.Err(); err == nil {
 				err = ErrStopped

@@ -94,7 +94,9 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-c.Events() // the feed is open
+	for range c.Events() { // the feed is open
+		break
+	}
 	var pour sync.WaitGroup
 	end := make(chan struct{})
 	for range 4 {

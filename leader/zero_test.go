@@ -153,8 +153,8 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, open := <-c.Events(); open {
-		t.Error("the channel of events is open")
+	for e := range c.Events() {
+		t.Error(e)
 	}
 	<-c.Done()
 	if s := c.State(); s != leader.StateEnded || c.IsLeader() || c.Stats().State != s {

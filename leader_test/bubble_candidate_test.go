@@ -23,7 +23,7 @@ type candidate struct {
 	told   []string // the events not taken yet, each with the time since the world's zero
 	terms  []*leader.Term
 	drains []bool        // of the Deposed events
-	read   chan struct{} // closed when the channel of events was closed and read to its end
+	read   chan struct{} // closed when the events were read to their end
 }
 
 // record reads the events to the end and checks each.

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,10 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
-		const terms = 200 // far more than the channel has room for
+		next, stop := iter.Pull(a.Events())
+		defer stop()
+		first, _ := next() // and then it sleeps
+		const terms = 200
 		for range terms {
 			w.at(w.now() + lease)
 			w.ok(a.Resign(w.Context()))
@@ -65,8 +69,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 			t.Error("a leads too soon")
 		}
 		read := checker.Candidate{Name: "a"}
-		for n := 0; n < terms; {
-			e := <-a.Events()
+		for e, n := first, 0; n < terms; e, _ = next() {
 			report(t, w.now(), read.Next(e, time.Now()))
 			if _, ok := e.(leader.Deposed); ok {
 				n++

@@ -23,7 +23,7 @@ func (c *candidate) ended(t *testing.T, want error) {
 	select {
 	case <-c.read:
 	default:
-		t.Errorf("%s: the channel of events is not closed", c.ID())
+		t.Errorf("%s: the events do not end", c.ID())
 	}
 	if !errors.Is(c.Err(), want) {
 		t.Errorf("%s: Err is %v, want %v", c.ID(), c.Err(), want)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -162,7 +163,8 @@ func (w *worker) hasten() {
 }
 
 func (w *worker) run() {
-	for events := w.candidate.Events(); ; {
+	unread, bell := backend.EventsOf(w.candidate)
+	for {
 		var next <-chan time.Time
 		if w.term != nil {
 			w.claim()
@@ -173,11 +175,13 @@ func (w *worker) run() {
 			next = time.After(wait)
 		}
 		select {
-		case e, more := <-events:
+		case _, more := <-bell:
+			for e, ok := unread(); ok; e, ok = unread() {
+				w.hear(e.(leader.Event))
+			}
 			if !more {
 				return
 			}
-			w.hear(e)
 		case <-w.hurry:
 			w.hurried = true
 		case <-next:

@@ -71,7 +71,13 @@ func (c *runLoop) loop() error {
 		c.begin(nil)
 	}
 	look := time.NewTimer(0)
-	events := c.candidate.Events()
+	events := make(chan leader.Event)
+	go func() { // until the process ends
+		defer close(events)
+		for e := range c.candidate.Events() {
+			events <- e
+		}
+	}()
 	for !c.leaving || c.current != nil {
 		look.Reset(c.look(clockNow()))
 		select {
@@ -103,7 +109,7 @@ func (c *runLoop) loop() error {
 		case <-look.C:
 		}
 	}
-	c.handOver()
+	c.handOver(events)
 	return c.outcome
 }
 
@@ -370,7 +376,7 @@ func (c *runLoop) signalled(sig os.Signal) {
 
 // handOver stops the candidate. It waits only briefly for a server that does not
 // answer, and not at all after another signal.
-func (c *runLoop) handOver() {
+func (c *runLoop) handOver(events <-chan leader.Event) {
 	if c.term != nil {
 		c.term.Release()
 	}
@@ -382,7 +388,7 @@ func (c *runLoop) handOver() {
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.candidate.Stop(ctx) }()
-	for events := c.candidate.Events(); ; {
+	for {
 		select {
 		case e, more := <-events:
 			if !more {

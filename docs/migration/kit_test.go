@@ -75,18 +75,24 @@ func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher
 
 // elected blocks until c leads, by its events.
 func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
-	for {
-		select {
-		case event, open := <-c.Events():
-			if e, ok := event.(leader.Elected); ok {
-				return e.Term, nil
+	terms := make(chan *leader.Term, 1)
+	go func() {
+		defer close(terms)
+		for event := range c.Events() {
+			if e, ok := event.(leader.Elected); ok && e.Term.Err() == nil {
+				terms <- e.Term
+				return
 			}
-			if !open {
-				return nil, errors.Join(leader.ErrNotLeader, c.Err())
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
+	}()
+	select {
+	case term := <-terms:
+		if term == nil {
+			return nil, errors.Join(leader.ErrNotLeader, c.Err())
+		}
+		return term, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

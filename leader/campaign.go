@@ -283,23 +283,30 @@ func (c *Candidate) Election() string { return c.election }
 // does: a leader is fenced as soon as its lease is over, even before the candidate has
 // noticed. From the moment when Done is closed it returns [StateEnded].
 func (c *Candidate) State() State {
+	s, _ := c.stateAndTerm()
+	return s
+}
+
+// stateAndTerm returns the state, and the term of a candidate that leads or whose lease is over
+// before it has noticed.
+func (c *Candidate) stateAndTerm() (State, *Term) {
 	select {
 	case <-c.Done():
-		return StateEnded
+		return StateEnded, nil
 	default:
 	}
 	c = c.seatHeld()
 	for {
 		s := State(c.state.Load())
 		if s != StateLeader {
-			return s
+			return s, nil
 		}
 		switch t := c.leading.Load(); {
 		case t == nil: // it has just changed
 		case t.Err() != nil:
-			return StateFenced
+			return StateFenced, t
 		default:
-			return s
+			return s, t
 		}
 	}
 }

@@ -68,10 +68,9 @@ func (c *Candidate) Leaders() []Holder {
 }
 
 // allStats returns the Stats of a candidate with several seats.
-func (c *Candidate) allStats() Stats {
+func (c *Candidate) allStats(state State, term *Term) Stats {
 	engaged := c.seatHeld()
-	all := engaged.Stats() // LogDropped is that of the queue, which they share
-	all.State = c.State()  // a seat ends before its candidate
+	all := engaged.stats(state, term) // LogDropped is that of the queue, which they share
 	all.Seats = len(c.seats)
 	for _, seat := range c.seats {
 		if seat == engaged {

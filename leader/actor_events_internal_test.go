@@ -235,3 +235,16 @@ func TestOutbox_ManyReaders(t *testing.T) {
 		}
 	}
 }
+
+// Ready leaves no reader behind.
+func TestReady_LeavesNoReader(t *testing.T) {
+	c := &Candidate{done: make(chan struct{}), loops: &loops{}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Ready(ended); err == nil {
+		t.Error("it neither leads nor follows")
+	}
+	if n := len(c.out.readers); n != 0 {
+		t.Errorf("%d readers are left", n)
+	}
+}

@@ -106,11 +106,19 @@ func (l *loops) leave(c *Candidate) {
 		return
 	}
 	c.toAll(inNoLoop)
+	c.out.nudge() // for Ready
 	select {
 	case t := <-l.terms:
 		t.finish()
 	default:
 	}
+}
+
+// left reports whether there were loops, and there is none now.
+func (l *loops) left() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terms != nil && l.running == 0
 }
 
 // offer hands a term to the loops. It never waits.

@@ -156,6 +156,12 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 	for e := range c.Events() {
 		t.Error(e)
 	}
+	if err := c.Ready(ctx); !errors.Is(err, leader.ErrStopped) {
+		t.Errorf("Ready: %v", err)
+	}
+	if err := c.Stats().Connected(); !errors.Is(err, leader.ErrStopped) {
+		t.Errorf("Connected: %v", err)
+	}
 	<-c.Done()
 	if s := c.State(); s != leader.StateEnded || c.IsLeader() || c.Stats().State != s {
 		t.Errorf("state %v", s)

@@ -282,14 +282,14 @@ func TestHandlers_NoContradiction(t *testing.T) {
 	}
 	const lease = 6
 	seen := make(map[string]int)
-	for seed := range uint64(20) {
+	for seed := range uint64(4) {
 		k, rng := newKit(t), rand.New(rand.NewPCG(seed, 1))
 		ids := []string{"a", "b"}
 		cut, c := make(map[string]bool), make(map[string]*leader.Candidate)
 		for _, id := range ids {
 			c[id] = k.stand(id, leader.Config{LeaseDuration: lease * time.Second})
 		}
-		for range 100 {
+		for range 60 {
 			id := ids[rng.IntN(2)]
 			if cut[id] = !cut[id]; cut[id] {
 				k.store.Link(id).Cut()

@@ -17,9 +17,9 @@ type waiting struct {
 	store *leadertest.Store
 }
 
-func inWaiting(t *testing.T, test func(w waiting), opts ...leadertest.Option) {
+func inWaiting(t *testing.T, test func(w waiting)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(waiting{t, leadertest.NewStore(nil, opts...)}) })
+	synctest.Test(t, func(t *testing.T) { test(waiting{t, leadertest.NewStore(nil)}) })
 }
 
 // stand starts a candidate on the link of its ID, which ends with the test.
@@ -42,7 +42,13 @@ func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
 var errCause = errors.New("the caller has had enough")
 
 // ready expects the result of a Ready that may take an hour, after exactly d.
-func (w waiting) ready(c *leader.Candidate, want error, d time.Duration) error {
+func (w waiting) ready(c *leader.Candidate, want error, d time.Duration) {
+	w.Helper()
+	_ = w.result(c, want, d)
+}
+
+// result is ready, and returns the error.
+func (w waiting) result(c *leader.Candidate, want error, d time.Duration) error {
 	w.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Hour, errCause)
 	defer cancel()
@@ -107,7 +113,7 @@ func TestReady_CauseAndFault(t *testing.T) {
 	inWaiting(t, func(w waiting) {
 		w.store.Link("a").FailWrites(-1, leader.ErrPermission)
 		a := w.stand("a", leader.Config{})
-		if err := w.ready(a, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) {
+		if err := w.result(a, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) {
 			w.Errorf("the fault is missing: %v", err)
 		}
 		b := w.stand("b", leader.Config{})
@@ -115,7 +121,7 @@ func TestReady_CauseAndFault(t *testing.T) {
 		w.ready(a, nil, 0)
 		w.store.Link("a").Cut()
 		time.Sleep(time.Minute)
-		if err := w.ready(a, errCause, time.Hour); errors.Is(err, leader.ErrPermission) || !errors.Is(err, leader.ErrUnreachable) {
+		if err := w.result(a, errCause, time.Hour); errors.Is(err, leader.ErrPermission) || !errors.Is(err, leader.ErrUnreachable) {
 			w.Errorf("a fault that is over: %v", err)
 		}
 	})
@@ -304,7 +310,7 @@ func TestReady_Seats(t *testing.T) {
 			w.Fatal(err)
 		}
 		synctest.Wait()
-		if err := w.ready(c, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) { // b holds one seat only
+		if err := w.result(c, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) { // b holds one seat only
 			w.Error(err)
 		}
 	})

@@ -41,15 +41,6 @@ func (o *outbox) add(e Event) {
 	}
 }
 
-// nudge rings the bells of all readers.
-func (o *outbox) nudge() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, r := range o.readers {
-		r.ring()
-	}
-}
-
 // close ends the wait of all readers. What is unread can still be read.
 func (o *outbox) close() {
 	o.mu.Lock()

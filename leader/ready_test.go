@@ -233,36 +233,6 @@ func TestReady_WorkGoesOn(t *testing.T) {
 	})
 }
 
-// Ready returns while it waits when the loop is left.
-func TestReady_LoopLeftMeanwhile(t *testing.T) {
-	inWaiting(t, func(w waiting) {
-		a := w.stand("a", leader.Config{})
-		leave := make(chan struct{})
-		go func() {
-			for range a.Terms() {
-				<-leave
-				break
-			}
-		}()
-		synctest.Wait()
-		w.store.Link("a").Cut()
-		time.Sleep(time.Minute) // its lease is over, and it has not released the work
-		result := make(chan error, 1)
-		go func() { result <- a.Ready(w.Context()) }()
-		synctest.Wait()
-		close(leave)
-		synctest.Wait()
-		select {
-		case err := <-result:
-			if err == nil {
-				w.Error("it neither leads nor follows")
-			}
-		default:
-			w.Error("Ready waits")
-		}
-	})
-}
-
 // Ready returns when the candidate ends, with the reason. Afterwards, and for a zero Candidate, it
 // does so at once.
 func TestReady_Ended(t *testing.T) {

@@ -106,7 +106,6 @@ func (l *loops) leave(c *Candidate) {
 		return
 	}
 	c.toAll(inNoLoop)
-	c.out.nudge() // for Ready
 	select {
 	case t := <-l.terms:
 		t.finish()

@@ -1,17 +1,17 @@
 package leader
 
 import (
-	"iter"
 	"slices"
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// maxPast is how many events an outbox keeps for the readers that come later.
+// maxPast is how many events an outbox keeps for the readers that come later. A channel of the
+// application has room for as many, which survive the end of the candidate.
 const maxPast = 32
 
-// maxUnread is how many events wait for one reader at most. The body of a loop may never return.
+// maxUnread is how many events wait for one reader at most. It may never read them.
 const maxUnread = 1024
 
 // outbox hands every event to each reader, from a list of the reader's own. Nothing waits for a
@@ -28,6 +28,7 @@ type eventReader struct {
 	out    *outbox
 	unread eventList
 	bell   chan struct{} // rings after an event was added; closed when no more come
+	done   chan struct{} // closed when its forwarder has ended; nil: it has none
 }
 
 // add hands an event to all readers.
@@ -41,15 +42,25 @@ func (o *outbox) add(e Event) {
 	}
 }
 
-// close ends the wait of all readers. What is unread can still be read.
+// close ends the wait of all readers, and closes the channels of the application. What is unread
+// can still be read.
 func (o *outbox) close() {
+	for _, r := range o.end() {
+		if r.done != nil {
+			<-r.done // soon: it waits for the application no longer
+		}
+	}
+}
+
+// end ends the wait of all readers, and returns them.
+func (o *outbox) end() (readers []*eventReader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closed = true
 	for _, r := range o.readers {
 		close(r.bell)
 	}
-	o.readers = nil
+	readers, o.readers, o.closed = o.readers, nil, true
+	return readers
 }
 
 // enter adds a reader.
@@ -94,15 +105,77 @@ func (r *eventReader) next() (e Event, ok bool) {
 	return e, true
 }
 
-// all returns the events until no more come or the loop over them ends.
-func (r *eventReader) all() iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		for open := true; open; _, open = <-r.bell { // the bell rings once more for the last event
-			for e, ok := r.next(); ok; e, ok = r.next() {
-				if !yield(e) {
-					return
-				}
+// channel returns a channel of the application, which gets the events until ended is closed.
+func (r *eventReader) channel(ended <-chan struct{}) <-chan Event {
+	events := make(chan Event, maxPast)
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	if r.out.closed {
+		r.last(events, nil)
+		return events
+	}
+	r.done = make(chan struct{})
+	go func() {
+		defer close(r.done)
+		r.forward(events, ended)
+	}()
+	return events
+}
+
+// forward sends the events on the channel. It waits for the application, and no longer than until
+// ended or the bell is closed.
+func (r *eventReader) forward(events chan Event, ended <-chan struct{}) {
+	defer r.out.leave(r) // nothing waits any more
+	for e := Event(nil); ; {
+		var out chan<- Event // nil while there is nothing to send
+		if e == nil {
+			e, _ = r.next()
+		}
+		if e != nil {
+			out = events
+		}
+		select {
+		case out <- e:
+			e = nil
+		case _, open := <-r.bell:
+			if !open {
+				r.last(events, e)
+				return
 			}
+		case <-ended:
+			close(events)
+			return
+		}
+	}
+}
+
+// last leaves what is unread in the channel, beginning with the event that could not be sent yet, and
+// closes the channel. If that is more than there is room for, last takes the events in the channel
+// back, because a term may have begun there, and leaves out some of all. An application that reads
+// at this very moment, and is more than a channel behind, may then get an older event after a newer one.
+func (r *eventReader) last(events chan Event, unsent Event) {
+	rest := r.unread // nobody adds to it any more
+	if unsent != nil {
+		rest = slices.Insert(rest, 0, unsent)
+	}
+	if len(events)+len(rest) > maxPast {
+		rest = append(takeAll(events), rest...)
+		rest.trim(maxPast)
+	}
+	for _, e := range rest {
+		events <- e // there is room
+	}
+	close(events)
+}
+
+// takeAll takes the events that are in a channel.
+func takeAll(events <-chan Event) (all eventList) {
+	for {
+		select {
+		case e := <-events:
+			all = append(all, e)
+		default:
+			return all
 		}
 	}
 }
@@ -117,19 +190,24 @@ func init() {
 // eventList is a list of events in order.
 type eventList []Event
 
-// add appends an event. While there are more than most, the list leaves out Observed and
-// Faulted that a later one replaces, and then whole terms, the oldest first. So there is still
-// one Deposed for every Elected. What then remains has a bound, too: the last term, one Faulted,
-// and one Observed for each seat.
+// add appends an event, and leaves out others while there are more than most.
 func (l *eventList) add(e Event, most int) {
 	*l = append(*l, e)
-	for len(*l) > most && (l.dropReplaced() || l.dropTerm()) {
+	l.trim(most)
+}
+
+// trim leaves out events while there are more than most, the oldest first: Observed and Faulted that
+// a later one replaces, then whole terms other than the last, and then other Observed. So there is
+// still one Deposed for every Elected. What remains then are a few transitions.
+func (l *eventList) trim(most int) {
+	for len(*l) > most && (l.dropReport(true) || l.dropTerm() || l.dropReport(false)) {
 	}
 }
 
-// dropReplaced leaves out the oldest Faulted, or Observed of a seat, that a later one replaces.
-func (l *eventList) dropReplaced() bool {
-	oldest, faulted, observed := -1, false, make(map[int]bool)
+// dropReport leaves out the oldest Faulted, or Observed of a seat, or the oldest of those that a later
+// one replaces.
+func (l *eventList) dropReport(replaced bool) bool {
+	oldest, faulted, observed := -1, !replaced, make(map[int]bool)
 	for i, e := range slices.Backward(*l) {
 		switch e := e.(type) {
 		case Faulted:
@@ -138,7 +216,7 @@ func (l *eventList) dropReplaced() bool {
 			}
 			faulted = true
 		case Observed:
-			if observed[e.Holder.Seat] {
+			if !replaced || observed[e.Holder.Seat] {
 				oldest = i
 			}
 			observed[e.Holder.Seat] = true
@@ -152,8 +230,8 @@ func (l *eventList) dropReplaced() bool {
 	return true
 }
 
-// dropTerm leaves out the oldest term of which nothing was read and that is over, or the oldest
-// Pending that no term followed.
+// dropTerm leaves out the oldest term, or Pending without a term, of which nothing was read and that
+// another Pending follows.
 func (l *eventList) dropTerm() bool {
 	from := -1
 	for i, e := range *l {
@@ -167,11 +245,7 @@ func (l *eventList) dropTerm() bool {
 			if from < 0 {
 				from = i
 			}
-		case Deposed:
-			if from >= 0 {
-				return l.dropTransitions(from, i+1)
-			}
-		case Fenced, Observed, Faulted:
+		case Fenced, Deposed, Observed, Faulted:
 		}
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -163,25 +164,116 @@ func TestOutbox_KeepsOpenTerms(t *testing.T) {
 	}
 }
 
-// A loop that ends leaves no reader behind, and a sequence of events of which nobody makes a loop
-// never makes one. Neither costs the candidate anything.
-func TestEvents_LeaveNoReader(t *testing.T) {
-	c := &Candidate{done: make(chan struct{})}
-	c.out.add(Observed{})
-	for range 10 {
-		_ = c.Events()
-		for range c.Events() {
-			break
-		}
-		func() {
-			defer func() { _ = recover() }()
-			for range c.Events() {
-				panic("in the body")
+// inEvents runs a test with a candidate that has only its events. The bubble does not end before all
+// of its goroutines have ended.
+func inEvents(t *testing.T, test func(t *testing.T, c *Candidate)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, &Candidate{done: make(chan struct{})}) })
+}
+
+// left reads the events of a channel that is closed. It fails if it is not.
+func left(t *testing.T, channel <-chan Event) (events []Event) {
+	t.Helper()
+	for {
+		select {
+		case e, open := <-channel:
+			if !open {
+				return events
 			}
-		}()
+			events = append(events, e)
+		default:
+			t.Fatalf("the channel is open after %d events", len(events))
+		}
 	}
-	if n := len(c.out.readers); n != 0 {
-		t.Errorf("%d readers are left", n)
+}
+
+// The end of the context ends a reader, whether it reads or not, and leaves nothing of it behind.
+// It costs the candidate nothing from then on.
+func TestEvents_EndWithTheContext(t *testing.T) {
+	for _, terms := range []uint64{0, 1, 1_000} { // with nothing to send, with room in the channel, and without
+		inEvents(t, func(t *testing.T, c *Candidate) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var all []<-chan Event
+			for range 10 {
+				all = append(all, c.Events(ctx))
+			}
+			for token := range terms {
+				addTerm(&c.out, token+1)
+			}
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			if n := len(c.out.readers); n != 0 {
+				t.Errorf("%d readers are left", n)
+			}
+			addTerm(&c.out, 5_000)
+			for _, channel := range all {
+				if n := len(left(t, channel)); n != min(int(4*terms), maxPast) {
+					t.Errorf("%d terms: %d events are left", terms, n)
+				}
+			}
+		})
+	}
+}
+
+// The end of the candidate closes the channel of a reader that does not read, and waits for nothing.
+// The newest events can still be read: whole terms, and of the term that the reader knows of, the end.
+func TestEvents_EndOfUnread(t *testing.T) {
+	for read := range 9 {
+		for _, terms := range []uint64{2, 8, 9, 16, 17, 18, 300} {
+			inEvents(t, func(t *testing.T, c *Candidate) {
+				reader, other := c.Events(t.Context()), c.Events(t.Context())
+				for token := range terms {
+					addTerm(&c.out, token+1)
+				}
+				synctest.Wait()
+				var got []Event
+				for range min(read, int(4*terms)) {
+					got = append(got, <-reader)
+				}
+				synctest.Wait()
+				c.out.close()
+				for channel, before := range map[<-chan Event][]Event{reader: got, other: nil, c.Events(t.Context()): nil} {
+					events := left(t, channel)
+					if last := lastWholeTerm(t, append(before, events...)); last != terms {
+						t.Errorf("after %d events of %d terms: the last term is %d", read, terms, last)
+					}
+					if n, unread := len(events), int(4*terms)-len(before); n > maxPast || n < min(unread, maxPast-3) {
+						t.Errorf("after %d events of %d terms: %d of %d are left", read, terms, n, unread)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Of more unread events than there is room for at the end, Observed and Faulted that a later one replaces
+// are left out first, then terms, and then the holders of seats.
+func TestEvents_EndLeavesOutReports(t *testing.T) {
+	for seats, terms := range map[int]int{1: 7, 40: 1} {
+		inEvents(t, func(t *testing.T, c *Candidate) {
+			events := c.Events(t.Context())
+			for token := range uint64(7) {
+				for seat := range seats {
+					c.out.add(Observed{Holder{Seat: seat}})
+					c.out.add(Faulted{Err: ErrUnreachable})
+				}
+				addTerm(&c.out, token+1)
+			}
+			synctest.Wait()
+			c.out.close()
+			for _, all := range [][]Event{left(t, events), left(t, c.Events(t.Context()))} {
+				deposed := 0
+				for _, e := range all {
+					if _, ok := e.(Deposed); ok {
+						deposed++
+					}
+				}
+				if last := lastWholeTerm(t, all); len(all) > maxPast || len(all) < maxPast-3 || deposed != terms || last != 7 {
+					t.Errorf("%d seats: %d events and %d terms up to %d are left", seats, len(all), deposed, last)
+				}
+			}
+		})
 	}
 }
 
@@ -203,8 +295,10 @@ func TestOutbox_ManyReaders(t *testing.T) {
 	ended := make(chan error, readers)
 	for i := range readers {
 		go func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			var tokens []uint64
-			for e := range c.Events() {
+			for e := range c.Events(ctx) {
 				tokens = append(tokens, e.(Pending).Token)
 				if i%2 == 1 && len(tokens) == 100 {
 					break // and others go on

@@ -5,7 +5,6 @@ import (
 	crand "crypto/rand"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -243,26 +242,28 @@ func seed(id, election string) uint64 {
 	return h.Sum64()
 }
 
-// Events returns the events of the candidate, in order. Each loop over them gets every event, so
-// several loops take nothing from one another. A loop begins with the events so far, the newest
-// 32 of them, and ends after the last event of a candidate that has ended.
+// Events returns a channel of the candidate's events, in order. Each call returns a channel of its own,
+// which gets every event, beginning with the events so far, the newest 32 of them. So several readers
+// take nothing from one another. The channel is closed after the last event of a candidate that has
+// ended, and when ctx ends. Events that are in the channel then can still be read.
 //
-//	for event := range c.Events() {
+//	for event := range c.Events(ctx) {
 //		log.Print(event)
 //	}
 //
-// The candidate never waits for a loop. Of more than 1,024 events that a loop has not read, it
-// leaves out Observed and Faulted that a later one replaces, and then the events of whole terms,
-// the oldest first. The same holds for more than 32 events so far.
+// Call it once for each reader, before a loop with a select and not in each round of it, because each
+// call begins anew with the events so far. A reader that stops reading ends ctx. Otherwise its channel
+// and its unread events remain until the candidate ends. A reader that is to get the last Deposed
+// has a ctx that does not end together with the context given to [Campaign], such as
+// context.Background().
 //
-// A loop waits for events, and nothing else ends the wait. A program that waits for other things,
-// too, runs the loop in a goroutine that sends the events on a channel.
-func (c *Candidate) Events() iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		r := c.reader()
-		defer c.out.leave(r)
-		r.all()(yield)
-	}
+// The candidate never waits for a reader. Of more than 1,024 events that a reader has not read, it
+// leaves out Observed and Faulted that a later one replaces, and then the events of whole terms,
+// the oldest first. The same holds for more than 32 events so far, and for more than 32 that are unread
+// when the candidate ends.
+func (c *Candidate) Events(ctx context.Context) <-chan Event {
+	ended := ctx.Done() // the code of the caller, which may panic
+	return c.reader().channel(ended)
 }
 
 // reader returns a new reader of the events.

@@ -94,9 +94,7 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range c.Events() { // the feed is open
-		break
-	}
+	<-c.Events(t.Context()) // the feed is open
 	var pour sync.WaitGroup
 	end := make(chan struct{})
 	for range 4 {

@@ -153,7 +153,7 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for e := range c.Events() {
+	for e := range c.Events(ctx) {
 		t.Error(e)
 	}
 	if err := c.Ready(ctx); !errors.Is(err, leader.ErrStopped) {

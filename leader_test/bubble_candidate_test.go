@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +31,7 @@ type candidate struct {
 func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 	defer close(c.read)
 	w := k.watch(c.ID())
-	for e := range c.Events() {
+	for e := range c.Events(context.Background()) {
 		at := time.Since(zero)
 		now := time.Now()
 		if c.clock != nil {

@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ func TestSlowReader_DelaysNoRenewal(t *testing.T) {
 		}
 		w.ok(a.Stop(w.Context()))
 		var got []string
-		for e := range a.Events() {
+		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
 		}
 		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
@@ -56,10 +55,8 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
-		next, stop := iter.Pull(a.Events())
-		defer stop()
-		first, _ := next() // and then it sleeps
-		const terms = 200
+		events := a.Events(w.Context())
+		const terms = 200 // far more than the channel has room for
 		for range terms {
 			w.at(w.now() + lease)
 			w.ok(a.Resign(w.Context()))
@@ -69,7 +66,8 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 			t.Error("a leads too soon")
 		}
 		read := checker.Candidate{Name: "a"}
-		for e, n := first, 0; n < terms; e, _ = next() {
+		for n := 0; n < terms; {
+			e := <-events
 			report(t, w.now(), read.Next(e, time.Now()))
 			if _, ok := e.(leader.Deposed); ok {
 				n++
@@ -98,7 +96,7 @@ func TestUnreadEvents_LeakNothing(t *testing.T) {
 		w.ok(a.Stop(w.Context()))
 		w.ok(b.Stop(w.Context()))
 		won, lost := 0, 0
-		for e := range a.Events() { // the events that are left make up whole terms
+		for e := range a.Events(w.Context()) { // the events that are left make up whole terms
 			switch e.(type) {
 			case leader.Elected:
 				won++

@@ -264,7 +264,7 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 func (el *tcpElection) judge(c *tcpCandidate) {
 	defer close(c.read)
 	var open *leader.Term
-	for e := range c.Candidate.Events() {
+	for e := range c.Candidate.Events(context.Background()) {
 		switch e := e.(type) {
 		case leader.Elected:
 			if open != nil {

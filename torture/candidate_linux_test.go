@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -163,8 +162,7 @@ func (w *worker) hasten() {
 }
 
 func (w *worker) run() {
-	unread, bell := backend.EventsOf(w.candidate)
-	for {
+	for events := w.candidate.Events(context.Background()); ; {
 		var next <-chan time.Time
 		if w.term != nil {
 			w.claim()
@@ -175,13 +173,11 @@ func (w *worker) run() {
 			next = time.After(wait)
 		}
 		select {
-		case _, more := <-bell:
-			for e, ok := unread(); ok; e, ok = unread() {
-				w.hear(e.(leader.Event))
-			}
+		case e, more := <-events:
 			if !more {
 				return
 			}
+			w.hear(e)
 		case <-w.hurry:
 			w.hurried = true
 		case <-next:

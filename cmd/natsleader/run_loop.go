@@ -71,13 +71,7 @@ func (c *runLoop) loop() error {
 		c.begin(nil)
 	}
 	look := time.NewTimer(0)
-	events := make(chan leader.Event)
-	go func() { // until the process ends
-		defer close(events)
-		for e := range c.candidate.Events() {
-			events <- e
-		}
-	}()
+	events := c.candidate.Events(context.Background())
 	for !c.leaving || c.current != nil {
 		look.Reset(c.look(clockNow()))
 		select {

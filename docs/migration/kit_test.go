@@ -75,25 +75,15 @@ func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher
 
 // elected blocks until c leads, by its events.
 func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
-	terms := make(chan *leader.Term, 1)
-	go func() {
-		defer close(terms)
-		for event := range c.Events() {
-			if e, ok := event.(leader.Elected); ok && e.Term.Err() == nil {
-				terms <- e.Term
-				return
-			}
+	for event := range c.Events(ctx) {
+		if e, ok := event.(leader.Elected); ok && e.Term.Err() == nil {
+			return e.Term, nil
 		}
-	}()
-	select {
-	case term := <-terms:
-		if term == nil {
-			return nil, errors.Join(leader.ErrNotLeader, c.Err())
-		}
-		return term, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(leader.ErrNotLeader, c.Err())
 }
 
 // await returns when c leads. The cause of that is on a goroutine of the page, for which

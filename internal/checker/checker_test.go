@@ -20,7 +20,7 @@ func elect(t *testing.T, clock *leadertest.Clock) (c *leader.Candidate, pending 
 		t.Fatal(err)
 	}
 	clock.Advance(time.Minute)
-	for e := range c.Events() {
+	for e := range c.Events(t.Context()) {
 		switch e := e.(type) {
 		case leader.Pending:
 			pending = e

@@ -5,7 +5,9 @@
 //	mux.Handle("/live", health.Live(candidate))
 //	mux.Handle("/connected", health.Connected(candidate))
 //
-// A load balancer that sends traffic to the leader alone checks [Leader] of every replica.
+// [Connected] is the one that a deployment can believe: a candidate is connected from the answer of
+// its bucket on, as long as the bucket is not silent for more than half a lease and renews the
+// lease that the candidate has ([leader.Stats.Connected]). A load balancer that sends traffic to the leader alone checks [Leader] of every replica.
 // At any instant at most one replica answers 200, or as many as the election has seats. The
 // load balancer checks only now and then. So for one interval of its checks it may still
 // send requests to a leader that was deposed, and the code that serves the requests has to
@@ -47,7 +49,9 @@
 //	connected                the result of Connected
 //	silent_seconds           for how long the store has not answered, if it should have
 //
-// Unknown fields are left out. The body is as public as the handler's address, and that of
+// All fields of a body but leader are of one instant, so they do not contradict each other. A
+// candidate that leads is_leader, and is in the state leader. One that is connected is not fenced,
+// unless it steps down or its work goes on. Unknown fields are left out. The body is as public as the handler's address, and that of
 // Leader and Connected contains the value that the leader has published.
 package health
 
@@ -61,7 +65,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/natsleader/natsleader/internal/deadline"
-	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -72,7 +75,7 @@ import (
 func Leader(c *leader.Candidate) http.Handler {
 	c = some(c)
 	return handler(func(context.Context) (any, bool) {
-		r := look(c)
+		r := look(c, c.Stats())
 		return r, r.IsLeader
 	})
 }
@@ -118,29 +121,25 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 	return nil
 }
 
-// Connected returns a handler that answers 200, and 503 once the candidate has ended, or while
-// the store has not answered for longer than the candidate's lease. The lease is not known
-// before the bucket's settings are. Until then it counts as 15 s, the default of a bucket.
-// A nil candidate is treated as one that has ended.
+// Connected returns a handler that answers 200 while [leader.Stats.Connected] returns nil: from
+// when the bucket has answered until the candidate has ended, except while the bucket has not
+// answered for more than half of the candidate's lease, and while the candidate is fenced because
+// it could not renew its lease. Otherwise it answers 503, with the reason as error. So a
+// candidate that is cut off answers 503 before another leads in its place, and one that has never
+// reached its bucket does so from the beginning. A nil candidate is treated as one that has ended.
 func Connected(c *leader.Candidate) http.Handler {
 	c = some(c)
 	return handler(func(context.Context) (any, bool) {
-		r := look(c)
-		stats := c.Stats()
-		lease := stats.LeaseDuration
-		if lease == 0 {
-			lease = wire.DefaultLease
+		s := c.Stats()
+		r, err := look(c, s), s.Connected()
+		connected := err == nil
+		if s.State == leader.StateEnded {
+			err = c.Err()
 		}
-		connected := stats.Silent <= lease
-		select {
-		case <-c.Done():
-			connected = false
-			if err := c.Err(); err != nil {
-				r.Error = err.Error()
-			}
-		default:
+		if err != nil {
+			r.Error = err.Error()
 		}
-		r.Connected, r.Silent = &connected, stats.Silent.Seconds()
+		r.Connected, r.Silent = &connected, s.Silent.Seconds()
 		return r, connected
 	})
 }
@@ -186,17 +185,12 @@ type other struct {
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// look makes a report. It asks the clock once, so that no two parts contradict each other.
-func look(c *leader.Candidate) report {
-	r := report{Election: c.Election(), ID: c.ID(), State: c.State().String()}
-	if term, ok := c.Term(); ok {
-		if remains := term.Remaining(); remains > 0 {
-			r.IsLeader, r.Token, r.Remains = true, term.Token(), remains.Seconds()
-			return r
-		}
-	}
-	if r.State == leader.StateLeader.String() { // the term has ended since
-		r.State = leader.StateFenced.String()
+// look makes a report of a snapshot, so that no two parts contradict each other.
+func look(c *leader.Candidate, s leader.Stats) report {
+	r := report{Election: c.Election(), ID: c.ID(), State: s.State.String()}
+	if s.State == leader.StateLeader {
+		r.IsLeader, r.Token, r.Remains = true, s.Token, s.Remaining.Seconds()
+		return r
 	}
 	// After a pause of the process, Leader still returns the candidate itself, which is not
 	// reported. If its state is candidate, also after the call of Leader, the leader is

@@ -2,10 +2,13 @@ package health_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -166,23 +169,29 @@ func TestLeader_NamesNoPendingHolder(t *testing.T) {
 		fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false})
 }
 
-// Connected answers 200 until the candidate has been cut off for longer than a lease.
+// Connected answers 200 until the bucket has not answered for half a lease, before the candidate is
+// fenced. It answers 503 until a renewal is acknowledged.
 func TestConnected_200UntilCutOff(t *testing.T) {
 	k := newKit(t)
 	h := health.Connected(k.stand("a", leader.Config{LeaseDuration: 6 * time.Second}))
-	k.get(h, 200, fields{
+	body := fields{
 		"election": "billing", "id": "a", "state": "leader", "is_leader": true,
 		"token": 1., "lease_remaining_seconds": 4.8, "connected": true,
-	})
-	k.store.Link("a").Cut()
-	k.clock.Advance(6 * time.Second) // since the acknowledgement of the first write
-	body := fields{
-		"election": "billing", "id": "a", "state": "fenced", "is_leader": false,
-		"connected": true, "silent_seconds": 6.,
 	}
 	k.get(h, 200, body)
+	k.store.Link("a").Cut()
+	k.clock.Advance(3 * time.Second) // since the acknowledgement of the first write
+	body["lease_remaining_seconds"], body["silent_seconds"] = 1.8, 3.
+	k.get(h, 200, body)
 	k.clock.Advance(1)
-	body["connected"], body["silent_seconds"] = false, 6.000000001
+	body["connected"], body["lease_remaining_seconds"], body["silent_seconds"] = false, 1.799999999, 3.000000001
+	body["error"] = leader.ErrUnreachable.Error() + " for more than half of the lease of 6s"
+	k.get(h, 503, body)
+	k.clock.Advance(2 * time.Second)
+	body = fields{
+		"election": "billing", "id": "a", "state": "fenced", "is_leader": false, "connected": false, "silent_seconds": 5.000000001,
+		"error": leader.ErrLeaseExpired.Error() + ", and no write has been acknowledged since",
+	}
 	k.get(h, 503, body)
 
 	k.store.Link("a").Restore()
@@ -192,20 +201,137 @@ func TestConnected_200UntilCutOff(t *testing.T) {
 	}
 }
 
-// Connected answers before the lease is known.
-func TestConnected_BeforeLeaseIsKnown(t *testing.T) {
+// Connected answers 503 from the instant at which a lease could not be renewed, however short the
+// silence is, and without one.
+func TestConnected_503WhenLeaseIsOver(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		k := newKit(t)
+		clock := &late{Clock: k.clock}
+		h := health.Connected(k.stand("a", leader.Config{RenewDeadline: 5 * time.Second, RenewInterval: time.Second, Clock: clock}))
+		if paused {
+			clock.by = 5*time.Second - 1
+		} else {
+			k.store.Link("a").Cut()
+			k.clock.Advance(5*time.Second - 1)
+		}
+		if w := ask(h, http.MethodGet); w.Code != 200 || !strings.Contains(w.Body.String(), `"state":"leader"`) {
+			t.Errorf("paused %v: %d %s", paused, w.Code, w.Body)
+		}
+		if paused {
+			clock.by++
+		} else {
+			k.clock.Advance(1)
+		}
+		if w := ask(h, http.MethodGet); w.Code != 503 || !strings.Contains(w.Body.String(), `"state":"fenced"`) {
+			t.Errorf("paused %v: %d %s", paused, w.Code, w.Body)
+		}
+		clock.by = 0
+	}
+}
+
+// Connected answers 200 for a leader that steps down: it is fenced, and its bucket answers.
+func TestConnected_200WhileDraining(t *testing.T) {
+	k := newKit(t)
+	a := k.stand("a", leader.Config{DrainTimeout: time.Minute})
+	resigned := make(chan error, 1)
+	go func() { resigned <- a.Resign(t.Context()) }()
+	for a.IsLeader() {
+		runtime.Gosched()
+	}
+	k.clock.Advance(30 * time.Second) // many renewals
+	k.get(health.Connected(a), 200, fields{
+		"election": "billing", "id": "a", "state": "fenced", "is_leader": false, "connected": true,
+	})
+	k.clock.Advance(time.Minute)
+	if err := <-resigned; err != nil {
+		t.Error(err)
+	}
+}
+
+// Connected answers 503 before the bucket has answered, so that a roll-out stops at a pod that has
+// never reached it.
+func TestConnected_503BeforeTheFirstAnswer(t *testing.T) {
 	k := newKit(t)
 	k.store.Link("a").Cut()
-	h := health.Connected(k.stand("a", leader.Config{}))
-	k.clock.Advance(15 * time.Second)
+	c := k.stand("a", leader.Config{})
 	body := fields{
 		"election": "billing", "id": "a", "state": "candidate", "is_leader": false,
-		"connected": true, "silent_seconds": 15.,
+		"connected": false, "error": "leader: the settings of the bucket are not known yet",
 	}
-	k.get(h, 200, body)
-	k.clock.Advance(1)
-	body["connected"], body["silent_seconds"] = false, 15.000000001
-	k.get(h, 503, body)
+	k.get(health.Connected(c), 503, body)
+	k.store.Link("a").Restore()
+	k.clock.Advance(5 * time.Second)
+	if w := ask(health.Connected(c), http.MethodGet); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A body contradicts neither its status nor itself, whenever the link is cut and restored, and for
+// however long. Nobody is connected who was cut off when another leads in its place.
+func TestHandlers_NoContradiction(t *testing.T) {
+	type answer struct {
+		State     string  `json:"state"`
+		IsLeader  bool    `json:"is_leader"`
+		Connected bool    `json:"connected"`
+		Silent    float64 `json:"silent_seconds"`
+		Remains   float64 `json:"lease_remaining_seconds"`
+		Token     uint64  `json:"token"`
+		Error     string  `json:"error"`
+		Leader    *struct{ ID string }
+	}
+	const lease = 6
+	seen := make(map[string]int)
+	for seed := range uint64(4) {
+		k, rng := newKit(t), rand.New(rand.NewPCG(seed, 1))
+		ids := []string{"a", "b"}
+		cut, c := make(map[string]bool), make(map[string]*leader.Candidate)
+		for _, id := range ids {
+			c[id] = k.stand(id, leader.Config{LeaseDuration: lease * time.Second})
+		}
+		for range 60 {
+			id := ids[rng.IntN(2)]
+			if cut[id] = !cut[id]; cut[id] {
+				k.store.Link(id).Cut()
+			} else {
+				k.store.Link(id).Restore()
+			}
+			k.clock.Advance(time.Duration(rng.Int64N(int64(2 * lease * time.Second))))
+			leads := ""
+			for _, id := range ids {
+				if c[id].IsLeader() {
+					leads = id
+				}
+			}
+			for _, id := range ids {
+				for name, h := range map[string]http.Handler{"Leader": health.Leader(c[id]), "Connected": health.Connected(c[id])} {
+					w := ask(h, http.MethodGet)
+					var a answer
+					if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+						t.Fatal(err)
+					}
+					ok := a.IsLeader
+					if name == "Connected" {
+						ok = a.Connected
+						seen[fmt.Sprint(a.State, " connected ", a.Connected)]++
+						if cut[id] && leads != "" && leads != id && a.State == "fenced" && a.Connected {
+							t.Errorf("seed %d: %s leads, and %s has the answer %s", seed, leads, id, w.Body)
+						}
+						if a.Connected && (a.Silent > lease/2. || a.Error != "" || a.State == "fenced") || !a.Connected && a.Error == "" {
+							t.Errorf("seed %d: %s", seed, w.Body)
+						}
+					}
+					if ok != (w.Code == http.StatusOK) || a.IsLeader != (a.State == "leader") || a.IsLeader != (a.Remains > 0) || a.IsLeader != (a.Token > 0) || a.IsLeader && a.Leader != nil {
+						t.Errorf("seed %d: %s: %d %s", seed, name, w.Code, w.Body)
+					}
+				}
+			}
+		}
+	}
+	for _, situation := range []string{"leader connected true", "leader connected false", "fenced connected false", "candidate connected true", "candidate connected false"} {
+		if seen[situation] == 0 {
+			t.Errorf("it never came to: %s, but to %v", situation, seen)
+		}
+	}
 }
 
 // Connected answers 503 after the end of the candidate, and says why.

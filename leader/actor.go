@@ -119,18 +119,15 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// wait waits for mail or a tick, and hands out events meanwhile.
+// wait waits for mail or a tick.
 func (a *actor) wait() (ticked bool) {
 	for {
-		out, event := a.c.out.offer()
 		select {
 		case <-a.c.box.bell:
 			return false
 		case <-a.timer.C():
 			return true
-		case out <- event:
-			a.c.out.sent() // the timer stays armed as it is
-		case a.c.pulse <- struct{}{}: // likewise
+		case a.c.pulse <- struct{}{}: // the timer stays armed as it is
 		}
 	}
 }

@@ -3,183 +3,264 @@ package leader
 import (
 	"slices"
 	"sync"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// outboxSize is how many events may be unread before they are held back in the
-// candidate, where Observed and Faulted are coalesced. As many survive the end
-// of the candidate.
-const outboxSize = 32
+// maxPast is how many events an outbox keeps for the readers that come later. A channel of the
+// application has room for as many, which survive the end of the candidate.
+const maxPast = 32
 
-// maxBacklog is how many events are held back at most. An application may read none.
-const maxBacklog = 1024
+// maxUnread is how many events wait for one reader at most. It may never read them.
+const maxUnread = 1024
 
-// outbox hands events to a reader. Nothing waits for that reader. It makes the channel when the
-// application asks for it: of thousands of candidates, most may have no reader.
+// outbox hands every event to each reader, from a list of the reader's own. Nothing waits for a
+// reader, and a candidate without readers has no more than the newest events.
 type outbox struct {
-	mu      sync.Mutex // held for moments only; only open may be called by others than the candidate's goroutine
-	ch      chan Event
-	ready   []Event // without a channel: the events that would be in it
-	backlog []Event
+	mu      sync.Mutex // held for moments only
+	past    eventList
+	readers []*eventReader
+	closed  bool
 }
 
-// open returns the channel, and makes it at first. late reports that it has just made it, and
-// that events wait for room in it.
-func (o *outbox) open() (events chan Event, late bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ch != nil {
-		return o.ch, false
-	}
-	o.ch = make(chan Event, outboxSize)
-	for _, e := range o.ready {
-		o.ch <- e // there are no more than fit
-	}
-	o.ready = nil
-	return o.ch, len(o.backlog) > 0
+// eventReader is a reader of the events. Its list begins with the past.
+type eventReader struct {
+	out    *outbox
+	unread eventList
+	bell   chan struct{} // rings after an event was added; closed when no more come
+	done   chan struct{} // closed when its forwarder has ended; nil: it has none
 }
 
-// add queues an event. Of the Observed events in the backlog only the last is of use, and
-// of the Faulted events likewise.
+// add hands an event to all readers.
 func (o *outbox) add(e Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.keep(e)
-	o.flush()
-}
-
-// keep is add without a try to send. The outbox is locked, as it is in flush, push and drop.
-func (o *outbox) keep(e Event) {
-	switch e.(type) {
-	case Observed:
-		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool { _, ok := b.(Observed); return ok })
-	case Faulted:
-		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool { _, ok := b.(Faulted); return ok })
-	case Pending, Elected, Fenced, Deposed:
-	}
-	o.backlog = append(o.backlog, e)
-	for len(o.backlog) > maxBacklog && o.dropOldest() {
+	o.past.add(e, maxPast)
+	for _, r := range o.readers {
+		r.unread.add(e, maxUnread)
+		r.ring()
 	}
 }
 
-// flush moves events into the channel until it is full.
-func (o *outbox) flush() {
-	for len(o.backlog) > 0 && o.push(o.backlog[0]) {
-		o.drop()
-	}
-}
-
-// push sends an event if there is room for it.
-func (o *outbox) push(e Event) bool {
-	if o.ch == nil {
-		if len(o.ready) == outboxSize {
-			return false
-		}
-		o.ready = append(o.ready, e)
-		return true
-	}
-	select {
-	case o.ch <- e:
-		return true
-	default:
-		return false
-	}
-}
-
-// offer returns the channel and the next event to send on it, or nil.
-func (o *outbox) offer() (chan<- Event, Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.backlog) == 0 || o.ch == nil {
-		return nil, nil
-	}
-	return o.ch, o.backlog[0]
-}
-
-// sent drops the event that was just sent.
-func (o *outbox) sent() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.drop()
-}
-
-// drop drops the first event of the backlog.
-func (o *outbox) drop() {
-	o.backlog[0] = nil
-	o.backlog = o.backlog[1:]
-}
-
-// close leaves the events that fit for a later reader and closes the channel. If there
-// are more, it leaves out Observed and Faulted, then whole terms, the oldest first. So
-// there is still one Deposed for every Elected. For this, close takes unread events back
-// from the channel, because a term may have begun in the channel and ended in the
-// backlog.
+// close ends the wait of all readers, and closes the channels of the application. What is unread
+// can still be read.
 func (o *outbox) close() {
-	o.open()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.flush()
-	if len(o.backlog) > 0 {
-		o.recall()
-		o.backlog = slices.DeleteFunc(o.backlog, func(b Event) bool {
-			switch b.(type) {
-			case Observed, Faulted:
-				return true
-			case Pending, Elected, Fenced, Deposed:
-			}
-			return false
-		})
+	for _, r := range o.end() {
+		if r.done != nil {
+			<-r.done // soon: it waits for the application no longer
+		}
 	}
-	for len(o.backlog) > cap(o.ch) && o.dropOldest() {
-	}
-	o.flush()
-	close(o.ch)
 }
 
-// recall puts unread events in front of the backlog again. A reader that was more than a
-// channel behind and wakes up at this very moment may get an older event after a newer
-// one.
-func (o *outbox) recall() {
-	var unread []Event
-	for {
+// end ends the wait of all readers, and returns them.
+func (o *outbox) end() (readers []*eventReader) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.readers {
+		close(r.bell)
+	}
+	readers, o.readers, o.closed = o.readers, nil, true
+	return readers
+}
+
+// enter adds a reader.
+func (o *outbox) enter() *eventReader {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := &eventReader{out: o, unread: slices.Clone(o.past), bell: make(chan struct{}, 1)}
+	if len(r.unread) > 0 {
+		r.ring()
+	}
+	if o.closed {
+		close(r.bell)
+	} else {
+		o.readers = append(o.readers, r)
+	}
+	return r
+}
+
+// leave removes a reader.
+func (o *outbox) leave(r *eventReader) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.readers = slices.DeleteFunc(o.readers, func(is *eventReader) bool { return is == r })
+}
+
+func (r *eventReader) ring() {
+	select {
+	case r.bell <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the oldest unread event. It does not wait for one.
+func (r *eventReader) next() (e Event, ok bool) {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	if len(r.unread) == 0 {
+		return nil, false
+	}
+	e, r.unread[0] = r.unread[0], nil
+	r.unread = r.unread[1:]
+	return e, true
+}
+
+// channel returns a channel of the application, which gets the events until ended is closed.
+func (r *eventReader) channel(ended <-chan struct{}) <-chan Event {
+	events := make(chan Event, maxPast)
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	if r.out.closed {
+		r.last(events, nil)
+		return events
+	}
+	r.done = make(chan struct{})
+	go func() {
+		defer close(r.done)
+		r.forward(events, ended)
+	}()
+	return events
+}
+
+// forward sends the events on the channel. It waits for the application, and no longer than until
+// ended or the bell is closed.
+func (r *eventReader) forward(events chan Event, ended <-chan struct{}) {
+	defer r.out.leave(r) // nothing waits any more
+	for e := Event(nil); ; {
+		var out chan<- Event // nil while there is nothing to send
+		if e == nil {
+			e, _ = r.next()
+		}
+		if e != nil {
+			out = events
+		}
 		select {
-		case e := <-o.ch:
-			unread = append(unread, e)
-		default:
-			o.backlog = append(unread, o.backlog...)
+		case out <- e:
+			e = nil
+		case _, open := <-r.bell:
+			if !open {
+				r.last(events, e)
+				return
+			}
+		case <-ended:
+			close(events)
 			return
 		}
 	}
 }
 
-// dropOldest removes the oldest term of which nothing has been read, or a Pending that no
-// term followed.
-func (o *outbox) dropOldest() bool {
-	from := slices.IndexFunc(o.backlog, func(b Event) bool {
-		switch b.(type) {
-		case Pending, Elected:
-			return true
+// last leaves what is unread in the channel, beginning with the event that could not be sent yet, and
+// closes the channel. If that is more than there is room for, last takes the events in the channel
+// back, because a term may have begun there, and leaves out some of all. An application that reads
+// at this very moment, and is more than a channel behind, may then get an older event after a newer one.
+func (r *eventReader) last(events chan Event, unsent Event) {
+	rest := r.unread // nobody adds to it any more
+	if unsent != nil {
+		rest = slices.Insert(rest, 0, unsent)
+	}
+	if len(events)+len(rest) > maxPast {
+		rest = append(takeAll(events), rest...)
+		rest.trim(maxPast)
+	}
+	for _, e := range rest {
+		events <- e // there is room
+	}
+	close(events)
+}
+
+// takeAll takes the events that are in a channel.
+func takeAll(events <-chan Event) (all eventList) {
+	for {
+		select {
+		case e := <-events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
+
+func init() {
+	backend.EventsOf = func(candidate any) (next func() (any, bool), bell <-chan struct{}) {
+		r := candidate.(*Candidate).reader() //nolint:forcetypeassert // package leadertest has no other
+		return func() (any, bool) { return r.next() }, r.bell
+	}
+}
+
+// eventList is a list of events in order.
+type eventList []Event
+
+// add appends an event, and leaves out others while there are more than most.
+func (l *eventList) add(e Event, most int) {
+	*l = append(*l, e)
+	l.trim(most)
+}
+
+// trim leaves out events while there are more than most, the oldest first: Observed and Faulted that
+// a later one replaces, then whole terms other than the last, and then other Observed. So there is
+// still one Deposed for every Elected. What remains then are a few transitions.
+func (l *eventList) trim(most int) {
+	for len(*l) > most && (l.dropReport(true) || l.dropTerm() || l.dropReport(false)) {
+	}
+}
+
+// dropReport leaves out the oldest Faulted, or Observed of a seat, or the oldest of those that a later
+// one replaces.
+func (l *eventList) dropReport(replaced bool) bool {
+	oldest, faulted, observed := -1, !replaced, make(map[int]bool)
+	for i, e := range slices.Backward(*l) {
+		switch e := e.(type) {
+		case Faulted:
+			if faulted {
+				oldest = i
+			}
+			faulted = true
+		case Observed:
+			if !replaced || observed[e.Holder.Seat] {
+				oldest = i
+			}
+			observed[e.Holder.Seat] = true
+		case Pending, Elected, Fenced, Deposed:
+		}
+	}
+	if oldest < 0 {
+		return false
+	}
+	*l = slices.Delete(*l, oldest, oldest+1)
+	return true
+}
+
+// dropTerm leaves out the oldest term, or Pending without a term, of which nothing was read and that
+// another Pending follows.
+func (l *eventList) dropTerm() bool {
+	from := -1
+	for i, e := range *l {
+		switch e.(type) {
+		case Pending:
+			if from >= 0 {
+				return l.dropTransitions(from, i)
+			}
+			from = i
+		case Elected:
+			if from < 0 {
+				from = i
+			}
 		case Fenced, Deposed, Observed, Faulted:
 		}
-		return false
-	})
-	if from < 0 {
-		return false
 	}
-	to := from
-	if _, pending := o.backlog[from].(Pending); pending {
-		to++
-	}
-	if to == len(o.backlog) {
-		to--
-	} else if _, elected := o.backlog[to].(Elected); !elected {
-		to--
-	} else {
-		n := slices.IndexFunc(o.backlog[to:], func(b Event) bool { _, ok := b.(Deposed); return ok })
-		if n < 0 {
+	return false
+}
+
+// dropTransitions leaves out the transitions from one index to another.
+func (l *eventList) dropTransitions(from, to int) bool {
+	kept := slices.DeleteFunc((*l)[from:to], func(e Event) bool {
+		switch e.(type) {
+		case Observed, Faulted:
 			return false
+		case Pending, Elected, Fenced, Deposed:
 		}
-		to += n
-	}
-	o.backlog = slices.Delete(o.backlog, from, to+1)
+		return true
+	})
+	*l = slices.Delete(*l, from+len(kept), to)
 	return true
 }

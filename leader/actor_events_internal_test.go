@@ -1,18 +1,18 @@
 package leader
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-func newOutbox(size int) *outbox { return &outbox{ch: make(chan Event, size)} }
-
-// unread takes the events that are left in a closed outbox.
-func unread(o *outbox) []Event {
-	var events []Event
-	for e := range o.ch {
+// unread takes the unread events of a reader.
+func unread(r *eventReader) (events []Event) {
+	for e, ok := r.next(); ok; e, ok = r.next() {
 		events = append(events, e)
 	}
 	return events
@@ -27,180 +27,318 @@ func addTerm(o *outbox, token uint64) {
 	o.add(Deposed{Term: term, Cause: ErrLeaseExpired})
 }
 
-// The outbox delivers events in the order in which they were added.
-func TestOutbox_KeepsOrder(t *testing.T) {
-	o := newOutbox(8)
-	addTerm(o, 1)
-	o.add(Observed{})
-	if next, event := o.offer(); next != nil || event != nil {
-		t.Errorf("%v is offered although everything fits", event)
-	}
-	o.close()
-	got := ""
-	for _, e := range unread(o) {
-		got += fmt.Sprintf("%T ", e)
-	}
-	if want := "leader.Pending leader.Elected leader.Fenced leader.Deposed leader.Observed "; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// The number of unread events is bounded. Whole terms are left out, the oldest first.
-func TestOutbox_IsBounded(t *testing.T) {
-	o := newOutbox(32)
-	for token := range uint64(10_000) {
-		addTerm(o, token)
-	}
-	if len(o.backlog) > maxBacklog || len(o.backlog) < maxBacklog-4 {
-		t.Errorf("%d are held back", len(o.backlog))
-	}
-	open, last := 0, uint64(0)
-	for _, e := range o.backlog {
+// lastWholeTerm returns the token of the last term. It fails if the events contain a part of a term.
+func lastWholeTerm(t *testing.T, events []Event) (last uint64) {
+	t.Helper()
+	open, pending := uint64(0), false
+	for _, e := range events {
 		switch e := e.(type) {
+		case Pending:
+			pending = true
 		case Elected:
-			open++
-		case Deposed:
-			if open--; open < 0 {
-				t.Errorf("Deposed of token %d without its Elected", e.Term.Token())
+			if open != 0 || !pending || e.Term.token <= last {
+				t.Fatalf("term %d begins within %d, after %d, after a Pending: %v", e.Term.token, open, last, pending)
 			}
-			last = e.Term.Token()
-		case Pending, Fenced, Observed, Faulted:
+			open, last, pending = e.Term.token, e.Term.token, false
+		case Fenced:
+			if e.Term.token != open {
+				t.Fatalf("term %d is fenced within %d", e.Term.token, open)
+			}
+		case Deposed:
+			if e.Term.token != open {
+				t.Fatalf("term %d ends within %d", e.Term.token, open)
+			}
+			open = 0
+		case Observed, Faulted:
 		}
 	}
-	if open != 0 || last != 9_999 {
-		t.Errorf("%d terms are open, the last has token %d", open, last)
+	if open != 0 {
+		t.Fatalf("term %d never ends", open)
+	}
+	return last
+}
+
+// Each reader gets the events in the order in which they were added, whatever others read.
+func TestOutbox_KeepsOrder(t *testing.T) {
+	var o outbox
+	a, b := o.enter(), o.enter()
+	addTerm(&o, 1)
+	got := unread(a)
+	o.add(Observed{})
+	o.close()
+	got = append(got, unread(a)...)
+	for _, events := range [][]Event{got, unread(b), unread(o.enter())} {
+		text := ""
+		for _, e := range events {
+			text += fmt.Sprintf("%T ", e)
+		}
+		if want := "leader.Pending leader.Elected leader.Fenced leader.Deposed leader.Observed "; text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
 	}
 }
 
-// Transitions are never dropped while few are unread. Observed and Faulted are coalesced while there is no
-// reader, so an unread channel cannot grow without bound.
-func TestOutbox_Coalesces(t *testing.T) {
-	o := newOutbox(2)
-	addTerm(o, 1)
-	for i := range uint64(1000) {
-		o.add(Observed{Holder{Revision: i}})
+// The number of unread events is bounded, and so is that of the past. Whole terms are left out, the
+// oldest first, also among events that came to nothing and those that are of use only once.
+func TestOutbox_IsBounded(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		var o outbox
+		r := o.enter()
+		for token := uint64(1); token < 1_000; token++ {
+			if others {
+				o.add(Pending{}) // comes to nothing
+				o.add(Faulted{Err: ErrUnreachable})
+			}
+			addTerm(&o, token)
+			if others {
+				o.add(Observed{Holder{Token: token}})
+			}
+		}
+		for most, events := range map[int][]Event{maxUnread: unread(r), maxPast: unread(o.enter())} {
+			if len(events) > most || len(events) < most-4 {
+				t.Errorf("%d of %d are kept", len(events), most)
+			}
+			if last := lastWholeTerm(t, events); last != 999 {
+				t.Errorf("the last term is %d", last)
+			}
+			if _, observed := events[len(events)-1].(Observed); observed != others {
+				t.Errorf("the newest Observed is not the last: %v", events)
+			}
+		}
+	}
+}
+
+// Observed and Faulted that a later one replaces are left out before any term. Observed of another
+// seat replace none.
+func TestOutbox_LeavesOutReplaced(t *testing.T) {
+	var o outbox
+	r := o.enter()
+	addTerm(&o, 1)
+	o.add(Observed{Holder{Seat: 2}})
+	for i := range uint64(2 * maxUnread) {
+		o.add(Observed{Holder{Seat: 1, Revision: i}})
 		o.add(Faulted{Err: fmt.Errorf("fault %d", i)})
 	}
-	addTerm(o, 2)
-	// Two fit; left are the rest of the first term, one of each, and the second term.
-	if len(o.backlog) != 2+2+4 {
-		t.Fatalf("%d are held back: %v", len(o.backlog), o.backlog)
-	}
-	if e, ok := o.backlog[2].(Observed); !ok || e.Holder.Revision != 999 {
-		t.Errorf("not the newest Observed is kept: %v", o.backlog[2])
-	}
-	if e, ok := o.backlog[3].(Faulted); !ok || e.Err.Error() != "fault 999" {
-		t.Errorf("not the newest Faulted is kept: %v", o.backlog[3])
+	addTerm(&o, 2)
+	for most, events := range map[int][]Event{maxUnread: unread(r), maxPast: unread(o.enter())} {
+		if len(events) != most || lastWholeTerm(t, events) != 2 {
+			t.Fatalf("%d of %d are kept: %v", len(events), most, events[:10])
+		}
+		if e, ok := events[3].(Deposed); !ok || e.Term.token != 1 {
+			t.Errorf("the first term is left out: %v", events[3])
+		}
+		if e, ok := events[4].(Observed); !ok || e.Holder.Seat != 2 {
+			t.Errorf("the holder of the other seat is left out: %v", events[4])
+		}
+		if e, ok := events[most-5].(Faulted); !ok || e.Err.Error() != fmt.Sprintf("fault %d", 2*maxUnread-1) {
+			t.Errorf("the last fault is left out: %v", events[most-5])
+		}
 	}
 }
 
-// A reader receives the events that the outbox held back.
-func TestOutbox_DeliversBacklog(t *testing.T) {
-	o := newOutbox(1)
-	addTerm(o, 1)
-	var got []Event
-	got = append(got, <-o.ch)
+// A reader that knows of the beginning of a term also gets its end, and one whose term goes on is
+// kept, however many others are left out.
+func TestOutbox_KeepsOpenTerms(t *testing.T) {
+	for read := range 3 {
+		var o outbox
+		r := o.enter()
+		addTerm(&o, 1)
+		var got []Event
+		for range read {
+			e, _ := r.next()
+			got = append(got, e)
+		}
+		for token := uint64(2); token < 1_000; token++ {
+			addTerm(&o, token)
+		}
+		o.add(Pending{Token: 1_000})
+		last := &Term{token: 1_000}
+		o.add(Elected{Term: last})
+		for range 2 * maxUnread {
+			o.add(Faulted{Err: ErrUnreachable})
+		}
+		o.add(Deposed{Term: last})
+		if last := lastWholeTerm(t, append(got, unread(r)...)); last != 1_000 {
+			t.Errorf("after %d events: the last term is %d", read, last)
+		}
+	}
+}
+
+// inEvents runs a test with a candidate that has only its events. The bubble does not end before all
+// of its goroutines have ended.
+func inEvents(t *testing.T, test func(t *testing.T, c *Candidate)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, &Candidate{done: make(chan struct{})}) })
+}
+
+// left reads the events of a channel that is closed. It fails if it is not.
+func left(t *testing.T, channel <-chan Event) (events []Event) {
+	t.Helper()
 	for {
-		next, event := o.offer()
-		if next == nil {
-			break
-		}
-		next <- event
-		o.sent()
-		got = append(got, <-o.ch)
-	}
-	if len(got) != 4 {
-		t.Errorf("%v", got)
-	}
-}
-
-// The channel is made when it is asked for. The reader gets the same events as from a channel
-// that was there from the beginning, whenever that is.
-func TestOutbox_OpenedLate(t *testing.T) {
-	const most = 80
-	for opened := range most + 1 {
-		early, late := newOutbox(outboxSize), &outbox{}
-		for i := range most {
-			if i == opened {
-				if _, waits := late.open(); waits != (len(early.backlog) > 0) {
-					t.Fatalf("after %d events: reports %v", i, waits)
-				}
+		select {
+		case e, open := <-channel:
+			if !open {
+				return events
 			}
-			for _, o := range []*outbox{early, late} {
-				switch i % 4 {
-				case 0:
-					o.add(Pending{Token: uint64(i)})
-				case 1:
-					o.add(Faulted{Remaining: time.Duration(i)})
-				default:
-					o.add(Observed{Holder: Holder{Token: uint64(i)}})
-				}
-			}
-			if next, _ := late.offer(); next != nil && i < opened {
-				t.Fatalf("offers an event before there is a channel")
-			}
-		}
-		early.close()
-		late.close()
-		if got, want := fmt.Sprint(unread(late)), fmt.Sprint(unread(early)); got != want {
-			t.Fatalf("opened after %d events: %s, want %s", opened, got, want)
+			events = append(events, e)
+		default:
+			t.Fatalf("the channel is open after %d events", len(events))
 		}
 	}
 }
 
-// Closed with more than fits, the outbox leaves out whole terms, the oldest
-// first: "exactly one Deposed for each Elected", also for a term that began in
-// the channel and ended in the backlog.
-func TestOutbox_ClosedKeepsPairs(t *testing.T) {
-	for size := 4; size <= 64; size++ {
-		for terms := range uint64(40) {
-			o := newOutbox(size)
+// The end of the context ends a reader, whether it reads or not, and leaves nothing of it behind.
+// It costs the candidate nothing from then on.
+func TestEvents_EndWithTheContext(t *testing.T) {
+	for _, terms := range []uint64{0, 1, 1_000} { // with nothing to send, with room in the channel, and without
+		inEvents(t, func(t *testing.T, c *Candidate) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var all []<-chan Event
+			for range 10 {
+				all = append(all, c.Events(ctx))
+			}
 			for token := range terms {
-				o.add(Pending{}) // comes to nothing
-				addTerm(o, token+1)
-				o.add(Observed{})
-				o.add(Faulted{Err: errors.New("x")})
+				addTerm(&c.out, token+1)
 			}
-			o.close()
-			last, open := uint64(0), uint64(0)
-			for _, e := range unread(o) {
-				switch e := e.(type) {
-				case Elected:
-					if open != 0 || e.Term.token <= last {
-						t.Fatalf("size %d: term %d begins within %d, after %d", size, e.Term.token, open, last)
-					}
-					open, last = e.Term.token, e.Term.token
-				case Deposed:
-					if e.Term.token != open {
-						t.Fatalf("size %d: term %d ends within %d", size, e.Term.token, open)
-					}
-					open = 0
-				case Pending, Fenced, Observed, Faulted:
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			if n := len(c.out.readers); n != 0 {
+				t.Errorf("%d readers are left", n)
+			}
+			addTerm(&c.out, 5_000)
+			for _, channel := range all {
+				if n := len(left(t, channel)); n != min(int(4*terms), maxPast) {
+					t.Errorf("%d terms: %d events are left", terms, n)
 				}
 			}
-			if open != 0 {
-				t.Fatalf("size %d: term %d of %d never ends", size, open, terms)
-			}
-			if terms > 0 && last != terms {
-				t.Fatalf("size %d: the last term is %d of %d", size, last, terms)
-			}
+		})
+	}
+}
+
+// The end of the candidate closes the channel of a reader that does not read, and waits for nothing.
+// The newest events can still be read: whole terms, and of the term that the reader knows of, the end.
+func TestEvents_EndOfUnread(t *testing.T) {
+	for read := range 9 {
+		for _, terms := range []uint64{2, 8, 9, 16, 17, 18, 300} {
+			inEvents(t, func(t *testing.T, c *Candidate) {
+				reader, other := c.Events(t.Context()), c.Events(t.Context())
+				for token := range terms {
+					addTerm(&c.out, token+1)
+				}
+				synctest.Wait()
+				var got []Event
+				for range min(read, int(4*terms)) {
+					got = append(got, <-reader)
+				}
+				synctest.Wait()
+				c.out.close()
+				for channel, before := range map[<-chan Event][]Event{reader: got, other: nil, c.Events(t.Context()): nil} {
+					events := left(t, channel)
+					if last := lastWholeTerm(t, append(before, events...)); last != terms {
+						t.Errorf("after %d events of %d terms: the last term is %d", read, terms, last)
+					}
+					if n, unread := len(events), int(4*terms)-len(before); n > maxPast || n < min(unread, maxPast-3) {
+						t.Errorf("after %d events of %d terms: %d of %d are left", read, terms, n, unread)
+					}
+				}
+			})
 		}
 	}
 }
 
-// A reader that knows of the beginning of a term also gets its end.
-func TestOutbox_ClosedKeepsDeposed(t *testing.T) {
-	o := newOutbox(4)
-	addTerm(o, 1)
-	<-o.ch
-	<-o.ch
-	for range 10 {
-		o.add(Pending{})
+// Of more unread events than there is room for at the end, Observed and Faulted that a later one replaces
+// are left out first, then terms, and then the holders of seats.
+func TestEvents_EndLeavesOutReports(t *testing.T) {
+	for seats, terms := range map[int]int{1: 7, 40: 1} {
+		inEvents(t, func(t *testing.T, c *Candidate) {
+			events := c.Events(t.Context())
+			for token := range uint64(7) {
+				for seat := range seats {
+					c.out.add(Observed{Holder{Seat: seat}})
+					c.out.add(Faulted{Err: ErrUnreachable})
+				}
+				addTerm(&c.out, token+1)
+			}
+			synctest.Wait()
+			c.out.close()
+			for _, all := range [][]Event{left(t, events), left(t, c.Events(t.Context()))} {
+				deposed := 0
+				for _, e := range all {
+					if _, ok := e.(Deposed); ok {
+						deposed++
+					}
+				}
+				if last := lastWholeTerm(t, all); len(all) > maxPast || len(all) < maxPast-3 || deposed != terms || last != 7 {
+					t.Errorf("%d seats: %d events and %d terms up to %d are left", seats, len(all), deposed, last)
+				}
+			}
+		})
 	}
-	addTerm(o, 2)
-	o.close()
-	events := unread(o)
-	if d, ok := events[1].(Deposed); !ok || d.Term.token != 1 {
-		t.Errorf("%v", events)
+}
+
+// A candidate whose events nobody reads keeps the newest of them, and makes nothing else for them.
+func TestOutbox_UnreadIsSmall(t *testing.T) {
+	var o outbox
+	for token := range uint64(1_000) {
+		addTerm(&o, token)
+	}
+	if o.readers != nil || cap(o.past) > 3*maxPast {
+		t.Errorf("%d readers, and room for %d events", len(o.readers), cap(o.past))
+	}
+}
+
+// Many readers come, read and go while events are added. Each gets those that come after it in order.
+func TestOutbox_ManyReaders(t *testing.T) {
+	c := &Candidate{done: make(chan struct{})}
+	const n, readers = 500, 8
+	ended := make(chan error, readers)
+	for i := range readers {
+		go func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var tokens []uint64
+			for e := range c.Events(ctx) {
+				tokens = append(tokens, e.(Pending).Token)
+				if i%2 == 1 && len(tokens) == 100 {
+					break // and others go on
+				}
+			}
+			if !slices.IsSorted(tokens) || i%2 == 0 && tokens[len(tokens)-1] != n-1 {
+				ended <- fmt.Errorf("reader %d got %v", i, tokens)
+				return
+			}
+			ended <- nil
+		}()
+	}
+	for i := range uint64(n) {
+		c.out.add(Pending{Token: i})
+		runtime.Gosched()
+	}
+	c.out.close()
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range readers {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-limit.Done():
+			t.Fatal("a reader does not end")
+		}
+	}
+}
+
+// Ready leaves no reader behind.
+func TestReady_LeavesNoReader(t *testing.T) {
+	c := &Candidate{done: make(chan struct{}), loops: &loops{}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Ready(ended); err == nil {
+		t.Error("it neither leads nor follows")
+	}
+	if n := len(c.out.readers); n != 0 {
+		t.Errorf("%d readers are left", n)
 	}
 }

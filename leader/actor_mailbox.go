@@ -68,22 +68,6 @@ func (b *mailbox) put(m mail) bool {
 		*kept = m
 		b.mails = append(b.mails, kept)
 	}
-	b.ring()
-	return true
-}
-
-// nudge makes the actor look around without mail: at the outbox, where a reader has come.
-func (b *mailbox) nudge() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ring()
-}
-
-// ring wakes the actor, if there is one. The mailbox is locked.
-func (b *mailbox) ring() {
-	if b.bell == nil {
-		return
-	}
 	if b.wake != nil {
 		b.wake()
 	}
@@ -91,6 +75,7 @@ func (b *mailbox) ring() {
 	case b.bell <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // merge reports whether a waiting mail says the same as this one. It may have to replace

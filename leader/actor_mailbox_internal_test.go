@@ -11,26 +11,6 @@ import (
 // held is the mailbox of an actor that is held up.
 func held() *mailbox { return &mailbox{bell: make(chan struct{}, 1)} }
 
-// A nudge rings once and leaves no mail, so nothing is stepped because a reader has come. An actor
-// that has ended cannot be nudged.
-func TestMailbox_NudgeIsNoMail(t *testing.T) {
-	b, woken := held(), 0
-	b.wake = func() { woken++ }
-	b.nudge()
-	b.nudge()
-	if len(b.bell) != 1 || woken != 2 || len(b.mails) > 0 {
-		t.Errorf("rung %d times, woken %d times, with %d mails", len(b.bell), woken, len(b.mails))
-	}
-	rested := false
-	if m := b.takeOr(func() { rested = true }); m != nil || !rested {
-		t.Errorf("took %v, rested: %v", m, rested)
-	}
-	b.close()
-	if b.nudge(); woken != 2 {
-		t.Error("woke an actor that has ended")
-	}
-}
-
 // The mail that waits for an actor that is held up is bounded, whatever comes and how
 // often.
 func TestMailbox_IsBounded(t *testing.T) {

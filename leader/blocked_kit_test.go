@@ -305,7 +305,7 @@ func lead(t *testing.T, store *gated, cfg leader.Config) *bench {
 	}
 	b.Candidate = c
 	go func() {
-		for e := range c.Events() {
+		for e := range c.Events(t.Context()) {
 			b.note(e.String())
 		}
 	}()

@@ -38,7 +38,7 @@ func elected(t *lab, b *Bucket, election string) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e := range c.Events() {
+	for e := range c.Events(t.Context()) {
 		if _, ok := e.(Elected); ok {
 			break
 		}
@@ -74,7 +74,7 @@ func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
 			if err := c.Stop(t.Context()); err != nil {
 				t.Error(err)
 			}
-			for e := range c.Events() {
+			for e := range c.Events(t.Context()) {
 				if f, ok := e.(Faulted); ok && errors.Is(f.Err, ErrPermission) {
 					told++
 				}

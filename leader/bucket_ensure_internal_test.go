@@ -36,7 +36,7 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told []Event
-		for e := range c.Events() {
+		for e := range c.Events(t.Context()) {
 			told = append(told, e)
 		}
 		if len(told) != 1 {

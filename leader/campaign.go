@@ -258,21 +258,36 @@ func seed(id, election string) uint64 {
 	return h.Sum64()
 }
 
-// Events returns the channel of events, in order. The candidate never waits for a reader.
-// Observed and Faulted are coalesced when more than 32 events are unread. Of more than 1,056
-// unread events, those of the oldest terms are left out, whole terms at a time. The channel is
-// closed when the candidate has stopped. Up to 32 unread events can still be read then. If there
-// were more, Observed and Faulted are left out first, and then the events of whole terms, the
-// oldest first.
-func (c *Candidate) Events() <-chan Event {
-	if c.done == nil {
-		return noEvents
+// Events returns a channel of the candidate's events, in order. Each call returns a channel of its own,
+// which gets every event, beginning with the events so far, the newest 32 of them. So several readers
+// take nothing from one another. The channel is closed after the last event of a candidate that has
+// ended, and when ctx ends. Events that are in the channel then can still be read.
+//
+//	for event := range c.Events(ctx) {
+//		log.Print(event)
+//	}
+//
+// Call it once for each reader, before a loop with a select and not in each round of it, because each
+// call begins anew with the events so far. A reader that stops reading ends ctx. Otherwise its channel
+// and its unread events remain until the candidate ends. A reader that is to get the last Deposed
+// has a ctx that does not end together with the context given to [Campaign], such as
+// context.Background().
+//
+// The candidate never waits for a reader. Of more than 1,024 events that a reader has not read, it
+// leaves out Observed and Faulted that a later one replaces, and then the events of whole terms,
+// the oldest first. The same holds for more than 32 events so far, and for more than 32 that are unread
+// when the candidate ends.
+func (c *Candidate) Events(ctx context.Context) <-chan Event {
+	ended := ctx.Done() // the code of the caller, which may panic
+	return c.reader().channel(ended)
+}
+
+// reader returns a new reader of the events.
+func (c *Candidate) reader() *eventReader {
+	if c.done == nil { // of a zero Candidate
+		c.out.close()
 	}
-	events, late := c.out.open()
-	if late {
-		c.box.nudge() // the candidate may be asleep without a channel to offer them on
-	}
-	return events
+	return c.out.enter()
 }
 
 // ID returns the ID under which others see the candidate: Config.ID or its default.
@@ -285,23 +300,30 @@ func (c *Candidate) Election() string { return c.election }
 // does: a leader is fenced as soon as its lease is over, even before the candidate has
 // noticed. From the moment when Done is closed it returns [StateEnded].
 func (c *Candidate) State() State {
+	s, _ := c.stateAndTerm()
+	return s
+}
+
+// stateAndTerm returns the state, and the term of a candidate that leads or whose lease is over
+// before it has noticed.
+func (c *Candidate) stateAndTerm() (State, *Term) {
 	select {
 	case <-c.Done():
-		return StateEnded
+		return StateEnded, nil
 	default:
 	}
 	c = c.seatHeld()
 	for {
 		s := State(c.state.Load())
 		if s != StateLeader {
-			return s
+			return s, nil
 		}
 		switch t := c.leading.Load(); {
 		case t == nil: // it has just changed
 		case t.Err() != nil:
-			return StateFenced
+			return StateFenced, t
 		default:
-			return s
+			return s, t
 		}
 	}
 }
@@ -404,16 +426,10 @@ func (c *Candidate) Done() <-chan struct{} {
 	return c.done
 }
 
-// The results of a zero Candidate's methods.
-var (
-	ended    = make(chan struct{})
-	noEvents = make(chan Event)
-)
+// ended is the result of Done of a zero Candidate.
+var ended = make(chan struct{})
 
-func init() {
-	close(ended)
-	close(noEvents)
-}
+func init() { close(ended) }
 
 // Err returns the reason why the candidate ended. It is nil while the candidate runs,
 // after Stop and after the end of the context given to Campaign, and
@@ -443,11 +459,16 @@ func (c *Candidate) finish(values context.Context, err error, cut bool) {
 	close(c.pulse) // before the wait for the log
 	if c.permit != nil {
 		close(c.done)
-		c.permit.leave()
+		c.permit.leave(values)
 		return
 	}
+	c.end(values)
+}
+
+// end ends a candidate. Nothing else of it runs any more.
+func (c *Candidate) end(values context.Context) {
 	c.out.close()
-	c.logClosed(values, cut)
+	c.logClosed(values, c.cut)
 	c.logs.flush()
 	close(c.done)
 }

@@ -14,8 +14,8 @@ var (
 	// up by [Lock.Unlock].
 	ErrResigned error = backend.Error("resigned")
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
-	// end of the context given to [Campaign]. [Candidate.Ping] returns it once the candidate
-	// has ended.
+	// end of the context given to [Campaign]. [Candidate.Ping], [Candidate.Ready] and
+	// [Stats.Connected] return it once the candidate has ended.
 	ErrStopped error = backend.Error("stopped")
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.
@@ -52,8 +52,8 @@ var (
 	// EnsureBucket. [Acquire] and [TryAcquire] return it for another number of seats.
 	ErrInvalidConfig error = backend.ErrInvalidConfig
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
-	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, and by
-	// [Lock.Unlock] of a nil or zero Lock.
+	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, by
+	// [Candidate.Ready] when it is not to lead, and by [Lock.Unlock] of a nil or zero Lock.
 	ErrNotLeader error = backend.Error("not the leader")
 	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
 	ErrNoLeader error = backend.Error("nobody leads")
@@ -94,7 +94,7 @@ var (
 	// ErrNotReleased reports that the work of a term goes on although DrainTimeout is over, or
 	// that another candidate leads. The text names the token. The candidate does not campaign
 	// before the work has ended. It reports ErrNotReleased again after one lease, and then at
-	// intervals that double.
+	// intervals that double. [Candidate.Ready] returns it as soon as work outlives its term.
 	ErrNotReleased error = backend.Error("not released")
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.

@@ -43,7 +43,7 @@ func (s State) String() string {
 	}
 }
 
-// Event is emitted by a candidate on the channel of [Candidate.Events]. It is one of
+// Event is emitted by a candidate on the channels of [Candidate.Events]. It is one of
 // [Pending], [Elected], [Fenced], [Deposed], [Observed] and [Faulted].
 //
 //sumtype:decl

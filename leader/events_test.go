@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -194,34 +195,101 @@ func TestState_Ended(t *testing.T) {
 	}
 }
 
-// An application that asks for its events late, when many more wait than the channel holds,
-// gets them all, although nothing else wakes the candidate.
-func TestEvents_AskedForLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		const terms = 20 // with three events each
-		for range terms {
-			synctest.Wait()
-			if err = c.Resign(t.Context()); err != nil {
+// A reader that begins late gets the newest of the events so far, in whole terms, and goes on from
+// there. It takes nothing from a reader that has been there from the beginning.
+func TestEvents_EachReaderGetsAll(t *testing.T) {
+	for _, seats := range []int{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
+			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(plainLease)
-		}
-		synctest.Wait()
-		asked := time.Now()
-		for elected := 0; elected <= terms; {
-			if _, ok := (<-c.Events()).(leader.Elected); ok {
-				elected++
+			type read struct{ elected, deposed []uint64 }
+			var early, late, after read
+			loop := func(r *read) {
+				for e := range c.Events(t.Context()) {
+					switch e := e.(type) {
+					case leader.Elected:
+						r.elected = append(r.elected, e.Term.Token())
+					case leader.Deposed:
+						r.deposed = append(r.deposed, e.Term.Token())
+					case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
+					}
+				}
 			}
-		}
-		if waited := time.Since(asked); waited != 0 {
-			t.Errorf("the last comes after %v", waited)
-		}
-		if err = c.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+			go loop(&early)
+			const terms = 20
+			for n := range terms {
+				synctest.Wait()
+				if n == terms/2 {
+					go loop(&late)
+				}
+				if err = c.Resign(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+			}
+			if err = c.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got := early.elected; len(got) != terms+1 || !slices.Equal(got, early.deposed) {
+				t.Errorf("%d seats: the first reader got %+v", seats, early)
+			}
+			// It began with the term that went on then, and with those of the past that the 32 newest events hold.
+			if got := late.elected; len(got) < terms/2+9 || !slices.Equal(got, late.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
+				t.Errorf("%d seats: a later reader got %+v of %+v", seats, late, early)
+			}
+			loop(&after)
+			if got := after.elected; len(got) < 9 || len(got) > 10 || !slices.Equal(got, after.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
+				t.Errorf("%d seats: after the end a reader got %+v of %+v", seats, after, early)
+			}
+		})
+	}
+}
+
+// A candidate with readers that have stopped reading ends at once. When Done is closed, their channels are,
+// too, and they can read on.
+func TestEvents_EndWithoutReaders(t *testing.T) {
+	for _, seats := range []int{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
+			if err != nil {
+				t.Fatal(err)
+			}
+			const terms = 20 // more than the channel has room for
+			stopped, unread := c.Events(context.Background()), c.Events(context.Background())
+			<-stopped
+			for range terms { // and from now on nobody reads
+				synctest.Wait()
+				if err = c.Resign(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+			}
+			before := time.Now()
+			if err = c.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-c.Done()
+			if took := time.Since(before); took != 0 {
+				t.Errorf("it ends after %v", took)
+			}
+			for _, events := range []<-chan leader.Event{stopped, unread} {
+				n := 0
+				var last leader.Event
+				for ; len(events) > 0; n++ {
+					last = <-events
+				}
+				select {
+				case <-events:
+				default:
+					t.Errorf("%d seats: the channel is open", seats)
+				}
+				if d, ok := last.(leader.Deposed); !ok || !errors.Is(d.Cause, leader.ErrStopped) || n < 30 || n > 32 {
+					t.Errorf("%d seats: %d events are left, and the last is %v", seats, n, last)
+				}
+			}
+		})
+	}
 }

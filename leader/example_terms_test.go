@@ -124,7 +124,7 @@ func ExampleCandidate_Events() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for event := range c.Events() { // closed when the candidate has ended
+	for event := range c.Events(context.Background()) { // until the candidate has ended
 		switch e := event.(type) {
 		case leader.Elected:
 			fmt.Println("elected with token", e.Term.Token())

@@ -188,7 +188,9 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 
 // wait waits for the term.
 func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
-	events := a.c.Events()
+	events := a.c.reader()
+	defer a.c.out.leave(events)
+	bell := events.bell
 	for {
 		var err error
 		select {
@@ -197,13 +199,14 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 				return a.lock(t), nil
 			}
 			t.finish() // it is over, or refused
-		case e, ok := <-events:
-			if !ok {
-				events = nil
-				continue
+		case _, open := <-bell:
+			if !open {
+				bell = nil
 			}
-			a.note(e)
-			err = a.verdict(ctx, e)
+			for e, ok := events.next(); ok && err == nil; e, ok = events.next() {
+				a.note(e)
+				err = a.verdict(ctx, e)
+			}
 		case <-a.c.Done():
 			if err = a.c.Err(); err == nil {
 				err = ErrStopped

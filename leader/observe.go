@@ -25,19 +25,21 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	if err != nil {
 		return nil, err
 	}
-	holders := make(chan Holder)
+	holders, events := make(chan Holder), c.reader()
 	go func() {
 		defer close(holders)
 		var newest Holder
 		var out chan<- Holder // nil while there is nothing to send
 		for {
 			select {
-			case e, ok := <-c.Events():
-				if !ok {
+			case _, open := <-events.bell:
+				if !open {
 					return
 				}
-				if o, ok := e.(Observed); ok {
-					newest, out = o.Holder, holders
+				for e, ok := events.next(); ok; e, ok = events.next() {
+					if o, ok := e.(Observed); ok {
+						newest, out = o.Holder, holders
+					}
 				}
 			case out <- newest:
 				out = nil

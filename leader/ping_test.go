@@ -94,7 +94,7 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-c.Events() // the feed is open
+	<-c.Events(t.Context()) // the feed is open
 	var pour sync.WaitGroup
 	end := make(chan struct{})
 	for range 4 {

@@ -77,7 +77,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 		return nil, err
 	}
 	lists := make(chan []RosterEntry)
-	go r.observe(ctx, b, holders, lists)
+	go r.observe(ctx, b, holders, holders.reader(), lists)
 	return lists, nil
 }
 
@@ -124,12 +124,9 @@ func (r *reader) read(holder string) (all []RosterEntry, complete bool, err erro
 // reopening is the pause before a view that has ended is opened again.
 const reopening = time.Second
 
-func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Candidate, lists chan<- []RosterEntry) {
+func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Candidate, events *eventReader, lists chan<- []RosterEntry) {
 	defer close(lists)
-	defer func() {
-		for range holders.Events() { // until the observer has ended
-		}
-	}()
+	defer func() { <-holders.Done() }()
 	defer func() {
 		if r.feed != nil {
 			r.feed.Stop()
@@ -140,9 +137,11 @@ func (r *reader) observe(ctx context.Context, store backend.Roster, holders *Can
 	first := true
 	for {
 		select {
-		case _, ok := <-holders.Events():
-			if !ok {
+		case _, open := <-events.bell:
+			if !open {
 				return
+			}
+			for _, unread := events.next(); unread; _, unread = events.next() {
 			}
 		case <-r.bell:
 		case out <- newest:

@@ -73,6 +73,7 @@ func checkSeats(cfg Config) error {
 //     the election has a record, with the number of seats.
 type seatPermit struct {
 	election string
+	front    *Candidate // whose seats these are
 
 	mu        sync.Mutex  // held for moments only
 	worker    int         // the seat of the last term, while its work goes on; 0: none
@@ -87,7 +88,6 @@ type seatPermit struct {
 	announcer *mailbox    // of the first seat, which announces the candidate
 	changes   uint64      // of the holders
 	odd       map[seatsSeen]bool
-	events    eventMux
 }
 
 // take gives the permit to a seat, with the time before which the seat may not use it and

@@ -175,37 +175,3 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 	}
 	<-c.Done()
 }
-
-// An event that does not fit waits for the reader. Later events do not overtake it.
-func TestEventMux_KeepsOrder(t *testing.T) {
-	out := &outbox{ch: make(chan Event, 2)}
-	f := &eventMux{out: out, bell: make(chan struct{}, 1), end: make(chan struct{})}
-	done := make(chan struct{})
-	go func() {
-		f.run()
-		close(done)
-	}()
-	const n = 1000
-	go func() {
-		for i := range uint64(n) {
-			f.add(Pending{Token: i})
-		}
-	}()
-	for i := range uint64(n) {
-		if e := (<-out.ch).(Pending); e.Token != i {
-			t.Fatalf("%d comes instead of %d", e.Token, i)
-		}
-	}
-	for i := range uint64(5) {
-		f.add(Pending{Token: i})
-	}
-	close(f.end) // there is no reader
-	<-done
-	var left []uint64
-	for e := range out.ch {
-		left = append(left, e.(Pending).Token)
-	}
-	if len(left) != 2 || left[1] != 4 || left[0] != 3 {
-		t.Errorf("%v are left", left)
-	}
-}

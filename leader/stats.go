@@ -2,6 +2,7 @@ package leader
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -36,6 +37,9 @@ type Stats struct {
 	// or a renewal is missing, since that sign. An answered read is no sign, because a server
 	// that is cut off from the others answers it, too.
 	Silent time.Duration
+	// Expired reports that the candidate is fenced because its lease was over, and that no write
+	// that keeps the key has been acknowledged since. See [Stats.Connected].
+	Expired bool
 	// Queued is the number of requests that wait for their turn to be sent to the bucket, and
 	// QueueAge is how long the first of them has waited. They are those of the [Bucket], so all
 	// candidates on it have the same. Aggregate them with the maximum, not with the
@@ -78,6 +82,28 @@ type Stats struct {
 	Fenced, Deposed, Faults map[string]uint64
 }
 
+// Connected returns nil while the bucket serves the candidate, and otherwise an error that says
+// what is wrong: [ErrStopped] after the end of the candidate, [ErrLeaseExpired] while Expired is set,
+// [ErrUnreachable] while Silent is more than half of LeaseDuration, and another error before the
+// bucket has told its settings. A candidate that is cut off is not Connected any more before
+// another leads in its place.
+func (s Stats) Connected() error {
+	switch {
+	case s.State == StateEnded || s.State == 0:
+		return ErrStopped
+	case s.LeaseDuration == 0:
+		return errNotAnswered
+	case s.Expired:
+		return fmt.Errorf("%w, and no write has been acknowledged since", ErrLeaseExpired)
+	case s.Silent > s.LeaseDuration/2:
+		return fmt.Errorf("%w for more than half of the lease of %v", ErrUnreachable, s.LeaseDuration)
+	}
+	return nil
+}
+
+// errNotAnswered reports that a candidate has not learned yet what its lease is.
+const errNotAnswered = backend.Error("the settings of the bucket are not known yet")
+
 // writeTimes is a histogram with the bounds of [Stats].Writes.
 type writeTimes struct {
 	counts [len(writeBounds) + 1]uint64
@@ -115,6 +141,7 @@ type tally struct {
 	holds   bool
 	kept    bool // by an acknowledged write, since it has held the key
 	silent  bool
+	expired bool // it is fenced because its lease was over, and no write has been acknowledged since
 	working bool // the work of a term goes on after its end
 	led     bool // a leader is known here
 
@@ -169,7 +196,7 @@ func (c *Candidate) settle(in *input, asked, quiet time.Duration, p phase) {
 		}
 		t.writes.add(c.since() - asked)
 		if p != phaseReleased {
-			t.kept, t.renewed = true, asked
+			t.kept, t.renewed, t.expired = true, asked, false
 		}
 	}
 }
@@ -209,10 +236,12 @@ func (c *Candidate) transits(before, after State, events []Event) {
 			t.pending++
 		case Elected:
 			t.elected++
+			t.expired = false
 		case Fenced:
+			t.expired = errors.Is(e.Cause, ErrLeaseExpired)
 			count(&t.fenced, errorName(e.Cause))
 		case Deposed:
-			deposed = true
+			deposed, t.expired = true, false
 			count(&t.deposed, errorName(e.Cause))
 		case Faulted:
 			count(&t.faults, errorName(e.Err))
@@ -270,14 +299,20 @@ func errorName(err error) string {
 // lease are those of the seat that the candidate is on, or tries to take. Totals are
 // those of all seats together, Leaderless included, and Silent is the longest.
 func (c *Candidate) Stats() Stats {
+	state, term := c.stateAndTerm()
 	if c.seats != nil {
-		return c.allStats()
+		return c.allStats(state, term)
 	}
+	return c.stats(state, term)
+}
+
+// stats returns the Stats of one seat, in the state and with the term that the candidate has.
+func (c *Candidate) stats(state State, term *Term) Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, t := c.since(), &c.tally
 	s := Stats{
-		State: c.State(), Seats: 1, LeaseDuration: t.lease, Leaderless: t.leaderless,
+		State: state, Seats: 1, LeaseDuration: t.lease, Expired: t.expired, Leaderless: t.leaderless,
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
 		LogDropped: c.logs.lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
 		Fenced: maps.Clone(t.fenced), Deposed: maps.Clone(t.deposed), Faults: maps.Clone(t.faults),
@@ -285,8 +320,8 @@ func (c *Candidate) Stats() Stats {
 	if b, ok := c.store.(*bucketStore); ok {
 		s.Bucket = b.name
 	}
-	if term, ok := c.Term(); ok {
-		s.Seat, s.Token, s.Remaining = seatOf(c.election), term.Token(), term.Remaining()
+	if term != nil {
+		s.take(term)
 	}
 	s.Writes.Bounds, s.Writes.Counts = slices.Clone(writeBounds[:]), make([]uint64, len(writeBounds)+1)
 	if t.writes != nil {
@@ -309,6 +344,15 @@ func (c *Candidate) Stats() Stats {
 		s.Leaderless += now - t.ledAt
 	}
 	return s
+}
+
+// take takes the state of a term at one instant.
+func (s *Stats) take(term *Term) {
+	if remaining := term.Remaining(); remaining > 0 {
+		s.State, s.Seat, s.Token, s.Remaining = StateLeader, term.Seat(), term.Token(), remaining
+		return
+	}
+	s.State, s.Expired = StateFenced, errors.Is(term.Err(), ErrLeaseExpired)
 }
 
 func count(counts *map[string]uint64, name string) { addAll(counts, map[string]uint64{name: 1}) }

@@ -113,6 +113,13 @@ func (l *loops) leave(c *Candidate) {
 	}
 }
 
+// left reports whether there were loops, and there is none now.
+func (l *loops) left() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terms != nil && l.running == 0
+}
+
 // offer hands a term to the loops. It never waits.
 func (l *loops) offer(t *Term) {
 	l.mu.Lock()

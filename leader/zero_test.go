@@ -153,8 +153,14 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, open := <-c.Events(); open {
-		t.Error("the channel of events is open")
+	for e := range c.Events(ctx) {
+		t.Error(e)
+	}
+	if err := c.Ready(ctx); !errors.Is(err, leader.ErrStopped) {
+		t.Errorf("Ready: %v", err)
+	}
+	if err := c.Stats().Connected(); !errors.Is(err, leader.ErrStopped) {
+		t.Errorf("Connected: %v", err)
 	}
 	<-c.Done()
 	if s := c.State(); s != leader.StateEnded || c.IsLeader() || c.Stats().State != s {

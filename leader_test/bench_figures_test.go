@@ -78,7 +78,7 @@ func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader
 	c, err := leader.Campaign(b.Context(), store, election, cfg)
 	tcpOK(b, err)
 	go func() {
-		for e := range c.Events() {
+		for e := range c.Events(context.Background()) {
 			if _, ok := e.(leader.Elected); ok {
 				elected <- time.Now()
 			}
@@ -358,7 +358,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	var took benchSamples
 	for _, c := range all {
 		go func() {
-			for e := range c.Events() {
+			for e := range c.Events(context.Background()) {
 				if _, ok := e.(leader.Elected); ok {
 					elected <- c
 				}

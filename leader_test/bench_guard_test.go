@@ -60,7 +60,7 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
 	tcpOK(tb, err)
 	tb.Cleanup(func() { _ = c.Stop(context.Background()) })
-	for e := range c.Events() {
+	for e := range c.Events(tb.Context()) {
 		if e, ok := e.(leader.Elected); ok {
 			return g.Writer(e.Term), kv
 		}

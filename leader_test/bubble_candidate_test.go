@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,14 +24,14 @@ type candidate struct {
 	told   []string // the events not taken yet, each with the time since the world's zero
 	terms  []*leader.Term
 	drains []bool        // of the Deposed events
-	read   chan struct{} // closed when the channel of events was closed and read to its end
+	read   chan struct{} // closed when the events were read to their end
 }
 
 // record reads the events to the end and checks each.
 func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 	defer close(c.read)
 	w := k.watch(c.ID())
-	for e := range c.Events() {
+	for e := range c.Events(context.Background()) {
 		at := time.Since(zero)
 		now := time.Now()
 		if c.clock != nil {

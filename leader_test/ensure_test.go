@@ -179,7 +179,7 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 		for _, c := range []*leader.Candidate{one, several} {
 			w.ok(c.Stop(w.Context()))
 			var told []string
-			for e := range c.Events() {
+			for e := range c.Events(w.Context()) {
 				if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrInvalidConfig) {
 					told = append(told, f.Err.Error())
 				}

@@ -27,7 +27,7 @@ func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *l
 		<-c.Done()
 	})
 	go func() {
-		for e := range c.Events() {
+		for e := range c.Events(context.Background()) {
 			switch e := e.(type) {
 			case leader.Pending:
 				p.say("  [%s] pending for %v", c.ID(), time.Until(e.Until).Round(time.Second))

@@ -23,7 +23,7 @@ func TestSlowReader_DelaysNoRenewal(t *testing.T) {
 		}
 		w.ok(a.Stop(w.Context()))
 		var got []string
-		for e := range a.Events() {
+		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
 		}
 		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
@@ -55,6 +55,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
+		events := a.Events(w.Context())
 		const terms = 200 // far more than the channel has room for
 		for range terms {
 			w.at(w.now() + lease)
@@ -66,7 +67,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 		}
 		read := checker.Candidate{Name: "a"}
 		for n := 0; n < terms; {
-			e := <-a.Events()
+			e := <-events
 			report(t, w.now(), read.Next(e, time.Now()))
 			if _, ok := e.(leader.Deposed); ok {
 				n++
@@ -95,7 +96,7 @@ func TestUnreadEvents_LeakNothing(t *testing.T) {
 		w.ok(a.Stop(w.Context()))
 		w.ok(b.Stop(w.Context()))
 		won, lost := 0, 0
-		for e := range a.Events() { // the events that are left make up whole terms
+		for e := range a.Events(w.Context()) { // the events that are left make up whole terms
 			switch e.(type) {
 			case leader.Elected:
 				won++

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
@@ -38,6 +39,7 @@ type gallery struct {
 // sitter is one candidate.
 type sitter struct {
 	*leader.Candidate
+	unread  func() (event any, ok bool)
 	checker checker.Candidate
 	link    *leadertest.Link
 	gone    bool // it is ending
@@ -82,15 +84,8 @@ func (g *gallery) look() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, l := range g.lives {
-		for drained := false; !drained; {
-			select {
-			case e, ok := <-l.Events():
-				if drained = !ok; ok {
-					g.told(l, e)
-				}
-			default:
-				drained = true
-			}
+		for e, ok := l.unread(); ok; e, ok = l.unread() {
+			g.told(l, e.(leader.Event))
 		}
 		if l.checker.Alive() && l.checker.Term.Context().Err() == nil {
 			if now, ok := l.Term(); ok && now != l.checker.Term {
@@ -116,9 +111,10 @@ func (g *gallery) stand(n int) {
 	if err != nil {
 		g.Fatal(err)
 	}
+	unread, _ := backend.EventsOf(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lives = append(g.lives, &sitter{Candidate: c, checker: checker.Candidate{Name: fmt.Sprintf("c%d.%d", n, len(g.lives)+1)}, link: link})
+	g.lives = append(g.lives, &sitter{Candidate: c, unread: unread, checker: checker.Candidate{Name: fmt.Sprintf("c%d.%d", n, len(g.lives)+1)}, link: link})
 }
 
 func (g *gallery) chance(n int) bool { return g.rng.IntN(n) == 0 }

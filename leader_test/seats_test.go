@@ -240,7 +240,7 @@ func TestSeats_StopEndsAll(t *testing.T) {
 			t.Errorf("Resign after the end: %v", err)
 		}
 		var elected, deposed int
-		for e := range c.Events() {
+		for e := range c.Events(t.Context()) {
 			if _, ok := e.(leader.Elected); ok {
 				elected++
 			}
@@ -397,7 +397,7 @@ func TestSeats_WaitForNoReader(t *testing.T) {
 	}
 	<-b.cs["a"].Done()
 	left := 0
-	for range b.cs["a"].Events() {
+	for range b.cs["a"].Events(t.Context()) {
 		left++
 	}
 	if left == 0 || left > 32 {

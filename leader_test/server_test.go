@@ -232,12 +232,8 @@ func tcpElectionOf(tb testing.TB, name string) *tcpElection {
 type tcpCandidate struct {
 	*leader.Candidate
 	*leadertest.Watcher
-	tap  chan leader.Event
-	read chan struct{} // closed when the channel of events was read to its end
+	read chan struct{} // closed when the events were read to their end
 }
-
-// Events is for the watcher, which reads behind the checks.
-func (c *tcpCandidate) Events() <-chan leader.Event { return c.tap }
 
 // stand makes a candidate, which is stopped at the end of the test.
 func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidate {
@@ -247,8 +243,7 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 	}
 	lc, err := leader.Campaign(el.tb.Context(), store, el.name, cfg)
 	tcpOK(el.tb, err)
-	c := &tcpCandidate{Candidate: lc, tap: make(chan leader.Event, 1<<14), read: make(chan struct{})}
-	c.Watcher = leadertest.Watch(el.tb, nil, c)
+	c := &tcpCandidate{Candidate: lc, Watcher: leadertest.Watch(el.tb, nil, lc), read: make(chan struct{})}
 	go el.judge(c)
 	el.tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
@@ -265,12 +260,11 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 	return c
 }
 
-// judge checks each event before the test sees it.
+// judge checks each event, whether the test reads it or not.
 func (el *tcpElection) judge(c *tcpCandidate) {
 	defer close(c.read)
-	defer close(c.tap)
 	var open *leader.Term
-	for e := range c.Candidate.Events() {
+	for e := range c.Candidate.Events(context.Background()) {
 		switch e := e.(type) {
 		case leader.Elected:
 			if open != nil {
@@ -285,7 +279,6 @@ func (el *tcpElection) judge(c *tcpCandidate) {
 			open = nil
 		case leader.Pending, leader.Observed, leader.Faulted:
 		}
-		c.tap <- e
 	}
 	if open != nil {
 		el.tb.Errorf("%s: no Deposed for the term with token %d", c.ID(), open.Token())

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -266,6 +267,7 @@ func (s *simulation) stand(id string) {
 		s.Fatal(err)
 	}
 	l.Candidate = c
+	l.unread, l.bell = backend.EventsOf(c)
 	s.lives = append(s.lives, l)
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
-	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -60,9 +58,11 @@ type life struct {
 	resigns  bool               // it was asked to resign, once at least
 	tokens   []uint64           // of its terms
 
-	// Read from its channel.
+	// Its events.
+	unread  func() (event any, ok bool)
+	bell    <-chan struct{}
 	checker checker.Candidate
-	heard   int // how many of told have been read, or were coalesced
+	heard   int // how many of told have been read
 }
 
 // written is one write that a life has sent.
@@ -224,32 +224,25 @@ func (l *life) gone() bool {
 	}
 }
 
-// read reads the events in the channel. If the channel was full, the candidate may have
-// more to offer.
+// read reads the unread events.
 func (l *life) read() {
-	for l.take() >= 32 {
-		synctest.Wait()
+	for e, ok := l.unread(); ok; e, ok = l.unread() {
+		l.receives(e.(leader.Event))
 	}
-}
-
-func (l *life) take() (n int) {
 	for {
 		select {
-		case e, ok := <-l.Events():
-			if !ok {
+		case _, open := <-l.bell:
+			if !open {
 				l.ends()
-				return 0
+				return
 			}
-			l.receives(e)
-			n++
 		default:
-			return n
+			return
 		}
 	}
 }
 
-// receives checks an event that was read. It is the next of the offered ones, and only
-// events that may be coalesced were left out.
+// receives checks an event that was read. It is the next of the offered ones.
 func (l *life) receives(e leader.Event) {
 	s := l.sim
 	s.mu.Lock()
@@ -259,19 +252,14 @@ func (l *life) receives(e leader.Event) {
 	if l.mute {
 		return
 	}
-	text := logged(e)
-	for l.heard < len(l.told) && l.told[l.heard] != text {
-		s.missed(l, l.told[l.heard])
-		l.heard++
-	}
-	if l.heard == len(l.told) {
-		s.failf("%s: %s was read, and never offered, or twice", l.name, text)
+	if text := logged(e); l.heard == len(l.told) || l.told[l.heard] != text {
+		s.failf("%s: %s was read, and was not offered next: %q", l.name, text, l.told[l.heard:])
 		return
 	}
 	l.heard++
 }
 
-// ends checks the end of the channel.
+// ends checks the end of the events.
 func (l *life) ends() {
 	s := l.sim
 	s.mu.Lock()
@@ -280,31 +268,13 @@ func (l *life) ends() {
 		return
 	}
 	l.ended = true
-	for _, text := range l.told[l.heard:] {
-		if !l.mute {
-			s.missed(l, text)
-		}
+	if !l.mute && l.heard < len(l.told) {
+		s.failf("%s: %q were dropped", l.name, l.told[l.heard:])
 	}
-	l.heard = len(l.told)
 	if s.broken(l.checker.End()); !l.mute {
 		s.broken(l.contract.Next(contract.Event{Kind: contract.Ended, Who: l.name}))
 	}
 	if err := l.Err(); err != nil && !l.closed {
 		s.failf("%s ended by itself: %v", l.name, err)
-	}
-}
-
-// missed checks an event that was offered, and that will never be read.
-func (s *simulation) missed(l *life, text string) {
-	switch kind, _, _ := strings.Cut(text, ":"); kind {
-	case "observed", "faulted":
-		s.tally["event coalesced"]++
-	default:
-		// If the events of a candidate are not read, whole terms are left out at its
-		// end.
-		if !l.gone() || len(l.told) <= 32 {
-			s.failf("%s: %s was dropped", l.name, text)
-		}
-		s.tally["transition left out at the end"]++
 	}
 }

@@ -195,7 +195,7 @@ func (s *simulation) stop() {
 	s.wait(s.lease)
 	for _, l := range all {
 		if !l.ended {
-			s.failf("%s: the channel of events is not closed", l.name)
+			s.failf("%s: the events do not end", l.name)
 		}
 		if l.IsLeader() {
 			s.failf("%s leads after its end", l.name)

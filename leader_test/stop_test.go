@@ -23,7 +23,7 @@ func (c *candidate) ended(t *testing.T, want error) {
 	select {
 	case <-c.read:
 	default:
-		t.Errorf("%s: the channel of events is not closed", c.ID())
+		t.Errorf("%s: the events do not end", c.ID())
 	}
 	if !errors.Is(c.Err(), want) {
 		t.Errorf("%s: Err is %v, want %v", c.ID(), c.Err(), want)
@@ -219,7 +219,7 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 			w.sealed()
 			a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 			lost, won := 0, 0
-			for e := range a.Events() {
+			for e := range a.Events(w.Context()) {
 				if _, ok := with.(leader.Pending); ok {
 					w.ok(a.Stop(w.Context()))
 				}
@@ -371,7 +371,7 @@ func TestWorkerPanic_IsOneLoss(t *testing.T) {
 			panic(term.Token())
 		}
 		var got []string
-		for e := range a.Events() {
+		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
 			if e, ok := e.(leader.Elected); ok && work(e.Term) {
 				w.ok(a.Stop(w.Context()))

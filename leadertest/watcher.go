@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -16,21 +17,19 @@ type TB interface {
 	Cleanup(f func())
 }
 
-// Watcher reads the events of a candidate for a test. It is the candidate's only reader.
-// It has no goroutine and reads only when it is asked, so its results are the same in
-// every run. A candidate coalesces Observed and Faulted when more than 32 events are
-// unread, so a test of many events calls Expect now and then.
+// Watcher reads the events of a candidate for a test. It has no goroutine and reads only when
+// it is asked, so its results are the same in every run. See [leader.Candidate.Events] for what a
+// candidate leaves out of more than 1,024 unread events, and of more than 32 before Watch.
 //
 // A Watcher belongs to the goroutine of the test.
 type Watcher struct {
 	tb      TB
 	clock   *Clock
-	source  interface{ Events() <-chan leader.Event }
+	unread  func() (event any, ok bool)
+	bell    <-chan struct{}
 	ignored []Matcher
 	seen    []leader.Event // all that was received, in order
 	next    int            // no Expect has passed seen[next:] yet
-	closed  bool
-	full    bool // the last pull emptied a full channel: more may follow
 }
 
 // Watch returns a watcher of the events of a [leader.Candidate]. The clock is that of its
@@ -40,22 +39,16 @@ type Watcher struct {
 //
 // At the end of the test the candidate ends, in the clean-up. It ends at once, as after a
 // [leader.Candidate.Stop] that was given up: it does not wait for work and may keep its key.
-func Watch(tb TB, clock *Clock, candidate interface{ Events() <-chan leader.Event }) *Watcher {
-	if c, ok := candidate.(stopper); ok {
-		tb.Cleanup(func() { abandon(tb, c) })
-	}
-	return &Watcher{tb: tb, clock: clock, source: candidate}
-}
-
-// stopper is a [leader.Candidate], or a type that embeds one.
-type stopper interface {
-	Stop(ctx context.Context) error
-	Done() <-chan struct{}
+func Watch(tb TB, clock *Clock, candidate *leader.Candidate) *Watcher {
+	tb.Cleanup(func() { abandon(tb, candidate) })
+	w := &Watcher{tb: tb, clock: clock}
+	w.unread, w.bell = backend.EventsOf(candidate)
+	return w
 }
 
 // abandon ends a candidate without waiting for its store, whose time may stand still, or for
 // work.
-func abandon(tb TB, c stopper) {
+func abandon(tb TB, c *leader.Candidate) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = c.Stop(ended) // returns the error of ended
@@ -153,69 +146,33 @@ func (w *Watcher) ignores(e leader.Event) bool {
 	return false
 }
 
-// pull receives all events that the candidate has emitted so far. A candidate at rest
-// has put its events into the channel, as far as there is room.
+// pull reads all events that the candidate has emitted so far.
 func (w *Watcher) pull() {
 	if w.clock != nil {
 		w.clock.Settle()
 	}
-	came := len(w.seen)
-	for w.receive(0) {
-	}
-	if w.full = len(w.seen)-came >= cap(w.source.Events()); w.full && w.clock != nil {
-		w.rummage()
+	for e, ok := w.unread(); ok; e, ok = w.unread() {
+		w.seen = append(w.seen, e.(leader.Event)) //nolint:forcetypeassert // it is nothing else
 	}
 }
 
-// rummage receives events that did not fit into the channel, until none has come for silence.
-// How long the candidate takes to send more depends on how busy the machine is. The time of
-// a fake clock stands still meanwhile; any other time must not pass because of this.
-func (w *Watcher) rummage() {
-	const silence = 200 * time.Millisecond
-	for w.receive(silence) {
-	}
-}
-
-// wait receives one more event, if one can still come without advancing the
-// clock.
+// wait reads at least one more event, if one can still come without advancing the clock.
 func (w *Watcher) wait() bool {
-	switch {
-	case w.clock == nil:
-		return w.receive(time.Minute)
-	case w.full:
-		return w.receive(time.Second)
-	default:
-		return false // pull has received them all
+	if w.clock != nil {
+		return false // pull has read them all
 	}
-}
-
-// receive receives one event; with a limit it waits.
-func (w *Watcher) receive(limit time.Duration) bool {
-	if w.closed {
-		return false
-	}
-	var e leader.Event
-	open := true
-	if limit == 0 {
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	for came := len(w.seen); len(w.seen) == came; w.pull() {
 		select {
-		case e, open = <-w.source.Events():
-		default:
-			return false
-		}
-	} else {
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
-		select {
-		case e, open = <-w.source.Events():
-		case <-timer.C:
+		case _, open := <-w.bell:
+			if !open {
+				return false
+			}
+		case <-limit.C:
 			return false
 		}
 	}
-	if !open {
-		w.closed = true
-		return false
-	}
-	w.seen = append(w.seen, e)
 	return true
 }
 

@@ -24,13 +24,9 @@ func (v *verdict) Fatalf(format string, args ...any) {
 	}
 }
 
-// tape is a source that has emitted all of its events.
-type tape chan leader.Event
-
-func (s tape) Events() <-chan leader.Event { return s }
-
-func taped(events ...leader.Event) tape {
-	s := make(tape, 64)
+// taped returns events that have all been emitted.
+func taped(events ...leader.Event) chan leader.Event {
+	s := make(chan leader.Event, 64)
 	for _, e := range events {
 		s <- e
 	}
@@ -48,7 +44,7 @@ var (
 func check(t *testing.T, f func(w *leadertest.Watcher), events ...leader.Event) string {
 	t.Helper()
 	var v verdict
-	f(leadertest.Watch(&v, leadertest.NewClock(), taped(events...)))
+	f(leadertest.WatchEvents(&v, leadertest.NewClock(), taped(events...), nil))
 	return string(v)
 }
 
@@ -112,37 +108,37 @@ func TestTerm_FailsWithoutOne(t *testing.T) {
 	}
 }
 
-// A watcher reads more events than the channel holds.
-func TestWatcher_ReadsAhead(t *testing.T) {
-	s := make(tape)
-	go func() {
-		defer close(s)
-		for range 200 {
-			s <- pending
-		}
-	}()
-	w := leadertest.Watch(t, leadertest.NewClock(), s)
-	w.Expect(make200(leadertest.Pending())...)
-	w.ExpectExactly()
-	w.ExpectExactly() // of a closed channel
-}
-
-func make200(m leadertest.Matcher) []leadertest.Matcher {
-	ms := make([]leadertest.Matcher, 200)
-	for i := range ms {
-		ms[i] = m
+// Two watchers of one candidate both get all events, also after its end.
+func TestWatcher_NotTheOnlyReader(t *testing.T) {
+	clock := leadertest.NewClock()
+	c, err := leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return ms
+	first, second := leadertest.Watch(t, clock, c), leadertest.Watch(t, clock, c)
+	first.ExpectExactly(leadertest.Pending(), leadertest.Elected())
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first.ExpectExactly(leadertest.Deposed(leader.ErrStopped))
+	for _, w := range []*leadertest.Watcher{second, leadertest.Watch(t, clock, c)} {
+		w.ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Deposed(leader.ErrStopped))
+		w.ExpectExactly()
+	}
 }
 
 func TestWatcher_WithoutAClockWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := taped()
-		go func() { s <- pending }()
-		w := leadertest.Watch(t, nil, s)
+		s, bell := taped(), make(chan struct{})
+		go func() {
+			bell <- struct{}{} // for nothing
+			s <- pending
+			bell <- struct{}{}
+		}()
+		w := leadertest.WatchEvents(t, nil, s, bell)
 		w.ExpectExactly(leadertest.Pending())
 		var v verdict
-		leadertest.Watch(&v, nil, s).Expect(leadertest.Match("something odd", func(leader.Event) bool { return false }))
+		leadertest.WatchEvents(&v, nil, s, bell).Expect(leadertest.Match("something odd", func(leader.Event) bool { return false }))
 		if !strings.Contains(string(v), "no something odd came. What came:\n\tnothing") {
 			t.Fatal(v)
 		}

@@ -162,7 +162,7 @@ func (w *worker) hasten() {
 }
 
 func (w *worker) run() {
-	for events := w.candidate.Events(); ; {
+	for events := w.candidate.Events(context.Background()); ; {
 		var next <-chan time.Time
 		if w.term != nil {
 			w.claim()

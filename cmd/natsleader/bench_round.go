@@ -181,7 +181,7 @@ func stand(ctx context.Context, bucket *leader.Bucket, election string, cfg lead
 	}
 	s := &benchCandidate{c, make(chan time.Time, 1), make(chan struct{}, 1), make(chan error, 1)}
 	go func() {
-		for e := range c.Events() {
+		for e := range c.Events(context.Background()) {
 			switch e := e.(type) {
 			case leader.Elected:
 				offer(s.electedAt, time.Now())

@@ -74,7 +74,7 @@ func (c *runLoop) loop() error {
 		c.begin(nil)
 	}
 	look := time.NewTimer(0)
-	events := c.candidate.Events()
+	events := c.candidate.Events(context.Background())
 	for !c.leaving || c.current != nil {
 		look.Reset(c.look(clockNow()))
 		select {
@@ -109,7 +109,7 @@ func (c *runLoop) loop() error {
 		case <-look.C:
 		}
 	}
-	c.handOver()
+	c.handOver(events)
 	return c.outcome
 }
 
@@ -416,7 +416,7 @@ func (c *runLoop) signalled(sig os.Signal) {
 
 // handOver stops the candidate. It waits only briefly for a server that does not
 // answer, and not at all after another signal.
-func (c *runLoop) handOver() {
+func (c *runLoop) handOver(events <-chan leader.Event) {
 	if c.term != nil {
 		c.term.Release()
 	}
@@ -428,7 +428,7 @@ func (c *runLoop) handOver() {
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.candidate.Stop(ctx) }()
-	for events := c.candidate.Events(); ; {
+	for {
 		select {
 		case e, more := <-events:
 			if !more {

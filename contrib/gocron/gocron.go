@@ -27,13 +27,32 @@ import (
 // Config.DrainTimeout asks [leader.Term.Err] before each effect, or writes through a guard.
 type Elector struct {
 	Candidate *leader.Candidate
+
+	// Wait is how long a run waits at most while the candidate does not know who leads, as after
+	// its start, and when a leader is lost. A run that has waited as long is left out. Zero stands
+	// for 5 s, and a negative Wait for none. A candidate that is Pending needs more, up to a lease.
+	Wait time.Duration
 }
 
-// IsLeader returns nil while the candidate leads. Otherwise it returns an error that wraps
-// [leader.ErrNotLeader].
-func (e Elector) IsLeader(context.Context) error {
-	if e.Candidate.IsLeader() {
+// defaultWait is enough for the first requests of a candidate.
+const defaultWait = 5 * time.Second
+
+// IsLeader returns nil if the candidate leads. It first waits until the candidate knows whether it
+// does ([leader.Candidate.Ready]), up to Wait or the end of ctx. Otherwise IsLeader returns an
+// error that wraps [leader.ErrNotLeader], and that of Ready if there is one.
+func (e Elector) IsLeader(ctx context.Context) error {
+	wait := e.Wait
+	if wait == 0 {
+		wait = defaultWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := e.Candidate.Ready(ctx)
+	switch {
+	case e.Candidate.IsLeader():
 		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %s is %s: %w", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State(), err)
 	}
 	return fmt.Errorf("%w: %s is %s", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State())
 }

@@ -75,6 +75,71 @@ func TestElector_RunsJobsOfLeader(t *testing.T) {
 	})
 }
 
+// The first run is due when the candidates have just begun, and runs in one of the two processes.
+// Without a wait both leave it out.
+func TestElector_FirstRun(t *testing.T) {
+	for wait, want := range map[time.Duration]int32{0: 1, -1: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil)
+			var ran atomic.Int32
+			for _, id := range []string{"a", "b"} {
+				store.Link(id).Delay(100 * time.Millisecond)
+				c, err := leader.Campaign(t.Context(), store.Link(id), "cron", leader.Config{ID: id})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := gocron.NewScheduler(gocron.WithDistributedElector(leadergocron.Elector{Candidate: c, Wait: wait}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func() { ran.Add(1) }), gocron.WithStartAt(gocron.WithStartImmediately())); err != nil {
+					t.Fatal(err)
+				}
+				s.Start()
+				defer func() {
+					stop(t, s)
+					if err := c.Stop(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			time.Sleep(time.Minute)
+			if n := ran.Load(); n != want {
+				t.Errorf("wait %v: %d runs, want %d", wait, n, want)
+			}
+		})
+	}
+}
+
+// While nobody is known to lead, IsLeader waits as long as it may and no longer.
+func TestElector_WaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := leadertest.NewStore(nil).Link("a")
+		link.Cut()
+		c, err := leader.Campaign(context.Background(), link, "cron", leader.Config{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		for _, k := range []struct {
+			ctx        context.Context
+			wait, want time.Duration
+		}{{t.Context(), 0, 5 * time.Second}, {t.Context(), -1, 0}, {t.Context(), time.Minute, time.Minute}, {limited, 0, 0}} {
+			from := time.Now()
+			err := leadergocron.Elector{Candidate: c, Wait: k.wait}.IsLeader(k.ctx)
+			if !errors.Is(err, leader.ErrNotLeader) || !errors.Is(err, context.DeadlineExceeded) || time.Since(from) != k.want {
+				t.Errorf("wait %v: %v after %v", k.wait, err, time.Since(from))
+			}
+		}
+		link.Close()
+		<-c.Done()
+		if err := (leadergocron.Elector{Candidate: c}).IsLeader(t.Context()); !errors.Is(err, leader.ErrNotLeader) || !errors.Is(err, leader.ErrConnectionClosed) {
+			t.Errorf("ended: %v", err)
+		}
+	})
+}
+
 // Of two schedulers whose clocks differ, one runs each job, although it takes no time. Without Hold both do.
 func TestLocker_OneRunsEachJob(t *testing.T) {
 	for hold, want := range map[time.Duration]int32{20 * time.Second: 3, 0: 6} {

@@ -32,7 +32,7 @@ func runOrDie(ctx context.Context, store leader.Store, identity string, on callb
 	}
 	mux.Handle("/healthz", health.Live(c)) // NewLeaderHealthzAdaptor
 	go func() {
-		for event := range c.Events() { // looks on
+		for event := range c.Events(ctx) { // looks on
 			if e, ok := event.(leader.Observed); ok && e.Holder.Leads() {
 				on.onNewLeader(e.Holder.ID)
 			}

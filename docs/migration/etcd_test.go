@@ -20,7 +20,7 @@ func follow(ctx context.Context, store leader.Store, name string, say func(strin
 	if err != nil {
 		return err
 	}
-	for event := range c.Events() {
+	for event := range c.Events(context.Background()) { // until the candidate has ended
 		switch e := event.(type) {
 		case leader.Elected:
 			say("elected")

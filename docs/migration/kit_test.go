@@ -75,19 +75,15 @@ func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher
 
 // elected blocks until c leads, by its events.
 func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
-	for {
-		select {
-		case event, open := <-c.Events():
-			if e, ok := event.(leader.Elected); ok {
-				return e.Term, nil
-			}
-			if !open {
-				return nil, errors.Join(leader.ErrNotLeader, c.Err())
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	for event := range c.Events(ctx) {
+		if e, ok := event.(leader.Elected); ok && e.Term.Err() == nil {
+			return e.Term, nil
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(leader.ErrNotLeader, c.Err())
 }
 
 // await returns when c leads. The cause of that is on a goroutine of the page, for which

@@ -104,7 +104,7 @@ func (cr *crew) campaign(w *worker) (err error) {
 // follow reports the events of a worker to the checker and the timeline.
 func (cr *crew) follow(w *worker) {
 	checked := cr.check.watch(w)
-	for ev := range w.Events() {
+	for ev := range w.Events(context.Background()) {
 		cr.check.saw(checked, ev)
 		switch ev := ev.(type) {
 		case leader.Pending:

@@ -50,7 +50,7 @@ func TestLateRead_CostsARefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var term *leader.Term
-	for event := range c.Events() {
+	for event := range c.Events(ctx) {
 		if e, ok := event.(leader.Elected); ok {
 			term = e.Term
 			break

@@ -127,7 +127,7 @@ func (m *member) say(r report) {
 // read reports the events of the candidate, and checks what the library promises of them.
 func (m *member) read() {
 	checked := checker.Candidate{Name: "it"}
-	for ev := range m.c.Events() {
+	for ev := range m.c.Events(context.Background()) {
 		if v := checked.Next(ev, leader.SystemClock().Now()); v != nil {
 			m.say(report{Event: violated, Text: v.String()})
 		}

@@ -66,7 +66,7 @@ func TestObserved_LogAndMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e := range c.Events() {
+	for e := range c.Events(t.Context()) {
 		if _, elected := e.(leader.Elected); elected {
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
@@ -19,7 +20,7 @@ func elect(t *testing.T, clock *leadertest.Clock) (c *leader.Candidate, pending 
 		t.Fatal(err)
 	}
 	clock.Advance(time.Minute)
-	for e := range c.Events() {
+	for e := range c.Events(t.Context()) {
 		switch e := e.(type) {
 		case leader.Pending:
 			pending = e
@@ -36,14 +37,13 @@ func elect(t *testing.T, clock *leadertest.Clock) (c *leader.Candidate, pending 
 func resign(t *testing.T, clock *leadertest.Clock, c *leader.Candidate) leader.Deposed {
 	t.Helper()
 	go func() { _ = c.Resign(t.Context()) }()
+	next, _ := backend.EventsOf(c)
 	for {
 		clock.Advance(time.Second)
-		select {
-		case e := <-c.Events():
+		if e, _ := next(); e != nil {
 			if d, ok := e.(leader.Deposed); ok {
 				return d
 			}
-		default:
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"context"
 	"errors"
 
 	"github.com/natsleader/natsleader/examples/internal/timeline"
@@ -10,7 +11,7 @@ import (
 // Report writes the events of a candidate to the timeline until it has ended. It only looks
 // on: the work is done in a loop over the candidate's terms.
 func Report(tl *timeline.Timeline, name string, c *leader.Candidate) {
-	for ev := range c.Events() {
+	for ev := range c.Events(context.Background()) {
 		switch ev := ev.(type) {
 		case leader.Elected:
 			tl.Say(name, "elected", "token %d", ev.Term.Token())

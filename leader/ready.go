@@ -1,0 +1,101 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+)
+
+// Ready waits until the candidate leads or knows whom it follows, and then returns nil. It follows
+// the holder of the key, also one that is Pending or Foreign. With several seats it leads on one of
+// them, or knows the holders of all. Ready returns nil at once, whatever ctx is, if that is so
+// when it is called. After the loss of a leader Ready waits again, for the next one.
+//
+// Ready waits through everything that passes by itself: while the candidate is Pending, holds back
+// after a Resign, or has a [Faulted] to report, such as [ErrUnreachable] or [ErrPermission]. If ctx
+// ends first, Ready returns the cause of ctx, and the last fault if no holder was seen since.
+//
+// Ready does not wait where the candidate takes no key and waits for the application. While no
+// other candidate is known to hold the key, it returns [ErrNotReleased] if the work of a term goes
+// on after the end of the term, and [ErrNotLeader] if the application has left its loop over
+// [Candidate.Terms]. Once the candidate has ended, Ready returns [Candidate.Err], or [ErrStopped]
+// if that is nil.
+func (c *Candidate) Ready(ctx context.Context) error {
+	if known, err := c.knowsRole(); known {
+		return err
+	}
+	events := c.reader()
+	defer c.out.leave(events)
+	bell := events.bell
+	var fault error
+	for {
+		for e, ok := events.next(); ok; e, ok = events.next() {
+			switch e := e.(type) {
+			case Faulted:
+				fault = e.Err
+			case Observed:
+				if e.Holder.ID != "" || e.Holder.Foreign {
+					fault = nil
+				}
+			case Pending, Elected:
+				fault = nil
+			case Fenced, Deposed:
+			}
+		}
+		if known, err := c.knowsRole(); known {
+			return err
+		}
+		select {
+		case _, open := <-bell:
+			if !open {
+				bell = nil
+			}
+		case <-c.Done():
+		case <-ctx.Done():
+			err := fmt.Errorf("leader: %q neither leads nor knows who does: %w", c.id, context.Cause(ctx))
+			if fault != nil {
+				err = fmt.Errorf("%w; the last fault: %w", err, fault)
+			}
+			return err
+		}
+	}
+}
+
+// knowsRole reports whether the candidate leads or follows, or does neither, and waits for nothing
+// but the application. The error says why it does neither.
+func (c *Candidate) knowsRole() (bool, error) {
+	select {
+	case <-c.Done():
+		if err := c.Err(); err != nil {
+			return true, err
+		}
+		return true, ErrStopped
+	default:
+	}
+	seats := c.seats
+	if seats == nil {
+		seats = []*Candidate{c}
+	}
+	follows, works := true, false
+	for _, seat := range seats {
+		other, working := seat.look()
+		follows, works = follows && other, works || working
+	}
+	switch {
+	case c.IsLeader() || follows:
+		return true, nil
+	case works:
+		return true, fmt.Errorf("%w; %q takes no key before", ErrNotReleased, c.id)
+	case c.loops.left():
+		return true, fmt.Errorf("%w: %q has left its loop over Terms, and takes no key before another loop", ErrNotLeader, c.id)
+	}
+	return false, nil
+}
+
+// look reports whether another candidate holds the key, and whether the work of an own term goes on
+// after the end of the term.
+func (c *Candidate) look() (other, working bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.holder.ID != "" || c.holder.Foreign
+	return held && !c.holds && c.leading.Load() == nil, c.tally.working
+}

@@ -1,0 +1,287 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// waiting is a bubble with a store, and the call of Ready for its candidates.
+type waiting struct {
+	*testing.T
+	store *leadertest.Store
+}
+
+func inWaiting(t *testing.T, test func(w waiting)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(waiting{t, leadertest.NewStore(nil)}) })
+}
+
+// stand starts a candidate on the link of its ID, which ends with the test.
+func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
+	w.Helper()
+	cfg.ID = id
+	c, err := leader.Campaign(context.Background(), w.store.Link(id), "jobs", cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.Stop(ended)
+		<-c.Done()
+	})
+	return c
+}
+
+var errCause = errors.New("the caller has had enough")
+
+// ready expects the result of a Ready that may take an hour, after exactly d.
+func (w waiting) ready(c *leader.Candidate, want error, d time.Duration) {
+	w.Helper()
+	_ = w.result(c, want, d)
+}
+
+// result is ready, and returns the error.
+func (w waiting) result(c *leader.Candidate, want error, d time.Duration) error {
+	w.Helper()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Hour, errCause)
+	defer cancel()
+	from := time.Now()
+	err := c.Ready(ctx)
+	if !errors.Is(err, want) || want == nil && err != nil || time.Since(from) != d {
+		w.Errorf("%s: %v after %v, want %v after %v", c.ID(), err, time.Since(from), want, d)
+	}
+	return err
+}
+
+// Ready returns nil at the instant at which the candidate leads, and in the one that follows at
+// that at which it knows the leader. Both were cut off when they began.
+func TestReady_ColdStart(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		w.store.Link("a").Cut()
+		w.store.Link("b").Cut()
+		a, b := w.stand("a", leader.Config{}), w.stand("b", leader.Config{})
+		time.AfterFunc(10*time.Minute, func() { w.store.Link("a").Restore() })
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute-1)
+		defer cancel()
+		if err := a.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leader.ErrUnreachable) {
+			w.Errorf("cut off: %v", err)
+		}
+		if err := a.Ready(w.Context()); err != nil || !a.IsLeader() {
+			w.Errorf("a: %v, leads: %v", err, a.IsLeader())
+		}
+		w.store.Link("b").Restore()
+		if err := b.Ready(w.Context()); err != nil || b.IsLeader() {
+			w.Errorf("b: %v, leads: %v", err, b.IsLeader())
+		}
+		if h, ok := b.Leader(); !ok || h.ID != "a" {
+			w.Errorf("b follows %v", h)
+		}
+		w.ready(a, nil, 0)
+		w.ready(b, nil, 0)
+	})
+}
+
+// A context that has ended is no reason to report anything else of a candidate that leads or follows.
+func TestReady_EndedContext(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a, b := w.stand("a", leader.Config{}), w.stand("b", leader.Config{})
+		synctest.Wait()
+		ended, cancel := context.WithCancelCause(w.Context())
+		cancel(errCause)
+		for _, c := range []*leader.Candidate{a, b} {
+			if err := c.Ready(ended); err != nil {
+				w.Errorf("%s: %v", c.ID(), err)
+			}
+		}
+		w.store.Link("c").Cut()
+		if err := w.stand("c", leader.Config{}).Ready(ended); !errors.Is(err, errCause) {
+			w.Errorf("c: %v", err)
+		}
+	})
+}
+
+// Ready returns the cause of ctx, with the last fault. A fault is forgotten when the candidate has
+// seen a holder since.
+func TestReady_CauseAndFault(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		w.store.Link("a").FailWrites(-1, leader.ErrPermission)
+		a := w.stand("a", leader.Config{})
+		if err := w.result(a, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) {
+			w.Errorf("the fault is missing: %v", err)
+		}
+		b := w.stand("b", leader.Config{})
+		w.ready(b, nil, 0)
+		w.ready(a, nil, 0)
+		w.store.Link("a").Cut()
+		time.Sleep(time.Minute)
+		if err := w.result(a, errCause, time.Hour); errors.Is(err, leader.ErrPermission) || !errors.Is(err, leader.ErrUnreachable) {
+			w.Errorf("a fault that is over: %v", err)
+		}
+	})
+}
+
+// Ready waits while the candidate is Pending, and follows another that is.
+func TestReady_Pending(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a := w.stand("a", leader.Config{PendingPeriod: 5 * time.Minute})
+		synctest.Wait()
+		b := w.stand("b", leader.Config{})
+		w.ready(b, nil, 0)
+		w.ready(a, nil, 5*time.Minute)
+		if !a.IsLeader() || b.IsLeader() {
+			w.Errorf("a leads: %v, b leads: %v", a.IsLeader(), b.IsLeader())
+		}
+	})
+}
+
+// A candidate follows a holder that cannot be named.
+func TestReady_Foreign(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		w.store.Put("jobs", []byte("another program"))
+		w.ready(w.stand("a", leader.Config{}), nil, 0)
+	})
+}
+
+// Ready waits for the next leader when one is lost.
+func TestReady_LostLeader(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a := w.stand("a", leader.Config{})
+		synctest.Wait()
+		b := w.stand("b", leader.Config{})
+		w.ready(b, nil, 0)
+		w.store.Link("a").Cut()
+		w.store.Link("b").Cut()
+		time.Sleep(time.Minute) // the lease of a is over
+		time.AfterFunc(time.Minute, func() { w.store.Link("b").Restore() })
+		if err := b.Ready(w.Context()); err != nil || !b.IsLeader() {
+			w.Errorf("b: %v, leads: %v", err, b.IsLeader())
+		}
+		w.ready(a, errCause, time.Hour) // it does not know
+	})
+}
+
+// A candidate that hands over without a loop campaigns again by itself, and Ready waits for that.
+func TestReady_AfterResign(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a := w.stand("a", leader.Config{})
+		synctest.Wait()
+		if err := a.Resign(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		w.ready(a, nil, 1250*time.Millisecond)
+	})
+}
+
+// A candidate that has left its loop takes no key before another loop, and Ready does not wait for one.
+func TestReady_LoopLeft(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a := w.stand("a", leader.Config{})
+		for range a.Terms() {
+			break
+		}
+		synctest.Wait() // it still leads before
+		w.ready(a, leader.ErrNotLeader, 0)
+		b := w.stand("b", leader.Config{})
+		synctest.Wait()
+		w.ready(b, nil, 0)
+		w.ready(a, nil, 0) // it follows b
+		if err := b.Stop(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		synctest.Wait()
+		w.ready(a, leader.ErrNotLeader, 0)
+		go func() {
+			for term := range a.Terms() {
+				<-term.Context().Done()
+			}
+		}()
+		synctest.Wait()
+		w.ready(a, nil, 15*time.Second) // after a body that ended while it led it waits one lease
+	})
+}
+
+// Ready does not wait for the work of a term that is over, neither in the body nor beside it.
+func TestReady_WorkGoesOn(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a := w.stand("a", leader.Config{DrainTimeout: time.Minute})
+		for range a.Terms() {
+			w.store.Link("a").Cut()
+			beside := make(chan error, 1)
+			time.Sleep(9 * time.Second)
+			w.ready(a, nil, 0) // it still leads
+			go func() {
+				time.Sleep(time.Hour)
+				beside <- a.Ready(w.Context())
+			}()
+			time.Sleep(9 * time.Second)
+			w.ready(a, leader.ErrNotReleased, 0)
+			time.Sleep(time.Hour)
+			if err := <-beside; !errors.Is(err, leader.ErrNotReleased) {
+				w.Errorf("beside the body: %v", err)
+			}
+			break
+		}
+		synctest.Wait()
+		w.ready(a, leader.ErrNotLeader, 0)
+	})
+}
+
+// Ready returns when the candidate ends, with the reason. Afterwards, and for a zero Candidate, it
+// does so at once.
+func TestReady_Ended(t *testing.T) {
+	for _, seats := range []int{0, 3} {
+		for want, end := range map[error]func(w waiting, c *leader.Candidate){
+			leader.ErrStopped:          func(w waiting, c *leader.Candidate) { _ = c.Stop(w.Context()) },
+			leader.ErrConnectionClosed: func(w waiting, _ *leader.Candidate) { w.store.Link("a").Close() },
+		} {
+			inWaiting(t, func(w waiting) {
+				w.store.Link("a").Cut()
+				a := w.stand("a", leader.Config{Seats: seats})
+				time.Sleep(time.Minute)
+				result := make(chan error, 1)
+				go func() { result <- a.Ready(context.Background()) }()
+				synctest.Wait()
+				end(w, a)
+				if err := <-result; !errors.Is(err, want) {
+					w.Errorf("%d seats: %v, want %v", seats, err, want)
+				}
+				<-a.Done()
+				w.ready(a, want, 0)
+			})
+		}
+	}
+	if err := new(leader.Candidate).Ready(t.Context()); !errors.Is(err, leader.ErrStopped) {
+		t.Error(err)
+	}
+}
+
+// With several seats the candidate leads on one, or knows the holders of all. It waits while a seat
+// is free.
+func TestReady_Seats(t *testing.T) {
+	inWaiting(t, func(w waiting) {
+		a := w.stand("a", leader.Config{Seats: 2})
+		w.ready(a, nil, 0)
+		b := w.stand("b", leader.Config{Seats: 2, PendingPeriod: time.Minute})
+		w.ready(b, nil, time.Minute)
+		c := w.stand("c", leader.Config{Seats: 2})
+		w.ready(c, nil, 0)
+		if !a.IsLeader() || !b.IsLeader() || c.IsLeader() {
+			w.Errorf("a leads: %v, b leads: %v, c leads: %v", a.IsLeader(), b.IsLeader(), c.IsLeader())
+		}
+		w.store.Link("c").FailWrites(-1, leader.ErrPermission)
+		if err := a.Stop(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		synctest.Wait()
+		if err := w.result(c, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) { // b holds one seat only
+			w.Error(err)
+		}
+	})
+}

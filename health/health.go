@@ -45,7 +45,7 @@
 //	  value                  the value that it has published, if that is UTF-8
 //	  value64                in base64 otherwise
 //	connected                the result of Connected
-//	silent_seconds           for how long the store has not answered, if it should have
+//	silent_seconds           the time since the last sign of a majority of the servers, if one is missing
 //
 // Unknown fields are left out. The body is as public as the handler's address, and that of
 // Leader and Connected contains the value that the leader has published.
@@ -119,8 +119,9 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 }
 
 // Connected returns a handler that answers 200, and 503 once the candidate has ended, or while
-// the store has not answered for longer than the candidate's lease. The lease is not known
-// before the bucket's settings are. Until then it counts as 15 s, the default of a bucket.
+// no sign of a majority of the servers has come for longer than the candidate's lease
+// ([leader.Stats].Silent). The lease is not known before the bucket's settings are. Until then
+// it counts as 15 s, the default of a bucket.
 // A nil candidate is treated as one that has ended.
 func Connected(c *leader.Candidate) http.Handler {
 	c = some(c)

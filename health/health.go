@@ -47,7 +47,7 @@
 //	  value                  the value that it has published, if that is UTF-8
 //	  value64                in base64 otherwise
 //	connected                the result of Connected
-//	silent_seconds           for how long the store has not answered, if it should have
+//	silent_seconds           the time since the last sign of a majority of the servers, if one is missing
 //
 // All fields of a body but leader are of one instant, so they do not contradict each other. A
 // candidate that leads is_leader, and is in the state leader. One that is connected is not fenced,
@@ -122,9 +122,9 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 }
 
 // Connected returns a handler that answers 200 while [leader.Stats.Connected] returns nil: from
-// when the bucket has answered until the candidate has ended, except while the bucket has not
-// answered for more than half of the candidate's lease, and while the candidate is fenced because
-// it could not renew its lease. Otherwise it answers 503, with the reason as error. So a
+// when the bucket has answered until the candidate has ended, except while no sign of
+// a majority of the servers has come for more than half of the candidate's lease
+// ([leader.Stats].Silent), and while the candidate is fenced because it could not renew its lease. Otherwise it answers 503, with the reason as error. So a
 // candidate that is cut off answers 503 before another leads in its place, and one that has never
 // reached its bucket does so from the beginning. A nil candidate is treated as one that has ended.
 func Connected(c *leader.Candidate) http.Handler {

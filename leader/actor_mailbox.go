@@ -105,7 +105,7 @@ func (b *mailbox) merge(m *mail) bool {
 func (m *mail) isNotice() bool {
 	switch m.in.kind { //nolint:exhaustive // all others carry something
 	case inTick, inStop, inAbandon, inDrained, inWorked:
-		return m.guard == nil && m.listener == nil && m.roster == nil
+		return m.guard == nil && m.listener == nil && m.roster == nil && !m.sign
 	}
 	return false
 }

@@ -50,6 +50,7 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	}
 	put(mail{in: input{kind: inTick}})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
+	put(mail{sign: true})
 	put(mail{roster: &rosterMail{kind: announced}})
 	put(mail{roster: &rosterMail{kind: viewClosed}})
 	put(mail{guard: &guardMail{in: guardInput{kind: guardInChecked}}})

@@ -418,7 +418,7 @@ func (c *Candidate) Stop(ctx context.Context) error {
 // goroutines runs any more.
 //
 // The only code that may still run is a handler of the log that blocks for more than a
-// second.
+// second, and a move of the connection that has begun ([Config].ForceReconnect).
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended

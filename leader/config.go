@@ -133,10 +133,11 @@ type Config struct {
 	// reason, cause, holder, pending, foreign, err and remaining. A request to hand over adds
 	// token, by and answer. A handover for Preempt adds to and priority. Details add request.
 	//
-	// Four warnings are no events: one for each move of the connection (from), one when the candidate begins, if the connection gives up
-	// reconnecting (tries), one at its end, if the connection was closed before it was stopped,
-	// and one that repeats while no loop over [Candidate.Terms] takes terms any more. Their
-	// attribute instead has the remedy. Default: none.
+	// Four warnings are no events. One comes with each move of the connection (from). The
+	// others have the remedy in their attribute instead: one when the candidate begins, if the
+	// connection gives up reconnecting (tries), one at its end, if the connection was closed
+	// before it was stopped, and one that repeats while no loop over [Candidate.Terms] takes
+	// terms any more. Default: none.
 	//
 	// The handler, including its method Enabled, is called by a goroutine that exists only
 	// while there is something to write. It is called in the order of the records, which may

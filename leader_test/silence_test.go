@@ -97,6 +97,12 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 	if s := c.Stats(); s.Silent != 0 || s.State != leader.StateLeader {
 		t.Errorf("on another server: %+v", s)
 	}
+	renewed = k.renewal()
+	k.store.Link("a").Isolate()
+	k.clock.AdvanceTo(renewed.Add(2 * quiet))
+	if n := c.Stats().Faults["no_majority"]; n != 2 {
+		t.Errorf("soon after the next silence has begun, %d were reported", n)
+	}
 }
 
 // Where no renewal is due there is nothing to be silent about: an election without a leader sends no

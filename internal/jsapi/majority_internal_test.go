@@ -76,20 +76,22 @@ func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 }
 
 // While no sign comes, a connection moves after the wait, then after twice, four times and so on as
-// long, at most a minute. A sign makes it begin anew, and so many candidates that ask at once move it
+// long, at most a minute, each time after a random pause. A sign makes it begin anew, and so many candidates that ask at once move it
 // once.
 func TestMove_WaitsLongerEachTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newMovable(t, "nats://one,nats://two,nats://three")
 		const quiet = 5 * time.Second
-		var moves []time.Duration
+		var moves, pauses []time.Duration
 		var from []string
 		began := time.Now()
 		ask := func(until time.Duration) {
 			for ; time.Since(began) < until; time.Sleep(time.Second) {
 				for range 100 {
 					a.Move(quiet, func(address string) {
-						moves, from = append(moves, time.Since(began).Truncate(time.Second)), append(from, address)
+						at := time.Since(began)
+						moves, from = append(moves, at.Truncate(time.Second)), append(from, address)
+						pauses = append(pauses, at%time.Second)
 					})
 				}
 			}
@@ -102,6 +104,9 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 		}
 		if !slices.Equal(from[:4], []string{"nats://one:4222", "nats://two:4222", "nats://three:4222", "nats://one:4222"}) {
 			t.Errorf("left %v", from)
+		}
+		if longest := slices.Max(pauses); longest > quiet/8 || slices.Min(pauses) == longest {
+			t.Errorf("paused for %v, not at random for up to %v", pauses, quiet/8)
 		}
 		moves = nil
 		a.Signed()
@@ -142,4 +147,20 @@ func TestMove_Stays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The bound of a minute shortens no wait that is longer by itself.
+func TestMove_LongWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newMovable(t, "nats://one,nats://two")
+		const quiet = 10 * time.Minute
+		var moves []time.Duration
+		for began := time.Now(); time.Since(began) < 25*time.Minute; time.Sleep(time.Minute) {
+			a.Move(quiet, func(string) { moves = append(moves, time.Since(began)) })
+		}
+		synctest.Wait()
+		if len(moves) != 2 || moves[1]-moves[0] < quiet-quiet/8 {
+			t.Errorf("moved at %v", moves)
+		}
+	})
 }

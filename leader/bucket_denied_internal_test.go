@@ -53,11 +53,11 @@ func elected(t *lab, b *Bucket, election string) time.Duration {
 // Candidates that are denied their writes do not hold up one that is not, however many they
 // are: when all of them begin, and when they try again.
 func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
+	if slowdown > 1 { // in time.go (maybeRunChan) or tsan_rtl.cpp, in a run of two
+		t.Skip("with the race detector, Go 1.26.8 crashes in the timers of so many goroutines in a bubble")
+	}
 	denying(t, func(t *lab, b *Bucket) {
-		crowd := 500 // more than the most slots
-		if slowdown > 1 {
-			crowd = 100 // the race detector breaks down at 250: "CHECK failed: tsan_rtl.cpp:346"
-		}
+		const crowd = 500 // more than the most slots
 		var all []*Candidate
 		for i := range crowd {
 			c, err := Campaign(t.Context(), b, fmt.Sprint("denied.", i), Config{ID: "denied"})

@@ -85,6 +85,9 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 	if s := c.Stats(); s.Silent != time.Minute || s.State != leader.StateFenced {
 		t.Errorf("after a minute: %+v", s)
 	}
+	if n := k.store.Link("a").Requests().Settings; n < 12 { // each is given up before the next
+		t.Errorf("asked for a sign %d times", n)
+	}
 	if n := c.Stats().Faults["no_majority"]; n != 1 { // again when it has lasted for 80 s
 		t.Errorf("it was reported %d times", n)
 	}

@@ -261,12 +261,72 @@ func (h *hostileClient) consume(to string, value []byte, headers nats.Header) {
 	}
 }
 
-// A push consumer that delivers to a key of another election stores nothing there.
+// The server delivers to a key only while a client listens to it. Messages are then stored under the
+// subject that they had in the roster, and so never as a record of b. Heartbeats are stored in the
+// key, and are foreign: nobody leads as long as they come.
 func TestHostile_ConsumerOfKey(t *testing.T) {
-	hostile(t, func(h *hostileClient, b1, b2 *guardian) {
-		h.consume("$KV.E.b", junkRecord("released", "X", "6s", 0, 1), nil)
-		h.at(20 * time.Second)
-		b1.saw(t)
-		b2.saw(t)
+	const key = "$KV.E.b"
+	released := junkRecord("released", "X", "6s", 0, 1)
+	t.Run("nobody listens", func(t *testing.T) {
+		hostile(t, func(h *hostileClient, b1, b2 *guardian) {
+			h.consume(key, released, nats.Header{jetstream.ExpectedLastSubjSeqHeader: {"0"}})
+			h.at(20 * time.Second)
+			b1.saw(t)
+			b2.saw(t)
+		})
 	})
+	for name, headers := range map[string]nats.Header{"record": nil, "marker": {"KV-Operation": {"DEL"}}, "condition": {jetstream.ExpectedLastSubjSeqHeader: {"0"}}} {
+		t.Run(name, func(t *testing.T) {
+			hostile(t, func(h *hostileClient, b1, b2 *guardian) {
+				h.listen(key)
+				h.consume(key, released, headers)
+				h.at(2500 * time.Millisecond)
+				b1.saw(t)
+				b2.saw(t)
+				h.at(20 * time.Second)
+				if b1.IsLeader() || b2.IsLeader() {
+					t.Error("there is a leader in spite of the heartbeats")
+				}
+				h.ok(h.ops.js.DeleteConsumer(h.Context(), "KV_E_roster", "spy"))
+				h.at(28 * time.Second)
+				if !b1.IsLeader() && !b2.IsLeader() {
+					t.Errorf("nobody leads: %q, %q", b1.news(), b2.news())
+				}
+			})
+		})
+	}
+}
+
+// A push consumer can wipe a guarded bucket that allows rollups. The writes of earlier terms stay
+// fenced.
+func TestHostile_ConsumerWipesGuard(t *testing.T) {
+	const subject = "$KV.orders.x"
+	hostile(t, func(h *hostileClient, b1, b2 *guardian) {
+		zombie := b1.writer(t)
+		_, err := zombie.Put(h.Context(), "next", []byte("first"))
+		h.ok(err)
+		h.listen(subject)
+		h.consume(subject, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupAll}})
+		h.at(h.now())
+		orders, err := h.ops.js.KeyValue(h.Context(), "orders")
+		h.ok(err)
+		if _, err = orders.Get(h.Context(), "next"); err == nil {
+			t.Error("the bucket was not wiped")
+		}
+		h.ok(b1.Resign(h.Context()))
+		h.at(3 * time.Second)
+		if _, err = zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
+			t.Errorf("a write of the earlier term: %v", err)
+		}
+		_, err = b2.writer(t).Put(h.Context(), "next", []byte("later"))
+		h.ok(err)
+	})
+}
+
+// listen has another client listen to a subject.
+func (h *hostileClient) listen(subject string) {
+	h.Helper()
+	_, err := h.ops.nc.SubscribeSync(subject)
+	h.ok(err)
+	h.ok(h.ops.nc.Flush())
 }

@@ -122,11 +122,12 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 }
 
 // Connected returns a handler that answers 200 while [leader.Stats.Connected] returns nil: from
-// when the bucket has answered until the candidate has ended, except while no sign of
-// a majority of the servers has come for more than half of the candidate's lease
-// ([leader.Stats].Silent), and while the candidate is fenced because it could not renew its lease. Otherwise it answers 503, with the reason as error. So a
-// candidate that is cut off answers 503 before another leads in its place, and one that has never
-// reached its bucket does so from the beginning. A nil candidate is treated as one that has ended.
+// when the bucket has answered until the candidate has ended, except while no sign of a majority
+// of the servers has come for more than half of the candidate's lease ([leader.Stats].Silent), and
+// while the candidate is fenced because it could not renew its lease. Otherwise it answers 503,
+// with the reason as error. So a candidate that is cut off answers 503 before another leads in its
+// place, and one that has never reached its bucket does so from the beginning. A nil candidate is
+// treated as one that has ended.
 func Connected(c *leader.Candidate) http.Handler {
 	c = some(c)
 	return handler(func(context.Context) (any, bool) {

@@ -212,7 +212,7 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 		js := tcpJS(t, nc)
 		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 		tcpOK(t, err)
-		_, err = kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
+		_, err = kv.Create(t.Context(), fence.DefaultGuardKey, []byte("x")) // on a condition, as a candidate does
 		tcpOK(t, err)
 		g, err := fence.OpenBucket(js, "orders")
 		tcpOK(t, err)

@@ -238,7 +238,7 @@ func TestDoctor_InADomain(t *testing.T) {
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{MaxLease: generous})
 	d := diagnose(t, s.ClientURL(), "--js-domain", "hub")
 	d.says(t, "permissions", "ok", "all that a candidate does")
-	d.fineBut(t, "replicas", "sync", "feed-publish", "ask-publish", "clock")
+	d.fineBut(t, "replicas", "sync", "feed-publish", "ask-publish", "border", "clock")
 	diagnose(t, s.ClientURL(), "--js-domain", "elsewhere").says(t, "server", "critical", "does not answer on $JS.elsewhere.API")
 }
 

@@ -108,9 +108,16 @@ func (a *actor) askForSign() {
 func (a *actor) receiveSign(err error) {
 	a.silence.giveUp()
 	a.silence.cancel = nil
-	if !isUnanswered(err) {
+	if a.isSign(err) {
 		a.signed()
 	}
+}
+
+// isSign reports whether the outcome of a request for the settings is a sign. A server that is cut off
+// denies a request by itself, so a denial is none while another request is unanswered. Where no
+// request is, a candidate that may not ask must not take a healthy server for cut off.
+func (a *actor) isSign(err error) bool {
+	return !isUnanswered(err) && !(a.c.tally.silent && errors.Is(err, ErrPermission))
 }
 
 // giveUp gives up the request. It still has to be answered.
@@ -122,7 +129,7 @@ func (s *silence) giveUp() {
 
 // noticeSign looks for a sign in what a step has shown. seen is the newest revision known before it.
 func (a *actor) noticeSign(in *input, seen uint64) {
-	if a.status.seen.revision > seen || in.kind == inSettings && !isUnanswered(in.err) {
+	if a.status.seen.revision > seen || in.kind == inSettings && a.isSign(in.err) {
 		a.signed()
 	}
 }
@@ -139,13 +146,16 @@ func isUnanswered(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrConnectionClosed)
 }
 
-// logMove returns a function that logs a move of the connection.
-func (c *Candidate) logMove(values context.Context) func(from string) {
-	return func(from string) {
+// logMove returns a function that logs a move of the connection, and allows it until the candidate has
+// ended.
+func (c *Candidate) logMove(values context.Context) func(from string) bool {
+	return func(from string) bool {
 		select {
 		case <-c.Done():
+			return false
 		default:
 			c.log.LogAttrs(values, slog.LevelWarn, "no sign of a majority of the servers: the connection moves to another one", slog.String("from", from))
+			return true
 		}
 	}
 }

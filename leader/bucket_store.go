@@ -35,7 +35,9 @@ func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings,
 }
 
 // Move implements [backend.Mover].
-func (b *bucketStore) Move(quiet time.Duration, moving func(from string)) { b.api.Move(quiet, moving) }
+func (b *bucketStore) Move(quiet time.Duration, moving func(from string) bool) {
+	b.api.Move(quiet, moving)
+}
 
 // Signed implements [backend.Mover].
 func (b *bucketStore) Signed() { b.api.Signed() }

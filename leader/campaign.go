@@ -418,7 +418,7 @@ func (c *Candidate) Stop(ctx context.Context) error {
 // goroutines runs any more.
 //
 // The only code that may still run is a handler of the log that blocks for more than a
-// second, and a move of the connection that has begun ([Config].ForceReconnect).
+// second, and for a second a goroutine that then leaves the connection where it is.
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended

@@ -193,8 +193,8 @@ func (l *Link) Thaw() {
 }
 
 // Isolate cuts the server of the link off from all others. The server keeps the connection, and
-// answers reads with what is stored now. It answers nothing else, feeds and views receive nothing, and
-// a write is never applied. A candidate with [leader.Config].ForceReconnect ends that itself;
+// answers reads with what is stored now, and requests that are scripted to fail with their error. It
+// answers nothing else, feeds and views receive nothing, and a write is never applied. A candidate with [leader.Config].ForceReconnect ends that itself;
 // [Link.Restore] does, too.
 func (l *Link) Isolate() {
 	l.store.lock("Link.Isolate")

@@ -128,14 +128,13 @@ func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, 
 }
 
 // Move ends [Link.Isolate], because the candidate moves to another server.
-func (l linkBackend) Move(_ time.Duration, moving func(from string)) {
+func (l linkBackend) Move(_ time.Duration, moving func(from string) bool) {
 	s := l.link.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.link.past == nil {
+	if l.link.past == nil || !moving(l.link.name) {
 		return
 	}
-	moving(l.link.name)
 	l.link.rejectAll(unreachable(errMoved))
 	l.link.restore()
 }
@@ -273,7 +272,7 @@ func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	}
 	r.sent = true
 	f := l.next(k)
-	if l.past != nil && k != reads {
+	if l.past != nil && k != reads && f.what != fails {
 		return // it is never answered
 	}
 	switch f.what {

@@ -82,6 +82,7 @@ func (c serverClock) now() time.Time { return c.server.Add(time.Since(c.local)) 
 type inspector struct {
 	nc     *nats.Conn
 	bucket *leader.Bucket
+	mover  backend.Mover // of the connection
 	js     jetstream.JetStream
 	name   string
 	roster string        // bucket in which candidates announce themselves; empty: none
@@ -121,7 +122,8 @@ func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &inspector{nc: nc, js: js, bucket: bucket, name: g.bucket, limit: g.timeout, denied: denied}, nil
+	mover, _ := bucket.Backend().(backend.Mover) // each Bucket is one
+	return &inspector{nc: nc, js: js, bucket: bucket, mover: mover, name: g.bucket, limit: g.timeout, denied: denied}, nil
 }
 
 // within limits the time of an operation, and ends it when a permission turns out to be
@@ -361,12 +363,11 @@ func (s *inspector) heard(info *jetstream.StreamInfo, err error) error {
 			err = fmt.Errorf("the server is cut off from the others, or the cluster has lost its quorum: %w", err)
 		}
 	}
-	m := s.bucket.Backend().(backend.Mover)
 	switch code := codeOf(err); {
 	case err == nil || code == exitBucket:
-		m.Signed()
+		s.mover.Signed()
 	case code != exitDenied && !errors.Is(err, context.Canceled):
-		m.Move(quiet, func(string) {})
+		s.mover.Move(quiet, func(string) bool { return true })
 	}
 	return err
 }

@@ -48,8 +48,8 @@ type Mover interface {
 	Signed()
 	// Move connects to another server, because no sign of a majority has come for quiet. It returns
 	// at once, and does nothing if there is no reason or no other server. moving gets the address of
-	// the server that is left, from any goroutine.
-	Move(quiet time.Duration, moving func(from string))
+	// the server that is about to be left, from any goroutine, and returns whether it may be left.
+	Move(quiet time.Duration, moving func(from string) bool)
 }
 
 // Roster is the list of the candidates that stand in each election. It is a hint: an

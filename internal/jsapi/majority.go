@@ -68,8 +68,9 @@ const longestQuiet = time.Minute
 // does nothing if a sign has come for another candidate, while the connection is down, or if it knows
 // no other server. A second move without a sign waits for twice quiet after the first, a third for
 // four times, up to a minute, because the whole cluster may have no majority. moving gets the address
-// of the server that is left. Move returns at once.
-func (a *Stream) Move(quiet time.Duration, moving func(from string)) {
+// of the server that is about to be left, and returns whether the connection may leave it. Move returns
+// at once.
+func (a *Stream) Move(quiet time.Duration, moving func(from string) bool) {
 	if a.Opened() != nil || !a.isQuiet(quiet) {
 		return
 	}
@@ -94,14 +95,19 @@ func (a *Stream) Move(quiet time.Duration, moving func(from string)) {
 	}()
 }
 
+// longestPause bounds the random pause before a move.
+const longestPause = time.Second
+
 // moveSoon moves the connection after a random pause, so that the clients of a server do not leave it
 // at the same instant, and reports whether it does. It may wait for the connection's lock.
-func (a *Stream) moveSoon(quiet time.Duration, moving func(from string)) bool {
-	deadline.Pause(rand.N(quiet/8 + 1))
-	if !a.isQuiet(quiet) || a.Connected() != nil || !a.Conn.Opts.AllowReconnect || len(a.Conn.Servers()) < 2 {
+func (a *Stream) moveSoon(quiet time.Duration, moving func(from string) bool) bool {
+	deadline.Pause(rand.N(min(quiet/8, longestPause) + 1))
+	if tries, forever := a.Reconnects(); tries == 0 && !forever { // nats.go would not try this server again
 		return false
 	}
-	moving(a.Conn.ConnectedUrlRedacted())
+	if !a.isQuiet(quiet) || a.Connected() != nil || len(a.Conn.Servers()) < 2 || !moving(a.Conn.ConnectedUrlRedacted()) {
+		return false
+	}
 	_ = a.Conn.ForceReconnect() // it fails if the connection is closed
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,8 +77,8 @@ func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 }
 
 // While no sign comes, a connection moves after the wait, then after twice, four times and so on as
-// long, at most a minute, each time after a random pause. A sign makes it begin anew, and so many candidates that ask at once move it
-// once.
+// long, at most a minute, each time after a random pause. A sign makes it begin anew. Many candidates
+// that ask at once move the connection once.
 func TestMove_WaitsLongerEachTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newMovable(t, "nats://one,nats://two,nats://three")
@@ -88,10 +89,11 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 		ask := func(until time.Duration) {
 			for ; time.Since(began) < until; time.Sleep(time.Second) {
 				for range 100 {
-					a.Move(quiet, func(address string) {
+					a.Move(quiet, func(address string) bool {
 						at := time.Since(began)
 						moves, from = append(moves, at.Truncate(time.Second)), append(from, address)
 						pauses = append(pauses, at%time.Second)
+						return true
 					})
 				}
 			}
@@ -118,16 +120,20 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 }
 
 // A connection that knows no other server stays, and so does one that must not reconnect, one that was
-// closed, one on which a sign has come, and one on which a sign comes before it has moved.
+// closed, one on which a sign has come, one on which a sign comes before it has moved, and one that the
+// caller does not need any more.
 func TestMove_Stays(t *testing.T) {
 	for name, tt := range map[string]struct {
 		addresses string
 		opts      []nats.Option
 		before    func(*Stream)
 		after     func(*Stream)
+		refused   bool
 	}{
 		"no other server":    {addresses: "nats://one"},
 		"must not reconnect": {addresses: "nats://one,nats://two", opts: []nats.Option{nats.NoReconnect()}},
+		"no second try":      {addresses: "nats://one,nats://two", opts: []nats.Option{nats.MaxReconnects(0)}},
+		"not needed":         {addresses: "nats://one,nats://two", refused: true},
 		"closed":             {addresses: "nats://one,nats://two", before: func(a *Stream) { a.Conn.Close() }},
 		"a sign":             {addresses: "nats://one,nats://two", before: (*Stream).Signed},
 		"a sign meanwhile":   {addresses: "nats://one,nats://two", after: (*Stream).Signed},
@@ -139,11 +145,18 @@ func TestMove_Stays(t *testing.T) {
 				if tt.before != nil {
 					tt.before(a)
 				}
-				a.Move(5*time.Second, func(from string) { t.Errorf("leaves %s", from) })
+				var asked atomic.Bool
+				a.Move(5*time.Second, func(string) bool {
+					asked.Store(true)
+					return !tt.refused
+				})
 				if tt.after != nil {
 					tt.after(a)
 				}
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second)
+				if url := a.Conn.ConnectedUrl(); asked.Load() != tt.refused || url != "nats://one:4222" && !a.Conn.IsClosed() {
+					t.Errorf("asked: %t, connected to %q", asked.Load(), url)
+				}
 			})
 		})
 	}
@@ -156,7 +169,10 @@ func TestMove_LongWait(t *testing.T) {
 		const quiet = 10 * time.Minute
 		var moves []time.Duration
 		for began := time.Now(); time.Since(began) < 25*time.Minute; time.Sleep(time.Minute) {
-			a.Move(quiet, func(string) { moves = append(moves, time.Since(began)) })
+			a.Move(quiet, func(string) bool {
+				moves = append(moves, time.Since(began))
+				return true
+			})
 		}
 		synctest.Wait()
 		if len(moves) != 2 || moves[1]-moves[0] < quiet-quiet/8 {

@@ -1,11 +1,13 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -134,5 +136,120 @@ func TestSilent_IdleElection(t *testing.T) {
 	}
 	if asked := k.store.Link("a").Requests(); asked.Settings != 2 {
 		t.Errorf("%d requests for the settings after a read was lost", asked.Settings)
+	}
+}
+
+// A server that is cut off denies a request by itself. So a leader that may not ask for the settings
+// moves as well, and keeps its lease.
+func TestForceReconnect_DenialIsNoSign(t *testing.T) {
+	k := newKit(t)
+	c, w := k.stand("a", leader.Config{ForceReconnect: true})
+	k.clock.Advance(time.Second)
+	w.Expect(leadertest.Elected())
+	term, _ := c.Term()
+	link := k.store.Link("a")
+	link.FailSettings(-1, leader.ErrPermission)
+	renewed := k.renewal()
+	link.Isolate()
+	k.clock.AdvanceTo(renewed.Add(quiet))
+	k.clock.Advance(time.Second)
+	if s := c.Stats(); s.Silent != 0 || term.Err() != nil {
+		t.Errorf("a second after it was to move: %v, silent for %v", term.Err(), s.Silent)
+	}
+}
+
+// On a healthy server a waiting candidate that may not ask is not silent for that.
+func TestSilent_NotByDenial(t *testing.T) {
+	k := newKit(t)
+	a, wa := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	wa.Expect(leadertest.Elected())
+	b, _ := k.stand("b", leader.Config{})
+	k.clock.Advance(time.Second)
+	k.store.Link("b").FailSettings(-1, leader.ErrPermission)
+	k.renewal()
+	k.store.Link("a").Close()
+	<-a.Done()
+	before := k.store.Link("b").Requests().Settings
+	for range 120 {
+		k.clock.Advance(100 * time.Millisecond)
+		if s := b.Stats(); s.Silent != 0 {
+			t.Fatalf("silent for %v", s.Silent)
+		}
+	}
+	if n := k.store.Link("b").Requests().Settings - before; n == 0 {
+		t.Error("it has not asked")
+	}
+}
+
+// heldStore holds back the replies to requests for the settings, once the test says so.
+type heldStore struct {
+	*leadertest.Link
+	held *heldBackend
+}
+
+func (s heldStore) Backend() backend.Store { return s.held }
+
+type heldBackend struct {
+	backend.Store
+	hold chan struct{} // closed: the replies may go; nil: none is held back
+	asks chan struct{} // gets one for each request of which the reply is held back
+	ends chan struct{} // gets one for each of these that was given up
+}
+
+func (b *heldBackend) Settings(ctx context.Context, reply func(backend.Settings, error)) {
+	hold := b.hold
+	if hold == nil {
+		b.Store.Settings(ctx, reply)
+		return
+	}
+	b.asks <- struct{}{}
+	go func() {
+		<-ctx.Done()
+		b.ends <- struct{}{}
+		<-hold
+		reply(backend.Settings{}, leader.ErrUnreachable)
+	}()
+}
+
+// A candidate that ends while it asks for a sign gives the request up, and has not ended before the
+// reply has come.
+func TestSilence_EndGivesUpTheRequest(t *testing.T) {
+	for _, way := range []string{"abandoned", "closed"} {
+		k := newKit(t)
+		link := k.store.Link("a")
+		store := heldStore{link, &heldBackend{Store: link.Backend(), asks: make(chan struct{}, 8), ends: make(chan struct{}, 8)}}
+		c, err := leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.clock.Advance(time.Second)
+		renewed := k.renewal()
+		store.held.hold = make(chan struct{}) // the candidate rests
+		link.Isolate()
+		k.clock.AdvanceTo(renewed.Add(quiet - 500*time.Millisecond))
+		<-store.held.asks
+		if way == "closed" {
+			link.Close()
+		} else {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err = c.Stop(ctx); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		select {
+		case <-store.held.ends:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the request was not given up", way)
+		}
+		k.clock.Settle()
+		select {
+		case <-c.Done():
+			t.Errorf("%s: it ends before the reply", way)
+		default:
+		}
+		close(store.held.hold)
+		<-c.Done()
 	}
 }

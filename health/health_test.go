@@ -267,7 +267,7 @@ func TestConnected_503BeforeTheFirstAnswer(t *testing.T) {
 }
 
 // A body contradicts neither its status nor itself, whenever the link is cut and restored, and for
-// however long. Nobody is connected who was cut off when another leads in its place.
+// however long. No candidate that was cut off is connected when another leads in its place.
 func TestHandlers_NoContradiction(t *testing.T) {
 	type answer struct {
 		State     string  `json:"state"`

@@ -154,7 +154,7 @@ func (r *eventReader) forward(events chan Event, ended <-chan struct{}) {
 // back, because a term may have begun there, and leaves out some of all. An application that reads
 // at this very moment, and is more than a channel behind, may then get an older event after a newer one.
 func (r *eventReader) last(events chan Event, unsent Event) {
-	rest := r.unread // nobody adds to it any more
+	rest := r.unread // no event is added any more
 	if unsent != nil {
 		rest = slices.Insert(rest, 0, unsent)
 	}

@@ -277,7 +277,7 @@ func TestEvents_EndLeavesOutReports(t *testing.T) {
 	}
 }
 
-// A candidate whose events nobody reads keeps the newest of them, and makes nothing else for them.
+// A candidate without readers keeps its newest events, and makes nothing else for them.
 func TestOutbox_UnreadIsSmall(t *testing.T) {
 	var o outbox
 	for token := range uint64(1_000) {

@@ -22,10 +22,10 @@ type silence struct {
 	cancel context.CancelFunc // of that request; nil: none is in flight
 
 	// Since the last sign:
-	asked bool  // the settings were requested, and the servers not found silent after that
-	found uint8 // how often the servers were found silent
-	reads bool  // a read was answered
-	told  bool  // it was reported that only reads are answered
+	asked    bool  // the settings were requested, and the servers not found silent after that
+	found    uint8 // how often the servers were found silent
+	reads    bool  // a read was answered
+	reported bool  // it was reported that only reads are answered
 }
 
 // reportAgain is after how many findings a silence that lasts is reported again: a minute by default.
@@ -47,7 +47,7 @@ func (a *actor) silenceAt() time.Time {
 		return a.base.Add(s.at + wait)
 	case t.silent:
 		return a.base.Add(max(t.signed, s.at) + a.quiet() - wait)
-	case a.status.shown.kind == entryRecord && !a.status.holds && a.status.settled: // another candidate is to renew it
+	case a.status.shown.kind == entryRecord && !a.status.holds && a.status.settled: // a renewal of another candidate is due
 		return a.base.Add(t.signed + max(a.quiet(), a.status.seen.rec.lease/3) - wait)
 	default:
 		return time.Time{}
@@ -64,15 +64,15 @@ func (a *actor) stepSilence() {
 	default:
 		s.asked, s.at = false, a.c.since()
 		if s.found++; s.found%reportAgain == 0 {
-			s.told = false
+			s.reported = false
 		}
 		s.giveUp()
 		a.c.unanswered(s.at, a.quiet())
 		a.requests.echoless.Store(false)
 		m, ok := a.c.store.(backend.Mover)
 		moves := ok && a.mayMove
-		if s.reads && !s.told && (s.found != 1 || !moves) { // a move may be all that it needs
-			s.told = true
+		if s.reads && !s.reported && (s.found != 1 || !moves) { // a move may be all that it needs
+			s.reported = true
 			a.fault(a.noMajority(ok))
 		}
 		if moves {
@@ -114,7 +114,7 @@ func (a *actor) receiveSign(err error) {
 }
 
 // isSign reports whether the outcome of a request for the settings is a sign. A server that is cut off
-// denies a request by itself, so a denial is none while another request is unanswered. Where no
+// denies a request without asking the others, so a denial is no sign while another request is unanswered. Where no
 // request is, a candidate that may not ask must not take a healthy server for cut off.
 func (a *actor) isSign(err error) bool {
 	return !isUnanswered(err) && !(a.c.tally.silent && errors.Is(err, ErrPermission))

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -269,8 +267,8 @@ func seed(id, election string) uint64 {
 //
 // Call it once for each reader, before a loop with a select and not in each round of it, because each
 // call begins anew with the events so far. A reader that stops reading ends ctx. Otherwise its channel
-// and its unread events remain until the candidate ends. A reader that is to get the last Deposed
-// has a ctx that does not end together with the context given to [Campaign], such as
+// and its unread events remain until the candidate ends. A reader that needs the last Deposed
+// passes a ctx that does not end together with the context given to [Campaign], for example
 // context.Background().
 //
 // The candidate never waits for a reader. Of more than 1,024 events that a reader has not read, it
@@ -471,64 +469,4 @@ func (c *Candidate) end(values context.Context) {
 	c.logClosed(values, c.cut)
 	c.logs.flush()
 	close(c.done)
-}
-
-// date updates the fields that change with every renewal.
-func (h *Holder) date(s observation) {
-	h.Revision = s.revision
-	h.Token = s.rec.termToken(s.revision) // grows while the holder is pending
-	h.Lease = s.rec.lease
-	h.Renewed = serverTime(s.created)
-	switch {
-	case s.rec.phase == phaseElect:
-		h.Since = h.Renewed
-	case s.rec.since != 0:
-		h.Since = serverTime(s.rec.since)
-	}
-}
-
-// HolderOf returns the holder that one revision of an election's key names. Whether its
-// lease is still valid cannot be known from it. An entry of nats.go has no headers, so HolderOf
-// believes a record that candidates reject because of its headers.
-//
-// For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns a
-// Holder that stands for none.
-func HolderOf(e jetstream.KeyValueEntry) Holder {
-	if e == nil {
-		return Holder{Seat: 1}
-	}
-	return holderOf(decodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
-}
-
-// holderOf returns the holder that a revision of the key of that seat shows.
-func holderOf(s observation, seat int) Holder {
-	switch {
-	case s.kind == entryForeign:
-		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
-	case !s.held():
-		if s.kind != entryRecord {
-			return Holder{Seat: seat}
-		}
-		return Holder{Seat: seat, Released: true, Token: s.rec.token, Revision: s.revision}
-	}
-	h := Holder{
-		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),
-	}
-	h.date(s)
-	return h
-}
-
-// publishedValue returns nil if no value is published.
-func publishedValue(value string) []byte {
-	if value == "" {
-		return nil
-	}
-	return []byte(value)
-}
-
-func serverTime(unixNano int64) time.Time {
-	if unixNano == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, unixNano)
 }

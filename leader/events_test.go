@@ -260,7 +260,7 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 			const terms = 20 // more than the channel has room for
 			stopped, unread := c.Events(context.Background()), c.Events(context.Background())
 			<-stopped
-			for range terms { // and from now on nobody reads
+			for range terms { // from now on the channel has no reader
 				synctest.Wait()
 				if err = c.Resign(t.Context()); err != nil {
 					t.Fatal(err)

@@ -20,7 +20,7 @@ type announcerWorld struct {
 	lapses    time.Time // when the roster's entry lapses; zero: there is none
 	void      bool      // the stand that was announced is over
 	missed    bool      // a withdrawal has failed, or an announcement arrived after one
-	told      bool      // the last announcement said that a write was denied
+	marked    bool      // the last announcement said that a write was denied
 }
 
 type announcerRequest uint8
@@ -164,7 +164,7 @@ func (w *announcerWorld) keep(fx announcerEffects) string {
 	}
 	switch {
 	case fx.announce:
-		w.sending, w.void, w.missed, w.told = sendingStand, false, false, w.m.denied
+		w.sending, w.void, w.missed, w.marked = sendingStand, false, false, w.m.denied
 	case fx.withdraw:
 		w.sending = sendingWithdrawal
 	case fx.cancel:
@@ -183,9 +183,9 @@ func (w *announcerWorld) keep(fx announcerEffects) string {
 		return "a holder stays in the roster"
 	case w.eligible && !w.held && fx.wake.IsZero():
 		return "a candidate that stands is never announced, or not again"
-	case w.eligible && !w.held && w.told && fx.wake.After(later(later(epoch.Add(tick), w.from), w.denied)):
+	case w.eligible && !w.held && w.marked && fx.wake.After(later(later(epoch.Add(tick), w.from), w.denied)):
 		return "an announcement speaks of a denial after its end"
-	case w.eligible && !w.held && !w.told && epoch.Before(w.denied) && fx.wake.After(later(epoch.Add(tick), w.from)):
+	case w.eligible && !w.held && !w.marked && epoch.Before(w.denied) && fx.wake.After(later(epoch.Add(tick), w.from)):
 		return "an announcement does not speak of a denial"
 	}
 	return wakes(fx.wake)

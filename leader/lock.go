@@ -322,7 +322,7 @@ func isPassing(err error) bool {
 // may be called more than once.
 //
 // If the lock was lost before, Unlock does the same and then returns an error with the cause,
-// which is one of those of [Term.Context], such as [ErrLeaseExpired]. Another process may have
+// which is one of those of [Term.Context], for example [ErrLeaseExpired]. Another process may have
 // held the lock while the work went on. The cause is [ErrResigned] if the lock was handed over,
 // as by [StepDown].
 //

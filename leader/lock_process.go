@@ -6,7 +6,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// lockOwner is who asks for locks in this process: the Config.ID that the caller gave, or
+// lockOwner identifies the caller that asks for locks in this process: the Config.ID that the caller gave, or
 // none. Callers without an ID, and those with the same, are one owner.
 type lockOwner struct {
 	id      string

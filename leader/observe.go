@@ -3,6 +3,9 @@ package leader
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
@@ -91,4 +94,64 @@ func look(ctx context.Context, store backend.Store, election string) (observatio
 		return observation{}, got.err
 	}
 	return decodeEntry(got.entry), nil
+}
+
+// date updates the fields that change with every renewal.
+func (h *Holder) date(s observation) {
+	h.Revision = s.revision
+	h.Token = s.rec.termToken(s.revision) // grows while the holder is pending
+	h.Lease = s.rec.lease
+	h.Renewed = serverTime(s.created)
+	switch {
+	case s.rec.phase == phaseElect:
+		h.Since = h.Renewed
+	case s.rec.since != 0:
+		h.Since = serverTime(s.rec.since)
+	}
+}
+
+// HolderOf returns the holder that one revision of an election's key names. Whether its
+// lease is still valid cannot be known from it. An entry of nats.go has no headers, so HolderOf
+// believes a record that candidates reject because of its headers.
+//
+// For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns a
+// Holder that stands for none.
+func HolderOf(e jetstream.KeyValueEntry) Holder {
+	if e == nil {
+		return Holder{Seat: 1}
+	}
+	return holderOf(decodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
+}
+
+// holderOf returns the holder that a revision of the key of that seat shows.
+func holderOf(s observation, seat int) Holder {
+	switch {
+	case s.kind == entryForeign:
+		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
+	case !s.held():
+		if s.kind != entryRecord {
+			return Holder{Seat: seat}
+		}
+		return Holder{Seat: seat, Released: true, Token: s.rec.token, Revision: s.revision}
+	}
+	h := Holder{
+		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),
+	}
+	h.date(s)
+	return h
+}
+
+// publishedValue returns nil if no value is published.
+func publishedValue(value string) []byte {
+	if value == "" {
+		return nil
+	}
+	return []byte(value)
+}
+
+func serverTime(unixNano int64) time.Time {
+	if unixNano == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, unixNano)
 }

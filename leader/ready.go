@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Ready waits until the candidate leads or knows whom it follows, and then returns nil. It follows
+// Ready waits until the candidate leads or knows the holder that it follows, and then returns nil. It follows
 // the holder of the key, also one that is Pending or Foreign. With several seats it leads on one of
 // them, or knows the holders of all. Ready returns nil at once, whatever ctx is, if that is so
 // when it is called. After the loss of a leader Ready waits again, for the next one.
 //
-// Ready waits through everything that passes by itself: while the candidate is Pending, holds back
-// after a Resign, or has a [Faulted] to report, such as [ErrUnreachable] or [ErrPermission]. If ctx
+// Ready goes on waiting while the candidate is Pending, holds back after a Resign, or reports a
+// [Faulted], for example [ErrUnreachable] or [ErrPermission]. If ctx
 // ends first, Ready returns the cause of ctx, and the last fault if no holder was seen since.
 //
 // Ready does not wait where the candidate takes no key and waits for the application. While no

@@ -69,7 +69,7 @@ func checkSeats(cfg Config) error {
 //     as for any other holder, until the suspended machine has released the seat, or its
 //     lease is over.
 //   - The first seat is taken first if it is free: no machine gets the permit before that of
-//     the first seat has read its key, or has failed to. So where anybody has led, the key of
+//     the first seat has read its key, or has failed to. So after the first leader, the key of
 //     the election has a record, with the number of seats.
 type seatPermit struct {
 	election string

@@ -94,8 +94,8 @@ type script struct {
 	wrote  map[uint64]record // own writes by counter
 	post   post              // of the guard, if there is one
 
-	stands bool      // is to be in the roster
-	denied time.Time // is to follow after all others until then
+	stands bool      // must be in the roster
+	denied time.Time // follows after all others until then
 	before sighting  // what an earlier candidate of the process has read
 }
 

@@ -85,7 +85,7 @@ type Stats struct {
 // Connected returns nil while the bucket serves the candidate, and otherwise an error that says
 // what is wrong: [ErrStopped] after the end of the candidate, [ErrLeaseExpired] while Expired is set,
 // [ErrUnreachable] while Silent is more than half of LeaseDuration, and another error before the
-// bucket has told its settings. A candidate that is cut off is not Connected any more before
+// settings of the bucket are known. A candidate that is cut off is not Connected any more before
 // another leads in its place.
 func (s Stats) Connected() error {
 	switch {

@@ -126,7 +126,7 @@ func (s *inspector) alone(replicas int) string {
 	if replicas > 1 || cluster == "" {
 		return ""
 	}
-	e := &environment{nc: s.nc, wait: min(s.limit, time.Second)} // nobody knows how many will answer
+	e := &environment{nc: s.nc, wait: min(s.limit, time.Second)} // the number of servers that answer is not known
 	names := map[string]bool{s.nc.ConnectedServerName(): true}
 	err := e.poll(&nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}, func(reply []byte) bool {
 		var status struct {

@@ -61,7 +61,7 @@ func (b *seenBucket) gone(now time.Time, leaders []string, lease time.Duration) 
 }
 
 // addLine returns the command that makes a bucket with the same settings. `bucket add` finds the
-// history by itself. The description may be any text, and has no place in a command.
+// history without an option. The description may be any text, and is left out of a command.
 func (b *seenBucket) addLine() string {
 	words := []string{"natsleader bucket add", b.name, "--replicas", fmt.Sprint(b.conf.Replicas), "--storage", storageName(b.conf.Storage)}
 	if most := b.maxLease(); most > 0 {

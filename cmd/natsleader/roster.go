@@ -19,7 +19,7 @@ import (
 
 const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
 they would follow: the highest priority first, the longest waiting among equals.
-Since when somebody stands is told by the clock of its own host. Candidates whose
+The time since which a candidate waits is that of its own host. Candidates whose
 writes of the key were denied lately come last.
 
 Who stands without a roster is not shown, and who has died is until its announcement

@@ -520,7 +520,7 @@ func TestRun_CommandBeginsSoon(t *testing.T) {
 	}
 }
 
-// When the bucket is deleted, the leader and the candidate that waits say who may lead until when, and
+// When the bucket is deleted, the leader and the waiting candidate name the holder and the end of its lease, and
 // how to make the bucket again only when that is over.
 func TestRun_DeletedBucket(t *testing.T) {
 	s := newRunFixtureIn(t, leader.BucketConfig{MaxLease: 5 * time.Second})

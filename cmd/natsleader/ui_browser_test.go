@@ -122,7 +122,7 @@ func TestUI_KeyboardReadOnly(t *testing.T) {
 	b.becomes(listed+` + (document.querySelector('#rows .election') || {}).textContent`, "1z")
 }
 
-// The program is started again, and the page connects to it by itself. It does not know the secret of the new
+// The program is started again, and the page connects to it again. It does not know the secret of the new
 // process, and says so when something is asked for.
 func TestUI_StartedAgain(t *testing.T) {
 	t.Parallel()

@@ -293,7 +293,7 @@ func TestFollower_LeaseOver(t *testing.T) {
 	reports(stateLeading)
 }
 
-// The leader of a bucket that is deleted may lead until its lease is over, and nobody is told to make
+// The leader of a bucket that is deleted may lead until its lease is over, and no command advises to make
 // the bucket before that.
 func TestWatch_DeletedBucket(t *testing.T) {
 	t.Parallel()

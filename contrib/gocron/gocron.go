@@ -28,7 +28,7 @@ import (
 type Elector struct {
 	Candidate *leader.Candidate
 
-	// Wait is how long a run waits at most while the candidate does not know who leads, as after
+	// Wait is how long a run waits at most while the candidate knows of no leader, as after
 	// its start, and when a leader is lost. A run that has waited as long is left out. Zero stands
 	// for 5 s, and a negative Wait for none. A candidate that is Pending needs more, up to a lease.
 	Wait time.Duration

@@ -111,7 +111,7 @@ func TestElector_FirstRun(t *testing.T) {
 	}
 }
 
-// While nobody is known to lead, IsLeader waits as long as it may and no longer.
+// While no leader is known, IsLeader waits as long as it may and no longer.
 func TestElector_WaitIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := leadertest.NewStore(nil).Link("a")

@@ -13,7 +13,7 @@ import (
 // The server does not reply to a request that it denies. It reports the denial to the
 // connection, before it answers a ping that was sent after the request. nats.go keeps the last
 // error only. So of requests that are denied between two looks at it, one is known to be denied.
-// The others may be, and cannot be told from those whose reply is late. They go on, but do not
+// The others may be denied, too, or their replies may be late. They go on, but do not
 // keep their slots of the window: thousands of them would keep sound requests waiting.
 const (
 	// calmPause is the time from a request to the first look, and between looks.

@@ -162,7 +162,7 @@ func TestMove_Stays(t *testing.T) {
 	}
 }
 
-// The bound of a minute shortens no wait that is longer by itself.
+// The bound of a minute shortens no wait that is longer than a minute.
 func TestMove_LongWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newMovable(t, "nats://one,nats://two")

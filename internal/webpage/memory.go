@@ -15,7 +15,7 @@ const mostHeld = 96 << 20
 const perPage = 96 << 10
 
 // A write to a page that waits for that long is slow, and one that waits for longer than most ends the page.
-// Its browser connects again by itself.
+// Its browser connects again.
 const (
 	slowWrite = time.Second
 	mostWrite = 10 * time.Second

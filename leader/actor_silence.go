@@ -117,7 +117,10 @@ func (a *actor) receiveSign(err error) {
 // denies a request without asking the others, so a denial is no sign while another request is unanswered. Where no
 // request is, a candidate that may not ask must not take a healthy server for cut off.
 func (a *actor) isSign(err error) bool {
-	return !isUnanswered(err) && !(a.c.tally.silent && errors.Is(err, ErrPermission))
+	if errors.Is(err, ErrPermission) {
+		return !a.c.tally.silent
+	}
+	return !isUnanswered(err)
 }
 
 // giveUp gives up the request. It still has to be answered.

@@ -88,8 +88,18 @@ func aConductor(t *testing.T, argv ...string) *runLoop {
 	if err := c.startSupervisor(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.supervisor.shutDown() })
+	t.Cleanup(func() { endSupervisor(c.supervisor) })
 	return c
+}
+
+// endSupervisor ends a supervisor of the test's process, and returns when that has killed what was left.
+// Until then it kills all new children of the process, which are those of other tests.
+func endSupervisor(o *supervisorProcess) {
+	if o.orders == nil {
+		return
+	}
+	o.shutDown()
+	_ = reported(o)
 }
 
 // reported returns the reports of a supervisor until it ends.
@@ -224,7 +234,7 @@ func TestRunLoop_LateStart(t *testing.T) {
 		t.Errorf("started, but answer by %d; %d were of no use", c.current.answerBy, c.useless)
 	}
 
-	c.supervisor.shutDown()
+	endSupervisor(c.supervisor)
 	if err := c.startSupervisor(); err != nil {
 		t.Fatal(err)
 	}

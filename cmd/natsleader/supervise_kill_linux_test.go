@@ -176,7 +176,7 @@ func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(o.shutDown)
+	t.Cleanup(func() { endSupervisor(o) })
 	return o
 }
 

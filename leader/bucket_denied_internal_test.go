@@ -115,13 +115,17 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 		if _, err := other.Subscribe("silence", func(*nats.Msg) {}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := update(t.Context(), &b.s, "denied.a", "x", 0)
-		wantErr(t, err, ErrPermission)
-		full(&b.s, backend.RankTake)
-		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		ended := make(chan error, 1)
+		b.s.api.RequestThen(ctx, &nats.Msg{Subject: "$KV.E.denied.a"}, func(_ *nats.Msg, err error) {
+			full(&b.s, backend.RankTake) // within the call: the denial of this request clears none of these slots
+			ended <- err
+		})
+		wantErr(t, <-ended, ErrPermission)
+		begun := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		b.s.api.RequestThen(ctx, &nats.Msg{Subject: "silence"}, func(_ *nats.Msg, err error) { ended <- err })
 		for time.Since(begun) < 59*time.Second {
 			for _, subject := range []string{"$KV.E.denied.silence", "$KV.E.denied.b"} {

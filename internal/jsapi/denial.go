@@ -79,8 +79,8 @@ func endDenied(all []*request, last error) (found bool) {
 	for _, r := range all {
 		if err := r.a.deniedBy(last, r.msg.Subject, r.before); err != nil {
 			found = true
+			r.a.window.Clear() // first, so that it clears no slot that a caller takes once it has the error
 			r.end(nil, err)
-			r.a.window.Clear()
 		}
 	}
 	return found

@@ -154,7 +154,7 @@ var shapes = map[string]string{
 			case <-ticker.C:
 			case <-lead.Done():
 			}
-			if lead.Err() != nil {
+			if asked = time.Now(); lead.Err() != nil {
 				break
 			}
 			item(lead, term.Token())
@@ -162,7 +162,7 @@ var shapes = map[string]string{
 `,
 	"sleep": `		for lead.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
-			if lead.Err() == nil {
+			if asked = time.Now(); lead.Err() == nil {
 				item(lead, term.Token())
 			}
 		}
@@ -174,7 +174,7 @@ var shapes = map[string]string{
 			case <-ticker.C:
 			case <-work.Done():
 			}
-			if leader.Check(work) != nil {
+			if asked = time.Now(); leader.Check(work) != nil {
 				break
 			}
 			item(work, term.Token())

@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ import (
 const (
 	switchFile = "mutant_switch.go"
 	switchEnv  = "NATSLEADER_MUTANT"
-	switchText = `package leader
+	switchText = `
 
 import (
 	"os"
@@ -86,6 +87,7 @@ func (s sources) mutated(t *testing.T, m mutant) sources {
 
 // parsed is a file in parts: its functions, and the text around them.
 type parsed struct {
+	pkg    string
 	text   string
 	funcs  map[string]*ast.FuncDecl // by receiver and name
 	order  []string
@@ -100,7 +102,7 @@ func parse(t *testing.T, name, text string) parsed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := parsed{text: text, funcs: map[string]*ast.FuncDecl{}, offset: func(pos token.Pos) int { return fset.Position(pos).Offset }}
+	p := parsed{pkg: file.Name.Name, text: text, funcs: map[string]*ast.FuncDecl{}, offset: func(pos token.Pos) int { return fset.Position(pos).Offset }}
 	end := 0
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -196,8 +198,10 @@ func callOf(f *ast.FuncDecl, name string) (string, bool) {
 func (s sources) combined(t *testing.T, all []mutant) (sources, map[int]bool) {
 	t.Helper()
 	before := map[string]parsed{}
+	clause := ""
 	for name, text := range s {
 		before[name] = parse(t, name, text)
+		clause = "package " + before[name].pkg
 	}
 	within := map[int]bool{}
 	byFile := map[string][]variant{}
@@ -218,7 +222,7 @@ func (s sources) combined(t *testing.T, all []mutant) (sources, map[int]bool) {
 			}
 		}
 	}
-	changed := sources{switchFile: switchText}
+	changed := sources{switchFile: clause + switchText}
 	for name, v := range byFile {
 		changed[name] = before[name].with(v)
 	}
@@ -246,17 +250,18 @@ func (p parsed) with(all []variant) string {
 	return text
 }
 
-// overlay makes the go command compile these files in place of the package's, and none
-// of its tests except those that catch mutants. It returns the name of the description.
-func (s sources) overlay(t *testing.T, leader, dir string) string {
+// overlay makes the go command compile these files in place of those of the package in
+// from, and only the tests of that package whose names match. It returns the name of the
+// description.
+func (s sources) overlay(t *testing.T, from, dir string, match *regexp.Regexp) string {
 	t.Helper()
 	replace := map[string]string{}
-	tests, err := filepath.Glob(filepath.Join(leader, "*_test.go"))
+	tests, err := filepath.Glob(filepath.Join(from, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range tests {
-		if !copies.MatchString(filepath.Base(test)) {
+		if !match.MatchString(filepath.Base(test)) {
 			replace[test] = ""
 		} else if _, err = os.ReadFile(test); err != nil { // makes the result depend on the file
 			t.Fatal(err)
@@ -267,7 +272,7 @@ func (s sources) overlay(t *testing.T, leader, dir string) string {
 		if err = os.WriteFile(copied, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		replace[filepath.Join(leader, name)] = copied
+		replace[filepath.Join(from, name)] = copied
 	}
 	description, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -65,7 +65,7 @@ func (s sources) build(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mutant")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, leader, dir), "-o", path, leader)
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, leader, dir, copies), "-o", path, leader)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s does not build: %v\n%s", s.culprit(string(out)), err, out)
 	}

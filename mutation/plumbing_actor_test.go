@@ -1,0 +1,3 @@
+package mutation_test
+
+var actorPlumbing = plumbing{of: "leader", by: "leader", mutants: []mutant{}}

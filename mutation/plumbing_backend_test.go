@@ -1,0 +1,3 @@
+package mutation_test
+
+var backendPlumbing = plumbing{of: "internal/backend", by: "internal/backend", mutants: []mutant{}}

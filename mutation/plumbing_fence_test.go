@@ -1,0 +1,3 @@
+package mutation_test
+
+var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{}}

@@ -1,0 +1,120 @@
+package mutation_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/proof"
+)
+
+// plumbing are mutants of one package beside the machine. Tests of a package catch them.
+type plumbing struct {
+	of, by  string // directories, from the root of the repository
+	mutants []mutant
+}
+
+// plumbings are all mutants of the plumbing.
+var plumbings = []plumbing{
+	jsapiPlumbing,
+	backendPlumbing,
+	webpagePlumbing,
+	fencePlumbing,
+	healthPlumbing,
+	metricsPlumbing,
+	actorPlumbing,
+	feedPlumbing,
+	runPlumbing,
+	watchingPlumbing,
+}
+
+// everyTest matches the files of all tests.
+var everyTest = regexp.MustCompile("")
+
+// Every mutant of the plumbing is caught by the test that it names, which passes without
+// the mutant. Mutants of internal packages are cheap. The others are tried with the build
+// tag prove.
+func TestPlumbing_MutantsAreCaught(t *testing.T) {
+	for _, p := range plumbings {
+		t.Run(filepath.Base(p.of)+" by "+filepath.Base(p.by), func(t *testing.T) {
+			if !strings.HasPrefix(p.by, "internal/") {
+				proof.Only(t)
+			}
+			t.Parallel()
+			p.run(t)
+		})
+	}
+}
+
+func (p plumbing) run(t *testing.T) {
+	from := readSources(t, filepath.Join("..", p.of))
+	together, within := from.combined(t, p.mutants)
+	one := p.build(t, together)
+	var names []string
+	for _, m := range p.mutants {
+		name, _, _ := strings.Cut(m.caught, "/")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if out, ok := one.passes(t, binary{}, strings.Join(slices.Compact(names), "|")); !ok {
+		t.Fatalf("the tests fail without a mutant:\n%s", out)
+	}
+	for i, m := range p.mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			with, b := one, binary{number: i + 1}
+			if !within[i] {
+				with, b = p.build(t, from.mutated(t, m)), binary{}
+			}
+			out, ok := with.passes(t, b, m.caught)
+			if ok || !strings.Contains(out, "--- FAIL: "+m.caught) {
+				t.Fatalf("%s does not catch it:\n%s", m.caught, out)
+			}
+			proof.Ran(1, "mutants of the plumbing")
+		})
+	}
+}
+
+// testBinary is the test binary of a package in which a package has mutants. Programs that
+// its tests build have them, too.
+type testBinary struct{ path, dir, overlay string }
+
+func (p plumbing) build(t *testing.T, s sources) testBinary {
+	t.Helper()
+	of, err := filepath.Abs(filepath.Join("..", p.of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	b := testBinary{path: filepath.Join(dir, "mutant"), dir: filepath.Join("..", p.by), overlay: s.overlay(t, of, dir, everyTest)}
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.overlay, "-o", b.path)
+	build.Dir = b.dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s does not build: %v\n%s", s.culprit(string(out)), err, out)
+	}
+	return b
+}
+
+// passes reports whether the tests of that name pass with a mutant, and what they print.
+func (b testBinary) passes(t *testing.T, m binary, name string) (string, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	run := "^(" + strings.ReplaceAll(name, "/", ")$/^(") + ")$"
+	test := exec.CommandContext(ctx, b.path, "-test.failfast", "-test.run="+run)
+	test.Dir = b.dir
+	test.WaitDelay = 10 * time.Second // programs that the tests started may hold the pipe
+	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(m.number), "GOFLAGS=-overlay="+b.overlay)
+	out, err := test.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s takes too long:\n%s", name, out)
+	}
+	return string(out), err == nil
+}

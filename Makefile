@@ -30,12 +30,12 @@ test: ## the tests of every module, with a sample of each long proof: at most th
 # The mutants and the command are programs of their own, which the race detector
 # does not see into.
 race: ## the tests with the race detector, in random order
-	go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' | xargs go test -race -shuffle=on -timeout 20m
+	go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' | xargs scripts/field -race -shuffle=on -timeout=20m
 
 # All tests in full (package internal/proof), and how much of everything they ran.
 prove: servers ## every test in full, and how much of everything they ran
 	@totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals" && \
-	go test -tags prove -timeout 30m work && sort "$$totals"
+	scripts/field -tags=prove -timeout=30m work && sort "$$totals"
 
 busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \

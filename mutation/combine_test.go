@@ -9,6 +9,7 @@ import (
 	"go/printer"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,25 +41,27 @@ var runningMutant, _ = strconv.Atoi(os.Getenv("` + switchEnv + `"))
 // title precedes each changed copy, followed by the mutant's name.
 const title = "// Mutant: "
 
-// sources are the files of the package, by name, without tests.
+// sources are the files of packages, by their paths from the root of the repository, without tests.
 type sources map[string]string
 
-func readSources(t *testing.T, leader string) sources {
+func readSources(t *testing.T, dirs ...string) sources {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(leader, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := sources{}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(file)
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s[filepath.Base(file)] = string(text)
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s[path.Join(dir, filepath.Base(file))] = string(text)
+		}
 	}
 	return s
 }
@@ -198,10 +201,10 @@ func callOf(f *ast.FuncDecl, name string) (string, bool) {
 func (s sources) combined(t *testing.T, all []mutant) (sources, map[int]bool) {
 	t.Helper()
 	before := map[string]parsed{}
-	clause := ""
+	changed := sources{}
 	for name, text := range s {
 		before[name] = parse(t, name, text)
-		clause = "package " + before[name].pkg
+		changed[path.Join(path.Dir(name), switchFile)] = "package " + before[name].pkg + switchText
 	}
 	within := map[int]bool{}
 	byFile := map[string][]variant{}
@@ -222,7 +225,6 @@ func (s sources) combined(t *testing.T, all []mutant) (sources, map[int]bool) {
 			}
 		}
 	}
-	changed := sources{switchFile: clause + switchText}
 	for name, v := range byFile {
 		changed[name] = before[name].with(v)
 	}
@@ -250,13 +252,16 @@ func (p parsed) with(all []variant) string {
 	return text
 }
 
-// overlay makes the go command compile these files in place of those of the package in
-// from, and only the tests of that package whose names match. It returns the name of the
-// description.
-func (s sources) overlay(t *testing.T, from, dir string, match *regexp.Regexp) string {
+// overlay makes the go command compile these files in place of those of the tree, and in the
+// package in tested only the tests whose names match. It returns the name of the description.
+func (s sources) overlay(t *testing.T, tested, dir string, match *regexp.Regexp) string {
 	t.Helper()
 	replace := map[string]string{}
-	tests, err := filepath.Glob(filepath.Join(from, "*_test.go"))
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := filepath.Glob(filepath.Join(root, tested, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,11 +273,11 @@ func (s sources) overlay(t *testing.T, from, dir string, match *regexp.Regexp) s
 		}
 	}
 	for name, text := range s {
-		copied := filepath.Join(dir, name)
+		copied := filepath.Join(dir, strings.ReplaceAll(name, "/", "."))
 		if err = os.WriteFile(copied, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		replace[filepath.Join(from, name)] = copied
+		replace[filepath.Join(root, name)] = copied
 	}
 	description, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -59,13 +59,9 @@ type binary struct {
 // build returns the test binary of these files in place of the package's.
 func (s sources) build(t *testing.T) string {
 	t.Helper()
-	leader, err := filepath.Abs("../leader")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mutant")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, leader, dir, copies), "-o", path, leader)
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, "leader", dir, copies), "-o", path, "../leader")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s does not build: %v\n%s", s.culprit(string(out)), err, out)
 	}
@@ -73,7 +69,7 @@ func (s sources) build(t *testing.T) string {
 }
 
 // place matches the position of an error from the compiler.
-var place = regexp.MustCompile(`(\w+\.go):(\d+):`)
+var place = regexp.MustCompile(`([\w.]+\.go):(\d+):`)
 
 // culprit names the mutants in which the compiler found errors, as far as it reported
 // them.
@@ -81,7 +77,13 @@ func (s sources) culprit(errors string) string {
 	var names []string
 	for _, at := range place.FindAllStringSubmatch(errors, -1) {
 		line, _ := strconv.Atoi(at[2])
-		lines := strings.Split(s[at[1]], "\n")
+		text := ""
+		for name := range s {
+			if strings.HasSuffix(strings.ReplaceAll(name, "/", "."), filepath.Base(at[1])) {
+				text = s[name]
+			}
+		}
+		lines := strings.Split(text, "\n")
 		for n := min(line, len(lines)); n > 0; n-- {
 			if name, ok := strings.CutPrefix(lines[n-1], title); ok {
 				names = append(names, name)
@@ -141,7 +143,7 @@ func TestMutants_AreCaught(t *testing.T) {
 			t.Errorf("no mutant %q", name)
 		}
 	}
-	from := readSources(t, "../leader")
+	from := readSources(t, "leader")
 	together, within := from.combined(t, all)
 	one := together.build(t)
 	for i, m := range all {

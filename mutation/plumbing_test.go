@@ -54,7 +54,7 @@ func TestPlumbing_MutantsAreCaught(t *testing.T) {
 }
 
 func (p plumbing) run(t *testing.T) {
-	from := readSources(t, filepath.Join("..", p.of))
+	from := readSources(t, p.of)
 	together, within := from.combined(t, p.mutants)
 	one := p.build(t, together)
 	var names []string
@@ -88,12 +88,8 @@ type testBinary struct{ path, dir, overlay string }
 
 func (p plumbing) build(t *testing.T, s sources) testBinary {
 	t.Helper()
-	of, err := filepath.Abs(filepath.Join("..", p.of))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	b := testBinary{path: filepath.Join(dir, "mutant"), dir: filepath.Join("..", p.by), overlay: s.overlay(t, of, dir, everyTest)}
+	b := testBinary{path: filepath.Join(dir, "mutant"), dir: filepath.Join("..", p.by), overlay: s.overlay(t, p.by, dir, everyTest)}
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.overlay, "-o", b.path)
 	build.Dir = b.dir
 	if out, err := build.CombinedOutput(); err != nil {

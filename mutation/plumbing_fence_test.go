@@ -1,3 +1,799 @@
 package mutation_test
 
-var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{}}
+var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
+	{
+		name:   "a write without a limit",
+		edits:  []string{"\tctx, cancel := deadline.Limit(ctx)\n\tdefer cancel()\n\tif err := ctx.Err()", "\tctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tif err := ctx.Err()"},
+		caught: "TestSubmit_EndsInTime",
+	},
+	{
+		name:   "a patient caller's try without a limit",
+		edits:  []string{"\t\tif patient { //", "\t\tif !patient { //"},
+		caught: "TestSubmit_EndsInTime",
+	},
+	{
+		name:   "a try whose limit becomes that of all tries",
+		edits:  []string{"try, cancel = deadline.Within(ctx, deadline.Default)\n\t\t\tdefer cancel()", "ctx, cancel = deadline.Within(ctx, deadline.Default)\n\t\t\ttry = ctx\n\t\t\tdefer cancel()"},
+		caught: "TestSubmit_EndsInTime",
+	},
+	{
+		name:   "a call whose context has ended begins",
+		edits:  []string{"\tif err := ctx.Err(); err != nil {\n\t\treturn unwritten(err)\n\t}\n", ""},
+		caught: "TestSubmit_EndedBefore",
+	},
+	{
+		name:   "a single write beside a batch",
+		edits:  []string{"if !l.busy && l.free(c) {", "if l.free(c) {"},
+		caught: "TestDrain_KeepsOrder",
+	},
+	{
+		name:   "a write whose data its caller may change",
+		edits:  []string{"\tc.detach()\n", ""},
+		caught: "TestSubmit_GiveUpInFlight",
+	},
+	{
+		name:   "a writer that gives up keeps its turn",
+		edits:  []string{"\t\tl.sent()\n\t\treturn unwritten(ctx.Err())", "\t\treturn unwritten(ctx.Err())"},
+		caught: "TestSubmit_GiveUpLeavesNothing/as_its_turn_comes",
+	},
+	{
+		name:   "a writer that gives up does not see its outcome",
+		edits:  []string{"\tcase <-c.done:\n\t\treturn c.err\n\tdefault:\n\t}\n\tc.left", "\tdefault:\n\t}\n\tc.left"},
+		caught: "TestSubmit_GiveUpLeavesNothing/as_it_is_acknowledged",
+	},
+	{
+		name:   "a writer that gives up stays in line",
+		edits:  []string{"\tc.left = true\n", ""},
+		caught: "TestSubmit_GiveUpLeavesNothing",
+	},
+	{
+		name:   "a writer that gives up in flight says that nothing was written",
+		edits:  []string{"\tif c.sent {\n\t\treturn unknown(ctx.Err())\n\t}\n", ""},
+		caught: "TestSubmit_GiveUpLeavesNothing/as_it_is_sent",
+	},
+	{
+		name:   "the reason why no server took a write forgotten",
+		edits:  []string{"return gaveUp(ctx.Err(), c.why)", "return gaveUp(ctx.Err(), nil)"},
+		caught: "TestSubmit_GiveUpInFlight",
+	},
+	{
+		name:   "single writes side by side on replicas",
+		edits:  []string{"return !l.s.replicated() && len(", "return len("},
+		caught: "TestSubmit_GiveUpLeavesNothing/in_line_with_replicas",
+	},
+	{
+		name:   "a batch sent beside others",
+		edits:  []string{"len(c.messages) == 1 && !c.messages[0].conditioned &&", "!c.messages[0].conditioned &&"},
+		caught: "TestDrain_KeepsOrder",
+	},
+	{
+		name:   "a conditioned write sent beside others",
+		edits:  []string{" && !c.messages[0].conditioned && !l.overdue()", " && !l.overdue()"},
+		caught: "TestSubmit_GiveUpLeavesNothing/in_line_for_a_batch",
+	},
+	{
+		name:   "a write beside others although the guard has to move",
+		edits:  []string{" && !l.overdue()\n", "\n"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "an unknown outcome does not move the guard",
+		edits:  []string{"return l.unknownOutcome || l.head", "return l.head"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "the guard moves a message early",
+		edits:  []string{"l.head > revision+guardLag", "l.head >= revision+guardLag"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "the guard lags from the beginning of the stream",
+		edits:  []string{"l.head > revision+guardLag", "l.head > guardLag"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "the guard moves a byte early",
+		edits:  []string{"l.bytes > guardLagBytes", "l.bytes >= guardLagBytes"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "the bytes since the guard not counted",
+		edits:  []string{" || l.bytes > guardLagBytes", ""},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "a turn kept after the write",
+		edits:  []string{"\tl.note(c, err)\n\tl.sent()\n", "\tl.note(c, err)\n"},
+		caught: "TestDrain_AwaitsAllTurns",
+	},
+	{
+		name:   "the effect of a single write not recorded",
+		edits:  []string{"\tl.note(c, err)\n\tl.sent()\n", "\tl.sent()\n"},
+		caught: "TestNote_UnknownOutcomeStands",
+	},
+	{
+		name:   "a batch after the first of the turns",
+		edits:  []string{"if l.direct == 0 && l.directDone != nil", "if l.directDone != nil"},
+		caught: "TestDrain_AwaitsAllTurns",
+	},
+	{
+		name:   "the end of all turns recorded twice",
+		edits:  []string{"\t\tclose(l.directDone)\n\t\tl.directDone = nil\n", "\t\tclose(l.directDone)\n"},
+		caught: "TestDrain_AwaitsAllTurns",
+	},
+	{
+		name:   "the newest acknowledgement is the last",
+		edits:  []string{"l.head = max(l.head, c.ack.Sequence)", "l.head = c.ack.Sequence"},
+		caught: "TestNote_UnknownOutcomeStands",
+	},
+	{
+		name:   "the bytes of the last write only",
+		edits:  []string{"\t\t\tl.bytes += len(m.data)", "\t\t\tl.bytes = len(m.data)"},
+		caught: "TestNote_UnknownOutcomeStands",
+	},
+	{
+		name:   "an unknown outcome forgotten by the next write",
+		edits:  []string{"l.unknownOutcome = l.unknownOutcome || errors", "l.unknownOutcome = errors"},
+		caught: "TestNote_UnknownOutcomeStands",
+	},
+	{
+		name:   "a queue that stays busy",
+		edits:  []string{"\t\t\tl.busy = false\n", ""},
+		caught: "TestSubmit_EndsInTime",
+	},
+	{
+		name:   "a batch beside single writes",
+		edits:  []string{"\t\t\t<-landed\n", ""},
+		caught: "TestDrain_AwaitsAllTurns",
+	},
+	{
+		name:   "a turn given to a caller that has left",
+		edits:  []string{"\t\tcase c.left:\n\t\tcase l.free(c):", "\t\tcase l.free(c):"},
+		caught: "TestSubmit_GiveUpLeavesNothing/in_line_for_a_turn",
+	},
+	{
+		name:   "a single write overtakes a batch in line",
+		edits:  []string{"\t\t\tif len(group) > 0 {\n\t\t\t\treturn group\n\t\t\t}\n", ""},
+		caught: "TestDrain_KeepsOrder",
+	},
+	{
+		name:   "a turn not counted",
+		edits:  []string{"\t\t\tl.direct++\n\t\t\tclose(c.turn)", "\t\t\tclose(c.turn)"},
+		caught: "TestDrain_KeepsOrder",
+	},
+	{
+		name:   "a batch of 998",
+		edits:  []string{"messages <= maxBatchMessages", "messages < maxBatchMessages"},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a batch without a limit of messages",
+		edits:  []string{" && messages <= maxBatchMessages", ""},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a batch of less than 4 MiB",
+		edits:  []string{"bytes <= maxBatchBytes", "bytes < maxBatchBytes"},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a batch without a limit of bytes",
+		edits:  []string{" && bytes <= maxBatchBytes", ""},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a caller's ID in a shared batch",
+		edits:  []string{"joins := !c.single && ", "joins := "},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a change joins one with a caller's ID",
+		edits:  []string{" && (!joins || group[0].single)", " && !joins"},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a shared batch that the stream does not take",
+		edits:  []string{" && l.s.batches() && messages", " && messages"},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a condition on what its batch writes",
+		edits:  []string{" && c.conflict(written) == \"\"", " "},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a condition on what another change of the batch writes",
+		edits:  []string{"c.conflict(written) == \"\"", "c.conflict(make(map[string]bool)) == \"\""},
+		caught: "TestTake_SharesBatches",
+	},
+	{
+		name:   "a batch that all callers left is sent",
+		edits:  []string{"\t\tif live = l.claim(group); len(live) == 0 {\n\t\t\treturn nil\n\t\t}\n", "\t\tlive = l.claim(group)\n"},
+		caught: "TestSubmit_GiveUpInFlight",
+	},
+	{
+		name:   "a batch without a limit",
+		edits:  []string{"\t\tctx, cancel := deadline.Limit(context.Background())\n\t\tdefer cancel()\n\t\terr := l.post", "\t\tctx, cancel := context.WithCancel(context.Background())\n\t\tdefer cancel()\n\t\terr := l.post"},
+		caught: "TestDeliver_LimitOfATry",
+	},
+	{
+		name:   "callers of a batch without their outcome",
+		edits:  []string{"\t\tl.unclaim(live, err)\n", ""},
+		caught: "TestSubmit_GiveUpLeavesNothing",
+	},
+	{
+		name:   "the conditions of one change compared for all",
+		edits:  []string{"\t\tif len(live) > 1 {\n\t\t\treturn errApart\n\t\t}\n", ""},
+		caught: "TestDeliver_OneByOne",
+	},
+	{
+		name:   "a change alone compared with nothing",
+		edits:  []string{"\t\tif len(live) > 1 {\n\t\t\treturn errApart\n\t\t}\n", "\t\treturn errApart\n"},
+		caught: "TestDeliver_OneByOne",
+	},
+	{
+		name:   "a bad change rejects those beside it",
+		edits:  []string{"\tcase len(live) > 1 && !errors.Is(err, leader.ErrFenced):\n\t\tfor _, c := range live { // one of them is the reason; sending each by itself shows which\n\t\t\tl.deliver([]*writeSet{c})\n\t\t}\n", ""},
+		caught: "TestDeliver_OneByOne",
+	},
+	{
+		name:   "a fenced batch sent again one by one",
+		edits:  []string{"len(live) > 1 && !errors.Is(err, leader.ErrFenced)", "len(live) > 1"},
+		caught: "TestDeliver_FencedTogether",
+	},
+	{
+		name:   "the error of a batch not delivered",
+		edits:  []string{"\t\t\tc.err = err\n\t\t\tclose(c.done)\n\t\t}\n\t}\n}\n\n// claim", "\t\t\tc.err = err\n\t\t}\n\t}\n}\n\n// claim"},
+		caught: "TestInsist_Passed",
+	},
+	{
+		name:   "the error of a batch delivered as success",
+		edits:  []string{"\t\t\tc.err = err\n\t\t\tclose(c.done)\n\t\t}\n\t}\n}\n\n// claim", "\t\t\tclose(c.done)\n\t\t}\n\t}\n}\n\n// claim"},
+		caught: "TestInsist_Passed",
+	},
+	{
+		name:   "a write that its caller left sent",
+		edits:  []string{"\t\tif !c.left {\n", "\t\tif true {\n"},
+		caught: "TestSubmit_GiveUpLeavesNothing",
+	},
+	{
+		name:   "a write in flight not marked as sent",
+		edits:  []string{"\t\t\tc.sent = true\n", ""},
+		caught: "TestSubmit_GiveUpInFlight",
+	},
+	{
+		name:   "the effect of a batch not recorded",
+		edits:  []string{"\t\tl.note(c, err)\n\t\tc.why = err\n", "\t\tc.why = err\n"},
+		caught: "TestNote_UnknownOutcomeStands",
+	},
+	{
+		name:   "the reason of the last try of a batch forgotten",
+		edits:  []string{"\t\tc.why = err\n", ""},
+		caught: "TestSubmit_GiveUpInFlight",
+	},
+	{
+		name:   "an unknown outcome of a batch not delivered",
+		edits:  []string{"c.sent = err == nil || errors.Is(err, ErrUnknownOutcome); c.sent", "c.sent = err == nil; c.sent"},
+		caught: "TestSubmit_EndsInTime",
+	},
+	{
+		name:   "an unknown outcome of a batch delivered as success",
+		edits:  []string{"\t\t\tc.err = err\n\t\t\tclose(c.done)\n\t\t}\n\t}\n}\n\n// post", "\t\t\tclose(c.done)\n\t\t}\n\t}\n}\n\n// post"},
+		caught: "TestDeliver_LimitOfATry",
+	},
+	{
+		name:   "settings not asked for again before a batch is rejected",
+		edits:  []string{"\t\tif _, err := l.s.settings(ctx); err != nil {\n\t\t\treturn fmt.Errorf(\"%w: %w\", errNotNow, err)\n\t\t}\n", ""},
+		caught: "TestPost_AsksForBatches",
+	},
+	{
+		name:   "settings that cannot be read reject a batch",
+		edits:  []string{"\t\tif _, err := l.s.settings(ctx); err != nil {\n\t\t\treturn fmt.Errorf(\"%w: %w\", errNotNow, err)\n\t\t}\n", "\t\tif _, err := l.s.settings(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n"},
+		caught: "TestPost_AsksForBatches",
+	},
+	{
+		name:   "a move without an answer makes the write's outcome unknown",
+		edits:  []string{"\t\tif errors.Is(err, ErrUnknownOutcome) {\n\t\t\treturn fmt.Errorf(\"%w: %v\", errNotNow, err)", "\t\tif false {\n\t\t\treturn fmt.Errorf(\"%w: %v\", errNotNow, err)"},
+		caught: "TestPost_MoveWithoutAnswer",
+	},
+	{
+		name:   "a failed move taken for one",
+		edits:  []string{"\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tl.moved(moved)", "\t\tl.moved(moved)"},
+		caught: "TestPost_MoveWithoutAnswer",
+	},
+	{
+		name:   "a move of the guard not recorded",
+		edits:  []string{"\t\tl.moved(moved)\n\t\trevision, move", "\t\trevision, move"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "a write after a move with the old condition",
+		edits:  []string{"revision, move = moved, false", "move = false"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "a guard moved twice",
+		edits:  []string{"revision, move = moved, false", "revision = moved"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "a conditioned write without the guard",
+		edits:  []string{"move: move || conditioned,", "move: move,"},
+		caught: "TestSettle_Conditions",
+	},
+	{
+		name:   "the guard's revision in a batch not recorded",
+		edits:  []string{"\tif err == nil && moved != 0 {\n\t\tl.moved(moved)\n\t}\n", ""},
+		caught: "TestSettle_Conditions",
+	},
+	{
+		name:   "a moved guard unknown to the term",
+		edits:  []string{"\tl.f.Move(revision, false)\n", ""},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "an unknown outcome stays after the guard has moved",
+		edits:  []string{"l.unknownOutcome, l.head, l.bytes = false, revision, 0", "l.head, l.bytes = revision, 0"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "bytes stay after the guard has moved",
+		edits:  []string{"l.unknownOutcome, l.head, l.bytes = false, revision, 0", "l.unknownOutcome, l.head = false, revision"},
+		caught: "TestOverdue_Limits",
+	},
+	{
+		name:   "a term that was passed writes on",
+		edits:  []string{"\t\tif l.f.Passed() {\n\t\t\treturn leader.ErrFenced\n\t\t}\n", ""},
+		caught: "TestInsist_Passed",
+	},
+	{
+		name:   "a write that no server takes ends at once",
+		edits:  []string{"} else if !errors.Is(err, errNotNow) {\n\t\t\treturn err\n\t\t}", "} else {\n\t\t\treturn err\n\t\t}"},
+		caught: "TestInsist_Pauses",
+	},
+	{
+		name:   "a rejection that is explained is tried again",
+		edits:  []string{"\t\tif err != nil && !errors.Is(err, errNotNow) {\n\t\t\treturn err\n\t\t}\n", ""},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a read of the guard without an answer ends the write",
+		edits:  []string{"\t\tif err != nil && !errors.Is(err, errNotNow) {\n\t\t\treturn err\n\t\t}\n", "\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n"},
+		caught: "TestExplain_WithoutAnswer",
+	},
+	{
+		name:   "tries without an end",
+		edits:  []string{"\t\tif ended := pause(ctx, tries); ended != nil {\n\t\t\treturn gaveUp(ended, err)\n\t\t}", "\t\t_ = pause(ctx, tries)"},
+		caught: "TestInsist_Pauses",
+	},
+	{
+		name:   "the reason of the last try of a single write forgotten",
+		edits:  []string{"\t\t\treturn gaveUp(ended, err)", "\t\t\treturn gaveUp(ended, nil)"},
+		caught: "TestInsist_Pauses",
+	},
+	{
+		name:   "a read of the guard without a limit",
+		edits:  []string{"\tlimited, cancel := deadline.Within(ctx, deadline.Default)\n\tdefer cancel()\n\te, err := l.s.api.LastOf(limited, l.s.guard)", "\te, err := l.s.api.LastOf(ctx, l.s.guard)"},
+		caught: "TestExplain_WithoutAnswer",
+	},
+	{
+		name:   "a guard that cannot be read explains nothing",
+		edits:  []string{"\tcase err != nil:\n\t\treturn unwritten(err)\n\t}\n\tswitch l.f.Judge(e) {", "\t}\n\tswitch l.f.Judge(e) {"},
+		caught: "TestExplain_WithoutAnswer",
+	},
+	{
+		name:   "a later term not reported",
+		edits:  []string{"\t\tl.f.Suspect() // a candidate that goes on leading should know\n", ""},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a guard that is gone not reported",
+		edits:  []string{"\tl.f.Suspect()\n\tagain, cancel", "\tagain, cancel"},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a guard that is gone fences",
+		edits:  []string{"\t\treturn l.raisedAgain(ctx, revision)", "\t\treturn leader.ErrFenced"},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "another election's guard written again and again",
+		edits:  []string{"\t\treturn unwritten(fmt.Errorf(\"%w: %s\", leader.ErrIncompatibleBucket, wire.GuardTaken))", "\t\treturn nil"},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a guard that has moved contests the write",
+		edits:  []string{"\tif now, _ := l.f.Current(); now != revision {\n\t\treturn nil\n\t}\n\treturn contested()", "\treturn contested()"},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a guard that was raised again meanwhile awaited",
+		edits:  []string{"\tnow, moved := l.f.Current()\n\tif now != revision {\n\t\treturn nil\n\t}\n", "\t_, moved := l.f.Current()\n"},
+		caught: "TestRaisedAgain_Meanwhile",
+	},
+	{
+		name:   "a writer waits on after the term",
+		edits:  []string{"\tcase <-l.f.Over():\n\t\treturn leader.ErrFenced\n", ""},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "the end of a term raises its guard",
+		edits:  []string{"\tcase <-l.f.Over():\n\t\treturn leader.ErrFenced\n", "\tcase <-l.f.Over():\n"},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a guard that is raised again not noticed",
+		edits:  []string{"\tcase <-moved:\n", ""},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a guard awaited without an end",
+		edits:  []string{"deadline.Within(ctx, readAgain)", "deadline.Within(ctx, time.Hour)"},
+		caught: "TestExplain_GuardFound",
+	},
+	{
+		name:   "a pause before the fourth try",
+		edits:  []string{"\tif tries <= 4 {", "\tif tries < 4 {"},
+		caught: "TestInsist_Pauses",
+	},
+	{
+		name:   "pauses whose length overflows",
+		edits:  []string{"<<min(tries-5, 6), 50", "<<(tries-5), 50"},
+		caught: "TestInsist_Pauses",
+	},
+	{
+		name:   "pauses without a limit",
+		edits:  []string{"min(time.Millisecond<<min(tries-5, 6), 50*time.Millisecond)", "time.Millisecond<<min(tries-5, 6)"},
+		caught: "TestInsist_Pauses",
+	},
+	{
+		name:   "a missing message of a batch alone not looked for",
+		edits:  []string{"\t\t\tp.careful = true\n", ""},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "late messages of a batch taken for a part of the next",
+		edits:  []string{"\t\t\tp.try++ // another batch", "\t\t\t// another batch"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "a request sent again for as long as its ID is known",
+		edits:  []string{"p.s.window()/2)", "p.s.window())"},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "a request sent again after its ID is forgotten",
+		edits:  []string{"pause(window, p.try)", "pause(ctx, p.try)"},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "a sequence beyond the condition proves nothing",
+		edits:  []string{"\t\tcase errors.As(err, &refused) && refused.Named && refused.Actual > p.highest():\n\t\t\treturn 0, err // a server that has got that far would have known the ID\n", ""},
+		caught: "TestSettle_ProvenByTheSequence",
+	},
+	{
+		name:   "the sequence of the condition proves that nothing was stored",
+		edits:  []string{"refused.Actual > p.highest()", "refused.Actual >= p.highest()"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "any sequence proves that nothing was stored",
+		edits:  []string{"refused.Named && refused.Actual > p.highest()", "refused.Named"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a caller's ID that is known sent again",
+		edits:  []string{"\t\tcase errors.Is(err, errStored) && p.named() && !doubt:\n\t\t\treturn 0, err // the IDs are the caller's: something was stored before\n", ""},
+		caught: "TestStreamBatch_IDs",
+	},
+	{
+		name:   "a caller's ID that its own try has made known rejected",
+		edits:  []string{"p.named() && !doubt:", "p.named():"},
+		caught: "TestStreamBatch_IDs",
+	},
+	{
+		name:   "a request that is known not searched for",
+		edits:  []string{"\t\tcase errors.As(err, &refused), errors.Is(err, errStored):", "\t\tcase errors.As(err, &refused):"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a rejected request not searched for",
+		edits:  []string{"\t\tcase errors.As(err, &refused), errors.Is(err, errStored):", "\t\tcase errors.Is(err, errStored):"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a proof not heeded",
+		edits:  []string{"if moved, known, err = p.find(ctx, err); known {\n\t\t\t\treturn moved, err\n\t\t\t}", "moved, known, err = p.find(ctx, err)\n\t\t\t_ = known"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "a bad message makes the outcome unknown",
+		edits:  []string{"\t\tcase errors.Is(err, errStage):\n\t\t\treturn 0, err\n\t\tcase", "\t\tcase"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "a request sent as a new one in doubt",
+		edits:  []string{"errors.Is(err, errNotNow) && (doubt || p.answered(err)):", "errors.Is(err, errNotNow) && !doubt && p.answered(err):"},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "a server that does not lead is believed",
+		edits:  []string{"(doubt || p.answered(err)):", "doubt:"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "an unsent request sent again under its ID",
+		edits:  []string{" && (doubt || p.answered(err)):", ":"},
+		caught: "TestSettle_NoResponders",
+	},
+	{
+		name:   "an error in doubt says that nothing was written",
+		edits:  []string{"\t\tcase doubt:\n\t\t\treturn 0, unknown(err)\n", ""},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "every error makes the outcome unknown",
+		edits:  []string{"\t\tcase doubt:\n\t\t\treturn 0, unknown(err)\n\t\tdefault:\n\t\t\treturn 0, err\n", "\t\tdefault:\n\t\t\treturn 0, unknown(err)\n"},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "no doubt after a rejection",
+		edits:  []string{"doubt, p.careful = true, ", "doubt, p.careful = doubt, "},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "a missing message of a batch not looked for",
+		edits:  []string{", p.careful || errors.Is(err, errIncomplete)\n", ", p.careful\n"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "a request in doubt given up as unwritten",
+		edits:  []string{"\t\t\treturn 0, unknown(ended)", "\t\t\treturn 0, unwritten(ended)"},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "tries under one batch name",
+		edits:  []string{"\t\tp.try++\n\t\tmoved, err = p.send(ctx)\n\t\tvar refused", "\t\tmoved, err = p.send(ctx)\n\t\tvar refused"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "a plain error taken for an answer",
+		edits:  []string{"\treturn errors.As(err, &api)\n}\n\n// errStage", "\treturn err != nil\n}\n\n// errStage"},
+		caught: "TestSettle_NoResponders",
+	},
+	{
+		name:   "the condition on the guard only",
+		edits:  []string{"\t\t\t\th = max(h, m.expected)", "\t\t\t\th = max(h, 0)"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a guard that is gone not reported by a search",
+		edits:  []string{"\t\tp.f.Suspect() // there is proof", "\t\t// there is proof"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "a write without the guard searched for at the guard",
+		edits:  []string{"\tif !p.move {\n\t\tc := p.changes", "\tif false {\n\t\tc := p.changes"},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a batch searched for at its first message",
+		edits:  []string{"c.messages[len(c.messages)-1].subject)", "c.messages[0].subject)"},
+		caught: "TestSettle_BatchFound",
+	},
+	{
+		name:   "a batch searched for at its first change",
+		edits:  []string{"c := p.changes[len(p.changes)-1]", "c := p.changes[0]"},
+		caught: "TestSettle_BatchFound",
+	},
+	{
+		name:   "a copy of the request's message taken for it",
+		edits:  []string{"\tif err == nil && p.wrote(h) && !jsapi.IsReply(h) {", "\tif err == nil && p.wrote(h) {"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "another's message taken for the request's",
+		edits:  []string{"\tif err == nil && p.wrote(h) && !jsapi.IsReply(h) {", "\tif err == nil && !jsapi.IsReply(h) {"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "a known ID taken for a rejection",
+		edits:  []string{"\tif errors.Is(refused, errStored) {\n\t\treturn 0, false, nil\n\t}\n", ""},
+		caught: "TestSettle_KnownIsNoRejection",
+	},
+	{
+		name:   "a message without a condition as proof",
+		edits:  []string{"\t\t\tif !m.conditioned {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\te, h, err", "\t\t\te, h, err"},
+		caught: "TestSettle_KnownIsNoRejection",
+	},
+	{
+		name:   "a message that the condition allows taken for proof",
+		edits:  []string{"e.Revision > m.expected && !p", "e.Revision >= m.expected && !p"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "an own message newer than the condition taken for another's",
+		edits:  []string{"e.Revision > m.expected && !p.wrote(h) && ", "e.Revision > m.expected && "},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "a copy newer than the condition taken for another's write",
+		edits:  []string{" && !p.wrote(h) && !jsapi.IsReply(h) {\n\t\t\t\treturn 0, true", " && !p.wrote(h) {\n\t\t\t\treturn 0, true"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "a rejection that is proven taken for success",
+		edits:  []string{"\t\t\t\treturn 0, true, refused", "\t\t\t\treturn 0, true, nil"},
+		caught: "TestSettle_OwnMessageIsNoProof",
+	},
+	{
+		name:   "a single message not found by its ID",
+		edits:  []string{"jsapi.LastValue(h, jetstream.MsgIDHeader) == p.id || ", ""},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a batch not found by its name",
+		edits:  []string{" || strings.HasPrefix(jsapi.LastValue(h, batchIDHeader), p.id+\".\")", ""},
+		caught: "TestSettle_StoredAndRejected",
+	},
+	{
+		name:   "a found message whose revision is one too great",
+		edits:  []string{"\tif p.move {\n\t\tn++\n\t}\n", ""},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a commit sent after a message that was not",
+		edits:  []string{"\tcase err != nil:\n\t\treturn 0, fmt.Errorf(\"%w: %w\", errStage, err)\n\t}\n\tack", "\t}\n\tack"},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a closed connection in doubt says that nothing was written",
+		edits:  []string{"\tcase errors.Is(err, errNotNow), errors.Is(err, leader.ErrConnectionClosed):", "\tcase errors.Is(err, errNotNow):"},
+		caught: "TestSettle_ClosedInDoubt",
+	},
+	{
+		name:   "a connection that is down ends a batch",
+		edits:  []string{"\tcase errors.Is(err, errNotNow), errors.Is(err, leader.ErrConnectionClosed):", "\tcase errors.Is(err, leader.ErrConnectionClosed):"},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a part of a batch in a full store taken for none",
+		edits:  []string{"\t\t\tswitch int(api.ErrorCode) {\n\t\t\tcase jsapi.CodeResourcesExceeded, jsapi.CodeNoResources, jsapi.CodeStoreFailed:\n\t\t\t\treturn 0, unknown(err) // a server alone stores a batch message by message\n\t\t\t}\n", ""},
+		caught: "TestSend_StorageFull",
+	},
+	{
+		name:   "a batch in a full store of a cluster of unknown outcome",
+		edits:  []string{" && last > 0 && !p.replicated {", " && last > 0 {"},
+		caught: "TestSend_StorageFull",
+	},
+	{
+		name:   "a single message in a full store of unknown outcome",
+		edits:  []string{" && last > 0 && !p.replicated {", " && !p.replicated {"},
+		caught: "TestSend_StorageFull",
+	},
+	{
+		name:   "a batch sent without care after a missing message",
+		edits:  []string{"\tif !p.careful {", "\tif true {"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "an unreachable server ends a batch",
+		edits:  []string{"\t\tif errors.Is(err, leader.ErrUnreachable) {\n\t\t\treturn fmt.Errorf(\"%w: %w\", errNotNow, err)\n\t\t}\n\t\treturn err\n", "\t\treturn err\n"},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "the error of a staged message lost",
+		edits:  []string{"\t\tif err := p.stageOne(ctx, m); err != nil {\n\t\t\treturn err\n\t\t}", "\t\t_ = p.stageOne(ctx, m)"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "parts of a batch into the buffer of a connection that is down",
+		edits:  []string{"\tif err := p.s.api.Connected(); err != nil {\n\t\treturn err\n\t}\n\tfor _, m", "\tfor _, m"},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a message that is too large without its error",
+		edits:  []string{"\t\tcase errors.Is(err, nats.ErrMaxPayload):\n\t\t\treturn fmt.Errorf(\"%w: %w\", leader.ErrValueTooLarge, err)\n", ""},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a message that was not published forgotten",
+		edits:  []string{"\t\tcase err != nil:\n\t\t\treturn err\n\t\t}\n\t}\n\treturn nil\n}\n\n// stageOne", "\t\t}\n\t}\n\treturn nil\n}\n\n// stageOne"},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a staged message awaited for as long as its batch",
+		edits:  []string{"deadline.Within(ctx, time.Second)", "deadline.Within(ctx, time.Hour)"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "a staged message without an answer ends the batch",
+		edits:  []string{"\tcase errors.Is(err, leader.ErrUnreachable):\n\t\treturn fmt.Errorf(\"%w: %w\", errNotNow, err)\n\tcase err != nil || len(resp.Data) == 0:", "\tcase err != nil || len(resp.Data) == 0:"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "the empty reply to a staged message taken for an error",
+		edits:  []string{"\tcase err != nil || len(resp.Data) == 0:", "\tcase err != nil:"},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "revisions of a batch from its end",
+		edits:  []string{"\t\tseq += uint64(len(c.messages))\n", "\t\tseq++\n"},
+		caught: "TestStored_RevisionsOfABatch",
+	},
+	{
+		name:   "a change with the acknowledgement of its batch",
+		edits:  []string{"\t\tc.ack.Sequence = seq\n", ""},
+		caught: "TestStored_RevisionsOfABatch",
+	},
+	{
+		name:   "a try that is known reported as a duplicate",
+		edits:  []string{"c.ack.Duplicate = ack.Duplicate && c.single", "c.ack.Duplicate = ack.Duplicate"},
+		caught: "TestStreamWriter_Duplicates",
+	},
+	{
+		name:   "a duplicate not reported",
+		edits:  []string{"c.ack.Duplicate = ack.Duplicate && c.single", "c.ack.Duplicate = false"},
+		caught: "TestStreamWriter_Duplicates",
+	},
+	{
+		name:   "the guard's revision reported by a request without it",
+		edits:  []string{"\tif p.move {\n\t\treturn ack.Sequence\n\t}\n\treturn 0\n", "\treturn ack.Sequence\n"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a request without a condition on the guard",
+		edits:  []string{"\t\t\t} else if len(messages) == 0 && !p.move {", "\t\t\t} else if false {"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a condition on the guard in each message",
+		edits:  []string{"len(messages) == 0 && !p.move {", "!p.move {"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a condition on the guard in a batch that writes it",
+		edits:  []string{"len(messages) == 0 && !p.move {", "len(messages) == 0 {"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a caller's condition on its own subject",
+		edits:  []string{"\t\t\t\th[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{m.on}", "\t\t\t\th[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{m.subject}"},
+		caught: "TestStreamBatch_Condition",
+	},
+	{
+		name:   "the caller's header changed",
+		edits:  []string{"\t\t\th := make(nats.Header, 6+len(m.header))\n\t\t\tmaps.Copy(h, m.header)\n", "\t\t\th := m.header\n\t\t\tif h == nil {\n\t\t\t\th = make(nats.Header)\n\t\t\t}\n"},
+		caught: "TestStreamWriter_Duplicates",
+	},
+	{
+		name:   "no ID with replicas",
+		edits:  []string{"\tif p.replicated && !p.named() {", "\tif false {"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "an ID without replicas",
+		edits:  []string{"\tif p.replicated && !p.named() {", "\tif !p.named() {"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "the caller's ID replaced",
+		edits:  []string{"\tif p.replicated && !p.named() {", "\tif p.replicated {"},
+		caught: "TestStreamWriter_Duplicates",
+	},
+	{
+		name:   "a batch for one message",
+		edits:  []string{"\tif len(messages) == 1 {\n\t\treturn messages\n\t}\n", ""},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a batch of one name for all tries",
+		edits:  []string{"p.id + \".\" + strconv.Itoa(p.try)", "p.id + \".0\""},
+		caught: "TestStage_AfterMissingMessage",
+	},
+	{
+		name:   "a batch that is numbered from 0",
+		edits:  []string{"strconv.Itoa(i + 1)", "strconv.Itoa(i)"},
+		caught: "TestPack_Headers",
+	},
+}}

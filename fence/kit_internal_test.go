@@ -107,7 +107,7 @@ func atDesk(t *testing.T, replicas int, f func(d *desk)) {
 		_, err = d.bucket.settings(t.Context())
 		d.ok(err)
 		d.w = &BucketWriter{b: d.bucket, l: &writeQueue{s: &d.bucket.guardedStream, f: &d.term}}
-		d.zero = time.Now()
+		d.zero, d.asked = time.Now(), nil
 		f(d)
 	})
 }
@@ -138,6 +138,10 @@ func (d *desk) serve(m *nats.Msg) {
 		d.asked = append(d.asked, m.Subject)
 	} else {
 		d.got, d.at = append(d.got, m), append(d.at, time.Since(d.zero))
+		if len(d.got) > 5000 { // it would never end, and no time passes
+			d.Errorf("more and more writes of %s", m.Subject)
+			go d.nc.Close()
+		}
 		if m.Header.Get(batchIDHeader) == "" || m.Header.Get(batchCommitHeader) != "" {
 			d.tries++
 			nth = d.tries

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -279,7 +280,9 @@ func TestDrain_AwaitsAllTurns(t *testing.T) {
 			d.only("b", &b)
 			second := d.write("b", "1")
 			c := d.pair("c")
-			d.came()
+			if came := d.came(); came != "a=1 b=1" {
+				t.Fatalf("beside two single writes: %s", came)
+			}
 			d.answer(a[0])
 			first.is(0)
 			if came := d.came(); came != "" {
@@ -288,6 +291,7 @@ func TestDrain_AwaitsAllTurns(t *testing.T) {
 			d.answer(b[0])
 			second.is(0)
 			c.is(0)
+			d.came()
 		}
 		d.idle()
 	})
@@ -560,6 +564,11 @@ func TestExplain_GuardFound(t *testing.T) {
 				} else {
 					c.is(k.after, k.want)
 				}
+				d.mu.Lock()
+				if slices.Contains(d.asked, "$JS.API.STREAM.INFO.KV_B") {
+					t.Error("the settings were read, although the guard is the reason")
+				}
+				d.mu.Unlock()
 				if n := d.suspected(); n != k.suspects {
 					t.Errorf("reported %d times", n)
 				}
@@ -636,5 +645,15 @@ func TestRaisedAgain_Meanwhile(t *testing.T) {
 		if n := d.suspected(); n != 0 {
 			t.Errorf("reported %d times", n)
 		}
+	})
+}
+
+// Each try of a patient caller has a time of its own.
+func TestSendDirect_TriesAfresh(t *testing.T) {
+	atDesk(t, 1, func(d *desk) {
+		d.replies(notNow, notNow, nil)
+		ctx, cancel := context.WithTimeout(d.Context(), time.Hour)
+		defer cancel()
+		d.begin(func() error { return aPut(ctx, d.w) }).is(0)
 	})
 }

@@ -146,13 +146,17 @@ func TestStored_RevisionsOfABatch(t *testing.T) {
 // named is the refusal that names a sequence.
 func named(sequence string) []byte { return refusal(400, 10071, "wrong last sequence: "+sequence) }
 
-// stores stores the first try and replies otherwise.
+// stores stores the first try and replies otherwise. A server that does not lead the stream
+// leads it at the next try.
 func (d *desk) stores(reply []byte) {
 	d.follow(func(m *nats.Msg, nth int) []byte {
-		if nth != 1 {
+		switch {
+		case nth == 1:
+			d.apply(m)
+			return reply
+		case nth == 0 || string(reply) == string(notNow):
 			return nil
 		}
-		d.apply(m)
 		return reply
 	})
 }
@@ -230,7 +234,7 @@ func TestSettle_OwnMessageIsNoProof(t *testing.T) {
 			d.apply(m)
 			d.put(guardSubject, "mine", nats.Header{jetstream.ExpectedLastSubjSeqHeader: {"4"}})
 		}, 1000, 5 * time.Second, []error{ErrUnknownOutcome}, false},
-		{"another's", func(d *desk, _ *nats.Msg) { d.put("$KV.B.k", "other", nil) }, 1, 0, []error{jetstream.ErrKeyRevisionMismatch}, false},
+		{"another's", func(d *desk, _ *nats.Msg) { d.put("$KV.B.k", "other", nil) }, 1000, 0, []error{jetstream.ErrKeyRevisionMismatch}, false},
 		{"nothing newer", func(*desk, *nats.Msg) {}, 1, 0, nil, false},
 		{"a copy at the condition", func(d *desk, m *nats.Msg) {
 			d.put("$KV.B.k", "x", nats.Header{jetstream.StreamHeader: {"KV_B"}})
@@ -327,6 +331,18 @@ func TestSettle_ClosedInDoubt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A connection that is lost while a try is in doubt does not make the request a new one.
+func TestSettle_LostInDoubt(t *testing.T) {
+	atDesk(t, 3, func(d *desk) {
+		d.replies(notNow)
+		c := d.pair("a")
+		d.until(100 * time.Millisecond)
+		d.s.Shutdown()
+		d.until(5 * time.Second)
+		c.is(5*time.Second, ErrUnknownOutcome)
+	})
 }
 
 // Nobody who answers is known not to have stored a write. It is sent as a new one.
@@ -434,6 +450,15 @@ func TestPublish_NotTaken(t *testing.T) {
 		c.is(0, leader.ErrValueTooLarge)
 		d.write("a", strings.Repeat("x", 2<<20)).is(0, leader.ErrValueTooLarge)
 		d.idle()
+		w := d.streamWriter()
+		var ack jetstream.PubAck
+		bad := &nats.Msg{Subject: "$KV.B.a", Header: nats.Header{"a:b": {"1"}}}
+		d.came()
+		d.publish(w, &ack, bad, &nats.Msg{Subject: "$KV.B.b"}).is(0, nats.ErrBadHeaderMsg)
+		d.publish(w, &ack, bad).is(0, nats.ErrBadHeaderMsg)
+		if came := d.came(); came != "" {
+			t.Errorf("written: %s", came)
+		}
 		sent := d.nc.Stats().OutMsgs
 		d.s.Shutdown()
 		d.came()

@@ -14,7 +14,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "a try whose limit becomes that of all tries",
 		edits:  []string{"try, cancel = deadline.Within(ctx, deadline.Default)\n\t\t\tdefer cancel()", "ctx, cancel = deadline.Within(ctx, deadline.Default)\n\t\t\ttry = ctx\n\t\t\tdefer cancel()"},
-		caught: "TestSubmit_EndsInTime",
+		caught: "TestSendDirect_TriesAfresh",
 	},
 	{
 		name:   "a call whose context has ended begins",
@@ -59,7 +59,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "single writes side by side on replicas",
 		edits:  []string{"return !l.s.replicated() && len(", "return len("},
-		caught: "TestSubmit_GiveUpLeavesNothing/in_line_with_replicas",
+		caught: "TestPack_Headers",
 	},
 	{
 		name:   "a batch sent beside others",
@@ -69,7 +69,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "a conditioned write sent beside others",
 		edits:  []string{" && !c.messages[0].conditioned && !l.overdue()", " && !l.overdue()"},
-		caught: "TestSubmit_GiveUpLeavesNothing/in_line_for_a_batch",
+		caught: "TestPack_Headers",
 	},
 	{
 		name:   "a write beside others although the guard has to move",
@@ -88,7 +88,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	},
 	{
 		name:   "the guard lags from the beginning of the stream",
-		edits:  []string{"l.head > revision+guardLag", "l.head > guardLag"},
+		edits:  []string{"\trevision, _ := l.f.Current()\n\treturn l.unknownOutcome || l.head > revision+guardLag", "\treturn l.unknownOutcome || l.head > guardLag"},
 		caught: "TestOverdue_Limits",
 	},
 	{
@@ -198,18 +198,13 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	},
 	{
 		name:   "a condition on what its batch writes",
-		edits:  []string{" && c.conflict(written) == \"\"", " "},
+		edits:  []string{"c.conflict(written) == \"\"", "(c.conflict(written) == \"\" || true)"},
 		caught: "TestTake_SharesBatches",
 	},
 	{
 		name:   "a condition on what another change of the batch writes",
-		edits:  []string{"c.conflict(written) == \"\"", "c.conflict(make(map[string]bool)) == \"\""},
+		edits:  []string{"\t\t\tjoins := !c.single", "\t\t\twritten = make(map[string]bool)\n\t\t\tjoins := !c.single"},
 		caught: "TestTake_SharesBatches",
-	},
-	{
-		name:   "a batch that all callers left is sent",
-		edits:  []string{"\t\tif live = l.claim(group); len(live) == 0 {\n\t\t\treturn nil\n\t\t}\n", "\t\tlive = l.claim(group)\n"},
-		caught: "TestSubmit_GiveUpInFlight",
 	},
 	{
 		name:   "a batch without a limit",
@@ -254,7 +249,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "a write that its caller left sent",
 		edits:  []string{"\t\tif !c.left {\n", "\t\tif true {\n"},
-		caught: "TestSubmit_GiveUpLeavesNothing",
+		caught: "TestSubmit_GiveUpInFlight",
 	},
 	{
 		name:   "a write in flight not marked as sent",
@@ -264,7 +259,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "the effect of a batch not recorded",
 		edits:  []string{"\t\tl.note(c, err)\n\t\tc.why = err\n", "\t\tc.why = err\n"},
-		caught: "TestNote_UnknownOutcomeStands",
+		caught: "TestSettle_Outcomes",
 	},
 	{
 		name:   "the reason of the last try of a batch forgotten",
@@ -319,12 +314,12 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "a conditioned write without the guard",
 		edits:  []string{"move: move || conditioned,", "move: move,"},
-		caught: "TestSettle_Conditions",
+		caught: "TestPack_Headers",
 	},
 	{
 		name:   "the guard's revision in a batch not recorded",
-		edits:  []string{"\tif err == nil && moved != 0 {\n\t\tl.moved(moved)\n\t}\n", ""},
-		caught: "TestSettle_Conditions",
+		edits:  []string{"\tif err == nil && moved != 0 {", "\tif err != nil && moved != 0 {"},
+		caught: "TestPack_Headers",
 	},
 	{
 		name:   "a moved guard unknown to the term",
@@ -363,7 +358,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	},
 	{
 		name:   "tries without an end",
-		edits:  []string{"\t\tif ended := pause(ctx, tries); ended != nil {\n\t\t\treturn gaveUp(ended, err)\n\t\t}", "\t\t_ = pause(ctx, tries)"},
+		edits:  []string{"\t\tif ended := pause(ctx, tries)", "\t\tif ended := pause(context.WithoutCancel(ctx), tries)"},
 		caught: "TestInsist_Pauses",
 	},
 	{
@@ -423,7 +418,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	},
 	{
 		name:   "a guard that is raised again not noticed",
-		edits:  []string{"\tcase <-moved:\n", ""},
+		edits:  []string{"\tnow, moved := l.f.Current()\n\tif now", "\tnow, _ := l.f.Current()\n\tif now", "\tcase <-moved:\n", ""},
 		caught: "TestExplain_GuardFound",
 	},
 	{
@@ -432,8 +427,8 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 		caught: "TestExplain_GuardFound",
 	},
 	{
-		name:   "a pause before the fourth try",
-		edits:  []string{"\tif tries <= 4 {", "\tif tries < 4 {"},
+		name:   "the first pause late",
+		edits:  []string{"\tif tries <= 4 {", "\tif tries <= 5 {"},
 		caught: "TestInsist_Pauses",
 	},
 	{
@@ -463,7 +458,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	},
 	{
 		name:   "a request sent again after its ID is forgotten",
-		edits:  []string{"pause(window, p.try)", "pause(ctx, p.try)"},
+		edits:  []string{"\twindow, cancel := deadline", "\t_, cancel := deadline", "pause(window, p.try)", "pause(ctx, p.try)"},
 		caught: "TestSettle_Outcomes",
 	},
 	{
@@ -512,11 +507,6 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 		caught: "TestStage_AfterMissingMessage",
 	},
 	{
-		name:   "a request sent as a new one in doubt",
-		edits:  []string{"errors.Is(err, errNotNow) && (doubt || p.answered(err)):", "errors.Is(err, errNotNow) && !doubt && p.answered(err):"},
-		caught: "TestSettle_Outcomes",
-	},
-	{
 		name:   "a server that does not lead is believed",
 		edits:  []string{"(doubt || p.answered(err)):", "doubt:"},
 		caught: "TestSettle_StoredAndRejected",
@@ -555,11 +545,6 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 		name:   "tries under one batch name",
 		edits:  []string{"\t\tp.try++\n\t\tmoved, err = p.send(ctx)\n\t\tvar refused", "\t\tmoved, err = p.send(ctx)\n\t\tvar refused"},
 		caught: "TestStage_AfterMissingMessage",
-	},
-	{
-		name:   "a plain error taken for an answer",
-		edits:  []string{"\treturn errors.As(err, &api)\n}\n\n// errStage", "\treturn err != nil\n}\n\n// errStage"},
-		caught: "TestSettle_NoResponders",
 	},
 	{
 		name:   "the condition on the guard only",
@@ -654,7 +639,7 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 	{
 		name:   "a connection that is down ends a batch",
 		edits:  []string{"\tcase errors.Is(err, errNotNow), errors.Is(err, leader.ErrConnectionClosed):", "\tcase errors.Is(err, leader.ErrConnectionClosed):"},
-		caught: "TestPublish_NotTaken",
+		caught: "TestSettle_LostInDoubt",
 	},
 	{
 		name:   "a part of a batch in a full store taken for none",
@@ -795,5 +780,165 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 		name:   "a batch that is numbered from 0",
 		edits:  []string{"strconv.Itoa(i + 1)", "strconv.Itoa(i)"},
 		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a stream of unknown replicas written side by side",
+		edits:  []string{"return c == nil || c.Replicas > 1", "return c != nil && c.Replicas > 1"},
+		caught: "TestReplicated_Settings",
+	},
+	{
+		name:   "two replicas taken for one",
+		edits:  []string{"c.Replicas > 1", "c.Replicas > 2"},
+		caught: "TestReplicated_Settings",
+	},
+	{
+		name:   "a stream that is not known takes batches",
+		edits:  []string{"return c != nil && c.AllowAtomicPublish", "return c == nil || c.AllowAtomicPublish"},
+		caught: "TestReplicated_Settings",
+	},
+	{
+		name:   "the memory of a stream taken for the server's default",
+		edits:  []string{"c != nil && c.Duplicates > 0 {", "c != nil && c.Duplicates < 0 {"},
+		caught: "TestSettle_Outcomes",
+	},
+	{
+		name:   "a closed connection awaited",
+		edits:  []string{"\tcase jsapi.IsUnsent(err) && !errors.Is(err, leader.ErrUnreachable):\n\t\treturn jetstream.PubAck{}, err\n", ""},
+		caught: "TestExchange_NotAnswered",
+	},
+	{
+		name:   "a connection that is down makes the outcome unknown",
+		edits:  []string{"\tcase jsapi.IsUnsent(err), errors.Is(err, nats.ErrNoResponders):", "\tcase errors.Is(err, nats.ErrNoResponders):"},
+		caught: "TestPublish_SingleUnsent",
+	},
+	{
+		name:   "nobody who answers makes the outcome unknown",
+		edits:  []string{"\tcase jsapi.IsUnsent(err), errors.Is(err, nats.ErrNoResponders):", "\tcase jsapi.IsUnsent(err):"},
+		caught: "TestExchange_NotAnswered",
+	},
+	{
+		name:   "a message that is too large of unknown outcome",
+		edits:  []string{"\tcase errors.Is(err, leader.ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg)", "\tcase errors.Is(err, nats.ErrBadHeaderMsg)"},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a bad header of unknown outcome",
+		edits:  []string{"errors.Is(err, leader.ErrValueTooLarge), errors.Is(err, nats.ErrBadHeaderMsg), ", "errors.Is(err, leader.ErrValueTooLarge), "},
+		caught: "TestPublish_NotTaken",
+	},
+	{
+		name:   "a denied write of unknown outcome",
+		edits:  []string{", errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `Publish to \"`+m.Subject+`\"`):", ", strings.Contains(\"\", m.Subject):"},
+		caught: "TestExchange_NotAnswered",
+	},
+	{
+		name:   "a denied reply taken for a denied write",
+		edits:  []string{" && strings.Contains(err.Error(), `Publish to \"`+m.Subject+`\"`):", " && strings.Contains(err.Error(), \"\"):"},
+		caught: "TestExchange_NotAnswered",
+	},
+	{
+		name:   "a missing message not told",
+		edits:  []string{"\t\t\treturn ack, fmt.Errorf(\"%w: %w\", errIncomplete, err)", "\t\t\treturn ack, fmt.Errorf(\"%w: %w\", errNotNow, err)"},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "a missing leader ends a write",
+		edits:  []string{"\t\tcase jsapi.CodeClusterNotAvailable, jsapi.CodeClusterNotLeader, ", "\t\tcase jsapi.CodeClusterNotAvailable, "},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "too many batches end a write",
+		edits:  []string{"jsapi.CodeTooManyRequests, jsapi.CodeBatchesInflight, ", "jsapi.CodeTooManyRequests, "},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "an ID in process ends a write",
+		edits:  []string{"jsapi.CodeBatchesInflight, jsapi.CodeIDInProcess:", "jsapi.CodeBatchesInflight:"},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "a batch that is known taken for a failure",
+		edits:  []string{"\t\tcase jsapi.CodeBatchDuplicate:\n\t\t\treturn ack, fmt.Errorf(\"%w: %w\", errStored, err)\n", ""},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "batches sent on to a stream that takes none",
+		edits:  []string{"\t\t\ts.api.Known.Store(nil)\n\t\t\t_, _ = s.api.Info(ctx)\n", ""},
+		caught: "TestSort_BatchesSwitchedOff",
+	},
+	{
+		name:   "batches sent on until the settings are read",
+		edits:  []string{"\t\t\ts.api.Known.Store(nil)\n\t\t\t_, _ = s.api.Info(ctx)\n", "\t\t\t_, _ = s.api.Info(ctx)\n"},
+		caught: "TestSort_BatchesSwitchedOff",
+	},
+	{
+		name:   "a rejection of unknown outcome",
+		edits:  []string{"\tif errors.Is(err, backend.ErrRefused) {\n\t\treturn ack, err\n\t}\n\treturn ack, unknown(err)", "\treturn ack, unknown(err)"},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "a reply that is not understood says that nothing was written",
+		edits:  []string{"\treturn ack, unknown(err)", "\treturn ack, unwritten(err)"},
+		caught: "TestSort_Replies",
+	},
+	{
+		name:   "a comparison without a limit",
+		edits:  []string{"\tctx, cancel := deadline.Limit(context.Background())\n\tdefer cancel()\n\tfor i := range c.messages", "\tctx, cancel := context.WithTimeout(context.Background(), time.Hour)\n\tdefer cancel()\n\tfor i := range c.messages"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a message without a condition compared",
+		edits:  []string{"\t\tif !m.conditioned {\n\t\t\tcontinue\n\t\t}\n\t\te, err := s.api", "\t\te, err := s.api"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a comparison without an answer ends the write",
+		edits:  []string{"\t\t\treturn fmt.Errorf(\"%w: %w\", errNotNow, err)\n\t\tcase err != nil:\n\t\t\treturn unwritten(err)\n\t\tcase e.Rev", "\t\t\treturn err\n\t\tcase err != nil:\n\t\t\treturn unwritten(err)\n\t\tcase e.Rev"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a comparison that fails holds",
+		edits:  []string{"\t\tcase err != nil:\n\t\t\treturn unwritten(err)\n\t\tcase e.Revision == m.expected:", "\t\tcase err != nil:\n\t\tcase e.Revision == m.expected:"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a deleted key exists",
+		edits:  []string{"\t\tcase m.create && e.Marker:\n\t\t\tm.expected = e.Revision\n", ""},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a deleted key created without its revision",
+		edits:  []string{"\t\t\tm.expected = e.Revision\n", ""},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a deleted key may be updated",
+		edits:  []string{"\t\tcase m.create && e.Marker:", "\t\tcase e.Marker:"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a late answer rejects a write",
+		edits:  []string{"\t\tcase e.Revision < m.expected && c.older < stalest:\n\t\t\tc.older++ // perhaps the answer is late\n", ""},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "late answers excused once more",
+		edits:  []string{"c.older < stalest:", "c.older <= stalest:"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "late answers excused without an end",
+		edits:  []string{"\t\t\tc.older++ // perhaps", "\t\t\t// perhaps"},
+		caught: "TestCompare_Conditions",
+	},
+	{
+		name:   "a read of the settings beside a write without a limit",
+		edits:  []string{"\t\ttry, cancel := deadline.Within(ctx, deadline.Default)\n\t\tdefer cancel()\n\t\t_, _ = l.s.api.Info(try)", "\t\t_, _ = l.s.api.Info(ctx)"},
+		caught: "TestSendDirect_MoreReplicas",
+	},
+	{
+		name:   "more replicas not noticed",
+		edits:  []string{"\t\t_, _ = l.s.api.Info(try)\n", "\t\t_ = try\n"},
+		caught: "TestSendDirect_MoreReplicas",
 	},
 }}

@@ -62,6 +62,7 @@ var silence = []byte("no reply")
 var users = []*server.User{
 	{Username: "replier"},
 	{Username: "writer", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.B.denied"}}}},
+	{Username: "mute", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$SYS.>"}}}},
 	{Username: "deaf", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}}},
 }
 

@@ -57,8 +57,8 @@ type stored struct {
 // silence is the reply of a rule that lets no reply be sent.
 var silence = []byte("no reply")
 
-// The users of the server. A writer may not write the key denied, and one of them hears no
-// replies.
+// The users of the server. The writer may not write the key denied. The mute one may not ask for
+// versions, and the deaf one hears no replies.
 var users = []*server.User{
 	{Username: "replier"},
 	{Username: "writer", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.B.denied"}}}},
@@ -379,7 +379,7 @@ func (d *desk) idle() {
 	c.is(time.Since(d.zero))
 }
 
-// put begins a Put.
+// write begins a Put.
 func (d *desk) write(key, value string) *call {
 	return d.begin(func() error {
 		_, err := d.w.Put(d.Context(), key, []byte(value))

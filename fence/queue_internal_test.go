@@ -329,21 +329,17 @@ func TestTake_SharesBatches(t *testing.T) {
 		{"a condition first", []*writeSet{conditioned, set(1, 0)}, 2, 2},
 		{"given up", []*writeSet{left, set(1, 0), left}, 3, 1},
 	} {
-		atDesk(t, 3, func(d *desk) {
-			l := d.w.l
-			l.queue = append(l.queue, k.queue...)
-			group := l.take()
-			if taken := len(k.queue) - len(l.queue); taken != k.want || len(group) != k.group {
-				t.Errorf("%s: %d were taken for a batch of %d", k.name, taken, len(group))
-			}
-			d.conf.AllowAtomicPublish = false
-			_, err := d.bucket.settings(d.Context())
-			d.ok(err)
-			l.queue = []*writeSet{set(1, 0), set(1, 0)}
-			if group = l.take(); len(group) != 1 {
-				t.Errorf("%d in a batch that the stream does not take", len(group))
-			}
-		})
+		q := &writeQueue{s: &guardedStream{}, f: &term{}, queue: slices.Clone(k.queue)}
+		q.s.api.Known.Store(&jetstream.StreamConfig{Replicas: 3, AllowAtomicPublish: true})
+		group := q.take()
+		if taken := len(k.queue) - len(q.queue); taken != k.want || len(group) != k.group {
+			t.Errorf("%s: %d were taken for a batch of %d", k.name, taken, len(group))
+		}
+		q.s.api.Known.Store(&jetstream.StreamConfig{Replicas: 3})
+		q.queue = []*writeSet{set(1, 0), set(1, 0)}
+		if group = q.take(); len(group) != 1 {
+			t.Errorf("%d in a batch that the stream does not take", len(group))
+		}
 	}
 }
 
@@ -351,19 +347,21 @@ func TestTake_SharesBatches(t *testing.T) {
 // after an unknown outcome. Nothing else than a new revision of the guard ends that.
 func TestOverdue_Limits(t *testing.T) {
 	for _, k := range []struct {
-		name string
-		of   writeQueue
-		want bool
+		name    string
+		head    uint64
+		bytes   int
+		unknown bool
+		want    bool
 	}{
-		{"4096 messages", writeQueue{head: 4097}, false},
-		{"4097 messages", writeQueue{head: 4098}, true},
-		{"1 MiB", writeQueue{bytes: 1 << 20}, false},
-		{"more", writeQueue{bytes: 1<<20 + 1}, true},
-		{"unknown", writeQueue{unknownOutcome: true}, true},
+		{"4096 messages", 4097, 0, false, false},
+		{"4097 messages", 4098, 0, false, true},
+		{"1 MiB", 0, 1 << 20, false, false},
+		{"more", 0, 1<<20 + 1, false, true},
+		{"unknown", 0, 0, true, true},
 	} {
 		atDesk(t, 1, func(d *desk) {
 			l := d.w.l
-			l.head, l.bytes, l.unknownOutcome = k.of.head, k.of.bytes, k.of.unknownOutcome
+			l.head, l.bytes, l.unknownOutcome = k.head, k.bytes, k.unknown
 			d.write("a", "1").is(0)
 			want, revision := "a=1", uint64(1)
 			if k.want {
@@ -372,7 +370,7 @@ func TestOverdue_Limits(t *testing.T) {
 			if came := d.came(); came != want {
 				t.Errorf("%s: %s", k.name, came)
 			}
-			if now, _ := d.term.Current(); now != revision {
+			if now, _ := d.Current(); now != revision {
 				t.Errorf("%s: the revision is %d", k.name, now)
 			}
 			d.write("b", "1").is(0)
@@ -547,7 +545,7 @@ func TestExplain_GuardFound(t *testing.T) {
 		{"gone, and the term over", func(d *desk) { delete(d.stored, guard); close(d.over) }, 0, leader.ErrFenced, 1, "k="},
 		{"gone, and raised again", func(d *desk) {
 			d.have(guard, "junk")
-			time.AfterFunc(700*time.Millisecond, func() { d.term.Move(d.have(guard, "mine"), true) })
+			time.AfterFunc(700*time.Millisecond, func() { d.Move(d.have(guard, "mine"), true) })
 		}, 700 * time.Millisecond, nil, 1, "k= k="},
 		{"gone, and found again", func(d *desk) {
 			d.have(guard, "junk")

@@ -1,7 +1,9 @@
 package fence
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,8 +127,14 @@ func TestStreamBatch_FirstError(t *testing.T) {
 		if _, err := b.Commit(d.Context()); err == nil || err.Error() != "leader: invalid configuration: the message is nil" {
 			t.Errorf("%v", err)
 		}
-		if _, err := (&StreamBatch{}).Commit(d.Context()); err == nil {
-			t.Error("a batch without a writer was committed")
+		b = w.Batch()
+		b.PublishMsg(noSequence)
+		b.PublishMsg(nil)
+		if _, err := b.Commit(d.Context()); err == nil || !strings.Contains(err.Error(), "is not a sequence") {
+			t.Errorf("%v", err)
+		}
+		if _, err := (&StreamBatch{}).Commit(d.Context()); !errors.Is(err, leader.ErrInvalidConfig) {
+			t.Errorf("a batch without a writer: %v", err)
 		}
 		if came := d.came(); came != "" {
 			t.Errorf("written: %s", came)

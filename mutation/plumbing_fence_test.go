@@ -941,4 +941,624 @@ var fencePlumbing = plumbing{of: "fence", by: "fence", mutants: []mutant{
 		edits:  []string{"\t\t_, _ = l.s.api.Info(try)\n", "\t\t_ = try\n"},
 		caught: "TestSendDirect_MoreReplicas",
 	},
+	{
+		name:   "a check that ends without its settings goes on",
+		edits:  []string{"\tinfo, err := s.settings(ctx)\n\tif err != nil {\n\t\treturn err\n\t}\n\tif reason", "\tinfo, err := s.settings(ctx)\n\tif err != nil {\n\t\treturn nil\n\t}\n\tif reason"},
+		caught: "TestCheck_NoSettings",
+	},
+	{
+		name:   "a hazard not reported",
+		edits:  []string{"\tif reason := s.hazard(info.Config); reason != \"\" {\n\t\treturn", "\tif reason := s.hazard(info.Config); reason == \"x\" {\n\t\treturn"},
+		caught: "TestCheck_Reports/sealed",
+	},
+	{
+		name:   "an old leader not reported",
+		edits:  []string{"\told := outdatedLeader(info)\n", "\told := \"\"\n"},
+		caught: "TestCheck_Reports/an_old_leader",
+	},
+	{
+		name:   "an old replica not reported",
+		edits:  []string{"others.Go(func() { old = s.outdatedReplica(ctx, info) })", "others.Go(func() { _ = s.outdatedReplica(ctx, info) })"},
+		caught: "TestCheck_Reports/an_old_replica",
+	},
+	{
+		name:   "a check ends before the versions have come",
+		edits:  []string{"\t\tothers.Wait()\n\t\tif err", "\t\tif err"},
+		caught: "TestCheck_Reports/an_old_replica",
+	},
+	{
+		name:   "a server that heeds nothing is fit",
+		edits:  []string{"\t\tif err == nil && !heeds {", "\t\tif err != nil && !heeds {"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "the error of a probe lost",
+		edits:  []string{"leastGuardServer, old)\n\t}\n\treturn err\n", "leastGuardServer, old)\n\t}\n\treturn nil\n"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "that a stream keeps messages not remembered",
+		edits:  []string{"\t\ts.keeps.Store(info.Config.AllowMsgTTL)\n\t}\n\treturn info, err", "\t}\n\treturn info, err"},
+		caught: "TestGuard_GoneReadsSettings",
+	},
+	{
+		name:   "settings that were not read remembered as none",
+		edits:  []string{"\t\ts.keeps.Store(info.Config.AllowMsgTTL)\n\t}\n\treturn info, err", "\t\ts.keeps.Store(!info.Config.AllowMsgTTL)\n\t}\n\treturn info, err"},
+		caught: "TestGuard_GoneReadsSettings",
+	},
+	{
+		name:   "a guard that was never written not marked",
+		edits:  []string{"\t\tif err == nil && e.Revision == 0 {\n\t\t\te.Revision, err = s.api.Store(ctx, s.marked(nil, 0))\n\t\t}\n", ""},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "another client's guard ends a probe",
+		edits:  []string{"\t\tcase errors.Is(err, backend.ErrRefused): // another client has written it: read again\n\t\t\tcontinue\n", ""},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a guard that cannot be read probed",
+		edits:  []string{"\t\tcase err != nil:\n\t\t\treturn false, err\n\t\tcase e.Revision == before:", "\t\tcase e.Revision == before:"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a guard that has not moved probed again and again",
+		edits:  []string{"\t\tcase e.Revision == before:\n\t\t\treturn true, nil", "\t\tcase e.Revision == before && before == 0:\n\t\t\treturn true, nil"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a guard that has not moved fails the probe",
+		edits:  []string{"\t\t\treturn true, nil // the guard has not moved", "\t\t\treturn false, nil // the guard has not moved"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a probe with a condition that can hold",
+		edits:  []string{"m := s.marked(e.Value, math.MaxInt64)", "m := s.marked(e.Value, 0)"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a probe on the guard itself",
+		edits:  []string{"s.guard+\".probe\")", "s.guard)"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "an accepted probe taken for heed",
+		edits:  []string{"\t\tcase err == nil:\n\t\t\treturn false, nil\n\t\tcase !errors", "\t\tcase err == nil:\n\t\t\treturn true, nil\n\t\tcase !errors"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "an error of the probe taken for a refusal",
+		edits:  []string{"\t\tcase !errors.As(err, &refused):\n\t\t\treturn false, err\n", "\t\tcase !errors.As(err, &refused):\n\t\t\treturn true, nil\n"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "the guard's own sequence taken for another's",
+		edits:  []string{"return refused.Actual < e.Revision, nil", "return refused.Actual <= e.Revision, nil"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a later sequence taken for the guard's",
+		edits:  []string{"case refused.Named && refused.Actual <= e.Revision:", "case refused.Named:"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a refusal without a sequence decides",
+		edits:  []string{"case refused.Named && refused.Actual <= e.Revision:", "case refused.Actual <= e.Revision:"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a refusal without a sequence counts as a guard that stands",
+		edits:  []string{"\t\tif refused.Named {\n\t\t\tbefore = e.Revision\n\t\t}", "\t\tbefore = e.Revision"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a probe without an end",
+		edits:  []string{"\t\tif err = pause(ctx, tries); err != nil {\n\t\t\treturn false, fmt.Errorf(\"%w: %w\", leader.ErrUnreachable, err)", "\t\tif err = pause(context.WithoutCancel(ctx), tries); err != nil {\n\t\t\treturn false, fmt.Errorf(\"%w: %w\", leader.ErrUnreachable, err)"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a probe that ends without a kind",
+		edits:  []string{"fmt.Errorf(\"%w: %w\", leader.ErrUnreachable, err)\n\t\t}\n\t}\n}\n\n// marked", "err\n\t\t}\n\t}\n}\n\n// marked"},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a guard without a value that is no marker",
+		edits:  []string{"\t\tm.Header.Set(jsapi.KVOperation, \"DEL\")\n", ""},
+		caught: "TestProbe_Answers",
+	},
+	{
+		name:   "a limit of bytes with discard new unsafe",
+		edits:  []string{"case c.MaxBytes > 0 && old:", "case c.MaxBytes > 0:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "no limit of messages taken for one",
+		edits:  []string{"case c.MaxMsgs > 0 && old:", "case c.MaxMsgs != 0 && old:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "an age without TTLs is safe",
+		edits:  []string{"case c.MaxAge > 0 && !c.AllowMsgTTL:", "case c.MaxAge > 0 && c.AllowMsgTTL:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a retention that drops is safe",
+		edits:  []string{"case c.Retention != jetstream.LimitsPolicy:", "case c.Retention == jetstream.WorkQueuePolicy:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "only the first source looked at",
+		edits:  []string{"\t\tif s.overwrittenBy(src) {\n\t\t\treturn", "\t\tif !s.overwrittenBy(src) {\n\t\t\tbreak\n\t\t} else {\n\t\t\treturn"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a limit of a subject without its discard unsafe",
+		edits:  []string{"case c.DiscardNewPerSubject && c.MaxMsgsPerSubject > 0:", "case c.MaxMsgsPerSubject > 0:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "room for a guard that is one byte short",
+		edits:  []string{"c.MaxMsgSize < guardRoom:", "c.MaxMsgSize < guardRoom-1:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "no room for a guard that fits",
+		edits:  []string{"c.MaxMsgSize < guardRoom:", "c.MaxMsgSize <= guardRoom:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "no limit of the size taken for one",
+		edits:  []string{"case 0 < c.MaxMsgSize && ", "case 0 != c.MaxMsgSize && "},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a guard that is not in the stream",
+		edits:  []string{"!slices.ContainsFunc(c.Subjects, func(sub string) bool { return jsapi.Covers(sub, s.whole) }):", "len(c.Subjects) == 0:"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a transform of all is safe",
+		edits:  []string{"return t.Source == \"\" || jsapi.Covers(t.Source, s.guard) || mayYield", "return jsapi.Covers(t.Source, s.guard) || mayYield"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a transform to the guard is safe",
+		edits:  []string{" || jsapi.Covers(t.Source, s.guard) || mayYield(t.Destination, s.guard)", " || jsapi.Covers(t.Source, s.guard)"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a source without a filter is safe",
+		edits:  []string{"return src.FilterSubject == \"\" || ", "return "},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a source's filter of all is safe",
+		edits:  []string{"return t.Source == \"\" || jsapi.Covers(t.Source, s.guard)\n", "return jsapi.Covers(t.Source, s.guard)\n"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a part of a subject that depends on nothing",
+		edits:  []string{"\t\tnumbered := len(tok) > 1 && tok[0] == '$' && '0' <= tok[1] && tok[1] <= '9'", "\t\tnumbered := len(tok) > 1 && tok[0] == '$'"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "words in a transform not seen",
+		edits:  []string{"strings.ContainsAny(tok, \"*>{\")", "strings.ContainsAny(tok, \"*>\")"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a shorter subject taken for the guard",
+		edits:  []string{"\treturn len(got) == len(want)", "\treturn true"},
+		caught: "TestHazard_Settings",
+	},
+	{
+		name:   "a guard that is gone without a look at the settings",
+		edits:  []string{"\t\tif err == nil && e.Revision == 0 {\n\t\t\t_, err = s.settings(ctx) // perhaps", "\t\tif false {\n\t\t\t_, err = s.settings(ctx) // perhaps"},
+		caught: "TestGuard_GoneReadsSettings",
+	},
+	{
+		name:   "settings read at each look at the guard",
+		edits:  []string{"\t\tif err == nil && e.Revision == 0 {\n\t\t\t_, err = s.settings(ctx) // perhaps", "\t\tif err == nil {\n\t\t\t_, err = s.settings(ctx) // perhaps"},
+		caught: "TestGuard_GoneReadsSettings",
+	},
+	{
+		name:   "the error of a look at the guard replaced",
+		edits:  []string{"\t\tif err == nil && e.Revision == 0 {\n\t\t\t_, err = s.settings(ctx) // perhaps", "\t\tif e.Revision == 0 {\n\t\t\t_, err = s.settings(ctx) // perhaps"},
+		caught: "TestGuard_GoneReadsSettings",
+	},
+	{
+		name:   "a guard that expires",
+		edits:  []string{"\tif s.keeps.Load() {\n\t\tm.Header", "\tif !s.keeps.Load() {\n\t\tm.Header"},
+		caught: "TestGuard_GoneReadsSettings",
+	},
+	{
+		name:   "versions awaited for as long as the check",
+		edits:  []string{"deadline.Within(ctx, versionWait)", "deadline.Within(ctx, time.Hour)"},
+		caught: "TestCheck_Reports/an_old_replica",
+	},
+	{
+		name:   "only the first replica asked",
+		edits:  []string{"\t\tnames = append(names, r.Name)\n", "\t\tnames = append(names, r.Name)\n\t\tbreak\n"},
+		caught: "TestCheck_Reports/an_old_replica",
+	},
+	{
+		name:   "the own server asked for its version",
+		edits:  []string{"\t\t\tversions[i] = s.api.Conn.ConnectedServerVersion()\n\t\t\tcontinue\n", "\t\t\tversions[i] = \"2.11.7\"\n\t\t\tcontinue\n"},
+		caught: "TestCheck_Reports/the_server_of_this_connection",
+	},
+	{
+		name:   "a server of the same name in another cluster taken for the own",
+		edits:  []string{" && cluster == s.api.Conn.ConnectedClusterName() {", " {"},
+		caught: "TestCheck_Reports/its_name_in_another_cluster",
+	},
+	{
+		name:   "a denied question asked again and again",
+		edits:  []string{"\t\t\t\ts.muted.Store(true)\n", ""},
+		caught: "TestServerVersions_Denied",
+	},
+	{
+		name:   "the denial of a question not known",
+		edits:  []string{"\t\tif s.muted.Load() {\n\t\t\tcontinue\n\t\t}\n", ""},
+		caught: "TestServerVersions_Denied",
+	},
+	{
+		name:   "versions that have not come yet",
+		edits:  []string{"\tall.Wait()\n", ""},
+		caught: "TestCheck_Reports/an_old_replica",
+	},
+	{
+		name:   "another server's version",
+		edits:  []string{"err != nil || status.Server.Name != name {", "err != nil {"},
+		caught: "TestCheck_Reports/another_server's_answer",
+	},
+	{
+		name:   "a version that is equal is older",
+		edits:  []string{"slices.Compare(v[:], l[:]) < 0", "slices.Compare(v[:], l[:]) <= 0"},
+		caught: "TestOlderThan_Versions",
+	},
+	{
+		name:   "a part of a version taken for one",
+		edits:  []string{"return n == len(v) && slices", "return n > 0 && slices"},
+		caught: "TestOlderThan_Versions",
+	},
+	{
+		name:   "a version that is not told is fit",
+		edits:  []string{"\tcase v == \"\":\n\t\treturn fmt", "\tcase v == \"?\":\n\t\treturn fmt"},
+		caught: "TestCheck_Reports/no_version",
+	},
+	{
+		name:   "a hidden name of a header",
+		edits:  []string{"\t\t\tif hidden := hides(name); hidden != \"\" {", "\t\t\tif hidden := hides(name); hidden == \"?\" {"},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a hidden name in a second value",
+		edits:  []string{"\t\tfor _, value := range values {", "\t\tfor _, value := range values[:min(1, len(values))] {"},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "several values of a condition",
+		edits:  []string{"\t\t\tif len(values) != 1 {", "\t\t\tif len(values) > 2 {"},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a condition on the whole stream",
+		edits:  []string{"\t\tcase jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader, ", "\t\tcase jetstream.ExpectedLastMsgIDHeader, "},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a schedule",
+		edits:  []string{"strings.HasPrefix(name, \"Nats-Schedule\")", "strings.HasSuffix(name, \"Nats-Schedule\")"},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a roll-up of all in lower case with a space",
+		edits:  []string{"strings.TrimSpace(h.Get(jetstream.MsgRollup)); roll != \"\" && !strings.EqualFold(roll, jetstream.MsgRollupSubject)", "h.Get(jetstream.MsgRollup); roll == \"all\""},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a roll-up in upper case refused",
+		edits:  []string{"!strings.EqualFold(roll, jetstream.MsgRollupSubject)", "roll != jetstream.MsgRollupSubject"},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a subject of a condition without one",
+		edits:  []string{"h.Get(jetstream.ExpectedLastSubjSeqHeader) == \"\" && h.Get(", "h.Get(jetstream.ExpectedLastSubjSeqHeader) != \"\" && h.Get("},
+		caught: "TestCheckHeader_Names",
+	},
+	{
+		name:   "a batch of 1000",
+		edits:  []string{"n == 0 || n > maxBatchMessages {", "n == 0 || n > maxBatchMessages+1 {"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a batch of 999 refused",
+		edits:  []string{"n == 0 || n > maxBatchMessages {", "n == 0 || n >= maxBatchMessages {"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "an empty batch",
+		edits:  []string{"n == 0 || n > maxBatchMessages {", "n > maxBatchMessages {"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a write of the guard",
+		edits:  []string{"case m.subject == s.guard:", "case m.subject == s.guard && i == 0:"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a condition on the guard",
+		edits:  []string{"case m.conditioned && m.on == s.guard:", "case m.conditioned && m.subject == s.guard:"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a hiding condition",
+		edits:  []string{"case m.conditioned && m.key == \"\" && hides(m.on) != \"\":", "case m.conditioned && m.key == \"\" && hides(m.subject) != \"\" && false:"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a hiding subject refused",
+		edits:  []string{"case m.conditioned && m.key == \"\" && hides", "case m.key == \"\" && hides"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a subject of another stream",
+		edits:  []string{"conf != nil && !slices.ContainsFunc", "conf == nil && !slices.ContainsFunc"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a conflict within a change",
+		edits:  []string{"\tif len(c.messages) > 1 {\n\t\tif subject", "\tif len(c.messages) > 2 {\n\t\tif subject"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a condition on a wildcard",
+		edits:  []string{"err != nil || !m.conditioned {", "err != nil || m.conditioned {"},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a roll-up of what is written before",
+		edits:  []string{"\t\tcase written[m.subject] && m.header.Get(jetstream.MsgRollup) != \"\":\n\t\t\treturn m.subject\n", ""},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a condition on what is written before",
+		edits:  []string{"\t\tcase m.conditioned && written[m.on]:\n\t\t\treturn m.on\n", ""},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a write not recorded for conflicts",
+		edits:  []string{"\t\twritten[m.subject] = true\n\t}\n\treturn \"\"", "\t\twritten[m.on] = m.conditioned\n\t}\n\treturn \"\""},
+		caught: "TestWriteSet_Check",
+	},
+	{
+		name:   "a key that exists reported as a mismatch",
+		edits:  []string{"\tcase m.create:\n\t\treturn fmt", "\tcase m.create && m.key == \"\":\n\t\treturn fmt"},
+		caught: "TestMismatch_Errors",
+	},
+	{
+		name:   "a mismatch of a key reported as that of a stream",
+		edits:  []string{"\tcase m.key != \"\":\n\t\treturn fmt.Errorf(\"fence: %s is", "\tcase m.key == \"?\":\n\t\treturn fmt.Errorf(\"fence: %s is"},
+		caught: "TestMismatch_Errors",
+	},
+	{
+		name:   "revisions of a batch one too great",
+		edits:  []string{"first := c.ack.Sequence - uint64(len(c.messages)) + 1", "first := c.ack.Sequence - uint64(len(c.messages)) + 2"},
+		caught: "TestPack_Headers",
+	},
+	{
+		name:   "a long key",
+		edits:  []string{"\t\tif err := jsapi.CheckLength(\"key\", m.key, jsapi.MaxSubject); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", ""},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "an invalid key",
+		edits:  []string{"\t\tif !wire.ValidKey(m.key) {\n\t\t\treturn nil, fmt", "\t\tif m.key == \"\" {\n\t\t\treturn nil, fmt"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "a batch without a writer",
+		edits:  []string{"%w: the writer was not made by Bucket.Writer", "%v: the writer was not made by Bucket.Writer"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "a term that does not know the guard",
+		edits:  []string{"\tif l == nil {\n\t\treturn nil, fmt.Errorf(\"%w: %s is not", "\tif l == nil {\n\t\treturn nil, fmt.Errorf(\"%v: %s is not"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "the last error of a batch",
+		edits:  []string{"b.err = cmp.Or(b.err, fmt", "b.err = cmp.Or(nil, fmt"},
+		caught: "TestStreamBatch_FirstError",
+	},
+	{
+		name:   "a later error of a batch in place of the first",
+		edits:  []string{"\t\tif err != nil && b.err == nil {", "\t\tif err != nil {"},
+		caught: "TestStreamBatch_FirstError",
+	},
+	{
+		name:   "a later header of a batch in place of the first error",
+		edits:  []string{"\tif b.err == nil {\n\t\tb.err = checkHeader(m.Header)\n\t}\n", "\tb.err = checkHeader(m.Header)\n"},
+		caught: "TestStreamBatch_FirstError",
+	},
+	{
+		name:   "a batch with an error committed",
+		edits:  []string{"\tcase b.err != nil:\n\t\treturn nil, b.err\n\tcase b.w == nil", "\tcase b.w == nil"},
+		caught: "TestStreamBatch_FirstError",
+	},
+	{
+		name:   "a stream's batch without a writer",
+		edits:  []string{"%w: the writer was not made by Stream.Writer", "%v: the writer was not made by Stream.Writer"},
+		caught: "TestStreamBatch_FirstError",
+	},
+	{
+		name:   "the last ID of a batch only",
+		edits:  []string{"b.named = b.named || m.Header", "b.named = m.Header"},
+		caught: "TestStreamBatch_IDs",
+	},
+	{
+		name:   "a caller's condition on the message's own subject",
+		edits:  []string{"\t\t\tto.on = on\n", ""},
+		caught: "TestStreamBatch_Condition",
+	},
+	{
+		name:   "a message with a condition sent without",
+		edits:  []string{"to.conditioned, to.expected = true, seq", "to.expected = seq"},
+		caught: "TestStreamBatch_Condition",
+	},
+	{
+		name:   "unsafe settings created",
+		edits:  []string{"\tif reason := s.hazard(fresh); reason != \"\" {", "\tif reason := s.hazard(fresh); reason == \"?\" {"},
+		caught: "TestCreate_FirstSequence",
+	},
+	{
+		name:   "a creation without a limit",
+		edits:  []string{"\tctx, cancel := deadline.Limit(ctx)\n\tdefer cancel()\n\terr := s.api.Establish", "\tctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\terr := s.api.Establish"},
+		caught: "TestCreate_FirstSequence",
+	},
+	{
+		name:   "revisions from 1",
+		edits:  []string{"\t\tif conf.FirstSeq == 0 {\n\t\t\tconf.FirstSeq = jsapi.FirstRevision()\n\t\t}\n", ""},
+		caught: "TestCreate_FirstSequence",
+	},
+	{
+		name:   "a wished first sequence replaced",
+		edits:  []string{"\t\tif conf.FirstSeq == 0 {\n", "\t\tif conf.FirstSeq != 1 {\n"},
+		caught: "TestCreate_FirstSequence",
+	},
+	{
+		name:   "the error of a creation lost",
+		edits:  []string{"\t\treturn fmt.Errorf(\"create %s: %w\", s.title, err)\n\t}\n\treturn nil", "\t\treturn nil\n\t}\n\treturn nil"},
+		caught: "TestCreate_FirstSequence",
+	},
+	{
+		name:   "a TTL of an existing stream not remembered",
+		edits:  []string{"\ts.keeps.Store(old.AllowMsgTTL)\n\tif old", "\tif old"},
+		caught: "TestReshape_Existing",
+	},
+	{
+		name:   "another storage",
+		edits:  []string{"\tif old.Storage != wish.Storage {\n\t\treturn old, false, fmt", "\tif false {\n\t\treturn old, false, fmt"},
+		caught: "TestReshape_Existing",
+	},
+	{
+		name:   "an existing stream with unsafe settings",
+		edits:  []string{"\tif reason := s.hazard(conf); reason != \"\" {", "\tif reason := s.hazard(conf); reason == \"?\" {"},
+		caught: "TestReshape_Existing",
+	},
+	{
+		name:   "a stream that is fit written",
+		edits:  []string{"return conf, !reflect.DeepEqual(conf, old), nil", "return conf, true, nil"},
+		caught: "TestReshape_Existing",
+	},
+	{
+		name:   "a zero value as a wish",
+		edits:  []string{"f := from.Field(i); !f.IsZero() {", "f := from.Field(i); true {"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "the guard's subject not added",
+		edits:  []string{"append(slices.Clone(wish.Subjects), s.guard))", "slices.Clone(wish.Subjects))"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "the metadata of the existing stream changed",
+		edits:  []string{"conf.Metadata = maps.Clone(old.Metadata)", "conf.Metadata = old.Metadata"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "wished metadata into none",
+		edits:  []string{"\t\t\tconf.Metadata = make(map[string]string)\n\t\t}\n\t\tconf.Metadata[key] = value", "\t\t\tcontinue\n\t\t}\n\t\tconf.Metadata[key] = value"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "no batches",
+		edits:  []string{"\tconf.AllowAtomicPublish = true\n", ""},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "an age without TTLs created",
+		edits:  []string{"\t\tconf.AllowMsgTTL = true\n\t\tif wish", "\t\tif wish"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "a memory longer than the age",
+		edits:  []string{"min(conf.Duplicates, conf.MaxAge)", "max(conf.Duplicates, conf.MaxAge)"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "a wished memory replaced",
+		edits:  []string{"\t\tif wish.Duplicates == 0 { // it", "\t\tif wish.Duplicates != 1 { // it"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "subjects that overlap",
+		edits:  []string{"\t\tall = slices.DeleteFunc(all, func(have string) bool { return jsapi.Covers(sub, have) })\n", ""},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "a subject twice",
+		edits:  []string{"\t\tif slices.ContainsFunc(all, func(have string) bool { return jsapi.Covers(have, sub) }) {\n\t\t\tcontinue\n\t\t}\n", "\t\tif slices.Contains(all, sub) {\n\t\t\tcontinue\n\t\t}\n"},
+		caught: "TestShape_Settings",
+	},
+	{
+		name:   "the default subject of a stream lost",
+		edits:  []string{"\tif len(cfg.Subjects) == 0 {\n\t\tfresh", "\tif len(cfg.Subjects) != 0 {\n\t\tfresh"},
+		caught: "TestCreate_FirstSequence",
+	},
+	{
+		name:   "a bucket without compression",
+		edits:  []string{"\tif cfg.Compression {", "\tif !cfg.Compression {"},
+		caught: "TestCreateBucket_Settings",
+	},
+	{
+		name:   "more history than a bucket has",
+		edits:  []string{"cfg.History > jetstream.KeyValueMaxHistory:", "cfg.History > jetstream.KeyValueMaxHistory+1:"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "the most history refused",
+		edits:  []string{"cfg.History > jetstream.KeyValueMaxHistory:", "cfg.History >= jetstream.KeyValueMaxHistory:"},
+		caught: "TestCreateBucket_Settings",
+	},
+	{
+		name:   "a bucket with sources",
+		edits:  []string{"case len(cfg.Sources) > 0:", "case len(cfg.Sources) > 1:"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "a nil option",
+		edits:  []string{"\t\tif opt == nil {\n\t\t\treturn nil, fmt.Errorf(\"%w: an", "\t\tif opt == nil {\n\t\t\treturn nil, fmt.Errorf(\"%v: an"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "an invalid guard key",
+		edits:  []string{"\t\tif !wire.ValidKey(key) {\n\t\t\treturn fmt", "\t\tif key == \"\" {\n\t\t\treturn fmt"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "the error of an option lost",
+		edits:  []string{"\t\tif err := opt(b); err != nil {\n\t\t\treturn nil, err\n\t\t}", "\t\t_ = opt(b)"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "the longest name of a stream refused",
+		edits:  []string{"len(stream) > wire.MaxBucketName+len(\"KV_\")", "len(stream) >= wire.MaxBucketName+len(\"KV_\")"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "a name of a stream that is too long",
+		edits:  []string{"len(stream) > wire.MaxBucketName+len(\"KV_\")", "len(stream) > wire.MaxBucketName+len(\"KV_\")+1"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "a hiding guard",
+		edits:  []string{"\tif hidden := hides(guard); hidden != \"\" {", "\tif hidden := hides(guard); hidden == \"?\" {"},
+		caught: "TestOpen_Invalid",
+	},
+	{
+		name:   "a guard that was not opened",
+		edits:  []string{"\tif s.api.Opened() != nil {\n\t\treturn nil\n\t}\n\treturn guardBackend{s}", "\treturn guardBackend{s}"},
+		caught: "TestOpen_Invalid",
+	},
 }}

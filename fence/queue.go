@@ -165,13 +165,13 @@ func (l *writeQueue) drain() {
 	for {
 		l.mu.Lock()
 		group := l.take()
-		if group == nil && len(l.queue) == 0 {
+		if group == nil {
 			l.busy = false
 			l.mu.Unlock()
 			return
 		}
-		landed := l.directDone
-		if l.direct > 0 && landed == nil {
+		var landed chan struct{}
+		if l.direct > 0 {
 			landed = make(chan struct{})
 			l.directDone = landed
 		}

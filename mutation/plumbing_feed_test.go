@@ -115,6 +115,7 @@ var feedPlumbing = plumbing{of: "leader", by: "leader", mutants: []mutant{
 	{name: "a returned permit loses its value", edits: []string{"b.taker, b.value = 0, value", "b.taker = 0"}, caught: "TestSeatPermit_WakesWaiter"},
 	{name: "the first read wakes no seat", edits: []string{"b.unread = false\n\tb.wake()", "b.unread = false\n\tb.mu.Unlock()"}, caught: "TestSeatPermit_FirstSeatFirst"},
 	{name: "a seat is taken before the first is read", edits: []string{" || b.unread && seat > 1 {", " {"}, caught: "TestSeatPermit_FirstSeatFirst"},
+	{name: "the loss of a feed is reported once for good", edits: []string{"k == kind || k == inFeedLost && kind == inFeed", "k == kind"}, caught: "TestFaultFilter_FeedIsBack"},
 }}
 
 // feedStackPlumbing are those that the tests on a whole stack catch.
@@ -123,4 +124,5 @@ var feedStackPlumbing = plumbing{of: "leader", by: "leader_test", mutants: []mut
 	{name: "MaxLease is lowered without a look", edits: []string{"lowers := i.was == 0 || i.maxLease < i.was", "lowers := i.was == 0"}, caught: "TestCreateBucket_LowersNoMaxLease"},
 	{name: "the end of a look is not reported to its caller", edits: []string{"if err != nil || meta.NumPending == 0 {", "if err != nil {"}, caught: "TestCreateBucket_RefusesForeignBucket"},
 	{name: "a look ends at its first message", edits: []string{"if err != nil || meta.NumPending == 0 {", "if true {"}, caught: "TestCreateBucket_RefusesForeignBucket"},
+	{name: "a leader reports an unfit bucket again and again", edits: []string{"n.event == noteFaulted && isMisfit(n.err)", "false && isMisfit(n.err)"}, caught: "TestLeader_ReportsUnfitBucketOnce"},
 }}

@@ -261,8 +261,8 @@ func (a *actor) step(in *input, call chan error) {
 	}
 	events := a.disagree(a.events(in, &fx)) // with the fault of a different number of seats
 	a.c.transits(before, a.status.state, events)
-	if in.kind == inSettings && in.err == nil && a.status.settled {
-		a.faults.fits()
+	if in.kind == inSettings && in.err == nil {
+		a.faults.received(fx.notes)
 	}
 	a.noticeSign(in, seen)
 	a.publish(*a.status.shown != shown)

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"errors"
+	"slices"
 )
 
 // faultFilter remembers which faults were reported, so that each is reported once, and not
@@ -19,7 +20,7 @@ type faultFilter struct {
 func (f *faultFilter) isNews(in *input, err error) bool {
 	text := err.Error()
 	if in.err == nil {
-		if in.kind != inSettings || errors.Is(err, ErrRegressed) {
+		if in.kind != inSettings || !isMisfit(err) {
 			return true
 		}
 		known := f.misfit == text
@@ -63,5 +64,13 @@ func (f *faultFilter) isDifferent(err error) bool {
 	return news
 }
 
-// fits records that the settings of the bucket fit.
-func (f *faultFilter) fits() { f.misfit = "" }
+// received records that the settings of the bucket were received, with what the machine noted. A
+// leader goes on with settings that do not fit, so they are known all the same.
+func (f *faultFilter) received(notes []note) {
+	if !slices.ContainsFunc(notes, func(n note) bool { return n.event == noteFaulted && isMisfit(n.err) }) {
+		f.misfit = ""
+	}
+}
+
+// isMisfit reports whether a fault that settings have caused means that they do not fit.
+func isMisfit(err error) bool { return !errors.Is(err, ErrRegressed) && !errors.Is(err, ErrCongested) }

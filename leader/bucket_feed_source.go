@@ -250,8 +250,7 @@ func (h *hub) leave(f *feed) {
 	}
 	h.mu.Unlock()
 	if empty {
-		<-s.opened // the feed that opens the source leaves only after that
-		s.close()
+		s.close() // it is open, because the feed that opens it leaves only after that
 	}
 	if status != nil {
 		s.bucket.api.Conn.RemoveStatusListener(status) // closes it

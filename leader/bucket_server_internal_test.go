@@ -16,13 +16,33 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
 // lab is a test and its server.
 type lab struct {
 	*testing.T
-	s *server.Server
+	s       *server.Server
+	bubbled bool
+	ledger  leaks.Ledger
+	buckets []*bucketStore // opened by this test
+}
+
+// close closes a connection, after all that uses it. In a bubble nothing may be left then.
+func (t *lab) close(nc *nats.Conn) {
+	defer nc.Close()
+	if !t.bubbled || nc.IsClosed() {
+		return
+	}
+	time.Sleep(10 * time.Second) // what a test has given up has ended by then
+	var all []leaks.Keeper
+	for _, b := range t.buckets {
+		if b.api.Conn == nc {
+			all = append(all, b)
+		}
+	}
+	t.ledger.Check(t, 0, all...)
 }
 
 // bubble runs a test with an embedded server in a synctest bubble. The two
@@ -47,7 +67,7 @@ func bubble(t *testing.T, opts server.Options, test func(t *lab)) {
 			s.Shutdown()
 			s.WaitForShutdown()
 		})
-		test(&lab{t, s})
+		test(&lab{T: t, s: s, bubbled: true, ledger: leaks.Open()})
 	})
 }
 
@@ -92,7 +112,7 @@ func dial(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) *nats.Conn 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
+	t.Cleanup(func() { t.close(nc) })
 	return nc
 }
 
@@ -114,6 +134,7 @@ func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *bucketStore {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.buckets = append(t.buckets, &b.s)
 	return &b.s
 }
 
@@ -123,6 +144,7 @@ func mustOpen(t *lab, js jetstream.JetStream) *bucketStore {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.buckets = append(t.buckets, &b.s)
 	return &b.s
 }
 

@@ -48,7 +48,7 @@ func TestListen_WaitsInLine(t *testing.T) {
 			})
 			return outcome
 		}
-		full(b, backend.RankRead) // reads that are never answered hold up a listener for five seconds
+		defer full(b, backend.RankRead)() // reads that are never answered hold up a listener for five seconds
 		begun := time.Now()
 		if err := <-listen(t.Context()); err != nil || time.Since(begun) < 5*time.Second || time.Since(begun) > 6*time.Second {
 			t.Fatal(time.Since(begun), err)

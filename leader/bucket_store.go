@@ -29,6 +29,9 @@ func (b *bucketStore) Memory() *backend.Memory { return &b.memory }
 // Window returns the window for requests on the connection.
 func (b *bucketStore) Window() *backend.Window { return b.api.Window() }
 
+// Left returns what the streams of the bucket hold, for tests that look for leaks.
+func (b *bucketStore) Left() []jsapi.Left { return []jsapi.Left{b.api.Left(), b.roster.api.Left()} }
+
 // Settings implements [backend.Store]. The stream's leader answers.
 func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	go func() { reply(b.readSettings(ctx)) }()

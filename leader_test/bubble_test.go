@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -40,6 +41,10 @@ type world struct {
 	srv      *server.Server
 	checkers map[string]*electionChecker // by election
 	stands   []*candidate
+	clients  []*client
+	buckets  []*leader.Bucket // opened by the clients
+	locks    []*leader.Lock   // acquired by this test
+	ledger   leaks.Ledger
 	ops      *client // of the operator
 }
 
@@ -65,7 +70,7 @@ func bubbleOf(t *testing.T, options func() *server.Options, test func(w *world))
 	emptyPools()
 	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, dir: dir, options: options, checkers: make(map[string]*electionChecker)}
+		w := &world{T: t, dir: dir, options: options, checkers: make(map[string]*electionChecker), ledger: leaks.Open()}
 		w.startServer()
 		t.Cleanup(w.end)
 		w.ops = w.dial("operator")
@@ -74,10 +79,13 @@ func bubbleOf(t *testing.T, options func() *server.Options, test func(w *world))
 	})
 }
 
-// end stops all candidates and checks that all events were delivered.
+// end stops all candidates and checks that all events were delivered, and that nothing is left.
 func (w *world) end() {
 	if w.current() == nil {
 		w.startServer()
+	}
+	for _, cl := range w.clients {
+		cl.open()
 	}
 	for _, c := range w.stands {
 		if err := c.Stop(context.Background()); err != nil { // the context of the test has ended
@@ -89,10 +97,20 @@ func (w *world) end() {
 			w.Errorf("%s leads after Stop", c.ID())
 		}
 	}
-	for _, c := range w.stands {
-		c.nc.Close()
+	for _, l := range w.locks {
+		_ = l.Unlock(context.Background()) // the test may have lost it or given it up
 	}
-	w.ops.nc.Close()
+	time.Sleep(time.Minute) // candidates that are not among them end with the context of the test
+	var all []leaks.Keeper
+	for _, b := range w.buckets {
+		if k, ok := b.Backend().(leaks.Keeper); ok {
+			all = append(all, k)
+		}
+	}
+	w.ledger.Check(w, 0, all...)
+	for _, cl := range w.clients {
+		cl.nc.Close()
+	}
 	w.stopServer()
 	time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 }
@@ -224,8 +242,10 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)...)
 	w.ok(err)
-	w.Cleanup(nc.Close)
 	cl.nc = nc
+	w.mu.Lock()
+	w.clients = append(w.clients, cl)
+	w.mu.Unlock()
 	cl.js, err = jetstream.New(nc)
 	w.ok(err)
 	return cl
@@ -238,7 +258,15 @@ func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cl.w.opened(b)
 	return b
+}
+
+// opened has a bucket checked at the end of the test.
+func (w *world) opened(b *leader.Bucket) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buckets = append(w.buckets, b)
 }
 
 // The kinds of buckets.

@@ -20,6 +20,7 @@ func (cl *client) ensured(w *world, cfg leader.BucketConfig) *leader.Bucket {
 	cfg.Name = "E"
 	b, err := leader.EnsureBucket(cl.js, cfg)
 	w.ok(err)
+	w.opened(b)
 	return b
 }
 

@@ -185,6 +185,29 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 	})
 }
 
+// A feed that is not opened in time is reported, and each fault of the feed again once a feed was
+// open in between.
+func TestFeed_NotOpenedIsReported(t *testing.T) {
+	kinds(t, func(w *world) {
+		cl := w.dial("a")
+		unanswered := func(f frame) treatment {
+			if f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING")) {
+				return drop
+			}
+			return pass
+		}
+		cl.filter(unanswered)
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		w.at(30 * time.Second)
+		if got := a.news(); got[0] != "1s faulted no feed" || strings.Count(strings.Join(got, "|"), "faulted") != 1 {
+			w.Errorf("a saw %q", got)
+		}
+		cl.open()
+		w.at(40 * time.Second)
+		a.saw(w.T)
+	})
+}
+
 // With a wrong feed subject, a candidate falls back to reads of the key.
 func TestFeedSubject_WrongIsPolled(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -28,6 +28,7 @@ func (l *locker) acquire() *leader.Lock {
 	l.w.Helper()
 	lock, err := leader.Acquire(l.w.Context(), l.bucket(l.w.T), "e", l.cfg)
 	l.w.ok(err)
+	l.w.locked(lock)
 	return lock
 }
 
@@ -42,10 +43,20 @@ func (l *locker) wait(ctx context.Context) *waiting {
 	b, p := l.bucket(l.w.T), &waiting{}
 	p.call = l.w.begin(func() (err error) {
 		p.lock, err = leader.Acquire(ctx, b, "e", l.cfg)
+		l.w.locked(p.lock)
 		return err
 	})
 	synctest.Wait()
 	return p
+}
+
+// locked has a lock given up at the end of the test, so that nothing is left of it.
+func (w *world) locked(lock *leader.Lock) {
+	if lock != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.locks = append(w.locks, lock)
+	}
 }
 
 // free fails the test unless another process can lock "e" now.

@@ -31,7 +31,9 @@ func (w *world) process(id string) *process {
 }
 
 func (p *process) try() (*leader.Lock, error) {
-	return leader.TryAcquire(p.w.Context(), p.bucket, "e", p.cfg)
+	lock, err := leader.TryAcquire(p.w.Context(), p.bucket, "e", p.cfg)
+	p.w.locked(lock)
+	return lock, err
 }
 
 // held fails the test unless the lock is held by a holder of that ID, and no time goes by.

@@ -31,6 +31,7 @@ var plumbings = []plumbing{
 	metricsPlumbing,
 	actorPlumbing,
 	feedPlumbing,
+	feedStackPlumbing,
 	runPlumbing,
 	watchingPlumbing,
 }

@@ -272,8 +272,13 @@ func initial(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration)
 // opening is limited.
 func (s *inspector) watch(ctx context.Context, election string) (w jetstream.KeyWatcher, end context.CancelFunc, err error) {
 	life, end := context.WithCancel(ctx)
-	err = s.within(ctx, func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, end)()
+	err = s.within(ctx, func(ctx context.Context) (failed error) {
+		intime := context.AfterFunc(ctx, end)
+		defer func() {
+			if !intime() {
+				failed = ctx.Err() // of life, it is always that it was canceled
+			}
+		}()
 		kv, failed := s.js.KeyValue(life, s.name)
 		switch {
 		case failed != nil:

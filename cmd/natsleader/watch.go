@@ -67,6 +67,7 @@ type watcher struct {
 	behind     uint64    // the bucket's last revision at the look before, if it was not delivered; 0: it was
 	seenBefore uint64    // seen at that look
 	streamAt   string    // the server that led the stream when the feed was opened
+	created    time.Time // when the stream was, as the feed was opened
 
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool
@@ -158,9 +159,10 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		w.elections[e.Key()] = x
 	}
 	continuous := w.complete && x.feed == w.feed || !w.complete && w.seamless
+	old := w.complete && x.feed == w.feed && e.Revision() <= x.now.entry.Revision // revisions of another feed may be of a bucket that was deleted
 	x.feed, x.mayLead = w.feed, time.Time{}
 	w.seen = max(w.seen, e.Revision())
-	if e.Revision() <= x.now.entry.Revision && w.complete {
+	if old {
 		return nil
 	}
 	now := newElectionStatus(e.Key(), backend.EntryOf(e))

@@ -75,10 +75,10 @@ func (w *watcher) open(ctx context.Context) error {
 // install replaces the feed.
 func (w *watcher) install(r look) {
 	w.learn(r)
-	w.seamless = w.feed != nil && w.complete && w.behind == 0 && w.streamAt == streamLeader(r.info)
+	w.seamless = w.feed != nil && w.complete && w.behind == 0 && w.streamAt == streamLeader(r.info) && w.created.Equal(r.info.Created)
 	w.closeFeed()
 	w.feed, w.end, w.opened, w.complete = r.feed, r.end, r.info.TimeStamp, false
-	w.seen, w.behind, w.streamAt = r.info.State.LastSeq, 0, streamLeader(r.info)
+	w.seen, w.behind, w.streamAt, w.created = r.info.State.LastSeq, 0, streamLeader(r.info), r.info.Created
 }
 
 // learn takes the server's time and the settings of the bucket from a look.
@@ -160,9 +160,10 @@ func (w *watcher) check(r look) {
 	w.learn(r)
 	last := r.info.State.LastSeq
 	moved := streamLeader(r.info) != w.streamAt // the feed's consumer may have been on the server that failed
+	anew := !r.info.Created.Equal(w.created)    // the bucket was deleted, and the consumer with it
 	switch {
 	case w.feed == nil:
-	case moved || w.behind > w.seen && w.seen == w.seenBefore:
+	case moved || anew || w.behind > w.seen && w.seen == w.seenBefore:
 		w.seamless = false
 		w.closeFeed()
 		w.looked = time.Time{} // open another at once

@@ -42,6 +42,7 @@ type looks struct {
 	w       *watcher
 	out     *recorder
 	began   time.Time // the server's
+	created time.Time // when the stream was
 	last    uint64    // revision
 	at      string    // the leader of the stream
 	conf    jetstream.StreamConfig
@@ -67,7 +68,7 @@ func (l *looks) look(opening bool) look {
 	if l.err != nil {
 		return look{err: l.err}
 	}
-	info := &jetstream.StreamInfo{Config: l.conf, TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last}, Cluster: &jetstream.ClusterInfo{Leader: l.at}}
+	info := &jetstream.StreamInfo{Config: l.conf, Created: l.created, TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last}, Cluster: &jetstream.ClusterInfo{Leader: l.at}}
 	r := look{info: info, at: time.Now(), end: func() {}}
 	if opening {
 		f := &aFeed{make(chan struct{})}
@@ -272,6 +273,48 @@ func TestWatch_BucketMadeAgain(t *testing.T) {
 		tick()
 		l.reported() // a record is there
 	})
+}
+
+// A bucket that was deleted and made again between two looks has ended the feed, whatever the
+// revisions of the new bucket. A record there is not older than one of the old bucket because its
+// revision is lower, and between the two no lease has run out.
+func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
+	for _, open := range []bool{false, true} { // there was a record when the next feed was opened
+		synctest.Test(t, func(t *testing.T) {
+			l := newLooks(t)
+			l.last, l.written = 100, 99
+			l.writes("leading", "a", 1, 0)
+			l.reported("0s a leads with token 1")
+			l.created, l.last, l.written = l.began.Add(time.Second), 1, 0
+			l.looksAgain()
+			select {
+			case <-l.feeds[0].stopped:
+			case <-time.After(time.Second):
+				t.Error("the feed of the old bucket was not given up")
+			}
+			l.looksAgain()
+			if !open {
+				l.update(nil)
+			}
+			l.writes("leading", "b", 2, 2*time.Second)
+			if open {
+				l.update(nil)
+			}
+			l.reported("2s b leads with token 2")
+			l.written = 0
+			l.writes("leading", "c", 3, 3*time.Second) // the same revision once more
+			l.reported()
+
+			// Now the new feed takes the place of one that has not been given up.
+			l.created = l.began.Add(4 * time.Second)
+			if err := l.w.lookedAt(l.look(true), true); err != nil {
+				t.Fatal(err)
+			}
+			l.writes("leading", "d", 4, 5*time.Second)
+			l.update(nil)
+			l.reported("5s d leads with token 4")
+		})
+	}
 }
 
 // The instant since which a view is not up to date is the last at which it was.

@@ -1,0 +1,330 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// replaced is watch for a feed in place of another one.
+func replaced(t *lab, b *bucketStore, old watching) watching {
+	t.Helper()
+	w := watching{told: make(chan backend.FeedEvent, 1000)}
+	var err error
+	w.Feed, err = await(func(r func(backend.Feed, error)) {
+		b.Watch(t.Context(), "a", old.Feed, func(e backend.FeedEvent) { w.told <- e }, r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// Feeds of one key share a subscription until the last of them stops. A feed that replaces a
+// deaf one opens another, and all later feeds share that one.
+func TestFeedSource_IsShared(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		g := &gate{s: t.s}
+		nc := dialJS(t, g)
+		b := mustCreate(t, nc, BucketConfig{})
+		revision := uint64(0)
+		open := func(want int, feeds ...watching) {
+			t.Helper()
+			if n := b.api.Left().Subscriptions; n != want {
+				t.Errorf("%d subscriptions, want %d", n, want)
+			}
+			var err error
+			if revision, err = update(t.Context(), b, "a", "x", revision); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range feeds {
+				if e := w.next(t); e.Entry.Revision != revision {
+					t.Errorf("told %+v", e)
+				}
+				w.nothing(t)
+			}
+		}
+		first, second, other := watch(t, b, "a"), watch(t, b, "a"), watch(t, b, "b")
+		open(2, first, second)
+		other.Stop()
+		open(1, first, second)
+		first.Stop()
+		open(1, second)
+		third := watch(t, b, "a")
+		fourth := replaced(t, b, third)
+		open(2, second, fourth)
+		fifth := replaced(t, b, second) // the fourth has replaced that one before
+		open(1, fourth, fifth)
+		open(1, fourth, fifth, watch(t, b, "a"))
+
+		g.set(true)
+		synctest.Wait()
+		g.set(false)
+		time.Sleep(time.Minute)
+		if e := fourth.next(t); !e.Reconnected {
+			t.Errorf("told %+v", e)
+		}
+	})
+}
+
+// A feed that is opened after the connection was lost does not share a consumer that may be lost,
+// too.
+func TestWatchFeed_NotSharedAfterReconnection(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		g := &gate{s: t.s}
+		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
+		watch(t, b, "a")
+		g.set(true)
+		synctest.Wait()
+		g.set(false)
+		time.Sleep(time.Minute)
+		watch(t, b, "a")
+		if n := b.api.Left().Subscriptions; n != 2 {
+			t.Errorf("%d subscriptions", n)
+		}
+	})
+}
+
+// A feed waits while another one opens their source, but not longer than its context. If that one
+// gives up, it opens a source itself. If the server refuses, it does not ask again.
+func TestFeedSource_OpenedByAnother(t *testing.T) {
+	refused := errors.New("refused")
+	for name, end := range map[string]func(s *source, conf jetstream.StreamConfig) error{
+		"waits": nil,
+		"gives up": func(s *source, conf jetstream.StreamConfig) error {
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			s.open(ended, conf)
+			return nil
+		},
+		"is refused": func(s *source, _ jetstream.StreamConfig) error {
+			s.err = refused
+			s.bucket.hub.distrust(s)
+			close(s.opened)
+			return refused
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, server.Options{}, func(t *lab) {
+				b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
+				conf := *mustInfo(t, b)
+				opener := &feed{}
+				b.hub.join(b, "a", opener)
+				s, begun := opener.source, time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				outcome := make(chan error, 1)
+				b.Watch(ctx, "a", nil, func(backend.FeedEvent) {}, func(f backend.Feed, err error) {
+					if f != nil {
+						f.Stop()
+					}
+					outcome <- err
+				})
+				synctest.Wait()
+				if end == nil {
+					select {
+					case err := <-outcome:
+						if !errors.Is(err, ErrUnreachable) || time.Since(begun) != time.Second {
+							t.Errorf("%v after %v", err, time.Since(begun))
+						}
+					case <-time.After(time.Minute):
+						t.Error("it waits without an end")
+					}
+					if len(s.feeds) != 1 {
+						t.Errorf("%d feeds", len(s.feeds))
+					}
+					s.open(t.Context(), conf)
+				} else {
+					want := end(s, conf)
+					if err := <-outcome; !errors.Is(err, want) || time.Since(begun) != 0 {
+						t.Errorf("%v after %v", err, time.Since(begun))
+					}
+				}
+				opener.Stop()
+				if n := len(b.hub.sources); n != 0 {
+					t.Errorf("%d sources are left", n)
+				}
+			})
+		})
+	}
+}
+
+// An error is the last event of a feed, also among those that came before the feed began. After
+// Stop there is none.
+func TestFeed_EndsWithError(t *testing.T) {
+	event := func(n uint64) backend.FeedEvent { return backend.FeedEvent{Entry: backend.Entry{Revision: n}} }
+	lost := backend.FeedEvent{Err: ErrUnreachable}
+	for name, steps := range map[string]func(f *feed){
+		"after the beginning":  func(f *feed) { f.begin(); f.tell(event(1)); f.tell(lost); f.tell(event(2)) },
+		"before the beginning": func(f *feed) { f.tell(event(1)); f.tell(lost); f.tell(event(2)); f.begin() },
+	} {
+		var told []backend.FeedEvent
+		f := &feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
+		if steps(f); len(told) != 2 || told[0].Entry.Revision != 1 || told[1].Err == nil {
+			t.Errorf("%s: %+v", name, told)
+		}
+	}
+	bubble(t, server.Options{}, func(t *lab) {
+		b := ordinary(t, dialJS(t, t.s), jetstream.KeyValueConfig{})
+		if _, err := update(t.Context(), b, "a", "1", 0); err != nil {
+			t.Fatal(err)
+		}
+		replied, early := false, false
+		f, err := await(func(r func(backend.Feed, error)) {
+			b.Watch(t.Context(), "a", nil, func(backend.FeedEvent) { early = early || !replied }, func(f backend.Feed, err error) {
+				time.Sleep(time.Second)
+				replied = true
+				r(f, err)
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if early {
+			t.Error("an event came before the feed")
+		}
+		f.Stop()
+		f.(*feed).deliver = func(backend.FeedEvent) { t.Error("an event came after Stop") }
+		f.(*feed).tell(event(9))
+	})
+}
+
+// The successor of a release gets it first, and once. In a crowd all others get it after a head
+// start, unless a newer message comes meanwhile.
+func TestFeedSource_HeadStart(t *testing.T) {
+	const large = crowd + 2
+	for _, c := range []struct {
+		name     string
+		feeds    int
+		phase    phase
+		to       string
+		next     line
+		who      hearer
+		newer    time.Duration // when a newer message comes; 0: never
+		first    bool          // the successor is here
+		others   time.Duration // when the others get it; negative: not at all
+		returned time.Duration
+	}{
+		{name: "named by ID", feeds: large, phase: phaseReleased, to: "b", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "named by session", feeds: large, phase: phaseReleased, to: "B", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "first in line", feeds: large, phase: phaseReleased, next: "B C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "second in line", feeds: large, phase: phaseReleased, next: "C B", who: hearer{"b", "B"}, others: headStart, returned: headStart},
+		{name: "named before the line", feeds: large, phase: phaseReleased, to: "b", next: "C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "elsewhere", feeds: large, phase: phaseReleased, to: "z", who: hearer{"b", "B"}, others: headStart, returned: headStart},
+		{name: "overtaken", feeds: large, phase: phaseReleased, to: "b", who: hearer{"b", "B"}, newer: 2 * time.Millisecond, first: true, others: -1, returned: 2 * time.Millisecond},
+		{name: "a small crowd", feeds: crowd, phase: phaseReleased, to: "b", who: hearer{"b", "B"}, first: true},
+		{name: "nobody named", feeds: large, phase: phaseReleased, who: hearer{"b", "B"}},
+		{name: "no release", feeds: large, phase: phaseLeading, next: "B", who: hearer{"b", "B"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun, s := time.Now(), &source{feeds: make(map[*feed]struct{})}
+				var order []string
+				at := map[time.Duration]int{}
+				for i := range c.feeds {
+					name, f := fmt.Sprint(i), &feed{begun: true}
+					if i == 0 {
+						name = "successor"
+						f.who.Store(&c.who)
+					}
+					f.deliver = func(backend.FeedEvent) {
+						order = append(order, name)
+						at[time.Since(begun)]++
+					}
+					s.feeds[f] = struct{}{}
+				}
+				r := someRecord()
+				r.phase, r.to, r.next = c.phase, c.to, c.next
+				s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1, Value: r.encode()}}, func() bool { return c.newer != 0 && time.Since(begun) >= c.newer })
+				if d := time.Since(begun); d != c.returned {
+					t.Errorf("returned after %v", d)
+				}
+				want := map[time.Duration]int{}
+				if c.first {
+					want[0] = 1
+					if order[0] != "successor" || slices.Contains(order[1:], "successor") {
+						t.Errorf("told in this order: %q", order)
+					}
+				}
+				if c.others >= 0 {
+					want[c.others] += c.feeds - want[0]
+				}
+				if fmt.Sprint(at) != fmt.Sprint(want) {
+					t.Errorf("told at %v, want %v", at, want)
+				}
+			})
+		})
+	}
+}
+
+// A feed takes no message that a consumer sends to its subject, whatever the headers. The publisher
+// of a stored message chooses them.
+func TestFeed_ConsumerCannotForge(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "X", Subjects: []string{"x"}}); err != nil {
+			t.Fatal(err)
+		}
+		forged := &nats.Msg{Subject: "x", Header: nats.Header{
+			"Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Sequence": {"99"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)},
+		}}
+		if _, err := js.PublishMsg(t.Context(), forged); err != nil {
+			t.Fatal(err)
+		}
+		w := watch(t, b, "a")
+		if _, err := js.CreatePushConsumer(t.Context(), "X", jetstream.ConsumerConfig{DeliverSubject: "natsleader.feed.E.a", AckPolicy: jetstream.AckNonePolicy}); err != nil {
+			t.Fatal(err)
+		}
+		w.nothing(t)
+		time.Sleep(time.Second)
+		w.nothing(t)
+	})
+}
+
+// nats.go drops a status that a full channel does not take, and the last one is that the connection
+// is closed.
+func TestHub_MissesNoClose(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		js.Conn().Close()
+		var told []backend.FeedEvent
+		f := &feed{begun: true, deliver: func(e backend.FeedEvent) { told = append(told, e) }}
+		h := hub{sources: map[*source]struct{}{{bucket: b, feeds: map[*feed]struct{}{f: {}}}: {}}}
+		status, ended := make(chan nats.Status, 1), make(chan struct{})
+		status <- nats.CONNECTED
+		close(status)
+		h.listen(b, status, ended)
+		if len(told) != 1 || !errors.Is(told[0].Err, ErrConnectionClosed) {
+			t.Errorf("told %+v", told)
+		}
+	})
+}
+
+// The loss of a feed is reported again once a feed was open in between, and not before.
+func TestFaultFilter_FeedIsBack(t *testing.T) {
+	var f faultFilter
+	lost := &input{kind: inFeedLost, err: ErrUnreachable}
+	for _, c := range []struct {
+		success inputKind
+		news    bool
+	}{{inTick, true}, {inRead, false}, {inFeed, true}, {inSettings, false}} {
+		f.succeeded(c.success)
+		if news := f.isNews(lost, ErrNoFeed); news != c.news {
+			t.Errorf("after a success of kind %d: news %v", c.success, news)
+		}
+	}
+}

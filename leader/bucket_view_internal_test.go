@@ -1,0 +1,249 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// viewing is an open view of a roster with the announcements that it delivered.
+type viewing struct {
+	*rosterView
+	told *[]backend.Announcement
+}
+
+// viewOf opens a view of the election "e".
+func viewOf(t *lab, b *bucketStore) viewing {
+	t.Helper()
+	v, replied := viewing{told: new([]backend.Announcement)}, false
+	f, err := await(func(r func(backend.Feed, error)) {
+		b.Stands(t.Context(), "e", func(a backend.Announcement) {
+			if !replied {
+				t.Error("an announcement came before the view")
+			}
+			*v.told = append(*v.told, a)
+		}, func(f backend.Feed, err error) {
+			time.Sleep(time.Second) // what there is has come
+			replied = true
+			r(f, err)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.rosterView = f.(*rosterView)
+	t.Cleanup(v.Stop)
+	return v
+}
+
+// saw checks the announcements since the call before.
+func (v viewing) saw(t *lab, want string) {
+	t.Helper()
+	synctest.Wait()
+	var got []string
+	for _, a := range *v.told {
+		switch {
+		case errors.Is(a.Err, ErrConnectionClosed):
+			got = append(got, "closed")
+		case errors.Is(a.Err, ErrUnreachable):
+			got = append(got, "lost")
+		case a.Err != nil:
+			got = append(got, a.Err.Error())
+		case a.Complete:
+			got = append(got, "complete")
+		case a.Entry == nil:
+			got = append(got, a.Session[:1]+" withdrawn")
+		default:
+			got = append(got, fmt.Sprintf("%s %q", a.Session[:1], a.Entry))
+		}
+	}
+	*v.told = nil
+	if line := strings.Join(got, ", "); line != want {
+		t.Errorf("saw %s, want %s", line, want)
+	}
+}
+
+func session(letter string) string { return strings.Repeat(letter, sessionLength) }
+
+// announce announces a session, or withdraws it without an entry.
+func announce(t *lab, b *bucketStore, letter string, entry []byte, life time.Duration) error {
+	_, err := await(func(r func(uint64, error)) { b.Announce(t.Context(), "e", session(letter), entry, life, r) })
+	return err
+}
+
+// consumersOf returns the number of consumers of a stream.
+func consumersOf(t *lab, js jetstream.JetStream, stream string) int {
+	t.Helper()
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().State.Consumers
+}
+
+// A view delivers the announcements of its election and their ends, and that it is complete, once.
+// It stays open while nothing happens, and leaves nothing behind.
+func TestRosterView_Announcements(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{Roster: true, Storage: jetstream.MemoryStorage})
+		empty := viewOf(t, b)
+		empty.saw(t, "complete")
+		kv, err := js.KeyValue(t.Context(), "E_roster")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = kv.PutString(t.Context(), "e."+session("A")+".x", "another election"); err == nil {
+			_, err = kv.PutString(t.Context(), "e.other", "no session")
+		}
+		if err == nil {
+			err = announce(t, b, "A", []byte("1"), time.Hour)
+		}
+		if err == nil {
+			err = announce(t, b, "B", []byte{}, 1500*time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty.saw(t, `A "1", B ""`)
+		full := viewOf(t, b)
+		full.saw(t, `A "1", B "", complete`)
+		time.Sleep(999 * time.Millisecond) // two seconds less a millisecond after its announcement
+		full.saw(t, "")
+		time.Sleep(time.Second)
+		full.saw(t, "B withdrawn")
+		if err = announce(t, b, "A", nil, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		full.saw(t, "A withdrawn")
+		time.Sleep(time.Minute)
+		empty.saw(t, "B withdrawn, A withdrawn")
+		full.saw(t, "")
+		if s, err := js.Stream(t.Context(), "KV_E_roster"); err != nil || s.CachedInfo().State.Msgs != 2 { // those that are no announcements
+			t.Errorf("%d messages, %v", s.CachedInfo().State.Msgs, err)
+		}
+		full.Stop()
+		if err = announce(t, b, "C", []byte("3"), 300*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		full.saw(t, "")
+		full.tell(backend.Announcement{Session: session("D")})
+		full.saw(t, "")
+		empty.saw(t, `C "3"`)
+		time.Sleep(2 * time.Second)
+		empty.saw(t, "C withdrawn")
+		empty.Stop()
+		time.Sleep(time.Second)
+		if n := consumersOf(t, js, "KV_E_roster"); n != 0 {
+			t.Errorf("%d consumers are left", n)
+		}
+	})
+}
+
+// A view ends with one error when its consumer is silent or the connection was lost, and as closed
+// with the connection.
+func TestRosterView_Ends(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(t *lab, g *gate, js, other jetstream.JetStream)
+		after   time.Duration
+		want    string
+	}{
+		"silence": {func(t *lab, _ *gate, _, other jetstream.JetStream) {
+			s, err := other.Stream(t.Context(), "KV_E_roster")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name := range s.ConsumerNames(t.Context()).Name() {
+				if err = s.DeleteConsumer(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 6 * viewHeartbeat, "lost"},
+		"a lost connection": {func(_ *lab, g *gate, _, _ jetstream.JetStream) {
+			g.set(true)
+			synctest.Wait()
+			g.set(false)
+		}, 5 * time.Second, "lost"},
+		"a closed connection": {func(_ *lab, _ *gate, js, _ jetstream.JetStream) { js.Conn().Close() }, 0, "closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, server.Options{}, func(t *lab) {
+				g, other := &gate{s: t.s}, dialJS(t, t.s)
+				mustCreate(t, other, BucketConfig{Roster: true})
+				js := dialJS(t, g)
+				b := mustOpen(t, js)
+				v := viewOf(t, b)
+				v.saw(t, "complete")
+				c.happens(t, g, js, other)
+				time.Sleep(c.after)
+				v.saw(t, c.want)
+				time.Sleep(time.Minute)
+				v.saw(t, "")
+			})
+		})
+	}
+}
+
+// A view that has missed a delivery ends. The next delivery or heartbeat shows that.
+func TestRosterView_MissedDelivery(t *testing.T) {
+	beat := func(last string) *nats.Msg { return &nats.Msg{Header: nats.Header{lastConsumerHeader: {last}}} }
+	entry := func(n uint64, pending uint64) *nats.MsgMetadata {
+		return &nats.MsgMetadata{Sequence: nats.SequencePair{Consumer: n, Stream: n}, NumPending: pending}
+	}
+	for _, c := range []struct {
+		name string
+		hear func(v *rosterView, m *nats.Msg)
+		want string
+	}{
+		{"in order", func(v *rosterView, m *nats.Msg) {
+			v.hear(m, entry(1, 1), "own.")
+			v.hear(m, entry(2, 0), "own.")
+			v.hear(beat("2"), nil, "own.")
+		}, `A "", A "", complete`},
+		{"the last has lapsed", func(v *rosterView, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(beat("1"), nil, "own.") }, `A "", complete`},
+		{"a delivery is missing", func(v *rosterView, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(m, entry(3, 0), "own.") }, `A "", lost`},
+		{"a heartbeat is ahead", func(v *rosterView, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(beat("2"), nil, "own.") }, `A "", lost`},
+		{"a heartbeat without a number", func(v *rosterView, _ *nats.Msg) { v.hear(beat(""), nil, "own.") }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []backend.Announcement
+				v := &rosterView{gate: make(chan struct{}), deliver: func(a backend.Announcement) { told = append(told, a) }}
+				close(v.gate)
+				c.hear(v, &nats.Msg{Subject: "own." + session("A")})
+				viewing{v, &told}.saw(&lab{T: t}, c.want)
+			})
+		})
+	}
+}
+
+// An announcement that cannot be one is not sent. Without a roster, or with a bucket in its place,
+// the error is ErrNoRoster, and nothing is left behind.
+func TestRoster_NoneAnnounced(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, BucketConfig{})
+		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), ErrNoRoster, "KV_E_roster")
+		_, err := await(func(r func(backend.Feed, error)) { b.Stands(t.Context(), "e", func(backend.Announcement) {}, r) })
+		wantErr(t, err, ErrNoRoster, "KV_E_roster")
+		if _, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), ErrNoRoster)
+		for election, s := range map[string]string{"e": "short", "a b": session("A")} {
+			_, err = await(func(r func(uint64, error)) { b.Announce(t.Context(), election, s, []byte("1"), time.Hour, r) })
+			wantErr(t, err, ErrInvalidConfig)
+		}
+		_, err = await(func(r func(backend.Feed, error)) { b.Stands(t.Context(), "a b", func(backend.Announcement) {}, r) })
+		wantErr(t, err, ErrInvalidConfig)
+	})
+}

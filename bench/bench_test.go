@@ -39,11 +39,11 @@ func testTurn(t *testing.T, name string, check func(t *testing.T, sys system, c 
 		}
 	}
 	for _, sys := range systems() {
+		if sys.notes[name] != "" { // says why there is nothing to measure
+			continue
+		}
 		t.Run(sys.name, func(t *testing.T) {
 			t.Parallel()
-			if why := sys.notes[name]; why != "" {
-				t.Skip(why)
-			}
 			b := &bench{stderr: t.Output()}
 			var c cell
 			b.attempt(t.Context(), measured, sys, &c, name)

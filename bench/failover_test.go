@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -154,5 +155,16 @@ func TestAttempt_ThreeTimes(t *testing.T) {
 				t.Errorf("%d turns, error %q, want %d and %q", turns, c.Error, tt.wantTurns, tt.wantError)
 			}
 		})
+	}
+}
+
+// A leader process that leads no longer has sent its last report, or ends with none.
+func TestProcess_Believes(t *testing.T) {
+	t.Parallel()
+	for report, want := range map[string]bool{`{"Leads":false}`: false, `{"Leads":true}`: true, ``: true} {
+		p := &process{out: json.NewDecoder(strings.NewReader(report))}
+		if got := p.believes(); got != want {
+			t.Errorf("%q: %t, want %t", report, got, want)
+		}
 	}
 }

@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testTurn takes one turn of each system, until one is not disturbed by a busy machine. The
-// functions that measure check the order: a follower that leads too early, a leader that does
-// not end and an election without a leader are errors.
+// testTurn takes one turn of each system. A turn that a busy machine disturbed is taken again,
+// as often as a run of the program does. The functions that measure check the order: a follower
+// that leads too early, a leader that does not end and an election without a leader are errors.
 func testTurn(t *testing.T, name string, check func(t *testing.T, sys system, c cell)) {
 	t.Helper()
 	var measured measure
@@ -39,25 +39,18 @@ func testTurn(t *testing.T, name string, check func(t *testing.T, sys system, c 
 		}
 	}
 	for _, sys := range systems() {
+		if sys.notes[name] != "" { // says why there is nothing to measure
+			continue
+		}
 		t.Run(sys.name, func(t *testing.T) {
 			t.Parallel()
-			if why := sys.notes[name]; why != "" {
-				t.Skip(why)
+			b := &bench{stderr: t.Output()}
+			var c cell
+			b.attempt(t.Context(), measured, sys, &c, name)
+			if c.Error != "" {
+				t.Fatal(c.Error)
 			}
-			b := &bench{stderr: io.Discard}
-			for {
-				var c cell
-				err := b.turn(t.Context(), measured, sys, &c)
-				if errors.Is(err, errDisturbed) {
-					t.Logf("again: %v", err)
-					continue
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				check(t, sys, c)
-				return
-			}
+			check(t, sys, c)
 		})
 	}
 }

@@ -43,7 +43,7 @@ func crash(ctx context.Context, p place) (time.Duration, error) {
 	}
 	select {
 	case <-follower.elected():
-		return 0, errors.Join(fmt.Errorf("%w: the follower leads before the crash", errDisturbed), leader.kill())
+		return 0, errors.Join(p.early(leader.believes), leader.kill())
 	default:
 	}
 	began := time.Now()
@@ -66,11 +66,11 @@ func (p place) meet(ctx context.Context) error {
 // overlap is the outcome of a fault that the leader survives.
 type overlap struct {
 	failover time.Duration // from the fault until the follower leads
-	both     time.Duration // how long both believed that they lead; 0 or less if they never did
+	both     time.Duration // for how long at most both believed that they lead; 0 or less if they never did
 	wrong    bool          // stopped: the first answer after the pause was that it leads
 }
 
-// cutOff cuts the leader off from the server, and reports how long two believe that they lead.
+// cutOff cuts the leader off from the server, and reports for how long at most two believe that they lead.
 func cutOff(ctx context.Context, p place) (overlap, error) {
 	var o overlap
 	k, err := newLink(p.srv.addr)
@@ -99,41 +99,67 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 	if err = p.meet(ctx); err != nil {
 		return o, err
 	}
+	select {
+	case <-follower.elected():
+		return o, p.early(old.leads)
+	default:
+	}
 	if !old.leads() {
 		return o, fmt.Errorf("%w: the leader does not lead before it is cut off", errDisturbed)
 	}
 
 	began := time.Now()
 	k.cut()
-	ended := make(chan time.Time, 1)
 	within, cancel := context.WithTimeout(ctx, 2*p.failover())
 	defer cancel()
-	go func() {
-		defer close(ended)
-		end := time.Now() // it led then: a goroutine that wakes up late does not count against it
-		for tick := time.NewTicker(askEvery); ; {
+	at, both, err := passed(within, old, follower)
+	if err != nil {
+		return o, err
+	}
+	return overlap{failover: at.Sub(began), both: both}, nil
+}
+
+// passed asks both candidates every millisecond, until the follower leads and the old leader
+// does not. It returns when the follower led, and for how long at most both led. That time
+// begins at the last "no" of the follower and ends at the first "no" of the old leader, so a
+// question that is late makes it longer. If a late question alone decides whether there was
+// such a time, the error is errDisturbed.
+func passed(ctx context.Context, old, follower candidate) (elected time.Time, both time.Duration, err error) {
+	begin, lastYes := time.Now(), time.Now()
+	var end time.Time
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for elected.IsZero() || end.IsZero() {
+		if ctx.Err() != nil {
+			return elected, 0, fmt.Errorf("follower elected: %t, old leader ended: %t: %w", !elected.IsZero(), !end.IsZero(), ctx.Err())
+		}
+		if elected.IsZero() {
 			asked := time.Now()
-			if !old.leads() {
-				ended <- end
-				return
-			}
-			end = asked
 			select {
-			case <-tick.C:
-			case <-within.Done():
-				return
+			case <-follower.elected():
+				elected = time.Now()
+			default:
+				begin = asked
 			}
 		}
-	}()
-	at, err := awaitElected(ctx, follower, p.failover())
-	if err != nil {
-		return o, fmt.Errorf("follower: %w", err)
+		if end.IsZero() {
+			asked := time.Now()
+			if old.leads() {
+				lastYes = asked
+			} else {
+				end = time.Now()
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
 	}
-	end, ok := <-ended
-	if !ok {
-		return o, errors.New("the leader that is cut off goes on leading")
+	both = end.Sub(begin)
+	if lastYes.Before(elected) && both > 20*askEvery {
+		err = fmt.Errorf("%w: the candidates were asked so late that both may have led for %v", errDisturbed, both)
 	}
-	return overlap{failover: at.Sub(began), both: end.Sub(at)}, nil
+	return elected, both, err
 }
 
 // stopped stops the process of the leader until a follower leads, continues it, and reports its
@@ -155,6 +181,11 @@ func stopped(ctx context.Context, p place) (overlap, error) {
 	defer follower.drop()
 	if err = p.meet(ctx); err != nil {
 		return o, err
+	}
+	select {
+	case <-follower.elected():
+		return o, p.early(leader.believes)
+	default:
 	}
 	began := time.Now()
 	if err = leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

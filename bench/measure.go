@@ -45,6 +45,10 @@ type figures struct {
 // the machine was too busy for the lease. The measure can be repeated.
 var errDisturbed = errors.New("disturbed")
 
+// errTwoLead reports that two candidates led at once in a system that promises one. No machine
+// is too busy for that promise, so the measure is not repeated.
+var errTwoLead = errors.New("two candidates lead")
+
 // samples are durations of one operation.
 type samples []time.Duration
 
@@ -91,6 +95,16 @@ func awaitElected(ctx context.Context, c candidate, d time.Duration) (time.Time,
 // for a busy machine.
 func (p place) failover() time.Duration { return 2*(p.s.Lease+p.s.Late) + patience }
 
+// early returns the error for a follower that leads before the fault. The old leader may have
+// been too slow for its lease. If it still leads, there are two, and no busy machine is an
+// excuse for that where a system promises one.
+func (p place) early(oldLeads func() bool) error {
+	if p.sys.single && oldLeads() {
+		return errTwoLead
+	}
+	return fmt.Errorf("%w: the follower leads before the fault", errDisturbed)
+}
+
 // settle waits until a follower waits, and then for a random share of its polls, so that the
 // samples meet every phase of them.
 func (p place) settle(ctx context.Context) error {
@@ -133,7 +147,7 @@ func handover(ctx context.Context, p place, n int) (samples, error) {
 		}
 		select {
 		case <-follower.elected():
-			return nil, fmt.Errorf("%w: the follower leads before the handover", errDisturbed)
+			return nil, p.early(leader.leads)
 		default:
 		}
 		began := time.Now()

@@ -20,6 +20,7 @@ func natsleaderSystem() system {
 		libraries: []string{"github.com/natsleader/natsleader", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 		serve:     serveNATS,
 		ready:     30 * time.Millisecond,
+		single:    true,
 		dial: func(addr string, s settings) (client, error) {
 			nc, err := dialNATS(addr)
 			if err != nil {

@@ -195,6 +195,16 @@ func (p *process) next() (belief, error) {
 	return b, err
 }
 
+// believes reports whether a leader process still believes that it leads. It waits for the
+// report of the end, which a process that does not lead has sent or is about to send. It ends
+// the process if none comes.
+func (p *process) believes() bool {
+	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
+	defer late.Stop()
+	b, err := p.next()
+	return err != nil || b.Leads
+}
+
 // serverProcess is the server of one system, in a process of its own: neither its memory nor
 // its processor time is counted as that of the candidates.
 type serverProcess struct {

@@ -21,6 +21,8 @@ type system struct {
 	ready time.Duration
 	// slow systems take a minute for a handover with their usual settings.
 	slow bool
+	// single is set for a system that promises that no two candidates lead at once.
+	single bool
 	// notes says why a measure has no figure, by the name of the measure.
 	notes map[string]string
 }

@@ -3,6 +3,8 @@ package leader
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // Of each thousand candidates that an application adds, these two types take most of the heap.
@@ -12,7 +14,7 @@ import (
 // made when it is needed?
 func TestActor_SizeClass(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
-		t.Skip("for pointers of 8 bytes")
+		proof.Skip(t, "for pointers of 8 bytes")
 	}
 	const header = 8
 	if n := unsafe.Sizeof(actor{}) + header; n > 3200 {

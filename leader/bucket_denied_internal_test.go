@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // denying runs a test in a bubble with a user x that may not write the keys below "denied".
@@ -54,7 +55,7 @@ func elected(t *lab, b *Bucket, election string) time.Duration {
 // are: when all of them begin, and when they try again.
 func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
 	if slowdown > 1 { // in time.go (maybeRunChan) or tsan_rtl.cpp, in a run of two
-		t.Skip("with the race detector, Go 1.26.8 crashes in the timers of so many goroutines in a bubble")
+		proof.Skip(t, "with the race detector, Go 1.26.8 crashes in the timers of so many goroutines in a bubble")
 	}
 	denying(t, func(t *lab, b *Bucket) {
 		const crowd = 500 // more than the most slots

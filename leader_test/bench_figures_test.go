@@ -121,6 +121,13 @@ func benchWarmths(b *testing.B, bench func(b *testing.B, warmth benchWarmth)) {
 
 func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) {
 	b.Helper()
+	ours, bare := benchHandovers(b, b.Loop, dial, warmth, cfg, handOver)
+	benchBoth(b, ours, bare)
+}
+
+// benchHandovers returns what the handovers took, and the bare operations beside them.
+func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) (ours, bare benchSamples) {
+	b.Helper()
 	one, two := dial(), dial()
 	storeA, storeB := tcpBucket(b, tcpJS(b, one)), tcpBucket(b, tcpJS(b, two))
 	kvA, kvB := benchKV(b, one), benchKV(b, two)
@@ -132,8 +139,7 @@ func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg
 			tcpOK(b, two.Flush())
 		}
 	}
-	var ours, bare benchSamples
-	for n := 0; b.Loop(); n++ {
+	for n := 0; again(); n++ {
 		election := fmt.Sprintf("e%d.%s", n, nats.NewInbox()[7:])
 		first, second := make(chan time.Time, 1), make(chan time.Time, 1)
 		cfg.ID, cfg.TurnTimeout = "a", longTurn
@@ -168,7 +174,7 @@ func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg
 		bare = append(bare, (<-second).Sub(began))
 		tcpOK(b, sub.Unsubscribe())
 	}
-	benchBoth(b, ours, bare)
+	return ours, bare
 }
 
 // BenchmarkRenewal measures a renewal, caused by Proclaim, against an update of as many

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"runtime/debug"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server/ats"
@@ -14,13 +15,18 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// withAccessTime runs the tests with the server's access time service. The goroutine of
-// that service must be started outside any bubble.
+// withAccessTime runs the tests with the server's access time service, and with the ticker that
+// shows whether the machine is late. Their goroutines must be started outside any bubble.
 type withAccessTime struct{ *testing.M }
 
 func (m withAccessTime) Run() int {
 	ats.Register()
 	defer ats.Unregister()
+	end := make(chan struct{})
+	var ticker sync.WaitGroup
+	ticker.Go(func() { machine.run(end) })
+	defer ticker.Wait()
+	defer close(end)
 	defer func() {
 		for _, dir := range sharedDirs {
 			_ = os.RemoveAll(dir)

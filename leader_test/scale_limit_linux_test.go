@@ -106,6 +106,22 @@ func (g scaleDir) limit(share float64) error {
 	return g.write("cpu.cfs_quota_us", quota)
 }
 
+// periods reads cpu.stat, which has these lines in both versions.
+func (g scaleDir) periods() (scalePeriods, error) {
+	text, err := os.ReadFile(filepath.Join(g.dir, "cpu.stat"))
+	if err != nil {
+		return scalePeriods{}, err
+	}
+	counts := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		name, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if counts[name], err = strconv.Atoi(n); err != nil {
+			return scalePeriods{}, err
+		}
+	}
+	return scalePeriods{counts["nr_periods"], counts["nr_throttled"]}, nil
+}
+
 func (g scaleDir) remove() error { return os.Remove(g.dir) }
 
 // write writes a file of the group, which is there if the group can do it.

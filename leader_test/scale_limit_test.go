@@ -3,6 +3,7 @@
 package leader_test
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"syscall"
@@ -16,7 +17,28 @@ type scaleGroup interface {
 	add(pid int) error
 	// limit lets the processes have that share of one processor, or all of them at 0.
 	limit(share float64) error
+	// periods are those that the kernel has counted so far.
+	periods() (scalePeriods, error)
 	remove() error
+}
+
+// scalePeriods are what the kernel says of a limit.
+type scalePeriods struct {
+	all       int // in which the processes had something to do
+	throttled int // in which they used up their share, and waited
+}
+
+func (p scalePeriods) since(before scalePeriods) scalePeriods {
+	return scalePeriods{p.all - before.all, p.throttled - before.throttled}
+}
+
+// held returns an error unless the processes used up their share in half of the periods of a
+// time.
+func (p scalePeriods) held(d time.Duration) error {
+	if least := int(d / scalePeriod / 2); p.all < least || 2*p.throttled < p.all {
+		return fmt.Errorf("the kernel counted %d periods, and the processes used up their share in %d of them: the limit was not set, or other processes left them less", p.all, p.throttled)
+	}
+	return nil
 }
 
 // scaleLimit limits the processor time of processes by a control group. Where none can be
@@ -87,6 +109,14 @@ func (l *scaleLimit) to(share float64) {
 	var done sync.WaitGroup
 	done.Go(func() { l.alternate(share, end) })
 	l.stop = func() { close(end); done.Wait() }
+}
+
+// periods are those of the control group.
+func (l *scaleLimit) periods() scalePeriods {
+	l.tb.Helper()
+	p, err := l.group.periods()
+	tcpOK(l.tb, err)
+	return p
 }
 
 // alternate lets the processes run for a part of each period, until the end. Together they

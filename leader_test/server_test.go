@@ -232,7 +232,8 @@ func tcpElectionOf(tb testing.TB, name string) *tcpElection {
 type tcpCandidate struct {
 	*leader.Candidate
 	*leadertest.Watcher
-	read chan struct{} // closed when the events were read to their end
+	began time.Time
+	read  chan struct{} // closed when the events were read to their end
 }
 
 // stand makes a candidate, which is stopped at the end of the test.
@@ -241,9 +242,10 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(el.tb.Output(), nil))
 	}
+	began := time.Now()
 	lc, err := leader.Campaign(el.tb.Context(), store, el.name, cfg)
 	tcpOK(el.tb, err)
-	c := &tcpCandidate{Candidate: lc, Watcher: leadertest.Watch(el.tb, nil, lc), read: make(chan struct{})}
+	c := &tcpCandidate{Candidate: lc, Watcher: leadertest.Watch(el.tb, nil, lc), began: began, read: make(chan struct{})}
 	go el.judge(c)
 	el.tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
@@ -335,16 +337,4 @@ func tcpRenewed(tb testing.TB, b *leader.Bucket, election string, n int) {
 		}
 		return n <= 0
 	})
-}
-
-// tcpNoFaults fails the test if the candidate reported a fault, except for a late
-// answer, because the machine may be busy.
-func tcpNoFaults(t *testing.T, c *tcpCandidate) {
-	t.Helper()
-	for _, e := range c.Watcher.Events() {
-		e, ok := e.(leader.Faulted)
-		if late := ok && errors.Is(e.Err, leader.ErrUnreachable); ok && !late {
-			t.Errorf("%s: %v", c.ID(), e)
-		}
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // A simulation is the same every time, on any number of processors. "One seed, one run,
@@ -12,7 +14,7 @@ import (
 // its time.
 func TestSimulation_IsDeterministic(t *testing.T) {
 	if !sessionsSeeded {
-		t.Skip("before Go 1.26 no test can determine the candidates' sessions")
+		proof.Skip(t, "before Go 1.26 no test can determine the candidates' sessions")
 	}
 	transcripts := func(seed uint64) []string {
 		var lines []string

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 var (
@@ -217,7 +219,7 @@ func TestDashboard_IsValid(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	if _, err := os.Stat("../go.mod"); err != nil {
-		t.Skip("the other modules of the repository are not here")
+		proof.Skip(t, "the other modules of the repository are not here")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

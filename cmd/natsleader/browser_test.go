@@ -11,6 +11,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // browser is a tab of a headless Chromium.
@@ -30,7 +32,7 @@ func openBrowser(tb testing.TB, address string, width, height int64) browser {
 		}
 	}
 	if path == "" {
-		tb.Skip("no Chromium here: scripts/browser installs Debian's")
+		proof.Skip(tb, "no Chromium here: scripts/browser installs Debian's")
 	}
 	ctx, cancel := chromedp.NewExecAllocator(tb.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
 	tb.Cleanup(cancel)

@@ -96,7 +96,7 @@ func oldServer(t *testing.T, version, config string) (url string) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(binary); err != nil {
-		t.Skipf("run make servers: %v", err)
+		proof.Skip(t, "run make servers: ", err)
 	}
 	port := testserver.FreePort(t)
 	file := filepath.Join(t.TempDir(), "server.conf")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -155,7 +156,7 @@ complete -C "natsleader run --dra"`,
 		t.Run(shell, func(t *testing.T) {
 			path, err := exec.LookPath(shell)
 			if err != nil {
-				t.Skip(err)
+				proof.Skip(t, err)
 			}
 			cmd := withEnv(natsleader(t), "NATS_URL="+url, "BINARY="+binary, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 			cmd.Path, cmd.Args = path, []string{shell, "-c", script}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -20,7 +21,7 @@ func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("a tmpfs cannot be mounted here: %v", err)
+		proof.Skip(t, "a tmpfs cannot be mounted here: ", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -77,7 +78,7 @@ func TestDoctor_FullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := nc.Request("$KV.elections.filler", nil, time.Second); err == nil || !strings.Contains(err.Error(), nats.ErrTimeout.Error()) {
-		t.Skipf("this server goes on when there is room: %v", err)
+		proof.Skip(t, "this server goes on when there is room: ", err)
 	}
 	diagnose(t, p.url).says(t, "elections", "warning", "nobody renews or takes df", "until it is restarted")
 }

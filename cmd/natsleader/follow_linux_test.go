@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -18,7 +19,7 @@ func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("no pseudo terminals here: ", err)
+		proof.Skip(t, "no pseudo terminals here: ", err)
 	}
 	t.Cleanup(func() { _ = near.Close() })
 	fd := int(near.Fd())

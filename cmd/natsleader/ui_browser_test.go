@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -275,7 +276,7 @@ func TestUI_TenThousand(t *testing.T) {
 // The pictures of docs/cli.md, which `make pictures` writes.
 func TestUI_Pictures(t *testing.T) {
 	if os.Getenv("NATSLEADER_PICTURES") == "" {
-		t.Skip("make pictures runs it")
+		proof.Skip(t, "make pictures runs it")
 	}
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})

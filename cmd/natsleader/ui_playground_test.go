@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -25,7 +26,7 @@ const examples = "../../examples"
 func startPlayground(t *testing.T, args ...string) (address string) {
 	t.Helper()
 	if _, err := os.Stat(examples); err != nil {
-		t.Skipf("the examples are not here: %v", err)
+		proof.Skip(t, "the examples are not here: ", err)
 	}
 	path := filepath.Join(t.TempDir(), "play")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./playground")
@@ -128,7 +129,7 @@ func TestPlayground_Banner(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(examples, "playground", "page")
 	if _, err := os.Stat(page); err != nil {
-		t.Skipf("the examples are not here: %v", err)
+		proof.Skip(t, "the examples are not here: ", err)
 	}
 	type object map[string]any
 	shown := func(stories []object, broken ...string) object {
@@ -195,7 +196,7 @@ func TestPlayground_Banner(t *testing.T) {
 // The pictures of README.md and docs/playground.md, which `make pictures` writes.
 func TestPlayground_Pictures(t *testing.T) {
 	if os.Getenv("NATSLEADER_PICTURES") == "" {
-		t.Skip("make pictures runs it")
+		proof.Skip(t, "make pictures runs it")
 	}
 	b := openBrowser(t, startPlayground(t), 1280, 640)
 	for range 2 {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // The pages show code that compiles: each block of Go is here word for word. It may be
@@ -61,7 +63,7 @@ func flush(text string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAl
 // and to sections that a page has.
 func TestPages_LinksResolve(t *testing.T) {
 	if _, err := os.Stat("../../metrics/go.mod"); err != nil {
-		t.Skip("the other modules of the repository are not here")
+		proof.Skip(t, "the other modules of the repository are not here")
 	}
 	pages := []string{"../../README.md", "../../CONTRIBUTING.md"}
 	for _, pattern := range []string{"../*.md", "../howto/*.md", "../decisions/*.md"} {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 func TestMain(m *testing.M) {
@@ -132,7 +134,7 @@ func TestPlayground_LeaderLost(t *testing.T) {
 func TestPlayground_Zombie(t *testing.T) {
 	t.Parallel()
 	if !canFreeze {
-		t.Skip("processes cannot be frozen on this system")
+		proof.Skip(t, "processes cannot be frozen on this system")
 	}
 	g := newGame(t, leastLease)
 	// It may be frozen between two items, and then writes nothing when it wakes up.

@@ -11,14 +11,18 @@
 //	func TestEveryPair(t *testing.T) {
 //		proof.Only(t)
 //
-// Both report their numbers with [Ran], and `make prove` prints the totals. The tag
+// A test that cannot run here skips itself with [Skip], and CI fails if it does.
+//
+// The tests report their numbers with [Ran], and `make prove` prints the totals. The tag
 // needs no flag, so it can be given to all packages at once.
 package proof
 
 // TB is the part of testing.TB that this package uses.
 type TB interface {
 	Helper()
+	Name() string
 	Skip(args ...any)
+	Fatal(args ...any)
 }
 
 // Size returns sample, or full if [Long] is set.

@@ -63,9 +63,11 @@ func summary() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	binary := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
-	return fmt.Sprintf("%s ran %s\n", binary, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s ran %s\n", binary(), strings.Join(parts, ", "))
 }
+
+// binary returns the name of the test binary, which is the last element of its package's path.
+func binary() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".test") }
 
 func appendTo(name, line string) error {
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

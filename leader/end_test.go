@@ -123,6 +123,13 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					if !c.IsLeader() {
 						t.Fatal("does not lead")
 					}
+					l.atRest(t)
+					l.tell(backend.FeedEvent{Err: leader.ErrUnreachable})
+					time.Sleep(3 * time.Second) // it has another feed
+					l.tell(backend.FeedEvent{Err: leader.ErrConnectionClosed})
+					if synctest.Wait(); l.open["feed"] != max(1, cfg.Seats) || l.asked["Watch"] != l.open["feed"]+1 || !c.IsLeader() {
+						t.Errorf("%d feeds are open, %d were opened; it leads: %v", l.open["feed"], l.asked["Watch"], c.IsLeader())
+					}
 					end(t, l, c)
 					mustEnd(t, c, 0)
 					if n := clock.armed(); n != 0 {
@@ -136,4 +143,28 @@ func TestEnd_LeavesNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// After the end of a candidate that still held the key, nothing in its Stats goes on.
+func TestEnd_StatsStandStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{})
+		c := l.stand(t.Context(), t, leader.Config{DrainTimeout: time.Minute})
+		time.Sleep(1500 * time.Millisecond)
+		l.answer("Update", whenGivenUp)
+		l.answer("Settings", whenGivenUp)
+		l.answer("Get", whenGivenUp)
+		time.Sleep(time.Minute) // its lease is over, and its work goes on
+		if s := c.Stats(); s.Silent == 0 || s.SinceRenewal == 0 || s.Unreleased == 0 || s.Leaderless == 0 {
+			t.Errorf("before: %+v", s)
+		}
+		_ = c.Stop(ended(t))
+		mustEnd(t, c, 0)
+		before := c.Stats()
+		time.Sleep(time.Minute)
+		s := c.Stats()
+		if s.Silent != 0 || s.SinceRenewal != 0 || s.Unreleased != 0 || s.Leaderless != before.Leaderless {
+			t.Errorf("a minute after the end: silent for %v, renewed %v ago, unreleased for %v, leaderless for %v, %v before", s.Silent, s.SinceRenewal, s.Unreleased, s.Leaderless, before.Leaderless)
+		}
+	})
 }

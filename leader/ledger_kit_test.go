@@ -47,11 +47,14 @@ type ledgerContext struct {
 	answered bool
 }
 
-func newLedger(how map[string]answers) *ledger {
+func newLedger(how map[string]answers) *ledger { return newLedgerOn(newPlainStore(), how) }
+
+// newLedgerOn returns a ledger with the keys of a store, as of another connection.
+func newLedgerOn(on *plainStore, how map[string]answers) *ledger {
 	if how == nil {
 		how = make(map[string]answers)
 	}
-	return &ledger{plainStore: newPlainStore(), answers: how, flying: make(map[string]int), open: make(map[string]int), asked: make(map[string]int)}
+	return &ledger{plainStore: on, answers: how, flying: make(map[string]int), open: make(map[string]int), asked: make(map[string]int)}
 }
 
 // Backend returns l.
@@ -106,6 +109,15 @@ func (l *ledger) release() {
 	for _, reply := range held {
 		reply()
 	}
+	synctest.Wait()
+}
+
+// tell delivers an event to the feed that was opened first, even if it has ended.
+func (l *ledger) tell(e backend.FeedEvent) {
+	l.plainStore.mu.Lock()
+	deliver := l.delivers[0]
+	l.plainStore.mu.Unlock()
+	deliver(e)
 	synctest.Wait()
 }
 
@@ -316,6 +328,25 @@ func mustEnd(t *testing.T, c *leader.Candidate, d time.Duration) {
 		t.Fatal("the candidate does not end")
 	}
 	synctest.Wait()
+}
+
+// atRest expects that no request is in flight or has a slot, and that of the contexts of the requests only
+// those of the writes go on, one for each seat.
+func (l *ledger) atRest(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, c := range l.contexts {
+		if !c.answered || c.call != "Update" && c.ctx.Err() == nil {
+			t.Errorf("request %d, %s: answered: %v, context: %v", i, c.call, c.answered, c.ctx.Err())
+		}
+	}
+	if p := new(backend.Place); l.window != nil {
+		if !l.window.Take(p, backend.RankRead, nil, time.Now()) {
+			t.Error("a slot is kept")
+		}
+		l.window.Return(p, backend.Reply{})
+	}
 }
 
 // settled expects that nothing is left open, nothing was closed twice, and the context of each request

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -88,65 +87,6 @@ func TestTryAcquire_SilentStore(t *testing.T) {
 		l.release()
 		l.settled(t)
 	})
-}
-
-// wallClock is a clock of which the wall time can be moved, as by an operator. Only the monotonic reading
-// of its results is the time of the bubble.
-type wallClock struct {
-	leader.Clock
-	base time.Time // with a monotonic reading
-	zero time.Time // the time of the bubble then
-	jump time.Duration
-}
-
-func (c *wallClock) Now() time.Time {
-	now := c.base.Add(time.Since(c.zero))
-	wall := (*uint64)(unsafe.Pointer(&now)) // the first word of a Time: a flag, seconds and nanoseconds
-	*wall += uint64(c.jump/time.Second) << 30
-	return now
-}
-
-// The lock of a holder that has crashed is free after its lease, and a lock that is renewed is held,
-// however the wall time jumps between two tries.
-func TestTryAcquire_WallTimeJumps(t *testing.T) {
-	base := time.Now() // in a bubble there is no monotonic reading
-	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			store := leadertest.NewStore(nil)
-			a, b := store.Link("a"), store.Link("b")
-			if _, err := leader.TryAcquire(t.Context(), a, "e", leader.Config{ID: "a"}); err != nil {
-				t.Fatal(err)
-			}
-			clock := &wallClock{Clock: leader.SystemClock(), base: base, zero: time.Now()}
-			before := clock.Now()
-			try := func() error {
-				_, err := leader.TryAcquire(t.Context(), b, "e", leader.Config{ID: "b", Clock: clock})
-				synctest.Wait()
-				return err
-			}
-			held := func() {
-				t.Helper()
-				if err := try(); !errors.As(err, new(*leader.HeldError)) {
-					t.Errorf("%v after %v: the lock is held, but: %v", jump, time.Since(clock.zero), err)
-				}
-			}
-			a.Cut()
-			held()
-			clock.jump = jump
-			if now := clock.Now(); now.Sub(before) != 0 || now.Round(0).Sub(before.Round(0)) != jump {
-				t.Fatalf("the clock moves by %v, its wall time by %v", now.Sub(before), now.Round(0).Sub(before.Round(0)))
-			}
-			held()
-			time.Sleep(15*time.Second - 1)
-			held()
-			time.Sleep(1)
-			if err := try(); err != nil {
-				t.Errorf("%v: the lock of a crashed holder: %v", jump, err)
-			}
-			a.Close()
-			b.Close()
-		})
-	}
 }
 
 // An Acquire that gives up names the last fault, unless something was learnt of the key since.

@@ -36,6 +36,11 @@ func TestMailbox_IsBounded(t *testing.T) {
 			t.Errorf("revision %d of feed %d waits", m.entry.Revision, m.from)
 		}
 	}
+	for b.takeOr(func() {}) != nil { // and the room that it took is given back
+	}
+	if n := cap(b.mails); n > fewMails {
+		t.Errorf("there is room for %d mails after a burst", n)
+	}
 }
 
 // A reply or a call is not merged with mail that is already there.
@@ -49,6 +54,8 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 		}
 	}
 	put(mail{in: input{kind: inTick}})
+	put(mail{in: input{kind: inStop}})
+	put(mail{in: input{kind: inStop}, bounded: true})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
 	put(mail{sign: true})
 	put(mail{roster: &rosterMail{kind: announced}})

@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
@@ -84,6 +85,25 @@ func TestPing_OneSeatHangs(t *testing.T) {
 		unblock()
 		ping(t, b.Candidate, nil, 0)
 		_ = b.Stop(t.Context())
+	})
+}
+
+// Ping does not wait for a handler of the log that holds up the end of the candidate.
+func TestPing_EndAwaitsTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := newScribbler(func(string) { <-release })
+		b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+		go func() { _ = b.Stop(t.Context()) }()
+		synctest.Wait()
+		select {
+		case <-b.Done():
+			t.Error("it has ended already")
+		default:
+		}
+		ping(t, b.Candidate, leader.ErrStopped, 0)
+		close(release)
+		<-b.Done()
 	})
 }
 

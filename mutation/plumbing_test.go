@@ -30,6 +30,7 @@ var plumbings = []plumbing{
 	healthPlumbing,
 	metricsPlumbing,
 	actorPlumbing,
+	actorServerPlumbing,
 	feedPlumbing,
 	feedStackPlumbing,
 	runPlumbing,

@@ -1,0 +1,80 @@
+package leader
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A fault is reported once, and again after the same kind of request has succeeded in between. An outage
+// is one fault for all kinds of requests.
+func TestFaultFilter_ReportsOnce(t *testing.T) {
+	names := map[string]error{"away": ErrUnreachable, "other": fmt.Errorf("%w: another text", ErrUnreachable), "denied": ErrPermission, "feed": ErrNoFeed}
+	kinds := map[string]inputKind{"read": inRead, "write": inWritten, "open": inFeed, "lost": inFeedLost, "settings": inSettings}
+	for script, want := range map[string]string{
+		"read:denied read:denied":                                            "yes no",
+		"read:denied write:denied":                                           "yes no",
+		"read:denied write:ok read:denied":                                   "yes no",
+		"read:denied read:ok read:denied":                                    "yes yes",
+		"read:away write:other open:away read:other":                         "yes no no no",
+		"read:away write:denied read:denied":                                 "yes yes no",
+		"read:away write:ok read:other write:ok read:away read:ok read:away": "yes yes no yes",
+		"lost:denied open:ok lost:denied":                                    "yes yes",
+		"lost:denied read:ok lost:denied":                                    "yes no",
+		"lost:feed lost:feed open:ok lost:feed":                              "yes no yes",
+		"open:ok lost:away read:other":                                       "yes no",
+	} {
+		var f faultFilter
+		var got []string
+		for _, step := range strings.Fields(script) {
+			kind, what, _ := strings.Cut(step, ":")
+			switch err := names[what]; {
+			case what == "ok":
+				f.succeeded(kinds[kind])
+			case f.isNews(&input{kind: kinds[kind], err: err}, err):
+				got = append(got, "yes")
+			default:
+				got = append(got, "no")
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: news %s, want %s", script, got, want)
+		}
+	}
+	var f faultFilter
+	for i := range 1000 {
+		err := fmt.Errorf("%w: %d", ErrPermission, i)
+		if !f.isNews(&input{kind: inRead, err: err}, err) || len(f.reported) > 16 {
+			t.Fatalf("after %d faults: %d are remembered, or this one is no news", i, len(f.reported))
+		}
+	}
+}
+
+// A difference of the bucket, and a misfit of settings that were received, are reported when they change.
+func TestFaultFilter_ReportsChanges(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	var f faultFilter
+	misfit := func(err error) bool {
+		if err == nil {
+			f.fits()
+			return false
+		}
+		return f.isNews(&input{kind: inSettings}, err)
+	}
+	for name, isNews := range map[string]func(error) bool{"differs": f.isDifferent, "misfit": misfit} {
+		for i, step := range []struct {
+			err  error
+			want bool
+		}{{first, true}, {first, false}, {second, true}, {second, false}, {first, true}, {nil, false}, {first, true}} {
+			if got := isNews(step.err); got != step.want {
+				t.Errorf("%s, step %d: news %v, want %v", name, i, got, step.want)
+			}
+		}
+	}
+	for range 2 {
+		if !misfit(ErrRegressed) {
+			t.Error("a bucket that has lost its memory again is no news")
+		}
+	}
+}

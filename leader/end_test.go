@@ -1,0 +1,170 @@
+package leader_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// ended is a context that has ended.
+func ended(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// A feed, a listener and a view that open after the candidate has ended are closed. The candidate waits
+// a second for them and no longer.
+func TestEnd_ClosesWhatOpensLate(t *testing.T) {
+	for _, call := range []string{"Watch", "Listen", "Stands"} {
+		for _, after := range []bool{false, true} {
+			t.Run(call, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLedger(map[string]answers{call: tooLate})
+					c := l.stand(t.Context(), t, leader.Config{Roster: true})
+					if l.awaits(call); l.flying[call] != 1 {
+						t.Fatalf("in flight: %v", l.flying)
+					}
+					_ = c.Stop(ended(t))
+					if after {
+						mustEnd(t, c, time.Second)
+						l.release()
+					} else {
+						time.Sleep(time.Second / 2)
+						l.release()
+						mustEnd(t, c, 0)
+					}
+					if call == "Listen" {
+						answered := 0
+						l.deliver(nil, func([]byte) { answered++ })
+						if answered != 1 {
+							t.Errorf("a request at the listener of a candidate that has ended was answered %d times", answered)
+						}
+					}
+					l.settled(t)
+				})
+			})
+		}
+	}
+}
+
+// A candidate that ends gives up its requests, and waits for nothing but the release of its key and, for
+// a moment, for its last word in the roster.
+func TestEnd_GivesUpRequests(t *testing.T) {
+	for call, want := range map[string]struct{ stop, hasty time.Duration }{
+		"Settings": {}, "Get": {}, "Watch": {}, "Check": {}, "Listen": {},
+		"Update":   {time.Second, 0},
+		"Stands":   {250 * time.Millisecond, 0},
+		"Announce": {250 * time.Millisecond, 250 * time.Millisecond},
+		"a sign":   {450 * time.Millisecond, 0}, // for the renewal that is in flight
+	} {
+		end := func(t *testing.T, stop context.Context, want time.Duration) {
+			t.Helper()
+			l := newLedger(map[string]answers{call: whenGivenUp})
+			cfg, asked := leader.Config{Roster: true}, call
+			if call == "Check" {
+				cfg.Guards = []leader.Guard{l.guard()}
+			}
+			c := l.stand(t.Context(), t, cfg)
+			if call == "a sign" {
+				asked = "Settings"
+				l.answer("Settings", whenGivenUp)
+				l.answer("Update", whenGivenUp)
+				time.Sleep(2 * time.Second)
+			}
+			if l.awaits(asked); l.flying[asked] != 1 {
+				t.Fatalf("in flight: %v", l.flying)
+			}
+			l.answer("Update", atOnce)
+			go func() { _ = c.Stop(stop) }()
+			mustEnd(t, c, want)
+			l.settled(t)
+		}
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { end(t, t.Context(), want.stop) })
+			synctest.Test(t, func(t *testing.T) { end(t, ended(t), want.hasty) })
+		})
+	}
+}
+
+// A candidate that has ended leaves nothing behind: no timer, no hook on its context, nothing open, no
+// context of a request, and no slot.
+func TestEnd_LeavesNothing(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, l *ledger, c *leader.Candidate){
+		"Stop":              func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(t.Context()) },
+		"Stop without time": func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(ended(t)) },
+		"connection closed": func(_ *testing.T, l *ledger, _ *leader.Candidate) {
+			l.mu.Lock()
+			delivers := l.delivers
+			l.mu.Unlock()
+			for _, deliver := range delivers {
+				deliver(backend.FeedEvent{Err: leader.ErrConnectionClosed})
+			}
+		},
+	} {
+		for _, cfg := range []leader.Config{{Roster: true}, {Seats: 3}} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx := &hookedContext{Context: t.Context()}
+					clock := &ledgerClock{Clock: leader.SystemClock()}
+					l := newLedger(nil)
+					l.window = backend.NewWindow(1, 1)
+					for range backend.Phases - 1 {
+						l.window.Join()
+					}
+					cfg.Clock = clock
+					c := l.stand(ctx, t, cfg)
+					time.Sleep(3500 * time.Millisecond) // it has renewed
+					if !c.IsLeader() {
+						t.Fatal("does not lead")
+					}
+					l.atRest(t)
+					l.tell(backend.FeedEvent{Err: leader.ErrUnreachable})
+					time.Sleep(3 * time.Second) // it has another feed
+					l.tell(backend.FeedEvent{Err: leader.ErrConnectionClosed})
+					if synctest.Wait(); l.open["feed"] != max(1, cfg.Seats) || l.asked["Watch"] != l.open["feed"]+1 || !c.IsLeader() {
+						t.Errorf("%d feeds are open, %d were opened; it leads: %v", l.open["feed"], l.asked["Watch"], c.IsLeader())
+					}
+					end(t, l, c)
+					mustEnd(t, c, 0)
+					if n := clock.armed(); n != 0 {
+						t.Errorf("%d timers are armed", n)
+					}
+					if n := ctx.hooks.Load(); n != 0 {
+						t.Errorf("%d hooks on the context are left", n)
+					}
+					l.settled(t)
+				})
+			})
+		}
+	}
+}
+
+// After the end of a candidate that still held the key, nothing in its Stats goes on.
+func TestEnd_StatsStandStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{})
+		c := l.stand(t.Context(), t, leader.Config{DrainTimeout: time.Minute})
+		time.Sleep(1500 * time.Millisecond)
+		l.answer("Update", whenGivenUp)
+		l.answer("Settings", whenGivenUp)
+		l.answer("Get", whenGivenUp)
+		time.Sleep(time.Minute) // its lease is over, and its work goes on
+		if s := c.Stats(); s.Silent == 0 || s.SinceRenewal == 0 || s.Unreleased == 0 || s.Leaderless == 0 {
+			t.Errorf("before: %+v", s)
+		}
+		_ = c.Stop(ended(t))
+		mustEnd(t, c, 0)
+		before := c.Stats()
+		time.Sleep(time.Minute)
+		s := c.Stats()
+		if s.Silent != 0 || s.SinceRenewal != 0 || s.Unreleased != 0 || s.Leaderless != before.Leaderless {
+			t.Errorf("a minute after the end: silent for %v, renewed %v ago, unreleased for %v, leaderless for %v, %v before", s.Silent, s.SinceRenewal, s.Unreleased, s.Leaderless, before.Leaderless)
+		}
+	})
+}

@@ -1,0 +1,374 @@
+package leader_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// ledger is a store in the time of a bubble that keeps account: of the requests, their contexts, and
+// what they have opened.
+type ledger struct {
+	*plainStore
+	window *backend.Window // may be nil
+
+	mu       sync.Mutex
+	answers  map[string]answers // by call; how it answers is "at once" if the call is not in it
+	held     []func()           // replies that never come in time
+	flying   map[string]int     // requests that are not answered, by call
+	contexts []ledgerContext
+	open     map[string]int // feeds, listeners and views
+	twice    []string       // what was closed twice
+	deliver  func([]byte, func([]byte))
+	asked    map[string]int
+	stands   func(backend.Announcement)
+	stood    [][]byte // announcements; nil is a withdrawal
+}
+
+// answers is how a ledger answers a call.
+type answers int
+
+const (
+	atOnce      answers = iota
+	whenGivenUp         // when the context has ended, as the contract of a Store has it at the latest
+	tooLate             // by release, and the context does not matter
+	denied
+)
+
+type ledgerContext struct {
+	call     string
+	ctx      context.Context
+	answered bool
+}
+
+func newLedger(how map[string]answers) *ledger { return newLedgerOn(newPlainStore(), how) }
+
+// newLedgerOn returns a ledger with the keys of a store, as of another connection.
+func newLedgerOn(on *plainStore, how map[string]answers) *ledger {
+	if how == nil {
+		how = make(map[string]answers)
+	}
+	return &ledger{plainStore: on, answers: how, flying: make(map[string]int), open: make(map[string]int), asked: make(map[string]int)}
+}
+
+// Backend returns l.
+func (l *ledger) Backend() backend.Store { return l }
+
+// Window returns the window of l.
+func (l *ledger) Window() *backend.Window { return l.window }
+
+// answer makes the ledger answer a call in another way from now on.
+func (l *ledger) answer(call string, how answers) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers[call] = how
+}
+
+// ask records a request. It calls one of the two functions once.
+func (l *ledger) ask(ctx context.Context, call string, serve func(), fail func(error)) {
+	l.mu.Lock()
+	l.asked[call]++
+	how, n := l.answers[call], len(l.contexts)
+	l.contexts = append(l.contexts, ledgerContext{call: call, ctx: ctx})
+	l.flying[call]++
+	l.mu.Unlock()
+	answered := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.contexts[n].answered = true
+		l.flying[call]--
+	}
+	switch how {
+	case atOnce:
+		answered()
+		serve()
+	case whenGivenUp:
+		context.AfterFunc(ctx, func() { answered(); fail(leader.ErrUnreachable) })
+	case tooLate:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.held = append(l.held, func() { answered(); serve() })
+	case denied:
+		answered()
+		fail(leader.ErrPermission)
+	}
+}
+
+// release sends the replies that are too late.
+func (l *ledger) release() {
+	l.mu.Lock()
+	held := l.held
+	l.held = nil
+	l.mu.Unlock()
+	for _, reply := range held {
+		reply()
+	}
+	synctest.Wait()
+}
+
+// tell delivers an event to the feed that was opened first, even if it has ended.
+func (l *ledger) tell(e backend.FeedEvent) {
+	l.plainStore.mu.Lock()
+	deliver := l.delivers[0]
+	l.plainStore.mu.Unlock()
+	deliver(e)
+	synctest.Wait()
+}
+
+// opened counts something that stays open until the function that it returns is called.
+func (l *ledger) opened(what string) (shut func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[what]++
+	shutBefore := false
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if shutBefore {
+			l.twice = append(l.twice, what)
+			return
+		}
+		shutBefore = true
+		if l.open[what]--; l.open[what] == 0 {
+			delete(l.open, what)
+		}
+	}
+}
+
+type ledgerFeed struct{ stop func() }
+
+func (f *ledgerFeed) Stop() { f.stop() }
+
+func (l *ledger) Settings(ctx context.Context, reply func(backend.Settings, error)) {
+	l.ask(ctx, "Settings", func() { l.plainStore.Settings(ctx, reply) }, func(err error) { reply(backend.Settings{}, err) })
+}
+
+func (l *ledger) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
+	l.ask(ctx, "Get", func() { l.plainStore.Get(ctx, key, reply) }, func(err error) { reply(backend.Entry{}, err) })
+}
+
+func (l *ledger) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	l.ask(ctx, "Update", func() { l.plainStore.Update(ctx, key, value, revision, reply) }, func(err error) { reply(0, err) })
+}
+
+func (l *ledger) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
+	if instead != nil {
+		instead.Stop()
+	}
+	l.ask(ctx, "Watch", func() {
+		l.plainStore.Watch(ctx, key, nil, deliver, func(f backend.Feed, err error) {
+			shut := l.opened("feed")
+			reply(&ledgerFeed{func() { shut(); f.Stop() }}, err)
+		})
+	}, func(err error) { reply(nil, err) })
+}
+
+func (l *ledger) Listen(ctx context.Context, _ string, deliver func([]byte, func([]byte)), reply func(func(func()), error)) {
+	l.ask(ctx, "Listen", func() {
+		shut := l.opened("listener")
+		l.mu.Lock()
+		l.deliver = deliver
+		l.mu.Unlock()
+		reply(func(closed func()) { shut(); closed() }, nil)
+	}, func(err error) { reply(nil, err) })
+}
+
+func (l *ledger) Announce(ctx context.Context, _, session string, entry []byte, _ time.Duration, reply func(uint64, error)) {
+	l.mu.Lock()
+	l.stood = append(l.stood, entry)
+	revision := uint64(len(l.stood))
+	l.mu.Unlock()
+	l.ask(ctx, "Announce", func() { reply(revision, nil) }, func(err error) { reply(0, err) })
+}
+
+func (l *ledger) Stands(ctx context.Context, _ string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+	l.ask(ctx, "Stands", func() {
+		shut := l.opened("view")
+		l.mu.Lock()
+		l.stands = deliver
+		l.mu.Unlock()
+		reply(&ledgerFeed{shut}, nil)
+		deliver(backend.Announcement{Complete: true})
+	}, func(err error) { reply(nil, err) })
+}
+
+// ledgerGuard is a guard with the account of a ledger.
+type ledgerGuard struct {
+	gatedGuard
+	l *ledger
+}
+
+// Backend returns g.
+func (g *ledgerGuard) Backend() backend.Guard { return g }
+
+func (g *ledgerGuard) Check(ctx context.Context, reply func(error)) {
+	g.l.ask(ctx, "Check", func() { reply(nil) }, reply)
+}
+
+func (l *ledger) guard() leader.Guard {
+	return &ledgerGuard{gatedGuard{&gated{plainStore: newPlainStore()}, new(backend.Entry)}, l}
+}
+
+// ledgerClock is the system's clock with an account of the timers that are armed.
+type ledgerClock struct {
+	leader.Clock
+	mu     sync.Mutex
+	timers []*ledgerTimer
+}
+
+type ledgerTimer struct {
+	leader.Timer
+	c     *ledgerClock
+	until time.Time // armed until then; zero: it is not
+}
+
+func (t *ledgerTimer) arm(d time.Duration) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.until = (time.Time{}); d >= 0 {
+		t.until = time.Now().Add(d)
+	}
+}
+
+func (c *ledgerClock) add(t *ledgerTimer, d time.Duration) *ledgerTimer {
+	t.c = c
+	t.arm(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timers = append(c.timers, t)
+	return t
+}
+
+func (c *ledgerClock) NewTimer(d time.Duration) leader.Timer {
+	return c.add(&ledgerTimer{Timer: c.Clock.NewTimer(d)}, d)
+}
+
+func (c *ledgerClock) AfterFunc(d time.Duration, f func()) leader.Timer {
+	return c.add(&ledgerTimer{Timer: c.Clock.(interface {
+		AfterFunc(d time.Duration, f func()) leader.Timer
+	}).AfterFunc(d, f)}, d)
+}
+
+func (t *ledgerTimer) Reset(d time.Duration) bool { t.arm(d); return t.Timer.Reset(d) }
+func (t *ledgerTimer) Stop() bool                 { t.arm(-1); return t.Timer.Stop() }
+
+// armed returns how many timers will fire.
+func (c *ledgerClock) armed() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.timers {
+		if t.until.After(time.Now()) {
+			n++
+		}
+	}
+	return n
+}
+
+// hookedContext counts the functions that wait for its end.
+type hookedContext struct {
+	context.Context
+	hooks atomic.Int64
+}
+
+// Value hides that the context is one of package context, so that AfterFunc is called.
+func (*hookedContext) Value(any) any { return nil }
+
+// AfterFunc is called by context.AfterFunc, and for each context that derives from this one.
+func (h *hookedContext) AfterFunc(f func()) (stop func() bool) {
+	h.hooks.Add(1)
+	unhook := context.AfterFunc(h.Context, f)
+	return sync.OnceValue(func() bool { h.hooks.Add(-1); return unhook() })
+}
+
+// stand starts a candidate that must end before the test does.
+func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *leader.Candidate {
+	t.Helper()
+	cfg.ID = "a"
+	c, err := leader.Campaign(ctx, l, "e", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Stop(ended(t))
+		select {
+		case <-c.Done():
+		case <-time.After(time.Minute): // mustEnd has reported it
+		}
+	})
+	synctest.Wait()
+	return c
+}
+
+// awaits lets time pass until a call is in flight, for ten seconds at most.
+func (l *ledger) awaits(call string) {
+	for range 100 {
+		if synctest.Wait(); l.flying[call] > 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// mustEnd expects that a candidate has ended after exactly d.
+func mustEnd(t *testing.T, c *leader.Candidate, d time.Duration) {
+	t.Helper()
+	from := time.Now()
+	select {
+	case <-c.Done():
+		if got := time.Since(from); got != d {
+			t.Errorf("Done after %v, want %v", got, d)
+		}
+	case <-time.After(24 * time.Hour):
+		t.Fatal("the candidate does not end")
+	}
+	synctest.Wait()
+}
+
+// atRest expects that no request is in flight or has a slot, and that of the contexts of the requests only
+// those of the writes go on, one for each seat.
+func (l *ledger) atRest(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, c := range l.contexts {
+		if !c.answered || c.call != "Update" && c.ctx.Err() == nil {
+			t.Errorf("request %d, %s: answered: %v, context: %v", i, c.call, c.answered, c.ctx.Err())
+		}
+	}
+	if p := new(backend.Place); l.window != nil {
+		if !l.window.Take(p, backend.RankRead, nil, time.Now()) {
+			t.Error("a slot is kept")
+		}
+		l.window.Return(p, backend.Reply{})
+	}
+}
+
+// settled expects that nothing is left open, nothing was closed twice, and the context of each request
+// that was answered has ended.
+func (l *ledger) settled(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) > 0 || len(l.feeds) > 0 || len(l.twice) > 0 {
+		t.Errorf("open: %v and %d feeds; closed twice: %v", l.open, len(l.feeds), l.twice)
+	}
+	for i, c := range l.contexts {
+		if c.ctx.Err() == nil {
+			t.Errorf("the context of request %d, %s, goes on; the request was answered: %v", i, c.call, c.answered)
+		}
+	}
+	if w := l.window; w != nil {
+		if p := new(backend.Place); !w.Take(p, backend.RankRead, nil, time.Now()) {
+			t.Error("a slot is kept")
+		}
+		if phase := w.Join(); phase != 0 {
+			t.Errorf("%d candidates too many are counted", phase)
+		}
+	}
+}

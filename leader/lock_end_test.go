@@ -1,0 +1,186 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// askedContext is a context that holds up the caller which asks for its error.
+type askedContext struct {
+	context.Context
+	holds atomic.Bool
+	goOn  chan struct{}
+}
+
+func (c *askedContext) Err() error {
+	if c.holds.Load() {
+		<-c.goOn
+	}
+	return c.Context.Err()
+}
+
+// An Acquire that gives up in the moment in which its candidate wins releases the key at once.
+func TestAcquire_GivesUpAsItWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{"Update": tooLate})
+		inner, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ctx := &askedContext{Context: inner, goOn: make(chan struct{})}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := leader.Acquire(ctx, l, "e", leader.Config{ID: "a"})
+			failed <- err
+		}()
+		synctest.Wait()
+		ctx.holds.Store(true)
+		cancel()
+		synctest.Wait() // it has seen the end of the context
+		l.answer("Update", atOnce)
+		l.release() // and now the candidate wins
+		if h, err := leader.Lookup(t.Context(), l, "e"); err != nil || h.ID != "a" {
+			t.Fatalf("the key: %+v, %v", h, err)
+		}
+		ctx.holds.Store(false)
+		close(ctx.goOn)
+		synctest.Wait()
+		if h, err := leader.Lookup(t.Context(), l, "e"); err != nil || !h.Released {
+			t.Errorf("the key: %+v, %v", h, err)
+		}
+		select {
+		case err := <-failed:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("returned %v", err)
+			}
+		default:
+			t.Error("does not return")
+		}
+		l.settled(t)
+	})
+}
+
+// TryAcquire returns after 5 s from a store that answers nothing, although its context has no end.
+func TestTryAcquire_SilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{"Settings": tooLate})
+		failed, from := make(chan error, 1), time.Now()
+		go func() {
+			_, err := leader.TryAcquire(context.Background(), l, "e", leader.Config{})
+			failed <- err
+		}()
+		select {
+		case err := <-failed:
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(from) != 5*time.Second {
+				t.Errorf("returned %v after %v", err, time.Since(from))
+			}
+		case <-time.After(time.Hour):
+			t.Error("does not return")
+		}
+		time.Sleep(time.Second) // for the end of the candidate
+		l.release()
+		l.settled(t)
+	})
+}
+
+// An Acquire that gives up names the last fault, unless something was learnt of the key since.
+func TestAcquire_ExplainsTheLastFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		learns func(ctx context.Context, store *leadertest.Store) error
+		want   string
+	}{
+		"nothing": {func(context.Context, *leadertest.Store) error { return nil }, "the last fault"},
+		"a holder": {func(ctx context.Context, store *leadertest.Store) error {
+			_, err := leader.TryAcquire(ctx, store.Link("b"), "e", leader.Config{ID: "b"})
+			return err
+		}, `while "b" leads`},
+		"Pending": {func(_ context.Context, store *leadertest.Store) error { store.Link("a").Heal(); return nil }, "deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := leadertest.NewStore(nil)
+				store.Link("a").FailWrites(-1, leader.ErrPermission)
+				time.AfterFunc(time.Minute, func() {
+					if err := c.learns(t.Context(), store); err != nil {
+						t.Error(err)
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+				defer cancel()
+				_, err := leader.Acquire(ctx, store.Link("a"), "e", leader.Config{ID: "a", PendingPeriod: time.Hour})
+				if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, leader.ErrPermission) != (name == "nothing") {
+					t.Errorf("returned %v, want %q", err, c.want)
+				}
+				store.Link("a").Close()
+				store.Link("b").Close()
+			})
+		})
+	}
+}
+
+// An Acquire that has returned reads no events any more.
+func TestAcquire_LeavesNoReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(nil)
+		lock, err := leader.Acquire(t.Context(), l, "e", leader.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := leader.Readers(lock); n != 0 {
+			t.Errorf("%d readers", n)
+		}
+		if err = lock.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l.settled(t)
+	})
+}
+
+// A Resign, a Transfer and a Proclaim that wait when the candidate ends return, and so does one that comes
+// while the candidate ends.
+func TestEnd_AnswersCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		call    func(ctx context.Context, c *leader.Candidate) error
+		release answers // of the key
+		want    error
+		text    string
+	}{
+		"Resign":   {func(ctx context.Context, c *leader.Candidate) error { return c.Resign(ctx) }, tooLate, leader.ErrStopped, "before the release was acknowledged"},
+		"Transfer": {func(ctx context.Context, c *leader.Candidate) error { return c.Transfer(ctx, "b") }, atOnce, leader.ErrStopped, "before another candidate"},
+		"Proclaim": {func(ctx context.Context, c *leader.Candidate) error { return c.Proclaim(ctx, []byte("x")) }, tooLate, leader.ErrNotLeader, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLedger(map[string]answers{})
+				cand := l.stand(t.Context(), t, leader.Config{})
+				time.Sleep(500 * time.Millisecond)
+				l.answer("Update", c.release)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				returns := func(err chan error, want error, text string) {
+					t.Helper()
+					if got := <-err; !errors.Is(got, want) || !strings.Contains(got.Error(), text) {
+						t.Errorf("returned %v, want %v", got, want)
+					}
+				}
+				waits, late := make(chan error, 1), make(chan error, 1)
+				go func() { waits <- c.call(ctx, cand) }()
+				synctest.Wait()
+				l.answer("Settings", tooLate) // of a sign
+				_ = cand.Stop(ended(t))
+				synctest.Wait()
+				go func() { late <- c.call(ctx, cand) }()
+				returns(waits, c.want, c.text)
+				returns(late, leader.ErrNotLeader, "")
+				l.release()
+				<-cand.Done()
+			})
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package leader_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// wide is a window that has grown to eight slots.
+func wide(t *testing.T) *backend.Window {
+	t.Helper()
+	w := backend.NewWindow(1, 8)
+	for slots(w) < 8 {
+		has := new(backend.Place)
+		var all []*backend.Place
+		for ; w.Take(has, backend.RankHolder, granted{}, time.Now()); has = new(backend.Place) {
+			all = append(all, has)
+		}
+		for _, p := range append(all, has) { // has waits, which makes the window grow
+			w.Return(p, backend.Reply{Took: 1, Limit: time.Second})
+		}
+	}
+	return w
+}
+
+type granted struct{}
+
+// Granted does nothing.
+func (granted) Granted() {}
+
+// slots returns how many slots are free.
+func slots(w *backend.Window) (n int) {
+	var all []*backend.Place
+	for range 100 {
+		p := new(backend.Place)
+		all = append(all, p)
+		if !w.Take(p, backend.RankHolder, granted{}, time.Now()) {
+			break
+		}
+		n++
+	}
+	for i := range all { // the last one first: it waits
+		w.Return(all[len(all)-1-i], backend.Reply{})
+	}
+	return n
+}
+
+// The window of a bucket becomes smaller when a write of the holder is not answered. Prompt replies, and
+// requests of a waiting candidate that are not answered, leave it as it is.
+func TestSlots_LearnFromReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent string // the call that is not answered
+		waits  bool   // another candidate holds the key
+		want   int
+	}{
+		"all is answered":                  {"", false, 8},
+		"a write of the holder is lost":    {"Update", false, 1},
+		"a read of a waiting candidate is": {"Get", true, 8},
+		"a waiting candidate is answered":  {"", true, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLedger(nil)
+				l.window = wide(t)
+				if c.waits {
+					newLedgerOn(l.plainStore, nil).stand(t.Context(), t, leader.Config{})
+				}
+				cand := l.stand(t.Context(), t, leader.Config{})
+				time.Sleep(20 * time.Second)
+				if cand.IsLeader() == c.waits {
+					t.Fatal("the wrong candidate leads")
+				}
+				l.answer(c.silent, whenGivenUp)
+				for _, deliver := range l.delivers {
+					deliver(backend.FeedEvent{Reconnected: true}) // which makes candidates read
+				}
+				time.Sleep(2500 * time.Millisecond)
+				lost := l.asked[c.silent]
+				l.answer(c.silent, atOnce)
+				time.Sleep(10 * time.Second)
+				if c.silent != "" && lost == 0 {
+					t.Errorf("nothing was lost: %v", l.asked)
+				}
+				if got := slots(l.window); got != c.want {
+					t.Errorf("%d slots, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A candidate that has waited for a slot, and needs it no more, gives it back.
+func TestSlots_UnusedGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(nil)
+		l.window = backend.NewWindow(1, 1)
+		other := newLedgerOn(l.plainStore, nil)
+		first := other.stand(t.Context(), t, leader.Config{})
+		c := l.stand(t.Context(), t, leader.Config{})
+		time.Sleep(time.Second / 2)
+		own := new(backend.Place)
+		if !l.window.Take(own, backend.RankHolder, granted{}, time.Now()) {
+			t.Fatal("no slot is free")
+		}
+		_ = first.Stop(t.Context())
+		synctest.Wait()
+		if n := c.Stats().Queued; n != 1 {
+			t.Fatalf("%d requests wait", n)
+		}
+		second := other.stand(t.Context(), t, leader.Config{})
+		if !second.IsLeader() {
+			t.Fatal("the second candidate does not lead")
+		}
+		l.window.Return(own, backend.Reply{})
+		synctest.Wait()
+		if n := slots(l.window); n != 1 {
+			t.Errorf("%d slots are free", n)
+		}
+		writes := l.asked["Update"]
+		l.tell(backend.FeedEvent{Reconnected: true})
+		if l.asked["Update"] != writes || c.IsLeader() {
+			t.Error("it has used the slot")
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// wallClock is a clock of which the wall time can be moved, as by an operator. Only the monotonic reading
+// of its results is the time of the bubble.
+type wallClock struct {
+	leader.Clock
+	base time.Time // with a monotonic reading
+	zero time.Time // the time of the bubble then
+	jump time.Duration
+}
+
+func (c *wallClock) Now() time.Time {
+	now := c.base.Add(time.Since(c.zero))
+	wall := (*uint64)(unsafe.Pointer(&now)) // the first word of a Time: a flag, seconds and nanoseconds
+	*wall += uint64(c.jump/time.Second) << 30
+	return now
+}
+
+// The lock of a holder that has crashed is free after its lease, and a lock that is renewed is held,
+// however the wall time jumps between two tries.
+func TestTryAcquire_WallTimeJumps(t *testing.T) {
+	base := time.Now() // in a bubble there is no monotonic reading
+	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil)
+			a, b := store.Link("a"), store.Link("b")
+			if _, err := leader.TryAcquire(t.Context(), a, "e", leader.Config{ID: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			clock := &wallClock{Clock: leader.SystemClock(), base: base, zero: time.Now()}
+			before := clock.Now()
+			try := func() error {
+				_, err := leader.TryAcquire(t.Context(), b, "e", leader.Config{ID: "b", Clock: clock})
+				synctest.Wait()
+				return err
+			}
+			held := func() {
+				t.Helper()
+				if err := try(); !errors.As(err, new(*leader.HeldError)) {
+					t.Errorf("%v after %v: the lock is held, but: %v", jump, time.Since(clock.zero), err)
+				}
+			}
+			a.Cut()
+			held()
+			clock.jump = jump
+			if now := clock.Now(); now.Sub(before) != 0 || now.Round(0).Sub(before.Round(0)) != jump {
+				t.Fatalf("the clock moves by %v, its wall time by %v", now.Sub(before), now.Round(0).Sub(before.Round(0)))
+			}
+			held()
+			time.Sleep(15*time.Second - 1)
+			held()
+			time.Sleep(time.Nanosecond)
+			if err := try(); err != nil {
+				t.Errorf("%v: the lock of a crashed holder: %v", jump, err)
+			}
+			a.Close()
+			b.Close()
+		})
+	}
+}
+
+// The instants of events, and the age of the requests in line, are by the clock, however its wall time jumps.
+func TestEvents_WallTimeJumps(t *testing.T) {
+	base := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		clock := &wallClock{Clock: leader.SystemClock(), base: base, zero: time.Now()}
+		l := newLedger(nil)
+		l.window = backend.NewWindow(1, 1)
+		own := new(backend.Place)
+		l.window.Take(own, backend.RankHolder, nil, clock.Now())
+		c := l.stand(t.Context(), t, leader.Config{Clock: clock, PendingPeriod: time.Minute, DrainTimeout: time.Minute})
+		time.Sleep(2 * time.Second)
+		clock.jump = time.Hour
+		if s := c.Stats(); s.Queued != 1 || s.QueueAge != 2*time.Second {
+			t.Errorf("%d requests have waited for %v", s.Queued, s.QueueAge)
+		}
+		l.window.Return(own, backend.Reply{})
+		events := c.Events(t.Context())
+		in := func(want time.Duration) {
+			t.Helper()
+			for e := range events {
+				var until time.Time
+				switch e := e.(type) {
+				case leader.Pending:
+					until = e.Until
+				case leader.Fenced:
+					until = e.Until
+				case leader.Elected, leader.Deposed, leader.Observed, leader.Faulted:
+					continue
+				}
+				clock.jump += time.Hour
+				if got := until.Sub(clock.Now()); got != want {
+					t.Errorf("%v: in %v by the clock, want %v", e, got, want)
+				}
+				return
+			}
+		}
+		in(time.Minute)
+		time.Sleep(2 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() { _ = c.Resign(ctx) }()
+		in(time.Minute)
+	})
+}

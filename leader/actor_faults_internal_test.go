@@ -57,7 +57,7 @@ func TestFaultFilter_ReportsChanges(t *testing.T) {
 	var f faultFilter
 	misfit := func(err error) bool {
 		if err == nil {
-			f.fits()
+			f.received(nil)
 			return false
 		}
 		return f.isNews(&input{kind: inSettings}, err)

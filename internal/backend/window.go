@@ -310,6 +310,19 @@ func (w *Window) Waiting(now time.Time) (n int, oldest time.Duration) {
 	return n, oldest
 }
 
+// Used returns how many slots are taken.
+func (w *Window) Used() (n int) {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, taken := range w.flying {
+		n += taken
+	}
+	return n
+}
+
 // Report reports whether it is news that leaders wait for too long. It is news once, until no
 // leader waits.
 func (w *Window) Report() bool {

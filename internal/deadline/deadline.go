@@ -5,6 +5,8 @@ package deadline
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,14 +18,39 @@ const Default = 5 * time.Second
 // Limit returns ctx, with the default limit if it has no deadline.
 func Limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
+		return counted(context.WithCancel(ctx))
 	}
-	return context.WithTimeout(ctx, Default)
+	return Within(ctx, Default)
 }
 
 // Within returns ctx with an end after d at the latest.
 func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d)
+	return counted(context.WithTimeout(ctx, d))
+}
+
+// held counts the limits that were not released, once counting is true. No production code
+// pays for the count.
+var (
+	counting atomic.Bool
+	held     atomic.Int64
+)
+
+// Held returns how many limits of Limit and Within were set since the first call of Held and
+// not released. It is for tests that look for leaks.
+func Held() int {
+	counting.Store(true)
+	return int(held.Load())
+}
+
+func counted(ctx context.Context, cancel context.CancelFunc) (context.Context, context.CancelFunc) {
+	if !counting.Load() {
+		return ctx, cancel
+	}
+	held.Add(1)
+	return ctx, sync.OnceFunc(func() {
+		held.Add(-1)
+		cancel()
+	})
 }
 
 // After calls f after d, on a goroutine of its own.

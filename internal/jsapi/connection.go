@@ -22,6 +22,7 @@ type Connection struct {
 	nc    *nats.Conn
 	inbox string // prefix of the subjects of replies, with the dot
 	lanes lanes
+	lone  atomic.Int32 // subscriptions without a lane
 	pings shared[struct{}]
 	mover mover
 

@@ -32,7 +32,11 @@ func (s *Subscription) subscribe(a *Stream, subject string, handle nats.MsgHandl
 		return before, a.failure(subject, before, err)
 	}
 	exited := make(chan struct{})
-	s.sub.SetClosedHandler(func(string) { close(exited) })
+	a.conn.lone.Add(1)
+	s.sub.SetClosedHandler(func(string) {
+		a.conn.lone.Add(-1)
+		close(exited)
+	})
 	if !s.sub.IsValid() {
 		// It was closed before the handler was set, so the handler may never be called.
 		return before, fmt.Errorf("%w: the connection was lost while subscribing to %s", backend.ErrUnreachable, subject)

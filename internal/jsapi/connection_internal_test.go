@@ -40,7 +40,7 @@ type wired struct {
 	ends   []func()      // of the contexts of requests
 }
 
-func withWire(t *testing.T, f func(w *wired)) {
+func withWire(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 	t.Helper()
 	emptyPools()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func withWire(t *testing.T, f func(w *wired)) {
 			held, subscriptions := deadline.Held(), w.a.Conn.NumSubscriptions()
 			f(w)
 			w.wantNothingLeft(held, subscriptions)
-		})
+		}, opts...)
 	})
 }
 
@@ -92,12 +92,16 @@ func emptyPools() {
 	runtime.GC()
 }
 
-func wireUp(t *testing.T, f func(w *wired)) {
+func wireUp(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 	t.Helper()
 	denied := &server.SubjectPermission{Deny: []string{"denied.>"}}
-	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true, Users: []*server.User{{
+	o := &server.Options{DontListen: true, NoSigs: true, NoLog: true, Users: []*server.User{{
 		Username: "u", Password: "x", Permissions: &server.Permissions{Publish: denied, Subscribe: denied},
-	}}})
+	}}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestRequest_EndsDuringWrite(t *testing.T) {
 					defer t.a.conn.mu.Unlock()
 					t.a.conn.watched = not
 				}
-				time.Sleep(time.Second) // the looks have ended
+				time.Sleep(10 * time.Second) // the looks have ended, and the server has sent its first ping
 				looks(true)
 				defer looks(false)
 				t.mu.Lock()
@@ -159,5 +159,70 @@ func TestRequest_CopiesItsMessage(t *testing.T) {
 		if !slices.Equal(heard, []string{"mine"}) {
 			t.Errorf("sent: %q", heard)
 		}
+	})
+}
+
+// A request that nats.go sends with an inbox of its own ends with its context, and with the
+// connection. If nothing was sent, the next request goes the same way, because nats.go may not
+// have its subscription to replies yet.
+func TestRequest_EndsDelegated(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		for _, tt := range []struct {
+			ends   time.Duration
+			primed bool
+		}{{time.Second, false}, {time.Minute, true}} {
+			t.a.conn.primed.Store(false)
+			r := t.ask(t.within(tt.ends), "silence", "")
+			synctest.Wait()
+			if left := t.a.Left(); left.Requests != 1 {
+				t.Errorf("left: %+v", left)
+			}
+			time.Sleep(2 * time.Second)
+			if tt.primed {
+				t.a.Conn.Close()
+				t.want("closed", r, "", backend.ErrConnectionClosed, 2*time.Second)
+			} else {
+				t.want("silence", r, "", backend.ErrUnreachable, time.Second)
+			}
+			if left, primed := t.a.Left(), t.a.conn.primed.Load(); left.Requests != 0 || primed != tt.primed {
+				t.Errorf("left: %+v, primed: %v", left, primed)
+			}
+		}
+	})
+}
+
+// A request is replied to once, whatever ends it in addition.
+func TestRequest_RepliesOnce(t *testing.T) {
+	withWire(t, func(t *wired) {
+		c, replies := t.a.conn, 0
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r := &request{a: &t.a, c: c, ctx: ctx, msg: &nats.Msg{Subject: "x"}, stop: func() bool { return true }, reply: func(*nats.Msg, error) { replies++ }}
+		for range 2 {
+			r.end(nil, nil)
+			r.leave()
+		}
+		if replies != 1 || c.left != 0 {
+			t.Errorf("%d replies, %d left behind", replies, c.left)
+		}
+	})
+}
+
+// After the subscription to the replies was closed, the next request makes another one.
+func TestConnection_ListensAgain(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+		r := t.ask(t.within(time.Minute), "silence", "")
+		synctest.Wait()
+		before := t.a.Conn.NumSubscriptions()
+		t.a.conn.deafen() // nats.go keeps the subscription here
+		t.want("in flight", r, "", backend.ErrUnreachable, 0)
+		t.want("after", t.ask(t.Context(), "echo", "y"), "y", nil, 0)
+		if n := t.a.Conn.NumSubscriptions(); n != before+1 {
+			t.Errorf("%d subscriptions, and %d before", n, before)
+		}
+		t.a.Conn.Close()
 	})
 }

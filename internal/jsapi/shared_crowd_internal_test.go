@@ -143,3 +143,29 @@ func TestShared_GivesUpInPause(t *testing.T) {
 		c.want(t, 1, 1, roundTrip)
 	})
 }
+
+// The pauses of a crowd begin anew with each reconnection.
+func TestShared_PauseBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{began: time.Now()}
+		for range 2 {
+			c.expect(10_000)
+			for range 4 {
+				c.callers(t, 1)
+			}
+			time.Sleep(time.Second)
+			for range 4 {
+				c.callers(t, 1)
+				time.Sleep(time.Second)
+			}
+		}
+		synctest.Wait()
+		var between []time.Duration
+		for _, i := range []int{1, 7} {
+			between = append(between, c.sent[i]-c.sent[i-1])
+		}
+		if want := roundTrip + leastPause; between[0] != want || between[1] != want {
+			t.Errorf("the first pauses end after %v, not after %v; sent at %v", between, want, c.sent)
+		}
+	})
+}

@@ -186,3 +186,33 @@ func TestShared_Reconnection(t *testing.T) {
 		e.wantSent(t, 2)
 	})
 }
+
+// A round that several callers share is given up with the last of them. The context of a caller
+// that has begun a round does not end it for the others.
+func TestShared_LastCallerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		a := e.caller(t.Context())
+		var ends []context.CancelFunc
+		for range 3 {
+			ctx, end := context.WithCancel(t.Context())
+			ends = append(ends, end)
+			e.caller(ctx)
+		}
+		e.reply(1, nil)
+		wantResult(t, "a", a, &result{value: 1, ok: true})
+		e.wantSent(t, 2)
+		for i, end := range ends {
+			end()
+			synctest.Wait()
+			if i < 2 {
+				e.wantSent(t, 2)
+			}
+		}
+		e.wantSent(t, 2, 2)
+		b := e.caller(t.Context())
+		e.wantSent(t, 3, 2)
+		e.reply(3, nil)
+		wantResult(t, "b", b, &result{value: 3, ok: true})
+	})
+}

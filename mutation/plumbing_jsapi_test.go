@@ -59,11 +59,6 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 		caught: "TestLane_SharesGoroutine",
 	},
 	{
-		name:   "lane: a subscription not counted",
-		edits:  []string{"			l.size++\n", ""},
-		caught: "TestLane_SharesGoroutine",
-	},
-	{
 		name:   "lane: an opening not counted",
 		edits:  []string{"			l.opening[subject]++\n", ""},
 		caught: "TestLane_EarlyMessages",
@@ -95,7 +90,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "lane: the last subscription leaves the lane",
-		edits:  []string{"			l.of.all = append(l.of.all[:i], l.of.all[i+1:]...)\n", ""},
+		edits:  []string{"			l.of.all = append(l.of.all[:i], l.of.all[i+1:]...)\n", "			_ = i\n"},
 		caught: "TestLane_SharesGoroutine",
 	},
 	{
@@ -141,7 +136,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	{
 		name:   "lane: never at rest after a message",
 		edits:  []string{"	h.handle(m)\n	h.mu.Lock()\n	defer h.mu.Unlock()\n	h.rest()\n", "	h.handle(m)\n"},
-		caught: "TestLane_SharesGoroutine",
+		caught: "TestLane_KeepsOrder",
 	},
 	{
 		name:   "lane: never at rest after the queue",
@@ -202,17 +197,17 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	{
 		name:   "shared: a round that was given up holds up the next",
 		edits:  []string{"	case s.flying:\n		s.depart()\n", ""},
-		caught: "TestShared_CallersGiveUp",
+		caught: "TestShared_GivenUpEndsLate",
 	},
 	{
 		name:   "shared: a late answer lets a round go",
 		edits:  []string{"	if s.flying != r {\n		return\n	}\n", ""},
-		caught: "TestShared_Reconnection",
+		caught: "TestShared_LostAnswer",
 	},
 	{
 		name:   "shared: an old limit lets a round go",
 		edits:  []string{"	if s.flying == r {\n		s.depart()\n	}\n}", "	s.depart()\n}"},
-		caught: "TestShared_FewDoNotWait",
+		caught: "TestShared_LimitIsOfOneRequest",
 	},
 	{
 		name:   "shared: no limit for a lost answer",
@@ -236,7 +231,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "shared: an expectation ends although callers come",
-		edits:  []string{"if s.last == last && s.flying == nil {", "if s.flying == nil {"},
+		edits:  []string{"if s.last == last && s.flying == nil {", "if _ = last; s.flying == nil {"},
 		caught: "TestShared_CrowdSharesRequests",
 	},
 	{
@@ -276,11 +271,6 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 		caught: "TestDenial_EndsDelegatedRequest",
 	},
 	{
-		name:   "request: kept in the queue",
-		edits:  []string{"	r.c.remove(r)\n	delete", "	delete"},
-		caught: "TestConnection_Blocked",
-	},
-	{
 		name:   "request: the end of its context noticed late",
 		edits:  []string{"	if r.stage == requestSent {\n		r.c.push(r)\n	}\n", ""},
 		caught: "TestConnection_Replies",
@@ -307,12 +297,12 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "request: left behind while it waits, and perhaps sent",
-		edits:  []string{"	waits := r.stage == requestWaits\n", "	waits := false\n"},
+		edits:  []string{"	waits := r.stage == requestWaits\n	r.close()\n", "	waits := false\n	r.close()\n"},
 		caught: "TestConnection_Blocked",
 	},
 	{
 		name:   "request: left behind in a write, and not sent",
-		edits:  []string{"	waits := r.stage == requestWaits\n", "	waits := true\n"},
+		edits:  []string{"	waits := r.stage == requestWaits\n	r.close()\n", "	waits := true\n	r.close()\n"},
 		caught: "TestRequest_EndsDuringWrite",
 	},
 	{
@@ -368,7 +358,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "connection: its own inbox in a drain",
-		edits:  []string{"if !c.primed.Load() || status != nats.CONNECTED || c.nc", "if !c.primed.Load() || c.nc"},
+		edits:  []string{"if !c.primed.Load() || status != nats.CONNECTED || c.nc", "if !c.primed.Load() || status == nats.CLOSED || c.nc"},
 		caught: "TestConnection_Drained",
 	},
 	{
@@ -403,7 +393,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "connection: a second subscription to replies",
-		edits:  []string{"	if hears {\n		return nil\n	}\n", ""},
+		edits:  []string{"	if hears {\n		return nil\n	}\n", "	_ = hears\n"},
 		caught: "TestConnection_Replies",
 	},
 	{
@@ -474,7 +464,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "denial: one look before the ping",
-		edits:  []string{"	if c.nc.FlushWithContext(ctx) != nil {\n		return nil\n	}\n", ""},
+		edits:  []string{"	if c.nc.FlushWithContext(ctx) != nil {\n		return nil\n	}\n", "	_ = ctx\n"},
 		caught: "TestDenial_LooksRegularly",
 	},
 	{
@@ -545,7 +535,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "soon: no limit",
-		edits:  []string{"	case <-ended:\n	case <-grace.Done():\n", "	case <-ended:\n"},
+		edits:  []string{"	select {\n	case <-ended:\n	case <-grace.Done():\n	}\n", "	<-ended\n	_ = grace\n"},
 		caught: "TestSoon_WaitsForAMoment",
 	},
 	{
@@ -566,7 +556,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "subscription: its place in the lane not left",
-		edits:  []string{"		s.lane.remove(s.sub)\n", "", "		sub.SetClosedHandler(func(string) { l.remove(sub) })\n", "", "	sub := s.sub\n	sub.SetClosedHandler(func(string) { l.remove(sub) })\n", "	sub := s.sub\n"},
+		edits:  []string{"		s.lane.remove(s.sub)\n", "", "	sub.SetClosedHandler(func(string) { l.remove(sub) })\n", ""},
 		caught: "TestListen_Fails",
 	},
 	{
@@ -652,7 +642,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	},
 	{
 		name:   "settings: an update without a change",
-		edits:  []string{"if err != nil || !changed {", "if err != nil {"},
+		edits:  []string{"if err != nil || !changed {", "if _ = changed; err != nil {"},
 		caught: "TestEstablish_Requests",
 	},
 	{

@@ -132,9 +132,12 @@ func TestWindow_Shared(t *testing.T) {
 	if waits.take(in, RankRead) || !waits.take(in, RankShared) || !other.take(in, RankShared) {
 		t.Error("a shared request waits, or another does not")
 	}
+	if in.Used() != 1 {
+		t.Errorf("%d slots are taken", in.Used())
+	}
 	in.Return(&waits.place, late)
 	in.Return(&other.place, prompt)
-	if n, _ := in.Waiting(now); n != 0 || in.flying[RankRead] != 1 || waits.granted != 0 {
+	if n, _ := in.Waiting(now); n != 0 || in.Used() != 1 || waits.granted != 0 {
 		t.Errorf("%d wait, %d slots are taken", n, in.flying[RankRead])
 	}
 }
@@ -313,17 +316,21 @@ func TestWindow_LateReplies(t *testing.T) {
 		{200 * ms, Reply{Took: 401 * ms, Limit: 200 * ms}, true, 200*ms + 201*ms/memory},
 		{10 * ms, Reply{Took: 20 * ms, Lost: true}, false, 10 * ms},
 		{10 * ms, Reply{Took: 21 * ms, Lost: true}, true, 10 * ms},
+		{10 * ms, Reply{Took: 5 * ms, Lost: true}, false, 10 * ms},
 		{10 * ms, Reply{Took: 5 * ms, Limit: time.Second}, false, 5 * ms},
 	} {
-		in := NewWindow(4, 16)
+		in := NewWindow(4, 32)
 		in.size, in.fastest = 16, tt.fastest
 		var ws [64]waiter
 		for i := range ws {
 			ws[i].take(in, RankHolder)
 		}
-		size := 16
-		if tt.late {
+		size := 17
+		switch {
+		case tt.late:
 			size = 8
+		case tt.reply.Lost:
+			size = 16
 		}
 		if in.Return(&ws[0].place, tt.reply); in.size != size || absolute(in.fastest-tt.then) > 1000 { // a small slip of rounding
 			t.Errorf("%+v beside %v: %d slots, then %v", tt.reply, tt.fastest, in.size, in.fastest)
@@ -414,5 +421,50 @@ func (a asks) Granted() {
 	if a.in.mu.TryLock() {
 		a.in.mu.Unlock()
 		a.used <- a.in.Used()
+	}
+}
+
+// A place that asks again keeps its turn, and one that leaves from the middle leaves the others in
+// their order. No slot is granted that is not free, not even to a leader.
+func TestWindow_KeepsTurns(t *testing.T) {
+	in := NewWindow(1, 1)
+	ws := make([]waiter, 6)
+	for i := range ws {
+		ws[i].take(in, RankOverdue)
+	}
+	ws[1].take(in, RankOverdue)
+	in.Leave(&ws[2].place)
+	in.Leave(&ws[3].place)
+	in.Leave(&ws[5].place)
+	ws[5].take(in, RankOverdue)
+	for i, want := range []int{1, 4, 5} {
+		if ws[want].granted != 0 || in.Used() != 1 {
+			t.Errorf("%d has a slot too early, %d are taken", want, in.Used())
+		}
+		in.Return(&ws[[]int{0, 1, 4}[i]].place, Reply{})
+		if ws[want].granted != 1 || in.Used() != 1 {
+			t.Errorf("%d was granted %d slots, %d are taken", want, ws[want].granted, in.Used())
+		}
+	}
+	if ws[2].granted+ws[3].granted != 0 {
+		t.Error("one that has left has a slot")
+	}
+}
+
+// That leaders wait for too long is news again when none waits, whether or not it has missed a
+// renewal.
+func TestWindow_Report(t *testing.T) {
+	for _, r := range []Rank{RankHolder, RankOverdue} {
+		in := NewWindow(1, 1)
+		var ws [3]waiter
+		for i := range ws {
+			ws[i].take(in, r)
+		}
+		in.Report()
+		for i, news := range []bool{false, true} {
+			if in.Return(&ws[i].place, Reply{}); in.Report() != news {
+				t.Errorf("rank %d: it is news with %d that wait: %v", r, 1-i, !news)
+			}
+		}
 	}
 }

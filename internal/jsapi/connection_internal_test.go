@@ -429,6 +429,15 @@ func TestConnection_Blocked(t *testing.T) {
 		ask := func(ctx context.Context, what string) {
 			t.a.RequestThen(ctx, &nats.Msg{Subject: "ask", Data: []byte(what)}, func(_ *nats.Msg, err error) { replies <- reply{what, err} })
 		}
+		next := func() reply {
+			select {
+			case r := <-replies:
+				return r
+			case <-time.After(5 * time.Second):
+				t.Fatal("a request has no reply although its context has ended, or too many are left behind")
+				return reply{}
+			}
+		}
 		lost, give := context.WithCancel(t.Context())
 		ask(lost, "in flight")
 		for sent := false; !sent; {
@@ -449,12 +458,12 @@ func TestConnection_Blocked(t *testing.T) {
 		}
 		give()
 		for range maxLeft {
-			if r := <-replies; !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
+			if r := next(); !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
 				t.Errorf("%s: %v", r.what, r.err)
 			}
 		}
 		ask(t.Context(), "rejected")
-		if r := <-replies; r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
+		if r := next(); r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
 			t.Errorf("%s: %v", r.what, r.err)
 		}
 		release()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,7 +75,8 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 		}
 		t.tell("x.1", "old", "1")
 		t.tell("x.2", "2")
-		f := t.follow(t.within(time.Minute), "x.*", func() { time.Sleep(time.Second) })
+		var slow atomic.Int64
+		f := t.follow(t.within(time.Minute), "x.*", func() { time.Sleep(time.Duration(slow.Load())) })
 		if f.err != nil || f.info == nil || len(f.names) != 1 || f.info.Name != f.names[0] || t.a.Left().Subscriptions != 1 {
 			t.Fatalf("%+v, left: %+v", f, t.a.Left())
 		}
@@ -93,15 +95,17 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 		}
 		t.tell("x.3", "3")
 		t.tell("y", "foreign")
-		t.tell(conf.DeliverSubject, "not stored")
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(time.Second)
+		slow.Store(int64(time.Second))
+		t.tell("x.1", "4", "5")
+		time.Sleep(500 * time.Millisecond)
 		began := time.Now()
 		f.Close()
 		if d := time.Since(began); d != 500*time.Millisecond || t.a.Left().Subscriptions != 0 {
 			t.Errorf("Close returned after %v, left: %+v", d, t.a.Left())
 		}
 		time.Sleep(time.Minute)
-		if want := []string{"1 true", "2 true", "3 true"}; !slices.Equal(f.heard, want) {
+		if want := []string{"1 true", "2 true", "3 true", "4 true"}; !slices.Equal(f.heard, want) {
 			t.Errorf("heard %q, want %q", f.heard, want)
 		}
 

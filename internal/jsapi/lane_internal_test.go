@@ -193,8 +193,14 @@ func TestLane_EarlyMessages(t *testing.T) {
 		if len(l.opening) != 0 || l.size != 1 {
 			t.Errorf("%d subjects and %d subscriptions are kept", len(l.opening), l.size)
 		}
+		other := &Subscription{sub: &nats.Subscription{Subject: "w"}}
+		ls.join("w").opened(other, "w")
 		l.remove(s.sub)
 		l.remove(s.sub)
+		if l.size != 1 {
+			t.Errorf("%d subscriptions", l.size)
+		}
+		l.remove(other.sub)
 	})
 }
 
@@ -205,7 +211,9 @@ func TestLane_KeepsOrder(t *testing.T) {
 		slow := true
 		h := &handling{apart: func() bool { return slow }}
 		h.handle = func(m *nats.Msg) {
-			time.Sleep(time.Second)
+			if string(m.Data) != "2" {
+				time.Sleep(time.Second)
+			}
 			heard = append(heard, string(m.Data))
 		}
 		h.take(&nats.Msg{Data: []byte("1")})
@@ -220,6 +228,10 @@ func TestLane_KeepsOrder(t *testing.T) {
 		h.take(&nats.Msg{Data: []byte("3")})
 		if time.Since(began) != time.Second || h.waiting() {
 			t.Error("a message that comes alone is not handled at once")
+		}
+		h.take(&nats.Msg{Data: []byte("4")})
+		if synctest.Wait(); !slices.Equal(heard, []string{"1", "2", "3", "4"}) {
+			t.Errorf("heard %q", heard)
 		}
 	})
 }

@@ -79,6 +79,7 @@ func TestShared_CrowdSharesRequests(t *testing.T) {
 		{"expected", 10_000, 0, 0, 11, mostPause + 2*roundTrip},
 		{"slow at first", 10_000, 50, 10 * time.Millisecond, 15, mostPause + 2*roundTrip},
 		{"slower at first", 10_000, 5, lapse - 1, 13, mostPause + 2*roundTrip},
+		{"a little faster", 10_000, 5, lapse - 100*time.Millisecond, 13, mostPause + 2*roundTrip},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -35,6 +35,7 @@ func withQueue(t *testing.T, f func(q *queue)) {
 		q := &queue{T: t, began: time.Now()}
 		q.Name, q.window, q.conn = "S", backend.NewWindow(leastSlots, mostSlots), &Connection{}
 		f(q)
+		time.Sleep(2 * time.Hour) // all contexts have ended
 		synctest.Wait()
 		q.wantLeft(Left{})
 		if n := deadline.Held() - held; n != 0 {
@@ -124,6 +125,10 @@ func TestTurn_GiveUpAsTheTurnComes(t *testing.T) {
 			p := q.turns(1, time.Hour)[0]
 			q.wantLeft(Left{Slots: leastSlots / 2, Turns: 1})
 			p.cancel()
+			if first[0].done == nil {
+				q.Error("a turn is lost")
+				return
+			}
 			first[0].done()
 			synctest.Wait()
 			if p.err == nil {

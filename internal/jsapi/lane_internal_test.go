@@ -199,6 +199,7 @@ func TestLane_EarlyMessages(t *testing.T) {
 		l.remove(s.sub)
 		if l.size != 1 {
 			t.Errorf("%d subscriptions", l.size)
+			return
 		}
 		l.remove(other.sub)
 	})

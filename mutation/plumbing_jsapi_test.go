@@ -288,7 +288,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	{
 		name:   "request: left behind and not counted",
 		edits:  []string{"	r.c.left++\n", ""},
-		caught: "TestConnection_Blocked",
+		caught: "TestConnection_BoundsThoseLeftBehind",
 	},
 	{
 		name:   "request: left behind and still there",
@@ -308,7 +308,7 @@ var jsapiPlumbing = plumbing{of: "internal/jsapi", by: "internal/jsapi", mutants
 	{
 		name:   "request: one too many left behind",
 		edits:  []string{"	if left < maxLeft {\n", "	if left <= maxLeft {\n", "	if left >= maxLeft {\n", "	if left > maxLeft {\n"},
-		caught: "TestConnection_Blocked",
+		caught: "TestConnection_BoundsThoseLeftBehind",
 	},
 	{
 		name:   "request: the caller's own message sent",

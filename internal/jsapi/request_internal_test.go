@@ -227,3 +227,30 @@ func TestConnection_ListensAgain(t *testing.T) {
 		t.a.Conn.Close()
 	})
 }
+
+// A connection takes no more requests while as many as it may have are left behind.
+func TestConnection_BoundsThoseLeftBehind(t *testing.T) {
+	withWire(t, func(t *wired) {
+		c := t.a.conn
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		leave := func(n int) {
+			for range n {
+				(&request{a: &t.a, c: c, ctx: ctx, reply: func(*nats.Msg, error) {}}).leave()
+			}
+		}
+		c.mu.Lock()
+		c.running = true // nothing is sent meanwhile
+		c.mu.Unlock()
+		leave(maxLeft - 1)
+		last := t.ask(t.within(time.Minute), "echo", "x")
+		leave(1)
+		rejected := t.ask(t.within(time.Minute), "echo", "x")
+		t.want("one too many", rejected, "", backend.ErrUnreachable, 0)
+		if !IsUnsent(rejected.err) || t.a.Left().Requests != 1 {
+			t.Errorf("%v, left: %+v", rejected.err, t.a.Left())
+		}
+		go c.run()
+		t.want("the last one", last, "x", nil, 0)
+	})
+}

@@ -14,7 +14,7 @@ import (
 
 // observed is a context that counts the functions which wait for its end.
 type observed struct {
-	context.Context //nolint:containedctx // it is a context
+	context.Context
 
 	mu       sync.Mutex
 	watchers int

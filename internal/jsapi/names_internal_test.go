@@ -59,10 +59,25 @@ func TestNames_Covers(t *testing.T) {
 		pattern, sub string
 		want         bool
 	}{
-		{"a", "a", true}, {"a", "b", false}, {"a", "a.b", false}, {"a.b", "a", false},
-		{"*", "a", true}, {"*", "*", true}, {"a", "*", false}, {"*", ">", false}, {"*", "a.b", false},
-		{">", "a", true}, {">", "a.b", true}, {">", ">", true}, {"a.>", "a", false}, {"a.>", "a.b.c", true},
-		{"a.>", "a.>", true}, {"a.>", "a.*", true}, {"a.*", "a.>", false}, {"*.b", "a.b", true}, {"*.b", "a.c", false},
+		{"a", "a", true},
+		{"a", "b", false},
+		{"a", "a.b", false},
+		{"a.b", "a", false},
+		{"*", "a", true},
+		{"*", "*", true},
+		{"a", "*", false},
+		{"*", ">", false},
+		{"*", "a.b", false},
+		{">", "a", true},
+		{">", "a.b", true},
+		{">", ">", true},
+		{"a.>", "a", false},
+		{"a.>", "a.b.c", true},
+		{"a.>", "a.>", true},
+		{"a.>", "a.*", true},
+		{"a.*", "a.>", false},
+		{"*.b", "a.b", true},
+		{"*.b", "a.c", false},
 		{"a.>", "b.a", false},
 	} {
 		if got := Covers(tt.pattern, tt.sub); got != tt.want {

@@ -31,3 +31,22 @@ func TestMemory_Bounded(t *testing.T) {
 		t.Errorf("%d keys", m.Len())
 	}
 }
+
+// A key that is known displaces no other, although the Memory is full.
+func TestMemory_KnownKeyDisplacesNone(t *testing.T) {
+	var m backend.Memory
+	for i := range backend.MemorySize {
+		m.Remember(fmt.Sprint(i), i)
+	}
+	for i := range backend.MemorySize {
+		m.Remember(fmt.Sprint(i), i)
+	}
+	for i := range backend.MemorySize {
+		if got := m.Recall(fmt.Sprint(i)); got != i || m.Len() != backend.MemorySize {
+			t.Fatalf("%d is %v of %d", i, got, m.Len())
+		}
+	}
+	if m.Remember("another", 0); m.Len() != backend.MemorySize {
+		t.Errorf("%d keys after another one", m.Len())
+	}
+}

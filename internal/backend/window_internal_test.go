@@ -132,9 +132,12 @@ func TestWindow_Shared(t *testing.T) {
 	if waits.take(in, RankRead) || !waits.take(in, RankShared) || !other.take(in, RankShared) {
 		t.Error("a shared request waits, or another does not")
 	}
+	if in.Used() != 1 {
+		t.Errorf("%d slots are taken", in.Used())
+	}
 	in.Return(&waits.place, late)
 	in.Return(&other.place, prompt)
-	if n, _ := in.Waiting(now); n != 0 || in.flying[RankRead] != 1 || waits.granted != 0 {
+	if n, _ := in.Waiting(now); n != 0 || in.Used() != 1 || waits.granted != 0 {
 		t.Errorf("%d wait, %d slots are taken", n, in.flying[RankRead])
 	}
 }
@@ -259,6 +262,10 @@ func TestWindow_Nil(t *testing.T) {
 	var w waiter
 	in.Return(&w.place, prompt)
 	in.Leave(&w.place)
+	in.Clear()
+	if in.Used() != 0 || !in.Has(&w.place) {
+		t.Error("slots are counted")
+	}
 	if n, age := in.Waiting(now); in.Join() != 0 || !w.take(in, RankRead) || n != 0 || age != 0 || !in.Report() {
 		t.Error("it has a bound")
 	}
@@ -284,6 +291,180 @@ func TestWindow_Clear(t *testing.T) {
 	for i := range 2 {
 		if in.Return(&ws[2+i].place, prompt); ws[4+i].granted != 1 || in.flying[RankHolder] != 2 {
 			t.Errorf("after %d: %d in flight", 2+i, in.flying[RankHolder])
+		}
+	}
+}
+
+// A reply is late if it takes longer than half of what a leader waits, or than 300 ms, and twice
+// as long as the fastest replies. One that is given up although the server was to answer at once is late by
+// the fastest replies alone. A faster reply is forgotten slowly.
+func TestWindow_LateReplies(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		fastest time.Duration
+		reply   Reply
+		late    bool
+		then    time.Duration // the fastest replies
+	}{
+		{0, Reply{Took: 10 * ms, Limit: time.Second}, false, 10 * ms},
+		{0, Reply{Took: 301 * ms, Limit: time.Second}, false, 301 * ms},
+		{ms, Reply{Took: slow, Limit: time.Second}, false, ms + (slow-ms)/memory},
+		{ms, Reply{Took: slow + 1, Limit: time.Second}, true, ms + (slow+1-ms)/memory},
+		{ms, Reply{Took: 100 * ms, Limit: 200 * ms}, false, ms + 99*ms/memory},
+		{ms, Reply{Took: 100*ms + 1, Limit: 200 * ms}, true, ms + (99*ms+1)/memory},
+		{200 * ms, Reply{Took: 400 * ms, Limit: 200 * ms}, false, 200*ms + 200*ms/memory},
+		{200 * ms, Reply{Took: 401 * ms, Limit: 200 * ms}, true, 200*ms + 201*ms/memory},
+		{10 * ms, Reply{Took: 20 * ms, Lost: true}, false, 10 * ms},
+		{10 * ms, Reply{Took: 21 * ms, Lost: true}, true, 10 * ms},
+		{10 * ms, Reply{Took: 5 * ms, Lost: true}, false, 10 * ms},
+		{10 * ms, Reply{Took: 5 * ms, Limit: time.Second}, false, 5 * ms},
+	} {
+		in := NewWindow(4, 32)
+		in.size, in.fastest = 16, tt.fastest
+		var ws [64]waiter
+		for i := range ws {
+			ws[i].take(in, RankHolder)
+		}
+		size := 17
+		switch {
+		case tt.late:
+			size = 8
+		case tt.reply.Lost:
+			size = 16
+		}
+		if in.Return(&ws[0].place, tt.reply); in.size != size || absolute(in.fastest-tt.then) > 1000 { // a small slip of rounding
+			t.Errorf("%+v beside %v: %d slots, then %v", tt.reply, tt.fastest, in.size, in.fastest)
+		}
+	}
+	in := NewWindow(4, 16)
+	var ws [64]waiter
+	for i := range ws {
+		ws[i].take(in, RankHolder)
+	}
+	if in.Return(&ws[0].place, Reply{Took: 1, Lost: true}); in.size != 4 {
+		t.Errorf("%d slots after a request that was given up", in.size)
+	}
+}
+
+func absolute(d time.Duration) time.Duration { return max(d, -d) }
+
+// The age of the line is that of the oldest place at its head in any line. A place that gets
+// another rank goes to the end of another line, and keeps the time at which it came.
+func TestWindow_AgeOfTheOldest(t *testing.T) {
+	in := NewWindow(1, 1)
+	var first waiter
+	first.take(in, RankHolder)
+	var ws [ranks][2]waiter
+	for r := range ranks {
+		for i := range ws[r] {
+			since := now.Add(time.Duration(r)*time.Second + time.Duration(i)*time.Minute)
+			in.Take(&ws[r][i].place, r, &ws[r][i], since)
+		}
+	}
+	if n, age := in.Waiting(now.Add(time.Hour)); n != 2*int(ranks) || age != time.Hour {
+		t.Errorf("%d wait, for %v", n, age)
+	}
+	in.Take(&ws[RankRead][0].place, RankTake, &ws[RankRead][0], now.Add(time.Hour))
+	if n, age := in.Waiting(now.Add(time.Hour)); n != 2*int(ranks) || age != time.Hour-time.Second {
+		t.Errorf("%d wait, for %v: a place stands at the end of another line", n, age)
+	}
+	for _, w := range []*waiter{&ws[RankTake][0], &ws[RankTake][1]} {
+		in.Leave(&w.place)
+	}
+	if _, age := in.Waiting(now.Add(time.Hour)); age != time.Hour {
+		t.Errorf("the age is %v: a place has another time with another rank", age)
+	}
+	for r := range ws {
+		for i := range ws[r] {
+			in.Return(&ws[r][i].place, Reply{})
+		}
+	}
+	if n, age := in.Waiting(now); n != 0 || age != 0 || in.Used() != 1 || in.Has(&ws[0][0].place) || !in.Has(&first.place) {
+		t.Errorf("%d wait, for %v, %d slots are taken", n, age, in.Used())
+	}
+	if in.Leave(&first.place); in.Used() != 0 || in.Has(&first.place) {
+		t.Errorf("%d slots are taken", in.Used())
+	}
+	if first.take(in, RankRead); in.Used() != 1 || first.granted != 0 {
+		t.Error("a place that has left is not ready for use")
+	}
+}
+
+// A candidate that leaves gives back its slot to one that waits, which is called without the
+// window's lock.
+func TestWindow_GrantsWithoutItsLock(t *testing.T) {
+	in := NewWindow(1, 1)
+	var first, other waiter
+	first.take(in, RankHolder)
+	calls := asks{in, make(chan int, 1)}
+	in.Take(new(Place), RankHolder, calls, now)
+	other.take(in, RankHolder)
+	in.Leave(&first.place)
+	select {
+	case n := <-calls.used:
+		if n != 1 {
+			t.Errorf("%d slots are taken", n)
+		}
+	default:
+		t.Error("the one that waits has no slot, or was called with the lock held")
+	}
+}
+
+// asks tries to ask the window, which it must not, to find out whether it is locked.
+type asks struct {
+	in   *Window
+	used chan int
+}
+
+// Granted implements [Waiter].
+func (a asks) Granted() {
+	if a.in.mu.TryLock() {
+		a.in.mu.Unlock()
+		a.used <- a.in.Used()
+	}
+}
+
+// A place that asks again keeps its turn, and one that leaves from the middle leaves the others in
+// their order. No slot is granted that is not free, not even to a leader.
+func TestWindow_KeepsTurns(t *testing.T) {
+	in := NewWindow(1, 1)
+	ws := make([]waiter, 6)
+	for i := range ws {
+		ws[i].take(in, RankOverdue)
+	}
+	ws[1].take(in, RankOverdue)
+	in.Leave(&ws[2].place)
+	in.Leave(&ws[3].place)
+	in.Leave(&ws[5].place)
+	ws[5].take(in, RankOverdue)
+	for i, want := range []int{1, 4, 5} {
+		if ws[want].granted != 0 || in.Used() != 1 {
+			t.Errorf("%d has a slot too early, %d are taken", want, in.Used())
+		}
+		in.Return(&ws[[]int{0, 1, 4}[i]].place, Reply{})
+		if ws[want].granted != 1 || in.Used() != 1 {
+			t.Errorf("%d was granted %d slots, %d are taken", want, ws[want].granted, in.Used())
+		}
+	}
+	if ws[2].granted+ws[3].granted != 0 {
+		t.Error("one that has left has a slot")
+	}
+}
+
+// That leaders wait for too long is news again when none waits, whether or not it has missed a
+// renewal.
+func TestWindow_Report(t *testing.T) {
+	for _, r := range []Rank{RankHolder, RankOverdue} {
+		in := NewWindow(1, 1)
+		var ws [3]waiter
+		for i := range ws {
+			ws[i].take(in, r)
+		}
+		in.Report()
+		for i, news := range []bool{false, true} {
+			if in.Return(&ws[i].place, Reply{}); in.Report() != news {
+				t.Errorf("rank %d: it is news with %d that wait: %v", r, 1-i, !news)
+			}
 		}
 	}
 }

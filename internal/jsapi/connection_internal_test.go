@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 )
 
 // wired is a server in a bubble with two connections: one sends the requests, and the other
@@ -36,12 +37,52 @@ type wired struct {
 	frozen chan struct{} // closed by a write that blocks
 	deaf   chan struct{} // not nil: what the server sends is held back until it is closed
 	pings  int           // sent by the client
+	ends   []func()      // of the contexts of requests
 }
 
-func withWire(t *testing.T, f func(w *wired)) {
+func withWire(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 	t.Helper()
 	emptyPools()
-	synctest.Test(t, func(t *testing.T) { wireUp(t, f) })
+	synctest.Test(t, func(t *testing.T) {
+		wireUp(t, func(w *wired) {
+			held, subscriptions := deadline.Held(), w.a.Conn.NumSubscriptions()
+			f(w)
+			w.wantNothingLeft(held, subscriptions)
+		}, opts...)
+	})
+}
+
+// wantNothingLeft checks that nothing is left of requests whose contexts have ended and of
+// subscriptions that were closed.
+func (w *wired) wantNothingLeft(held, subscriptions int) {
+	w.Helper()
+	for _, end := range w.ends {
+		end()
+	}
+	time.Sleep(2 * lapse)
+	synctest.Wait()
+	w.mu.Lock()
+	w.pings = 0
+	w.mu.Unlock()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	w.wantPings(0)
+	c := w.a.conn
+	c.mu.Lock()
+	if c.hears {
+		subscriptions++
+	}
+	busy := c.running || c.watched
+	c.mu.Unlock()
+	if n := w.a.Conn.NumSubscriptions(); n > subscriptions {
+		w.Errorf("nats.go has %d subscriptions too many", n-subscriptions)
+	}
+	if n := deadline.Held() - held; n != 0 {
+		w.Errorf("%d limits were not released", n)
+	}
+	if left, calls := w.a.Left(), w.a.left.Load(); left != (Left{}) || busy || calls != 0 {
+		w.Errorf("left: %+v, %d calls, busy: %v", left, calls, busy)
+	}
 }
 
 // emptyPools collects twice, which empties nats.go's pool of timers. They must not get from
@@ -51,9 +92,16 @@ func emptyPools() {
 	runtime.GC()
 }
 
-func wireUp(t *testing.T, f func(w *wired)) {
+func wireUp(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
+	denied := &server.SubjectPermission{Deny: []string{"denied.>"}}
+	o := &server.Options{DontListen: true, NoSigs: true, NoLog: true, Users: []*server.User{{
+		Username: "u", Password: "x", Permissions: &server.Permissions{Publish: denied, Subscribe: denied},
+	}}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +109,13 @@ func wireUp(t *testing.T, f func(w *wired)) {
 	defer s.WaitForShutdown()
 	defer s.Shutdown()
 	w := &wired{T: t, s: s}
-	nc, err := nats.Connect("", nats.InProcessServer(w), nats.ReconnectWait(time.Second), nats.ReconnectJitter(0, 0))
+	user, quiet := nats.UserInfo("u", "x"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	nc, err := nats.Connect("", nats.InProcessServer(w), user, quiet, nats.ReconnectWait(time.Second), nats.ReconnectJitter(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	if w.replier, err = nats.Connect("", nats.InProcessServer(s)); err != nil {
+	if w.replier, err = nats.Connect("", nats.InProcessServer(s), user); err != nil {
 		t.Fatal(err)
 	}
 	defer w.replier.Close()
@@ -190,7 +239,7 @@ func (w *wired) want(what string, r *sent, data string, err error, after time.Du
 
 func (w *wired) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(w.Context(), d)
-	w.Cleanup(cancel)
+	w.ends = append(w.ends, cancel)
 	return ctx
 }
 
@@ -380,6 +429,15 @@ func TestConnection_Blocked(t *testing.T) {
 		ask := func(ctx context.Context, what string) {
 			t.a.RequestThen(ctx, &nats.Msg{Subject: "ask", Data: []byte(what)}, func(_ *nats.Msg, err error) { replies <- reply{what, err} })
 		}
+		next := func() reply {
+			select {
+			case r := <-replies:
+				return r
+			case <-time.After(5 * time.Second):
+				t.Fatal("a request has no reply although its context has ended, or too many are left behind")
+				return reply{}
+			}
+		}
 		lost, give := context.WithCancel(t.Context())
 		ask(lost, "in flight")
 		for sent := false; !sent; {
@@ -400,16 +458,19 @@ func TestConnection_Blocked(t *testing.T) {
 		}
 		give()
 		for range maxLeft {
-			if r := <-replies; !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
+			if r := next(); !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
 				t.Errorf("%s: %v", r.what, r.err)
 			}
 		}
 		ask(t.Context(), "rejected")
-		if r := <-replies; r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
+		if r := next(); r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
 			t.Errorf("%s: %v", r.what, r.err)
 		}
 		release()
-		for answered := false; !answered; runtime.Gosched() {
+		for answered, from := false, time.Now(); !answered; runtime.Gosched() {
+			if time.Since(from) > time.Minute {
+				t.Fatal("requests are rejected although nats.go goes on")
+			}
 			_, err := t.a.Request(t.Context(), &nats.Msg{Subject: "echo"}) // rejected until the goroutine goes on
 			answered = err == nil
 		}

@@ -193,8 +193,102 @@ func TestLane_EarlyMessages(t *testing.T) {
 		if len(l.opening) != 0 || l.size != 1 {
 			t.Errorf("%d subjects and %d subscriptions are kept", len(l.opening), l.size)
 		}
+		other := &Subscription{sub: &nats.Subscription{Subject: "w"}}
+		ls.join("w").opened(other, "w")
 		l.remove(s.sub)
 		l.remove(s.sub)
+		if l.size != 1 {
+			t.Errorf("%d subscriptions", l.size)
+			return
+		}
+		l.remove(other.sub)
+	})
+}
+
+// A message that is handled at once does not overtake those that wait for a slow one.
+func TestLane_KeepsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []string
+		slow := true
+		h := &handling{apart: func() bool { return slow }}
+		h.handle = func(m *nats.Msg) {
+			if string(m.Data) != "2" {
+				time.Sleep(time.Second)
+			}
+			heard = append(heard, string(m.Data))
+		}
+		h.take(&nats.Msg{Data: []byte("1")})
+		synctest.Wait()
+		slow = false
+		h.take(&nats.Msg{Data: []byte("2")})
+		time.Sleep(time.Minute)
+		if synctest.Wait(); !slices.Equal(heard, []string{"1", "2"}) {
+			t.Errorf("heard %q", heard)
+		}
+		began := time.Now()
+		h.take(&nats.Msg{Data: []byte("3")})
+		if time.Since(began) != time.Second || h.waiting() {
+			t.Error("a message that comes alone is not handled at once")
+		}
+		h.take(&nats.Msg{Data: []byte("4")})
+		if synctest.Wait(); !slices.Equal(heard, []string{"1", "2", "3", "4"}) {
+			t.Errorf("heard %q", heard)
+		}
+	})
+}
+
+// A subscription keeps a bounded number of messages, drops all that wait when it ends, and
+// handles none afterwards.
+func TestLane_Bounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handled, release := 0, make(chan struct{})
+		h := &handling{apart: func() bool { return true }}
+		h.handle = func(*nats.Msg) {
+			<-release
+			handled++
+		}
+		for range laneQueue + 2 {
+			h.take(&nats.Msg{})
+			synctest.Wait()
+		}
+		if n := len(h.queue); n != laneQueue || !h.waiting() {
+			t.Errorf("%d messages are kept, waiting: %v", n, h.waiting())
+		}
+		ends := 0
+		for range 2 { // both wait
+			go func() {
+				h.end()
+				ends++
+			}()
+		}
+		if synctest.Wait(); ends != 0 {
+			t.Error("the end does not wait for the message that is being handled")
+		}
+		close(release)
+		if synctest.Wait(); ends != 2 || handled != 1 {
+			t.Errorf("%d ends, %d messages handled", ends, handled)
+		}
+		h.take(&nats.Msg{})
+		h.apart = func() bool { return false }
+		h.take(&nats.Msg{})
+		if synctest.Wait(); handled != 1 || h.waiting() {
+			t.Errorf("%d messages handled after the end", handled)
+		}
+		h.end() // nothing is being handled
+
+		var ls lanes
+		l := ls.join("x")
+		for range laneQueue + 1 {
+			l.messages <- &nats.Msg{Sub: &nats.Subscription{Subject: "x"}}
+			synctest.Wait()
+		}
+		if n := len(l.early); n != laneQueue {
+			t.Errorf("%d early messages are kept", n)
+		}
+		l.opened(&Subscription{}, "x")
+		if len(ls.all) != 0 {
+			t.Error("a lane is left of a subscription that could not be made")
+		}
 	})
 }
 

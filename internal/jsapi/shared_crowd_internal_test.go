@@ -79,6 +79,7 @@ func TestShared_CrowdSharesRequests(t *testing.T) {
 		{"expected", 10_000, 0, 0, 11, mostPause + 2*roundTrip},
 		{"slow at first", 10_000, 50, 10 * time.Millisecond, 15, mostPause + 2*roundTrip},
 		{"slower at first", 10_000, 5, lapse - 1, 13, mostPause + 2*roundTrip},
+		{"a little faster", 10_000, 5, lapse - 100*time.Millisecond, 13, mostPause + 2*roundTrip},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -141,5 +142,31 @@ func TestShared_GivesUpInPause(t *testing.T) {
 			t.Errorf("%v, %v after %v", ok, err, time.Since(began))
 		}
 		c.want(t, 1, 1, roundTrip)
+	})
+}
+
+// The pauses of a crowd begin anew with each reconnection.
+func TestShared_PauseBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{began: time.Now()}
+		for range 2 {
+			c.expect(10_000)
+			for range 4 {
+				c.callers(t, 1)
+			}
+			time.Sleep(time.Second)
+			for range 4 {
+				c.callers(t, 1)
+				time.Sleep(time.Second)
+			}
+		}
+		synctest.Wait()
+		var between []time.Duration
+		for _, i := range []int{1, 7} {
+			between = append(between, c.sent[i]-c.sent[i-1])
+		}
+		if want := roundTrip + leastPause; between[0] != want || between[1] != want {
+			t.Errorf("the first pauses end after %v, not after %v; sent at %v", between, want, c.sent)
+		}
 	})
 }

@@ -186,3 +186,80 @@ func TestShared_Reconnection(t *testing.T) {
 		e.wantSent(t, 2)
 	})
 }
+
+// A round that several callers share is given up with the last of them. The context of a caller
+// that has begun a round does not end it for the others.
+func TestShared_LastCallerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		a := e.caller(t.Context())
+		var ends []context.CancelFunc
+		for range 3 {
+			ctx, end := context.WithCancel(t.Context())
+			ends = append(ends, end)
+			e.caller(ctx)
+		}
+		e.reply(1, nil)
+		wantResult(t, "a", a, &result{value: 1, ok: true})
+		e.wantSent(t, 2)
+		for i, end := range ends {
+			end()
+			synctest.Wait()
+			if i < 2 {
+				e.wantSent(t, 2)
+			}
+		}
+		e.wantSent(t, 2, 2)
+		b := e.caller(t.Context())
+		e.wantSent(t, 3, 2)
+		e.reply(3, nil)
+		wantResult(t, "b", b, &result{value: 3, ok: true})
+	})
+}
+
+// The limit of a request that was answered does not let the one after it go too early.
+func TestShared_LimitIsOfOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExam()
+		a := e.caller(t.Context())
+		e.reply(1, nil)
+		wantResult(t, "a", a, &result{value: 1, ok: true})
+		time.Sleep(overdue / 2)
+		e.caller(t.Context())
+		e.caller(t.Context())
+		time.Sleep(overdue - 1)
+		synctest.Wait()
+		e.wantSent(t, 2)
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		e.wantSent(t, 3)
+		e.reply(2, nil)
+		e.reply(3, nil)
+	})
+}
+
+// A request that is given up lets the next one go at once, although it has not ended yet.
+func TestShared_GivenUpEndsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s shared[int]
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, _, _ = s.ask(ctx, func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				time.Sleep(patience)
+				return 0, nil
+			})
+		}()
+		synctest.Wait()
+		go func() {
+			time.Sleep(time.Millisecond)
+			cancel()
+		}()
+		began := time.Now()
+		_, ok, err := s.ask(t.Context(), func(context.Context) (int, error) { return 0, nil })
+		if d := time.Since(began); !ok || err != nil || d != time.Millisecond {
+			t.Errorf("%v, %v after %v", ok, err, d)
+		}
+		time.Sleep(time.Second)
+	})
+}

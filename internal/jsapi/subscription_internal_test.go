@@ -106,3 +106,33 @@ func TestListen_ConnectionLost(t *testing.T) {
 		})
 	}
 }
+
+// A subscription that is denied fails, and so does one without a connection. Close calls Leave,
+// ends the subscription in nats.go, and does so for one that was never made, too.
+func TestListen_Fails(t *testing.T) {
+	withWire(t, func(t *wired) {
+		before := t.a.Conn.NumSubscriptions()
+		for _, tt := range []struct {
+			subject string
+			end     func()
+			want    error
+		}{
+			{"x", func() {}, nil},
+			{"denied.x", func() {}, backend.ErrPermission},
+			{"", func() {}, backend.ErrUnreachable},
+			{"x", t.a.Conn.Close, backend.ErrConnectionClosed},
+		} {
+			tt.end()
+			left := false
+			s := &Subscription{Leave: func() { left = true }}
+			err := s.Listen(t.Context(), &t.a, tt.subject, func(*nats.Msg) {}, func() bool { return false })
+			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+				t.Errorf("%q: %v", tt.subject, err)
+			}
+			s.Close()
+			if n := t.a.Conn.NumSubscriptions(); n > before || t.a.Left() != (Left{}) || !left {
+				t.Errorf("%q: %d subscriptions too many, left: %+v, Leave: %v", tt.subject, n-before, t.a.Left(), left)
+			}
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// A write is stored if the stream itself acknowledges it. That is a sign of a majority, and no
+// other reply is.
+func TestStore_Replies(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		for name, tt := range map[string]struct {
+			answer string
+			seq    uint64
+			want   error
+		}{
+			"plain":          {`{"stream":"S","seq":7}`, 7, nil},
+			"a duplicate":    {`{"stream":"S","seq":8,"duplicate":true}`, 8, nil},
+			"another stream": {`{"stream":"T","seq":7}`, 0, backend.ErrIncompatibleBucket},
+			"no sequence":    {`{"stream":"S","seq":0}`, 0, backend.ErrIncompatibleBucket},
+			"a refusal":      {refused(wire.CodeWrongLastConstant), 0, backend.ErrRefused},
+			"too large":      {refused(CodeMessageTooLarge), 0, backend.ErrValueTooLarge},
+			"no leader":      {refused(CodeClusterNotLeader), 0, backend.ErrUnreachable},
+			"no cluster":     {refused(CodeClusterNotAvailable), 0, backend.ErrUnreachable},
+			"no stream":      {refused(CodeStreamNotFound), 0, backend.ErrNoBucket},
+			"no JetStream":   {refused(CodeNotEnabledForAccount), 0, backend.ErrUnreachable},
+			"no JSON":        {`seq`, 0, backend.ErrUnreachable},
+		} {
+			time.Sleep(time.Second)
+			seq, err := t.a.Store(t.Context(), &nats.Msg{Subject: "echo", Data: []byte(tt.answer)})
+			if seq != tt.seq || !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || t.a.isQuiet(time.Second) != (err != nil) {
+				t.Errorf("%s: %d, %v, a sign: %v", name, seq, err, !t.a.isQuiet(time.Second))
+			}
+			t.a.StoreThen(t.Context(), &nats.Msg{Subject: "echo", Data: []byte(tt.answer)}, func(again uint64, later error) {
+				if again != seq || fmt.Sprint(later) != fmt.Sprint(err) {
+					t.Errorf("%s, later: %d, %v", name, again, later)
+				}
+			})
+		}
+		if _, err := t.a.Store(t.within(time.Second), &nats.Msg{Subject: "silence"}); !IsUnanswered(err) {
+			t.Errorf("no reply: %v", err)
+		}
+	})
+}
+
+// The last message of a subject is an entry, with its header. No message is an empty entry. Any
+// other answer is an error.
+func TestLastOf_Replies(t *testing.T) {
+	withWire(t, func(t *wired) {
+		const get = "STREAM.MSG.GET.S"
+		header := "TkFUUy8xLjANCktWLU9wZXJhdGlvbjogREVMDQoNCg==" // KV-Operation: DEL
+		s := t.script(map[string][]string{get: {
+			`{"message":{"seq":7,"data":"dg==","hdrs":"` + header + `","time":"2026-11-01T00:00:00Z"}}`,
+			`{"message":{"seq":8,"data":"dg==","hdrs":"eA==","time":"2026-11-01T00:00:00Z"}}`,
+			refused(CodeNoMessage), refused(CodeStreamNotFound), `{}`, `x`,
+		}})
+		at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+		for i, tt := range []struct {
+			revision uint64
+			value    string
+			marker   bool
+			want     error
+		}{
+			{7, "v", true, nil}, {8, "", false, nil}, {}, {want: backend.ErrNoBucket}, {want: backend.ErrUnreachable}, {want: backend.ErrUnreachable},
+		} {
+			e, h, err := t.a.LastWithHeader(t.Context(), "x")
+			if e.Revision != tt.revision || string(e.Value) != tt.value || e.Marker != tt.marker || (err == nil) != (tt.want == nil) || !errors.Is(err, tt.want) {
+				t.Errorf("answer %d: %+v, %v", i, e, err)
+			}
+			if e.Revision != 0 && !e.Created.Equal(at) || (h.Get(KVOperation) == KVDelete) != tt.marker {
+				t.Errorf("answer %d: created at %v, with %v", i, e.Created, h)
+			}
+		}
+		if s.bodies[0] != `{"last_by_subj":"x"}` {
+			t.Errorf("asked %s", s.bodies[0])
+		}
+	})
+}
+
+// A delivered message is an entry if the headers of the server are complete, and the last value
+// of each counts.
+func TestStoredEntry_Origin(t *testing.T) {
+	of := func(stream, subject, seq, at string) nats.Header {
+		return nats.Header{
+			jetstream.StreamHeader: {"forged", stream}, jetstream.SubjectHeader: {"forged", subject},
+			jetstream.SequenceHeader: {"9", seq}, jetstream.TimeStampHeaer: {"forged", at},
+		}
+	}
+	const at = "2026-11-01T00:00:00Z"
+	for name, tt := range map[string]struct {
+		h    nats.Header
+		want bool
+	}{
+		"complete":        {of("S", "x", "7", at), true},
+		"another stream":  {of("T", "x", "7", at), false},
+		"another subject": {of("S", "y", "7", at), false},
+		"no sequence":     {of("S", "x", "", at), false},
+		"revision 0":      {of("S", "x", "0", at), false},
+		"no time":         {of("S", "x", "7", ""), false},
+		"no header":       {nil, false},
+	} {
+		e, ok := StoredEntry(&nats.Msg{Header: tt.h}, "S", "x")
+		if ok != tt.want || ok && e.Revision != 7 || !ok && e.Revision != 0 {
+			t.Errorf("%s: %+v, %v", name, e, ok)
+		}
+	}
+	if one := (nats.Header{jetstream.SequenceHeader: {"7"}}); !IsReply(one) || IsReply(nats.Header{"X": {"y"}}) {
+		t.Error("a reply is not known by a header of the server")
+	}
+}
+
+// The error of a stream that does not exist names the bucket and says what to do.
+func TestMissing_Advice(t *testing.T) {
+	for _, tt := range []struct {
+		name, make, again string
+		seen              bool
+		want              string
+	}{
+		{"S", "", "", false, "leader: stream S does not exist"},
+		{"S", "make it", "", true, "leader: stream S does not exist: make it"},
+		{"KV_E", "make it", "again", false, "leader: bucket E does not exist: make it"},
+		{"KV_E", "make it", "again", true, "leader: bucket E does not exist any more: again"},
+		{"KV_KV_E", "make it", "", false, "leader: bucket KV_E does not exist: KV_ is the prefix of its stream; the name of the bucket may be E"},
+		{"KV_KV_", "make it", "", false, "leader: bucket KV_ does not exist: make it"},
+	} {
+		var a Stream
+		a.Name, a.Make, a.Again, a.Seen = tt.name, tt.make, tt.again, new(atomic.Bool)
+		a.Seen.Store(tt.seen)
+		cause := &jetstream.APIError{ErrorCode: CodeStreamNotFound}
+		err := a.refusal(cause)
+		if err.Error() != tt.want || !errors.Is(err, backend.ErrNoBucket) || !errors.Is(err, cause) {
+			t.Errorf("%q", err)
+		}
+	}
+}
+
+// The reason of a failure follows the error of nats.go. Only a failure that says nothing about
+// the request itself is unanswered.
+func TestFailure_Reasons(t *testing.T) {
+	withWire(t, func(t *wired) {
+		for _, tt := range []struct {
+			err        error
+			subject    string
+			want       error
+			unanswered bool
+			text       string
+		}{
+			{nats.ErrConnectionClosed, "x", backend.ErrUnreachable, true, "lost during a request on x"},
+			{nats.ErrTimeout, "x", backend.ErrUnreachable, true, "no reply on x: nats: timeout"},
+			{t.within(0).Err(), "x", backend.ErrUnreachable, true, "no reply on x: context deadline exceeded"},
+			{context.Canceled, "x", backend.ErrUnreachable, true, "no reply on x in time"},
+			{nats.ErrMaxPayload, "x", backend.ErrValueTooLarge, false, ""},
+			{nats.ErrNoResponders, "$JS.API.STREAM.INFO.S", backend.ErrUnreachable, false, "not enabled"},
+			{nats.ErrNoResponders, "x", backend.ErrUnreachable, false, "x: nats: no responders"},
+			{nats.ErrDisconnected, "x", backend.ErrUnreachable, true, "disconnected"},
+		} {
+			err := t.a.failure(tt.subject, nil, tt.err)
+			if !errors.Is(err, tt.want) || IsUnanswered(err) != tt.unanswered || IsUnsent(err) || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%v: %v, unanswered: %v", tt.err, err, IsUnanswered(err))
+			}
+		}
+		t.a.Conn.Close()
+		if err := t.a.failure("x", nil, nats.ErrConnectionClosed); !errors.Is(err, backend.ErrConnectionClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
+
+// A denial of the inbox for replies concerns every request, also if it is old. One of an inbox
+// of the application concerns none.
+func TestDenied_OfReplies(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.want("prime", t.ask(t.Context(), "echo", ""), "", nil, 0)
+		resp, own := t.a.Conn.NewRespInbox(), t.a.Conn.NewInbox()
+		mux := resp[:strings.LastIndexByte(resp, '.')+1] + "*"
+		for _, tt := range []struct {
+			what       string
+			old, fresh bool
+			style      bool
+		}{
+			{what: `Publish to "x"`, fresh: true},
+			{what: `Publish to "y"`},
+			{what: `Subscription to "` + t.a.conn.inbox + `*"`, old: true, fresh: true},
+			{what: `Subscription to "` + mux + `"`, old: true, fresh: true},
+			{what: `Subscription to "` + own + `"`},
+			{what: `Subscription to "` + own + `"`, fresh: true, style: true},
+			{what: `Subscription to "` + own + `.x"`, style: true},
+			{what: `Subscription to "_INBOX.x"`, style: true},
+		} {
+			t.a.Conn.Opts.UseOldRequestStyle = tt.style
+			last := fmt.Errorf("%w: nats: %s%s", nats.ErrPermissionViolation, violation, tt.what)
+			old, fresh := t.a.deniedBy(last, "x", last), t.a.deniedBy(last, "x", nil)
+			if (old != nil) != tt.old || (fresh != nil) != tt.fresh {
+				t.Errorf("%s: %v, %v", tt.what, old, fresh)
+			}
+			if fresh != nil && (!errors.Is(fresh, backend.ErrPermission) || fresh.Error() != "leader: permission denied: "+tt.what) {
+				t.Errorf("%s: %v", tt.what, fresh)
+			}
+		}
+		if err := t.a.deniedBy(errors.New(`"x"`), "x", nil); err != nil {
+			t.Errorf("another error: %v", err)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// A request that has its reply forgets its context, which may live for long.
+func TestRequest_ForgetsItsContext(t *testing.T) {
+	withWire(t, func(t *wired) {
+		for _, primed := range []bool{false, true} {
+			t.a.conn.primed.Store(primed)
+			for _, subject := range []string{"echo", "nobody"} {
+				ctx := &observed{Context: t.Context()}
+				t.ask(ctx, subject, "")
+				ctx.wantUnwatched(t.T)
+			}
+		}
+	})
+}
+
+// The context of a request ends while nats.go writes the request. The request ends when the
+// write has ended, if that is soon, and else without it. The write has begun, so the request may
+// have been sent.
+func TestRequest_EndsDuringWrite(t *testing.T) {
+	for name, tt := range map[string]struct{ write, after time.Duration }{
+		"short": {patience / 2, time.Second + patience/2},
+		"long":  {time.Minute, time.Second + patience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withWire(t, func(t *wired) {
+				t.serve("silence", func(*nats.Msg) {})
+				large := strings.Repeat("x", 1<<17) // larger than the buffer, so it is written at once
+				t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+				freeze := make(chan struct{})
+				looks := func(not bool) { // a look would wait for nats.go's lock, and time would not pass
+					t.a.conn.mu.Lock()
+					defer t.a.conn.mu.Unlock()
+					t.a.conn.watched = not
+				}
+				time.Sleep(10 * time.Second) // the looks have ended, and the server has sent its first ping
+				looks(true)
+				defer looks(false)
+				t.mu.Lock()
+				t.freeze, t.frozen = freeze, make(chan struct{})
+				t.mu.Unlock()
+				r := t.ask(t.within(time.Second), "silence", large)
+				synctest.Wait()
+				time.Sleep(time.Second + min(tt.write, 2*patience))
+				t.mu.Lock()
+				t.freeze = nil
+				t.mu.Unlock()
+				close(freeze)
+				t.want("the request", r, "", backend.ErrUnreachable, tt.after)
+				if !IsUnanswered(r.err) {
+					t.Errorf("it may have been sent: %v", r.err)
+				}
+				t.want("after", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+			})
+		})
+	}
+}
+
+// A request that has ended is not registered for a reply, so it is not sent. One that finds the
+// subscription to the replies closed goes back to the queue.
+func TestConnection_RegistersWaitingRequests(t *testing.T) {
+	withWire(t, func(t *wired) {
+		c := t.a.conn
+		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+		never, ignore := func() bool { return true }, func(*nats.Msg, error) {}
+		ended := &request{a: &t.a, c: c, ctx: t.Context(), msg: &nats.Msg{Subject: "echo"}, stop: never, reply: ignore, stage: requestReplied}
+		if c.register(ended) || len(c.pending) != 0 {
+			t.Error("a request that has ended may be sent")
+		}
+		c.mu.Lock()
+		c.hears, c.running = false, true // nothing is sent meanwhile
+		c.mu.Unlock()
+		waits := &request{a: &t.a, c: c, ctx: t.Context(), msg: &nats.Msg{Subject: "echo"}, stop: never, reply: ignore}
+		if c.register(waits) || len(c.pending) != 0 || c.first != waits || waits.token != "" {
+			t.Error("a request may be sent whose reply nobody hears")
+		}
+		if left := t.a.Left(); left.Requests != 1 {
+			t.Errorf("left: %+v", left)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.remove(waits)
+		c.hears, c.running = true, false
+	})
+}
+
+// The queue keeps its order while requests leave it from anywhere.
+func TestConnection_Queue(t *testing.T) {
+	c := &Connection{running: true}
+	requests := make([]*request, 5)
+	for i := range requests {
+		requests[i] = &request{c: c}
+		c.push(requests[i])
+	}
+	for _, i := range []int{2, 2, 0, 4} {
+		c.remove(requests[i])
+	}
+	c.push(requests[2])
+	c.left = maxLeft
+	var order []int
+	for r, _ := c.pop(); r != nil && len(order) < 10; r, _ = c.pop() {
+		order = append(order, slices.Index(requests, r))
+	}
+	if !slices.Equal(order, []int{1, 3, 2}) || c.running || c.last != nil || c.left != 0 {
+		t.Errorf("the order is %v, running: %v, %d were left", order, c.running, c.left)
+	}
+}
+
+// A zero stream sends nothing.
+func TestStream_Zero(t *testing.T) {
+	var a Stream
+	var got error
+	a.RequestThen(t.Context(), &nats.Msg{}, func(_ *nats.Msg, err error) { got = err })
+	_, asked := a.Info(t.Context())
+	for what, err := range map[string]error{"a request": got, "a question": asked} {
+		if !errors.Is(err, backend.ErrInvalidConfig) || !errors.Is(err, backend.ErrNotOpened) || !IsUnsent(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := a.Connected(); !errors.Is(err, backend.ErrNotOpened) {
+		t.Errorf("connected: %v", err)
+	}
+	a.Move(time.Second, func(string) bool { t.Error("it moves"); return false })
+	a.DeleteConsumer("")
+}
+
+// A message belongs to its owner again when Request has returned, although the request may
+// still be sent.
+func TestRequest_CopiesItsMessage(t *testing.T) {
+	withWire(t, func(t *wired) {
+		var heard []string
+		t.serve("ask", func(m *nats.Msg) { heard = append(heard, string(m.Data)) })
+		data := []byte("mine")
+		c := t.a.conn
+		c.mu.Lock()
+		c.running = true // nothing is sent meanwhile
+		c.mu.Unlock()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = t.a.Request(ctx, &nats.Msg{Subject: "ask", Data: data}) }()
+		synctest.Wait()
+		copy(data, "gone")
+		go c.run()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if !slices.Equal(heard, []string{"mine"}) {
+			t.Errorf("sent: %q", heard)
+		}
+	})
+}
+
+// A request that nats.go sends with an inbox of its own ends with its context, and with the
+// connection. If nothing was sent, the next request goes the same way, because nats.go may not
+// have its subscription to replies yet.
+func TestRequest_EndsDelegated(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		for _, tt := range []struct {
+			ends   time.Duration
+			primed bool
+		}{{time.Second, false}, {time.Minute, true}} {
+			t.a.conn.primed.Store(false)
+			r := t.ask(t.within(tt.ends), "silence", "")
+			synctest.Wait()
+			if left := t.a.Left(); left.Requests != 1 {
+				t.Errorf("left: %+v", left)
+			}
+			time.Sleep(2 * time.Second)
+			if tt.primed {
+				t.a.Conn.Close()
+				t.want("closed", r, "", backend.ErrConnectionClosed, 2*time.Second)
+			} else {
+				t.want("silence", r, "", backend.ErrUnreachable, time.Second)
+			}
+			if left, primed := t.a.Left(), t.a.conn.primed.Load(); left.Requests != 0 || primed != tt.primed {
+				t.Errorf("left: %+v, primed: %v", left, primed)
+			}
+		}
+	})
+}
+
+// A request is replied to once, whatever ends it in addition.
+func TestRequest_RepliesOnce(t *testing.T) {
+	withWire(t, func(t *wired) {
+		c, replies := t.a.conn, 0
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r := &request{a: &t.a, c: c, ctx: ctx, msg: &nats.Msg{Subject: "x"}, stop: func() bool { return true }, reply: func(*nats.Msg, error) { replies++ }}
+		for range 2 {
+			r.end(nil, nil)
+			r.leave()
+		}
+		if replies != 1 || c.left != 0 {
+			t.Errorf("%d replies, %d left behind", replies, c.left)
+		}
+	})
+}
+
+// After the subscription to the replies was closed, the next request makes another one.
+func TestConnection_ListensAgain(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.serve("silence", func(*nats.Msg) {})
+		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+		r := t.ask(t.within(time.Minute), "silence", "")
+		synctest.Wait()
+		before := t.a.Conn.NumSubscriptions()
+		t.a.conn.deafen() // nats.go keeps the subscription here
+		t.want("in flight", r, "", backend.ErrUnreachable, 0)
+		t.want("after", t.ask(t.Context(), "echo", "y"), "y", nil, 0)
+		if n := t.a.Conn.NumSubscriptions(); n != before+1 {
+			t.Errorf("%d subscriptions, and %d before", n, before)
+		}
+		t.a.Conn.Close()
+	})
+}
+
+// A connection takes no more requests while as many as it may have are left behind.
+func TestConnection_BoundsThoseLeftBehind(t *testing.T) {
+	withWire(t, func(t *wired) {
+		c := t.a.conn
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		leave := func(n int) {
+			for range n {
+				(&request{a: &t.a, c: c, ctx: ctx, reply: func(*nats.Msg, error) {}}).leave()
+			}
+		}
+		c.mu.Lock()
+		c.running = true // nothing is sent meanwhile
+		c.mu.Unlock()
+		leave(maxLeft - 1)
+		last := t.ask(t.within(time.Minute), "echo", "x")
+		leave(1)
+		rejected := t.ask(t.within(time.Minute), "echo", "x")
+		t.want("one too many", rejected, "", backend.ErrUnreachable, 0)
+		if !IsUnsent(rejected.err) || t.a.Left().Requests != 1 {
+			t.Errorf("%v, left: %+v", rejected.err, t.a.Left())
+		}
+		go c.run()
+		t.want("the last one", last, "x", nil, 0)
+	})
+}

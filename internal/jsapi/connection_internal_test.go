@@ -239,6 +239,8 @@ func (w *wired) want(what string, r *sent, data string, err error, after time.Du
 
 func (w *wired) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(w.Context(), d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.ends = append(w.ends, cancel)
 	return ctx
 }

@@ -110,6 +110,7 @@ func TestInTime_LeavesBehind(t *testing.T) {
 					t.Errorf("%d calls are left behind, not %d", n, left)
 				}
 				time.Sleep(2 * time.Minute)
+				synctest.Wait()
 				if n := a.left.Load(); n != 0 || late != 7*tt.late || maySend != (left == 0 || tt.sends) {
 					t.Errorf("in the end %d calls are left behind, %d was released, may send: %v", n, late, maySend)
 				}

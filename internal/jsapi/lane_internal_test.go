@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,19 +255,19 @@ func TestLane_Bounds(t *testing.T) {
 		if n := len(h.queue); n != laneQueue || !h.waiting() {
 			t.Errorf("%d messages are kept, waiting: %v", n, h.waiting())
 		}
-		ends := 0
+		var ends atomic.Int32
 		for range 2 { // both wait
 			go func() {
 				h.end()
-				ends++
+				ends.Add(1)
 			}()
 		}
-		if synctest.Wait(); ends != 0 {
+		if synctest.Wait(); ends.Load() != 0 {
 			t.Error("the end does not wait for the message that is being handled")
 		}
 		close(release)
-		if synctest.Wait(); ends != 2 || handled != 1 {
-			t.Errorf("%d ends, %d messages handled", ends, handled)
+		if synctest.Wait(); ends.Load() != 2 || handled != 1 {
+			t.Errorf("%d ends, %d messages handled", ends.Load(), handled)
 		}
 		h.take(&nats.Msg{})
 		h.apart = func() bool { return false }

@@ -27,8 +27,8 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLedger(map[string]answers{call: tooLate})
 					c := l.stand(t.Context(), t, leader.Config{Roster: true})
-					if l.awaits(call); l.flying[call] != 1 {
-						t.Fatalf("in flight: %v", l.flying)
+					if n := l.awaits(call); n != 1 {
+						t.Fatalf("in flight: %d of %s", n, call)
 					}
 					_ = c.Stop(ended(t))
 					if after {
@@ -77,8 +77,8 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 				l.answer("Update", whenGivenUp)
 				time.Sleep(2 * time.Second)
 			}
-			if l.awaits(asked); l.flying[asked] != 1 {
-				t.Fatalf("in flight: %v", l.flying)
+			if n := l.awaits(asked); n != 1 {
+				t.Fatalf("in flight: %d of %s", n, asked)
 			}
 			l.answer("Update", atOnce)
 			go func() { _ = c.Stop(stop) }()
@@ -99,12 +99,7 @@ func TestEnd_LeavesNothing(t *testing.T) {
 		"Stop":              func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(t.Context()) },
 		"Stop without time": func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(ended(t)) },
 		"connection closed": func(_ *testing.T, l *ledger, _ *leader.Candidate) {
-			l.mu.Lock()
-			delivers := l.delivers
-			l.mu.Unlock()
-			for _, deliver := range delivers {
-				deliver(backend.FeedEvent{Err: leader.ErrConnectionClosed})
-			}
+			l.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 		},
 	} {
 		for _, cfg := range []leader.Config{{Roster: true}, {Seats: 3}} {
@@ -127,8 +122,9 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					l.tell(backend.FeedEvent{Err: leader.ErrUnreachable})
 					time.Sleep(3 * time.Second) // it has another feed
 					l.tell(backend.FeedEvent{Err: leader.ErrConnectionClosed})
-					if synctest.Wait(); l.open["feed"] != max(1, cfg.Seats) || l.asked["Watch"] != l.open["feed"]+1 || !c.IsLeader() {
-						t.Errorf("%d feeds are open, %d were opened; it leads: %v", l.open["feed"], l.asked["Watch"], c.IsLeader())
+					open, asked := l.count(l.open, "feed"), l.count(l.asked, "Watch")
+					if open != max(1, cfg.Seats) || asked != open+1 || !c.IsLeader() {
+						t.Errorf("%d feeds are open, %d were opened; it leads: %v", open, asked, c.IsLeader())
 					}
 					end(t, l, c)
 					mustEnd(t, c, 0)

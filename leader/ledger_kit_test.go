@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -305,13 +306,31 @@ func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *le
 	return c
 }
 
-// awaits lets time pass until a call is in flight, for ten seconds at most.
-func (l *ledger) awaits(call string) {
+// count reads one of the accounts of l.
+func (l *ledger) count(of map[string]int, what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return of[what]
+}
+
+// awaits lets time pass until a call is in flight, for ten seconds at most, and returns how many are.
+func (l *ledger) awaits(call string) int {
 	for range 100 {
-		if synctest.Wait(); l.flying[call] > 0 {
-			return
+		if synctest.Wait(); l.count(l.flying, call) > 0 {
+			break
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+	return l.count(l.flying, call)
+}
+
+// tellAll delivers an event to each feed that was opened, even if it has ended.
+func (l *ledger) tellAll(e backend.FeedEvent) {
+	l.plainStore.mu.Lock()
+	delivers := slices.Clone(l.delivers)
+	l.plainStore.mu.Unlock()
+	for _, deliver := range delivers {
+		deliver(e)
 	}
 }
 

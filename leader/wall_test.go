@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,15 +18,15 @@ import (
 // of its results is the time of the bubble.
 type wallClock struct {
 	leader.Clock
-	base time.Time // with a monotonic reading
-	zero time.Time // the time of the bubble then
-	jump time.Duration
+	base time.Time    // with a monotonic reading
+	zero time.Time    // the time of the bubble then
+	jump atomic.Int64 // seconds
 }
 
 func (c *wallClock) Now() time.Time {
 	now := c.base.Add(time.Since(c.zero))
 	wall := (*uint64)(unsafe.Pointer(&now)) // the first word of a Time: a flag, seconds and nanoseconds
-	*wall += uint64(c.jump/time.Second) << 30
+	*wall += uint64(c.jump.Load()) << 30
 	return now
 }
 
@@ -55,7 +56,7 @@ func TestTryAcquire_WallTimeJumps(t *testing.T) {
 			}
 			a.Cut()
 			held()
-			clock.jump = jump
+			clock.jump.Store(int64(jump / time.Second))
 			if now := clock.Now(); now.Sub(before) != 0 || now.Round(0).Sub(before.Round(0)) != jump {
 				t.Fatalf("the clock moves by %v, its wall time by %v", now.Sub(before), now.Round(0).Sub(before.Round(0)))
 			}
@@ -83,7 +84,7 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 		l.window.Take(own, backend.RankHolder, nil, clock.Now())
 		c := l.stand(t.Context(), t, leader.Config{Clock: clock, PendingPeriod: time.Minute, DrainTimeout: time.Minute})
 		time.Sleep(2 * time.Second)
-		clock.jump = time.Hour
+		clock.jump.Store(3600)
 		if s := c.Stats(); s.Queued != 1 || s.QueueAge != 2*time.Second {
 			t.Errorf("%d requests have waited for %v", s.Queued, s.QueueAge)
 		}
@@ -101,7 +102,7 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 				case leader.Elected, leader.Deposed, leader.Observed, leader.Faulted:
 					continue
 				}
-				clock.jump += time.Hour
+				clock.jump.Add(3600)
 				if got := until.Sub(clock.Now()); got != want {
 					t.Errorf("%v: in %v by the clock, want %v", e, got, want)
 				}

@@ -10,8 +10,11 @@ type Left struct {
 	Requests      int // of the connection, without a reply so far
 }
 
-// Left returns what the stream and its connection hold at the moment.
+// Left returns what the stream and its connection hold at the moment. A zero stream holds nothing.
 func (a *Stream) Left() Left {
+	if a.conn == nil {
+		return Left{}
+	}
 	turns, _ := a.window.Waiting(time.Time{})
 	return Left{Subscriptions: a.conn.subscriptions(), Slots: a.window.Used(), Turns: turns, Requests: a.conn.requests()}
 }

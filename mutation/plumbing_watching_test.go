@@ -1,6 +1,277 @@
 package mutation_test
 
-var webpagePlumbing = plumbing{of: "internal/webpage", by: "internal/webpage", mutants: []mutant{}}
+var webpagePlumbing = plumbing{of: "internal/webpage", by: "internal/webpage", mutants: []mutant{
+	{
+		name:   "a stream that keeps what it held",
+		edits:  []string{"\tdefer to.close()\n\tctx, stop", "\tctx, stop"},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "a record that keeps what it held",
+		edits:  []string{"\tdefer to.close()\n\th := w.Header()", "\th := w.Header()"},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "a stream that outlives the program",
+		edits:  []string{"\tdefer context.AfterFunc(p.ctx, stop)()\n", ""},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "a stream that waits for the end of the program after its own",
+		edits:  []string{"\tdefer context.AfterFunc(p.ctx, stop)()\n", "\tcontext.AfterFunc(p.ctx, stop)\n"},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "an endless feed that outlives the program",
+		edits:  []string{"\t\tif !more || ctx.Err() != nil {", "\t\tif !more {"},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "a stream to a client that has gone",
+		edits:  []string{"\t\tif to.Flush() != nil { // also when a write has failed\n\t\t\treturn\n\t\t}\n", "\t\t_ = to.Flush()\n"},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "no pulse",
+		edits:  []string{"\t\t\t\tcase <-time.After(Pulse):\n", ""},
+		caught: "TestStreams_Pulse",
+	},
+	{
+		name:   "a page that hears only the pulse",
+		edits:  []string{"\t\t\t\tcase <-news:\n\t\t\t\tcase <-time", "\t\t\t\tcase <-time"},
+		caught: "TestStreams_Pulse",
+	},
+	{
+		name:   "a page that waits for the pulse at its end",
+		edits:  []string{"\t\t\t\tcase <-ctx.Done():\n\t\t\t\t\treturn nil, false\n\t\t\t\t}\n\t\t\t}\n\t\t\tvar", "\t\t\t\t}\n\t\t\t}\n\t\t\tvar"},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "a record without its size",
+		edits:  []string{"perPage+len(e.record)", "perPage"},
+		caught: "TestPages_RecordInParts",
+	},
+	{
+		name:   "the end of a record in base64 not written",
+		edits:  []string{"\t\t_ = encoder.Close()\n", ""},
+		caught: "TestPages_RecordInParts",
+	},
+	{
+		name:   "a long record without a sign that it is cut",
+		edits:  []string{"\tif len(shown) < len(e.record) {\n", "\tif len(shown) > len(e.record) {\n"},
+		caught: "TestPages_RecordInParts",
+	},
+	{
+		name:   "an action without the secret",
+		edits:  []string{"printed when it was started last\")\n\t\t\treturn\n", "printed when it was started last\")\n"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "an action on half a request",
+		edits:  []string{"\t\t\tfail(http.StatusBadRequest, err.Error())\n\t\t\treturn\n", "\t\t\tfail(http.StatusBadRequest, err.Error())\n"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "a request without a bound",
+		edits:  []string{"http.MaxBytesReader(w, r.Body, 4<<10)", "r.Body"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "a bound of a request that is one too small",
+		edits:  []string{"r.Body, 4<<10)", "r.Body, 4<<10-1)"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "a failure with a status of its own as a conflict",
+		edits:  []string{"\t\t\tfail(known.Status, known.Text)", "\t\t\tfail(http.StatusConflict, known.Text)"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "the status of an answer before its type",
+		edits:  []string{"\tw.Header().Set(\"Content-Type\", \"application/json\")\n\tw.WriteHeader(status)\n", "\tw.WriteHeader(status)\n\tw.Header().Set(\"Content-Type\", \"application/json\")\n"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "a host that is not known answered all the same",
+		edits:  []string{"p.AllowHost), http.StatusForbidden)\n\t\treturn\n", "p.AllowHost), http.StatusForbidden)\n"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "a page of another origin answered all the same",
+		edits:  []string{"may not ask for this\", http.StatusForbidden)\n\t\treturn\n", "may not ask for this\", http.StatusForbidden)\n"},
+		caught: "TestAct_Refuses",
+	},
+	{
+		name:   "one page more than there is room for",
+		edits:  []string{"for m.held+holds > mostHeld {", "for m.held > mostHeld {"},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "no room for the last page",
+		edits:  []string{"for m.held+holds > mostHeld {", "for m.held+holds >= mostHeld {"},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "the newest write taken for the slowest",
+		edits:  []string{"p.writes.Before(slowest.writes)", "p.writes.After(slowest.writes)"},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "a page that is not slow ended",
+		edits:  []string{"time.Since(slowest.writes) < slowWrite", "time.Since(slowest.writes) < slowWrite-1"},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "a page that is slow kept",
+		edits:  []string{"time.Since(slowest.writes) < slowWrite", "time.Since(slowest.writes) <= slowWrite"},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "a page that was ended writes on",
+		edits:  []string{"\tslowest.ended = true\n", ""},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "a write that waits on after its page was ended",
+		edits:  []string{"\t_ = http.NewResponseController(slowest.w).SetWriteDeadline(time.Now()) // its write returns\n", ""},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "what a page held given back twice",
+		edits:  []string{"\tif m.pages[p] {\n\t\tdelete(m.pages, p)\n\t\tm.held -= p.holds\n\t}\n", "\tdelete(m.pages, p)\n\tm.held -= p.holds\n"},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "a page that has written counts as slow",
+		edits:  []string{"\tp.writes = time.Time{}\n", ""},
+		caught: "TestMemory_EndsSlowest",
+	},
+	{
+		name:   "a write without a limit",
+		edits:  []string{"SetWriteDeadline(p.writes.Add(mostWrite))", "SetWriteDeadline(time.Time{})"},
+		caught: "TestPages_ThousandReadNothing",
+	},
+	{
+		name:   "all parts of a record within the limit of one",
+		edits:  []string{"range slices.Chunk(data, mostPart)", "range slices.Chunk(data, len(data)+1)"},
+		caught: "TestPages_RecordInParts",
+	},
+	{
+		name:   "a roster that is observed without a page",
+		edits:  []string{"\tdefer p.closeRoster(election, its)\n", ""},
+		caught: "TestStreams_LeaveNothing",
+	},
+	{
+		name:   "an observer that goes on after the last page",
+		edits:  []string{"\t\tits.stop()\n", ""},
+		caught: "TestRoster_Shared",
+	},
+	{
+		name:   "an observer that ends with the first page",
+		edits:  []string{"if its.pages--; its.pages == 0 {", "if its.pages--; its.pages >= 0 {"},
+		caught: "TestRoster_Shared",
+	},
+	{
+		name:   "a roster without an observer for the next page",
+		edits:  []string{"\t\tits.stop()\n\t\tp.forgetRoster(election, its)\n", "\t\tits.stop()\n"},
+		caught: "TestRoster_Shared",
+	},
+	{
+		name:   "an ended roster for the next page",
+		edits:  []string{"\tclose(its.news)\n\tp.forgetRoster(election, its)\n", "\tclose(its.news)\n"},
+		caught: "TestRoster_LatePageOfEndedRoster",
+	},
+	{
+		name:   "the roster of another page forgotten",
+		edits:  []string{"\tif p.rosters.all[election] == its {\n", "\t{\n"},
+		caught: "TestRoster_LatePageOfEndedRoster",
+	},
+	{
+		name:   "one roster too many",
+		edits:  []string{"if len(p.rosters.all) >= mostRosters {", "if len(p.rosters.all) > mostRosters {"},
+		caught: "TestRoster_Errors",
+	},
+	{
+		name:   "a page that shares a roster refused",
+		edits:  []string{"\tits := p.rosters.all[election]\n\tif its == nil {\n\t\tif len(p.rosters.all) >= mostRosters {\n\t\t\treturn nil\n\t\t}\n", "\tits := p.rosters.all[election]\n\tif len(p.rosters.all) >= mostRosters {\n\t\treturn nil\n\t}\n\tif its == nil {\n"},
+		caught: "TestRoster_Errors",
+	},
+	{
+		name:   "a page of a roster whose client has gone",
+		edits:  []string{"\t\t\t\tcase <-news:\n\t\t\t\tcase <-ctx.Done():\n\t\t\t\t\treturn nil, false\n\t\t\t\t}\n\t\t\t}\n", "\t\t\t\tcase <-news:\n\t\t\t\t}\n\t\t\t}\n"},
+		caught: "TestRoster_Shared",
+	},
+	{
+		name:   "a bucket without a roster asked again and again",
+		edits:  []string{"Error: err.Error()})\n\t\t<-ctx.Done()\n", "Error: err.Error()})\n"},
+		caught: "TestRoster_Errors",
+	},
+	{
+		name:   "a message that is sent twice",
+		edits:  []string{"\t\t\t\t\tseen = told\n", "\t\t\t\t\tseen++\n"},
+		caught: "TestRoster_Shared",
+	},
+	{
+		name:   "the end of a roster that no page hears of",
+		edits:  []string{"\tits.over = true\n\tclose(its.news)\n", "\tits.over = true\n"},
+		caught: "TestRoster_Shared",
+	},
+	{
+		name:   "trouble that no page hears of",
+		edits:  []string{"\ts.err = cut(text, mostValue)\n\ts.signal()\n", "\ts.err = cut(text, mostValue)\n"},
+		caught: "TestStreams_Pulse",
+	},
+	{
+		name:   "the end of trouble that no page hears of",
+		edits:  []string{"\tif s.now == nil || s.err != \"\" {\n", "\tif s.now == nil {\n"},
+		caught: "TestState_OnlyChanges",
+	},
+	{
+		name:   "a page that hears of what has not changed",
+		edits:  []string{"\tcase s.elections[i].row == row && len(changes) == 0:\n\t\treturn\n", ""},
+		caught: "TestState_OnlyChanges",
+	},
+	{
+		name:   "changes of a row that has not changed dropped",
+		edits:  []string{"s.elections[i].row == row && len(changes) == 0", "s.elections[i].row == row"},
+		caught: "TestState_OnlyChanges",
+	},
+	{
+		name:   "one change too many kept",
+		edits:  []string{"s.changes[max(0, len(s.changes)+1-mostUnread):]", "s.changes[max(0, len(s.changes)-mostUnread):]"},
+		caught: "TestState_SlowReader",
+	},
+	{
+		name:   "a gap in the time line that is not shown",
+		edits:  []string{"\tm.Dropped = p.changed < kept\n", ""},
+		caught: "TestState_SlowReader",
+	},
+	{
+		name:   "all changes for a new page",
+		edits:  []string{"&reader{changed: s.changed}", "&reader{}"},
+		caught: "TestState_OnlyChanges",
+	},
+	{
+		name:   "a page that is left behind by changes of its own look",
+		edits:  []string{"\tif p.next == 0 {\n\t\tp.then = s.shown\n\t}\n", "\tp.then = s.shown\n"},
+		caught: "TestState_NoElectionWaits",
+	},
+	{
+		name:   "a message without a bound",
+		edits:  []string{"p.next < len(s.elections) && size < mostMessage; p.next++", "p.next < len(s.elections); p.next++"},
+		caught: "TestState_SlowReader",
+	},
+	{
+		name:   "a page that waits although there is more",
+		edits:  []string{"p.changed < s.changed || p.shown < s.shown", "p.changed < s.changed"},
+		caught: "TestState_NoElectionWaits",
+	},
+	{
+		name:   "a broken character at the end of a text",
+		edits:  []string{"strings.ToValidUTF8(s[:most], \"\")", "s[:most]"},
+		caught: "TestState_CutsTexts",
+	},
+}}
 
 var healthPlumbing = plumbing{of: "health", by: "health", mutants: []mutant{
 	{

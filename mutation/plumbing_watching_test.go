@@ -438,4 +438,405 @@ var leaderByMetrics = plumbing{of: "leader", by: "metrics", mutants: []mutant{
 	},
 }}
 
-var watchingPlumbing = plumbing{of: "cmd/natsleader", by: "cmd/natsleader", mutants: []mutant{}}
+var watchingPlumbing = plumbing{of: "cmd/natsleader", by: "cmd/natsleader", mutants: []mutant{
+	{
+		name:   "an election that is gone shown for ever",
+		edits:  []string{"\t\tdelete(e.shows, key)\n\t\tdelete(e.left, key)\n\t\treturn\n", "\t\tdelete(e.left, key)\n\t\treturn\n"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "a key that is gone counted for ever",
+		edits:  []string{"\t\tdelete(e.shows, key)\n\t\tdelete(e.left, key)\n\t\treturn\n", "\t\tdelete(e.shows, key)\n\t\treturn\n"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "a key counted as left out although it is shown",
+		edits:  []string{"\tcase x == nil:\n\t\tdelete(e.left, key)\n", "\tcase x == nil:\n"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "one election too many",
+		edits:  []string{"len(e.shows) >= e.most", "len(e.shows) > e.most"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "a name that is no election's in a label",
+		edits:  []string{" || checkElection(key) != nil)", ")"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "an expired marker shown as an election",
+		edits:  []string{"c.state == stateNever || !c.now.gone.IsZero()", "c.state == stateNever"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "a renewal counted as a term",
+		edits:  []string{"\tif c.state == stateLeading && c.now.holder.Token != x.token {", "\tif c.state == stateLeading {"},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "elections shown while the bucket is not read",
+		edits:  []string{"\tif !e.up {\n\t\treturn\n\t}\n", ""},
+		caught: "TestExporter_IsBounded",
+	},
+	{
+		name:   "metrics before all keys are read",
+		edits:  []string{"ok && w.complete && w.feed", "ok && w.feed"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "metrics without a feed",
+		edits:  []string{"w.complete && w.feed != nil && ", "w.complete && "},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "metrics of a watcher in trouble",
+		edits:  []string{" && !w.troubled; e.up", ";e.up"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "an error that is told after its end",
+		edits:  []string{"\t\te.err = nil\n", ""},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "trouble while the metrics go on",
+		edits:  []string{"\tif e.err = err; err != nil {\n\t\te.up = false\n\t}\n", "\te.err = err\n"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "metrics without a connection",
+		edits:  []string{"e.beat, e.up = time.Now(), false", "e.beat = time.Now()"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "an exporter that is stuck lives",
+		edits:  []string{"\tok := time.Since(e.beat) < stuck\n\te.mu.Unlock()", "\tok := time.Since(e.beat) <= stuck\n\te.mu.Unlock()"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "an exporter that is stuck is connected",
+		edits:  []string{"ok := e.up && time.Since(e.beat) < stuck", "ok := e.up"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "the status of a check before its type",
+		edits:  []string{"\tw.Header().Set(\"Content-Type\", \"application/json\")\n\tw.Header().Set(\"Cache-Control\", \"no-store\")\n\tif !ok {\n\t\tw.WriteHeader(http.StatusServiceUnavailable)\n\t}\n", "\tif !ok {\n\t\tw.WriteHeader(http.StatusServiceUnavailable)\n\t}\n\tw.Header().Set(\"Content-Type\", \"application/json\")\n\tw.Header().Set(\"Cache-Control\", \"no-store\")\n"},
+		caught: "TestExporter_Health",
+	},
+	{
+		name:   "scrapes without a bound",
+		edits:  []string{"MaxRequestsInFlight: 4, ", ""},
+		caught: "TestMetricsPage_HangingScrapes",
+	},
+	{
+		name:   "a scrape without a limit",
+		edits:  []string{", Timeout: 25 * time.Second", ""},
+		caught: "TestMetricsPage_HangingScrapes",
+	},
+	{
+		name:   "a header without a limit",
+		edits:  []string{"ReadHeaderTimeout: 10 * time.Second, ", ""},
+		caught: "TestServeHTTP_SlowClients",
+	},
+	{
+		name:   "a body without a limit",
+		edits:  []string{" ReadTimeout: most,", ""},
+		caught: "TestServeHTTP_SlowClients",
+	},
+	{
+		name:   "a client that does not read without a limit",
+		edits:  []string{", WriteTimeout: most", ""},
+		caught: "TestServeHTTP_SlowClients",
+	},
+	{
+		name:   "an idle connection without a limit of its own",
+		edits:  []string{"\t\tIdleTimeout: 5 * time.Minute, ", "\t\t"},
+		caught: "TestServeHTTP_SlowClients",
+	},
+	{
+		name:   "a header of any size",
+		edits:  []string{"MaxHeaderBytes: 64 << 10, ", ""},
+		caught: "TestServeHTTP_SlowClients",
+	},
+	{
+		name:   "an operation without a limit",
+		edits:  []string{"\tctx, cancel := context.WithTimeout(ctx, s.limit)\n\tdefer cancel()\n\tselect {\n\tcase before", "\tctx, cancel := context.WithTimeout(ctx, time.Hour+0*s.limit)\n\tdefer cancel()\n\tselect {\n\tcase before"},
+		caught: "TestInspector_Within",
+	},
+	{
+		name:   "a permission that was missing before",
+		edits:  []string{"\tselect {\n\tcase before := <-s.denied:\n\t\t_ = before // not about this operation\n\tdefault:\n\t}\n", ""},
+		caught: "TestInspector_Within",
+	},
+	{
+		name:   "an operation that waits although a permission is missing",
+		edits:  []string{"\tcase denied := <-s.denied:\n\t\tcancel()\n", "\tcase denied := <-s.denied:\n"},
+		caught: "TestInspector_Within",
+	},
+	{
+		name:   "a refusal of something else",
+		edits:  []string{"\t\tif err := <-done; err == nil {\n\t\t\treturn nil // the refusal was about something else\n\t\t}\n", "\t\t<-done\n"},
+		caught: "TestInspector_Within",
+	},
+	{
+		name:   "a cluster without a leader as an error of the bucket",
+		edits:  []string{" || refusedWith(err, codeNoMetaLeader) {", " {"},
+		caught: "TestInspector_Within",
+	},
+	{
+		name:   "a watch that is left open",
+		edits:  []string{"\t\t_ = w.Stop() // it may have gone with the connection\n\t\tswitch {\n\t\tcase complete", "\t\tswitch {\n\t\tcase complete"},
+		caught: "TestInspector_ReadsAllKeys",
+	},
+	{
+		name:   "no more patience with each watch",
+		edits:  []string{"silence *= 2", "silence *= 1"},
+		caught: "TestInspector_ReadsAllKeys",
+	},
+	{
+		name:   "keys that came twice",
+		edits:  []string{"slices.CompactFunc(entries, func(a, b jetstream.KeyValueEntry) bool { return a.Key() == b.Key() })", "entries"},
+		caught: "TestInspector_ReadsAllKeys",
+	},
+	{
+		name:   "the oldest entry of a key",
+		edits:  []string{"cmp.Compare(b.Revision(), a.Revision())", "cmp.Compare(a.Revision(), b.Revision())"},
+		caught: "TestInspector_ReadsAllKeys",
+	},
+	{
+		name:   "keys that did not come in time as none",
+		edits:  []string{"\t\tcase ctx.Err() != nil:\n\t\t\treturn nil, fmt.Errorf(\"%w: not all %s came in time: %w\", leader.ErrUnreachable, what, ctx.Err())\n", "\t\tcase ctx.Err() != nil:\n\t\t\treturn entries, nil\n"},
+		caught: "TestInspector_ReadsAllKeys",
+	},
+	{
+		name:   "a connection left open where the bucket is missing",
+		edits:  []string{"\tif err := s.within(ctx, s.ask); err != nil {\n\t\ts.close()\n", "\tif err := s.within(ctx, s.ask); err != nil {\n"},
+		caught: "TestFollow_LeavesNoConnection",
+	},
+	{
+		name:   "a move after a request that was given up",
+		edits:  []string{" && !errors.Is(err, context.Canceled):\n\t\ts.mover.Move", ":\n\t\ts.mover.Move"},
+		caught: "TestInspector_MovesFromServerThatIsCutOff",
+	},
+	{
+		name:   "a missing bucket that is no sign of a majority",
+		edits:  []string{"err == nil || code == exitBucket:", "err == nil:"},
+		caught: "TestInspector_MovesFromServerThatIsCutOff",
+	},
+	{
+		name:   "a source that is not closed if it cannot open",
+		edits:  []string{"\tdefer from.close()\n\tif err := from.open(ctx); err != nil {\n\t\treturn err\n\t}\n", "\tif err := from.open(ctx); err != nil {\n\t\treturn err\n\t}\n\tdefer from.close()\n"},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "a source that is never closed",
+		edits:  []string{"\tdefer from.close()\n", ""},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "a view that is not ended",
+		edits:  []string{"\tdefer out.end()\n", ""},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "a view that is drawn a tick after a key",
+		edits:  []string{"\t\t\tif err = out.typed(typed); err == nil {\n\t\t\t\terr = out.shown(s.clock.now(), from)\n\t\t\t}\n", "\t\t\terr = out.typed(typed)\n"},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "an update whose error is ignored",
+		edits:  []string{"\t\t\terr = from.update(e, more)\n", "\t\t\t_ = from.update(e, more)\n"},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "a source that does not hear of its connection",
+		edits:  []string{"\t\t\tfrom.connection(link)\n", "\t\t\t_ = link\n"},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "a view of a tick that failed",
+		edits:  []string{"\t\t\tif err = from.ticked(ctx); err == nil {\n\t\t\t\terr = out.shown", "\t\t\tif err = from.ticked(ctx); err == nil || err != nil {\n\t\t\t\terr = out.shown"},
+		caught: "TestFollow_ClosesOnEveryWayOut",
+	},
+	{
+		name:   "a connection left open at the end",
+		edits:  []string{"\tdefer s.close()\n\tconnected(s)\n", "\tconnected(s)\n"},
+		caught: "TestFollow_LeavesNoConnection",
+	},
+	{
+		name:   "a connection that is used after its end",
+		edits:  []string{"\tdefer connected(nil)\n", ""},
+		caught: "TestFollow_LeavesNoConnection",
+	},
+	{
+		name:   "the own end reported as a loss",
+		edits:  []string{"\t\t\tif nc.IsClosed() {\n\t\t\t\treturn // by this command, for another reason\n\t\t\t}\n", ""},
+		caught: "TestFollow_LeavesNoConnection",
+	},
+	{
+		name:   "a failure to connect that is not reported",
+		edits:  []string{"\t\t\tout.trouble(g.explain(err))\n", "\t\t\t_ = g.explain(err)\n"},
+		caught: "TestFollow_CannotConnect",
+	},
+	{
+		name:   "trouble at the end",
+		edits:  []string{"\t\tif ctx.Err() == nil {\n\t\t\tout.trouble(g", "\t\t{\n\t\t\tout.trouble(g"},
+		caught: "TestFollow_CannotConnect",
+	},
+	{
+		name:   "wrong settings tried again",
+		edits:  []string{"\t\tif codeOf(err) == exitUsage {\n\t\t\treturn err\n\t\t}\n", ""},
+		caught: "TestFollow_CannotConnect",
+	},
+	{
+		name:   "a collection that goes on although nobody reads",
+		edits:  []string{"\t\t\tcase <-ctx.Done():\n\t\t\t\treturn\n\t\t\t}\n\t\t}\n\t\tif !open", "\t\t\t}\n\t\t}\n\t\tif !open"},
+		caught: "TestRosterWatch_Collects",
+	},
+	{
+		name:   "the end of a collection that nobody hears of",
+		edits:  []string{"\tdefer close(w.rosters)\n", ""},
+		caught: "TestRosterWatch_Collects",
+	},
+	{
+		name:   "a roster without the holder's last change",
+		edits:  []string{"\t\tcase now.candidates, open = <-candidates:\n\t\t\tsettled.Reset(together)\n", "\t\tcase now.candidates, open = <-candidates:\n"},
+		caught: "TestRosterWatch_Collects",
+	},
+	{
+		name:   "a collection without its source",
+		edits:  []string{"\t\tif !open {\n\t\t\treturn\n\t\t}\n", "\t\tif !open {\n\t\t\tholders, candidates = nil, nil\n\t\t}\n"},
+		caught: "TestRosterWatch_Collects",
+	},
+	{
+		name:   "the end of the rosters without an error",
+		edits:  []string{"\tcase !more:\n\t\treturn leader.ErrConnectionClosed\n", "\tcase !more:\n\t\treturn nil\n"},
+		caught: "TestRosterWatch_Collects",
+	},
+	{
+		name:   "a look that outlives its watcher",
+		edits:  []string{"\tw.abandon()\n\twaitBriefly(w.closeFeed())\n", "\twaitBriefly(w.closeFeed())\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a feed that outlives its watcher",
+		edits:  []string{"\tw.abandon()\n\twaitBriefly(w.closeFeed())\n", "\tw.abandon()\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a look that outlives the connection",
+		edits:  []string{"\tw.abandon()\n\tw.closeFeed()\n\tw.looked = time.Time{}\n", "\tw.closeFeed()\n\tw.looked = time.Time{}\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a feed that may have missed something",
+		edits:  []string{"\tw.abandon()\n\tw.closeFeed()\n\tw.looked = time.Time{}\n", "\tw.abandon()\n\tw.looked = time.Time{}\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a look that is not given up",
+		edits:  []string{"\tl.cancel()\n\tgo func() {\n", "\tgo func() {\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "the late feed of a look that was given up",
+		edits:  []string{"\t\t\t_ = r.feed.Stop() // nobody reads it\n\t\t\tr.end()\n", "\t\t\t_ = r.feed.Stop() // nobody reads it\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a feed that is stopped but not ended",
+		edits:  []string{"\t\t_ = feed.Stop() // it may have gone with the connection\n\t\tend()\n", "\t\t_ = feed.Stop() // it may have gone with the connection\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a feed closed twice",
+		edits:  []string{"\t}(w.feed, w.end)\n\tw.feed = nil\n", "\t}(w.feed, w.end)\n"},
+		caught: "TestWatch_CloseEndsLookAndFeed",
+	},
+	{
+		name:   "a feed that is replaced but goes on",
+		edits:  []string{"w.streamAt == streamLeader(r.info)\n\tw.closeFeed()\n", "w.streamAt == streamLeader(r.info)\n"},
+		caught: "TestWatch_LooksInTime",
+	},
+	{
+		name:   "looks at every tick",
+		edits:  []string{"opening && since > reopen || since > lookEvery", "opening || since > lookEvery"},
+		caught: "TestWatch_LooksInTime",
+	},
+	{
+		name:   "a feed opened as late as a look",
+		edits:  []string{"opening && since > reopen || since > lookEvery", "since > lookEvery"},
+		caught: "TestWatch_LooksInTime",
+	},
+	{
+		name:   "a feed that has ended kept",
+		edits:  []string{"\tcase !more:\n\t\tw.closeFeed()\n\t\treturn nil\n", "\tcase !more:\n\t\treturn nil\n"},
+		caught: "TestWatch_LooksInTime",
+	},
+	{
+		name:   "the feed of a bucket that is gone kept",
+		edits:  []string{"\t\tw.closeFeed()\n\t\tw.complete = true\n", "\t\tw.complete = true\n"},
+		caught: "TestWatch_BucketGone",
+	},
+	{
+		name:   "advice repeated at each look",
+		edits:  []string{"!w.troubled || w.lostSaid != w.lost || advice", "!w.troubled || w.lostSaid != w.lost || w.said != err"},
+		caught: "TestWatch_BucketGone",
+	},
+	{
+		name:   "trouble that does not end",
+		edits:  []string{"\t\tw.troubled = false\n\t\tw.out.trouble(nil)\n", "\t\tw.troubled = false\n"},
+		caught: "TestWatch_BucketGone",
+	},
+	{
+		name:   "the bound of a bucket that is gone with each look",
+		edits:  []string{"\tif b.until.IsZero() {\n", "\t{\n"},
+		caught: "TestWatch_BucketGone",
+	},
+	{
+		name:   "the shortest lease of a bucket that is gone",
+		edits:  []string{"max(lease, b.longestLease())", "min(lease, b.longestLease())"},
+		caught: "TestSeenBucket_Settings",
+	},
+	{
+		name:   "an action without a connection",
+		edits:  []string{"\t\tif s == nil {\n\t\t\treturn nil, &webpage.Error{", "\t\tif s == nil && a.ID != \"\" {\n\t\t\treturn nil, &webpage.Error{"},
+		caught: "TestUI_ActionsNeedAConnection",
+	},
+	{
+		name:   "a roster without a connection",
+		edits:  []string{"\tif s == nil || checkElection", "\tif checkElection"},
+		caught: "TestUI_ActionsNeedAConnection",
+	},
+	{
+		name:   "bucket rm without the server's clock",
+		edits:  []string{"\t\ts.clock = serverClock{server: found[0].TimeStamp, local: time.Now()}\n", ""},
+		caught: "TestBucketRemove",
+	},
+	{
+		name:   "the bucket rm of a bucket in use",
+		edits:  []string{"\tif len(led) > 0 && !r.force {", "\tif len(led) > 9 && !r.force {"},
+		caught: "TestBucketRemove",
+	},
+	{
+		name:   "the streams of another bucket removed, too",
+		edits:  []string{"\t\t\tif m[x.key] != x.value {\n\t\t\t\tcontinue\n\t\t\t}\n", ""},
+		caught: "TestBucketRemove_OnlyOwn",
+	},
+	{
+		name:   "the subscription of a probe that got no answer",
+		edits:  []string{"\tdefer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection\n\tm.Reply = sub.Subject\n", "\tm.Reply = sub.Subject\n"},
+		caught: "TestDoctor_LeavesNoSubscription",
+	},
+	{
+		name:   "the subscription of a probe of permissions",
+		edits:  []string{"\t\tif err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) {\n\t\t\treturn err\n\t\t}\n\t\treturn flushed\n", "\t\treturn flushed\n"},
+		caught: "TestDoctor_LeavesNoSubscription",
+	},
+	{
+		name:   "the stream of doctor left behind",
+		edits:  []string{"\tif left := e.removeScratch(s, created); left", "\tif left := e.removeScratch(s, false); left"},
+		caught: "TestDoctor_Store",
+	},
+}}

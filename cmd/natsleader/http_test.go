@@ -43,7 +43,7 @@ func TestServeHTTP_SlowClients(t *testing.T) {
 		says  string // the answer
 	}{
 		"sends no header":     {sends: begin, reads: true, after: 10 * time.Second},
-		"sends no body":       {sends: "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", reads: true, after: 30 * time.Second, says: "200"},
+		"sends no body":       {sends: "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", reads: true, after: 30 * time.Second},
 		"reads nothing":       {sends: get, after: 30 * time.Second},
 		"asks nothing more":   {sends: get, reads: true, after: 5 * time.Minute, says: "200"},
 		"sends a huge header": {sends: begin + "X: " + strings.Repeat("x", 68<<10), reads: true, says: "431"},

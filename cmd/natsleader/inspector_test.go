@@ -35,7 +35,7 @@ func TestInspector_Within(t *testing.T) {
 		"no leader of the cluster":    {takes: time.Second, err: &jetstream.APIError{ErrorCode: codeNoMetaLeader}, says: "JetStream does not answer", want: &jetstream.APIError{ErrorCode: codeNoMetaLeader}, after: time.Second},
 		"a permission is missing":     {denied: time.Second, want: leader.ErrPermission, after: time.Second},
 		"one was missing before":      {before: true, takes: time.Second, after: time.Second},
-		"one for something else":      {denied: time.Second, takes: time.Second, after: time.Second},
+		"one for something else":      {denied: time.Second, takes: 2 * time.Second, after: 2 * time.Second},
 		"another error":               {takes: time.Second, err: errOfSource, want: errOfSource, after: time.Second},
 		"another error, and too late": {takes: limit, err: errOfSource, want: errOfSource, after: limit},
 	} {
@@ -51,12 +51,20 @@ func TestInspector_Within(t *testing.T) {
 				}
 				began := time.Now()
 				err := s.within(t.Context(), func(ctx context.Context) error {
-					if x.takes > 0 {
+					if x.takes > 0 && !x.before { // whatever its context says
 						time.Sleep(x.takes)
 						return x.err
 					}
-					<-ctx.Done()
-					return ctx.Err()
+					finished := make(<-chan time.Time)
+					if x.takes > 0 {
+						finished = time.After(x.takes)
+					}
+					select {
+					case <-finished:
+						return x.err
+					case <-ctx.Done():
+						return ctx.Err()
+					}
 				})
 				if !errors.Is(err, x.want) && fmt.Sprintf("%T", x.want) != "*jetstream.APIError" || (err == nil) != (x.want == nil) || x.says != "" && !strings.Contains(err.Error(), x.says) {
 					t.Errorf("%v, want %v", err, x.want)

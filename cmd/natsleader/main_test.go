@@ -76,6 +76,9 @@ func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
 		"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C.UTF-8",
 	}
+	if mutant, ok := os.LookupEnv("NATSLEADER_MUTANT"); ok { // package mutation has built the binary with mutants
+		cmd.Env = append(cmd.Env, "NATSLEADER_MUTANT="+mutant)
+	}
 	cmd.WaitDelay = patience // for a grandchild that keeps the output open
 	return cmd
 }

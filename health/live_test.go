@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -76,8 +77,8 @@ func (c *stuck) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// Live answers 503 after a second while a call of the clock hangs. It leaves no goroutine
-// behind, and answers 200 as soon as the call has returned.
+// Live answers 503 after a second while a call of the clock hangs, and earlier to a client that leaves.
+// It leaves no goroutine behind, and answers 200 as soon as the call has returned.
 func TestLive_503WhenStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &stuck{Clock: leader.SystemClock()}
@@ -86,10 +87,14 @@ func TestLive_503WhenStuck(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		patience := time.Hour // of the client
 		probe := func(status int, after time.Duration) *httptest.ResponseRecorder {
 			t.Helper()
 			from := time.Now()
-			w := ask(health.Live(c), http.MethodGet)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			w := httptest.NewRecorder()
+			health.Live(c).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 			if w.Code != status || time.Since(from) != after {
 				t.Errorf("%d after %v, want %d after %v", w.Code, time.Since(from), status, after)
 			}
@@ -109,6 +114,8 @@ func TestLive_503WhenStuck(t *testing.T) {
 		if after := runtime.NumGoroutine(); after >= before+50 { // the runtime has some of its own
 			t.Errorf("%d goroutines, %d before", after, before)
 		}
+		patience = time.Second / 4
+		probe(503, time.Second/4)
 		clock.set(nil)
 		close(gate)
 		probe(200, 0)

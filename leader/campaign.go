@@ -343,7 +343,8 @@ func (c *Candidate) IsLeader() bool {
 // Leader returns the holder that is believed to lead, possibly the candidate itself, and
 // true. Otherwise it returns false, with the Holder of the key if one is shown: one that
 // does not lead (yet), or the candidate itself while it is fenced. With several seats Leader
-// returns the leader of the lowest seat that has one; see [Candidate.Leaders].
+// returns the leader of the lowest seat that has one; see [Candidate.Leaders]. After its end a
+// candidate does not read the key any more, so it believes in no leader, and Leader returns false.
 func (c *Candidate) Leader() (Holder, bool) {
 	for _, seat := range c.seats {
 		if h, ok := seat.Leader(); ok {
@@ -355,6 +356,11 @@ func (c *Candidate) Leader() (Holder, bool) {
 	}
 	t := c.leading.Load()
 	over := t != nil && t.Err() != nil
+	select {
+	case <-c.Done():
+		over = true
+	default:
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.holder, c.holder.Leads() && !c.holds && !over

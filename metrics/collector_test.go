@@ -487,13 +487,38 @@ func TestCollector_DistinctElections(t *testing.T) {
 	k.collector.Remove(a) // it has gone already
 	k.expect(`is_leader 1`, "is_leader")
 	k.collector.Remove(b)
-	if lines := scrape(t, k.collector); strings.Contains(lines, "election=") {
+	if lines := scrape(t, k.collector); strings.Contains(lines, "election=") || strings.Contains(lines, "natsleader_queue") {
 		t.Error(lines)
 	}
 	k.collector.Remove(b)
 	if err := k.collector.Add(b); err != nil {
 		t.Error(err)
 	}
+}
+
+// A scrape that nobody reads keeps no candidate from being added or removed.
+func TestCollect_HoldsNoLock(t *testing.T) {
+	k := newKit(t)
+	c := k.stand("a", leader.Config{})
+	k.add(c)
+	ch, removed := make(chan prometheus.Metric), make(chan struct{})
+	go func() {
+		defer close(ch)
+		k.collector.Collect(ch)
+	}()
+	<-ch
+	go func() {
+		defer close(removed)
+		k.collector.Remove(c)
+	}()
+	select {
+	case <-removed:
+	case <-time.After(10 * time.Second):
+		t.Error("Remove waits for the scrape")
+	}
+	for range ch { // the rest
+	}
+	<-removed
 }
 
 // A collector may be used by many goroutines at the same time.

@@ -107,10 +107,9 @@ func (to scrape) leaders(holders []leader.Holder, ids bool) {
 // maxID is the greatest length of an ID in a label, in bytes.
 const maxID = 64
 
-// labelOf returns an ID that others wrote as the value of a label: a value that is not UTF-8
-// would spoil the whole scrape.
+// labelOf returns an ID that others wrote as the value of a label. It is UTF-8, because a record is
+// JSON. A value that is not would spoil the whole scrape.
 func labelOf(id string) string {
-	id = strings.ToValidUTF8(id, "\uFFFD")
 	if len(id) <= maxID {
 		return id
 	}

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,39 @@ func TestSeats_LeadersThatAreKnown(t *testing.T) {
 		leaders 0
 		seat 0
 		seats 2`, "leader_info", "leaders ", "seat")
+}
+
+// A candidate that has ended knows of no leader, however it ended. Otherwise the number of leaders
+// would never fall to 0 again, and no alert would report that nobody leads.
+func TestLeaders_EndWithTheCandidate(t *testing.T) {
+	for name, end := range map[string]func(kit, *leader.Candidate){
+		"stopped": func(k kit, c *leader.Candidate) {
+			if err := c.Stop(k.Context()); err != nil {
+				k.Error(err)
+			}
+		},
+		"its connection is closed": func(k kit, c *leader.Candidate) {
+			k.store.Link("c").Close()
+			<-c.Done()
+		},
+	} {
+		for _, seats := range []int{1, 2} {
+			t.Run(fmt.Sprint(name, ", seats ", seats), func(t *testing.T) {
+				k := newKit(t)
+				k.collector.LeaderIDs = true
+				k.stand("a", leader.Config{Seats: seats})
+				if seats == 2 {
+					k.stand("b", leader.Config{Seats: seats})
+				}
+				c := k.stand("c", leader.Config{Seats: seats})
+				k.add(c)
+				k.clock.Advance(time.Second)
+				k.expect(fmt.Sprint("leaders ", seats), "leaders ")
+				end(k, c)
+				k.expect("leaders 0", "leader_info", "leaders ")
+			})
+		}
+	}
 }
 
 // IDs become labels only where the program asks for them. They are cut, and are always UTF-8.

@@ -29,6 +29,7 @@ var plumbings = []plumbing{
 	fencePlumbing,
 	healthPlumbing,
 	metricsPlumbing,
+	leaderByMetrics,
 	actorPlumbing,
 	actorServerPlumbing,
 	feedPlumbing,

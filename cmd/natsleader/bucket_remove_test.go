@@ -70,9 +70,11 @@ func TestBucketRemove(t *testing.T) {
 	fails(t, natsleader(t, "bucket", "rm", "elections", "-s", url), exitUsage, "--yes")
 	fails(t, natsleader(t, "bucket", "rm", "--yes", "-s", url), exitUsage, "name")
 	fails(t, natsleader(t, "bucket", "rm", "elections", "--yes", "-s", url), exitFailed, "bucket elections is in use: the key of billing is held: stop the candidates")
+	crashed := record(t, js, "billing", "x", time.Nanosecond)
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	put(t, js, "crashed", crashed) // by the server's clock its lease is over
 	put(t, js, "foreign", "not ours")
 	fails(t, natsleader(t, "bucket", "rm", "elections", "--yes", "-s", url), exitFailed, "the key of foreign is held")
 	all := []string{"KV_elections", "KV_elections_roster", "natsleader_history_elections"}
@@ -86,7 +88,7 @@ func TestBucketRemove(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || !slices.Equal(got.Deleted, all) || len(streamsOf(t, js)) != 0 {
 		t.Errorf("%v, exit code %d: %s", err, code, out)
 	}
-	for _, says := range []string{"- stream KV_elections with 2 elections.\n", "- its roster in stream", "- its history in stream", "- The key of foreign is held."} {
+	for _, says := range []string{"- stream KV_elections with 3 elections.\n", "- its roster in stream", "- its history in stream", "- The key of foreign is held."} {
 		if !strings.Contains(errs, says) {
 			t.Errorf("does not say %q:\n%s", says, errs)
 		}

@@ -189,6 +189,11 @@ func TestExporter_IsBounded(t *testing.T) {
 	if x := e.shows["a"]; x.terms != 2 || x.token != 8 || x.id != "b" {
 		t.Errorf("%+v", x)
 	}
+	gone := electionChange{state: stateDeleted, now: electionStatus{election: "a", gone: time.Unix(1e9, 0)}} // its marker has expired
+	if err := e.changed(gone, changeOf("\xff", stateNever, leader.Holder{}), changeOf("b", stateDeleted, leader.Holder{})); err != nil {
+		t.Fatal(err)
+	}
+	count(2, 0)
 	e.trouble(errors.New("gone"))
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 1 {
 		t.Errorf("%d series without the bucket, %v", n, err)

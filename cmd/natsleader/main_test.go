@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,8 +25,12 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// binary is the command, built once for all tests.
+// binary is the command. It is built once, when a test first runs it: see natsleader.
 var binary string
+
+var buildBinary = sync.OnceValues(func() ([]byte, error) {
+	return exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
+})
 
 type withBinary struct{ m *testing.M }
 
@@ -37,12 +42,6 @@ func (w withBinary) Run() int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	binary = filepath.Join(dir, "natsleader")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "go build:", err)
-		return 1
-	}
 	return w.m.Run()
 }
 
@@ -67,12 +66,18 @@ const patience = time.Minute
 // is killed when the test ends.
 func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
+	if out, err := buildBinary(); err != nil {
+		tb.Fatalf("go build: %v\n%s", err, out)
+	}
 	home := tb.TempDir()
 	cmd := exec.CommandContext(tb.Context(), binary, args...)
 	cmd.Dir = home
 	cmd.Env = []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
 		"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C.UTF-8",
+	}
+	if mutant, ok := os.LookupEnv("NATSLEADER_MUTANT"); ok { // package mutation has built the binary with mutants
+		cmd.Env = append(cmd.Env, "NATSLEADER_MUTANT="+mutant)
 	}
 	cmd.WaitDelay = patience // for a grandchild that keeps the output open
 	return cmd

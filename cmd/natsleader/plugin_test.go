@@ -113,6 +113,7 @@ func hermetic(t *testing.T) {
 // natsleader works as a plugin of nats.
 func TestPlugin_WorksInNats(t *testing.T) {
 	hermetic(t)
+	natsleader(t) // builds the binary
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "others", leader.BucketConfig{})
 	campaigns(t, url, "others", "billing", leader.Config{ID: "a"})

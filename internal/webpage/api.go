@@ -24,7 +24,6 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, begin func(ctx con
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	defer context.AfterFunc(p.ctx, stop)()
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // of nginx
 	next := begin(ctx)

@@ -3,7 +3,6 @@ package webpage
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,7 +21,8 @@ import (
 type served struct {
 	*testing.T
 	*Page
-	conns chan net.Conn
+	conns   chan net.Conn
+	program *program
 }
 
 func (s served) Accept() (net.Conn, error) {
@@ -36,17 +37,17 @@ func (s served) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 // serve serves a page in a bubble.
 func serve(t *testing.T, state *State, o Options) served {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	s := served{T: t, conns: make(chan net.Conn)}
+	s := served{T: t, conns: make(chan net.Conn), program: newProgram(t)}
 	o.Address = s.Addr()
 	var err error
-	if s.Page, err = New(ctx, state, o); err != nil {
+	if s.Page, err = New(s.program, state, o); err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: s.Page}
+	const most = 30 * time.Second // as natsleader ui has it
+	server := &http.Server{Handler: s.Page, ReadTimeout: most, WriteTimeout: most}
 	go func() { _ = server.Serve(s) }()
 	t.Cleanup(func() {
-		cancel()
+		s.program.end()
 		close(s.conns)
 		_ = server.Close()
 	})
@@ -221,6 +222,74 @@ func TestPages_RecordInParts(t *testing.T) {
 		s.open("/api/record?election=long")
 		if got, want := s.held()-before, perPage+len(long); got != want {
 			t.Errorf("%d bytes held, want %d", got, want)
+		}
+	})
+}
+
+// aWriter is a response whose writes succeed.
+type aWriter struct {
+	header   http.Header
+	status   int
+	wrote    int
+	deadline time.Time
+}
+
+func newWriter() *aWriter { return &aWriter{header: http.Header{}} }
+
+func (w *aWriter) Header() http.Header                 { return w.header }
+func (w *aWriter) WriteHeader(status int)              { w.status = status }
+func (w *aWriter) Write(b []byte) (int, error)         { w.wrote += len(b); return len(b), nil }
+func (w *aWriter) SetWriteDeadline(at time.Time) error { w.deadline = at; return nil }
+func (w *aWriter) FlushError() error                   { return nil }
+
+// A page that was ended to make room writes nothing more, also if its last write has just succeeded, and
+// gives back once what it held. A write counts as slow after a second, and the oldest is the slowest.
+func TestMemory_EndsSlowest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		var pages []*page
+		for range 3 {
+			p := m.open(newWriter(), mostHeld/3)
+			if p == nil {
+				t.Fatalf("no room with %d bytes held", m.held)
+			}
+			pages = append(pages, p)
+			if err := p.begin(); err != nil { // a write that waits
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		refused := newWriter()
+		time.Sleep(slowWrite - 4*time.Millisecond)
+		for _, wait := range []time.Duration{0, time.Millisecond - 1} {
+			time.Sleep(wait)
+			if m.open(refused, mostHeld/3) != nil || refused.status != http.StatusServiceUnavailable {
+				t.Errorf("it ends a page after %v: %d", time.Since(pages[0].writes), refused.status)
+			}
+		}
+		time.Sleep(time.Nanosecond)
+		fresh := m.open(newWriter(), mostHeld/3)
+		if fresh == nil || m.held != mostHeld/3*3 {
+			t.Fatalf("%v, %d bytes held", fresh, m.held)
+		}
+		ended := func(p *page) bool { return errors.Is(p.Flush(), errEnded) }
+		if got := []bool{ended(pages[0]), ended(pages[1]), ended(pages[2])}; !slices.Equal(got, []bool{true, false, false}) {
+			t.Errorf("ended: %v", got)
+		}
+		w := pages[0].w.(*aWriter)
+		if n, err := pages[0].Write([]byte("x")); n != 0 || !errors.Is(err, errEnded) || w.wrote != 0 || !w.deadline.Equal(time.Now()) {
+			t.Errorf("%d, %v, %d bytes written, until %v", n, err, w.wrote, w.deadline)
+		}
+		time.Sleep(slowWrite)
+		if m.open(refused, mostHeld/3) != nil {
+			t.Error("a page that has written counts as slow")
+		}
+		for _, p := range append(pages, fresh) {
+			p.close()
+			p.close()
+		}
+		if m.held != 0 || len(m.pages) != 0 {
+			t.Errorf("%d bytes held by %d pages", m.held, len(m.pages))
 		}
 	})
 }

@@ -132,6 +132,9 @@ func TestState_OnlyChanges(t *testing.T) {
 	if m.Error != "" || len(m.Rows) != 0 {
 		t.Errorf("%+v", m)
 	}
+	if m, _ = s.take(s.reader()); len(m.Rows) != 2 || len(m.Changes) != 0 {
+		t.Errorf("a new page gets %+v", m)
+	}
 }
 
 // What others write is bounded before a page gets it.

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/jsm.go/natscontext"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// steps records what happens, in order.
+type steps struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *steps) add(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, fmt.Sprintf(format, args...))
+}
+
+func (s *steps) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.all, ", ")
+}
+
+// aSource is a source and its renderer, which record what is asked of them. fails names the step that
+// returns an error.
+type aSource struct {
+	steps
+	fails  string
+	events chan string
+	typing chan string
+}
+
+var errOfSource = errors.New("of the source")
+
+func (s *aSource) step(format string, args ...any) error {
+	s.add(format, args...)
+	if strings.HasPrefix(format, s.fails) && s.fails != "" {
+		return errOfSource
+	}
+	return nil
+}
+
+func (s *aSource) open(context.Context) error         { return s.step("open") }
+func (s *aSource) close()                             { s.add("close") }
+func (s *aSource) updates() <-chan string             { return s.events }
+func (s *aSource) update(e string, more bool) error   { return s.step("update %q %v", e, more) }
+func (s *aSource) connection(err error)               { s.add("connection %v", err) }
+func (s *aSource) ticked(context.Context) error       { return s.step("tick") }
+func (s *aSource) view(time.Time, error, string) view { return view{} }
+func (s *aSource) begin() error                       { return s.step("begin") }
+func (s *aSource) end()                               { s.add("end") }
+func (s *aSource) keys() <-chan string                { return s.typing }
+func (s *aSource) typed(keys string) error            { return s.step("typed %s", keys) }
+func (s *aSource) changed(...change) error            { return nil }
+func (s *aSource) shown(now time.Time, _ viewer) error {
+	return s.step("shown at %v", now.Sub(time.Unix(9, 0)))
+}
+func (s *aSource) trouble(err error) { s.add("trouble %v", err) }
+
+// However the following of a source ends, the source is closed, and a view that has begun is ended.
+func TestFollow_ClosesOnEveryWayOut(t *testing.T) {
+	const one = "open, begin, tick, shown at 100ms"
+	for name, x := range map[string]struct {
+		fails string
+		does  func(s *aSource, links chan error)
+		want  string
+		err   error
+	}{
+		"it cannot open":         {fails: "open", want: "open, close", err: errOfSource},
+		"it cannot begin":        {fails: "begin", want: "open, begin, close", err: errOfSource},
+		"a tick fails":           {fails: "tick", want: "open, begin, tick, end, close", err: errOfSource},
+		"a view fails":           {fails: "shown", want: one + ", end, close", err: errOfSource},
+		"the end of the time":    {want: one + ", end, close"},
+		"an update":              {does: func(s *aSource, _ chan error) { s.events <- "x" }, want: one + `, update "x" true, end, close`},
+		"an update fails":        {fails: "update", does: func(s *aSource, _ chan error) { s.events <- "x" }, want: one + `, update "x" true, end, close`, err: errOfSource},
+		"the updates end":        {fails: "update", does: func(s *aSource, _ chan error) { close(s.events) }, want: one + `, update "" false, end, close`, err: errOfSource},
+		"the connection ends":    {does: func(_ *aSource, links chan error) { links <- errUnreachable }, want: one + ", connection cannot connect, end, close"},
+		"the connection is back": {does: func(_ *aSource, links chan error) { links <- nil }, want: one + ", connection <nil>, end, close"},
+		"the user types":         {does: func(s *aSource, _ chan error) { s.typing <- "j" }, want: one + ", typed j, shown at 150ms, end, close"},
+		"the user quits":         {fails: "typed", does: func(s *aSource, _ chan error) { s.typing <- "q" }, want: one + ", typed q, end, close", err: errOfSource},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &aSource{fails: x.fails, events: make(chan string), typing: make(chan string)}
+				links := make(chan error)
+				ctx, cancel := context.WithTimeout(t.Context(), 180*time.Millisecond)
+				defer cancel()
+				its := &inspector{clock: serverClock{server: time.Unix(9, 0), local: time.Now()}}
+				if x.does != nil {
+					go func() {
+						time.Sleep(150 * time.Millisecond)
+						x.does(s, links)
+					}()
+				}
+				if err := followUntil(ctx, its, renderer(s), source[string](s), links); !errors.Is(err, x.err) {
+					t.Errorf("returns %v", err)
+				}
+				if got := s.text(); got != x.want {
+					t.Errorf("%s\nnot %s", got, x.want)
+				}
+			})
+		})
+	}
+}
+
+// globalsOf returns the flags of a command that connects to a server.
+func globalsOf(url string) *globals {
+	return &globals{
+		settings: []func() natscontext.Option{func() natscontext.Option { return natscontext.WithServerURL(url) }},
+		timeout:  patience, bucket: "elections", noContext: true,
+	}
+}
+
+// A command that goes on while the bucket is away leaves no connection behind, whether it could begin or
+// not. Its own end is no loss of the connection.
+func TestFollow_LeavesNoConnection(t *testing.T) {
+	s := startServer(t)
+	url := s.ClientURL()
+	out := &aSource{}
+	follow := func(ctx context.Context, begun func()) error {
+		return globalsOf(url).followConnected(ctx, out, func(its *inspector) {
+			out.add("connected %v", its != nil)
+			if its != nil {
+				begun()
+			}
+		})
+	}
+	closed := func() {
+		t.Helper()
+		eventually(t, "all connections are closed", func() bool { return s.NumClients() == 0 })
+	}
+	if err := follow(t.Context(), func() { t.Error("it has begun without a bucket") }); !errors.Is(err, leader.ErrNoBucket) {
+		t.Error(err)
+	}
+	closed()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	closed()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := follow(ctx, cancel); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	closed()
+	if got := out.text(); got != "connected false, connected false, connected true, connected false" {
+		t.Error(got)
+	}
+}
+
+// A command that cannot connect says so, tries again, and ends with its context without another word. It
+// ends at once where its settings are wrong.
+func TestFollow_CannotConnect(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out := &aSource{}
+	g := globalsOf("nats://127.0.0.1:1")
+	tries := 0
+	err := g.followAlways(ctx, out, func(*inspector) {
+		if tries++; tries == 2 {
+			cancel()
+		}
+	})
+	if got := out.text(); err != nil || tries != 2 || !strings.HasPrefix(got, "trouble ") || strings.Count(got, "trouble") != 1 {
+		t.Errorf("%v after %d tries: %s", err, tries, got)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g = globalsOf("nats://127.0.0.1:1")
+	g.timeout = -1
+	if err := g.followAlways(ctx, out, func(*inspector) {}); codeOf(err) != exitUsage || ctx.Err() != nil {
+		t.Errorf("wrong settings: %v", err)
+	}
+}
+
+// A roster is reported when its holder and its candidates have not changed for a while. The collection
+// ends with its context, also while nobody reads, and with the connection.
+func TestRosterWatch_Collects(t *testing.T) {
+	for _, way := range []string{"the context ends", "nobody reads", "the holders end", "the candidates end"} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRosterWatcher(&inspector{}, "billing", &aSource{})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				holders, candidates := make(chan leader.Holder), make(chan []leader.RosterEntry)
+				go w.collect(ctx, roster{election: "billing"}, holders, candidates)
+				from := time.Now()
+				holders <- leader.Holder{ID: "a"}
+				time.Sleep(together - 1)
+				candidates <- []leader.RosterEntry{{ID: "b"}}
+				if got := <-w.rosters; got.holder.ID != "a" || len(got.candidates) != 1 || time.Since(from) != 2*together-1 {
+					t.Errorf("%+v after %v", got, time.Since(from))
+				}
+				switch way {
+				case "nobody reads":
+					holders <- leader.Holder{ID: "c"}
+					time.Sleep(time.Hour)
+					cancel()
+				case "the context ends":
+					cancel()
+					close(holders) // as Observe closes it
+				case "the holders end":
+					close(holders)
+				case "the candidates end":
+					close(candidates)
+				}
+				synctest.Wait()
+				select {
+				case _, more := <-w.updates():
+					if err := w.update(roster{}, more); more || !errors.Is(err, leader.ErrConnectionClosed) {
+						t.Errorf("more: %v, %v", more, err)
+					}
+				default:
+					t.Error("it goes on")
+				}
+			})
+		})
+	}
+}
+
+// A look of a watcher that is closed or loses its connection ends, with the feed that it still opens.
+func TestWatch_CloseEndsLookAndFeed(t *testing.T) {
+	for name, end := range map[string]func(*watcher){
+		"closed":          (*watcher).close,
+		"connection lost": func(w *watcher) { w.connection(errUnreachable) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLooks(t)
+				var ended []string
+				l.w.end = func() { ended = append(ended, "feed") }
+				l.w.look = func(ctx context.Context, _ time.Duration, _ bool) look {
+					<-ctx.Done()
+					return look{feed: &aFeed{make(chan struct{})}, end: func() { ended = append(ended, "late feed") }}
+				}
+				if err := l.w.ticked(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				first := l.feeds[0]
+				end(l.w)
+				synctest.Wait()
+				slices.Sort(ended)
+				select {
+				case <-first.stopped:
+				default:
+					t.Error("the feed was not stopped")
+				}
+				if !slices.Equal(ended, []string{"feed", "late feed"}) || l.w.updates() != nil {
+					t.Errorf("ended: %q", ended)
+				}
+				l.w.closeFeed() // once more
+			})
+		})
+	}
+}
+
+// A watcher looks every two seconds, and after a second if it has no feed or a lease is over. It opens one
+// feed at a time.
+func TestWatch_LooksInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		ended := 0
+		began := time.Now()
+		var at []string
+		l.w.look = func(_ context.Context, _ time.Duration, opening bool) look {
+			at = append(at, fmt.Sprint(time.Since(began), " ", opening))
+			l.began = time.Now()
+			r := l.look(opening)
+			r.end = func() { ended++ }
+			return r
+		}
+		l.w.looked = began
+		ticks := func(n int) {
+			for range n {
+				time.Sleep(tick)
+				if err := l.w.ticked(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		}
+		ticks(25)                      // 2.5 s
+		l.writes("leading", "a", 1, 0) // with a lease of a second
+		ticks(30)
+		l.update(nil)
+		ticks(5)
+		if err := l.w.update(nil, false); err != nil { // the feed has ended
+			t.Fatal(err)
+		}
+		ticks(15)
+		if want := []string{"2.1s false", "3.2s true", "5.3s false", "6.4s true"}; !slices.Equal(at, want) {
+			t.Errorf("%q\nnot %q", at, want)
+		}
+		synctest.Wait()
+		open := 0
+		for _, f := range l.feeds {
+			select {
+			case <-f.stopped:
+			default:
+				open++
+			}
+		}
+		if open != 1 || len(l.feeds) != 3 || ended != 1 {
+			t.Errorf("%d of %d feeds are open, %d ended", open, len(l.feeds), ended)
+		}
+		l.w.close()
+	})
+}

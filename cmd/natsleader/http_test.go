@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// pipes is a listener of connections in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, open := <-p; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A client that sends or reads slowly loses its connection after a bounded time, and one that sends a huge
+// header at once.
+func TestServeHTTP_SlowClients(t *testing.T) {
+	const begin, get = "GET / HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, x := range map[string]struct {
+		sends string
+		reads bool
+		after time.Duration
+		says  string // the answer
+	}{
+		"sends no header":     {sends: begin, reads: true, after: 10 * time.Second},
+		"sends no body":       {sends: "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", reads: true, after: 30 * time.Second},
+		"reads nothing":       {sends: get, after: 30 * time.Second},
+		"asks nothing more":   {sends: get, reads: true, after: 5 * time.Minute, says: "200"},
+		"sends a huge header": {sends: begin + "X: " + strings.Repeat("x", 68<<10), reads: true, says: "431"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := make(pipes)
+				defer close(p)
+				serveHTTP(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					_, _ = w.Write([]byte("hello"))
+				}))
+				ours, theirs := net.Pipe()
+				defer ours.Close() //nolint:errcheck // a pipe
+				p <- theirs
+				began := time.Now()
+				answer := make(chan string, 1)
+				if x.reads {
+					go func() {
+						all, _ := io.ReadAll(bufio.NewReader(ours))
+						answer <- fmt.Sprintf("%s after %v", all, time.Since(began))
+					}()
+				}
+				_, _ = io.WriteString(ours, x.sends)
+				if !x.reads {
+					time.Sleep(x.after - 1)
+					synctest.Wait()
+					if err := ours.SetReadDeadline(time.Time{}); err != nil {
+						t.Errorf("closed before its time: %v", err)
+					}
+					time.Sleep(time.Nanosecond)
+					synctest.Wait()
+					if err := ours.SetReadDeadline(time.Time{}); !errors.Is(err, io.ErrClosedPipe) {
+						t.Errorf("open after its time: %v", err)
+					}
+					return
+				}
+				select {
+				case got := <-answer:
+					if !strings.Contains(got, x.says) || !strings.HasSuffix(got, fmt.Sprint(" after ", x.after)) && x.says != "431" {
+						t.Error(got)
+					}
+				case <-time.After(time.Hour):
+					t.Error("the connection is open")
+				}
+			})
+		})
+	}
+}
+
+// hanging is a collector that hangs until it is released.
+type hanging struct {
+	prometheus.Collector
+	until chan struct{}
+}
+
+func (h hanging) Collect(ch chan<- prometheus.Metric) {
+	<-h.until
+	h.Collector.Collect(ch)
+}
+
+// Scrapes that hang are answered after 25 s, before the limit of the connection, and there are at most four.
+// A page whose scrapes have ended serves again.
+func TestMetricsPage_HangingScrapes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hanging{prometheus.NewGauge(prometheus.GaugeOpts{Name: "x"}), make(chan struct{})}
+		page, err := metricsPage(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		scrape := func() string {
+			w := httptest.NewRecorder()
+			page.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+			return fmt.Sprint(w.Code, " after ", time.Since(began))
+		}
+		answers := make(chan string, 5)
+		for range 4 {
+			go func() { answers <- scrape() }()
+		}
+		synctest.Wait()
+		go func() { answers <- scrape() }()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var got []string
+		for len(answers) > 0 {
+			got = append(got, <-answers)
+		}
+		if want := []string{"503 after 0s", "503 after 25s", "503 after 25s", "503 after 25s", "503 after 25s"}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+		close(h.until)
+		synctest.Wait()
+		if got := scrape(); got != "200 after 1m0s" {
+			t.Errorf("released: %s", got)
+		}
+	})
+}
+
+// The health checks of the exporter: it is connected while its watcher has read all keys, hears of changes
+// and works, and it lives while anything works. Without a connection it shows no election.
+func TestExporter_Health(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newElectionMetrics("elections", 9)
+		check := func(what string, live, connected bool, why string) {
+			t.Helper()
+			for path, x := range map[string]struct {
+				handler http.HandlerFunc
+				ok      bool
+				body    string
+			}{
+				"live":      {e.live, live, fmt.Sprintf(`{"bucket":"elections","live":%v}`, live)},
+				"connected": {e.connected, connected, fmt.Sprintf(`{"bucket":"elections","connected":%v%s}`, connected, why)},
+			} {
+				w := httptest.NewRecorder()
+				x.handler(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+path, http.NoBody))
+				sent := w.Result().Header //nolint:bodyclose // a recorder's
+				want := http.StatusOK
+				if !x.ok {
+					want = http.StatusServiceUnavailable
+				}
+				if w.Code != want || w.Body.String() != x.body+"\n" || sent.Get("Content-Type") != "application/json" || sent.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s: %s: %d %v %s", what, path, w.Code, sent, w.Body)
+				}
+			}
+		}
+		shown := func(w *watcher) {
+			t.Helper()
+			if err := e.shown(time.Time{}, w); err != nil {
+				t.Error(err)
+			}
+		}
+		up := func() *watcher { return &watcher{complete: true, feed: &aFeed{}} }
+		check("at first", true, false, "")
+		shown(up())
+		check("up", true, true, "")
+		for what, w := range map[string]*watcher{
+			"not all keys": {feed: &aFeed{}}, "no feed": {complete: true}, "trouble": {complete: true, feed: &aFeed{}, troubled: true},
+		} {
+			shown(w)
+			check(what, true, false, "")
+			shown(up())
+		}
+		e.trouble(leader.ErrUnreachable)
+		check("trouble", true, false, `,"error":"`+errorText(leader.ErrUnreachable)+`"`)
+		e.trouble(nil) // the watcher reads the keys first
+		check("no more trouble", true, false, "")
+		e.trouble(leader.ErrUnreachable)
+		shown(up())
+		e.ticked()
+		check("no connection", true, false, "")
+		shown(up())
+		time.Sleep(stuck - 1)
+		check("for long", true, true, "")
+		time.Sleep(time.Nanosecond)
+		check("stuck", false, false, "")
+		e.ticked()
+		check("it works again", true, false, "")
+	})
+}
+
+// A page acts only on a connection, and only on the term that its user has seen.
+func TestUI_ActionsNeedAConnection(t *testing.T) {
+	u := &uiState{State: nil}
+	act := u.actions()["step-down"]
+	for request, want := range map[string]string{
+		"{":                      "no such election",
+		`{"election":"a.>"}`:     "no such election",
+		`{"election":"billing"}`: "there is no connection to NATS",
+	} {
+		if answer, err := act(t.Context(), []byte(request)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, %v", request, answer, err)
+		}
+	}
+	if _, err := u.roster(context.Background(), "billing"); err == nil {
+		t.Error("a roster without a connection")
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// An operation ends with its time, and with the first permission that is missing. A permission that was
+// missing before, or for something else, does not count.
+func TestInspector_Within(t *testing.T) {
+	const limit = 3 * time.Second
+	violation := fmt.Errorf("%w: x", nats.ErrPermissionViolation)
+	for name, x := range map[string]struct {
+		before bool          // a permission was missing before
+		denied time.Duration // when one is missing; 0: never
+		takes  time.Duration // 0: until its context ends
+		err    error         // of the operation
+		want   error
+		says   string
+		after  time.Duration
+	}{
+		"in time":                     {takes: time.Second, after: time.Second},
+		"too late":                    {want: context.DeadlineExceeded, says: "JetStream does not answer", after: limit},
+		"no leader of the cluster":    {takes: time.Second, err: &jetstream.APIError{ErrorCode: codeNoMetaLeader}, says: "JetStream does not answer", want: &jetstream.APIError{ErrorCode: codeNoMetaLeader}, after: time.Second},
+		"a permission is missing":     {denied: time.Second, want: leader.ErrPermission, after: time.Second},
+		"one was missing before":      {before: true, takes: time.Second, after: time.Second},
+		"one for something else":      {denied: time.Second, takes: 2 * time.Second, after: 2 * time.Second},
+		"another error":               {takes: time.Second, err: errOfSource, want: errOfSource, after: time.Second},
+		"another error, and too late": {takes: limit, err: errOfSource, want: errOfSource, after: limit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				denied := make(chan error, 1)
+				if x.before {
+					denied <- violation
+				}
+				s := &inspector{limit: limit, denied: denied}
+				if x.denied > 0 {
+					time.AfterFunc(x.denied, func() { denied <- violation })
+				}
+				began := time.Now()
+				err := s.within(t.Context(), func(ctx context.Context) error {
+					if x.takes > 0 && !x.before { // whatever its context says
+						time.Sleep(x.takes)
+						return x.err
+					}
+					finished := make(<-chan time.Time)
+					if x.takes > 0 {
+						finished = time.After(x.takes)
+					}
+					select {
+					case <-finished:
+						return x.err
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				if !errors.Is(err, x.want) && fmt.Sprintf("%T", x.want) != "*jetstream.APIError" || (err == nil) != (x.want == nil) || x.says != "" && !strings.Contains(err.Error(), x.says) {
+					t.Errorf("%v, want %v", err, x.want)
+				}
+				if took := time.Since(began); took != x.after {
+					t.Errorf("after %v, want %v", took, x.after)
+				}
+			})
+		})
+	}
+}
+
+// aKey is an entry of a bucket that is watched.
+type aKey struct {
+	jetstream.KeyValueEntry
+	key      string
+	revision uint64
+}
+
+func (k aKey) Key() string      { return k.key }
+func (k aKey) Revision() uint64 { return k.revision }
+
+// watches is a bucket whose watches report what a test wants, each the next part of it.
+type watches struct {
+	jetstream.KeyValue
+	parts [][]jetstream.KeyValueEntry
+	open  int
+}
+
+func (w *watches) WatchAll(context.Context, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if len(w.parts) == 0 {
+		return nil, errOfSource
+	}
+	updates := make(chan jetstream.KeyValueEntry, 10)
+	for _, e := range w.parts[0] {
+		updates <- e
+	}
+	w.parts = w.parts[1:]
+	w.open++
+	return &aWatch{w: w, updates: updates}, nil
+}
+
+type aWatch struct {
+	w       *watches
+	updates chan jetstream.KeyValueEntry
+}
+
+func (a *aWatch) Updates() <-chan jetstream.KeyValueEntry { return a.updates }
+func (a *aWatch) Stop() error                             { a.w.open--; return nil }
+
+// entriesOf begins again when a watch is silent, each time more patiently. It returns the newest entry of
+// every key, and leaves no watch open.
+func TestInspector_ReadsAllKeys(t *testing.T) {
+	a, b, newer := aKey{key: "a", revision: 1}, aKey{key: "b", revision: 2}, aKey{key: "a", revision: 3}
+	whole := []jetstream.KeyValueEntry{b, a, newer, nil}
+	silent := []jetstream.KeyValueEntry{b}
+	for name, x := range map[string]struct {
+		parts [][]jetstream.KeyValueEntry
+		want  string
+		err   error
+		after time.Duration
+	}{
+		"at once":           {parts: [][]jetstream.KeyValueEntry{whole}, want: "[a3 b2]"},
+		"after two silent":  {parts: [][]jetstream.KeyValueEntry{silent, silent, whole}, want: "[a3 b2]", after: 1500 * time.Millisecond},
+		"not in time":       {parts: [][]jetstream.KeyValueEntry{silent, silent, silent, silent}, want: "[]", err: leader.ErrUnreachable, after: 3 * time.Second},
+		"it cannot be read": {want: "[]", err: errOfSource},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				kv := &watches{parts: slices.Clone(x.parts)}
+				began := time.Now()
+				entries, err := entriesOf(ctx, kv, "keys")
+				got := []string{}
+				for _, e := range entries {
+					got = append(got, fmt.Sprint(e.Key(), e.Revision()))
+				}
+				if fmt.Sprint(got) != x.want || !errors.Is(err, x.err) || time.Since(began) != x.after {
+					t.Errorf("%v, %v after %v", got, err, time.Since(began))
+				}
+				if kv.open != 0 {
+					t.Errorf("%d watches are open", kv.open)
+				}
+			})
+		})
+	}
+}
+
+// A probe of doctor leaves no subscription on the connection, answered or not.
+func TestDoctor_LeavesNoSubscription(t *testing.T) {
+	s := startServer(t)
+	nc, _ := connectTo(t, s.ClientURL())
+	e := &environment{nc: nc, wait: time.Minute}
+	before := nc.NumSubscriptions()
+	if err := e.listen("x")(); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.ask(&nats.Msg{Subject: "nobody.answers"}); !errors.Is(err, nats.ErrNoResponders) {
+		t.Error(err)
+	}
+	if _, err := e.ask(&nats.Msg{Subject: "$JS.API.INFO"}); err != nil {
+		t.Error(err)
+	}
+	if after := nc.NumSubscriptions(); after != before {
+		t.Errorf("%d subscriptions, %d before", after, before)
+	}
+}

@@ -1,0 +1,187 @@
+package webpage
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// program is the context of a program. It counts what waits for the end of the program.
+type program struct {
+	context.Context
+	done chan struct{}
+
+	mu    sync.Mutex
+	err   error
+	waits map[*func()]bool
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	return &program{Context: t.Context(), done: make(chan struct{}), waits: make(map[*func()]bool)}
+}
+
+func (p *program) Done() <-chan struct{} { return p.done }
+
+func (p *program) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// AfterFunc is what package context calls for a context that is not one of its own.
+func (p *program) AfterFunc(f func()) (stop func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits[&f] = true
+	return func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		waited := p.waits[&f]
+		delete(p.waits, &f)
+		return waited
+	}
+}
+
+func (p *program) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return
+	}
+	p.err = context.Canceled
+	close(p.done)
+	for f := range p.waits {
+		go (*f)()
+		delete(p.waits, f)
+	}
+}
+
+func (p *program) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waits)
+}
+
+// endless is a page whose streams have messages for as long as they are read.
+func endless() Options {
+	return Options{
+		Feed: func(context.Context) func() (any, bool) { return func() (any, bool) { return "news", true } },
+		Roster: func(ctx context.Context, _ string) (<-chan []leader.RosterEntry, error) {
+			lists := make(chan []leader.RosterEntry)
+			go func() {
+				defer close(lists)
+				lists <- nil
+				for {
+					select {
+					case <-time.After(time.Second):
+						lists <- nil
+					case <-ctx.Done():
+						return
+					}
+				}
+			}()
+			return lists, nil
+		},
+	}
+}
+
+// A stream ends with its client and with the program, and a page that is refused ends at once. Nothing
+// that a stream had is left then: no bytes that are held, no roster that is observed, and nothing that
+// waits for the end of the program.
+func TestStreams_LeaveNothing(t *testing.T) {
+	for _, path := range []string{"/api/elections", "/api/panel", "/api/roster?election=e", "/api/record?election=e0"} {
+		for _, way := range []string{"the client leaves", "the program ends", "there is no room", "nobody reads", "it makes room for another"} {
+			t.Run(path+" "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := serve(t, full(1), endless())
+					if way == "there is no room" {
+						s.memory.held = mostHeld
+					}
+					conn := s.open(path)
+					r := bufio.NewReader(conn)
+					switch way {
+					case "the client leaves":
+						if !strings.HasPrefix(path, "/api/record") {
+							s.next(r)
+						}
+						_ = conn.Close()
+					case "the program ends":
+						if !strings.HasPrefix(path, "/api/record") {
+							s.next(r)
+						}
+						s.program.end()
+						// What was written already is read. An endless feed would go on for ever.
+						for read := 0; read < 1<<20; {
+							line, err := r.ReadString('\n')
+							if err != nil || line == "0\r\n" || strings.HasPrefix(path, "/api/record") {
+								break
+							}
+							if read += len(line); read > 1<<19 {
+								t.Fatal("the stream goes on")
+							}
+						}
+					case "there is no room":
+						response, err := http.ReadResponse(r, nil)
+						if err != nil || response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+							t.Errorf("%v %v", response, err)
+						}
+						s.memory.held = 0
+					case "nobody reads":
+						time.Sleep(mostWrite)
+					case "it makes room for another":
+						if path == "/api/elections" {
+							s.next(r)
+						}
+						s.memory.mu.Lock()
+						for p := range s.memory.pages {
+							p.ended = true
+							s.memory.remove(p)
+						}
+						s.memory.mu.Unlock()
+						time.Sleep(mostWrite)
+					}
+					synctest.Wait()
+					if n := s.held(); n != 0 {
+						t.Errorf("%d bytes are held", n)
+					}
+					if n := len(s.rosters.all); n != 0 {
+						t.Errorf("%d rosters are observed", n)
+					}
+					if n := s.program.waiting(); n != 0 {
+						t.Errorf("%d wait for the end of the program", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// While nothing happens a page gets a message every two seconds, for longer than a request may take. It
+// ends as soon as its client leaves.
+func TestStreams_Pulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, NewState(), Options{})
+		conn := s.open("/api/elections")
+		r := bufio.NewReader(conn)
+		s.next(r)
+		begun := time.Now()
+		for range 20 {
+			s.next(r)
+		}
+		if took := time.Since(begun); took != 20*Pulse {
+			t.Errorf("20 messages in %v", took)
+		}
+		s.state.Trouble("away")
+		if got := s.next(r); !strings.Contains(got, `"error":"away"`) || time.Since(begun) != 20*Pulse {
+			t.Errorf("%s after %v", got, time.Since(begun))
+		}
+	})
+}

@@ -223,7 +223,284 @@ var superviseMutants = []mutant{
 	},
 }
 
-var runLoopMutants = []mutant{}
+// runLoopMutants are those of natsleader's own process.
+var runLoopMutants = []mutant{
+	{
+		name:   "supervisors that lived long count as short-lived",
+		edits:  []string{"		c.useless = 0\n	}\n	c.supervisor.shutDown()", "	}\n	c.supervisor.shutDown()"},
+		caught: "TestSupervisorExited_LongLivedDoesNotCount",
+	},
+	{
+		name:   "supervisors replaced without a bound",
+		edits:  []string{"	if c.useless < 3 {\n", "	if c.useless < 1000 {\n"},
+		caught: "TestSupervisorExited_LongLivedDoesNotCount",
+	},
+	{
+		name:   "the second supervisor that ends at once ends the run",
+		edits:  []string{"	if c.useless < 3 {\n", "	if c.useless < 2 {\n"},
+		caught: "TestSupervisorExited_LongLivedDoesNotCount",
+	},
+	{
+		name:   "a supervisor that has died keeps its orders",
+		edits:  []string{"	c.supervisor.shutDown()\n	err := fmt", "	err := fmt"},
+		caught: "TestSupervisorExited_LongLivedDoesNotCount",
+	},
+	{
+		name:   "the supervisor reaped with the adopted",
+		edits:  []string{"	c.supervisorPID.Store(int64(o.process.Pid))\n", ""},
+		caught: "TestSupervisorExited_LongLivedDoesNotCount",
+	},
+	{
+		name:   "--wait counts after the first leadership",
+		edits:  []string{"	c.waited = nil\n	c.bucketBack()\n", "	c.bucketBack()\n"},
+		caught: "TestRunLoop_Wait",
+	},
+	{
+		name:   "a command begun by an election at the end",
+		edits:  []string{"	case c.leaving:\n	case c.holder:", "	case c.holder:"},
+		caught: "TestRunLoop_FirstOutcomeCounts",
+	},
+	{
+		name:   "the second outcome counts",
+		edits:  []string{"	if !c.leaving {\n		c.leaving, c.outcome,", "	c.outcome = outcome\n	if !c.leaving {\n		c.leaving, c.outcome,"},
+		caught: "TestRunLoop_FirstOutcomeCounts",
+	},
+	{
+		name:   "the pause between starts goes on after the term",
+		edits:  []string{"	if c.won == 0 {\n		c.brake.pause = nil // the next term begins with a start of the command\n	}\n", ""},
+		caught: "TestRunLoop_StepsDownBetweenStarts",
+	},
+	{
+		name:   "a term without a command not released",
+		edits:  []string{"		t.Release() // nothing runs\n	case", "	case"},
+		caught: "TestRunLoop_StepsDownBetweenStarts",
+	},
+	{
+		name:   "a term released while its command runs",
+		edits:  []string{"	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)\n", "	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)\n	t.Release()\n"},
+		caught: "TestRunLoop_KeepsTheKeyForItsCommand",
+	},
+	{
+		name:   "the command not told of the loss",
+		edits:  []string{"		c.supervisor.send(order{Do: orderLost})\n", ""},
+		caught: "TestRunLoop_KeepsTheKeyForItsCommand",
+	},
+	{
+		name:   "the command goes on after its term",
+		edits:  []string{"	case c.won == 0:\n		c.stop()\n	default:", "	case c.won == 0:\n	default:"},
+		caught: "TestRunLoop_KeepsTheKeyForItsCommand",
+	},
+	{
+		name:   "the key kept after the command",
+		edits:  []string{"	if c.term == nil && c.last != nil {\n		c.last.Release()\n	}\n", ""},
+		caught: "TestRunLoop_KeepsTheKeyForItsCommand",
+	},
+	{
+		name:   "a hold that outlives the leadership",
+		edits:  []string{"	case c.held != nil:\n		c.leave(c.outcome)\n	case c.once:", "	case c.once:"},
+		caught: "TestRunLoop_HoldEndsWithOutcome/the_loss",
+	},
+	{
+		name:   "a signal during a hold takes the outcome",
+		edits:  []string{"		if c.held != nil {\n			c.leave(c.outcome) // of the command that has ended\n			return\n		}\n", ""},
+		caught: "TestRunLoop_HoldEndsWithOutcome/a_signal",
+	},
+	{
+		name:   "--once stands again",
+		edits:  []string{"	case c.once:\n		c.leave(exitError{code: exitLost, err: fmt.Errorf(\"leadership of %s lost: %w\", c.election, cause)})\n", ""},
+		caught: "TestRunLoop_Once",
+	},
+	{
+		name:   "--once does not wait for the command",
+		edits:  []string{"	for !c.leaving || c.current != nil {\n", "	for !c.leaving {\n"},
+		caught: "TestRunLoop_Once",
+	},
+	{
+		name:   "a notified term released at once",
+		edits:  []string{"		time.AfterFunc(c.drain, t.Release)", "		t.Release()"},
+		caught: "TestRunLoop_NotifiedCommandGoesOn",
+	},
+	{
+		name:   "a notified term not released",
+		edits:  []string{"		time.AfterFunc(c.drain, t.Release) // natsleader does not know when the command is ready\n", ""},
+		caught: "TestRunLoop_NotifiedCommandGoesOn",
+	},
+	{
+		name:   "a notified command stopped with the term",
+		edits:  []string{"	case c.won == 0:\n		c.stop()\n	default:\n", "	case c.won == 0:\n		c.stop()\n	default:\n		c.stop()\n"},
+		caught: "TestRunLoop_NotifiedCommandGoesOn",
+	},
+	{
+		name:   "two orders to stop",
+		edits:  []string{"	if s == nil || s.ending {\n		return\n	}\n	s.ending", "	if s == nil {\n		return\n	}\n	s.ending"},
+		caught: "TestRunLoop_PatienceWithStop",
+	},
+	{
+		name:   "a supervisor has two seconds for a drain",
+		edits:  []string{"	s.answerBy = clockNow().add(c.drain + patienceWithSupervisor)\n", "	s.answerBy = clockNow().add(patienceWithSupervisor)\n"},
+		caught: "TestRunLoop_PatienceWithStop",
+	},
+	{
+		name:   "a late start ends the patience with the stop",
+		edits:  []string{"			if !s.ending {\n				s.answerBy = 0\n			}\n", "			s.answerBy = 0\n"},
+		caught: "TestRunLoop_PatienceWithStop",
+	},
+	{
+		name:   "the patience with a start goes on after it",
+		edits:  []string{"			if !s.ending {\n				s.answerBy = 0\n			}\n", ""},
+		caught: "TestRunLoop_LateStart",
+	},
+	{
+		name:   "a pause between starts outlives the run",
+		edits:  []string{"c.held, c.brake.pause = true, outcome, nil, nil\n", "c.held = true, outcome, nil\n"},
+		caught: "TestRunLoop_SignalBetweenStarts",
+	},
+	{
+		name:   "a success started again",
+		edits:  []string{"!s.hung && code != 0 && c.restart > 0", "!s.hung && c.restart > 0"},
+		caught: "TestRunLoop_EndsWithCommand/it_ends_well",
+	},
+	{
+		name:   "a failure started again without --restart",
+		edits:  []string{"code != 0 && c.restart > 0 &&", "code != 0 &&"},
+		caught: "TestRunLoop_EndsWithCommand/it_fails",
+	},
+	{
+		name:   "a hold of a command that has not begun",
+		edits:  []string{"	if s.begun && !stopped && !s.hung && c.hold > 0 &&", "	if !stopped && !s.hung && c.hold > 0 &&"},
+		caught: "TestRunLoop_EndsWithCommand/it_cannot_be_run",
+	},
+	{
+		name:   "a hold forgets the exit code",
+		edits:  []string{"		c.outcome, c.held = outcome, time.After(c.hold)\n", "		c.held = time.After(c.hold)\n"},
+		caught: "TestRunLoop_EndsWithCommand/it_fails,_and_hold",
+	},
+	{
+		name:   "no hold for a failure",
+		edits:  []string{"	if s.begun && !stopped && !s.hung && c.hold > 0 &&", "	if s.begun && !stopped && !s.hung && code == 0 && c.hold > 0 &&"},
+		caught: "TestRunLoop_EndsWithCommand/it_fails,_and_hold",
+	},
+	{
+		name:   "failures counted without a bound",
+		edits:  []string{"	if b.failures >= most {\n		return 0, false\n	}\n", ""},
+		caught: "TestBrake_PausesGrow",
+	},
+	{
+		name:   "one restart too many",
+		edits:  []string{"	if b.failures >= most {\n", "	if b.failures > most {\n"},
+		caught: "TestBrake_PausesGrow",
+	},
+	{
+		name:   "a steady run forgets nothing",
+		edits:  []string{"	if ran >= steadyRun {\n", "	if ran > steadyRun {\n"},
+		caught: "TestBrake_PausesGrow",
+	},
+	{
+		name:   "pauses grow without a bound",
+		edits:  []string{"	pause = min(firstRestart<<min(b.failures, 10), longestRestart)\n", "	pause = firstRestart << min(b.failures, 10)\n"},
+		caught: "TestBrake_PausesGrow",
+	},
+	{
+		name:   "a leader whose command was ended by mistake leads on",
+		edits:  []string{"		go func() { _ = c.candidate.Resign(context.Background()) }()\n", ""},
+		caught: "TestRunLoop_CommandEndedByLateSupervisor",
+	},
+	{
+		name:   "a leader that resigns warns of a loss",
+		edits:  []string{"		c.resigned = c.term\n", ""},
+		caught: "TestRunLoop_CommandEndedByLateSupervisor",
+	},
+	{
+		name:   "a command that was ended by mistake ends the run",
+		edits:  []string{"	case c.won != 0 || !stopped:\n", "	case c.won != 0 || !stopped || c.term != nil:\n"},
+		caught: "TestRunLoop_CommandEndedByLateSupervisor",
+	},
+	{
+		name:   "each further signal kills",
+		edits:  []string{"	case c.current != nil && !c.hurried:\n", "	case c.current != nil:\n"},
+		caught: "TestRunLoop_Signals",
+	},
+	{
+		name:   "a second signal stops only",
+		edits:  []string{"		c.supervisor.send(order{Do: orderKill})\n", "		c.supervisor.send(order{Do: orderStop})\n"},
+		caught: "TestRunLoop_Signals",
+	},
+	{
+		name:   "a signal of natsleader's own handed on",
+		edits:  []string{"	case !ends && (s == c.won || s == c.lost): // the command would take it for natsleader's\n", ""},
+		caught: "TestRunLoop_Signals",
+	},
+	{
+		name:   "other signals not handed on",
+		edits:  []string{"		c.supervisor.send(order{Do: orderSignal, Signal: int(s)})\n", ""},
+		caught: "TestRunLoop_Signals",
+	},
+	{
+		name:   "a term not released at the end",
+		edits:  []string{"	if c.term != nil {\n		c.term.Release()\n	}\n	most", "	most"},
+		caught: "TestRunLoop_SignalBetweenStarts",
+	},
+	{
+		name:   "a lease that is over waited for at the end",
+		edits:  []string{"	if c.holds && !c.lapsed && !c.hurried {\n", "	if c.holds && !c.hurried {\n"},
+		caught: "TestRunLoop_HandOverIsBounded/the_lease_is_over",
+	},
+	{
+		name:   "a second signal waits for the server",
+		edits:  []string{"	if c.holds && !c.lapsed && !c.hurried {\n", "	if c.holds && !c.lapsed {\n"},
+		caught: "TestRunLoop_HandOverIsBounded/a_second_signal",
+	},
+	{
+		name:   "a valid lease given up after a second",
+		edits:  []string{"		most = 5 * time.Second\n", "		most = time.Second\n"},
+		caught: "TestRunLoop_HandOverIsBounded/the_lease_is_valid",
+	},
+	{
+		name:   "the end waits for a server without a bound",
+		edits:  []string{"	ctx, cancel := context.WithTimeout(context.Background(), most)\n	defer cancel()\n	stopped", "	ctx, cancel := context.WithTimeout(context.Background(), most+untilGone)\n	defer cancel()\n	stopped"},
+		caught: "TestRunLoop_HandOverIsBounded/the_lease_is_valid",
+	},
+	{
+		name:   "a signal at the end ignored",
+		edits:  []string{"			if _, ends := ending(sig); ends {\n				cancel()\n			}\n", "			_ = sig\n"},
+		caught: "TestRunLoop_HandOverIsBounded",
+	},
+	{
+		name:   "any signal at the end hurries",
+		edits:  []string{"			if _, ends := ending(sig); ends {\n				cancel()\n			}\n", "			_ = sig\n			cancel()\n"},
+		caught: "TestRunLoop_HandOverIsBounded",
+	},
+	{
+		name:   "an election at the end not released",
+		edits:  []string{"				c.holds = true\n				e.Term.Release()\n", "				c.holds = true\n"},
+		caught: "TestRunLoop_ElectedAtTheEnd",
+	},
+	{
+		name:   "a command begun under a killed supervisor",
+		edits:  []string{"	if c.supervisor.killed != 0 {\n		return\n	}\n	start", "	start"},
+		caught: "TestRunLoop_KilledSupervisor/by_natsleader,_before_the_election",
+	},
+	{
+		name:   "a command that had not begun is not begun again",
+		edits:  []string{"	case !s.begun && !s.ending:\n		c.begin(s.term)\n	default:", "	default:"},
+		caught: "TestRunLoop_KilledSupervisor/by_others,_just_before",
+	},
+	{
+		name:   "a supervisor that does not die reported at each look",
+		edits:  []string{"	case reportStuck:\n		if s := c.current; s != nil && !s.stuck {\n", "	case reportStuck:\n		if s := c.current; s != nil {\n"},
+		caught: "TestRunLoop_UnkillableSupervisor",
+	},
+	{
+		name:   "a start without patience",
+		edits:  []string{"	c.current.answerBy = clockNow().add(patienceWithStart)\n", ""},
+		caught: "TestRunLoop_LateStart",
+	},
+	{
+		name:   "supervisors that do not start the command killed for ever",
+		edits:  []string{"	if c.useless++; !late && clockNow()", "	if c.useless++; clockNow()"},
+		caught: "TestRunLoop_LateStart",
+	},
+}
 
 var leaseFileMutants = []mutant{}
 

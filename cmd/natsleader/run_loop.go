@@ -215,7 +215,7 @@ func (c *runLoop) elected(t *leader.Term) {
 		c.begin(t)
 	case c.won != 0:
 		c.current.term, c.current.lease, c.current.length = t, lease{}, 0 // look sends the lease
-	} // else it begins when the command of the term before has ended
+	}
 }
 
 // over ends the use of the term by the command. It is called twice where Fenced comes
@@ -383,9 +383,7 @@ func (c *runLoop) ended(outcome error, stopped bool) {
 	case c.leaving:
 	case c.won != 0 || !stopped:
 		c.finish(s, outcome, stopped)
-	case c.term == nil:
-	case c.term != s.term:
-		c.begin(c.term)
+	case c.term == nil: // no other term has begun: the candidate does not campaign before Release
 	case c.term.Remaining() > 0:
 		// The supervisor did not learn in time that the lease was extended.
 		c.log.warn("the command was ended: its supervisor was held up; handing over")

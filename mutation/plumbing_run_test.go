@@ -357,7 +357,7 @@ var runLoopMutants = []mutant{
 	},
 	{
 		name:   "a success started again",
-		edits:  []string{"!s.hung && code != 0 && c.restart > 0", "!s.hung && c.restart > 0"},
+		edits:  []string{"!s.hung && code != 0 && c.restart > 0", "!s.hung && code >= 0 && c.restart > 0"},
 		caught: "TestRunLoop_EndsWithCommand/it_ends_well",
 	},
 	{
@@ -472,7 +472,7 @@ var runLoopMutants = []mutant{
 	},
 	{
 		name:   "an election at the end not released",
-		edits:  []string{"				c.holds = true\n				e.Term.Release()\n", "				c.holds = true\n"},
+		edits:  []string{"				c.holds = true\n				e.Term.Release()\n", "				c.holds = true\n				_ = e.Term\n"},
 		caught: "TestRunLoop_ElectedAtTheEnd",
 	},
 	{
@@ -502,6 +502,330 @@ var runLoopMutants = []mutant{
 	},
 }
 
-var leaseFileMutants = []mutant{}
+// leaseFileMutants are those of the lease as the supervisor and the command see it.
+var leaseFileMutants = []mutant{
+	{
+		name:   "the shorter lease of a changed bucket is not taken",
+		edits:  []string{"	if s.length == 0 || length < s.length {", "	if s.length == 0 {"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "the longer lease of a changed bucket is taken",
+		edits:  []string{"	if s.length == 0 || length < s.length {", "	if s.length == 0 || length != s.length {"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "the command killed with the end of the lease",
+		edits:  []string{"Kill: warn.add(margin * 2 / 3), Beat", "Kill: warn.add(margin), Beat"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "the supervisor killed before the command",
+		edits:  []string{"	s.leaseBy = s.lease.Kill.add(margin / 6)\n", "	s.leaseBy = s.lease.Kill.add(-margin / 6)\n"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "the supervisor has a lease's margin",
+		edits:  []string{"	s.leaseBy = s.lease.Kill.add(margin / 6)\n", "	s.leaseBy = s.lease.Kill.add(margin)\n"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "a lease that is over extends",
+		edits:  []string{"	if left <= 0 || warn <= s.lease", "	if warn <= s.lease"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "an extension sent for each look",
+		edits:  []string{"	if left <= 0 || warn <= s.lease.Warn.add(time.Millisecond) {", "	if left <= 0 || warn <= s.lease.Warn {"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "a beat of a whole lease",
+		edits:  []string{"	return min(max(length/beatsPerLease, shortestBeat), longestBeat)\n", "	return min(max(length, shortestBeat), longestBeat)\n"},
+		caught: "TestCommandRun_Extend",
+	},
+	{
+		name:   "a notified command's supervisor killed at the end of the lease",
+		edits:  []string{"	if c.won == 0 && s.leaseBy != 0 &&", "	if s.leaseBy != 0 &&"},
+		caught: "TestRunLoop_LooksInTime",
+	},
+	{
+		name:   "the later of lease and order",
+		edits:  []string{"(late == 0 || s.leaseBy < late) {", "(late == 0 || s.leaseBy > late) {"},
+		caught: "TestRunLoop_LooksInTime",
+	},
+	{
+		name:   "a late order waits for the lease",
+		edits:  []string{"(late == 0 || s.leaseBy < late) {", "true {"},
+		caught: "TestRunLoop_LooksInTime",
+	},
+	{
+		name:   "a look after the supervisor is late",
+		edits:  []string{"	if late > now {\n		wait = min(wait, late.sub(now))\n	}\n", ""},
+		caught: "TestRunLoop_LooksInTime",
+	},
+	{
+		name:   "a supervisor killed after its time",
+		edits:  []string{"	if late != 0 && now >= late &&", "	if late != 0 && now > late &&"},
+		caught: "TestRunLoop_LooksInTime",
+	},
+	{
+		name:   "an extension near the end comes late",
+		edits:  []string{"			wait = shortestBeat\n", ""},
+		caught: "TestRunLoop_LooksInTime",
+	},
+	{
+		name:   "a supervisor killed with a report unread",
+		edits:  []string{"now >= late && !c.supervisor.unread() {", "now >= late {"},
+		caught: "TestRunLoop_ReadsReportsFirst",
+	},
+	{
+		name:   "a drain ends with the term's lease",
+		edits:  []string{"			c.supervisor.send(order{Do: orderHold, Lease: s.lease})\n", ""},
+		caught: "TestRunLoop_HoldsLeaseInDrain",
+	},
+	{
+		name:   "a drain without the key extended",
+		edits:  []string{"	case c.term == nil && s.term != nil && c.holds:\n", "	case c.term == nil && s.term != nil:\n"},
+		caught: "TestRunLoop_HoldsLeaseInDrain",
+	},
+	{
+		name:   "a drain counts on a lease to its end",
+		edits:  []string{"stats.LeaseDuration-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats", "stats.LeaseDuration-stats.SinceRenewal, stats"},
+		caught: "TestRunLoop_HoldsLeaseInDrain",
+	},
+	{
+		name:   "a drain counts from now",
+		edits:  []string{"-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats", "-leaseMargin(stats.LeaseDuration), stats"},
+		caught: "TestRunLoop_HoldsLeaseInDrain",
+	},
+	{
+		name:   "the remaining time in wrong units",
+		edits:  []string{"clockNow().uptime()) * 1e9).Round", "clockNow().uptime()) * 1e6).Round"},
+		caught: "TestLeaseNote_Remaining",
+	},
+	{
+		name:   "the remaining time by the wall clock",
+		edits:  []string{"	if n.Boottime > 0 {\n", "	if n.Boottime < 0 {\n"},
+		caught: "TestLeaseNote_Remaining",
+	},
+	{
+		name:   "a negative remaining time",
+		edits:  []string{"	return max(0, left)\n", "	return left\n"},
+		caught: "TestLeaseNote_Remaining",
+	},
+	{
+		name:   "a lease of no term remains",
+		edits:  []string{"	if n.Token == 0 {\n		return 0\n	}\n", ""},
+		caught: "TestRemaining_ReportsEndOfLease",
+	},
+	{
+		name:   "the oldest note of the lease counts",
+		edits:  []string{"	select {\n	case <-f.next:\n	default:\n	}\n	f.next <- w\n", "	select {\n	case f.next <- w:\n	default:\n	}\n"},
+		caught: "TestLeaseFile_NewestCounts",
+	},
+	{
+		name:   "the last note not waited for",
+		edits:  []string{"	close(f.next)\n	waitBriefly(f.done)\n", "	close(f.next)\n"},
+		caught: "TestLeaseFile_NewestCounts",
+	},
+	{
+		name:   "a disk that hangs waited for longer",
+		edits:  []string{"	case <-time.After(time.Second):\n	}\n}", "	case <-time.After(time.Minute):\n	}\n}"},
+		caught: "TestLeaseFile_NewestCounts",
+	},
+	{
+		name:   "each note leaves the directory open",
+		edits:  []string{"	defer func() { _ = dir.Close() }()\n	name", "	name"},
+		caught: "TestLeaseFile_LeavesNothingOpen",
+	},
+	{
+		name:   "each look at the lease leaves the directory open",
+		edits:  []string{"	defer func() { _ = dir.Close() }()\n	f, err := dir.Open(", "	f, err := dir.Open("},
+		caught: "TestLeaseFile_LeavesNothingOpen",
+	},
+	{
+		name:   "each look at the lease leaves the file open",
+		edits:  []string{"	defer func() { _ = f.Close() }()\n	info", "	info"},
+		caught: "TestLeaseFile_LeavesNothingOpen",
+	},
+	{
+		name:   "a directory that is not trusted left open",
+		edits:  []string{"	if err != nil {\n		_ = dir.Close()\n		return nil, err\n	}\n	return dir", "	if err != nil {\n		return nil, err\n	}\n	return dir"},
+		caught: "TestLeaseFile_LeavesNothingOpen",
+	},
+	{
+		name:   "a removed directory left open",
+		edits:  []string{"		_ = dir.Close()\n		_ = os.Remove(filepath.Dir(path))", "		_ = os.Remove(filepath.Dir(path))"},
+		caught: "TestLeaseFile_LeavesNothingOpen",
+	},
+	{
+		name:   "half a note left behind",
+		edits:  []string{"		_ = dir.Remove(filepath.Base(path) + nextLease)\n", ""},
+		caught: "TestLeaseFile_LeavesNothingOpen",
+	},
+	{
+		name:   "the file that another replaces left behind",
+		edits:  []string{"	removeLeaseFile(path)\n	return other, nil", "	return other, nil"},
+		caught: "TestLeaseFile_MovesWithoutTrace",
+	},
+	{
+		name:   "half a note keeps the next from its place",
+		edits:  []string{"	_ = dir.Remove(next) ", "	_ = next "},
+		caught: "TestLeaseFile_WrittenThroughNoLink",
+	},
+	{
+		name:   "a file of another user trusted",
+		edits:  []string{"	if err == nil {\n		err = checkOwner(path, info)\n	}", "	if err == nil {\n		_ = info\n	}"},
+		caught: "TestRemaining_FileOfAnotherUser",
+	},
+}
 
-var askMutants = []mutant{}
+// askMutants are those of the commands that ask a leader, of the connection, and of what surrounds a run.
+var askMutants = []mutant{
+	{
+		name:   "drain --wait unbounded",
+		edits:  []string{"		d.pass(limited, look.bucket, led, all)\n", "		d.pass(ctx, look.bucket, led, all)\n"},
+		caught: "TestAsk_WaitIsBounded/drain",
+	},
+	{
+		name:   "step-down --wait unbounded",
+		edits:  []string{"	ctx, cancel := context.WithTimeout(ctx, s.wait)\n	defer cancel()\n	was", "	ctx, cancel := context.WithTimeout(ctx, s.wait+time.Hour)\n	defer cancel()\n	was"},
+		caught: "TestAsk_WaitIsBounded/step-down",
+	},
+	{
+		name:   "transfer --wait unbounded",
+		edits:  []string{"	ctx, cancel := context.WithTimeout(ctx, t.wait)\n	defer cancel()\n	was", "	ctx, cancel := context.WithTimeout(ctx, t.wait+time.Hour)\n	defer cancel()\n	was"},
+		caught: "TestAsk_WaitIsBounded/transfer",
+	},
+	{
+		name:   "drain ends with the last exit code",
+		edits:  []string{"code, failed = max(code, codeOf(err)), failed+1", "code, failed = codeOf(err), failed+1"},
+		caught: "TestDrain_EndsWithTheGreatestCode",
+	},
+	{
+		name:   "drain ends with the least exit code",
+		edits:  []string{"code, failed = max(code, codeOf(err)), failed+1", "code, failed = min(cmp.Or(code, exitNotFound), codeOf(err)), failed+1"},
+		caught: "TestDrain_EndsWithTheGreatestCode",
+	},
+	{
+		name:   "a leader that leads again is drained",
+		edits:  []string{"	case len(again) > 0:\n", "	case len(again) > 1:\n"},
+		caught: "TestDrain_EndsWithTheGreatestCode",
+	},
+	{
+		name:   "requests of a drain keep their slots",
+		edits:  []string{"			defer func() { <-slots }()\n", ""},
+		caught: "TestDrain_SlotsComeBack",
+	},
+	{
+		name:   "a term that is over is a failure of drain",
+		edits:  []string{"	case errors.Is(err, leader.ErrNoLeader):\n		return handover{Election: x.election,", "	case errors.Is(err, errUnreachable):\n		return handover{Election: x.election,"},
+		caught: "TestDrain_SlotsComeBack",
+	},
+	{
+		name:   "drain ends with the first leader that refuses",
+		edits:  []string{"			if done[askedOf(x)] = err; err != nil {\n", "			if err != nil {\n"},
+		caught: "TestDrain_Refused",
+	},
+	{
+		name:   "a request that timed out has an answer unknown",
+		edits:  []string{"	case errors.Is(err, context.DeadlineExceeded) && id != \"\":\n", "	case errors.Is(err, context.DeadlineExceeded):\n"},
+		caught: "TestExplainFailure",
+	},
+	{
+		name:   "a server that is away taken for a leader",
+		edits:  []string{"	case errors.Is(err, leader.ErrUnreachable) && id != \"\":\n", "	case errors.Is(err, leader.ErrUnreachable):\n"},
+		caught: "TestExplainFailure",
+	},
+	{
+		name:   "an attempt that fails leaves its connection",
+		edits:  []string{"	if err = c.checkBucket(nc, js, bucket); err != nil {\n		nc.Close()\n", "	if err = c.checkBucket(nc, js, bucket); err != nil {\n"},
+		caught: "TestConnect_FailedAttemptClosesConnection",
+	},
+	{
+		name:   "a bucket that cannot be opened leaves a connection",
+		edits:  []string{"	nc.Close()\n	return nil, nil, nil, err\n", "	return nil, nil, nil, err\n"},
+		caught: "TestConnect_FailedAttemptClosesConnection",
+	},
+	{
+		name:   "an inspector that fails leaves its connection",
+		edits:  []string{"	if err := s.within(ctx, s.ask); err != nil {\n		s.close()\n		return nil, err", "	if err := s.within(ctx, s.ask); err != nil {\n		return nil, err"},
+		caught: "TestConnect_FailedAttemptClosesConnection",
+	},
+	{
+		name:   "any signal ends the connecting",
+		edits:  []string{"			if sig, ends := ending(sig); ends {\n				return", "			if sig, _ := ending(sig); true {\n				return"},
+		caught: "TestReach_Interrupted",
+	},
+	{
+		name:   "--wait over before the connection is a lease's",
+		edits:  []string{"			return nil, nil, exitError{exitWaited, err}\n", "			return nil, nil, err\n"},
+		caught: "TestReach_Interrupted",
+	},
+	{
+		name:   "the address of --http is not free for the candidate",
+		edits:  []string{"	_ = w.lent.SetDeadline(time.Time{})\n", ""},
+		caught: "TestWaitingServer_LendsItsListener",
+	},
+	{
+		name:   "the address of --http closed",
+		edits:  []string{"func (l *lentListener) Close() error { return l.SetDeadline(time.Unix(1, 0)) }", "func (l *lentListener) Close() error { return l.TCPListener.Close() }"},
+		caught: "TestWaitingServer_LendsItsListener",
+	},
+	{
+		name:   "a connection kept from before the candidate",
+		edits:  []string{"	w.server.SetKeepAlivesEnabled(false) // the next request is for the candidate\n", ""},
+		caught: "TestWaitingServer_LendsItsListener",
+	},
+	{
+		name:   "a run loop that hangs lives",
+		edits:  []string{"	case <-time.After(m.every):\n		return false\n", "	case <-time.After(m.every):\n		return true\n"},
+		caught: "TestServiceManager_Alive",
+	},
+	{
+		name:   "a candidate that hangs lives",
+		edits:  []string{"		return c.Ping(ctx) == nil\n", "		_ = c.Ping(ctx)\n		return true\n"},
+		caught: "TestServiceManager_Alive",
+	},
+	{
+		name:   "a manager that reads nothing holds up the run loop",
+		edits:  []string{"	select {\n	case m.said <- message:\n	default:\n	}\n", "	m.said <- message\n"},
+		caught: "TestServiceManager_NeverBlocks",
+	},
+	{
+		name:   "an ignored signal caught",
+		edits:  []string{"		if !signal.Ignored(sig) {\n			signal.Notify(to, sig)\n		}\n", "		signal.Notify(to, sig)\n"},
+		caught: "TestCatch_LeavesIgnoredSignals",
+	},
+	{
+		name:   "a signal of any number",
+		edits:  []string{"err == nil && fmt.Sprint(n) == name && n > 0 && n <= 64 {", "err == nil && fmt.Sprint(n) == name && n > 0 {"},
+		caught: "TestParseSignal",
+	},
+	{
+		name:   "no signal as a signal",
+		edits:  []string{"err == nil && fmt.Sprint(n) == name && n > 0 && n <= 64 {", "err == nil && fmt.Sprint(n) == name && n >= 0 && n <= 64 {"},
+		caught: "TestParseSignal",
+	},
+	{
+		name:   "a forced step-down deletes the key of a holder that was not shown",
+		edits:  []string{"		if x.holder.ID != shown.holder.ID || x.holder.Token != shown.holder.Token ||", "		if x.holder.ID != shown.holder.ID ||"},
+		caught: "TestStepDownForce_ShownHolderOnly",
+	},
+	{
+		name:   "a renewal ends a forced step-down",
+		edits:  []string{"		case !errors.Is(err, backend.ErrRefused):\n			return x, err\n		}", "		default:\n			return x, err\n		}"},
+		caught: "TestStepDownForce_ShownHolderOnly",
+	},
+	{
+		name:   "an expired record keeps --try from leading",
+		edits:  []string{"delete(r.taken, seat); another && h.Revision != r.expired[seat] {", "delete(r.taken, seat); another {"},
+		caught: "TestRivals",
+	},
+	{
+		name:   "a seat that was given up stays taken",
+		edits:  []string{"	if delete(r.taken, seat); another &&", "	if another &&"},
+		caught: "TestRivals",
+	},
+}

@@ -80,14 +80,14 @@ func TestServiceManager_Alive(t *testing.T) {
 // Of too many messages to a manager that reads none, some are lost. A text that others have chosen
 // stays one line.
 func TestServiceManager_NeverBlocks(t *testing.T) {
-	m := &serviceManager{said: make(chan string, 1)}
-	synctest.Test(t, func(*testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a send blocks
+		m := &serviceManager{said: make(chan string, 1)}
 		m.status("a\nWATCHDOG=1")
 		m.status("lost")
+		if said := <-m.said; said != "STATUS=a WATCHDOG=1" {
+			t.Errorf("%q", said)
+		}
 	})
-	if said := <-m.said; said != "STATUS=a WATCHDOG=1" {
-		t.Errorf("%q", said)
-	}
 	var none *serviceManager
 	none.say("nobody asks")
 	if none.pinged() != nil {

@@ -351,11 +351,6 @@ var runLoopMutants = []mutant{
 		caught: "TestRunLoop_LateStart",
 	},
 	{
-		name:   "a pause between starts outlives the run",
-		edits:  []string{"c.held, c.brake.pause = true, outcome, nil, nil\n", "c.held = true, outcome, nil\n"},
-		caught: "TestRunLoop_SignalBetweenStarts",
-	},
-	{
 		name:   "a success started again",
 		edits:  []string{"!s.hung && code != 0 && c.restart > 0", "!s.hung && code >= 0 && c.restart > 0"},
 		caught: "TestRunLoop_EndsWithCommand/it_ends_well",
@@ -478,7 +473,7 @@ var runLoopMutants = []mutant{
 	{
 		name:   "a command begun under a killed supervisor",
 		edits:  []string{"	if c.supervisor.killed != 0 {\n		return\n	}\n	start", "	start"},
-		caught: "TestRunLoop_KilledSupervisor/by_natsleader,_before_the_election",
+		caught: "TestRunLoop_KilledSupervisor",
 	},
 	{
 		name:   "a command that had not begun is not begun again",
@@ -617,7 +612,7 @@ var leaseFileMutants = []mutant{
 	{
 		name:   "a lease of no term remains",
 		edits:  []string{"	if n.Token == 0 {\n		return 0\n	}\n", ""},
-		caught: "TestRemaining_ReportsEndOfLease",
+		caught: "TestLeaseNote_Remaining",
 	},
 	{
 		name:   "the oldest note of the lease counts",
@@ -726,7 +721,7 @@ var askMutants = []mutant{
 	{
 		name:   "drain ends with the first leader that refuses",
 		edits:  []string{"			if done[askedOf(x)] = err; err != nil {\n", "			if err != nil {\n"},
-		caught: "TestDrain_Refused",
+		caught: "TestDrain_SlotsComeBack",
 	},
 	{
 		name:   "a request that timed out has an answer unknown",

@@ -130,6 +130,9 @@ func TestLeaseNote_Remaining(t *testing.T) {
 		if left := (leaseNote{Token: 7, Until: time.Now().Add(-time.Minute)}).remaining(); left != 0 {
 			t.Errorf("after the end %v are left", left)
 		}
+		if left := (leaseNote{Until: time.Now().Add(time.Minute)}).remaining(); left != 0 { // the wall clock was set
+			t.Errorf("without a term %v are left", left)
+		}
 	})
 }
 

@@ -296,7 +296,7 @@ const patienceWithStart = patienceWithDisk + patienceWithSupervisor
 // leave ends the run with an outcome. The first outcome counts.
 func (c *runLoop) leave(outcome error) {
 	if !c.leaving {
-		c.leaving, c.outcome, c.held, c.brake.pause = true, outcome, nil, nil
+		c.leaving, c.outcome = true, outcome
 		c.manager.say("STOPPING=1")
 	}
 	c.stop()

@@ -204,7 +204,9 @@ func TestRunLoop_KeepsTheKeyForItsCommand(t *testing.T) {
 		f.takes(orderLost, orderStop)
 		time.Sleep(time.Minute)
 		f.takes()
-		f.keeps(true)
+		if h := f.store.Holder("jobs"); h.ID != "a" || h.Released || h.Token != first {
+			t.Errorf("the key is not kept: %+v", h)
+		}
 		f.reports(commandStopped)
 		f.keeps(false)
 		time.Sleep(time.Minute)
@@ -299,6 +301,9 @@ func TestRunLoop_EndsWithCommand(t *testing.T) {
 				f.ends(k.code, k.after)
 				f.keeps(false)
 				f.takes()
+				if said := f.text(); strings.Contains(said, "in a row") {
+					t.Errorf("it has said:\n%s", said)
+				}
 			})
 		})
 	}

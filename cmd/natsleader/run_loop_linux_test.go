@@ -523,6 +523,9 @@ func TestSupervisorExited_LongLivedDoesNotCount(t *testing.T) {
 	exits := func(lived time.Duration) {
 		t.Helper()
 		before := c.supervisor
+		if before.orders == nil {
+			t.Fatalf("no other was started: %v", c.outcome)
+		}
 		before.begun = clockNow().add(-lived)
 		c.supervisorExited()
 		if _, open := <-before.orders; open {

@@ -262,7 +262,7 @@ var runLoopMutants = []mutant{
 	},
 	{
 		name:   "the second outcome counts",
-		edits:  []string{"	if !c.leaving {\n		c.leaving, c.outcome,", "	c.outcome = outcome\n	if !c.leaving {\n		c.leaving, c.outcome,"},
+		edits:  []string{"	if !c.leaving {\n		c.leaving, c.outcome = true, outcome\n", "	c.outcome = outcome\n	if !c.leaving {\n		c.leaving = true\n"},
 		caught: "TestRunLoop_FirstOutcomeCounts",
 	},
 	{

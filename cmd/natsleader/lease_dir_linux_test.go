@@ -176,6 +176,9 @@ func TestRemaining_FileOfAnotherUser(t *testing.T) {
 	if err := os.Chown(path, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := readLeaseFile(path); err == nil {
+		t.Error("it is read")
+	}
 	cmd := natsleader(t, "remaining")
 	cmd.Env = append(cmd.Env, leaseVariable+"="+path)
 	if out, errs, code := outcome(t, cmd); code != exitFailed || out != "" || !strings.Contains(errs, path+" belongs to user 65534") {

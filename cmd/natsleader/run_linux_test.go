@@ -232,15 +232,6 @@ func TestRunWait_IsTheLongestWait(t *testing.T) {
 	}
 }
 
-// --wait counts only until the first leadership.
-func TestRunWait_UntilFirstTerm(t *testing.T) {
-	s := newRunFixture(t, runLease)
-	p := s.start("a", "--wait", "8s", "--", "sh", "-c", "sleep 8.5; exit 3")
-	if p.exits(3); !strings.Contains(p.text(), "elected") {
-		t.Errorf("it has said:\n%s", p.text())
-	}
-}
-
 // The second command begins when nothing of the first is left.
 func TestRun_NextAfterTheEnd(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)

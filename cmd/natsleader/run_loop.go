@@ -215,7 +215,7 @@ func (c *runLoop) elected(t *leader.Term) {
 		c.begin(t)
 	case c.won != 0:
 		c.current.term, c.current.lease, c.current.length = t, lease{}, 0 // look sends the lease
-	} // else it begins when the command of the term before has ended
+	}
 }
 
 // over ends the use of the term by the command. It is called twice where Fenced comes
@@ -296,7 +296,7 @@ const patienceWithStart = patienceWithDisk + patienceWithSupervisor
 // leave ends the run with an outcome. The first outcome counts.
 func (c *runLoop) leave(outcome error) {
 	if !c.leaving {
-		c.leaving, c.outcome, c.held, c.brake.pause = true, outcome, nil, nil
+		c.leaving, c.outcome = true, outcome
 		c.manager.say("STOPPING=1")
 	}
 	c.stop()
@@ -383,9 +383,7 @@ func (c *runLoop) ended(outcome error, stopped bool) {
 	case c.leaving:
 	case c.won != 0 || !stopped:
 		c.finish(s, outcome, stopped)
-	case c.term == nil:
-	case c.term != s.term:
-		c.begin(c.term)
+	case c.term == nil: // no other term has begun: the candidate does not campaign before Release
 	case c.term.Remaining() > 0:
 		// The supervisor did not learn in time that the lease was extended.
 		c.log.warn("the command was ended: its supervisor was held up; handing over")

@@ -227,6 +227,7 @@ func TestRunLoop_LateStart(t *testing.T) {
 		t.Errorf("it has reported %v", all)
 	}
 	hung := c.supervisor
+	hung.begun = clockNow().add(-time.Hour) // it has lived long, and is of no use all the same
 	c.supervisorExited()
 	if b := <-c.supervisor.inbox; b.What != reportStarted || c.supervisor == hung || c.useless != 1 {
 		t.Fatalf("%+v; %d were of no use", b, c.useless)

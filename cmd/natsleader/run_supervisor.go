@@ -150,8 +150,8 @@ func (o *supervisorProcess) send(last order) {
 // readReports reads the reports until the supervisor has ended, and then ends the processes
 // of the command that are left.
 func (o *supervisorProcess) readReports(in *os.File) {
-	defer func() { _ = in.Close() }()
 	defer close(o.inbox)
+	defer func() { _ = in.Close() }()
 	group := 0
 	o.reports.each(in, func(b supervisorReport) {
 		switch b.What {

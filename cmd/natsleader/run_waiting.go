@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -53,14 +52,5 @@ func (w *waitingServer) end() {
 // lentListener is a listener that stays open when its server is closed.
 type lentListener struct{ *net.TCPListener }
 
-// Close ends a call of Accept.
+// Close ends a call of Accept. By then the server is shutting down, and takes the timeout for its end.
 func (l *lentListener) Close() error { return l.SetDeadline(time.Unix(1, 0)) }
-
-// Accept returns net.ErrClosed after Close: http.Server would take a timeout for temporary.
-func (l *lentListener) Accept() (net.Conn, error) {
-	conn, err := l.TCPListener.Accept()
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return nil, net.ErrClosed
-	}
-	return conn, err
-}

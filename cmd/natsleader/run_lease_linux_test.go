@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Each renewal moves the three ends of a run: of the lease, of the command and of the supervisor. If
+// the bucket's MaxLease was lowered, the shorter lease counts from then on, also when a longer one
+// comes back.
+func TestCommandRun_Extend(t *testing.T) {
+	const begun = instant(1e15)
+	at := func(d time.Duration) instant { return begun.add(d) }
+	const long, short = 15 * time.Second, 6 * time.Second
+	s := &commandRun{}
+	for i, x := range []struct {
+		now          instant
+		left, length time.Duration
+		longer       bool
+		lease        lease
+		by           instant
+	}{
+		{at(0), 0, long, false, lease{}, 0},
+		{at(0), 12 * time.Second, long, true, lease{at(12 * time.Second), at(14 * time.Second), 750 * time.Millisecond}, at(14500 * time.Millisecond)},
+		{at(0), 12*time.Second + time.Millisecond, long, false, lease{at(12 * time.Second), at(14 * time.Second), 750 * time.Millisecond}, at(14500 * time.Millisecond)},
+		{at(20 * time.Second), -1, long, false, lease{at(12 * time.Second), at(14 * time.Second), 750 * time.Millisecond}, at(14500 * time.Millisecond)},
+		{at(3 * time.Second), 12 * time.Second, long, true, lease{at(15 * time.Second), at(17 * time.Second), 750 * time.Millisecond}, at(17500 * time.Millisecond)},
+		{at(12 * time.Second), 4 * time.Second, short, true, lease{at(16 * time.Second), at(16800 * time.Millisecond), 300 * time.Millisecond}, at(17 * time.Second)},
+		{at(12 * time.Second), 12 * time.Second, long, true, lease{at(24 * time.Second), at(24800 * time.Millisecond), 300 * time.Millisecond}, at(25 * time.Second)},
+	} {
+		if longer := s.extend(x.now, x.left, x.length); longer != x.longer || s.lease != x.lease || s.leaseBy != x.by {
+			t.Errorf("%d: longer: %t, %+v, the supervisor until %v", i, longer, s.lease, s.leaseBy.sub(begun))
+		}
+	}
+}
+
+// A supervisor is killed when its lease or its order is overdue, whichever comes first. The next look
+// is no later than that.
+func TestRunLoop_LooksInTime(t *testing.T) {
+	const now = instant(1e15)
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = out.Close(), in.Close() }()
+	for name, x := range map[string]struct {
+		run    run
+		s      *commandRun
+		killed bool
+		wait   time.Duration
+	}{
+		"no command":              {wait: time.Hour},
+		"no lease":                {s: &commandRun{}, wait: longestBeat},
+		"the lease is over":       {s: &commandRun{leaseBy: now}, killed: true, wait: longestBeat},
+		"the lease ends":          {s: &commandRun{leaseBy: now + 1}, wait: 1},
+		"notified, lease is over": {run: run{won: 10}, s: &commandRun{leaseBy: now}, wait: longestBeat},
+		"the order is late":       {s: &commandRun{leaseBy: now + 5e9, answerBy: now}, killed: true, wait: longestBeat},
+		"the lease comes first":   {s: &commandRun{leaseBy: now, answerBy: now + 5e9}, killed: true, wait: longestBeat},
+		"the order comes first":   {s: &commandRun{leaseBy: now + 5e9, answerBy: now + 1e6}, wait: time.Millisecond},
+		"far from the end":        {s: &commandRun{lease: lease{Warn: now + 1e9, Beat: 5e8}}, wait: 5e8},
+		"near the end":            {s: &commandRun{lease: lease{Warn: now + 1e9 - 1, Beat: 5e8}}, wait: shortestBeat},
+	} {
+		o := &supervisorProcess{process: &os.Process{}}
+		if o.reports.pipe, err = out.SyscallConn(); err != nil {
+			t.Fatal(err)
+		}
+		c := &runLoop{run: &x.run, supervisor: o, current: x.s}
+		if wait := c.look(now); wait != x.wait || (o.killed != 0) != x.killed || x.s != nil && x.s.hung != x.killed {
+			t.Errorf("%s: again in %v, want %v; killed: %t", name, wait, x.wait, o.killed != 0)
+		}
+	}
+}
+
+// While a leader that was asked to step down keeps the key, the supervisor learns that the command
+// may live on.
+func TestRunLoop_HoldsLeaseInDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newLoopFixture(t, &run{drain: time.Hour})
+		events := f.loop.candidate.Events(t.Context())
+		f.loop.handleEvent(<-events)
+		for f.loop.term == nil {
+			f.loop.handleEvent(<-events)
+		}
+		f.takes(orderStart)
+		f.stepDown()
+		for f.loop.term != nil {
+			f.loop.handleEvent(<-events)
+		}
+		f.takes(orderLost, orderStop)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		now := clockNow().add(6 * time.Second)
+		f.loop.holds = false
+		f.loop.look(now)
+		f.loop.holds = true
+		if len(f.loop.supervisor.orders) > 0 {
+			t.Errorf("without the key: %+v", <-f.loop.supervisor.orders)
+		}
+		since := f.loop.candidate.Stats().SinceRenewal
+		f.loop.look(now)
+		select {
+		case o := <-f.loop.supervisor.orders:
+			if len(o) != 1 || o[0].Do != orderHold || o[0].Lease.Warn != now.add(12*time.Second-since) || since <= 0 {
+				t.Errorf("%+v, renewed %v ago", o, since)
+			}
+		default:
+			t.Error("no order")
+		}
+	})
+}
+
+// The time that is left is that until the end of the lease, by the clock that cannot be set.
+func TestLeaseNote_Remaining(t *testing.T) {
+	for _, until := range []time.Time{{}, time.Now().Add(-time.Hour)} {
+		begun := clockNow()
+		left := leaseNote{7, until, begun.add(time.Hour).uptime()}.remaining()
+		took := clockNow().sub(begun) + 2*time.Millisecond // of rounding
+		if left > time.Hour+time.Millisecond || left < time.Hour-took {
+			t.Errorf("%v are left", left)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if left := (leaseNote{Token: 7, Until: time.Now().Add(time.Minute)}).remaining(); left != time.Minute {
+			t.Errorf("without that clock %v are left", left)
+		}
+		if left := (leaseNote{Token: 7, Until: time.Now().Add(-time.Minute)}).remaining(); left != 0 {
+			t.Errorf("after the end %v are left", left)
+		}
+		if left := (leaseNote{Until: time.Now().Add(time.Minute)}).remaining(); left != 0 { // the wall clock was set
+			t.Errorf("without a term %v are left", left)
+		}
+	})
+}
+
+// Of several notes that wait for a disk the newest is written, and close waits for it, but no
+// longer than a second.
+func TestLeaseFile_NewestCounts(t *testing.T) {
+	path := filepath.Join(ownDir(t), "lease")
+	f := &leaseFile{next: make(chan leaseWrite, 1)}
+	for token := range uint64(3) {
+		f.put(leaseNote{Token: token})
+	}
+	if n := (<-f.next).Token; n != 2 {
+		t.Errorf("token %d", n)
+	}
+	f = openLeaseFile(path)
+	f.put(leaseNote{Token: 7})
+	f.close()
+	if line, err := readLeaseFile(path); err != nil || len(line) == 0 {
+		t.Errorf("%q, %v", line, err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		(&leaseFile{next: make(chan leaseWrite), done: make(chan struct{})}).close()
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// No file and no directory of the lease stays open: each renewal writes it.
+func TestLeaseFile_LeavesNothingOpen(t *testing.T) {
+	dir := ownDir(t)
+	path := filepath.Join(dir, "lease")
+	note := newLeaseNote(7, clockNow())
+	if err := note.write(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readLeaseFile(path); err != nil {
+		t.Fatal(err)
+	}
+	stillOpen(t, "written and read", dir, nil)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := note.write(path); err == nil {
+		t.Error("written where all can write")
+	}
+	stillOpen(t, "not trusted", dir, nil)
+	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path+nextLease, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	removeLeaseFile(path)
+	stillOpen(t, "removed", dir, nil)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// A file that takes the place of another leaves no directory behind when it is removed.
+func TestLeaseFile_MovesWithoutTrace(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := ownDir(t)
+	if err := os.Mkdir(filepath.Join(dir, "lease"), 0o700); err != nil { // no file can take its place
+		t.Fatal(err)
+	}
+	moved, err := newLeaseNote(7, clockNow()).writeAnywhere(filepath.Join(dir, "lease"))
+	if err != nil || filepath.Dir(moved) == dir {
+		t.Fatalf("%s, %v", moved, err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("left behind: %v", err)
+	}
+	removeLeaseFile(moved)
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

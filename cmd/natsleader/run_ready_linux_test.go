@@ -1,0 +1,122 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The address of --http answers before there is a candidate, and then is free for the candidate's
+// answers. No client keeps a connection to the first.
+func TestWaitingServer_LendsItsListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	w := answerWhileWaiting(l)
+	client := &http.Client{Timeout: patience}
+	defer client.CloseIdleConnections()
+	for path, want := range map[string]int{"/live": http.StatusOK, "/leader": http.StatusServiceUnavailable} {
+		answer, err := client.Get("http://" + l.Addr().String() + path) //nolint:noctx // it has a timeout
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != want || !answer.Close {
+			t.Errorf("%s: %d, the connection ends: %t", path, answer.StatusCode, answer.Close)
+		}
+	}
+	w.end()
+	dialed, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // of this process
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dialed.Close() }()
+	taken, err := l.Accept()
+	if err != nil {
+		t.Fatalf("the listener is not free: %v", err)
+	}
+	_ = taken.Close()
+	answerWhileWaiting(nil).end() // without --http
+}
+
+// A sign of life needs the run loop, and its candidate as soon as there is one.
+func TestServiceManager_Alive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &serviceManager{said: make(chan string, 1), pings: make(chan *leader.Candidate), every: 5 * time.Second}
+		begun := time.Now()
+		if m.alive() || time.Since(begun) != m.every {
+			t.Errorf("without a run loop, after %v", time.Since(begun))
+		}
+		link := leadertest.NewStore(nil).Link("a")
+		c, err := leader.Campaign(t.Context(), link, "jobs", leader.Config{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, candidate := range []*leader.Candidate{nil, c} {
+			go func() { m.pinged() <- candidate }()
+			if !m.alive() {
+				t.Errorf("it does not live with %v", candidate)
+			}
+		}
+		link.Close()
+		<-c.Done()
+		go func() { m.pinged() <- c }()
+		if m.alive() {
+			t.Error("it lives with a candidate that has ended")
+		}
+	})
+}
+
+// Of too many messages to a manager that reads none, some are lost. A text that others have chosen
+// stays one line.
+func TestServiceManager_NeverBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a send blocks
+		m := &serviceManager{said: make(chan string, 1)}
+		m.status("a\nWATCHDOG=1")
+		m.status("lost")
+		if said := <-m.said; said != "STATUS=a WATCHDOG=1" {
+			t.Errorf("%q", said)
+		}
+	})
+	var none *serviceManager
+	none.say("nobody asks")
+	if none.pinged() != nil {
+		t.Error("nobody pings")
+	}
+}
+
+// A signal that the parent has set to be ignored stays so.
+func TestCatch_LeavesIgnoredSignals(t *testing.T) {
+	signal.Ignore(unix.SIGWINCH)
+	defer signal.Reset(unix.SIGWINCH)
+	all := make(chan os.Signal, 2)
+	catch(all, unix.SIGWINCH, unix.SIGURG)
+	defer signal.Stop(all)
+	if !signal.Ignored(unix.SIGWINCH) || signal.Ignored(unix.SIGURG) {
+		t.Error("an ignored signal is caught")
+	}
+}
+
+// A signal is given by its name or its number.
+func TestParseSignal(t *testing.T) {
+	for text, want := range map[string]unix.Signal{"usr1": unix.SIGUSR1, "SIGTERM": unix.SIGTERM, " 9 ": unix.SIGKILL, "64": 64, "1": unix.SIGHUP} {
+		if got, err := parseSignal(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "0", "65", "-1", "1x", "NONE"} {
+		if got, err := parseSignal(text); codeOf(err) != exitUsage {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}

@@ -33,6 +33,8 @@ var plumbings = []plumbing{
 	feedPlumbing,
 	runPlumbing,
 	watchingPlumbing,
+	silencePlumbing,
+	moverPlumbing,
 }
 
 // everyTest matches the files of all tests.

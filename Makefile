@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo playground tools servers clean
+.PHONY: all help check test race prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo playground tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -36,6 +36,11 @@ race: ## the tests with the race detector, in random order
 prove: servers ## every test in full, and how much of everything they ran
 	@totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals" && \
 	scripts/field -tags=prove -timeout=30m work && sort "$$totals"
+
+# The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml.
+nightly: ## explore every situation that one fault leads to, and write how many there are into docs/exploration.md: 15 minutes
+	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
+	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./leader -nightly "$$(git rev-parse HEAD)"
 
 busy: ## the tests beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \

@@ -245,7 +245,7 @@ func (w *worldOf) advance(p *party, in input) effects {
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before, held, was, remembered := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen, p.m.memory.token
+	known, before, held, was, knows := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen, p.knowsToken()
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -268,8 +268,8 @@ func (w *worldOf) step(i int, in input) {
 			if n.token <= w.top && (!w.void || w.guarded) {
 				w.fail("token %d of %s is not greater than %d", n.token, p.m.session, w.top)
 			}
-			if n.token <= remembered && !w.guarded {
-				w.fail("%s is elected with token %d, and remembers %d", p.m.session, n.token, remembered)
+			if n.token <= knows && !w.guarded {
+				w.fail("%s is elected with token %d, and knows of %d", p.m.session, n.token, knows)
 			}
 			w.top = n.token
 			if w.guarded {
@@ -315,6 +315,16 @@ func (w *worldOf) step(i int, in input) {
 	} else if w.guarded {
 		w.agree(i)
 	}
+}
+
+// knowsToken returns the greatest token that a candidate remembers, or that it sees in a
+// record of another session. It may have the record from the feed alone.
+func (p *party) knowsToken() uint64 {
+	s := p.m.key.seen
+	if s.rec.session == p.m.session {
+		return p.m.memory.token
+	}
+	return max(p.m.memory.token, knownToken(s.rec.termToken(s.revision)))
 }
 
 // down ends a process. Its last write may still arrive.

@@ -109,14 +109,15 @@ func (r *renewal) waitUntil(at time.Time) { r.electFrom = at }
 // waitNoLonger clears the instant of waitUntil.
 func (r *renewal) waitNoLonger() { r.electFrom = time.Time{} }
 
-// least returns the least token of the next term. It counts up from the record that
-// stands, even if only the feed has delivered that record, unless its token is junk.
-func (m *machine) least() uint64 {
-	return max(m.memory.token, m.minToken, knownToken(m.standingToken())) + 1
-}
+// least returns the least token of the next term. It counts up from the tokens remembered.
+// The record that stands may have a greater token, if only the feed has delivered that
+// record. Then this token is not greater than that record's revision, see count. The next
+// write replaces that revision, and so the revision of the next term is greater than it.
+func (m *machine) least() uint64 { return max(m.memory.token, m.minToken) + 1 }
 
 // standingToken returns the token of the record that the next write replaces. A pending
-// record of its own has none, because each renewal of it would count up.
+// record of its own has none. Its token may be one more than lastToken, and the term for
+// which it asks may begin all the same.
 func (m *machine) standingToken() uint64 {
 	if m.holds() && m.key.seen.rec.phase == phasePending {
 		return 0

@@ -3,7 +3,9 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +49,9 @@ func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 	}
 	if term.Err() != nil {
 		t.Error(term.Err())
+	}
+	if n := c.Stats().Faults["no_majority"]; n != 0 {
+		t.Errorf("it was reported %d times, though a move was enough", n)
 	}
 }
 
@@ -107,6 +112,46 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 	k.clock.AdvanceTo(renewed.Add(2 * quiet))
 	if n := c.Stats().Faults["no_majority"]; n != 2 {
 		t.Errorf("soon after the next silence has begun, %d were reported", n)
+	}
+}
+
+// A silence that lasts is reported again after each 16 findings. The fake clock has the exact
+// instants: a finding comes every 5 s.
+func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
+	k := newKit(t)
+	c, w := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	w.Expect(leadertest.Elected())
+	renewed := k.renewal()
+	k.store.Link("a").Isolate()
+	var reported []time.Duration
+	for at := time.Second; at <= 3*time.Minute; at += time.Second {
+		k.clock.AdvanceTo(renewed.Add(at))
+		for n := c.Stats().Faults["no_majority"]; uint64(len(reported)) < n; {
+			reported = append(reported, at)
+		}
+	}
+	if want := []time.Duration{quiet, 16 * quiet, 32 * quiet}; !slices.Equal(reported, want) {
+		t.Errorf("it was reported after %v, not after %v", reported, want)
+	}
+}
+
+// A waiting candidate whose reads are all answered is silent when a renewal and the answer to its
+// request for a sign are missing, since the last renewal.
+func TestSilent_WaitingCandidate(t *testing.T) {
+	k := newKit(t)
+	_, wa := k.stand("a", leader.Config{})
+	k.clock.Advance(time.Second)
+	wa.Expect(leadertest.Elected())
+	b, _ := k.stand("b", leader.Config{})
+	k.clock.Advance(time.Second)
+	renewed := k.renewal()
+	k.store.Link("b").Isolate()
+	k.clock.AdvanceTo(renewed.Add(quiet - 1))
+	before := b.Stats().Silent
+	k.clock.AdvanceTo(renewed.Add(quiet))
+	if after := b.Stats().Silent; before != 0 || after != quiet {
+		t.Errorf("silent for %v, and then for %v", before, after)
 	}
 }
 
@@ -192,9 +237,10 @@ func (s heldStore) Backend() backend.Store { return s.held }
 
 type heldBackend struct {
 	backend.Store
-	hold chan struct{} // closed: the replies may go; nil: none is held back
-	asks chan struct{} // gets one for each request of which the reply is held back
-	ends chan struct{} // gets one for each of these that was given up
+	hold chan struct{}  // closed: the replies may go; nil: none is held back
+	asks chan struct{}  // gets one for each request of which the reply is held back
+	ends chan struct{}  // gets one for each of these that was given up
+	sent sync.WaitGroup // the replies
 }
 
 func (b *heldBackend) Settings(ctx context.Context, reply func(backend.Settings, error)) {
@@ -204,12 +250,44 @@ func (b *heldBackend) Settings(ctx context.Context, reply func(backend.Settings,
 		return
 	}
 	b.asks <- struct{}{}
-	go func() {
+	b.sent.Go(func() {
 		<-ctx.Done()
 		b.ends <- struct{}{}
 		<-hold
 		reply(backend.Settings{}, leader.ErrUnreachable)
-	}()
+	})
+}
+
+// A request for a sign that is given up still has to be answered. Until then the candidate sends no
+// other, and afterwards it does.
+func TestSilence_AsksOneAtATime(t *testing.T) {
+	k := newKit(t)
+	link := k.store.Link("a")
+	store := heldStore{link, &heldBackend{Store: link.Backend(), asks: make(chan struct{}, 8), ends: make(chan struct{}, 8)}}
+	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.clock.Advance(time.Second)
+	renewed := k.renewal()
+	store.held.hold = make(chan struct{}) // the candidate rests
+	link.Isolate()
+	k.clock.AdvanceTo(renewed.Add(4 * quiet))
+	if n := len(store.held.asks); n != 1 {
+		t.Errorf("%d requests are in flight", n)
+	}
+	close(store.held.hold)
+	store.held.sent.Wait()
+	k.clock.AdvanceTo(renewed.Add(5*quiet - 1))
+	if n := len(store.held.asks); n != 2 {
+		t.Errorf("after the reply to the first, %d requests were sent", n)
+	}
+	link.Close()
+	select {
+	case <-c.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("the candidate does not end")
+	}
 }
 
 // A candidate that ends while it asks for a sign gives the request up, and has not ended before the

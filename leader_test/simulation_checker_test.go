@@ -94,7 +94,7 @@ func (s *simulation) broken(vs ...*contract.Violation) {
 		switch v.Rule { //nolint:exhaustive // nothing excuses the others
 		case contract.OneLeader, contract.ObservedRises:
 			excused = s.amnesia
-		case contract.TokensRise, contract.TokenUnique, contract.PendingToken:
+		case contract.TokensRise, contract.TokenUnique, contract.PendingToken, contract.PendingRises:
 			excused = s.amnesia && (len(s.resources) == 0 || slices.ContainsFunc(s.resources, func(r *resource) bool { return r.forgets }))
 		}
 		if !excused {

@@ -50,12 +50,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "least token not counted up by the winning write",
-		edits:  []string{"return max(m.memory.token, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.memory.token, m.minToken+1, knownToken(m.standingToken()))"},
+		edits:  []string{"return max(m.memory.token, m.minToken) + 1", "return max(m.memory.token, m.minToken+1)"},
 		caught: "tokens",
 	},
 	{
 		name:   "MinToken forgotten",
-		edits:  []string{"return max(m.memory.token, m.minToken, knownToken(m.standingToken())) + 1", "return max(m.memory.token, knownToken(m.standingToken())) + 1"},
+		edits:  []string{"return max(m.memory.token, m.minToken) + 1", "return m.memory.token + 1"},
 		caught: "tokens",
 	},
 	{

@@ -139,6 +139,11 @@ var trustMutants = []mutant{
 		caught: "junk",
 	},
 	{
+		name:   "a pending candidate gives up the key for the last token",
+		edits:  []string{"	if m.holds() && m.key.seen.rec.phase == phasePending {\n		return 0\n	}\n", ""},
+		caught: "transcript trust",
+	},
+	{
 		name:   "a holder without a token keeps the key",
 		edits:  []string{"	if m.state != StateCandidate && m.leave.mode == staying {\n		m.withdraw", "	if m.state != StateCandidate && m.done {\n		m.withdraw"},
 		caught: "guard junk",

@@ -264,7 +264,7 @@ var actorPlumbing = plumbing{of: "leader", by: "leader", mutants: []mutant{
 	},
 	{
 		name:   "a misfit reported once for ever",
-		edits:  []string{"func (f *faultFilter) fits() { f.misfit = \"\" }", "func (f *faultFilter) fits() {}"},
+		edits:  []string{"		f.misfit = \"\"\n", ""},
 		caught: "TestFaultFilter_ReportsChanges",
 	},
 	{

@@ -36,6 +36,8 @@ var plumbings = []plumbing{
 	feedStackPlumbing,
 	runPlumbing,
 	watchingPlumbing,
+	silencePlumbing,
+	moverPlumbing,
 }
 
 // everyTest matches the files of all tests.

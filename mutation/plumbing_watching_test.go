@@ -746,7 +746,7 @@ var watchingPlumbing = plumbing{of: "cmd/natsleader", by: "cmd/natsleader", muta
 	},
 	{
 		name:   "a feed that is replaced but goes on",
-		edits:  []string{"w.streamAt == streamLeader(r.info)\n\tw.closeFeed()\n", "w.streamAt == streamLeader(r.info)\n"},
+		edits:  []string{"w.created.Equal(r.info.Created)\n\tw.closeFeed()\n", "w.created.Equal(r.info.Created)\n"},
 		caught: "TestWatch_LooksInTime",
 	},
 	{

@@ -86,7 +86,7 @@ func (v *verdict) account(l *life, h history) {
 			c.Next(contract.Event{Kind: contract.Over, Token: e.Token})
 		}
 		if broken := c.Next(l.event(e)); broken != nil {
-			if broken.Rule != contract.ObservedRises || !h.touches(named, e.At) && !past {
+			if broken.Rule != contract.ObservedRises && broken.Rule != contract.PendingRises || !h.touches(named, e.At) && !past {
 				v.breaks("%v, at %s", broken, instant(e.At))
 			}
 		} else if e.What == observed && e.Token != 0 {

@@ -9,19 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/jsm.go/natscontext"
 	"golang.org/x/sys/unix"
 
 	"github.com/natsleader/natsleader/leader"
 )
-
-// globalsOf returns the flags of a command for a server.
-func globalsOf(url, bucket string) *globals {
-	return &globals{
-		bucket: bucket, timeout: patience, noContext: true,
-		settings: []func() natscontext.Option{func() natscontext.Option { return natscontext.WithServerURL(url) }},
-	}
-}
 
 // --wait bounds each command that asks a leader to hand over, if the leader goes on with its work.
 func TestAsk_WaitIsBounded(t *testing.T) {

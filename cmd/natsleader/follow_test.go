@@ -117,10 +117,10 @@ func TestFollow_ClosesOnEveryWayOut(t *testing.T) {
 }
 
 // globalsOf returns the flags of a command that connects to a server.
-func globalsOf(url string) *globals {
+func globalsOf(url, bucket string) *globals {
 	return &globals{
 		settings: []func() natscontext.Option{func() natscontext.Option { return natscontext.WithServerURL(url) }},
-		timeout:  patience, bucket: "elections", noContext: true,
+		timeout:  patience, bucket: bucket, noContext: true,
 	}
 }
 
@@ -131,7 +131,7 @@ func TestFollow_LeavesNoConnection(t *testing.T) {
 	url := s.ClientURL()
 	out := &aSource{}
 	follow := func(ctx context.Context, begun func()) error {
-		return globalsOf(url).followConnected(ctx, out, func(its *inspector) {
+		return globalsOf(url, "elections").followConnected(ctx, out, func(its *inspector) {
 			out.add("connected %v", its != nil)
 			if its != nil {
 				begun()
@@ -165,7 +165,7 @@ func TestFollow_CannotConnect(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out := &aSource{}
-	g := globalsOf("nats://127.0.0.1:1")
+	g := globalsOf("nats://127.0.0.1:1", "elections")
 	tries := 0
 	err := g.followAlways(ctx, out, func(*inspector) {
 		if tries++; tries == 2 {
@@ -177,7 +177,7 @@ func TestFollow_CannotConnect(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	g = globalsOf("nats://127.0.0.1:1")
+	g = globalsOf("nats://127.0.0.1:1", "elections")
 	g.timeout = -1
 	if err := g.followAlways(ctx, out, func(*inspector) {}); codeOf(err) != exitUsage || ctx.Err() != nil {
 		t.Errorf("wrong settings: %v", err)

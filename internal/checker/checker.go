@@ -27,7 +27,7 @@ func (c *Candidate) Next(e leader.Event, now time.Time) *contract.Violation {
 	in := contract.Event{Who: c.Name, At: now}
 	switch e := e.(type) {
 	case leader.Pending:
-		if in.Kind, in.Token, in.Until = contract.Pending, e.Token, e.Until; !c.Exact {
+		if in.Kind, in.Seat, in.Token, in.Until = contract.Pending, e.Seat, e.Token, e.Until; !c.Exact {
 			in.At = time.Time{}
 		}
 	case leader.Elected:

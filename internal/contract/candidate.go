@@ -7,7 +7,7 @@ type Kind uint8
 
 // The events that a candidate offers to its application.
 const (
-	Pending  Kind = iota + 1 // Token, Until, At
+	Pending  Kind = iota + 1 // Token, Seat, Until, At
 	Elected                  // Token, Seat, At
 	Fenced                   // Token, Cause, Context, Left
 	Deposed                  // Token, Cause, Context, Left
@@ -36,7 +36,7 @@ func (k Kind) String() string {
 type Event struct {
 	Kind  Kind
 	Who   string // the candidate, for the text of a violation
-	Seat  int    // of Elected and Observed; 0: the election has no seats
+	Seat  int    // of Pending, Elected and Observed; 0: the election has no seats
 	Token uint64 // of the term; 0 in all events: not known
 	// Until is that of a Pending. At is by the same clock: exactly when Pending was offered,
 	// and when Elected was offered or seen. Zero: not known.
@@ -83,6 +83,9 @@ func (c *Candidate) Next(e Event) *Violation {
 		}
 		if e.Until.Before(e.At) {
 			return broken(UntilAhead, "%s is pending until %v before now, with token %d", e.Who, e.At.Sub(e.Until), e.Token)
+		}
+		if e.Seat == c.seat && e.Token != 0 && e.Token < c.observed { // tokens of two seats are not compared
+			return broken(PendingRises, "%s is pending with token %d after it knew of %d", e.Who, e.Token, c.observed)
 		}
 	case Elected:
 		return c.elect(e)

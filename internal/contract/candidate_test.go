@@ -64,11 +64,12 @@ var histories = []history{
 		pending(5), elected(5), of(contract.Cancelled, 0), of(contract.Fenced, 5), of(contract.Deposed, 5),
 	}},
 	{"pending twice", 0, []contract.Event{pending(5), pending(7), elected(7)}},
+	{"pending with its own token again", 0, []contract.Event{pending(5), elected(5), deposed, pending(5), elected(6)}},
 	{"pending, and in vain", 0, []contract.Event{pending(5), of(contract.Stopped, 0), of(contract.Ended, 0)}},
 	{"later than Until", 0, []contract.Event{pending(5), at(elected(5), time.Second)}},
 
 	{"leaders of two seats", 0, []contract.Event{
-		of(contract.Observed, 5), {Kind: contract.Observed, Seat: 2, Token: 3}, pending(4), {Kind: contract.Elected, Seat: 3, Token: 4},
+		of(contract.Observed, 5), {Kind: contract.Observed, Seat: 2, Token: 3}, pending(3), {Kind: contract.Pending, Seat: 3, Token: 2, Until: start}, {Kind: contract.Elected, Seat: 3, Token: 4},
 	}},
 
 	{"no Pending", contract.PendingFirst, []contract.Event{elected(5)}},
@@ -109,8 +110,9 @@ var histories = []history{
 	{"something after the end", contract.NothingAfterEnd, []contract.Event{of(contract.Ended, 0), of(contract.Observed, 0)}},
 	{"elected after Stop", contract.NotAfterStop, []contract.Event{pending(5), of(contract.Stopped, 0), elected(5)}},
 	{"elected again after Stop", contract.NotAfterStop, []contract.Event{pending(5), elected(5), of(contract.Stopped, 0), deposed, pending(6), elected(6)}},
-	{"a token that it has seen", contract.TokensRise, []contract.Event{of(contract.Observed, 5), pending(4), elected(5)}},
-	{"its own token again", contract.TokensRise, []contract.Event{pending(5), elected(5), deposed, pending(5), elected(5)}},
+	{"a token that it has seen", contract.TokensRise, []contract.Event{pending(4), of(contract.Observed, 5), elected(5)}},
+	{"pending with a token that it has seen", contract.PendingRises, []contract.Event{of(contract.Observed, 5), pending(4)}},
+	{"pending with a token before its own", contract.PendingRises, []contract.Event{pending(5), elected(5), deposed, pending(4)}},
 	{"an earlier leader observed", contract.ObservedRises, []contract.Event{of(contract.Observed, 5), of(contract.Observed, 0), of(contract.Observed, 4)}},
 	{"an earlier leader of the second seat observed", contract.ObservedRises, []contract.Event{
 		of(contract.Observed, 7), {Kind: contract.Observed, Seat: 2, Token: 5}, {Kind: contract.Observed, Seat: 2, Token: 4},

@@ -52,6 +52,9 @@ const (
 	// ObservedRises: the tokens of the leaders that a candidate or an observer names one
 	// after the other on one seat do not fall.
 	ObservedRises
+	// PendingRises: the token of a Pending is not less than those of the candidate's earlier
+	// terms and of the leaders that it has named, on one seat.
+	PendingRises
 )
 
 // The rules for the terms of an election, and for the writes of leaders.
@@ -94,6 +97,7 @@ var ruleNames = map[Rule]string{
 	NothingAfterEnd: "nothing after the end",
 	NotAfterStop:    "no Elected after Stop",
 	ObservedRises:   "the leaders that are named have rising tokens",
+	PendingRises:    "Pending names no old token",
 	OneLeader:       "two leaders",
 	OneSeat:         "two seats",
 	SeatExists:      "the seat exists",

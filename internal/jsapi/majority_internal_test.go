@@ -104,7 +104,7 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 		if !slices.Equal(moves, want) {
 			t.Errorf("moved at %v, not at %v", moves, want)
 		}
-		if len(from) < 4 || !slices.Equal(from[:4], []string{"nats://one:4222", "nats://two:4222", "nats://three:4222", "nats://one:4222"}) {
+		if !slices.Equal(from[:min(4, len(from))], []string{"nats://one:4222", "nats://two:4222", "nats://three:4222", "nats://one:4222"}) {
 			t.Errorf("left %v", from)
 		}
 		if longest := slices.Max(pauses); longest > quiet/8 || slices.Min(pauses) == longest {
@@ -160,6 +160,29 @@ func TestMove_Stays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A silence of hours leaves the waits at a minute. Its moves are more than a duration has bits.
+func TestMove_LongSilence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newMovable(t, "nats://one,nats://two")
+		const quiet, step = 5 * time.Second, 5 * time.Second
+		want := []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second, 75 * time.Second}
+		for len(want) < 70 {
+			want = append(want, want[len(want)-1]+time.Minute)
+		}
+		var moves []time.Duration
+		for began := time.Now(); time.Since(began) <= want[len(want)-1]; time.Sleep(step) {
+			a.Move(quiet, func(string) bool {
+				moves = append(moves, time.Since(began).Truncate(step))
+				return true
+			})
+		}
+		synctest.Wait()
+		if !slices.Equal(moves, want) {
+			t.Errorf("moved at %v, not at %v", moves, want)
+		}
+	})
 }
 
 // The bound of a minute shortens no wait that is longer than a minute.

@@ -27,9 +27,9 @@ func TestWaitingServer_LendsItsListener(t *testing.T) {
 	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
 	for path, want := range map[string]int{"/live": http.StatusOK, "/leader": http.StatusServiceUnavailable} {
-		answer, err := client.Get("http://" + l.Addr().String() + path) //nolint:noctx // it has a timeout
-		if err != nil {
-			t.Fatal(err)
+		answer, failed := client.Get("http://" + l.Addr().String() + path) //nolint:noctx // it has a timeout
+		if failed != nil {
+			t.Fatal(failed)
 		}
 		if _ = answer.Body.Close(); answer.StatusCode != want || !answer.Close {
 			t.Errorf("%s: %d, the connection ends: %t", path, answer.StatusCode, answer.Close)

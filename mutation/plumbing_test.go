@@ -2,6 +2,7 @@ package mutation_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,23 +22,41 @@ type plumbing struct {
 	mutants []mutant
 }
 
-// plumbings are all mutants of the plumbing.
-var plumbings = []plumbing{
-	jsapiPlumbing,
-	backendPlumbing,
-	webpagePlumbing,
-	fencePlumbing,
-	healthPlumbing,
-	metricsPlumbing,
-	leaderByMetrics,
-	actorPlumbing,
-	actorServerPlumbing,
-	feedPlumbing,
-	feedStackPlumbing,
-	runPlumbing,
-	watchingPlumbing,
-	silencePlumbing,
-	moverPlumbing,
+// readPlumbing reads a file of mutants. After a line that names the packages, each mutant has a
+// title, the test that catches it, and its changes as a diff. A line @@ is between two changes.
+func readPlumbing(t *testing.T, file string) plumbing {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, all, _ := strings.Cut(string(text), "\n\n## ")
+	var p plumbing
+	if _, err = fmt.Sscanf(head, "Mutants of %s by %s", &p.of, &p.by); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for section := range strings.SplitSeq(strings.TrimSpace(all), "\n\n## ") {
+		title, rest, _ := strings.Cut(section, "\n")
+		caught, changes, _ := strings.Cut(rest, "\n")
+		m := mutant{name: title, caught: strings.TrimPrefix(caught, "caught by ")}
+		for change := range strings.SplitSeq(changes, "\n@@\n") {
+			var from, to string
+			for line := range strings.SplitSeq(change, "\n") {
+				switch {
+				case strings.HasPrefix(line, "-"):
+					from += line[1:] + "\n"
+				case strings.HasPrefix(line, "+"):
+					to += line[1:] + "\n"
+				default:
+					line = strings.TrimPrefix(line, " ")
+					from, to = from+line+"\n", to+line+"\n"
+				}
+			}
+			m.edits = append(m.edits, from, to)
+		}
+		p.mutants = append(p.mutants, m)
+	}
+	return p
 }
 
 // everyTest matches the files of all tests.
@@ -47,8 +66,13 @@ var everyTest = regexp.MustCompile("")
 // the mutant. Mutants of internal packages are cheap. The others are tried with the build
 // tag prove.
 func TestPlumbing_MutantsAreCaught(t *testing.T) {
-	for _, p := range plumbings {
-		t.Run(filepath.Base(p.of)+" by "+filepath.Base(p.by), func(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "plumbing", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no mutants: ", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			p := readPlumbing(t, file)
 			if !strings.HasPrefix(p.by, "internal/") {
 				proof.Only(t)
 			}

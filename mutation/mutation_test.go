@@ -133,7 +133,10 @@ func run(t *testing.T, b binary, check string) (string, bool) {
 	return string(out), err != nil
 }
 
-func TestMain(m *testing.M) { os.Exit(proof.Main(m).Run()) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // unless the command line says otherwise; tests that fail wait for most of their time
+	os.Exit(proof.Main(m).Run())
+}
 
 // Every mutant is caught by the check that it names.
 func TestMutants_AreCaught(t *testing.T) {

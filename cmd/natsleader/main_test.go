@@ -59,8 +59,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(withBinary{m})
 }
 
-// patience is the limit for events that must happen, however busy the machine is.
-const patience = time.Minute
+// patience is the limit for events that must happen, however busy the machine is. In a mutant
+// (package mutation) many of them do not, and it is shorter.
+var patience = func() time.Duration {
+	if n := os.Getenv(mutantEnv); n != "" && n != "0" {
+		return 15 * time.Second
+	}
+	return time.Minute
+}()
+
+// mutantEnv is the variable with the number of the mutant that runs.
+const mutantEnv = "NATSLEADER_MUTANT"
 
 // natsleader returns the built binary in an environment without settings for NATS. It
 // is killed when the test ends.
@@ -76,7 +85,7 @@ func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
 		"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C.UTF-8",
 	}
-	if mutant, ok := os.LookupEnv("NATSLEADER_MUTANT"); ok { // package mutation has built the binary with mutants
+	if mutant, ok := os.LookupEnv(mutantEnv); ok { // package mutation has built the binary with mutants
 		cmd.Env = append(cmd.Env, "NATSLEADER_MUTANT="+mutant)
 	}
 	cmd.WaitDelay = patience // for a grandchild that keeps the output open

@@ -128,8 +128,12 @@ func TestRosterView_Announcements(t *testing.T) {
 		time.Sleep(time.Minute)
 		empty.saw(t, "B withdrawn, A withdrawn")
 		full.saw(t, "")
-		if s, err := js.Stream(t.Context(), "KV_E_roster"); err != nil || s.CachedInfo().State.Msgs != 2 { // those that are no announcements
-			t.Errorf("%d messages, %v", s.CachedInfo().State.Msgs, err)
+		var s jetstream.Stream
+		if s, err = js.Stream(t.Context(), "KV_E_roster"); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.CachedInfo().State.Msgs; n != 2 { // those that are no announcements
+			t.Errorf("%d messages", n)
 		}
 		full.Stop()
 		if err = announce(t, b, "C", []byte("3"), 300*time.Millisecond); err != nil {

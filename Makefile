@@ -52,9 +52,9 @@ alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 	scripts/prometheus
 	go test -tags alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader
 
-# Elsewhere without the tests: to compile the server for three more systems takes minutes.
+# With the tags there is more to read: without them there is one constant. Elsewhere without the
+# tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
-	go vet work
 	go vet -tags prove,alerts work
 	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,22 +20,41 @@ import (
 // viewing is an open view of a roster with the announcements that it delivered.
 type viewing struct {
 	*rosterView
-	told *[]backend.Announcement
+	told *toldAnnouncements
+}
+
+type toldAnnouncements struct {
+	mu  sync.Mutex
+	all []backend.Announcement
+}
+
+func (a *toldAnnouncements) add(one backend.Announcement) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, one)
+}
+
+func (a *toldAnnouncements) take() (all []backend.Announcement) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all, a.all = a.all, nil
+	return all
 }
 
 // viewOf opens a view of the election "e".
 func viewOf(t *lab, b *bucketStore) viewing {
 	t.Helper()
-	v, replied := viewing{told: new([]backend.Announcement)}, false
+	v := viewing{told: new(toldAnnouncements)}
+	var replied atomic.Bool
 	f, err := await(func(r func(backend.Feed, error)) {
 		b.Stands(t.Context(), "e", func(a backend.Announcement) {
-			if !replied {
+			if !replied.Load() {
 				t.Error("an announcement came before the view")
 			}
-			*v.told = append(*v.told, a)
+			v.told.add(a)
 		}, func(f backend.Feed, err error) {
 			time.Sleep(time.Second) // what there is has come
-			replied = true
+			replied.Store(true)
 			r(f, err)
 		})
 	})
@@ -50,7 +71,7 @@ func (v viewing) saw(t *lab, want string) {
 	t.Helper()
 	synctest.Wait()
 	var got []string
-	for _, a := range *v.told {
+	for _, a := range v.told.take() {
 		switch {
 		case errors.Is(a.Err, ErrConnectionClosed):
 			got = append(got, "closed")
@@ -66,7 +87,6 @@ func (v viewing) saw(t *lab, want string) {
 			got = append(got, fmt.Sprintf("%s %q", a.Session[:1], a.Entry))
 		}
 	}
-	*v.told = nil
 	if line := strings.Join(got, ", "); line != want {
 		t.Errorf("saw %s, want %s", line, want)
 	}
@@ -220,8 +240,8 @@ func TestRosterView_MissedDelivery(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []backend.Announcement
-				v := &rosterView{gate: make(chan struct{}), deliver: func(a backend.Announcement) { told = append(told, a) }}
+				var told toldAnnouncements
+				v := &rosterView{gate: make(chan struct{}), deliver: told.add}
 				close(v.gate)
 				c.hear(v, &nats.Msg{Subject: "own." + session("A")})
 				viewing{v, &told}.saw(&lab{T: t}, c.want)

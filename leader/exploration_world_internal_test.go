@@ -245,7 +245,7 @@ func (w *worldOf) advance(p *party, in input) effects {
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before, held, was, knows := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen, p.knowsToken()
+	known, before, held, was, knows := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -317,11 +317,13 @@ func (w *worldOf) step(i int, in input) {
 	}
 }
 
-// knowsToken returns the greatest token that a candidate remembers, or that it sees in a
-// record of another session. It may have the record from the feed alone.
-func (p *party) knowsToken() uint64 {
+// knownTo returns the greatest token that a candidate remembers, or that it sees in a record of
+// another session. It may have the record from the feed alone. Once the store has lost writes,
+// only what it remembers counts: a write under way may take the revision of a record that the
+// feed delivered before it was lost.
+func (w *worldOf) knownTo(p *party) uint64 {
 	s := p.m.key.seen
-	if s.rec.session == p.m.session {
+	if w.void || s.rec.session == p.m.session {
 		return p.m.memory.token
 	}
 	return max(p.m.memory.token, knownToken(s.rec.termToken(s.revision)))

@@ -34,7 +34,7 @@ func (s *simulation) applicationCalls() []fault {
 			}
 			p := s.petitioner()
 			s.call("a request to "+l.name, func() error {
-				ctx, cancel := context.WithCancel(context.Background())
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute/2) // the reply may be lost
 				p.Ask(ctx, "e", petitionOf(session, token), func([]byte, error) { cancel() })
 				return nil
 			})

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -34,4 +35,18 @@ func errorNames(t *testing.T) (names []string) {
 		t.Fatalf("only %d names were found: %v", len(names), names)
 	}
 	return names
+}
+
+// An ID of the greatest length is a label as it is. Of a longer one the end is cut, without a half of a rune.
+func TestLabelOf_LongID(t *testing.T) {
+	at, rune2 := strings.Repeat("x", maxID), strings.Repeat("é", maxID)
+	for id, want := range map[string]string{
+		at:       at,
+		at + "y": at[:maxID-len("…")] + "…",
+		rune2:    rune2[:2*((maxID-len("…"))/2)] + "…",
+	} {
+		if got := labelOf(id); got != want {
+			t.Errorf("%q is %q, want %q", id, got, want)
+		}
+	}
 }

@@ -113,6 +113,12 @@ func TestLeaseFile_UntrustedDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{"for its group to write", "can be written by other users", func(t *testing.T, dir string) {
+			t.Helper()
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770)); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"a link to an own directory", "is a link", func(t *testing.T, dir string) {
 			t.Helper()
 			if err := os.Symlink(other, dir); err != nil {

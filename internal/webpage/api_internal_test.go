@@ -27,6 +27,8 @@ func TestAct_Refuses(t *testing.T) {
 		{what: "this page", headers: map[string]string{"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}, want: 200, answer: "7"},
 		{what: "no browser", want: 200},
 		{what: "a form of another site", headers: map[string]string{"Origin": "http://evil.example"}, want: 403},
+		{what: "an origin that begins like this page's", headers: map[string]string{"Origin": "http://localhost.evil.example"}, want: 403},
+		{what: "a secure origin that begins like this page's", headers: map[string]string{"Origin": "https://localhost1"}, want: 403},
 		{what: "a page of another port", headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate"}, want: 403},
 		{what: "a name that was bound to this address", headers: map[string]string{"Host": "evil.example"}, want: 403},
 		{what: "another address", headers: map[string]string{"Host": "10.0.0.1"}, want: 403},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
 )
@@ -67,6 +68,22 @@ func TestListen_WaitsInLine(t *testing.T) {
 		}
 		if n, _ := b.Window().Waiting(time.Now()); n != 0 {
 			t.Errorf("%d wait", n)
+		}
+	})
+}
+
+// A holder replies to inboxes only: a requester chooses the subject, and the holder publishes.
+func TestIsInbox_Subjects(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		own, plain := mustOpen(t, dialJS(t, t.s, nats.CustomInboxPrefix("me"))), mustOpen(t, dialJS(t, t.s))
+		for subject, want := range map[string][2]bool{ // with an inbox prefix, and without
+			"me.x": {true, false}, "me.x.y": {true, false}, "menace.x": {}, "me": {}, "me.*": {},
+			"_INBOX.x": {true, true}, "_INBOX_a.x": {true, true}, "_R_.x": {true, true}, "_R_x": {},
+			"$KV.E.a": {}, "_INBOX.>": {}, "_INBOX..x": {}, "": {},
+		} {
+			if got := [2]bool{own.isInbox(subject), plain.isInbox(subject)}; got != want {
+				t.Errorf("%q: %v, want %v", subject, got, want)
+			}
 		}
 	})
 }

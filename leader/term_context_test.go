@@ -140,6 +140,24 @@ func TestCheck_WithoutTerm(t *testing.T) {
 	}
 }
 
+// Where both the term and the context have ended, Check returns the cause of the term.
+func TestCheck_TermBeforeContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		term, clock := leads(ctx, t)
+		work, end := context.WithCancel(term.Context())
+		end()
+		if err := leader.Check(work); !errors.Is(err, context.Canceled) {
+			t.Errorf("the work alone has ended: %v", err)
+		}
+		clock.move(plainDeadline)
+		if err := leader.Check(work); !errors.Is(err, leader.ErrLeaseExpired) {
+			t.Errorf("both have ended: %v", err)
+		}
+	})
+}
+
 // A term of a candidate whose context belongs to another term is a term of its own.
 func TestTermFrom_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

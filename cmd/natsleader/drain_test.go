@@ -137,3 +137,16 @@ func TestDrain_Silent(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }
+
+// A list of elections says how many it leaves out.
+func TestShortList_LeftOut(t *testing.T) {
+	var all []electionStatus
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		all = append(all, electionStatus{election: name})
+	}
+	for n, want := range map[int]string{1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 7: "a, b, c, d, e and 2 more"} {
+		if got := shortList(all[:n]); got != want {
+			t.Errorf("%d elections: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -76,6 +76,12 @@ func TestStats(t *testing.T) {
 	if got.Pending != 2 || got.Elected != 2 || got.Unelected != 0 || !maps.Equal(got.Fenced, once) || !maps.Equal(got.Deposed, once) {
 		t.Errorf("when it leads again, it has counted\n%+v", got)
 	}
+	for _, counts := range []map[string]uint64{got.Fenced, got.Deposed, got.Faults} { // they are copies
+		counts["other"]++
+	}
+	if again := c.Stats(); again.Fenced["other"]+again.Deposed["other"]+again.Faults["other"] != 0 {
+		t.Errorf("the maps of a snapshot are those of the next: %+v", again)
+	}
 	if got.Leaderless <= toLead+10*time.Second {
 		t.Errorf("nobody led for %v", got.Leaderless)
 	}

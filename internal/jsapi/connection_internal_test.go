@@ -267,7 +267,7 @@ func TestConnection_Replies(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		t.want("late", late, "", backend.ErrUnreachable, time.Second)
-		if IsUnsent(late.err) || !IsUnanswered(late.err) {
+		if IsUnsent(late.err) || !IsUnanswered(late.err) || !errors.Is(late.err, context.DeadlineExceeded) {
 			t.Errorf("it was sent, and there was no reply: %v", late.err)
 		}
 		for _, m := range slices.Backward(asked) {

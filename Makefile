@@ -74,7 +74,7 @@ $(TOOLS)/nats-server-%:
 	mv $(TOOLS)/$*/nats-server $@
 	rmdir $(TOOLS)/$*
 
-# With the tags there is more to read. Without them there is one constant.
+# With the tags, as vet.
 lint: $(GOLANGCI) ## golangci-lint
 	$(GOLANGCI) run --build-tags prove,alerts $(PACKAGES)
 

@@ -101,7 +101,7 @@ func TestExchange_NotAnswered(t *testing.T) {
 		d.replies([]byte("junk"))
 		d.write("a", "1").is(0, ErrUnknownOutcome)
 	})
-	atDesk(t, 1, func(d *desk) { // nobody answers for a while
+	atDesk(t, 1, func(d *desk) { // no server answers for a while
 		d.follow(func(m *nats.Msg, nth int) []byte {
 			if nth != 1 {
 				return nil

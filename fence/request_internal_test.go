@@ -345,7 +345,7 @@ func TestSettle_LostInDoubt(t *testing.T) {
 	})
 }
 
-// Nobody who answers is known not to have stored a write. It is sent as a new one.
+// Where no server answers, no server has stored the write. It is sent as a new one.
 func TestSettle_NoResponders(t *testing.T) {
 	atDesk(t, 3, func(d *desk) {
 		d.follow(func(m *nats.Msg, nth int) []byte {

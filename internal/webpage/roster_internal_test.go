@@ -47,6 +47,7 @@ func TestRoster_Shared(t *testing.T) {
 		if got := s.next(c); !strings.Contains(got, `"id":"y"`) || observers != 1 || ended != 0 {
 			t.Errorf("%s; %d observers, %d ended", got, observers, ended)
 		}
+		synctest.Wait() // a page that sent y twice would do so now
 		stands("z")
 		if got := s.next(c); !strings.Contains(got, `"id":"z"`) {
 			t.Errorf("the third page gets %s after y", got)

@@ -62,7 +62,7 @@ func newLoopFixture(t *testing.T, r *run) *loopFixture {
 	f := &loopFixture{T: t, store: leadertest.NewStore(nil), signals: make(chan os.Signal), ended: make(chan error, 1), begun: time.Now()}
 	f.link = f.store.Link("a")
 	f.loop = &runLoop{
-		run: r, log: newRunLog(&f.said, "jobs", logText, false), signals: f.signals, seen: seenBucket{name: "elections"},
+		run: r, log: newRunLog(&f.said, "jobs", r.logFormat, false), signals: f.signals, seen: seenBucket{name: "elections"},
 		supervisor: &supervisorProcess{begun: clockNow(), orders: make(chan []order, 1), inbox: make(chan supervisorReport, 8)},
 	}
 	var err error
@@ -245,7 +245,7 @@ func TestRunLoop_NextTermAwaitsCommand(t *testing.T) {
 
 // A leader without a running command gives up the key at once, and starts nothing after it.
 func TestRunLoop_StepsDownBetweenStarts(t *testing.T) {
-	inLoop(t, &run{drain: time.Hour, restart: 5}, func(f *loopFixture) {
+	inLoop(t, &run{drain: time.Hour, restart: 5, logFormat: logJSON}, func(f *loopFixture) {
 		f.follows()
 		f.starts()
 		f.reports(commandFailed)
@@ -256,6 +256,11 @@ func TestRunLoop_StepsDownBetweenStarts(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		f.starts()
 		f.reports(commandFailed)
+		for _, fields := range []string{`"failures":1,"pause_seconds":1}`, `"failures":2,"pause_seconds":2}`} {
+			if said := f.text(); strings.Count(said, fields) != 1 {
+				t.Errorf("not once: %s\n%s", fields, said)
+			}
+		}
 		f.stepDown()
 		f.keeps(false)
 		time.Sleep(time.Minute)
@@ -365,6 +370,21 @@ func TestRunLoop_Wait(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.goesOn()
 		f.takes()
+	})
+}
+
+// The outcome of --wait has the fault of the candidate, unless the candidate has read the key since.
+func TestRunLoop_WaitNamesTheFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newLoopFixture(t, &run{wait: 10 * time.Second})
+		f.loop.handleEvent(leader.Faulted{Err: leader.ErrPermission})
+		if err := f.loop.waitedTooLong(); codeOf(err) != exitDenied || !errors.Is(err, leader.ErrPermission) {
+			t.Errorf("with the fault: %d, %v", codeOf(err), err)
+		}
+		f.loop.handleEvent(leader.Observed{})
+		if err := f.loop.waitedTooLong(); codeOf(err) != exitWaited || errors.Is(err, leader.ErrPermission) {
+			t.Errorf("after the fault: %d, %v", codeOf(err), err)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,5 +40,16 @@ func TestRunMetrics_OfTheCommand(t *testing.T) {
 	shows(`natsleader_command_starts_total{` + labels + `} 2`)
 	if _, body := pageOf(t, address+"/metrics"); strings.Contains(body, `stopped="false"`) {
 		t.Error(fmt.Sprint("it counts an end that natsleader did not ask for:\n", body))
+	}
+}
+
+// The process ID is 0 after the end of the command. A start that fails counts no end.
+func TestCommandMetrics_CountEachEndOnce(t *testing.T) {
+	m := newCommandMetrics("elections", "jobs")
+	m.started(7)
+	m.ended(exitError{code: 3}, false)
+	m.ended(exitError{code: exitNotFound}, false)
+	if m.pid != 0 || !maps.Equal(m.ends, map[commandEnd]uint64{{code: 3}: 1}) {
+		t.Errorf("PID %d, %v", m.pid, m.ends)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 
 	"github.com/natsleader/natsleader/leader"
@@ -57,8 +59,34 @@ func TestRunLog_JSON(t *testing.T) {
 			t.Errorf("%s: no %s in %v", message, key, byMessage[message])
 		}
 	}
+	if answer := byMessage["asked to"]["answer"]; answer != "accepted" {
+		t.Errorf("the answer is %v", answer)
+	}
 	if last["level"] != "ERROR" || last["exit_code"] != 75.0 || last["msg"] != "leadership of jobs lost: resigned" {
 		t.Errorf("%v", last)
+	}
+}
+
+// A reason why there is no connection is logged once in each outage.
+func TestRunLog_Outages(t *testing.T) {
+	var out bytes.Buffer
+	l := newRunLog(&out, "jobs", logText, false)
+	var o nats.Options
+	for _, set := range l.followConnection() {
+		if err := set(&o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		o.DisconnectedErrCB(nil, io.EOF)
+		o.ReconnectErrCB(nil, io.EOF)
+		o.ReconnectedCB(nil)
+	}
+	l.close()
+	for _, text := range []string{"no connection to NATS: EOF", "connected to NATS again"} {
+		if strings.Count(out.String(), text) != 2 {
+			t.Errorf("not twice: %q\n%s", text, &out)
+		}
 	}
 }
 

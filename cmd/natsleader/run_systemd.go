@@ -43,12 +43,19 @@ func newServiceManager() *serviceManager {
 	if err != nil {
 		return nil // what does not listen is not waiting
 	}
-	m := &serviceManager{socket: socket, said: make(chan string, 16), pings: make(chan *leader.Candidate)}
-	if n, err := strconv.ParseInt(usec, 10, 64); err == nil && n > 0 && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
-		m.every = time.Duration(min(n, int64(time.Hour/time.Microsecond))) * time.Microsecond / 2
-	}
+	m := &serviceManager{socket: socket, said: make(chan string, 16), pings: make(chan *leader.Candidate), every: signsOfLife(usec, pid)}
 	go m.run()
 	return m
+}
+
+// signsOfLife returns the time between two signs of life: half of what the manager allows, or 0 where
+// it wants none of this process.
+func signsOfLife(usec, pid string) time.Duration {
+	n, err := strconv.ParseInt(usec, 10, 64)
+	if err != nil || n <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {
+		return 0
+	}
+	return time.Duration(min(n, int64(time.Hour/time.Microsecond))) * time.Microsecond / 2
 }
 
 // say sends a message soon. It never blocks: of many at once some are lost.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,5 +92,25 @@ func TestRun_NotifiesUnconnected(t *testing.T) {
 	}
 	if code := endOf(t, cmd); code != exitSignal+int(unix.SIGTERM) {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// A sign of life comes twice in the time that systemd allows, if systemd wants signs of this process.
+func TestSignsOfLife(t *testing.T) {
+	own := strconv.Itoa(os.Getpid())
+	for _, k := range []struct {
+		usec, pid string
+		want      time.Duration
+	}{
+		{"20000000", "", 10 * time.Second},
+		{"20000000", own, 10 * time.Second},
+		{"20000000", own + "0", 0},
+		{"9223372036854775807", own, 30 * time.Minute},
+		{"0", own, 0},
+		{"", "", 0},
+	} {
+		if got := signsOfLife(k.usec, k.pid); got != k.want {
+			t.Errorf("%s of %q, process %q: %v, want %v", watchdogTime, k.usec, k.pid, got, k.want)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 var began = time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 
 // revisionAt is a revision of the key, so many seconds after began. Its text is the state of
-// a record with its ID and token, "DEL" for a marker, or anything else for a foreign value.
+// a record with its ID, token, and perhaps the second since which it leads, "DEL" for a marker, or anything else for a foreign value.
 func revisionAt(seconds float64, what string) electionStatus {
 	at := began.Add(time.Duration(seconds * float64(time.Second)))
 	e := backend.Entry{Revision: uint64(1000 + 100*seconds), Created: at} //nolint:gosec // small
@@ -24,9 +24,12 @@ func revisionAt(seconds float64, what string) electionStatus {
 	case !isRecord:
 		e.Value = []byte(what)
 	default:
-		var token int
-		_, _ = fmt.Sscanf(id, "%s %d", &id, &token)
-		e.Value = fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"15s","token":%d}`, state, id, id, token)
+		var token, since int
+		var begin string
+		if n, _ := fmt.Sscanf(id, "%s %d since %d", &id, &token, &since); n == 3 {
+			begin = fmt.Sprintf(`,"since":%q`, began.Add(time.Duration(since)*time.Second).Format(time.RFC3339))
+		}
+		e.Value = fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"15s","token":%d%s}`, state, id, id, token, begin)
 	}
 	return newElectionStatus("billing", e)
 }
@@ -80,6 +83,7 @@ func TestTimeline_Spans(t *testing.T) {
 		{"expired, then the marker", []revision{{0, "leading a 7"}, {16, "DEL"}}, 21, "a/7 0-15 expired, expired 15-16, deleted 16-"},
 		{"overwritten", []revision{{0, "leading a 7"}, {5, "hello"}}, 21, "a/7 0-5 overwritten, foreign 5-"},
 		{"out of order", []revision{{0, "leading a 7"}, {5, "released a 7"}, {2.5, "leading a 7"}}, 21, "a/7 0-5 released, released 5-"},
+		{"a clock that went back", []revision{{0, "leading a 7"}, {5, "released a 7"}, {6, "leading b 8 since 3"}}, 7, "a/7 0-5 released, released 5-6, b/8 6-"},
 		{"free at first", []revision{{0, "released z 3"}, {5, "leading a 7"}}, 6, "released 0-5, a/7 5-"},
 	} {
 		b := timelineBuilder{election: "billing", from: began}

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // Columns count the cells that a terminal draws.
@@ -36,6 +37,19 @@ func TestShorten_CutsToCells(t *testing.T) {
 	} {
 		if got := shorten(x.text, x.most); got != x.want {
 			t.Errorf("%q in %d: %q", x.text, x.most, got)
+		}
+	}
+}
+
+// The day of now and that of the time are days of the local zone.
+func TestFormatRecent_LocalDay(t *testing.T) {
+	local := time.Local
+	time.Local = time.FixedZone("here", 10*60*60) //nolint:gosmopolitan // the times are shown in the local zone
+	t.Cleanup(func() { time.Local = local })
+	now := time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC) // 01:00 here
+	for before, want := range map[time.Duration]string{time.Hour: "00:00:00", time.Hour + time.Second: "2026-11-22 23:59:59"} {
+		if got := formatRecent(now.Add(-before), now); got != want {
+			t.Errorf("%v before: %s, not %s", before, got, want)
 		}
 	}
 }

@@ -115,13 +115,18 @@ func (l *looks) reported(want ...string) {
 	}
 }
 
-// A lease that ended is reported also if another candidate has taken the key at once.
+// A lease that ended is reported also if another candidate has taken the key at once, and the feed was
+// replaced just before.
 func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
 	l := newLooks(t)
 	l.writes("leading", "a", 1, 0)
 	l.writes("leading", "a", 1, 500*time.Millisecond) // renewed
 	l.reported("0s a leads with token 1")
+	if err := l.w.lookedAt(l.look(true), true); err != nil {
+		t.Fatal(err)
+	}
 	l.writes("pending", "b", 0, 1500*time.Millisecond)
+	l.update(nil)
 	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be good")
 	l.writes("leading", "b", 2, 1600*time.Millisecond)
 	l.reported("1.6s b leads with token 2")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 func TestBucket_AddAndInfo(t *testing.T) {
 	url := startServer(t).ClientURL()
+	_, js := connectTo(t, url)
 	fails(t, natsleader(t, "bucket", "info", "-s", url), exitBucket, "bucket elections does not exist; if it was deleted, a leader of it may lead for one more lease (at most its MaxLease, which is 15s by default and 1 day at the most): wait for that; then `natsleader bucket add elections` makes it")
 	succeeds(t, "bucket", "add", "-s", url)
 	succeeds(t, "bucket", "add", "fast", "--max-lease", "5s", "--storage", "memory", "--description", "for tests", "-s", url)
@@ -22,7 +24,26 @@ func TestBucket_AddAndInfo(t *testing.T) {
 	if out := succeeds(t, "bucket", "add", "queued", "--roster", "-s", url); !strings.Contains(out, "Roster:         yes\n") {
 		t.Errorf("with a roster:\n%s", out)
 	}
+	var confs [2]jetstream.StreamConfig // of the bucket and of its roster
+	read := func() {
+		t.Helper()
+		for i, name := range []string{"KV_queued", "KV_queued_roster"} {
+			stream, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			confs[i] = stream.CachedInfo().Config
+		}
+	}
+	read()
+	confs[0].Placement = &jetstream.Placement{Tags: []string{"fast"}}
+	if _, err := js.UpdateStream(t.Context(), confs[0]); err != nil {
+		t.Fatal(err)
+	}
 	succeeds(t, "bucket", "add", "queued", "--max-lease", "5s", "-s", url)
+	if read(); !reflect.DeepEqual(confs[0].Placement, confs[1].Placement) {
+		t.Errorf("the roster does not follow its bucket: placement %+v, not %+v", confs[1].Placement, confs[0].Placement)
+	}
 
 	for _, want := range []bucketSummary{
 		{Name: "elections", Fit: true, PurgeProtected: true, Replicas: 1, Storage: "file", MaxLease: 15, Feed: "natsleader.feed.elections"},

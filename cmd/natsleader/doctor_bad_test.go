@@ -255,16 +255,24 @@ func TestDoctor_AccountWithoutJS(t *testing.T) {
 	diagnose(t, asUser(s, "a")).says(t, "server", "critical", "JetStream does not answer")
 }
 
+// An account has limits of its storage and of its memory. Each bucket is subject to one of them.
 func TestDoctor_FullAccount(t *testing.T) {
 	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q }
-		accounts { A { jetstream { max_store: 10000 }, users: [ { user: a, password: x } ] } }`, testserver.StoreDir(t)))
-	newBucket(t, asUser(s, "a"), "elections", leader.BucketConfig{})
-	_, js := connectTo(t, asUser(s, "a"))
-	diagnose(t, asUser(s, "a")).says(t, "limits", "ok")
-	if _, err := js.Publish(t.Context(), "$KV.elections.a", make([]byte, 9500)); err != nil {
-		t.Fatal(err)
+		accounts { A { jetstream { max_store: 10000, max_memory: 20000 }, users: [ { user: a, password: x } ] } }`, testserver.StoreDir(t)))
+	url := asUser(s, "a")
+	_, js := connectTo(t, url)
+	newBucket(t, url, "file", leader.BucketConfig{})
+	newBucket(t, url, "memory", leader.BucketConfig{Storage: jetstream.MemoryStorage})
+	for bucket, k := range map[string]struct {
+		size  int
+		words []string
+	}{"file": {9500, []string{"storage of the account", "of 10000"}}, "memory": {19000, []string{"memory of the account", "of 20000"}}} {
+		diagnose(t, url, "--bucket", bucket).says(t, "limits", "ok")
+		if _, err := js.Publish(t.Context(), "$KV."+bucket+".a", make([]byte, k.size)); err != nil {
+			t.Fatal(err)
+		}
+		diagnose(t, url, "--bucket", bucket).says(t, "limits", "warning", k.words...)
 	}
-	diagnose(t, asUser(s, "a")).says(t, "limits", "warning", "storage of the account", "of 10000")
 }
 
 func TestDoctor_UnsyncedDisks(t *testing.T) {

@@ -41,13 +41,12 @@ func TestShorten_CutsToCells(t *testing.T) {
 	}
 }
 
-// The day of now and that of the time are days of the local zone.
+// The day of now is that of the local zone, also if now has another zone, in which it is a day later.
 func TestFormatRecent_LocalDay(t *testing.T) {
-	local := time.Local
-	time.Local = time.FixedZone("here", 10*60*60) //nolint:gosmopolitan // the times are shown in the local zone
-	t.Cleanup(func() { time.Local = local })
-	now := time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC) // 01:00 here
-	for before, want := range map[time.Duration]string{time.Hour: "00:00:00", time.Hour + time.Second: "2026-11-22 23:59:59"} {
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local) //nolint:gosmopolitan // the times are shown in the local zone
+	_, offset := noon.Zone()
+	now := noon.In(time.FixedZone("far", offset+13*60*60))
+	for before, want := range map[time.Duration]string{12 * time.Hour: "00:00:00", 12*time.Hour + time.Second: "2026-11-21 23:59:59"} {
 		if got := formatRecent(now.Add(-before), now); got != want {
 			t.Errorf("%v before: %s, not %s", before, got, want)
 		}

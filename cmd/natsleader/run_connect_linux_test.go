@@ -83,6 +83,7 @@ func refusals(t *testing.T) (url string, count *atomic.Int64) {
 			if count.Add(1) > 3 {
 				reason = "maximum connections exceeded"
 			}
+			_ = conn.SetDeadline(time.Now().Add(patience))
 			_, _ = fmt.Fprint(conn, "INFO {}\r\n")
 			for r := bufio.NewScanner(conn); r.Scan() && r.Text() != "PING"; {
 			}

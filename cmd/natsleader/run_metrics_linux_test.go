@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -40,4 +41,16 @@ func TestRunMetrics_OfTheCommand(t *testing.T) {
 	if _, body := pageOf(t, address+"/metrics"); strings.Contains(body, `stopped="false"`) {
 		t.Error(fmt.Sprint("it counts an end that natsleader did not ask for:\n", body))
 	}
+}
+
+// The time of the start is that of the last run of the command.
+func TestCommandMetrics_LastStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newCommandMetrics("elections", "jobs")
+		m.started(7)
+		time.Sleep(time.Minute)
+		if m.started(8); m.begun != time.Now() {
+			t.Errorf("started %v ago", time.Since(m.begun))
+		}
+	})
 }

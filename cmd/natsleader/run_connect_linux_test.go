@@ -110,7 +110,7 @@ func TestReach_TriesAgain(t *testing.T) {
 		if codeOf(err) != exitWaited || !strings.HasPrefix(err.Error(), "not connected within --wait 1m0s: ") || !strings.HasSuffix(err.Error(), "maximum connections exceeded") {
 			t.Errorf("%v", err)
 		}
-		if n := count.Load(); n < 12 || n > 28 {
+		if n := count.Load(); n < 12 || n > 28 { // if all pauses are as long, or as short, as they can be
 			t.Errorf("%d attempts in a minute", n)
 		}
 		if text := said.text.String(); strings.Count(text, "(--retry-connect)") != 2 {

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"go/types"
 	"os"
 	"path"
 	"path/filepath"
@@ -174,8 +175,9 @@ func callOf(f *ast.FuncDecl, name string) (string, bool) {
 			return "", false
 		}
 		for _, n := range p.Names {
-			if n.Name == "_" {
-				return "", false
+			if n.Name == "_" { // the copy does not use it either
+				args = append(args, "*new("+types.ExprString(p.Type)+")")
+				continue
 			}
 			args = append(args, n.Name)
 		}

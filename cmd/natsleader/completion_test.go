@@ -42,6 +42,7 @@ func TestCompletion(t *testing.T) {
 	newBucket(t, url, "other", leader.BucketConfig{})
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "leads-billing"})
 	campaigns(t, url, "elections", "mail", leader.Config{})
+	campaigns(t, url, "elections", "reports", leader.Config{ID: "leads-billing"})
 	campaigns(t, url, "other", "elsewhere", leader.Config{})
 	line := []string{"web-2", "web-3", "two words", "-flag", "$HOME"}
 	for i, id := range line {
@@ -92,6 +93,10 @@ func TestCompletion(t *testing.T) {
 			if !slices.Contains(got, s) {
 				t.Errorf("%q: not %q in %q", x.args, s, got)
 			}
+		}
+		slices.Sort(got)
+		if once := slices.Compact(slices.Clone(got)); len(once) != len(got) {
+			t.Errorf("%q: twice in %q", x.args, got)
 		}
 		for _, s := range x.hasNot {
 			if slices.Contains(got, s) {

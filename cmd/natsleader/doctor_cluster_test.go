@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -209,13 +214,76 @@ func TestDoctor_VacantReplica(t *testing.T) {
 	if found := checkCluster(t.Context(), &e); len(found) != 1 || found[0].Severity != severityWarning || !strings.Contains(found[0].Text, "2 of its 3 replicas only") {
 		t.Errorf("%+v", found)
 	}
-	if found := checkReplicas(t.Context(), &e); found[0].Text != "3 replicas, 1 of them missing: elections stop with the loss of one more server" {
-		t.Errorf("%+v", found)
+	for replicas, want := range map[int]string{
+		2: "elections stop",
+		3: "elections stop with the loss of one more server",
+		4: "elections stop with the loss of one more server",
+		5: "elections go on without 1 more of their servers",
+	} {
+		c.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, replicas-2)
+		e.info.Config.Replicas = replicas
+		if found := checkReplicas(t.Context(), &e); found[0].Text != fmt.Sprintf("%d replicas, 1 of them missing: %s", replicas, want) {
+			t.Errorf("%+v", found)
+		}
 	}
 	e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 	if found := checkCluster(t.Context(), &e); found[0].Severity != severityCritical || !strings.Contains(found[0].Text, "no leader") {
 		t.Errorf("%+v", found)
 	}
+}
+
+// streamInfo is a server that answers every request with what it returns.
+type streamInfo func() *jetstream.StreamInfo
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (info streamInfo) InProcessConn() (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	go func() {
+		_, _ = fmt.Fprint(ours, "INFO {\"max_payload\":1}\r\n")
+		var subscription string
+		for r := bufio.NewScanner(ours); r.Scan(); {
+			switch words := append(strings.Fields(r.Text()), ""); words[0] {
+			case "PING":
+				_, _ = fmt.Fprint(ours, "PONG\r\n")
+			case "SUB":
+				subscription = words[2]
+			case "PUB":
+				text, _ := json.Marshal(info())
+				_, _ = fmt.Fprintf(ours, "MSG %s %s %d\r\n%s\r\n", words[2], subscription, len(text), text)
+			}
+		}
+	}()
+	return theirs, nil
+}
+
+// When another server leads the stream, doctor looks at a replica for as long as under the first one.
+func TestDoctor_LooksUnderNewLeader(t *testing.T) {
+	empty := func() { // nats.go's pool of timers, which must not cross a bubble
+		runtime.GC()
+		runtime.GC()
+	}
+	empty()
+	defer empty()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		info := func() *jetstream.StreamInfo {
+			c := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}
+			if time.Since(began) >= time.Second {
+				c.Leader = "b"
+			}
+			return &jetstream.StreamInfo{Cluster: c}
+		}
+		nc, err := nats.Connect("", nats.InProcessServer(streamInfo(info)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		e := environment{nc: nc, wait: time.Second, info: info(), infoAt: began}
+		e.lookAtReplicas(t.Context())
+		if took := time.Since(began); took != time.Second+settleTime || e.looks.apart != settleTime {
+			t.Errorf("%v, and %v under the new leader", took, e.looks.apart)
+		}
+	})
 }
 
 // In a cluster that is being updated, doctor names each server that is too old for guards or for a

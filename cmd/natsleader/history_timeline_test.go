@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestTimeline_Spans(t *testing.T) {
 	}
 }
 
-// Each moment has one leader, or none, or is not known.
+// Each moment has one leader, or none, or is not known. The table has the length of each span.
 func TestTimeline_At(t *testing.T) {
 	b := timelineBuilder{election: "billing", from: began.Add(-time.Hour)}
 	for _, x := range []electionStatus{revisionAt(0, "leading a 7"), revisionAt(2, "leading a 7"), revisionAt(20, "leading b 8")} {
@@ -116,6 +117,13 @@ func TestTimeline_At(t *testing.T) {
 		if got := string(x.State) + " " + x.ID; got != want {
 			t.Errorf("at %v: %q, not %q", at, got, want)
 		}
+	}
+	var took []string
+	for _, row := range line.table() {
+		took = append(took, row[2])
+	}
+	if want := []string{"FOR", "17s", "3s", "1s"}; !slices.Equal(took, want) {
+		t.Errorf("%q, not %q", took, want)
 	}
 	if !line.From.Equal(began) {
 		t.Errorf("known from %v on", line.From)

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -57,18 +62,70 @@ func TestRunRetryConnect(t *testing.T) {
 	a.exits(128 + 15)
 }
 
-// A signal, and --wait with the reason, end a run that waits for a server. Wrong flags and
-// missing permissions are not waited for.
+// refusals is a server that refuses each connection: the first three for one reason, and all others for
+// another. It counts them.
+func refusals(t *testing.T) (url string, count *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count = new(atomic.Int64)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			reason := "authorization violation"
+			if count.Add(1) > 3 {
+				reason = "maximum connections exceeded"
+			}
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			_, _ = fmt.Fprint(conn, "INFO {}\r\n")
+			for r := bufio.NewScanner(conn); r.Scan() && r.Text() != "PING"; {
+			}
+			_, _ = fmt.Fprintf(conn, "-ERR '%s'\r\n", reason)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-ended
+	})
+	return "nats://" + l.Addr().String(), count
+}
+
+// The pauses between attempts grow to 5 s, half more or less. Each reason is logged once, and --wait ends
+// with the last one. The clock of the bubble stands during an attempt.
+func TestReach_TriesAgain(t *testing.T) {
+	url, count := refusals(t)
+	synctest.Test(t, func(t *testing.T) {
+		var said lockedText
+		c := &runLoop{run: &run{globals: globalsOf(url, "elections"), retryConnect: true, wait: time.Minute}, log: newRunLog(&said, "jobs", logText, false), waited: time.After(time.Minute)}
+		_, _, err := c.reach()
+		c.log.close()
+		if codeOf(err) != exitWaited || !strings.HasPrefix(err.Error(), "not connected within --wait 1m0s: ") || !strings.HasSuffix(err.Error(), "maximum connections exceeded") {
+			t.Errorf("%v", err)
+		}
+		if n := count.Load(); n < 12 || n > 28 { // if all pauses are as long, or as short, as they can be
+			t.Errorf("%d attempts in a minute", n)
+		}
+		if text := said.text.String(); strings.Count(text, "(--retry-connect)") != 2 {
+			t.Errorf("it has said:\n%s", text)
+		}
+	})
+}
+
+// A signal ends a run that waits for a server. A run does not wait for a file that is missing.
 func TestRunRetryConnect_Ends(t *testing.T) {
 	t.Parallel()
 	s := &runFixture{T: t, dir: t.TempDir(), url: "nats://127.0.0.1:1"}
-	a := s.start("a", "--retry-connect", "--wait", "5s", "--", "true")
-	if a.exits(exitWaited); !strings.Contains(lastLine(a.text()), "not connected within --wait 5s: cannot connect to nats://127.0.0.1:1") {
-		t.Errorf("%s", a.text())
-	}
-	b := s.start("b", "--retry-connect", "--", "true")
-	b.says("cannot connect")
-	b.signal(unix.SIGTERM)
-	b.exits(128 + 15)
+	a := s.start("a", "--retry-connect", "--", "true")
+	a.says("cannot connect")
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
 	fails(t, natsleader(t, "run", "--retry-connect", "--tlsca", "/nowhere/ca", "jobs", "--", "true"), exitUsage, "/nowhere/ca")
 }

@@ -219,7 +219,7 @@ func TestRunLoop_KeepsTheKeyForItsCommand(t *testing.T) {
 }
 
 // After the loss of its lease natsleader does not lead again before its command has ended. The next
-// command begins with the next term.
+// command begins with the next term, whose lease is valid at the end.
 func TestRunLoop_NextTermAwaitsCommand(t *testing.T) {
 	inLoop(t, &run{drain: time.Hour}, func(f *loopFixture) {
 		f.starts()
@@ -240,6 +240,12 @@ func TestRunLoop_NextTermAwaitsCommand(t *testing.T) {
 			t.Errorf("token %d after %d", f.token, first)
 		}
 		f.goesOn()
+		f.signal(unix.SIGTERM)
+		f.reports(commandStopped)
+		f.ends(128+15, 0)
+		if said := f.text(); !strings.Contains(said, "handed over") {
+			t.Errorf("it has said:\n%s", said)
+		}
 	})
 }
 
@@ -315,7 +321,7 @@ func TestRunLoop_EndsWithCommand(t *testing.T) {
 }
 
 // A command that the supervisor has ended while the lease is valid is not the end of the run: the
-// leader hands over, and begins again.
+// leader hands over, and begins again. It logs the loss of its next term.
 func TestRunLoop_CommandEndedByLateSupervisor(t *testing.T) {
 	inLoop(t, &run{}, func(f *loopFixture) {
 		f.starts()
@@ -326,7 +332,12 @@ func TestRunLoop_CommandEndedByLateSupervisor(t *testing.T) {
 			t.Errorf("it has said:\n%s", said)
 		}
 		time.Sleep(time.Minute)
-		f.takes(orderStart)
+		f.starts()
+		f.stepDown()
+		f.takes(orderLost, orderStop)
+		if said := f.text(); strings.Count(said, "lost: resigned") != 1 {
+			t.Errorf("it has said:\n%s", said)
+		}
 	})
 }
 

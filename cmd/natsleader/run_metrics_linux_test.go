@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -52,4 +53,16 @@ func TestCommandMetrics_CountEachEndOnce(t *testing.T) {
 	if m.pid != 0 || !maps.Equal(m.ends, map[commandEnd]uint64{{code: 3}: 1}) {
 		t.Errorf("PID %d, %v", m.pid, m.ends)
 	}
+}
+
+// The time of the start is that of the last run of the command.
+func TestCommandMetrics_LastStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newCommandMetrics("elections", "jobs")
+		m.started(7)
+		time.Sleep(time.Minute)
+		if m.started(8); m.begun != time.Now() {
+			t.Errorf("started %v ago", time.Since(m.begun))
+		}
+	})
 }

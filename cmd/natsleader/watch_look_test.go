@@ -128,6 +128,8 @@ func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
 	l.writes("pending", "b", 0, 1500*time.Millisecond)
 	l.update(nil)
 	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be good")
+	l.writes("pending", "b", 0, 1550*time.Millisecond) // renewed
+	l.reported()
 	l.writes("leading", "b", 2, 1600*time.Millisecond)
 	l.reported("1.6s b leads with token 2")
 	l.writes("leading", "c", 3, 1700*time.Millisecond) // the lease of b was valid: it was lost by force

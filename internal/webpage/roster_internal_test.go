@@ -31,9 +31,12 @@ func TestRoster_Shared(t *testing.T) {
 		const path = "/api/roster?election=billing"
 		first, second := s.open(path), s.open(path)
 		a, b := bufio.NewReader(first), bufio.NewReader(second)
-		stands := func(id string) { lists <- []leader.RosterEntry{{ID: id, Value: []byte{0xff}}} }
+		stands := func(id string) {
+			lists <- []leader.RosterEntry{{ID: id, Priority: 2, Preempt: true, Since: time.UnixMilli(3), Value: []byte{0xff}}, {ID: "denied", Denied: true}}
+		}
 		stands("x")
-		want := `{"kept":true,"candidates":[{"id":"x","priority":0,"preempt":false,"since":0,"value":"/w=="}]}` + "\n"
+		want := `{"kept":true,"candidates":[{"id":"x","priority":2,"preempt":true,"since":3,"value":"/w=="},` +
+			`{"id":"denied","priority":0,"preempt":false,"denied":true,"since":0}]}` + "\n"
 		if x, y := s.next(a), s.next(b); x != want || y != want {
 			t.Errorf("%s and %s, want %s", x, y, want)
 		}

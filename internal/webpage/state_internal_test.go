@@ -94,7 +94,12 @@ func TestState_NoElectionWaits(t *testing.T) {
 // A page hears of a row only when it has changed, and of trouble until all is well again.
 func TestState_OnlyChanges(t *testing.T) {
 	s := NewState()
-	s.Show(Row{Key: "other"}, nil)
+	s.Show(Row{Key: "other"}, []byte("old"))
+	read, _ := s.election("other")
+	s.Show(Row{Key: "other", Revision: 1}, []byte("new"))
+	if string(read.record) != "old" { // a page may still be writing it
+		t.Errorf("a record that was read became %q", read.record)
+	}
 	p := s.reader()
 	m, news := s.take(p)
 	hears := func(want bool) {

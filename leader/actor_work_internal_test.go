@@ -37,3 +37,17 @@ func TestReminder_DoublesUpToABound(t *testing.T) {
 		t.Errorf("after another term: reported at %v, want %v", got, want[:2])
 	}
 }
+
+// A loop that ends with its body is left before the term is finished, or another term could begin in between.
+func TestLoops_LeftBeforeTheEndOfTheTerm(t *testing.T) {
+	c, l := new(Candidate), &loops{running: 1}
+	c.box.bell = make(chan struct{}, 1)
+	l.work(c, &Term{box: &c.box}, func(*Term) bool { return false })
+	var got []inputKind
+	for _, m := range c.box.mails {
+		got = append(got, m.in.kind)
+	}
+	if want := []inputKind{inNoLoop, inWorked}; !slices.Equal(got, want) {
+		t.Errorf("the candidate gets the inputs %v, want %v", got, want)
+	}
+}

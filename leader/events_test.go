@@ -105,6 +105,31 @@ func TestPending_Reason(t *testing.T) {
 	}
 }
 
+// The time without a leader ends with the election, and not with the next input.
+func TestPending_Leaderless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{"Listen": whenGivenUp})
+		c := l.stand(t.Context(), t, leader.Config{PendingPeriod: 500 * time.Millisecond})
+		time.Sleep(time.Second)
+		if d := c.Stats().Leaderless; !c.IsLeader() || d != 500*time.Millisecond {
+			t.Errorf("leads: %v, leaderless for %v", c.IsLeader(), d)
+		}
+	})
+}
+
+// A fault while a candidate drains leaves it no time, because it does not lead.
+func TestFaulted_DrainingHasNoTime(t *testing.T) {
+	s := newStage(t)
+	c, w := s.stand("a", leader.Config{DrainTimeout: time.Minute})
+	s.clock.Settle()
+	s.begin(c, c.Resign)
+	s.store.Link("a").FailWrites(1, leader.ErrPermission)
+	s.clock.Advance(10 * time.Second)
+	if f := lastOf[leader.Faulted](t, w.Events()); f.Remaining != 0 || c.State() != leader.StateFenced {
+		t.Errorf("%v: %s", c.State(), f)
+	}
+}
+
 // Fenced, its text and the line of the log distinguish an expired lease, a leader that drains,
 // and a guard that a later term has raised.
 func TestFenced_Kinds(t *testing.T) {

@@ -1,5 +1,12 @@
 package leader
 
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
 // LockSessions returns how many sessions this process asks for a lock with, or holds one with.
 func LockSessions() int {
 	ownLocks.mu.Lock()
@@ -12,4 +19,37 @@ func Readers(l *Lock) int {
 	l.c.out.mu.Lock()
 	defer l.c.out.mu.Unlock()
 	return len(l.c.out.readers)
+}
+
+// A holder that is seen takes the place of the reason why the lock was not free before.
+func TestAcquisition_HolderAfterDeletion(t *testing.T) {
+	a := &acquisition{c: &Candidate{election: "e"}, try: true, seats: 1, held: make(map[int]Holder)}
+	for _, step := range []struct {
+		holder Holder
+		held   string // the text of TryAcquire
+		ended  string // the text of Acquire, at the end of its context
+	}{
+		{Holder{Seat: 1}, "its key was deleted", "context canceled"},
+		{Holder{Seat: 1, ID: "b"}, `"b" leads`, `context canceled while "b" leads`},
+	} {
+		e := Observed{Holder: step.holder}
+		a.note(e)
+		if err := a.verdict(t.Context(), e); err == nil || !strings.Contains(err.Error(), step.held) {
+			t.Errorf("TryAcquire returns %v, want %q", err, step.held)
+		}
+		if err := a.explain(context.Canceled); !strings.HasPrefix(err.Error(), step.ended) {
+			t.Errorf("Acquire returns %v, want %q", err, step.ended)
+		}
+	}
+}
+
+// Unlock looks for a loss before it ends the term, because the candidate may be faster than its caller.
+func TestUnlock_IsNoLoss(t *testing.T) {
+	term := newTerm(t, SystemClock())
+	term.box = &mailbox{bell: make(chan struct{}, 1), wake: func() { term.cancel(ErrResigned) }}
+	l := &Lock{Term: term, c: &Candidate{done: make(chan struct{})}}
+	close(l.c.done)
+	if err := l.Unlock(t.Context()); err != nil || !errors.Is(term.Err(), ErrResigned) {
+		t.Errorf("Unlock returns %v, and the term ended with %v", err, term.Err())
+	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 )
 
+// traceKey is the key of a value that a handler reads in a context.
+type traceKey struct{}
+
 // stalled is a handler for records of level Info and above, which blocks in the first.
 type stalled struct {
 	release chan struct{}
@@ -17,9 +20,12 @@ type stalled struct {
 
 func (stalled) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 
-func (h stalled) Handle(_ context.Context, r slog.Record) error {
+func (h stalled) Handle(ctx context.Context, r slog.Record) error {
 	<-h.release
 	line := r.Message
+	if v, ok := ctx.Value(traceKey{}).(string); ok {
+		line = v + " " + line
+	}
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
 	*h.lines = append(*h.lines, line)
 	return nil
@@ -58,4 +64,18 @@ func TestLogQueue_DroppedIsReportedByALineThatIsWritten(t *testing.T) {
 			t.Errorf("written: %q, want %q", *h.lines, want)
 		}
 	})
+}
+
+// The line of an event has the values of the context given to Campaign, and names what keeps a holder from leading.
+func TestLogEvent_Holder(t *testing.T) {
+	h := stalled{make(chan struct{}), new([]string)}
+	close(h.release)
+	c := &Candidate{log: slog.New(h)}
+	for _, holder := range []Holder{{ID: "b", Token: 3}, {ID: "b", Pending: true}, {Foreign: true}} {
+		c.logEvent(context.WithValue(t.Context(), traceKey{}, "t1"), Observed{Holder: holder})
+	}
+	want := []string{"t1 observed holder=b token=3", "t1 observed holder=b token=0 pending=true foreign=false", "t1 observed holder= token=0 pending=false foreign=true"}
+	if !slices.Equal(*h.lines, want) {
+		t.Errorf("written: %q, want %q", *h.lines, want)
+	}
 }

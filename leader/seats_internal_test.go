@@ -175,3 +175,35 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 	}
 	<-c.Done()
 }
+
+// Of the holders with the lowest priority exactly one gives way: the one on the last seat.
+func TestSeatPermit_GivesWay(t *testing.T) {
+	for last, holders := range map[int][]holding{
+		1: {{"a", 1}, {"b", 2}, {"c", 2}},
+		2: {{"a", 1}, {"b", 1}, {}},
+		3: {{"a", 1}, {"b", 2}, {"c", 1}, {"d", 2}},
+		4: {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}},
+	} {
+		for i, h := range holders {
+			if seat := i + 1; h.session != "" && (&seatPermit{holders: holders}).givesWay(seat) != (seat == last) {
+				t.Errorf("%v: whether seat %d gives way is wrong; only seat %d does", holders, seat, last)
+			}
+		}
+	}
+}
+
+// The check of a lock looks at all seats of the lock, although the record of the first seat names fewer.
+func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
+	entry := func(p phase, id string, seats int) backend.Entry {
+		r := record{phase: p, id: id, session: id, counter: 1, lease: time.Hour, token: 3, seats: seats}
+		return backend.Entry{Revision: 5, Value: r.encode(), Created: epoch}
+	}
+	clock := &stillClock{epoch}
+	c := seatCheck{
+		store: &quietStore{keys: map[string]backend.Entry{"e": entry(phaseReleased, "a", 3), "e.seat.5": entry(phaseLeading, "b", 7)}},
+		clock: clock, election: "e", id: "c", seats: 5, try: true, seen: &sightings{new(backend.Memory), clock},
+	}
+	if err := c.compare(t.Context(), false); !errors.Is(err, errSeats) {
+		t.Errorf("the check of 5 seats returns %v beside a holder of the fifth that is set to 7", err)
+	}
+}

@@ -165,11 +165,16 @@ func TestShape_Settings(t *testing.T) {
 	} {
 		k.want.AllowAtomicPublish = true
 		meta, subjects := maps.Clone(k.old.Metadata), slices.Clone(k.old.Subjects)
+		wished := append(slices.Clone(k.wish.Subjects), "s.more")
+		k.wish.Subjects = wished[:len(k.wish.Subjects)]
 		if got := s.shape(k.old, k.wish); !reflect.DeepEqual(got, k.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", k.name, got, k.want)
 		}
 		if !maps.Equal(meta, k.old.Metadata) || !slices.Equal(subjects, k.old.Subjects) {
 			t.Errorf("%s: the old settings were changed", k.name)
+		}
+		if more := wished[len(wished)-1]; more != "s.more" {
+			t.Errorf("%s: the caller's array of subjects goes on with %s", k.name, more)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,18 +11,20 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// A candidate that may not create the bucket tries less and less often: each try is a
-// violation that the application's error handler gets. It reports one fault.
+// A candidate that may not create the roster creates no bucket. It tries less and less often: each
+// try is a violation that the application's error handler gets. It reports one fault.
 func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 	users := []*server.User{{Username: "u", Password: "x", Permissions: &server.Permissions{
-		Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.CREATE.>"}},
+		Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.CREATE.KV_E_roster"}},
 	}}}
 	bubble(t, server.Options{Users: users}, func(t *lab) {
 		var violations atomic.Int32
 		js := dialJS(t, t.s, nats.UserInfo("u", "x"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { violations.Add(1) }))
-		b, err := EnsureBucket(js, BucketConfig{Name: "E"})
+		b, err := EnsureBucket(js, BucketConfig{Name: "E", Roster: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,6 +35,9 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 		time.Sleep(time.Hour)
 		if n := violations.Load(); n < 200 || n > 260 { // a wait of 15 s for each, after the first few
 			t.Errorf("%d violations in an hour", n)
+		}
+		if _, err := js.Stream(t.Context(), "KV_E"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Errorf("the bucket without its roster: %v", err)
 		}
 		if err := c.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -44,6 +51,39 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 		}
 		if n := c.Stats().Faults["permission"]; n != 1 {
 			t.Errorf("%d faults", n)
+		}
+	})
+}
+
+// A candidate that learns from a late answer that there is no bucket uses the one that another
+// candidate of its Bucket has found meanwhile.
+func TestEnsure_FoundMeanwhile(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		nc := dial(t, t.s)
+		mustCreate(t, dialJS(t, t.s), BucketConfig{MaxLease: time.Minute})
+		b, err := EnsureBucket(dialJS(t, t.s), BucketConfig{Name: "E"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		api := b.s.api.Prefix
+		b.s.api.Prefix = "late."
+		if _, err = nc.Subscribe("late.>", func(m *nats.Msg) {
+			resp := &nats.Msg{Data: []byte(`{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`)}
+			if b.s.api.Seen.Swap(true) {
+				if resp, _ = nc.Request(api+strings.TrimPrefix(m.Subject, "late."), m.Data, time.Second); resp == nil {
+					return
+				}
+			}
+			_ = m.Respond(resp.Data)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err = nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := await(func(r func(backend.Settings, error)) { b.s.settingsEnsured(t.Context(), r) })
+		if err != nil || s.MaxLease != time.Minute {
+			t.Errorf("the settings are %+v, %v", s, err)
 		}
 	})
 }

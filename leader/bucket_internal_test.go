@@ -156,15 +156,19 @@ func TestCreateBucket_KeepsSettings(t *testing.T) {
 	})
 }
 
-// A bucket that has the requested settings is not written again.
+// A bucket that has the requested settings is not written again. Its markers live for the TTL,
+// rounded up to seconds.
 func TestCreateBucket_IsIdempotent(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		for _, cfg := range []BucketConfig{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}} {
+		for _, cfg := range []BucketConfig{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}, {Name: "C", TTL: 100 * time.Millisecond}, {Name: "D", TTL: 2 * time.Second}} {
 			b := mustCreate(t, js, cfg)
 			info, err := b.api.Info(t.Context())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if live := info.Config.SubjectDeleteMarkerTTL; live < cfg.TTL || live >= cfg.TTL+time.Second {
+				t.Errorf("with TTL %v markers live for %v", cfg.TTL, live)
 			}
 			if conf, changed, err := cfg.reshape(info.Config); changed || err != nil {
 				t.Fatalf("%s would be changed from %+v to %+v, %v", cfg.Name, info.Config, conf, err)

@@ -29,7 +29,8 @@ type ledger struct {
 	deliver  func([]byte, func([]byte))
 	asked    map[string]int
 	stands   func(backend.Announcement)
-	stood    [][]byte // announcements; nil is a withdrawal
+	standing []backend.Announcement // with which a view begins
+	stood    [][]byte               // announcements; nil is a withdrawal
 }
 
 // answers is how a ledger answers a call.
@@ -193,9 +194,12 @@ func (l *ledger) Stands(ctx context.Context, _ string, deliver func(backend.Anno
 		shut := l.opened("view")
 		l.mu.Lock()
 		l.stands = deliver
+		begin := append(slices.Clone(l.standing), backend.Announcement{Complete: true})
 		l.mu.Unlock()
 		reply(&ledgerFeed{shut}, nil)
-		deliver(backend.Announcement{Complete: true})
+		for _, a := range begin {
+			deliver(a)
+		}
 	}, func(err error) { reply(nil, err) })
 }
 

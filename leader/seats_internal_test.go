@@ -115,6 +115,18 @@ func TestSeatPermit_FirstSeatFirst(t *testing.T) {
 	}
 }
 
+// A candidate is announced as denied as long as a write of any of its seats counts as denied.
+func TestSeatPermit_DeniedUntil(t *testing.T) {
+	for seat := range 3 {
+		b := newBench(3)
+		b.denied[1] = epoch
+		b.denied[seat] = epoch.Add(1)
+		if until := b.deniedUntil(); !until.Equal(epoch.Add(1)) {
+			t.Errorf("seat %d: denied until %v", seat+1, until)
+		}
+	}
+}
+
 // quietStore answers only settings and reads. A read of a key returns its entry in keys.
 type quietStore struct {
 	backend.Store

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -123,9 +124,12 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 			a.cut()
 			e, err := w.kv().Get(w.Context(), "e")
 			w.ok(err)
-			_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: e.Value()})
-			w.ok(err)
-			refused(w, "which \"a\" held when it was deleted")
+			short := bytes.Replace(e.Value(), []byte(`"lease":"6s"`), []byte(`"lease":"500ms"`), 1) // after a longer one
+			for _, value := range [][]byte{e.Value(), short} {
+				_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: value})
+				w.ok(err)
+				refused(w, "which \"a\" held when it was deleted")
+			}
 			w.at(w.now() + lease + time.Minute + time.Nanosecond)
 		},
 	} {

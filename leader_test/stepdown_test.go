@@ -106,11 +106,12 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 	})
 }
 
+// A leader that is set to refuse requests accepts one that it serves already, because it drains.
 func TestStepDown_IsRefused(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		var log bytes.Buffer
-		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		w.at(time.Second)
 		a.news()
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
@@ -121,6 +122,16 @@ func TestStepDown_IsRefused(t *testing.T) {
 		if !strings.Contains(log.String(), "by=eve answer=refused") {
 			t.Errorf("the log is\n%s", log.String())
 		}
+		resigning := w.begin(func() error { return a.Resign(w.Context()) })
+		w.at(2 * time.Second)
+		asking := w.begin(func() error {
+			_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
+			return err
+		})
+		a.lastTerm(t).Release()
+		w.at(3 * time.Second)
+		asking.returned(2*time.Second, nil)
+		resigning.returned(2*time.Second, nil)
 	})
 }
 

@@ -134,7 +134,8 @@ func TestTransfer_OnAServer(t *testing.T) {
 	})
 }
 
-// From outside: to a named candidate, to the next one, and requests that are refused.
+// From outside: to a named candidate with the longest ID, to the next one, and requests that are
+// refused.
 func TestTransfer_FromOutside(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.rostered()
@@ -148,18 +149,19 @@ func TestTransfer_FromOutside(t *testing.T) {
 			return h
 		}
 		transfer("a", leader.ErrNoLeader)
-		cs := w.queue("a", "b", "c", "d")
+		c := strings.Repeat("c", 256)
+		cs := w.queue("a", "b", c, "d")
 		before := w.petition(cs[0].lastTerm(t).Token())
 		transfer("stranger", leader.ErrRequestRefused)
 		transfer("a", leader.ErrRequestRefused) // it leads, and so it does not stand
 		cs[0].saw(t)
-		if h := transfer("c", nil); h.ID != "a" {
+		if h := transfer(c, nil); h.ID != "a" {
 			w.Errorf("%v was asked", h)
 		}
 		w.isAt(20*time.Second, "transferred")
 		w.ledBy(cs[2], cs...)
 		w.at(21 * time.Second)
-		if h := transfer("", nil); h.ID != "c" {
+		if h := transfer("", nil); h.ID != c {
 			w.Errorf("%v was asked", h)
 		}
 		w.isAt(21*time.Second, "transferred to the next")

@@ -236,15 +236,19 @@ func TestWindow_Waiting(t *testing.T) {
 	}
 }
 
-// Few candidates have no phase. The others spread over all phases.
+// Few candidates have no phase. The others spread over all phases, also those that replace others.
 func TestWindow_Phases(t *testing.T) {
 	in := NewWindow(1, 1)
 	var count [Phases + 1]int
 	for range 3 * Phases {
 		count[in.Join()]++
 	}
+	for range Phases {
+		in.Leave(new(Place))
+		count[in.Join()]++
+	}
 	for phase, n := range count {
-		if want := map[bool]int{true: Phases, false: 2}[phase == 0]; n != want {
+		if want := map[bool]int{true: Phases, false: 3}[phase == 0]; n != want {
 			t.Errorf("%d candidates in phase %d", n, phase)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -105,6 +107,36 @@ func TestListen_ConnectionLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A denial that comes as soon as the server has read the subscription counts. nats.go writes a long
+// subject at once, while the opening is already known to the lanes.
+func TestListen_DeniedAtOnce(t *testing.T) {
+	withWire(t, func(t *wired) {
+		denied := make(chan struct{})
+		t.a.Conn.SetErrorHandler(func(*nats.Conn, *nats.Subscription, error) { close(denied) })
+		freeze, frozen := make(chan struct{}), make(chan struct{})
+		t.mu.Lock()
+		t.freeze, t.frozen = freeze, frozen
+		t.mu.Unlock()
+		outcome := make(chan error)
+		go func() {
+			var s Subscription
+			defer s.Close()
+			outcome <- s.Listen(t.Context(), &t.a, "denied."+strings.Repeat("x", 1<<16), func(*nats.Msg) {}, func() bool { return false })
+		}()
+		<-frozen // in the midst of the call of nats.go
+		t.mu.Lock()
+		t.freeze = nil
+		t.mu.Unlock()
+		t.a.conn.lanes.mu.Lock() // holds up the opening after that call
+		close(freeze)
+		<-denied
+		t.a.conn.lanes.mu.Unlock()
+		if err := <-outcome; !errors.Is(err, backend.ErrPermission) {
+			t.Errorf("%.200v", err)
+		}
+	}, func(o *server.Options) { o.MaxControlLine = 1 << 20 })
 }
 
 // A subscription that is denied fails, and so does one without a connection. Close calls Leave,

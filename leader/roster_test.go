@@ -1,0 +1,66 @@
+package leader_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A leader reports an outage of the roster once, and the next outage again, although its text is the same.
+func TestRosterFault_EachOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{"Stands": denied})
+		c := l.stand(t.Context(), t, leader.Config{Roster: true})
+		faults := func(want int) {
+			t.Helper()
+			if n := c.Stats().Faults["permission"]; n != uint64(want) {
+				t.Errorf("%d faults, want %d", n, want)
+			}
+		}
+		time.Sleep(2 * plainLease) // the leader has tried twice
+		faults(1)
+		l.answer("Stands", atOnce)
+		time.Sleep(plainLease)
+		l.answer("Stands", denied)
+		time.Sleep(10 * plainLease) // the view is opened anew
+		faults(2)
+		if n := l.count(l.asked, "Stands"); n != 4 {
+			t.Errorf("the view was opened %d times", n)
+		}
+	})
+}
+
+// A leader hands over to a preemptor that it has seen for one lease since it leads. What it saw
+// in an earlier term does not count.
+func TestPreemption_SeenInThisTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(nil)
+		preemptor := func(revision uint64) backend.Announcement {
+			return backend.Announcement{Session: strings.Repeat("B", 26), Revision: revision, Entry: []byte(`{"v":1,"id":"b","priority":1,"preempt":true}`)}
+		}
+		l.standing = []backend.Announcement{preemptor(1)}
+		c := l.stand(t.Context(), t, leader.Config{Roster: true})
+		time.Sleep(time.Second)
+		l.answer("Stands", denied)
+		if err := c.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * plainLease)
+		l.standing[0] = preemptor(2)
+		l.answer("Stands", atOnce)
+		time.Sleep(plainLease)
+		synctest.Wait()
+		for revision := uint64(3); revision <= 4; revision++ {
+			l.stands(preemptor(revision))
+			synctest.Wait()
+			if leads := c.IsLeader(); leads != (revision == 3) || c.Stats().Elected != 2 {
+				t.Errorf("at revision %d it leads: %v, in term %d", revision, leads, c.Stats().Elected)
+			}
+			time.Sleep(plainLease)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // LockSessions returns how many sessions this process asks for a lock with, or holds one with.
@@ -23,7 +24,7 @@ func Readers(l *Lock) int {
 
 // A holder that is seen takes the place of the reason why the lock was not free before.
 func TestAcquisition_HolderAfterDeletion(t *testing.T) {
-	a := &acquisition{c: &Candidate{election: "e"}, try: true, seats: 1, held: make(map[int]Holder)}
+	a := &acquisition{c: &Candidate{election: "e", clock: SystemClock()}, try: true, seats: 1, held: make(map[int]Holder)}
 	for _, step := range []struct {
 		holder Holder
 		held   string // the text of TryAcquire
@@ -40,6 +41,23 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 		if err := a.explain(context.Canceled); !strings.HasPrefix(err.Error(), step.ended) {
 			t.Errorf("Acquire returns %v, want %q", err, step.ended)
 		}
+	}
+	a.seats = 2 // "b" does not hold both
+	if err := a.explain(context.Canceled); err.Error() != "context canceled" {
+		t.Errorf("beside a free seat Acquire returns %v", err)
+	}
+	e := Pending{Seat: 2, Until: time.Now().Add(time.Hour), Reason: "a lease may be running"}
+	if held := new(HeldError); !errors.As(a.verdict(t.Context(), e), &held) || held.Holder.Seat != 2 || held.Holder.ID != "" || held.why != e.Reason {
+		t.Errorf("TryAcquire of a seat that has no holder returns %+v", held)
+	}
+}
+
+// The error of an Unlock whose context ends tells first why it returns, and then why the lock was lost.
+func TestUnlock_NamesBothReasons(t *testing.T) {
+	l := &Lock{c: &Candidate{election: "e"}, lost: ErrLeaseExpired}
+	want := `unlock "e", which goes on: context canceled; the lock was lost before: ` + ErrLeaseExpired.Error()
+	if err := l.unlockError("which goes on", context.Canceled); err.Error() != want || !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

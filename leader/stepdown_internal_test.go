@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // The reports of the observer and the leader, in this order, and the result of StepDown.
@@ -97,4 +99,23 @@ func TestHandover(t *testing.T) {
 			cancel(nil)
 		})
 	}
+}
+
+// A transfer ends when nobody has led for a lease of the leader, also if candidates are pending meanwhile.
+func TestHandover_WaitsForOneLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		holders, began := make(chan Holder), time.Now()
+		a := Holder{ID: "a", Token: 5, Lease: 10 * time.Second}
+		go func() {
+			for _, next := range []Holder{a, {}, {ID: "b", Token: 6, Pending: true}} {
+				holders <- next
+				time.Sleep(6 * time.Second)
+			}
+		}()
+		err := (&handover{of: a, succeeded: true}).wait(t.Context(), holders, nil)
+		if took := time.Since(began); !errors.Is(err, ErrNotSucceeded) || took != 16*time.Second {
+			t.Errorf("got %v after %v", err, took)
+		}
+		time.Sleep(time.Minute)
+	})
 }

@@ -98,8 +98,13 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 	refused := func(w *world, who string) {
 		w.Helper()
 		err := lower(w)
+		stream, failed := w.ops.js.Stream(w.Context(), "KV_E")
+		w.ok(failed)
+		last, failed := stream.GetLastMsgForSubject(w.Context(), "$KV.E.e")
+		w.ok(failed)
 		text := "MaxLease 1s is less than a lease of 6s that may be running in the election \"e\", " + who
-		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), text) {
+		since := "after its last record, of " + last.Time.UTC().Format(time.RFC3339)
+		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), text) || !strings.HasSuffix(err.Error(), since) {
 			w.Errorf("at %v: %v", w.now(), err)
 		}
 	}

@@ -416,3 +416,24 @@ func TestRoster_OfADomain(t *testing.T) {
 	tcpOK(t, err)
 	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
 }
+
+// An entry has the time at which its stand began, also after it was repeated. A candidate that has given
+// the key up, and waits for it again, is an entry, although the key holds its record.
+func TestRoster_TellsWhoWaits(t *testing.T) {
+	k := newKit(t)
+	cs := k.queue(2, leader.Config{LeaseDuration: 10 * time.Second})
+	k.clock.Advance(time.Minute)
+	wants := func(id string, since time.Duration) {
+		t.Helper()
+		all, err := leader.Roster(t.Context(), k.store, "e")
+		if k.ok(err); len(all) != 1 || all[0].ID != id || all[0].Since.Sub(clockStart) != since {
+			t.Errorf("at %v the roster is %+v, want %s since %v", k.clock.Elapsed(), all, id, since)
+		}
+	}
+	wants("c1", time.Second)
+	k.ok(cs[1].Stop(t.Context()))
+	k.ok(cs[0].Resign(t.Context()))
+	k.store.Link("c0").FailWrites(-1, leader.ErrPermission)
+	k.clock.Advance(time.Minute)
+	wants("c0", 73250*time.Millisecond) // when its cooldown was over
+}

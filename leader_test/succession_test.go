@@ -220,22 +220,28 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// A named successor that is gone costs one turn, and the caller gets an error.
+// A named successor that is gone costs one turn, and the caller gets an error, which names the holder.
 func TestTransfer_ToTheDead(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
-	k.store.Link("c3").Cut()
-	at := k.clock.Elapsed()
-	result := make(chan error, 1)
-	go func() { result <- cs[0].Transfer(t.Context(), "c3") }()
-	for cs[0].IsLeader() {
-		k.clock.Settle()
+	for seat, by := range map[int]string{1: `"c1" leads with token`, 2: `"c2" leads on seat 2 with token`} {
+		k := newKit(t)
+		cs := k.queue(4, leader.Config{Seats: seat, TurnTimeout: 200 * time.Millisecond})
+		k.store.Link("c3").Cut()
+		at, from := k.clock.Elapsed(), cs[seat-1]
+		result := make(chan error, 1)
+		go func() { result <- from.Transfer(t.Context(), "c3") }()
+		for from.IsLeader() {
+			k.clock.Settle()
+		}
+		k.clock.Advance(time.Second)
+		if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) || !strings.Contains(err.Error(), by) {
+			t.Errorf("Transfer returned %v, want %s", err, by)
+		}
+		h, err := leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat))
+		k.ok(err)
+		if got := h.Since.Sub(clockStart); h.ID != cs[seat].ID() || got != at+200*time.Millisecond {
+			t.Errorf("%v since %v, want %s since %v", h, got, cs[seat].ID(), at+200*time.Millisecond)
+		}
 	}
-	k.clock.Advance(time.Second)
-	if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) {
-		t.Errorf("Transfer returned %v", err)
-	}
-	k.leads(cs[1], at+200*time.Millisecond)
 }
 
 // If its successor does not take over, a leader leads again after a few turns.

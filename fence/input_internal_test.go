@@ -109,8 +109,8 @@ func TestMismatch_Errors(t *testing.T) {
 		want error
 	}{
 		{message{key: "k", create: true}, jetstream.ErrKeyExists},
-		{message{key: "k"}, jetstream.ErrKeyRevisionMismatch},
-		{message{on: "s"}, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}},
+		{message{key: "k", expected: 5}, jetstream.ErrKeyRevisionMismatch},
+		{message{on: "s", expected: 5}, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}},
 	} {
 		err := k.m.mismatch(7)
 		for _, of := range []error{jetstream.ErrKeyRevisionMismatch, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}} {
@@ -118,7 +118,7 @@ func TestMismatch_Errors(t *testing.T) {
 				t.Errorf("%v: is %v: %v", err, of, errors.Is(err, of))
 			}
 		}
-		if !errors.Is(err, k.want) || !k.m.create && !strings.Contains(err.Error(), "7") {
+		if !errors.Is(err, k.want) || !k.m.create && !strings.Contains(err.Error(), " 7, not 5") {
 			t.Errorf("%v, want %v", err, k.want)
 		}
 	}

@@ -122,6 +122,7 @@ func TestLeader_NamesOtherLeader(t *testing.T) {
 	k.clock.Advance(time.Minute)
 	a := k.stand("a", leader.Config{Value: []byte("http://<a>")})
 	h := health.Leader(k.stand("b", leader.Config{}))
+	k.clock.Advance(10 * time.Second) // renewals
 	other := fields{"id": "a", "value": "http://<a>", "token": 1., "since": "2000-01-01T00:01:00Z"}
 	waiting := fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false, "leader": other}
 	k.get(h, 503, waiting)

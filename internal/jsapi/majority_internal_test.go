@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,20 +22,20 @@ func TestMajority(t *testing.T) {
 	stale, offline := &jetstream.PeerInfo{Active: unheard}, &jetstream.PeerInfo{Active: time.Second, Offline: true}
 	for name, tt := range map[string]struct {
 		cluster *jetstream.ClusterInfo
-		ok      bool
+		want    string // of the error; empty: none
 	}{
-		"a single server":                {nil, true},
-		"no leader":                      {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{alive, alive}}, false},
-		"one replica":                    {&jetstream.ClusterInfo{Leader: "a"}, true},
-		"a new leader":                   {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{fresh, fresh}}, true},
-		"all":                            {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, alive}}, true},
-		"one of three is lost":           {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale}}, true},
-		"a leader that is cut off":       {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale, offline}}, false},
-		"half of two":                    {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale}}, false},
-		"half of four, the leader's own": {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale, stale}}, false},
+		"a single server":                {nil, ""},
+		"no leader":                      {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{alive, alive}}, "has no leader"},
+		"one replica":                    {&jetstream.ClusterInfo{Leader: "a"}, ""},
+		"a new leader":                   {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{fresh, fresh}}, ""},
+		"all":                            {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, alive}}, ""},
+		"one of three is lost":           {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale}}, ""},
+		"a leader that is cut off":       {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale, offline}}, "from 2 of 3 servers"},
+		"half of two":                    {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale}}, "from 1 of 2 servers"},
+		"half of four, the leader's own": {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale, stale}}, "from 2 of 4 servers"},
 	} {
 		err := Majority(&jetstream.StreamInfo{Cluster: tt.cluster})
-		if (err == nil) != tt.ok || err != nil && !errors.Is(err, backend.ErrUnreachable) {
+		if (err == nil) != (tt.want == "") || err != nil && (!errors.Is(err, backend.ErrUnreachable) || !strings.HasSuffix(err.Error(), tt.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -175,6 +175,16 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			"limits", "critical",
 			[]string{"MaxMsgs", "1 of 1", "renewals are refused"},
 		},
+		"full-of-bytes": {
+			func(t *testing.T, bucket string) {
+				sealed(func(c *jetstream.StreamConfig) { c.MaxBytes = 1000 })(t, bucket)
+				if _, err := js.Publish(t.Context(), "$KV."+bucket+".a", make([]byte, 900)); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"limits", "warning",
+			[]string{"MaxBytes", "of 1000 in use"},
+		},
 		"hoarding": {
 			sealed(func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 }), nil,
 			"limits", "warning",

@@ -226,6 +226,10 @@ func TestDoctor_VacantReplica(t *testing.T) {
 			t.Errorf("%+v", found)
 		}
 	}
+	c.Replicas, e.info.Config.Replicas = slices.Repeat(c.Replicas[:1], 3), 4
+	if found := checkReplicas(t.Context(), &e); !strings.HasPrefix(found[0].Text, "4 replicas outlive the loss of no more servers than 3 do") {
+		t.Errorf("%+v", found)
+	}
 	e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 	if found := checkCluster(t.Context(), &e); found[0].Severity != severityCritical || !strings.Contains(found[0].Text, "no leader") {
 		t.Errorf("%+v", found)
@@ -256,15 +260,21 @@ func (info streamInfo) InProcessConn() (net.Conn, error) {
 	return theirs, nil
 }
 
-// When another server leads the stream, doctor looks at a replica for as long as under the first one.
-func TestDoctor_LooksUnderNewLeader(t *testing.T) {
+// inBubble runs a test in a bubble.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
 	empty := func() { // nats.go's pool of timers, which must not cross a bubble
 		runtime.GC()
 		runtime.GC()
 	}
 	empty()
 	defer empty()
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, test)
+}
+
+// When another server leads the stream, doctor looks at a replica for as long as under the first one.
+func TestDoctor_LooksUnderNewLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		began := time.Now()
 		info := func() *jetstream.StreamInfo {
 			c := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}

@@ -67,6 +67,17 @@ func TestRunLog_JSON(t *testing.T) {
 	}
 }
 
+// A fault of a leader is logged with the time that its lease has left, in seconds.
+func TestRunLog_RemainingSeconds(t *testing.T) {
+	var out bytes.Buffer
+	c := &runLoop{run: &run{}, log: newRunLog(&out, "jobs", logJSON, false)}
+	c.handleEvent(leader.Faulted{Err: leader.ErrUnreachable, Remaining: 1500 * time.Millisecond})
+	c.log.close()
+	if said := out.String(); !strings.Contains(said, `"remaining_seconds":1.5`) {
+		t.Errorf("%s", said)
+	}
+}
+
 // A reason why there is no connection is logged once in each outage.
 func TestRunLog_Outages(t *testing.T) {
 	var out bytes.Buffer

@@ -199,6 +199,19 @@ func (l *looks) rows(trouble error) (rows []string) {
 	return rows
 }
 
+// The leaders of a bucket that is gone have the same order at each look, so the reason stays the same.
+func TestWatch_GoneSortsLeaders(t *testing.T) {
+	l := newLooks(t)
+	for c := 'z'; c >= 'a'; c-- {
+		value := fmt.Sprintf(`{"v":1,"state":"leading","id":"%c","session":"s","n":1,"lease":"1h","token":1}`, c)
+		l.update(revision{key: "of-" + string(c), value: value, revision: uint64(c), created: l.began})
+	}
+	want := "bucket elections is gone; a (of-a), b (of-b), c (of-c), d (of-d), e (of-e) and 21 more may lead until "
+	if err := l.w.gone(); !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // A leader of a bucket that is gone may lead until the longest lease of that bucket is over, counted
 // from the look that did not find it. Before that watch does not report that nobody leads, and does
 // not advise to make a bucket.

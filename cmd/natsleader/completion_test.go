@@ -60,7 +60,7 @@ func TestCompletion(t *testing.T) {
 	for _, x := range []struct {
 		args, has, hasNot []string
 	}{
-		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "drain", "history", "bucket", "doctor", "bench"}, []string{"billing"}},
+		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "drain", "history", "bucket", "doctor"}, []string{"billing"}},
 		{[]string{"bucket", ""}, []string{"add", "info", "ls", "rm"}, []string{"status"}},
 		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},

@@ -16,8 +16,7 @@ import (
 )
 
 // The exit codes are those of sysexits.h, timeout(1) and shells where they have one.
-// Any other failure is exitFailed. A program that a signal ended exits with 128 plus
-// the signal's number.
+// Any other failure is exitFailed.
 const (
 	exitFailed      = 1
 	exitUsage       = 64
@@ -28,6 +27,7 @@ const (
 	exitWaited      = 124
 	exitCannotRun   = 126
 	exitNotFound    = 127
+	exitSignal      = 128 // plus the number of the signal that ended it
 )
 
 // exitError ends the command with a code. With a nil err nothing is printed.

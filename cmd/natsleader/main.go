@@ -73,7 +73,6 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerHistory(app, g)
 	registerBucket(app, g)
 	registerDoctor(app, g)
-	registerBench(app, g)
 	registerRemaining(app, g)
 	registerVersion(app, g)
 	if introspected {

@@ -49,7 +49,7 @@ func TestPlugin_Introspects(t *testing.T) {
 		}
 	}
 	walk("", model.Commands)
-	for _, name := range []string{"run", "status", "watch", "step-down", "bucket add", "bucket info", "doctor", "bench"} {
+	for _, name := range []string{"run", "status", "watch", "step-down", "bucket add", "bucket info", "doctor"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("no command %q in %q", name, names)
 		}

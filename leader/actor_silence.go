@@ -85,9 +85,9 @@ func (a *actor) stepSilence() {
 // could move.
 func (a *actor) noMajority(movable bool) error {
 	if movable && !a.mayMove {
-		return fmt.Errorf("%w; Config.ForceReconnect lets the connection move to another server", errNoMajority)
+		return fmt.Errorf("%w; Config.ForceReconnect lets the connection move to another server", backend.ErrNoMajority)
 	}
-	return errNoMajority
+	return backend.ErrNoMajority
 }
 
 // askForSign requests the settings, unless that request is in flight.

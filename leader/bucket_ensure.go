@@ -113,7 +113,7 @@ func (b *bucketStore) difference() error {
 		return nil
 	}
 	if text := b.ensure.difference(*conf); text != "" {
-		return fmt.Errorf("%w: bucket %s has %s; it is used as it is", errBucketDiffers, b.name, text)
+		return fmt.Errorf("%w: bucket %s has %s; it is used as it is", backend.ErrBucketDiffers, b.name, text)
 	}
 	return nil
 }

@@ -1,9 +1,6 @@
 package leader
 
-import (
-	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-)
+import "github.com/natsleader/natsleader/internal/backend"
 
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
 // term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
@@ -12,30 +9,30 @@ var (
 	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown] or
 	// [Transfer], or to a candidate with [Config].Preempt. It also ends a lock that was given
 	// up by [Lock.Unlock].
-	ErrResigned error = backend.Error("resigned")
+	ErrResigned error = backend.ErrResigned
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
 	// end of the context given to [Campaign]. [Candidate.Ping], [Candidate.Ready] and
 	// [Stats.Connected] return it once the candidate has ended.
-	ErrStopped error = backend.Error("stopped")
+	ErrStopped error = backend.ErrStopped
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.
-	ErrLeaseExpired error = backend.Error("lease not confirmed before the renew deadline")
+	ErrLeaseExpired error = backend.ErrLeaseExpired
 	// ErrPreempted ends a term when its key was found to hold another's record.
-	ErrPreempted error = backend.Error("another candidate holds the key")
+	ErrPreempted error = backend.ErrPreempted
 	// ErrDeleted ends a term when its key was found deleted, purged, expired or gone with
 	// its bucket. As the Err of a [Faulted] event it reports that the guard of the term was
 	// deleted or overwritten behind the leader's back. The leader raises the guard again.
-	ErrDeleted error = backend.Error("the key was deleted")
+	ErrDeleted error = backend.ErrDeleted
 	// ErrRegressed ends a term during which the store was found to have forgotten
 	// acknowledged writes (a restored backup, a bucket deleted and created again). It is
 	// also the Err of a [Faulted] event. A server that led the stream and is cut off from
 	// the others may answer from the past for some 10 s, which looks the same. That costs a
 	// wait, never safety.
-	ErrRegressed error = backend.Error("the store has lost acknowledged writes")
+	ErrRegressed error = backend.ErrRegressed
 	// ErrFenced ends a term when a later term was found to have raised one of its guards.
 	// The writers of package fence return it for a write of a term if its guard does not
 	// stand any more: the server has rejected the write, and nothing was written.
-	ErrFenced error = backend.Error("fenced: the guard of the term does not stand any more")
+	ErrFenced error = backend.ErrFenced
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
 	ErrConnectionClosed error = backend.ErrConnectionClosed
@@ -54,17 +51,17 @@ var (
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, by
 	// [Candidate.Ready] when it is not to lead, and by [Lock.Unlock] of a nil or zero Lock.
-	ErrNotLeader error = backend.Error("not the leader")
+	ErrNotLeader error = backend.ErrNotLeader
 	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
-	ErrNoLeader error = backend.Error("nobody leads")
+	ErrNoLeader error = backend.ErrNoLeader
 	// ErrRequestRefused is returned by [StepDown] and [Transfer] when the leader is set to
 	// refuse requests, or does not know this request. [Transfer], [Candidate.Transfer] and
 	// [Candidate.TransferAny] return it when no candidate with that ID, or no other candidate
 	// at all, waits in the election. The leader goes on leading.
-	ErrRequestRefused error = backend.Error("the leader refuses the request")
+	ErrRequestRefused error = backend.ErrRequestRefused
 	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader has
 	// handed over and the candidate that it named has not taken the key.
-	ErrNotSucceeded error = backend.Error("the named successor has not taken over")
+	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge is returned for a value of more than 64 KiB, or that does not fit
 	// into a record of the bucket.
 	ErrValueTooLarge error = backend.ErrValueTooLarge
@@ -72,7 +69,7 @@ var (
 	// package, or that the record or a guard has a token so great that no term can have
 	// counted up to it. Then no candidate is elected until it has been deleted, and the text
 	// names the token.
-	ErrForeignRecord error = backend.Error("the key holds a foreign record")
+	ErrForeignRecord error = backend.ErrForeignRecord
 	// ErrUnreachable reports that the store did not answer: the connection is down, the
 	// request timed out, or there are no responders. The text names it if the server of the
 	// connection answers only reads.
@@ -82,7 +79,7 @@ var (
 	// ErrNoRoster reports that the bucket keeps no roster: [BucketConfig].Roster, or
 	// `natsleader bucket add --roster`, makes one. [Candidate.TransferAny] also returns it for
 	// a candidate that has neither [Config].Queue nor Roster, or has not read the roster yet.
-	ErrNoRoster error = backend.Error("the bucket keeps no roster (BucketConfig.Roster or `natsleader bucket add --roster` makes one)")
+	ErrNoRoster error = backend.ErrNoRoster
 	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
 	// work with the settings of the bucket, or that a guarded bucket or stream does not
 	// protect its guard. The text names the setting. It also reports a guard that stands for
@@ -95,10 +92,10 @@ var (
 	// that another candidate leads. The text names the token. The candidate does not campaign
 	// before the work has ended. It reports ErrNotReleased again after one lease, and then at
 	// intervals that double. [Candidate.Ready] returns it as soon as work outlives its term.
-	ErrNotReleased error = backend.Error("not released")
+	ErrNotReleased error = backend.ErrNotReleased
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
-	ErrNoFeed error = backend.Error("no feed, polling instead")
+	ErrNoFeed error = backend.ErrNoFeed
 	// ErrCongested reports that the request of a leader, as a rule a renewal, has waited for its
 	// turn on the connection for half of RenewDeadline or longer. The leader reports it when its
 	// turn comes, or when it is too late to renew the lease. A [Bucket] has a limited number of
@@ -106,31 +103,5 @@ var (
 	// little processor time, or the server is too slow for so many elections, leaders will be
 	// fenced. One leader of the Bucket reports it, and none does again until no leader
 	// waits. [Stats].Queued and QueueAge show the line before that.
-	ErrCongested error = backend.Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
-)
-
-// detail is an error with a text and a name in [Stats] of its own. Applications match the
-// more general error of which it is a case, because they can do the same about both.
-type detail struct {
-	of   error
-	text string
-}
-
-// Error returns the text, which begins with "leader: ".
-func (d detail) Error() string { return "leader: " + d.text }
-
-// Unwrap returns the more general error.
-func (d detail) Unwrap() error { return d.of }
-
-var (
-	errNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
-	errNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
-	errNotListed       error = detail{ErrNoRoster, wire.NoRosterReason + ": its Config has neither Queue nor Roster"}
-	errRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
-	errNoMajority      error = detail{ErrUnreachable, "reads are answered, and nothing that needs a majority of the servers: the server of this connection is cut off from the others, or the cluster has lost its quorum"}
-	errGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
-	errGuardDeleted    error = detail{ErrDeleted, "the guard was deleted or overwritten"}
-	errTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
-	errBucketDiffers   error = detail{ErrInvalidConfig, "the bucket differs from the settings of EnsureBucket"}
-	errSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}
+	ErrCongested error = backend.ErrCongested
 )

@@ -117,7 +117,7 @@ func (w *worldOf) guide(i int, in guardInput) {
 		w.fail("%s takes what it has raised for something else", p.m.session)
 	case q.stands && !q.seen.raisedBy(p.m.session, q.wish.token):
 		w.fail("%s believes that a guard stands that it has not raised", p.m.session)
-	case errors.Is(fx.fault, errGuardDeleted) && !w.guard.bared && in.observed.kind != entryNothing: // which may be of the past
+	case errors.Is(fx.fault, backend.ErrGuardDeleted) && !w.guard.bared && in.observed.kind != entryNothing: // which may be of the past
 		w.fail("%s says that the guard was deleted, and it was not", p.m.session)
 	case !fx.wake.IsZero() && !fx.wake.After(p.now):
 		w.fail("the raiser of %s wakes in the past", p.m.session)

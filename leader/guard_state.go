@@ -211,10 +211,10 @@ func (r *guardMachine) judge(fx *guardEffects) {
 	stood := r.stands
 	r.stands = r.wish.token != 0 && r.seen.raisedBy(r.session, r.wish.token)
 	if stood && !r.stands && r.over() < r.wish.token {
-		fx.fault = fmt.Errorf("%w, and is raised again", errGuardDeleted)
+		fx.fault = fmt.Errorf("%w, and is raised again", backend.ErrGuardDeleted)
 	}
 	if r.taken() && !r.needRead && r.op.kind == guardNone && fx.fault == nil {
-		fx.fault = fmt.Errorf("%w: it stands for %q, and is left alone until it is deleted", errGuardTaken, r.seen.rec.Election)
+		fx.fault = fmt.Errorf("%w: it stands for %q, and is left alone until it is deleted", backend.ErrGuardTaken, r.seen.rec.Election)
 	}
 }
 

@@ -294,7 +294,7 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 		switch {
 		case a.try && !isPassing(e.Err):
 			return e.Err
-		case !a.try && errors.Is(e.Err, errSeats):
+		case !a.try && errors.Is(e.Err, backend.ErrSeats):
 			return a.check.compare(ctx, true)
 		}
 	case Elected, Fenced, Deposed:
@@ -308,9 +308,9 @@ var errNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is 
 // isPassing reports whether a candidate can be elected at once in spite of a fault.
 func isPassing(err error) bool {
 	switch {
-	case errors.Is(err, errTokensExhausted):
+	case errors.Is(err, backend.ErrTokensExhausted):
 		return false
-	case errors.Is(err, ErrNoFeed), errors.Is(err, ErrForeignRecord), errors.Is(err, errSeats), errors.Is(err, errBucketDiffers), errors.Is(err, errGuardDeleted):
+	case errors.Is(err, ErrNoFeed), errors.Is(err, ErrForeignRecord), errors.Is(err, backend.ErrSeats), errors.Is(err, backend.ErrBucketDiffers), errors.Is(err, backend.ErrGuardDeleted):
 		return true
 	}
 	return false

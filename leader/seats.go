@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 const maxSeats = 1000
@@ -311,5 +313,5 @@ func seatsOf(r record) int { return max(r.seats, 1) }
 // disagreement returns the error for a candidate and a record that are set to different
 // numbers of seats.
 func disagreement(id string, seats int, r record) error {
-	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", errSeats, id, seats, r.id, seatsOf(r))
+	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", backend.ErrSeats, id, seats, r.id, seatsOf(r))
 }

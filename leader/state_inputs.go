@@ -178,11 +178,11 @@ func (m *machine) resign(now time.Time, in *input, fx *effects) {
 	case m.state != StateLeader:
 		fx.denied = ErrNotLeader
 	case in.next && !m.listed:
-		fx.denied = errNotListed
+		fx.denied = backend.ErrNotListed
 	case in.next && m.queue.line == "" && !m.queue.reported:
-		fx.denied = errRosterUnread
+		fx.denied = backend.ErrRosterUnread
 	case in.next && m.queue.line == "":
-		fx.denied = errNoneStands
+		fx.denied = backend.ErrNoneStands
 	case in.next:
 		m.handOver(now, m.queue.line.first(), fx)
 	default:

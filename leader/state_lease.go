@@ -143,7 +143,7 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 		if m.guards.over > lastToken {
 			what = "a guard"
 		}
-		m.fault(fmt.Errorf("%w: %s has token %d; delete it", errTokensExhausted, what, max(m.standingToken(), m.guards.over)), fx)
+		m.fault(fmt.Errorf("%w: %s has token %d; delete it", backend.ErrTokensExhausted, what, max(m.standingToken(), m.guards.over)), fx)
 	}
 	if m.state != StateCandidate && m.leave.mode == staying {
 		m.withdraw(now, fx)

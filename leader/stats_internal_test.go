@@ -54,7 +54,13 @@ func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
 		}
 		for _, row := range v.Values[0].(*ast.CompositeLit).Elts {
 			pair := row.(*ast.CompositeLit).Elts
-			variable := pair[0].(*ast.Ident).Name
+			variable := ""
+			ast.Inspect(pair[0], func(n ast.Node) bool { // the last of package and variable
+				if id, ok := n.(*ast.Ident); ok {
+					variable = id.Name
+				}
+				return true
+			})
 			name, err := strconv.Unquote(pair[1].(*ast.BasicLit).Value)
 			want := strings.ToLower(hump.ReplaceAllString(variable[len("err"):], "${1}_${2}"))
 			if err != nil || name != want || seen[name] {

@@ -276,14 +276,14 @@ func (a *actor) mayHandOver(m *mail) bool {
 	switch to := m.in.to; {
 	case a.status.state != StateLeader:
 	case m.in.next && !a.listed:
-		err = errNotListed
+		err = backend.ErrNotListed
 	case m.in.next && !complete && a.status.line == "":
-		err = errRosterUnread
+		err = backend.ErrRosterUnread
 	case m.in.next:
 	case complete && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
-		err = fmt.Errorf("%w: %q", errNotStanding, to)
+		err = fmt.Errorf("%w: %q", backend.ErrNotStanding, to)
 	case !complete && to == a.c.id:
-		err = fmt.Errorf("%w: %q, which leads", errNotStanding, to)
+		err = fmt.Errorf("%w: %q, which leads", backend.ErrNotStanding, to)
 	}
 	if err != nil && m.call != nil { // its caller waits
 		m.call <- err

@@ -245,17 +245,17 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a transfer to the next without a roster",
-		edits:  []string{"	case in.next && !m.listed:\n		fx.denied = errNotListed\n", ""},
+		edits:  []string{"	case in.next && !m.listed:\n		fx.denied = backend.ErrNotListed\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a transfer to the next where nobody stands",
-		edits:  []string{"	case in.next && m.queue.line == \"\":\n		fx.denied = errNoneStands\n", ""},
+		edits:  []string{"	case in.next && m.queue.line == \"\":\n		fx.denied = backend.ErrNoneStands\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the next is an empty roster's before it has told",
-		edits:  []string{"	case in.next && m.queue.line == \"\" && !m.queue.reported:\n		fx.denied = errRosterUnread\n", ""},
+		edits:  []string{"	case in.next && m.queue.line == \"\" && !m.queue.reported:\n		fx.denied = backend.ErrRosterUnread\n", ""},
 		caught: "transcript succession",
 	},
 	{

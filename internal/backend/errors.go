@@ -1,6 +1,10 @@
 package backend
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/natsleader/natsleader/internal/wire"
+)
 
 // Error is an error of package leader: a plain value, so that errors can be part of the
 // machine's state, and two machines with the same cause compare equal.
@@ -9,8 +13,8 @@ type Error string
 // Error returns the text, which begins with "leader: ".
 func (e Error) Error() string { return "leader: " + string(e) }
 
-// Errors that the implementations of the port return. Package leader exports and describes
-// them.
+// Errors that package leader exports and describes: those that the implementations of the port
+// return, and those of the machine.
 const (
 	ErrInvalidConfig      = Error("invalid configuration")
 	ErrUnreachable        = Error("the store did not answer")
@@ -19,8 +23,52 @@ const (
 	ErrNoBucket           = Error("the bucket does not exist")
 	ErrIncompatibleBucket = Error("the bucket is not fit for this election")
 	ErrValueTooLarge      = Error("value too large")
+
+	ErrResigned       = Error("resigned")
+	ErrStopped        = Error("stopped")
+	ErrLeaseExpired   = Error("lease not confirmed before the renew deadline")
+	ErrPreempted      = Error("another candidate holds the key")
+	ErrDeleted        = Error("the key was deleted")
+	ErrRegressed      = Error("the store has lost acknowledged writes")
+	ErrFenced         = Error("fenced: the guard of the term does not stand any more")
+	ErrNotLeader      = Error("not the leader")
+	ErrNoLeader       = Error("nobody leads")
+	ErrRequestRefused = Error("the leader refuses the request")
+	ErrNotSucceeded   = Error("the named successor has not taken over")
+	ErrForeignRecord  = Error("the key holds a foreign record")
+	ErrNoRoster       = Error("the bucket keeps no roster (BucketConfig.Roster or `natsleader bucket add --roster` makes one)")
+	ErrNotReleased    = Error("not released")
+	ErrNoFeed         = Error("no feed, polling instead")
+	ErrCongested      = Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 
 // ErrNotOpened completes a sentence about a zero value that only a function of the module can
 // make usable.
 var ErrNotOpened = errors.New("was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions")
+
+// detail is an error with a text and a name in leader.Stats of its own. Applications match the
+// more general error of which it is a case, because they can do the same about both.
+type detail struct {
+	of   Error
+	text string
+}
+
+// Error returns the text, which begins with "leader: ".
+func (d detail) Error() string { return "leader: " + d.text }
+
+// Unwrap returns the more general error.
+func (d detail) Unwrap() error { return d.of }
+
+// Details of errors that package leader exports.
+var (
+	ErrNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
+	ErrNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
+	ErrNotListed       error = detail{ErrNoRoster, wire.NoRosterReason + ": its Config has neither Queue nor Roster"}
+	ErrRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
+	ErrNoMajority      error = detail{ErrUnreachable, "reads are answered, and nothing that needs a majority of the servers: the server of this connection is cut off from the others, or the cluster has lost its quorum"}
+	ErrGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
+	ErrGuardDeleted    error = detail{ErrDeleted, "the guard was deleted or overwritten"}
+	ErrTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
+	ErrBucketDiffers   error = detail{ErrInvalidConfig, "the bucket differs from the settings of EnsureBucket"}
+	ErrSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}
+)

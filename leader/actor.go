@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // actor is the only goroutine that touches the machine. It has one select and one timer.
@@ -30,7 +34,7 @@ type actor struct {
 
 	wake     time.Time // when the machine is to step again
 	requests requester
-	bucket   *bucketStore // of EnsureBucket; nil: another
+	bucket   *natskv.Bucket // of EnsureBucket; nil: another
 	faults   faultFilter
 	calls    calls
 	silence  silence
@@ -161,7 +165,7 @@ func (a *actor) receive(m *mail) {
 	}
 	switch m.in.kind {
 	case inRead:
-		m.in.observed, m.in.before = decodeEntry(m.entry), a.recall()
+		m.in.observed, m.in.before = record.DecodeEntry(m.entry), a.recall()
 		a.replied(m)
 	case inWritten, inSettings, inFeed:
 		a.replied(m)
@@ -204,24 +208,24 @@ func (a *actor) stepOn(kind inputKind) { a.step(&input{kind: kind}, nil) }
 // compareBucket reports, once, that a bucket of EnsureBucket has other settings. Of several
 // seats one reports it.
 func (a *actor) compareBucket() {
-	if a.bucket == nil || a.seat != 1 || a.status.done || a.bucket.api.Known.Load() == nil { // forgotten since
+	if a.bucket == nil || a.seat != 1 || a.status.done {
 		return
 	}
-	if err := a.bucket.difference(); a.faults.isDifferent(err) {
+	if err, known := a.bucket.Difference(); known && a.faults.isDifferent(err) { // they may be forgotten again
 		a.fault(err)
 	}
 }
 
 // hears decodes a message of the feed. Of an own record only the session is needed, and
 // every renewal comes back as one.
-func (a *actor) hears(e backend.Entry, seen *observation) observation {
+func (a *actor) hears(e backend.Entry, seen *record.Observation) record.Observation {
 	if e.Marker || !bytes.Contains(e.Value, a.requests.own) {
 		if seen != nil {
 			return *seen
 		}
-		return decodeEntry(e)
+		return record.DecodeEntry(e)
 	}
-	return observation{revision: e.Revision, kind: entryRecord, rec: record{session: a.session}, created: e.Created.UnixNano()}
+	return record.Observation{Revision: e.Revision, Kind: record.EntryRecord, Rec: record.Record{Session: a.session}, Created: e.Created.UnixNano()}
 }
 
 // replied cleans up after the request in flight.
@@ -253,7 +257,7 @@ func (a *actor) step(in *input, call chan error) {
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
-	before, written, shown, seen := a.status.state, a.status.written, *a.status.shown, a.status.seen.revision
+	before, written, shown, seen := a.status.state, a.status.written, *a.status.shown, a.status.seen.Revision
 	var fx effects
 	a.advance(in, &fx)
 	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
@@ -409,7 +413,7 @@ func (a *actor) publish(changed bool) {
 	}
 	if changed {
 		c.session, c.holder = a.status.shown.session, a.status.holder(a.seat)
-	} else if a.status.shown.kind == entryRecord && a.status.seen.revision != c.holder.Revision {
+	} else if a.status.shown.kind == record.EntryRecord && a.status.seen.Revision != c.holder.Revision {
 		c.holder.date(*a.status.seen)
 	}
 	holds := a.status.holds

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // calls are the calls of an application that wait for their outcome.
@@ -73,14 +75,14 @@ func (c *calls) answer(now time.Time, s *status) {
 // when this candidate may take the key again and no other has taken it.
 func (c *calls) answerTransfers(now time.Time, s *status) {
 	seen := s.seen
-	by := seen.kind == entryForeign || seen.kind == entryRecord && seen.rec.session != c.session
+	by := seen.Kind == record.EntryForeign || seen.Kind == record.EntryRecord && seen.Rec.Session != c.session
 	if len(c.handing) == 0 || !by && !s.holds && now.Before(s.cooldownUntil) {
 		return
 	}
-	c.taken(seen.rec.id)
+	c.taken(seen.Rec.ID)
 	for _, h := range c.handing {
 		switch {
-		case by && (seen.rec.id == h.to || seen.rec.session == h.to):
+		case by && (seen.Rec.ID == h.to || seen.Rec.Session == h.to):
 			h.call <- nil
 		case by:
 			h.call <- fmt.Errorf("%w: %s", ErrNotSucceeded, holderOf(*seen, c.seat))

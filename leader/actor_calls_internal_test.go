@@ -1,6 +1,10 @@
 package leader
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
 
 // The ID of the successor is known before a call of Transfer returns.
 func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
@@ -11,7 +15,7 @@ func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
 			t.Error("the call was answered before")
 		}
 	}
-	c.answerTransfers(epoch, &status{seen: &observation{kind: entryRecord, rec: record{id: "b", session: "s"}}})
+	c.answerTransfers(epoch, &status{seen: &record.Observation{Kind: record.EntryRecord, Rec: record.Record{ID: "b", Session: "s"}}})
 	if len(call) != 1 || <-call != nil || taken != "b" {
 		t.Errorf("the call is not answered, or %q has taken the key", taken)
 	}

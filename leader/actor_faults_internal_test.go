@@ -78,3 +78,18 @@ func TestFaultFilter_ReportsChanges(t *testing.T) {
 		}
 	}
 }
+
+// The loss of a feed is reported again once a feed was open in between, and not before.
+func TestFaultFilter_FeedIsBack(t *testing.T) {
+	var f faultFilter
+	lost := &input{kind: inFeedLost, err: ErrUnreachable}
+	for _, c := range []struct {
+		success inputKind
+		news    bool
+	}{{inTick, true}, {inRead, false}, {inFeed, true}, {inSettings, false}} {
+		f.succeeded(c.success)
+		if news := f.isNews(lost, ErrNoFeed); news != c.news {
+			t.Errorf("after a success of kind %d: news %v", c.success, news)
+		}
+	}
+}

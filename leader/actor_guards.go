@@ -9,6 +9,10 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // guardDriver is one guard of a candidate. It has the guard machine, which decides on the
@@ -65,8 +69,8 @@ func checkGuards(guards []Guard) error {
 // newGuardDrivers makes the guard drivers of a candidate.
 func newGuardDrivers(c *Candidate, p params, guards []Guard) guardDrivers {
 	election := c.election
-	if b, ok := c.store.(*bucketStore); ok {
-		election = b.name + "/" + election
+	if b, ok := c.store.(*natskv.Bucket); ok {
+		election = b.Name() + "/" + election
 	}
 	var all guardDrivers
 	for i, g := range guards {
@@ -177,7 +181,7 @@ func (a *actor) stepGuard(s *guardDriver, in guardInput) {
 	in.dice = a.rng.Uint32()
 	fx := s.step(a.now(), a.status.times.orDefault().lease, in)
 	if s.stands && a.term != nil && a.term.token == s.wish.token {
-		a.term.fences[s.number].Move(s.seen.revision, in.kind == guardInRaised && in.err == nil)
+		a.term.fences[s.number].Move(s.seen.Revision, in.kind == guardInRaised && in.err == nil)
 	}
 	if fx.fault != nil {
 		kind := in.kind
@@ -209,10 +213,10 @@ func (s *guardDriver) send(values context.Context, op guardOp, box *mailbox) {
 		s.asks.Check(ctx, func(err error) { answer(guardInput{kind: guardInChecked, err: err}) })
 	case guardRead:
 		s.asks.Get(ctx, func(e backend.Entry, err error) {
-			answer(guardInput{kind: guardInRead, observed: decodeGuard(e), err: err})
+			answer(guardInput{kind: guardInRead, observed: record.DecodeGuard(e), err: err})
 		})
 	case guardRaise:
-		s.asks.Update(ctx, op.rec.encode(), op.revision, func(revision uint64, err error) {
+		s.asks.Update(ctx, op.rec.Encode(), op.revision, func(revision uint64, err error) {
 			answer(guardInput{kind: guardInRaised, revision: revision, err: err})
 		})
 	case guardNone:
@@ -257,8 +261,8 @@ func (g guardDrivers) busy() bool {
 // fence makes the fence of a term at the guard.
 func (s *guardDriver) fence(t *Term, box *mailbox) *fence {
 	f := &fence{
-		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.rec.encode(),
-		over: t.ctx.Done(), revision: s.seen.revision, moved: make(chan struct{}),
+		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.Rec.Encode(),
+		over: t.ctx.Done(), revision: s.seen.Revision, moved: make(chan struct{}),
 	}
 	number := s.number
 	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: guardInput{kind: guardInSuspect}}}) }

@@ -5,22 +5,24 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // mail is one message to the actor. It has a field for everything that some message carries. So
 // mails are taken from a pool, and a candidate at rest keeps none.
 type mail struct {
 	in       input
-	entry    backend.Entry // inHeard, inRead: becomes what the input observed
-	seen     *observation  // inHeard: the decoded entry, if it was decoded before
-	feed     backend.Feed  // inFeed: the feed that was opened
-	guard    *guardMail    // of a guard, instead of in
-	listener *listenerMail // of a request to the holder, instead of in
-	roster   *rosterMail   // of the roster, instead of in
-	from     uint64        // inHeard and others of a feed: the number of the feed
-	call     chan error    // of a call that waits for an answer
-	bounded  bool          // inStop: StopTimeout applies
-	sign     bool          // of a request for a sign of a majority; only the error of in counts
+	entry    backend.Entry       // inHeard, inRead: becomes what the input observed
+	seen     *record.Observation // inHeard: the decoded entry, if it was decoded before
+	feed     backend.Feed        // inFeed: the feed that was opened
+	guard    *guardMail          // of a guard, instead of in
+	listener *listenerMail       // of a request to the holder, instead of in
+	roster   *rosterMail         // of the roster, instead of in
+	from     uint64              // inHeard and others of a feed: the number of the feed
+	call     chan error          // of a call that waits for an answer
+	bounded  bool                // inStop: StopTimeout applies
+	sign     bool                // of a request for a sign of a majority; only the error of in counts
 }
 
 // mailbox brings everything but ticks to the actor. put never blocks. The actor arms its

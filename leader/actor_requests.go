@@ -9,6 +9,10 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // requester sends the requests of the machine to the store, one at a time, and has the feed
@@ -83,7 +87,7 @@ func (r *requester) send(req request, now time.Duration) {
 		if req.marker {
 			update = r.c.store.Mark
 		}
-		update(ctx, r.c.election, req.rec.encode(), req.revision, func(revision uint64, err error) {
+		update(ctx, r.c.election, req.rec.Encode(), req.revision, func(revision uint64, err error) {
 			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
 		})
 	case reqNone:
@@ -117,8 +121,8 @@ func ending(err error, holds bool, took, limit time.Duration) backend.Reply {
 // keep keeps the feed that was opened for a candidate.
 func (r *requester) keep(f backend.Feed, id, session string) {
 	r.feed = f
-	if f, ok := f.(*feed); ok {
-		f.who.Store(&hearer{id, session})
+	if f, ok := f.(*natskv.Feed); ok {
+		f.Identify(id, session)
 	}
 }
 
@@ -135,8 +139,8 @@ func (r *requester) end() {
 }
 
 // decoded returns the entry as the feed has decoded it, or nil.
-func decoded(e backend.FeedEvent) *observation {
-	s, _ := e.Decoded.(*observation)
+func decoded(e backend.FeedEvent) *record.Observation {
+	s, _ := e.Decoded.(*record.Observation)
 	return s
 }
 

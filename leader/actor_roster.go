@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // rosterParts are what a candidate needs for the roster. Most candidates have none.
@@ -49,7 +53,7 @@ type rosterAnnouncer struct {
 	roster   backend.Roster
 	election string
 	session  string
-	entry    announcement
+	entry    record.Announcement
 	cancel   context.CancelFunc // of the request in flight; nil if there is none
 	wake     time.Time          // when the machine is to step again; zero: with any step
 	reported string             // the fault that was reported last
@@ -101,8 +105,8 @@ func (a *actor) stepAnnouncer(in announcerInput) {
 	switch {
 	case fx.announce:
 		h.entry.Since, h.entry.Ticket, h.entry.Denied = a.outside(h.since).UTC(), h.ticket, h.denied
-		h.entry.publish(s.value)
-		h.send(a.values, h.entry.encode(), lives*in.times.lease, &a.c.box)
+		h.entry.Publish(s.value)
+		h.send(a.values, h.entry.Encode(), lives*in.times.lease, &a.c.box)
 	case fx.withdraw:
 		h.send(a.values, nil, 0, &a.c.box)
 	case fx.cancel:
@@ -174,7 +178,7 @@ type preemptorEntry struct {
 // stepWatcher steps the watcher machine and carries out the effects.
 func (a *actor) stepWatcher(in watcherInput) {
 	l, s := &a.roster.watcher, &a.status
-	in.holds, in.ended, in.taken = s.holds && !s.done, s.done, s.seen.held()
+	in.holds, in.ended, in.taken = s.holds && !s.done, s.done, s.seen.Held()
 	in.urgent = s.leaving != staying && !s.ranked
 	in.changed = a.c.permit != nil && l.changes != a.c.permit.changed()
 	in.times = s.times.orDefault()
@@ -213,7 +217,7 @@ func (l *rosterWatcher) open(values context.Context, h *rosterAnnouncer, priorit
 // stop leaves the view. Before it ends, the view of a Bucket may have to wait for the
 // connection's lock. The actor does not wait for that.
 func (l *rosterWatcher) stop(box *mailbox) {
-	if v, ok := l.feed.(*rosterView); ok {
+	if v, ok := l.feed.(*natskv.View); ok {
 		l.closing++
 		go func() {
 			v.Stop()
@@ -270,7 +274,7 @@ func (a *actor) holding(session string) bool {
 // lease, and has just announced itself again. So a candidate that comes and goes pushes out
 // no leader, nor hides one that stays. After each handover in vain choose returns the next
 // one in order. So no candidate that can take the key waits behind one that cannot.
-func (l *rosterWatcher) choose(now time.Time, all []announcement, priority int, s *status) preemptor {
+func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priority int, s *status) preemptor {
 	lease := s.times.lease
 	var asking []preemptor
 	var just []bool
@@ -279,17 +283,17 @@ func (l *rosterWatcher) choose(now time.Time, all []announcement, priority int, 
 		if !c.Preempt || c.Denied || c.Priority <= priority {
 			continue
 		}
-		was, known := l.preemptors[c.session]
+		was, known := l.preemptors[c.Session]
 		if !known {
-			was = preemptorEntry{since: now, revision: c.revision}
+			was = preemptorEntry{since: now, revision: c.Revision}
 		}
-		again := c.revision > was.revision
+		again := c.Revision > was.revision
 		if again {
-			was.revision, was.again = c.revision, now
+			was.revision, was.again = c.Revision, now
 		}
-		seen[c.session] = was
+		seen[c.Session] = was
 		if !now.Before(was.since.Add(lease)) && now.Before(was.again.Add(lease+lease/4)) {
-			asking, just = append(asking, preemptor{c.session, was.since}), append(just, again)
+			asking, just = append(asking, preemptor{c.Session, was.since}), append(just, again)
 		}
 	}
 	l.preemptors = seen
@@ -305,7 +309,7 @@ func (l *rosterWatcher) choose(now time.Time, all []announcement, priority int, 
 
 // preemptor returns the candidate that the leader is to hand over to. There is none if the
 // leader refuses requests, or if the leader of another seat gives way first.
-func (a *actor) preemptor(all []announcement) preemptor {
+func (a *actor) preemptor(all []record.Announcement) preemptor {
 	p := a.roster.watcher.choose(a.now(), all, a.priority, &a.status)
 	if b := a.c.permit; p.session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
 		return preemptor{}

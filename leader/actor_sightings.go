@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // sightings are the entries of keys that were read in this process, each with the instant
@@ -56,8 +58,8 @@ func (s *sightings) recall(key string) sighting {
 
 // since returns when an entry that was read at an instant of the clock was first received, and
 // remembers it.
-func (s *sightings) since(key string, o observation, at time.Time) time.Time {
-	if r := s.recall(key); !r.at.IsZero() && r.revision == o.revision && r.same(o) {
+func (s *sightings) since(key string, o record.Observation, at time.Time) time.Time {
+	if r := s.recall(key); !r.at.IsZero() && r.Revision == o.Revision && r.Same(o) {
 		return r.at
 	}
 	s.memory.Remember(key, remembered{seenAs(o, at), s.clock})
@@ -77,7 +79,7 @@ func (a *actor) remember() {
 }
 
 // seenAs returns the part of an observation that identifies the write.
-func seenAs(o observation, at time.Time) sighting {
-	rec := record{id: o.rec.id, session: o.rec.session, counter: o.rec.counter}
-	return sighting{observation{revision: o.revision, kind: o.kind, rec: rec}, at}
+func seenAs(o record.Observation, at time.Time) sighting {
+	rec := record.Record{ID: o.Rec.ID, Session: o.Rec.Session, Counter: o.Rec.Counter}
+	return sighting{record.Observation{Revision: o.Revision, Kind: o.Kind, Rec: rec}, at}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // silence watches for signs that a majority of the servers is there: an acknowledged write, a newer
@@ -47,8 +49,8 @@ func (a *actor) silenceAt() time.Time {
 		return a.base.Add(s.at + wait)
 	case t.silent:
 		return a.base.Add(max(t.signed, s.at) + a.quiet() - wait)
-	case a.status.shown.kind == entryRecord && !a.status.holds && a.status.settled: // a renewal of another candidate is due
-		return a.base.Add(t.signed + max(a.quiet(), a.status.seen.rec.lease/3) - wait)
+	case a.status.shown.kind == record.EntryRecord && !a.status.holds && a.status.settled: // a renewal of another candidate is due
+		return a.base.Add(t.signed + max(a.quiet(), a.status.seen.Rec.Lease/3) - wait)
 	default:
 		return time.Time{}
 	}
@@ -132,7 +134,7 @@ func (s *silence) giveUp() {
 
 // noticeSign looks for a sign in what a step has shown. seen is the newest revision known before it.
 func (a *actor) noticeSign(in *input, seen uint64) {
-	if a.status.seen.revision > seen || in.kind == inSettings && a.isSign(in.err) {
+	if a.status.seen.Revision > seen || in.kind == inSettings && a.isSign(in.err) {
 		a.signed()
 	}
 }

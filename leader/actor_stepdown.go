@@ -9,6 +9,10 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // stepDownListener is the listener for requests to a leader to hand over. It has the
@@ -24,7 +28,7 @@ type stepDownListener struct {
 // newListener returns the listener of a candidate that leads for the first time.
 func newListener(store backend.Store) *stepDownListener {
 	d := &stepDownListener{requests: store}
-	if _, ok := store.(*bucketStore); ok {
+	if _, ok := store.(*natskv.Bucket); ok {
 		d.pause = listenPause
 	}
 	return d
@@ -94,7 +98,7 @@ func (a *actor) stepListener(in listenerInput) {
 		a.listener = newListener(a.c.store)
 	}
 	d := a.listener
-	in.replaced = s.done || s.seen.rec.phase == phaseLeading && !s.holds
+	in.replaced = s.done || s.seen.Rec.Phase == record.PhaseLeading && !s.holds
 	fx := d.step(a.now(), in)
 	d.wake = fx.wake
 	switch {
@@ -150,7 +154,7 @@ func (a *actor) requested(m *listenerMail) {
 	}
 	v := stepDownReply{Format: wire.StepDownFormat, ID: a.c.id, Token: a.term.token, Answer: answerAccepted}
 	switch {
-	case p.Format != wire.StepDownFormat || p.Do != wire.DoStepDown && p.Do != wire.DoTransfer || len(p.To) > maxIDLength:
+	case p.Format != wire.StepDownFormat || p.Do != wire.DoStepDown && p.Do != wire.DoTransfer || len(p.To) > record.MaxID:
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
@@ -165,7 +169,7 @@ func (a *actor) requested(m *listenerMail) {
 		}
 	}
 	a.c.log.LogAttrs(a.values, slog.LevelInfo, wire.LogRequested,
-		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), maxIDLength)]), slog.String("answer", v.Answer))
+		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), record.MaxID)]), slog.String("answer", v.Answer))
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // strings and numbers

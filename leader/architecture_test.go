@@ -66,7 +66,7 @@ func TestArchitecture_LinksResolve(t *testing.T) {
 func TestArchitecture_NamesExist(t *testing.T) {
 	inRepository(t)
 	var declared strings.Builder
-	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../mutation", "../cmd"} {
+	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../internal", "../mutation", "../cmd"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "/plumbing/") {
 				return err

@@ -2,16 +2,13 @@ package leader
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/deadline"
-	"github.com/natsleader/natsleader/internal/jsapi"
-	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // BucketConfig holds the settings of a bucket for [CreateBucket] and [EnsureBucket].
@@ -104,29 +101,23 @@ type BucketInfo struct {
 // requests of the connection, and one for each other call, is left behind until nats.go
 // continues. While 64 calls of a Bucket, or 64 requests of the connection, have waited in vain,
 // further ones fail at once.
-type Bucket struct{ s bucketStore }
+type Bucket struct {
+	kv    *natskv.Bucket // nil in a zero value
+	clock Clock          // one for all candidates, so that they can compare instants
+}
 
 // Backend is for this module.
-func (b *Bucket) Backend() backend.Store { return &b.s }
+func (b *Bucket) Backend() backend.Store { return b.store() }
 
-// bucketStore is the backend of a [Bucket].
-type bucketStore struct {
-	api    jsapi.Stream
-	name   string
-	pre    string // prefix of a key's subject in the stream
-	put    string // prefix of the subject to which a key is written
-	direct string // prefix of the subject from which a key is read, where direct gets are allowed
-
-	feedPrefix string        // given by WithFeedSubject
-	ensure     *BucketConfig // given to EnsureBucket; nil: a bucket that does not exist is not created
-
-	unanswered atomic.Int32 // direct gets in a row
-
-	hub    hub
-	roster rosterBucket
-	clock  Clock          // the default of its candidates
-	memory backend.Memory // of what they have seen
+// store returns the backend. Its methods report that a zero value was not opened.
+func (b *Bucket) store() *natskv.Bucket {
+	if b.kv == nil {
+		return new(natskv.Bucket)
+	}
+	return b.kv
 }
+
+func (b *Bucket) defaultClock() Clock { return b.clock }
 
 // CreateBucket creates the bucket, or updates it if it exists, and returns it as
 // [OpenBucket] does. An ordinary bucket of that name is brought to these settings. It
@@ -170,19 +161,7 @@ type bucketStore struct {
 // an existing stream that cannot be brought to them, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed], and other errors of the server as a *jetstream.APIError.
 func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
-	b, err := OpenBucket(js, cfg.Name)
-	if err != nil {
-		return nil, err
-	}
-	if err = cfg.check(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := deadline.Limit(ctx)
-	defer cancel()
-	if err = b.s.establish(ctx, cfg); err != nil {
-		return nil, fmt.Errorf("create bucket %s: %w", cfg.Name, err)
-	}
-	return b, nil
+	return opened(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
 
 // OpenBucket returns a bucket that exists, or is created later by another client. It sends
@@ -190,15 +169,44 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 // in a [Faulted] event if no election can work with it, as in the roster of another bucket.
 // See [EnsureBucket] for a bucket that candidates create. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
-	if err := jsapi.CheckJetStream(js); err != nil {
+	return opened(natskv.Open(js, name))
+}
+
+// EnsureBucket returns a bucket that its candidates create if it does not exist. It sends no
+// request, so it works before there is a server (nats.RetryOnFailedConnect). The first
+// candidate that learns from the server that there is no bucket creates it with these
+// settings, and with a roster if cfg.Roster is set. Any number of processes may do that at
+// the same time: one of them creates the bucket, and the others use it. A candidate that
+// cannot create the bucket reports the reason in a [Faulted] event, for example
+// [ErrPermission], and tries again with growing pauses. Observers and functions like [Lookup]
+// create nothing. They return [ErrNoBucket], or wait, until there is a bucket.
+//
+// An existing bucket is never changed. If it differs from cfg, each candidate goes on with
+// the bucket as it is, and reports once, in a [Faulted] event with [ErrInvalidConfig], the
+// first setting that differs. Settings that have a default of their own in cfg are not
+// compared. In a bucket that no election can work with, such as the roster of another bucket,
+// candidates report [ErrIncompatibleBucket]. Use [CreateBucket] to change a bucket.
+//
+// A bucket that was found once through this Bucket, or one that [Bucket.WithFeedSubject] made
+// of it, is not created again. If it is deleted, candidates report [ErrNoBucket] until there
+// is a bucket again. But a process that has never seen the bucket creates it, and a candidate
+// leads in it at once. A leader of the deleted bucket that is connected finds out when it
+// hears of the first record of its election in the new bucket, or else at its next renewal.
+// A leader that is cut off from NATS at that time goes on until its lease is over, so there
+// are two leaders for up to one lease. Only a resource that compares tokens is safe from that.
+// So stop all candidates before you delete a bucket, or let no candidate start for one
+// MaxLease. docs/production.md in the repository has more about that.
+//
+// Errors: [ErrInvalidConfig] for settings that cannot work, and for Adopt.
+func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
+	return opened(natskv.Ensure(js, natskv.Config(cfg)))
+}
+
+func opened(kv *natskv.Bucket, err error) (*Bucket, error) {
+	if err != nil {
 		return nil, err
 	}
-	if err := jsapi.CheckBucketName(name); err != nil {
-		return nil, err
-	}
-	b := &Bucket{s: bucketStore{name: name, pre: "$KV." + name + "."}}
-	b.s.open(js)
-	return b, nil
+	return &Bucket{kv: kv, clock: SystemClock()}, nil
 }
 
 // WithFeedSubject returns another Bucket for the same bucket, with another subject on which
@@ -208,51 +216,13 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 // prefix is not checked against those settings. If nothing arrives on the subject,
 // candidates fall back to reading the key. Errors: [ErrInvalidConfig].
 func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
-	if err := jsapi.CheckSubject("the prefix of the feed", prefix); err != nil {
-		return nil, err
-	}
-	other, err := OpenBucket(b.s.api.JS, b.s.name)
-	if err != nil {
-		return nil, err
-	}
-	other.s.feedPrefix = prefix
-	other.s.ensure, other.s.api.Seen = b.s.ensure, b.s.api.Seen
-	return other, nil
+	return opened(b.store().WithFeed(prefix))
 }
 
 // Info reads the settings of the bucket from the server. Errors: [ErrNoBucket] if it does
 // not exist, [ErrIncompatibleBucket] if no election can work with it (the BucketInfo is
 // filled all the same), [ErrPermission], [ErrUnreachable], [ErrConnectionClosed].
-func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) { return b.s.Info(ctx) }
-
-func (b *bucketStore) open(js jetstream.JetStream) {
-	b.api.Init(js, "KV_"+b.name)
-	b.clock = SystemClock()
-	b.api.Make = "make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
-	b.api.Again = "stop all candidates, or wait for one MaxLease, before you make it again"
-	b.direct = b.api.Prefix + "DIRECT.GET." + b.api.Name + "." + b.pre
-	b.put = b.api.PutPrefix(b.pre)
-	b.roster.open(js, b.name)
-}
-
-func (b *bucketStore) Info(ctx context.Context) (BucketInfo, error) {
-	ctx, cancel := deadline.Limit(ctx)
-	defer cancel()
-	info, err := b.api.Info(ctx)
-	if err != nil {
-		return BucketInfo{Name: b.name}, err
-	}
-	c := info.Config
-	bi := BucketInfo{
-		Name: b.name, Description: c.Description, Replicas: c.Replicas, Storage: c.Storage,
-		Placement: c.Placement, TTL: c.MaxAge, PurgeProtected: isPurgeProtected(c),
-	}
-	if prefix, ok := b.feedOf(c); ok {
-		bi.FeedSubject = prefix
-	}
-	s, err := settings(c, b.name, b.api.MaxPayload())
-	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
-	// A client that needs no roster needs no permission to read its settings.
-	bi.Roster = c.Metadata[wire.RosterKey] != "" && !b.roster.isMissing(ctx)
-	return bi, err
+func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
+	info, err := b.store().Info(ctx)
+	return BucketInfo(info), err
 }

@@ -15,6 +15,10 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be
@@ -70,7 +74,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 	if err != nil {
 		return nil, err
 	}
-	return launch(ctx, b, election, cfg, p)
+	return launch(ctx, b, election, cfg, p), nil
 }
 
 // prepare checks the settings of a candidate, and sets those that are left to their defaults.
@@ -87,8 +91,8 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p para
 			return nil, p, err
 		}
 	}
-	if cfg.MinToken > maxMinToken {
-		return nil, p, fmt.Errorf("%w: MinToken %d is more than %d; a resource that has accepted a greater token must be reset", ErrInvalidConfig, cfg.MinToken, uint64(maxMinToken))
+	if cfg.MinToken > record.MaxMinToken {
+		return nil, p, fmt.Errorf("%w: MinToken %d is more than %d; a resource that has accepted a greater token must be reset", ErrInvalidConfig, cfg.MinToken, uint64(record.MaxMinToken))
 	}
 	if len(cfg.Value) > wire.MaxValue {
 		return nil, p, fmt.Errorf("%w: Value of %d bytes is more than %d", ErrValueTooLarge, len(cfg.Value), wire.MaxValue)
@@ -131,16 +135,14 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p para
 }
 
 // launch starts a candidate with settings that prepare has checked.
-func launch(ctx context.Context, b backend.Store, election string, cfg Config, p params) (*Candidate, error) {
+func launch(ctx context.Context, b backend.Store, election string, cfg Config, p params) *Candidate {
 	start := stand
 	if p.seats > 0 {
 		start = standForSeats
 	}
-	c, err := start(ctx, b, election, cfg, p)
-	if err == nil {
-		c.logReconnecting(context.WithoutCancel(ctx))
-	}
-	return c, err
+	c := start(ctx, b, election, cfg, p)
+	c.logReconnecting(context.WithoutCancel(ctx))
+	return c
 }
 
 // admits rejects durations that the bucket is known to reject. If the bucket's settings are
@@ -162,20 +164,17 @@ func admits(store backend.Store, d durations, kvElect bool) error {
 // defaultID returns an ID that names the process to readers of the record.
 func defaultID() string {
 	host, err := os.Hostname()
-	if err != nil || len(host) > maxIDLength/2 || checkID("host", host) != nil {
+	if err != nil || len(host) > record.MaxID/2 || checkID("host", host) != nil {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s_%d_%s", host, os.Getpid(), strings.ToLower(crand.Text()[:6]))
 }
 
 // stand starts the goroutine of a candidate or an observer.
-func stand(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
-	if err := checkKey(election); err != nil {
-		return nil, err
-	}
+func stand(ctx context.Context, store backend.Store, election string, cfg Config, p params) *Candidate {
 	a := newActor(ctx, newCandidate(store, election, cfg, p), cfg, p)
 	go a.run(ctx)
-	return a.c, nil
+	return a.c
 }
 
 // newCandidate makes a candidate without its goroutine.
@@ -213,15 +212,15 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
 	r.own = []byte(`"session":"` + p.session + `"`)
 	p.phase = c.window.Join()
 	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
-	if b, ok := c.store.(*bucketStore); ok && b.ensure != nil && !p.observe { // an observer may not create a bucket
-		a.bucket, a.requests.settings = b, b.settingsEnsured
+	if b, ok := c.store.(*natskv.Bucket); ok && !p.observe { // an observer may not create a bucket
+		a.bucket, a.requests.settings = b, b.SettingsEnsured
 	}
 	if p.listed {
 		p.lot = a.rng.Uint32()
 		a.roster = &rosterParts{announcer: rosterAnnouncer{
 			announcerMachine: announcerMachine{announces: c.permit == nil || a.seat == 1, lot: p.lot},
 			roster:           c.store, election: c.election, session: p.session,
-			entry: announcement{Format: announcementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
+			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
 		}}
 		if c.permit != nil {
 			a.roster.announcer.election = c.permit.election

@@ -7,6 +7,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // checker checks one machine step by step: the contract with the application, by the notes,
@@ -52,7 +54,7 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 		return fmt.Sprintf("it is %v and knows %s", m.state, describe(m.key.seen))
 	case m.state == StateCandidate && m.holds() && m.leave.mode == staying && !fx.done:
 		return "it holds the key and is but a candidate"
-	case !p.void && in.kind == inRead && in.err == nil && in.observed.rec.session == m.session && in.observed.rec.counter <= m.writes.counter && in.observed.held() && m.key.seen.revision == in.observed.revision && m.key.seen.rec.session != m.session:
+	case !p.void && in.kind == inRead && in.err == nil && in.observed.Rec.Session == m.session && in.observed.Rec.Counter <= m.writes.counter && in.observed.Held() && m.key.seen.Revision == in.observed.Revision && m.key.seen.Rec.Session != m.session:
 		return "it does not recognise its own record"
 	case m.guarded && (m.state == StateLeader || m.raising()) && m.guards.over >= m.term.token:
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.term.token, m.guards.over)
@@ -75,11 +77,11 @@ func (p *checker) check(m *machine, known uint64, now time.Time, in input, fx ef
 	case !fx.done && fx.wake.IsZero() && m.flight.slot == slotNone:
 		return "it sleeps for ever"
 	case !toldOf(m.key.seen, known, in):
-		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.revision)
+		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.Revision)
 	}
 	if fx.request.kind == reqWrite {
-		if fx.request.rec.phase != phaseReleased {
-			p.keepsOutUntil = now.Add(fx.request.rec.lease)
+		if fx.request.rec.Phase != record.PhaseReleased {
+			p.keepsOutUntil = now.Add(fx.request.rec.Lease)
 		}
 		return p.checkWrite(m, now, fx.request)
 	}
@@ -128,7 +130,7 @@ func (p *checker) checkEvents(m *machine, now time.Time, fx effects) string {
 			if n.token < m.term.elected || n.token <= m.minToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.token)
 			}
-			if n.token > lastToken+1 {
+			if n.token > record.LastToken+1 {
 				return fmt.Sprintf("its token %d is greater than any that candidates ask for", n.token)
 			}
 			if m.guarded && m.guards.stand != n.token {
@@ -177,17 +179,17 @@ func (p *checker) event(m *machine, now time.Time, n note) contract.Event {
 
 // toldOf reports whether the newest revision known is the one from before, or is in the
 // input. So no write is ever conditioned on a guess.
-func toldOf(s observation, known uint64, in input) bool {
+func toldOf(s record.Observation, known uint64, in input) bool {
 	var refused *backend.RefusedError
 	switch {
-	case s.revision == known, s.kind == entryUnseen:
+	case s.Revision == known, s.Kind == record.EntryUnseen:
 		return true
 	case in.kind == inHeard, in.kind == inRead:
-		return s.revision == in.observed.revision
+		return s.Revision == in.observed.Revision
 	case in.kind == inWritten && in.err == nil:
-		return s.revision == in.revision
+		return s.Revision == in.revision
 	case errors.As(in.err, &refused):
-		return refused.Named && s.revision == refused.Actual
+		return refused.Named && s.Revision == refused.Actual
 	}
 	return false
 }
@@ -195,33 +197,33 @@ func toldOf(s observation, known uint64, in input) bool {
 // checkWrite checks a write that the machine requests.
 func (p *checker) checkWrite(m *machine, now time.Time, req request) string {
 	switch {
-	case req.revision != m.key.seen.revision || m.key.seen.kind == entryUnseen:
+	case req.revision != m.key.seen.Revision || m.key.seen.Kind == record.EntryUnseen:
 		return fmt.Sprintf("it writes on condition of %d and knows %s", req.revision, describe(m.key.seen))
-	case req.rec.lease > max(m.bucket.bound, m.bucket.times.lease) && m.bucket.bound > 0:
-		return fmt.Sprintf("it writes a lease of %v, and the bucket was never set to more than %v", req.rec.lease, m.bucket.bound)
-	case max(req.rec.token, req.rec.least) > maxToken:
+	case req.rec.Lease > max(m.bucket.bound, m.bucket.times.lease) && m.bucket.bound > 0:
+		return fmt.Sprintf("it writes a lease of %v, and the bucket was never set to more than %v", req.rec.Lease, m.bucket.bound)
+	case max(req.rec.Token, req.rec.Least) > record.MaxToken:
 		return "it writes a token that cannot be read"
 	case m.guarded && req.write.win && !m.guards.fit:
 		return "it tries for the key, and its guards are not fit"
-	case m.raising() && req.rec.phase != phaseLeading:
-		return "it writes " + phaseNames[req.rec.phase] + " while it raises its guards"
-	case m.work.going && m.state == StateFenced && req.rec.phase != phaseLeading:
-		return "it writes " + phaseNames[req.rec.phase] + " while it drains"
-	case m.work.idle && m.state == StateFenced && req.rec.phase != phaseLeading:
-		return "it writes " + phaseNames[req.rec.phase] + " in place of a term that nobody takes"
+	case m.raising() && req.rec.Phase != record.PhaseLeading:
+		return "it writes " + record.PhaseNames[req.rec.Phase] + " while it raises its guards"
+	case m.work.going && m.state == StateFenced && req.rec.Phase != record.PhaseLeading:
+		return "it writes " + record.PhaseNames[req.rec.Phase] + " while it drains"
+	case m.work.idle && m.state == StateFenced && req.rec.Phase != record.PhaseLeading:
+		return "it writes " + record.PhaseNames[req.rec.Phase] + " in place of a term that nobody takes"
 	case (m.work.going || m.work.idle) && req.write.win:
 		return "it tries for the key while its work goes on, or nobody works"
-	case m.work.going && m.state != StateLeader && m.state != StateFenced && req.rec.phase != phaseReleased:
-		return "it writes " + phaseNames[req.rec.phase] + " while its work goes on after the term"
+	case m.work.going && m.state != StateLeader && m.state != StateFenced && req.rec.Phase != record.PhaseReleased:
+		return "it writes " + record.PhaseNames[req.rec.Phase] + " while its work goes on after the term"
 	case req.write.win && now.Before(p.restsUntil):
 		return "it tries for the key, and has given it up unasked less than a lease ago"
-	case m.suspended && req.rec.phase != phaseReleased:
-		return "it writes " + phaseNames[req.rec.phase] + " while it is barred"
-	case p.Stopped() && !m.term.draining && req.rec.phase != phaseReleased:
-		return "it writes " + phaseNames[req.rec.phase] + " after stop"
-	case req.rec.phase == phaseReleased && p.Alive():
+	case m.suspended && req.rec.Phase != record.PhaseReleased:
+		return "it writes " + record.PhaseNames[req.rec.Phase] + " while it is barred"
+	case p.Stopped() && !m.term.draining && req.rec.Phase != record.PhaseReleased:
+		return "it writes " + record.PhaseNames[req.rec.Phase] + " after stop"
+	case req.rec.Phase == record.PhaseReleased && p.Alive():
 		return "it releases before its context ended"
-	case req.rec.phase == phaseReleased && now.Before(m.renew.electFrom):
+	case req.rec.Phase == record.PhaseReleased && now.Before(m.renew.electFrom):
 		return "it releases what it must not lead yet"
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Config configures a candidate. The zero value works.
@@ -239,8 +241,8 @@ func (d durations) check(set durations) error {
 			return fmt.Errorf("%w: %s %v is negative", ErrInvalidConfig, x.name, x.d)
 		case 0 < x.d && x.d < minDuration:
 			return fmt.Errorf("%w: %s %v is less than %v", ErrInvalidConfig, x.name, x.d, minDuration)
-		case x.d > maxRecordLease:
-			return fmt.Errorf("%w: %s %v is more than %v", ErrInvalidConfig, x.name, x.d, maxRecordLease)
+		case x.d > record.MaxLease:
+			return fmt.Errorf("%w: %s %v is more than %v", ErrInvalidConfig, x.name, x.d, record.MaxLease)
 		}
 	}
 	for _, x := range []struct {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // noStore is never asked for anything.
@@ -35,9 +37,9 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 		{Config{LeaseDuration: 10 * s, RenewInterval: 11 * s}, ErrInvalidConfig, "RenewInterval 11s is not less than LeaseDuration 10s"},
 		{Config{LeaseDuration: time.Microsecond}, ErrInvalidConfig, "LeaseDuration 1µs is less than 1ms"},
 		{Config{LeaseDuration: 9000 * time.Hour}, ErrInvalidConfig, "LeaseDuration 9000h0m0s is more than 8784h0m0s"},
-		{Config{MinToken: maxToken}, ErrInvalidConfig, "MinToken 4611686018427387904 is more than 2305843009213693952; a resource that has accepted a greater token must be reset"},
+		{Config{MinToken: record.MaxToken}, ErrInvalidConfig, "MinToken 4611686018427387904 is more than 2305843009213693952; a resource that has accepted a greater token must be reset"},
 		{Config{Value: make([]byte, wire.MaxValue+1)}, ErrValueTooLarge, "Value of 65537 bytes is more than 65536"},
-		{Config{ID: strings.Repeat("x", maxIDLength+1)}, ErrInvalidConfig, "ID of 257 bytes is more than 256"},
+		{Config{ID: strings.Repeat("x", record.MaxID+1)}, ErrInvalidConfig, "ID of 257 bytes is more than 256"},
 	} {
 		candidate, err := Campaign(t.Context(), noStore{}, "e", c.cfg)
 		if candidate != nil || !errors.Is(err, c.kind) || !strings.HasSuffix(err.Error(), ": "+c.text) {

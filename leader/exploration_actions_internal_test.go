@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // actions adds all actions that may happen next.
@@ -32,7 +34,7 @@ func (w *worldOf) actions(all []action) []action {
 			w.rosterActions(i, add)
 		}
 		for n, s := range p.told {
-			if s.kind == entryUnseen {
+			if s.Kind == record.EntryUnseen {
 				break
 			}
 			if n == 0 || w.may(reorderFeed) {
@@ -44,7 +46,7 @@ func (w *worldOf) actions(all []action) []action {
 		}
 	}
 	for n, g := range w.ghosts {
-		if g.rec.session != "" {
+		if g.rec.Session != "" {
 			add(doGhost, 0, n)
 		}
 	}
@@ -141,17 +143,17 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 		}
 		add(doArrive, i, 0)
 		if kind == reqWrite {
-			if !w.named && w.current.revision != p.m.flight.req.revision {
+			if !w.named && w.current.Revision != p.m.flight.req.revision {
 				add(doArrive, i, 1)
 			}
-			if w.may(refuse) && w.current.revision == p.m.flight.req.revision {
+			if w.may(refuse) && w.current.Revision == p.m.flight.req.revision {
 				add(doRefuse, i, 0)
 				add(doRefuse, i, 1)
 			}
 		}
 		if kind == reqRead && w.may(readPast) {
 			for n, s := range w.past {
-				if s.kind != entryUnseen {
+				if s.Kind != record.EntryUnseen {
 					add(doStale, i, n)
 				}
 			}
@@ -178,11 +180,11 @@ func (w *worldOf) requestActions(i int, add func(do verb, party, arg int)) {
 }
 
 func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
-	held := w.current.kind == entryRecord || w.current.kind == entryForeign
+	held := w.current.Kind == record.EntryRecord || w.current.Kind == record.EntryForeign
 	if w.may(remove) && held {
 		add(doRemove, 0, 0)
 	}
-	if w.may(purge) && w.current.kind != entryNothing {
+	if w.may(purge) && w.current.Kind != record.EntryNothing {
 		add(doPurge, 0, 0)
 	}
 	if w.may(overwrite) {
@@ -193,7 +195,7 @@ func (w *worldOf) operatorActions(add func(do verb, party, arg int)) {
 	}
 	if w.may(rollBack) {
 		for n, s := range w.past {
-			if s.kind != entryUnseen && s.revision < w.current.revision {
+			if s.Kind != record.EntryUnseen && s.Revision < w.current.Revision {
 				add(doRollBack, 0, n)
 			}
 		}
@@ -223,7 +225,7 @@ func (w *worldOf) apply(a action) {
 		p.way, p.reply = answered, response{sight: w.past[a.arg]}
 	case doRefuse:
 		w.spend(refuse)
-		p.way, p.reply = answered, response{refused: true, named: a.arg == 0, revision: w.current.revision}
+		p.way, p.reply = answered, response{refused: true, named: a.arg == 0, revision: w.current.Revision}
 	case doLose:
 		if p.way == going {
 			w.spend(loseRequest)
@@ -245,7 +247,7 @@ func (w *worldOf) apply(a action) {
 		p.hear(int(a.arg))
 	case doEndFeed:
 		w.spend(endFeed)
-		p.listening, p.told = false, [2]observation{}
+		p.listening, p.told = false, [2]record.Observation{}
 		w.step(i, input{kind: inFeedLost, err: ErrUnreachable})
 	case doReconnect:
 		w.spend(reconnect)
@@ -308,13 +310,13 @@ func (w *worldOf) apply(a action) {
 		w.compareAndSet(g.cond, g.rec, g.marker)
 	case doRemove:
 		w.spend(remove)
-		w.put(observation{kind: entryMarker})
+		w.put(record.Observation{Kind: record.EntryMarker})
 	case doPurge:
 		w.spend(purge)
-		w.put(observation{kind: entryNothing})
+		w.put(record.Observation{Kind: record.EntryNothing})
 	case doOverwrite:
 		w.spend(overwrite)
-		w.put(observation{kind: entryForeign})
+		w.put(record.Observation{Kind: record.EntryForeign})
 	case doForce:
 		w.spend(force)
 		w.put(w.forced())
@@ -322,12 +324,12 @@ func (w *worldOf) apply(a action) {
 		w.putJunk(int(a.arg))
 	case doRemake:
 		w.spend(remake)
-		w.current, w.past, w.last = observation{kind: entryNothing}, [2]observation{}, above
+		w.current, w.past, w.last = record.Observation{Kind: record.EntryNothing}, [2]record.Observation{}, above
 	case doRollBack:
 		w.spend(rollBack)
 		w.current = w.past[a.arg]
-		w.last = w.current.revision
-		w.past = [2]observation{}
+		w.last = w.current.Revision
+		w.past = [2]record.Observation{}
 	case doGuardArrive, doGuardStale, doGuardRefuse, doGuardLose, doGuardDeliver, doGuardFail, doGuardWrite, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge:
 		w.applyGuard(a)
 	case doAnnounce, doRank, doHandOver, doLapse:
@@ -376,7 +378,7 @@ func (w *worldOf) giveUp(i int, haunts bool) {
 		in.kind = inSettings
 	case reqFeed:
 		in.kind = inFeed
-		p.listening, p.told = false, [2]observation{}
+		p.listening, p.told = false, [2]record.Observation{}
 	case reqRead:
 		in.kind = inRead
 	case reqWrite:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // The guard in the world of the exploration. Each candidate has the shipped guard machine, and
@@ -29,7 +31,7 @@ type post struct {
 
 // guardReply is the guard's reply to the request in flight.
 type guardReply struct {
-	sight    guardObservation
+	sight    record.GuardObservation
 	revision uint64
 	refused  bool
 	named    bool
@@ -42,18 +44,18 @@ type footing struct {
 
 // guardKey is the guard itself.
 type guardKey struct {
-	at     guardObservation
-	ruled  bool                // the term that raised it was elected: it may write now
-	past   [2]guardObservation // the entries that were stored before, newest first
-	last   uint64              // revision of its stream
-	bared  bool                // it was deleted, or written over
+	at     record.GuardObservation
+	ruled  bool                       // the term that raised it was elected: it may write now
+	past   [2]record.GuardObservation // the entries that were stored before, newest first
+	last   uint64                     // revision of its stream
+	bared  bool                       // it was deleted, or written over
 	ghosts [2]raiseGhost
 }
 
 // raiseGhost is a raise that is on its way after its sender has given it up.
 type raiseGhost struct {
 	cond  uint64
-	rec   guardRecord
+	rec   record.Guard
 	ruled bool
 }
 
@@ -108,16 +110,16 @@ func (w *worldOf) guide(i int, in guardInput) {
 		w.didRaise(p.now, fx)
 	}
 	if q.stands && p.checker.Open() && q.stand.token == q.wish.token {
-		if acked := in.kind == guardInRaised && in.err == nil; acked || q.seen.revision > q.stand.revision {
-			q.stand.revision = q.seen.revision
+		if acked := in.kind == guardInRaised && in.err == nil; acked || q.seen.Revision > q.stand.revision {
+			q.stand.revision = q.seen.Revision
 		}
 	}
 	switch {
-	case in.kind == guardInRaised && in.err == nil && q.seen != (guardObservation{revision: in.revision, kind: entryRecord, rec: asked.rec}):
+	case in.kind == guardInRaised && in.err == nil && q.seen != (record.GuardObservation{Revision: in.revision, Kind: record.EntryRecord, Rec: asked.rec}):
 		w.fail("%s takes what it has raised for something else", p.m.session)
-	case q.stands && !q.seen.raisedBy(p.m.session, q.wish.token):
+	case q.stands && !q.seen.RaisedBy(p.m.session, q.wish.token):
 		w.fail("%s believes that a guard stands that it has not raised", p.m.session)
-	case errors.Is(fx.fault, backend.ErrGuardDeleted) && !w.guard.bared && in.observed.kind != entryNothing: // which may be of the past
+	case errors.Is(fx.fault, backend.ErrGuardDeleted) && !w.guard.bared && in.observed.Kind != record.EntryNothing: // which may be of the past
 		w.fail("%s says that the guard was deleted, and it was not", p.m.session)
 	case !fx.wake.IsZero() && !fx.wake.After(p.now):
 		w.fail("the raiser of %s wakes in the past", p.m.session)
@@ -140,26 +142,26 @@ func (w *worldOf) guide(i int, in guardInput) {
 // stood is called for every election. It checks that the guard stands for the term.
 func (w *worldOf) stood(i int, token uint64) {
 	p, q := &w.parties[i], &w.posts[i]
-	if !q.seen.raisedBy(p.m.session, token) {
+	if !q.seen.RaisedBy(p.m.session, token) {
 		w.fail("%s is elected with token %d and has not raised the guard", p.m.session, token)
 	}
-	q.stand = footing{token: token, revision: q.seen.revision}
+	q.stand = footing{token: token, revision: q.seen.Revision}
 	q.ruling = q.ruling || q.op.rec.Token == token
 	for n := range w.guard.ghosts {
 		g := &w.guard.ghosts[n]
 		g.ruled = g.ruled || g.rec.Session == p.m.session && g.rec.Token == token
 	}
-	if w.guard.at.revision == q.stand.revision && !w.guard.at.raisedBy(p.m.session, token) {
+	if w.guard.at.Revision == q.stand.revision && !w.guard.at.RaisedBy(p.m.session, token) {
 		w.fail("%s takes the guard of another for its own", p.m.session)
 	}
-	w.guard.ruled = w.guard.ruled || w.guard.at.raisedBy(p.m.session, token)
+	w.guard.ruled = w.guard.ruled || w.guard.at.RaisedBy(p.m.session, token)
 	w.fenced()
 }
 
 // fenced checks that only the newest term may write, or none.
 func (w *worldOf) fenced() {
-	if g := &w.guard; g.ruled && g.at.rec.Token < w.top {
-		w.fail("the term with token %d may write, although that with %d has begun", g.at.rec.Token, w.top)
+	if g := &w.guard; g.ruled && g.at.Rec.Token < w.top {
+		w.fail("the term with token %d may write, although that with %d has begun", g.at.Rec.Token, w.top)
 	}
 }
 
@@ -174,7 +176,7 @@ func (w *worldOf) guardArrive(i int, unnamed bool) {
 		if revision, ok := w.raise(raiseGhost{q.op.revision, q.op.rec, q.ruling}); ok {
 			q.reply.revision = revision
 		} else {
-			q.reply = guardReply{refused: true, named: !unnamed, revision: w.guard.at.revision}
+			q.reply = guardReply{refused: true, named: !unnamed, revision: w.guard.at.Revision}
 		}
 	case guardNone, guardCheck:
 	}
@@ -183,25 +185,25 @@ func (w *worldOf) guardArrive(i int, unnamed bool) {
 // raise stores a raise if its condition holds. Nothing else decides.
 func (w *worldOf) raise(g raiseGhost) (uint64, bool) {
 	at := w.guard.at
-	if at.revision != g.cond {
+	if at.Revision != g.cond {
 		return 0, false
 	}
-	if at.kind == entryRecord && (g.rec.Token < at.rec.Token || g.rec.Token == at.rec.Token && g.rec.Session != at.rec.Session) {
-		w.fail("%s raises the guard from %d to %d", g.rec.Session, at.rec.Token, g.rec.Token)
+	if at.Kind == record.EntryRecord && (g.rec.Token < at.Rec.Token || g.rec.Token == at.Rec.Token && g.rec.Session != at.Rec.Session) {
+		w.fail("%s raises the guard from %d to %d", g.rec.Session, at.Rec.Token, g.rec.Token)
 	}
-	w.putGuard(guardObservation{kind: entryRecord, rec: g.rec}, g.ruled)
+	w.putGuard(record.GuardObservation{Kind: record.EntryRecord, Rec: g.rec}, g.ruled)
 	return w.guard.last, true
 }
 
 // putGuard stores a message, or takes the last one away.
-func (w *worldOf) putGuard(s guardObservation, ruled bool) {
+func (w *worldOf) putGuard(s record.GuardObservation, ruled bool) {
 	g := &w.guard
-	if s.kind != entryNothing {
+	if s.Kind != record.EntryNothing {
 		g.last++
-		s.revision = g.last
+		s.Revision = g.last
 	}
 	g.past[1], g.past[0] = g.past[0], g.at
-	g.at, g.ruled, g.bared, w.bogus = s, ruled, g.bared || s.kind != entryRecord, false
+	g.at, g.ruled, g.bared, w.bogus = s, ruled, g.bared || s.Kind != record.EntryRecord, false
 	w.tell("    at the guard: %s", describeGuard(s))
 	w.fenced()
 }
@@ -256,13 +258,13 @@ func (w *worldOf) guardHaunt(i int) {
 func (w *worldOf) guardWrite(i int) {
 	p, q := &w.parties[i], &w.posts[i]
 	at := w.guard.at
-	e := backend.Entry{Revision: at.revision, Marker: at.kind == entryMarker}
-	if at.kind == entryRecord {
-		e.Value = at.rec.encode()
+	e := backend.Entry{Revision: at.Revision, Marker: at.Kind == record.EntryMarker}
+	if at.Kind == record.EntryRecord {
+		e.Value = at.Rec.Encode()
 	}
 	f := fence{election: "e", session: p.m.session, token: q.stand.token, revision: q.stand.revision, moved: make(chan struct{})}
 	found := f.Judge(e)
-	if f.revision != q.stand.revision && (f.revision != at.revision || !at.raisedBy(p.m.session, q.stand.token)) {
+	if f.revision != q.stand.revision && (f.revision != at.Revision || !at.RaisedBy(p.m.session, q.stand.token)) {
 		w.fail("%s conditions its writes on what it has not raised", p.m.session)
 	}
 	q.stand.revision = f.revision
@@ -281,7 +283,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 			return
 		}
 		if q.op.kind == guardRaise {
-			if holds := w.guard.at.revision == q.op.revision; !holds && !w.named {
+			if holds := w.guard.at.Revision == q.op.revision; !holds && !w.named {
 				add(doGuardArrive, i, 1)
 			} else if holds && w.may(refuse) {
 				add(doGuardRefuse, i, 0)
@@ -289,7 +291,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 		}
 		if q.op.kind == guardRead && w.may(readPast) {
 			for n, s := range w.guard.past {
-				if s.kind != entryUnseen {
+				if s.Kind != record.EntryUnseen {
 					add(doGuardStale, i, n)
 				}
 			}
@@ -312,7 +314,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 			add(doGuardFail, i, 1)
 		}
 	}
-	if p.checker.Open() && !p.cut && !q.needRead && w.guard.at.revision != q.stand.revision {
+	if p.checker.Open() && !p.cut && !q.needRead && w.guard.at.Revision != q.stand.revision {
 		add(doGuardWrite, i, 0)
 	}
 	if q.fit && w.may(guardUnfit) {
@@ -321,7 +323,7 @@ func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) 
 }
 
 // guardTokens are the tokens that the adversary may write to the guard.
-var guardTokens = [...]uint64{maxMinToken, someToken, maxToken}
+var guardTokens = [...]uint64{record.MaxMinToken, someToken, record.MaxToken}
 
 // guardActions adds the actions on the guard.
 func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
@@ -331,7 +333,7 @@ func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 			add(doGuardGhost, 0, n)
 		}
 	}
-	if w.may(guardRemove) && (g.at.kind == entryRecord || g.at.kind == entryForeign) {
+	if w.may(guardRemove) && (g.at.Kind == record.EntryRecord || g.at.Kind == record.EntryForeign) {
 		add(doGuardRemove, 0, 0)
 	}
 	if w.may(guardOverwrite) {
@@ -342,7 +344,7 @@ func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
 			add(doGuardOverwrite, 0, n+1)
 		}
 	}
-	if w.may(guardPurge) && g.at.kind != entryNothing {
+	if w.may(guardPurge) && g.at.Kind != record.EntryNothing {
 		add(doGuardPurge, 0, 0)
 	}
 }
@@ -382,27 +384,27 @@ func (w *worldOf) applyGuard(a action) {
 		w.raise(g)
 	case doGuardRemove:
 		w.spend(guardRemove)
-		w.putGuard(guardObservation{kind: entryMarker}, false)
+		w.putGuard(record.GuardObservation{Kind: record.EntryMarker}, false)
 	case doGuardOverwrite:
 		if a.arg > 0 {
 			w.spend(guardJunk)
-			w.putGuard(guardObservation{kind: entryRecord, rec: guardRecord{Election: "e", Token: guardTokens[a.arg-1], Session: stranger}}, false)
+			w.putGuard(record.GuardObservation{Kind: record.EntryRecord, Rec: record.Guard{Election: "e", Token: guardTokens[a.arg-1], Session: stranger}}, false)
 			w.guard.bared, w.bogus = true, true
 			return
 		}
 		w.spend(guardOverwrite)
-		w.putGuard(guardObservation{kind: entryForeign}, false)
+		w.putGuard(record.GuardObservation{Kind: record.EntryForeign}, false)
 	case doGuardPurge:
 		w.spend(guardPurge)
-		w.putGuard(guardObservation{kind: entryNothing}, false)
+		w.putGuard(record.GuardObservation{Kind: record.EntryNothing}, false)
 	}
 }
 
-func describeGuard(s guardObservation) string {
-	if s.kind == entryRecord {
-		return fmt.Sprintf("%d %s token %d", s.revision, s.rec.Session, s.rec.Token)
+func describeGuard(s record.GuardObservation) string {
+	if s.Kind == record.EntryRecord {
+		return fmt.Sprintf("%d %s token %d", s.Revision, s.Rec.Session, s.Rec.Token)
 	}
-	return describe(observation{revision: s.revision, kind: s.kind})
+	return describe(record.Observation{Revision: s.Revision, Kind: s.Kind})
 }
 
 var guardInNames = map[guardInputKind]string{

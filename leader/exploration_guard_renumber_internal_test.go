@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
 
 // The part of the renumbering of the exploration that concerns the guard and the guard machines,
 // with the reasons why no machine can notice it.
@@ -10,8 +14,8 @@ func (w *worldOf) forgetRaises() {
 	g := &w.guard
 	for n := range g.ghosts {
 		cond := g.ghosts[n].cond
-		empty := cond == 0 && (g.at.revision == 0 || w.left[guardPurge] > 0)
-		if cond != g.at.revision && !empty {
+		empty := cond == 0 && (g.at.Revision == 0 || w.left[guardPurge] > 0)
+		if cond != g.at.Revision && !empty {
 			g.ghosts[n] = raiseGhost{}
 		}
 	}
@@ -19,7 +23,7 @@ func (w *worldOf) forgetRaises() {
 		g.ghosts[0], g.ghosts[1] = g.ghosts[1], raiseGhost{}
 	}
 	if w.left[readPast] == 0 {
-		g.past = [2]guardObservation{} // only such reads look at it
+		g.past = [2]record.GuardObservation{} // only such reads look at it
 	}
 }
 
@@ -65,18 +69,18 @@ func (q *post) shift(now time.Time, horizon time.Duration) {
 }
 
 // eachRaise visits every guard record in the world.
-func (w *worldOf) eachRaise(visit func(r *guardRecord)) {
+func (w *worldOf) eachRaise(visit func(r *record.Guard)) {
 	g := &w.guard
-	visit(&g.at.rec)
+	visit(&g.at.Rec)
 	for n := range g.past {
-		visit(&g.past[n].rec)
+		visit(&g.past[n].Rec)
 		visit(&g.ghosts[n].rec)
 	}
 	for i := range w.times {
 		q := &w.posts[i]
-		visit(&q.seen.rec)
+		visit(&q.seen.Rec)
 		visit(&q.op.rec)
-		visit(&q.reply.sight.rec)
+		visit(&q.reply.sight.Rec)
 	}
 }
 
@@ -85,7 +89,7 @@ func (w *worldOf) eachRaise(visit func(r *guardRecord)) {
 const stranger = "-"
 
 func (w *worldOf) estrangeRaises() {
-	w.eachRaise(func(r *guardRecord) {
+	w.eachRaise(func(r *record.Guard) {
 		for i := range w.times {
 			if p := &w.parties[i]; r.Session == "" || p.up && r.Session == p.m.session {
 				return
@@ -102,7 +106,7 @@ func (w *worldOf) eachKeptToken(visit func(v *uint64)) {
 	if !w.guarded {
 		return
 	}
-	w.eachRaise(func(r *guardRecord) { visit(&r.Token) })
+	w.eachRaise(func(r *record.Guard) { visit(&r.Token) })
 	for i := range w.times {
 		m, q := &w.parties[i].m, &w.posts[i]
 		visit(&m.guards.stand)
@@ -122,16 +126,16 @@ func (w *worldOf) renumberGuard() {
 	each := func(visit func(v *uint64)) {
 		g := &w.guard
 		visit(&g.last)
-		visit(&g.at.revision)
+		visit(&g.at.Revision)
 		for n := range g.past {
-			visit(&g.past[n].revision)
+			visit(&g.past[n].Revision)
 			visit(&g.ghosts[n].cond)
 		}
 		for i := range w.times {
 			q := &w.posts[i]
-			visit(&q.seen.revision)
+			visit(&q.seen.Revision)
 			visit(&q.op.revision)
-			visit(&q.reply.sight.revision)
+			visit(&q.reply.sight.Revision)
 			visit(&q.reply.revision)
 			visit(&q.stand.revision)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/proof"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 var (
@@ -235,13 +237,13 @@ func (sc *scenario) bound() time.Duration {
 
 // calm ends all faults. A process that was down stays down, unless no process is left.
 func (w *worldOf) calm() {
-	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]observation{}
-	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]guardObservation{}
+	w.left, w.budget, w.ghosts, w.past = [maxKinds]uint8{}, 0, [2]ghost{}, [2]record.Observation{}
+	w.guard.ghosts, w.guard.past = [2]raiseGhost{}, [2]record.GuardObservation{}
 	if w.junked {
-		w.put(observation{kind: entryMarker})
+		w.put(record.Observation{Kind: record.EntryMarker})
 	}
 	if w.bogus {
-		w.putGuard(guardObservation{kind: entryMarker}, false)
+		w.putGuard(record.GuardObservation{Kind: record.EntryMarker}, false)
 	}
 	up := false
 	for i := range w.times {
@@ -274,7 +276,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 			switch {
 			case !p.up:
 				continue
-			case p.told[0].kind != entryUnseen:
+			case p.told[0].Kind != record.EntryUnseen:
 				a.do = doHear
 			case p.m.flight.slot == slotWaits:
 				a.do = doSlot
@@ -323,7 +325,7 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 // led reports whether there is a leader that may write.
 func (w *worldOf) led() bool {
 	for i := range w.times {
-		if w.parties[i].leads() && (!w.guarded || w.guard.ruled && w.guard.at.revision == w.posts[i].stand.revision) {
+		if w.parties[i].leads() && (!w.guarded || w.guard.ruled && w.guard.at.Revision == w.posts[i].stand.revision) {
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package leader
 import (
 	"math"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // The adversary in the world of the exploration: a client that may write the key, or
@@ -15,80 +17,80 @@ const (
 	shortJunk = time.Nanosecond
 	// someToken is about as great as a token that is counted up from may be. It leaves
 	// room for as many terms as there are in a trace.
-	someToken = lastToken - 1<<20
+	someToken = record.LastToken - 1<<20
 )
 
 // junk returns records that no candidate of this world has written, including the
 // extremes of what can be read. Those in A's name carry the session of the A that lives.
-func (w *worldOf) junk() []observation {
+func (w *worldOf) junk() []record.Observation {
 	a := &w.parties[0].m
-	stranger := func(r record) observation {
-		r.id, r.session, r.counter = "A", "A8", 1
-		return observation{kind: entryRecord, rec: r}
+	stranger := func(r record.Record) record.Observation {
+		r.ID, r.Session, r.Counter = "A", "A8", 1
+		return record.Observation{Kind: record.EntryRecord, Rec: r}
 	}
-	forged := func(r record) observation {
-		r.id, r.session = "A", a.session
-		return observation{kind: entryRecord, rec: r}
+	forged := func(r record.Record) record.Observation {
+		r.ID, r.Session = "A", a.session
+		return record.Observation{Kind: record.EntryRecord, Rec: r}
 	}
-	all := []observation{
-		stranger(record{phase: phaseLeading, lease: longJunk}),
-		stranger(record{phase: phaseLeading, lease: shortJunk}),
-		stranger(record{phase: phaseLeading, lease: 3 * tick, token: maxToken}),
-		stranger(record{phase: phaseLeading, lease: 3 * tick, token: someToken}),
-		stranger(record{phase: phaseReleased, lease: tick, token: maxMinToken}),
-		stranger(record{phase: phasePending, lease: longJunk, least: maxToken}),
-		forged(record{phase: phaseLeading, lease: 3 * tick, counter: math.MaxUint64}),
-		forged(record{phase: phaseReleased, lease: 3 * tick, counter: math.MaxUint64, token: maxToken}),
-		forged(record{phase: phaseLeading, lease: longJunk, counter: a.writes.counter}),
-		observationOfMarker(record{lease: longJunk, token: maxToken}),
-		forged(record{phase: phaseElect, lease: 3 * tick, counter: a.writes.counter, least: maxToken}),
+	all := []record.Observation{
+		stranger(record.Record{Phase: record.PhaseLeading, Lease: longJunk}),
+		stranger(record.Record{Phase: record.PhaseLeading, Lease: shortJunk}),
+		stranger(record.Record{Phase: record.PhaseLeading, Lease: 3 * tick, Token: record.MaxToken}),
+		stranger(record.Record{Phase: record.PhaseLeading, Lease: 3 * tick, Token: someToken}),
+		stranger(record.Record{Phase: record.PhaseReleased, Lease: tick, Token: record.MaxMinToken}),
+		stranger(record.Record{Phase: record.PhasePending, Lease: longJunk, Least: record.MaxToken}),
+		forged(record.Record{Phase: record.PhaseLeading, Lease: 3 * tick, Counter: math.MaxUint64}),
+		forged(record.Record{Phase: record.PhaseReleased, Lease: 3 * tick, Counter: math.MaxUint64, Token: record.MaxToken}),
+		forged(record.Record{Phase: record.PhaseLeading, Lease: longJunk, Counter: a.writes.counter}),
+		observationOfMarker(record.Record{Lease: longJunk, Token: record.MaxToken}),
+		forged(record.Record{Phase: record.PhaseElect, Lease: 3 * tick, Counter: a.writes.counter, Least: record.MaxToken}),
 	}
 	for _, b := range a.writes.sent { // what it has sent, as if each write had elected it
 		if b.last > 0 {
-			all = append(all, forged(record{phase: phaseElect, lease: 3 * tick, counter: b.last, least: b.token}))
+			all = append(all, forged(record.Record{Phase: record.PhaseElect, Lease: 3 * tick, Counter: b.last, Least: b.token}))
 		}
 	}
 	return all
 }
 
 // observationOfMarker returns what decodeEntry makes of a marker that carries a held record.
-func observationOfMarker(r record) observation {
-	return observation{kind: entryMarker, rec: record{lease: r.lease, token: knownToken(max(r.token, r.least))}}
+func observationOfMarker(r record.Record) record.Observation {
+	return record.Observation{Kind: record.EntryMarker, Rec: record.Record{Lease: r.Lease, Token: record.KnownToken(max(r.Token, r.Least))}}
 }
 
 // forgeries returns messages that were never stored. They are of a session that never
 // was, at the revision that comes next, unless they say otherwise. The first is a
 // release.
-func (w *worldOf) forgeries() []observation {
-	held := func(lease time.Duration) observation {
-		return observation{kind: entryRecord, rec: record{phase: phaseLeading, id: "A", session: "A8", counter: 1, lease: lease}}
+func (w *worldOf) forgeries() []record.Observation {
+	held := func(lease time.Duration) record.Observation {
+		return record.Observation{Kind: record.EntryRecord, Rec: record.Record{Phase: record.PhaseLeading, ID: "A", Session: "A8", Counter: 1, Lease: lease}}
 	}
 	release, token, far, old := held(tick), held(3*tick), held(3*tick), held(longJunk)
 	// Not of the session that another has held: the first of two would be believed.
-	release.rec.phase, release.rec.session = phaseReleased, "A7"
-	token.rec.token = maxToken
-	far.revision = math.MaxUint64
-	old.revision = max(w.current.revision, 1)
-	all := []observation{
+	release.Rec.Phase, release.Rec.Session = record.PhaseReleased, "A7"
+	token.Rec.Token = record.MaxToken
+	far.Revision = math.MaxUint64
+	old.Revision = max(w.current.Revision, 1)
+	all := []record.Observation{
 		release, held(shortJunk), held(longJunk), token, far, old, held(3 * tick),
-		{kind: entryMarker},
-		observationOfMarker(record{lease: shortJunk}),
-		{kind: entryForeign},
+		{Kind: record.EntryMarker},
+		observationOfMarker(record.Record{Lease: shortJunk}),
+		{Kind: record.EntryForeign},
 	}
 	for i := range all {
-		if all[i].revision == 0 {
-			all[i].revision = w.last + 1
+		if all[i].Revision == 0 {
+			all[i].Revision = w.last + 1
 		}
 	}
 	return all
 }
 
 // forced is the marker that `step-down --force` puts in place of what is held.
-func (w *worldOf) forced() observation { return observationOfMarker(w.current.rec) }
+func (w *worldOf) forced() record.Observation { return observationOfMarker(w.current.Rec) }
 
 // junkActions adds what the adversary may do to the key.
 func (w *worldOf) junkActions(add func(do verb, party, arg int)) {
-	if w.may(force) && w.current.held() {
+	if w.may(force) && w.current.Held() {
 		add(doForce, 0, 0)
 	}
 	if w.may(junkRecord) {
@@ -122,23 +124,23 @@ func (w *worldOf) putJunk(n int) {
 
 // chained checks that tokens never fall along the records that stand. The exception is
 // junk in the name of the candidate that replaces it, because it belongs to no term.
-func (w *worldOf) chained(rec record) {
+func (w *worldOf) chained(rec record.Record) {
 	c := w.current
-	if rec.phase == phaseElect && c.kind == entryRecord && c.rec.session != rec.session && rec.least <= c.rec.termToken(c.revision) {
-		w.fail("%s is elected with token %d over %s", rec.session, rec.least, describe(c))
+	if rec.Phase == record.PhaseElect && c.Kind == record.EntryRecord && c.Rec.Session != rec.Session && rec.Least <= c.Rec.TermToken(c.Revision) {
+		w.fail("%s is elected with token %d over %s", rec.Session, rec.Least, describe(c))
 	}
-	if max(rec.token, rec.least) > maxToken {
-		w.fail("%s writes a token that no candidate can read: %s", rec.session, describeRecord(rec))
+	if max(rec.Token, rec.Least) > record.MaxToken {
+		w.fail("%s writes a token that no candidate can read: %s", rec.Session, describeRecord(rec))
 	}
 }
 
 // marker reads a marker of a transcript, with the record that it carries.
-func (s *script) marker(words []string) observation {
+func (s *script) marker(words []string) record.Observation {
 	s.t.Helper()
-	found := observation{kind: entryMarker}
+	found := record.Observation{Kind: record.EntryMarker}
 	if len(words) > 2 {
-		found = observationOfMarker(s.sight(append(words[:1:1], words[2:]...)).rec)
+		found = observationOfMarker(s.sight(append(words[:1:1], words[2:]...)).Rec)
 	}
-	found.revision, found.created = s.number(words[0]), int64(s.last)
+	found.Revision, found.Created = s.number(words[0]), int64(s.last)
 	return found
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Beside the candidates, on the same key, there may be processes that run another
@@ -94,7 +96,7 @@ func (w *worldOf) passOld(which uint8) {
 	if w.old.processes == 0 {
 		return
 	}
-	if which != 1 && w.current.kind != entryNothing {
+	if which != 1 && w.current.Kind != record.EntryNothing {
 		w.age = min(w.age+1, w.lasts())
 	}
 	if which == 1 && !w.old.fast || which == 2 && w.old.fast {
@@ -114,7 +116,7 @@ func (w *worldOf) lasts() int8 { return int8(w.settings.TTL / tick) }
 
 // expires reports whether the bucket may drop its message.
 func (w *worldOf) expires() bool {
-	return w.old.processes > 0 && w.current.kind != entryNothing && w.age >= w.lasts()
+	return w.old.processes > 0 && w.current.Kind != record.EntryNothing && w.age >= w.lasts()
 }
 
 func (w *worldOf) oldActions(add func(do verb, party, arg int)) {
@@ -150,7 +152,7 @@ func (w *worldOf) oldActions(add func(do verb, party, arg int)) {
 			if writes && w.may(double) && !o.haunts {
 				add(doOldArrive, 0, k+maxOld)
 			}
-			if writes && w.may(refuse) && w.current.revision == o.cond {
+			if writes && w.may(refuse) && w.current.Revision == o.cond {
 				add(doOldRefuse, 0, k)
 			}
 			if w.may(loseRequest) {
@@ -181,7 +183,7 @@ func (w *worldOf) applyOld(a action) {
 	o := &w.olds[k]
 	switch a.do { //nolint:exhaustive // the others have nothing to do with such processes
 	case doOldExpire:
-		w.put(observation{kind: entryNothing})
+		w.put(record.Observation{Kind: record.EntryNothing})
 	case doOldBoot:
 		w.spend(restart)
 		*o = oldProcess{up: true, next: int8(more), haunts: o.haunts, hauntCond: o.hauntCond}
@@ -225,15 +227,15 @@ func (w *worldOf) applyOld(a action) {
 		w.oldAnswered(k, oldReply{})
 	case doOldGhost:
 		o.haunts = false
-		if w.current.revision == o.hauntCond {
-			w.put(observation{kind: entryForeign})
+		if w.current.Revision == o.hauntCond {
+			w.put(record.Observation{Kind: record.EntryForeign})
 		}
 		o.hauntCond = 0
 	case doDouble:
 		w.spend(double)
 		p := &w.parties[a.arg]
 		for g := range w.ghosts {
-			if w.ghosts[g].rec.session == "" {
+			if w.ghosts[g].rec.Session == "" {
 				w.ghosts[g] = ghost{cond: p.m.flight.req.revision, rec: p.m.flight.req.rec, marker: p.m.flight.req.marker}
 				break
 			}
@@ -253,12 +255,12 @@ func (w *worldOf) oldArrive(o *oldProcess) {
 	o.way = answered
 	switch c := w.current; {
 	case o.op == oldGet:
-		o.said = oldReply{ok: w.vacant, revision: c.revision}
-		if c.kind == entryRecord && c.rec.phase == phaseReleased && !w.vacant && !w.old.alone {
-			w.fail("what %s has released keeps others out", c.rec.session)
+		o.said = oldReply{ok: w.vacant, revision: c.Revision}
+		if c.Kind == record.EntryRecord && c.Rec.Phase == record.PhaseReleased && !w.vacant && !w.old.alone {
+			w.fail("what %s has released keeps others out", c.Rec.Session)
 		}
-	case c.revision == o.cond:
-		w.put(observation{kind: entryForeign})
+	case c.Revision == o.cond:
+		w.put(record.Observation{Kind: record.EntryForeign})
 		o.said = oldReply{ok: true, revision: w.last}
 	default:
 		o.said = oldReply{}
@@ -346,7 +348,7 @@ func (w *worldOf) oldIs(so func(o *oldProcess) bool) bool {
 // key may always come to be empty.
 func (w *worldOf) forgetOld() {
 	for k := range w.old.processes {
-		if o := &w.olds[k]; o.haunts && o.hauntCond != 0 && o.hauntCond != w.current.revision {
+		if o := &w.olds[k]; o.haunts && o.hauntCond != 0 && o.hauntCond != w.current.Revision {
 			o.haunts, o.hauntCond = false, 0
 		}
 	}

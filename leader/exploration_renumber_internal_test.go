@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Two situations are the same if no machine could notice the difference. So after every
@@ -73,16 +75,16 @@ func (w *worldOf) forgetGhosts() {
 	for g := range w.ghosts {
 		cond := w.ghosts[g].cond
 		back := w.void
-		empty := cond == 0 && (w.current.revision == 0 || w.left[purge] > 0 || w.old.processes > 0)
-		if cond != w.current.revision && !empty && !back {
+		empty := cond == 0 && (w.current.Revision == 0 || w.left[purge] > 0 || w.old.processes > 0)
+		if cond != w.current.Revision && !empty && !back {
 			w.ghosts[g] = ghost{}
 		}
 	}
-	if w.ghosts[0].rec.session == "" {
+	if w.ghosts[0].rec.Session == "" {
 		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
 	}
 	if w.left[readPast] == 0 && w.left[rollBack] == 0 {
-		w.past = [2]observation{} // only reads of the past and roll-backs look at it
+		w.past = [2]record.Observation{} // only reads of the past and roll-backs look at it
 	}
 }
 
@@ -111,7 +113,7 @@ func (p *party) forget(w *worldOf) {
 	if !w.void && w.limits[forgeAny] == 0 {
 		m.memory.hearsay = 0 // used when the store forgets
 	}
-	if m.key.readRevision != m.key.seen.revision || m.holds() {
+	if m.key.readRevision != m.key.seen.Revision || m.holds() {
 		m.key.readRevision = 0 // only whether they are equal matters, for another's record
 	}
 	if !m.reads.calmUntil.After(p.now) {
@@ -123,7 +125,7 @@ func (p *party) forget(w *worldOf) {
 	// A message that is no news changes nothing when it is heard.
 	for n := len(p.told) - 1; n >= 0; n-- {
 		s := p.told[n]
-		if s.kind != entryUnseen && s.revision <= max(m.key.seen.revision, m.key.removedUpTo) && m.feed.deaf == 0 {
+		if s.Kind != record.EntryUnseen && s.Revision <= max(m.key.seen.Revision, m.key.removedUpTo) && m.feed.deaf == 0 {
 			p.hear(n)
 		}
 	}
@@ -132,8 +134,8 @@ func (p *party) forget(w *worldOf) {
 // forgetSighting drops a sighting that no first read can show again.
 func (p *party) forgetSighting(w *worldOf) {
 	found := false
-	w.eachShown(func(s *observation) { found = found || s.revision == p.before.revision })
-	if !found || p.up && p.m.key.seen.kind != entryUnseen {
+	w.eachShown(func(s *record.Observation) { found = found || s.Revision == p.before.Revision })
+	if !found || p.up && p.m.key.seen.Kind != record.EntryUnseen {
 		p.before = sighting{}
 	}
 }
@@ -178,14 +180,16 @@ func (p *party) forgetInstants() {
 // they replaced anything, and whether that is what their sender has seen. The newest is special: the next write may be put with it, and a
 // candidate that stops asks for its phase.
 func (w *worldOf) forgetBatches(m *machine) {
-	known := max(m.key.seen.revision, m.key.removedUpTo)
+	known := max(m.key.seen.Revision, m.key.removedUpTo)
 	if w.void || w.limits[forgeAny] > 0 {
 		known = 0 // the machine may forget what it knew
 	}
 	alive := func(b batch) bool {
-		within := func(r record) bool { return r.session == m.session && b.first <= r.counter && r.counter <= b.last }
+		within := func(r record.Record) bool {
+			return r.Session == m.session && b.first <= r.Counter && r.Counter <= b.last
+		}
 		found := m.flight.req.kind == reqWrite && within(m.flight.req.rec) || w.left[junkRecord] > 0 && b.last > 0
-		w.eachShown(func(s *observation) { found = found || s.revision > known && within(s.rec) })
+		w.eachShown(func(s *record.Observation) { found = found || s.Revision > known && within(s.Rec) })
 		for g := range w.ghosts {
 			found = found || within(w.ghosts[g].rec)
 		}
@@ -194,7 +198,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 	for i := range m.writes.sent {
 		b := &m.writes.sent[i]
 		lives := alive(*b)
-		follows := b.cond == m.key.seen.revision || w.void
+		follows := b.cond == m.key.seen.Revision || w.void
 		repeats := i == 0 && follows
 		if b.cond != 0 && !follows {
 			b.cond = gone
@@ -215,7 +219,7 @@ func (w *worldOf) forgetBatches(m *machine) {
 const gone = math.MaxUint64
 
 // eachShown visits every sight that a candidate may still be shown.
-func (w *worldOf) eachShown(visit func(s *observation)) {
+func (w *worldOf) eachShown(visit func(s *record.Observation)) {
 	visit(&w.current)
 	for n := range w.past {
 		visit(&w.past[n])
@@ -226,18 +230,18 @@ func (w *worldOf) eachShown(visit func(s *observation)) {
 }
 
 // eachRecord visits every record in the world.
-func (w *worldOf) eachRecord(visit func(r *record)) {
-	w.eachShown(func(s *observation) { visit(&s.rec) })
+func (w *worldOf) eachRecord(visit func(r *record.Record)) {
+	w.eachShown(func(s *record.Observation) { visit(&s.Rec) })
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].rec)
 	}
 	for i := range w.parties {
 		p := &w.parties[i]
-		visit(&p.m.key.seen.rec)
-		visit(&p.before.rec)
+		visit(&p.m.key.seen.Rec)
+		visit(&p.before.Rec)
 		visit(&p.m.flight.req.rec)
 		for n := range p.told {
-			visit(&p.told[n].rec)
+			visit(&p.told[n].Rec)
 		}
 	}
 }
@@ -292,19 +296,19 @@ func (w *worldOf) renumberSessions() {
 	w.estrangeRaises()
 	var names [2 * len(olderNames[0])]struct{ was, is string }
 	n, older := 0, [maxParties]int{}
-	w.eachRecord(func(r *record) {
-		if r.session == "" || r.session == r.id+"+" && w.parties[r.id[0]-'A'].up {
+	w.eachRecord(func(r *record.Record) {
+		if r.Session == "" || r.Session == r.ID+"+" && w.parties[r.ID[0]-'A'].up {
 			return
 		}
 		for _, name := range names[:n] {
-			if name.was == r.session {
-				r.session = name.is
+			if name.was == r.Session {
+				r.Session = name.is
 				return
 			}
 		}
-		i := r.id[0] - 'A'
-		names[n].was, names[n].is = r.session, olderNames[i][older[i]]
-		r.session = names[n].is
+		i := r.ID[0] - 'A'
+		names[n].was, names[n].is = r.Session, olderNames[i][older[i]]
+		r.Session = names[n].is
 		older[i]++
 		n++
 	})
@@ -326,14 +330,14 @@ func (w *worldOf) renumberCounters() {
 	for i := range w.times {
 		s := &w.parties[i].m.key.seen
 		shown := false
-		w.eachShown(func(o *observation) { shown = shown || o.revision == s.revision })
+		w.eachShown(func(o *record.Observation) { shown = shown || o.Revision == s.Revision })
 		for j := range w.parties {
 			for n := range w.parties[j].told {
-				shown = shown || w.parties[j].told[n].revision == s.revision
+				shown = shown || w.parties[j].told[n].Revision == s.Revision
 			}
 		}
 		if !shown && !w.void {
-			s.rec.counter = 0
+			s.Rec.Counter = 0
 		}
 	}
 	for i := range w.times {
@@ -351,9 +355,9 @@ func (w *worldOf) renumberCounters() {
 func (w *worldOf) rankCounters(session string, m *machine) bool {
 	var r ranks
 	each := func(visit func(*uint64)) {
-		w.eachRecord(func(r *record) {
-			if r.session == session {
-				visit(&r.counter)
+		w.eachRecord(func(r *record.Record) {
+			if r.Session == session {
+				visit(&r.Counter)
 			}
 		})
 		if m != nil {
@@ -414,11 +418,13 @@ func (w *worldOf) eachWrite(visit func(o *write)) {
 }
 
 // asksLeast reports whether the token of the write is the least one of a term to come.
-func (o *write) asksLeast() bool { return o.phase == phasePending || o.phase == phaseElect }
+func (o *write) asksLeast() bool {
+	return o.phase == record.PhasePending || o.phase == record.PhaseElect
+}
 
 // eachLeast visits the least tokens of terms to come.
 func (w *worldOf) eachLeast(visit func(v *uint64)) {
-	w.eachRecord(func(r *record) { visit(&r.least) })
+	w.eachRecord(func(r *record.Record) { visit(&r.Least) })
 	w.eachWrite(func(o *write) {
 		if o.asksLeast() {
 			visit(&o.token)
@@ -427,7 +433,7 @@ func (w *worldOf) eachLeast(visit func(v *uint64)) {
 }
 
 func (w *worldOf) eachToken(visit func(v *uint64)) {
-	w.eachRecord(func(r *record) { visit(&r.token) })
+	w.eachRecord(func(r *record.Record) { visit(&r.Token) })
 	w.eachWrite(func(o *write) {
 		if !o.asksLeast() {
 			visit(&o.token)
@@ -446,21 +452,21 @@ func (w *worldOf) eachToken(visit func(v *uint64)) {
 
 func (w *worldOf) eachRevision(visit func(v *uint64)) {
 	visit(&w.last)
-	w.eachShown(func(s *observation) { visit(&s.revision) })
+	w.eachShown(func(s *record.Observation) { visit(&s.Revision) })
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].cond)
 	}
 	w.eachOldRevision(visit)
 	for i := range w.times {
 		p := &w.parties[i]
-		visit(&p.before.revision)
+		visit(&p.before.Revision)
 		visit(&p.reply.revision)
 		visit(&p.reply.last)
 		for n := range p.told {
-			visit(&p.told[n].revision)
+			visit(&p.told[n].Revision)
 		}
 		m := &p.m
-		visit(&m.key.seen.revision)
+		visit(&m.key.seen.Revision)
 		visit(&m.key.removedUpTo)
 		visit(&m.key.readRevision)
 		visit(&m.reads.atLeast)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // The roster of the exploration: the candidates that have announced themselves, in order.
@@ -62,7 +64,7 @@ func (w *worldOf) toldTo(i int) rosterReport {
 			stands = append(stands, s)
 		}
 	}
-	return rosterReport{line: lineOf(stands)}
+	return rosterReport{line: record.LineOf(stands)}
 }
 
 // rivalOf returns the candidate that may push a leader out: that of the highest priority.
@@ -188,19 +190,19 @@ func (w *worldOf) bury(i int) {
 			w.roster.stands[n] = nobody
 		}
 	}
-	w.eachLine(func(l *line) { *l = line(strings.ReplaceAll(string(*l), was, nobody)) })
+	w.eachLine(func(l *record.Line) { *l = record.Line(strings.ReplaceAll(string(*l), was, nobody)) })
 	w.roster.behind[i], w.roster.overtaken[i] = false, 0
 }
 
-func (w *worldOf) eachLine(visit func(l *line)) {
+func (w *worldOf) eachLine(visit func(l *record.Line)) {
 	text := func(s *string) {
-		l := line(*s)
+		l := record.Line(*s)
 		visit(&l)
 		*s = string(l)
 	}
-	w.eachRecord(func(r *record) {
-		visit(&r.next)
-		text(&r.to)
+	w.eachRecord(func(r *record.Record) {
+		visit(&r.Next)
+		text(&r.To)
 	})
 	for i := range w.times {
 		m := &w.parties[i].m
@@ -238,20 +240,20 @@ func (w *worldOf) queues(i int, held, led bool) {
 
 // yields checks the patience of a leader: after it has seen a handover in vain it gives
 // way to no rival for two leases.
-func (w *worldOf) yields(i int, was observation, in input, fx effects) {
+func (w *worldOf) yields(i int, was record.Observation, in input, fx effects) {
 	p := &w.parties[i]
 	if in.kind == inRoster && errors.Is(fx.end, ErrResigned) && p.now.Before(p.patient) {
 		w.fail("%s hands over to %s soon after a handover in vain", p.m.session, p.m.leave.to)
 	}
-	given := was.kind == entryRecord && was.rec.phase == phaseReleased && was.rec.to != ""
-	if given && p.m.key.seen.held() && !was.rec.names(p.m.key.seen.rec.id, p.m.key.seen.rec.session) {
+	given := was.Kind == record.EntryRecord && was.Rec.Phase == record.PhaseReleased && was.Rec.To != ""
+	if given && p.m.key.seen.Held() && !was.Rec.Names(p.m.key.seen.Rec.ID, p.m.key.seen.Rec.Session) {
 		p.patient = p.now.Add(2 * p.m.bucket.times.lease)
 	}
 }
 
 // forgetOrder drops the state that no machine looks at.
 func (m *machine) forgetOrder() {
-	m.key.seen.rec.next = "" // only the line of a record on its way matters
+	m.key.seen.Rec.Next = "" // only the line of a record on its way matters
 	if !m.listed && !m.orders {
 		m.queue.line = ""
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/proof"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // The exploration is as good as its renumbering: situations that it takes for one must be
@@ -69,7 +71,7 @@ func TestRenumbering_ChangesNothing(t *testing.T) {
 func inTicks(now time.Time, fx effects) string {
 	after := func(at time.Time) time.Duration { return max(0, at.Sub(now)+tick-1).Truncate(tick) }
 	var b strings.Builder
-	_, _ = fmt.Fprint(&b, fx.end, fx.cancel, fx.request.kind, fx.request.rec.phase, fx.request.rec.lease, fx.denied, fx.done, fx.wake.IsZero(), after(fx.wake))
+	_, _ = fmt.Fprint(&b, fx.end, fx.cancel, fx.request.kind, fx.request.rec.Phase, fx.request.rec.Lease, fx.denied, fx.done, fx.wake.IsZero(), after(fx.wake))
 	for _, n := range fx.notes {
 		if n.event != noteObserved { // the holder that is shown is not part of the exploration
 			_, _ = fmt.Fprint(&b, n.event, n.err != nil, after(n.until))
@@ -96,20 +98,20 @@ func (w *worldOf) forgetLike(other *worldOf) {
 		p.forget(&thinned)
 		before := other.parties[i].told
 		for n := len(before) - 1; n >= 0; n-- {
-			if before[n].kind != entryUnseen && !slices.Contains(p.told[:], before[n]) {
+			if before[n].Kind != record.EntryUnseen && !slices.Contains(p.told[:], before[n]) {
 				w.parties[i].hear(n)
 			}
 		}
 	}
 	for n, g := range other.ghosts {
-		if g.rec.session != "" && !slices.Contains(thinned.ghosts[:], g) {
+		if g.rec.Session != "" && !slices.Contains(thinned.ghosts[:], g) {
 			w.ghosts[n] = ghost{}
 		}
 	}
-	if w.ghosts[0].rec.session == "" {
+	if w.ghosts[0].rec.Session == "" {
 		w.ghosts[0], w.ghosts[1] = w.ghosts[1], ghost{}
 	}
-	if thinned.past == ([2]observation{}) {
+	if thinned.past == ([2]record.Observation{}) {
 		w.past = thinned.past
 	}
 	thinned.forgetRaises()
@@ -121,7 +123,7 @@ func (w *worldOf) forgetLike(other *worldOf) {
 	if w.guard.ghosts[0].rec.Session == "" {
 		w.guard.ghosts[0], w.guard.ghosts[1] = w.guard.ghosts[1], raiseGhost{}
 	}
-	if thinned.guard.past == ([2]guardObservation{}) {
+	if thinned.guard.past == ([2]record.GuardObservation{}) {
 		w.guard.past = thinned.guard.past
 	}
 	w.forgetOld()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // The world of the exploration: candidates, each with its own clock, one key of one
@@ -32,12 +34,12 @@ type situation struct {
 
 // surroundings are the parts of a situation that belong to no candidate.
 type surroundings struct {
-	current observation    // of the key
-	past    [2]observation // the entries that were stored before, newest first
-	last    uint64         // revision of the bucket
-	ghosts  [2]ghost       // writes whose senders have given up, and that may still arrive
-	top     uint64         // the greatest token so far
-	ahead   int8           // by how many ticks the first clock has run ahead of the others, since the start
+	current record.Observation    // of the key
+	past    [2]record.Observation // the entries that were stored before, newest first
+	last    uint64                // revision of the bucket
+	ghosts  [2]ghost              // writes whose senders have given up, and that may still arrive
+	top     uint64                // the greatest token so far
+	ahead   int8                  // by how many ticks the first clock has run ahead of the others, since the start
 	roster  roster
 	left    [maxKinds]uint8
 	budget  uint8 // how many faults may still happen, of all kinds together
@@ -57,13 +59,13 @@ type party struct {
 	wake      time.Time
 	way       way
 	reply     response
-	listening bool           // a feed is open
-	told      [2]observation // by the feed: its messages, oldest first, that were not heard yet
-	frozen    bool           // the process stands still
-	cut       bool           // nothing reaches the store, nor comes from it
-	robbed    bool           // another writer has replaced a record of this session
-	before    sighting       // what the process has read before its candidate began
-	patient   time.Time      // it has seen a handover in vain, and gives way to no rival before then
+	listening bool                  // a feed is open
+	told      [2]record.Observation // by the feed: its messages, oldest first, that were not heard yet
+	frozen    bool                  // the process stands still
+	cut       bool                  // nothing reaches the store, nor comes from it
+	robbed    bool                  // another writer has replaced a record of this session
+	before    sighting              // what the process has read before its candidate began
+	patient   time.Time             // it has seen a handover in vain, and gives way to no rival before then
 }
 
 // way is how far the request in flight has come.
@@ -78,7 +80,7 @@ const (
 
 // response is the store's reply to the request in flight.
 type response struct {
-	sight    observation
+	sight    record.Observation
 	revision uint64
 	refused  bool
 	named    bool
@@ -88,7 +90,7 @@ type response struct {
 // ghost is a write on its way.
 type ghost struct {
 	cond   uint64
-	rec    record
+	rec    record.Record
 	marker bool
 }
 
@@ -107,7 +109,7 @@ func (w *worldOf) due(i int) bool {
 func (w *worldOf) waits(i int) bool {
 	p := &w.parties[i]
 	under := func(way way) bool { return !p.cut && (way == going || way == answered) }
-	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].kind != entryUnseen || w.listed && (w.toAnnounce(i) || w.toWithdraw(i) || w.toRank(i)))
+	return p.up && !p.frozen && (w.due(i) || under(p.way) || under(w.posts[i].way) || p.told[0].Kind != record.EntryUnseen || w.listed && (w.toAnnounce(i) || w.toWithdraw(i) || w.toRank(i)))
 }
 
 // worldOf is a situation with the rules that hold in it, and with the findings.
@@ -153,12 +155,12 @@ func (w *worldOf) spend(k limited) {
 func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	w := &worldOf{scenario: sc, say: say}
 	w.budget = unlimited
-	w.current = observation{kind: entryNothing}
+	w.current = record.Observation{Kind: record.EntryNothing}
 	if w.guarded {
-		w.guard.at = guardObservation{kind: entryNothing}
+		w.guard.at = record.GuardObservation{Kind: record.EntryNothing}
 	}
 	if w.raised > 0 {
-		w.putGuard(guardObservation{kind: entryRecord, rec: guardRecord{Election: "e", Token: w.raised, Session: stranger}}, false)
+		w.putGuard(record.GuardObservation{Kind: record.EntryRecord, Rec: record.Guard{Election: "e", Token: w.raised, Session: stranger}}, false)
 	}
 	w.vacant = true
 	w.startOld()
@@ -245,7 +247,7 @@ func (w *worldOf) advance(p *party, in input) effects {
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in input) {
 	p := &w.parties[i]
-	known, before, held, was, knows := p.m.key.seen.revision, p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
+	known, before, held, was, knows := p.m.key.seen.Revision, p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -301,14 +303,14 @@ func (w *worldOf) step(i int, in input) {
 	p.wake = fx.wake
 	switch fx.request.kind {
 	case reqFeed:
-		p.listening, p.told = false, [2]observation{}
+		p.listening, p.told = false, [2]record.Observation{}
 		p.way = going
 	case reqSettings, reqRead, reqWrite:
 		p.way = going
 	case reqNone:
 	}
 	if fx.done {
-		if w.tidy && p.m.state == StateCandidate && w.current.held() && w.current.rec.session == p.m.session && w.current.rec.phase != phasePending && p.now.Before(p.m.writes.releaseDeadline()) {
+		if w.tidy && p.m.state == StateCandidate && w.current.Held() && w.current.Rec.Session == p.m.session && w.current.Rec.Phase != record.PhasePending && p.now.Before(p.m.writes.releaseDeadline()) {
 			w.fail("%s ended and left its record behind", p.m.session)
 		}
 		w.down(i, true)
@@ -323,10 +325,10 @@ func (w *worldOf) step(i int, in input) {
 // feed delivered before it was lost.
 func (w *worldOf) knownTo(p *party) uint64 {
 	s := p.m.key.seen
-	if w.void || s.rec.session == p.m.session {
+	if w.void || s.Rec.Session == p.m.session {
 		return p.m.memory.token
 	}
-	return max(p.m.memory.token, knownToken(s.rec.termToken(s.revision)))
+	return max(p.m.memory.token, record.KnownToken(s.Rec.TermToken(s.Revision)))
 }
 
 // down ends a process. Its last write may still arrive.
@@ -349,7 +351,7 @@ func (w *worldOf) remembered(p *party) sighting {
 	switch {
 	case !w.remembers:
 		return sighting{}
-	case p.m.key.seen.kind == entryUnseen: // it has read nothing
+	case p.m.key.seen.Kind == record.EntryUnseen: // it has read nothing
 		return p.before
 	case at.IsZero():
 		return sighting{}
@@ -364,7 +366,7 @@ func (w *worldOf) haunt(i int) {
 		return
 	}
 	for g := range w.ghosts {
-		if w.ghosts[g].rec.session == "" {
+		if w.ghosts[g].rec.Session == "" {
 			w.ghosts[g] = ghost{cond: p.m.flight.req.revision, rec: p.m.flight.req.rec, marker: p.m.flight.req.marker}
 			w.spend(applyLate)
 			return
@@ -388,7 +390,7 @@ func (w *worldOf) arrive(i int, unnamed bool) {
 		if revision, ok := w.compareAndSet(req.revision, req.rec, req.marker); ok {
 			p.reply.revision = revision
 		} else {
-			p.reply = response{refused: true, named: !unnamed, revision: w.current.revision}
+			p.reply = response{refused: true, named: !unnamed, revision: w.current.Revision}
 		}
 	case reqNone:
 	}
@@ -425,63 +427,63 @@ func (w *worldOf) deliver(i int) {
 }
 
 // compareAndSet stores a write if its condition holds. Nothing else decides.
-func (w *worldOf) compareAndSet(cond uint64, rec record, marker bool) (uint64, bool) {
-	if w.current.revision != cond {
+func (w *worldOf) compareAndSet(cond uint64, rec record.Record, marker bool) (uint64, bool) {
+	if w.current.Revision != cond {
 		return 0, false
 	}
-	switch rec.phase {
-	case phaseLeading, phaseReleased:
-		if c := w.current; (!c.held() || c.rec.session != rec.session) && !w.void {
-			w.fail("%s wrote %s over %s", rec.session, phaseNames[rec.phase], describe(c))
+	switch rec.Phase {
+	case record.PhaseLeading, record.PhaseReleased:
+		if c := w.current; (!c.Held() || c.Rec.Session != rec.Session) && !w.void {
+			w.fail("%s wrote %s over %s", rec.Session, record.PhaseNames[rec.Phase], describe(c))
 		}
-	case phaseElect, phasePending:
-	case phaseNone:
-		w.fail("%s wrote a record without a phase", rec.session)
+	case record.PhaseElect, record.PhasePending:
+	case record.PhaseNone:
+		w.fail("%s wrote a record without a phase", rec.Session)
 	}
 	// A candidate that is not engaged has no write under way that may still be stored,
 	// unless a forged revision made it believe that.
 	for i := range w.times {
-		if p := &w.parties[i]; p.up && p.m.session == rec.session && !p.m.mayHoldKey() && w.settings.PurgeProtected && !w.void && w.limits[forgeAny] == 0 {
-			w.fail("%s is not engaged, and its %s was stored", rec.session, describeRecord(rec))
+		if p := &w.parties[i]; p.up && p.m.session == rec.Session && !p.m.mayHoldKey() && w.settings.PurgeProtected && !w.void && w.limits[forgeAny] == 0 {
+			w.fail("%s is not engaged, and its %s was stored", rec.Session, describeRecord(rec))
 		}
 	}
 	if w.limits[junkRecord] > 0 {
 		w.chained(rec)
 	}
-	if marker && rec.phase != phaseReleased {
-		w.fail("%s wrote %s, and the key counts as absent", rec.session, phaseNames[rec.phase])
+	if marker && rec.Phase != record.PhaseReleased {
+		w.fail("%s wrote %s, and the key counts as absent", rec.Session, record.PhaseNames[rec.Phase])
 	}
 	// A leader holds the key, or its lease is still valid. So no write that elects, or
 	// renews a leader, is stored while another candidate leads. Where the key is emptied
 	// without a trace, an old write may be stored. Its sender waits when it learns that.
-	if (rec.phase == phaseElect || rec.phase == phaseLeading) && (cond != 0 || w.settings.PurgeProtected) && !w.void {
+	if (rec.Phase == record.PhaseElect || rec.Phase == record.PhaseLeading) && (cond != 0 || w.settings.PurgeProtected) && !w.void {
 		for j := range w.parties {
-			if p := &w.parties[j]; p.leads() && p.m.session != rec.session {
-				w.fail("%s wrote %s while %s leads", rec.session, phaseNames[rec.phase], p.m.session)
+			if p := &w.parties[j]; p.leads() && p.m.session != rec.Session {
+				w.fail("%s wrote %s while %s leads", rec.Session, record.PhaseNames[rec.Phase], p.m.session)
 			}
 		}
 	}
-	w.put(observation{kind: entryRecord, rec: rec})
+	w.put(record.Observation{Kind: record.EntryRecord, Rec: rec})
 	w.vacant = marker
 	return w.last, true
 }
 
 // put stores a message, or takes the last one away, and passes it to the feeds.
-func (w *worldOf) put(s observation) {
-	if s.kind != entryNothing {
+func (w *worldOf) put(s record.Observation) {
+	if s.Kind != record.EntryNothing {
 		w.last++
-		s.revision = w.last
+		s.Revision = w.last
 	}
-	if was := w.current.rec; was.session != s.rec.session {
+	if was := w.current.Rec; was.Session != s.Rec.Session {
 		for i := range w.parties {
-			w.parties[i].robbed = w.parties[i].robbed || w.parties[i].m.session == was.session
+			w.parties[i].robbed = w.parties[i].robbed || w.parties[i].m.session == was.Session
 		}
 	}
 	w.past[1], w.past[0] = w.past[0], w.current
 	w.current, w.junked = s, false
-	w.vacant, w.age = s.kind == entryMarker || s.kind == entryNothing, 0
+	w.vacant, w.age = s.Kind == record.EntryMarker || s.Kind == record.EntryNothing, 0
 	w.tell("    stored: %s", describe(s))
-	if s.kind == entryNothing {
+	if s.Kind == record.EntryNothing {
 		return
 	}
 	for i := range w.parties {
@@ -489,17 +491,17 @@ func (w *worldOf) put(s observation) {
 		if !p.listening || p.cut {
 			continue
 		}
-		if p.told[1].kind != entryUnseen { // no more fit: the oldest is lost
-			p.told[0], p.told[1] = p.told[1], observation{}
+		if p.told[1].Kind != record.EntryUnseen { // no more fit: the oldest is lost
+			p.told[0], p.told[1] = p.told[1], record.Observation{}
 		}
-		p.told[slices.IndexFunc(p.told[:], func(s observation) bool { return s.kind == entryUnseen })] = s
+		p.told[slices.IndexFunc(p.told[:], func(s record.Observation) bool { return s.Kind == record.EntryUnseen })] = s
 	}
 }
 
 // hear takes a message out of the feed.
-func (p *party) hear(n int) observation {
+func (p *party) hear(n int) record.Observation {
 	s := p.told[n]
 	copy(p.told[n:], p.told[n+1:])
-	p.told[len(p.told)-1] = observation{}
+	p.told[len(p.told)-1] = record.Observation{}
 	return s
 }

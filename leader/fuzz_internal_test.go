@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // FuzzWorld lets bytes choose the next actions in the world of the exploration, with as
@@ -62,7 +64,7 @@ func FuzzMachine(f *testing.F) {
 			}
 			now = now.Add(time.Duration(next()%8) * tick / 4)
 			in := fuzzInput(&m, settings, next)
-			known := m.key.seen.revision
+			known := m.key.seen.Revision
 			fx := m.stepAtOnce(now, in)
 			if broken := m.brokenInvariant(); broken != "" {
 				t.Fatalf("%s: %s", describeInput(in), broken)
@@ -123,23 +125,23 @@ func fuzzInput(m *machine, settings backend.Settings, next func() int) input {
 	return in
 }
 
-func fuzzLine(next func() int) line {
-	return []line{"", "", "A", "B", "A B", "B A", "B C A", "B B"}[next()%8]
+func fuzzLine(next func() int) record.Line {
+	return []record.Line{"", "", "A", "B", "A B", "B A", "B C A", "B B"}[next()%8]
 }
 
-func fuzzObservation(next func() int) observation {
-	s := observation{revision: uint64(next() % 12), kind: entryNothing}
-	if s.revision == 0 {
+func fuzzObservation(next func() int) record.Observation {
+	s := record.Observation{Revision: uint64(next() % 12), Kind: record.EntryNothing}
+	if s.Revision == 0 {
 		return s
 	}
-	switch s.kind = entryMarker + entryKind(next()%3); s.kind {
-	case entryRecord:
-		s.rec = record{
-			phase: phasePending + phase(next()%4), id: "A", session: []string{"A", "B", "C"}[next()%3], counter: uint64(next() % 8),
-			lease: time.Duration(1+next()%6) * tick, token: uint64(next() % 12), least: uint64(next() % 12),
-			next: fuzzLine(next), to: []string{"", "", "A", "B"}[next()%4],
+	switch s.Kind = record.EntryMarker + record.EntryKind(next()%3); s.Kind {
+	case record.EntryRecord:
+		s.Rec = record.Record{
+			Phase: record.PhasePending + record.Phase(next()%4), ID: "A", Session: []string{"A", "B", "C"}[next()%3], Counter: uint64(next() % 8),
+			Lease: time.Duration(1+next()%6) * tick, Token: uint64(next() % 12), Least: uint64(next() % 12),
+			Next: fuzzLine(next), To: []string{"", "", "A", "B"}[next()%4],
 		}
-	case entryUnseen, entryNothing, entryMarker, entryForeign:
+	case record.EntryUnseen, record.EntryNothing, record.EntryMarker, record.EntryForeign:
 	}
 	return s
 }

@@ -1,11 +1,12 @@
 package leader
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Guard is a candidate's access to a resource that only the leader may write. One key of
@@ -25,57 +26,6 @@ type Guard interface {
 	// Backend is for this module; applications do not call it. It returns nil for a guard
 	// that was not opened.
 	Backend() backend.Guard
-}
-
-// guardRecord is the value of a guard.
-type guardRecord struct {
-	Format   int    `json:"v"`
-	Election string `json:"election"` // owner of the guard: bucket and election
-	Token    uint64 `json:"token"`    // of the term that raised it
-	ID       string `json:"id"`
-	Session  string `json:"session"`
-}
-
-func (r guardRecord) encode() []byte {
-	r.Format = recordFormat
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	return b
-}
-
-// maxGuardSize is more than the size of any guard of this package, which has an ID and
-// names.
-const maxGuardSize = 64 << 10
-
-// guardObservation is one revision of a guard, decoded.
-type guardObservation struct {
-	revision uint64
-	kind     entryKind // entryUnseen, entryNothing, entryMarker, entryForeign or entryRecord
-	rec      guardRecord
-}
-
-func decodeGuard(e backend.Entry) guardObservation {
-	s := guardObservation{revision: e.Revision, kind: entryForeign}
-	switch {
-	case e.Revision == 0:
-		s.kind = entryNothing
-	case e.Marker:
-		s.kind = entryMarker
-	case len(e.Value) > maxGuardSize:
-	default:
-		var r guardRecord
-		if json.Unmarshal(e.Value, &r) == nil && r.Format >= recordFormat && r.Session != "" && r.Election != "" && r.Token <= maxToken {
-			s.kind, s.rec = entryRecord, r
-		}
-	}
-	return s
-}
-
-// raisedBy reports whether that term of that session wrote this revision of the guard.
-func (s guardObservation) raisedBy(session string, token uint64) bool {
-	return s.kind == entryRecord && s.rec.Session == session && s.rec.Token == token && token != 0
 }
 
 // fence implements [backend.Fence]: the status of a term at one guard.
@@ -140,20 +90,20 @@ func (f *fence) Move(revision uint64, anew bool) {
 
 // Judge implements [backend.Fence].
 func (f *fence) Judge(e backend.Entry) backend.GuardStatus {
-	s := decodeGuard(e)
+	s := record.DecodeGuard(e)
 	own, _ := f.Current()
 	switch {
-	case s.raisedBy(f.session, f.token):
-		if s.revision < own {
+	case s.RaisedBy(f.session, f.token):
+		if s.Revision < own {
 			return backend.GuardOlder
 		}
-		f.Move(s.revision, false)
+		f.Move(s.Revision, false)
 		return backend.GuardStill
-	case 0 < s.revision && s.revision < own:
+	case 0 < s.Revision && s.Revision < own:
 		return backend.GuardOlder
-	case s.kind == entryRecord && s.rec.Election != f.election:
+	case s.Kind == record.EntryRecord && s.Rec.Election != f.election:
 		return backend.GuardTaken
-	case s.kind == entryRecord && s.rec.Token > f.token:
+	case s.Kind == record.EntryRecord && s.Rec.Token > f.token:
 		f.mu.Lock()
 		f.later = true
 		f.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // A guard that was lost and raised anew stands for the term, although a later term had raised
@@ -11,8 +13,8 @@ import (
 func TestFence_RaisedAnew(t *testing.T) {
 	f := &fence{election: "e", session: "s", token: 5, revision: 10, moved: make(chan struct{})}
 	_, moved := f.Current()
-	later := guardRecord{Election: "e", Session: "t", Token: 6}
-	if got := f.Judge(backend.Entry{Revision: 11, Value: later.encode()}); got != backend.GuardLater || !f.Passed() {
+	later := record.Guard{Election: "e", Session: "t", Token: 6}
+	if got := f.Judge(backend.Entry{Revision: 11, Value: later.Encode()}); got != backend.GuardLater || !f.Passed() {
 		t.Errorf("a later term: %v, passed %v", got, f.Passed())
 	}
 	f.Move(3, true)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // guardMachine brings one guard to the state that the machine wishes, and keeps it there. It is
@@ -21,11 +23,11 @@ type guardMachine struct {
 	fit      bool // checked since the connection was last made
 	known    bool // and read since then
 	wish     guardsWish
-	seen     guardObservation // the newest revision known
-	readAt   time.Time        // when seen was last confirmed
-	needRead bool             // a read is needed before anything is concluded
-	past     int              // reads in a row that returned older revisions
-	stands   bool             // the guard was raised for the wish, and has not been seen gone
+	seen     record.GuardObservation // the newest revision known
+	readAt   time.Time               // when seen was last confirmed
+	needRead bool                    // a read is needed before anything is concluded
+	past     int                     // reads in a row that returned older revisions
+	stands   bool                    // the guard was raised for the wish, and has not been seen gone
 
 	op           guardOp
 	opAt         time.Time
@@ -56,17 +58,17 @@ const (
 // guardOp is a request to the guard. There is one at a time.
 type guardOp struct {
 	kind     guardOpKind
-	revision uint64      // the condition of a raise
-	rec      guardRecord // guardRaise
+	revision uint64       // the condition of a raise
+	rec      record.Guard // guardRaise
 }
 
 // guardInput is one event for the guard machine.
 type guardInput struct {
 	kind     guardInputKind
-	wish     guardsWish       // guardInWish
-	observed guardObservation // guardInRead
-	revision uint64           // guardInRaised: the revision that was acknowledged
-	err      error            // of a reply
+	wish     guardsWish              // guardInWish
+	observed record.GuardObservation // guardInRead
+	revision uint64                  // guardInRaised: the revision that was acknowledged
+	err      error                   // of a reply
 	dice     uint32
 }
 
@@ -185,7 +187,7 @@ func (r *guardMachine) answered(now time.Time, in guardInput, fx *guardEffects) 
 		r.read(now, in.observed, in.dice)
 	case guardInRaised:
 		r.needRead, r.losses = false, 0
-		r.seen, r.readAt = guardObservation{revision: in.revision, kind: entryRecord, rec: op.rec}, now
+		r.seen, r.readAt = record.GuardObservation{Revision: in.revision, Kind: record.EntryRecord, Rec: op.rec}, now
 	case guardInTick, guardInWish, guardInReconnected, guardInUnfit, guardInSuspect:
 	}
 }
@@ -195,8 +197,8 @@ func (r *guardMachine) answered(now time.Time, in guardInput, fx *guardEffects) 
 const stalest = 3
 
 // read handles the result of a read.
-func (r *guardMachine) read(now time.Time, s guardObservation, dice uint32) {
-	if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {
+func (r *guardMachine) read(now time.Time, s record.GuardObservation, dice uint32) {
+	if 0 < s.Revision && s.Revision < r.seen.Revision && r.past < stalest {
 		r.past++
 		r.retryAt = now.Add(backOff(raisePause, raisePauses, 1, dice))
 		return // and read again
@@ -209,26 +211,26 @@ func (r *guardMachine) read(now time.Time, s guardObservation, dice uint32) {
 // judge compares the guard as last seen with the wish.
 func (r *guardMachine) judge(fx *guardEffects) {
 	stood := r.stands
-	r.stands = r.wish.token != 0 && r.seen.raisedBy(r.session, r.wish.token)
+	r.stands = r.wish.token != 0 && r.seen.RaisedBy(r.session, r.wish.token)
 	if stood && !r.stands && r.over() < r.wish.token {
 		fx.fault = fmt.Errorf("%w, and is raised again", backend.ErrGuardDeleted)
 	}
 	if r.taken() && !r.needRead && r.op.kind == guardNone && fx.fault == nil {
-		fx.fault = fmt.Errorf("%w: it stands for %q, and is left alone until it is deleted", backend.ErrGuardTaken, r.seen.rec.Election)
+		fx.fault = fmt.Errorf("%w: it stands for %q, and is left alone until it is deleted", backend.ErrGuardTaken, r.seen.Rec.Election)
 	}
 }
 
 // over returns the token at which the guard stands, if not for the wish; or 0.
 func (r *guardMachine) over() uint64 {
-	if r.seen.kind != entryRecord || r.stands || r.taken() {
+	if r.seen.Kind != record.EntryRecord || r.stands || r.taken() {
 		return 0
 	}
-	return r.seen.rec.Token
+	return r.seen.Rec.Token
 }
 
 // taken reports whether the guard belongs to another election.
 func (r *guardMachine) taken() bool {
-	return r.seen.kind == entryRecord && r.seen.rec.Election != r.election
+	return r.seen.Kind == record.EntryRecord && r.seen.Rec.Election != r.election
 }
 
 // ready reports whether the guard can be raised, as far as is known.
@@ -244,7 +246,7 @@ func (r *guardMachine) next(now time.Time, lease time.Duration) (guardOpKind, ti
 		return guardCheck, soonest
 	case r.needRead || !r.known:
 		return guardRead, soonest
-	case r.wish.token == 0 && !r.taken() && r.over() <= lastToken:
+	case r.wish.token == 0 && !r.taken() && r.over() <= record.LastToken:
 		return guardNone, time.Time{}
 	case r.stands, r.taken(), r.over() >= r.wish.token:
 		return guardRead, later(soonest, r.readAt.Add(lease))
@@ -257,8 +259,8 @@ func (r *guardMachine) next(now time.Time, lease time.Duration) (guardOpKind, ti
 func (r *guardMachine) send(now time.Time, kind guardOpKind, fx *guardEffects) {
 	op := guardOp{kind: kind}
 	if kind == guardRaise {
-		op.revision = r.seen.revision
-		op.rec = guardRecord{Format: recordFormat, Election: r.election, Token: r.wish.token, ID: r.id, Session: r.session}
+		op.revision = r.seen.Revision
+		op.rec = record.Guard{Format: record.Format, Election: r.election, Token: r.wish.token, ID: r.id, Session: r.session}
 	}
 	r.op, r.opAt, r.opBy = op, now, now.Add(raiseWait<<min(r.fails, 3))
 	fx.op = op

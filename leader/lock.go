@@ -178,9 +178,7 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err = a.check.compare(ctx, false); err != nil {
 		return nil, err
 	}
-	if a.c, err = launch(context.WithoutCancel(ctx), b, election, cfg, p); err != nil {
-		return nil, err
-	}
+	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
 	ownLocks.add(a.session, a.owner)
 	a.terms = a.c.loops.enter(a.c)
 	return a, nil

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // lockOwner identifies the caller that asks for locks in this process: the Config.ID that the caller gave, or
@@ -14,7 +16,7 @@ type lockOwner struct {
 }
 
 func ownerOf(id string, store backend.Store) lockOwner {
-	if _, ok := store.(*bucketStore); ok {
+	if _, ok := store.(*natskv.Bucket); ok {
 		return lockOwner{id: id}
 	}
 	return lockOwner{id, store}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // seatCheck compares the number of seats of a lock with that of the holders. Locks with
@@ -43,11 +45,11 @@ func (c *seatCheck) compare(ctx context.Context, all bool) error {
 		if err != nil {
 			return nil //nolint:nilerr // see checkLimit
 		}
-		if n == 1 && !all && (s.kind != entryRecord || seatsOf(s.rec) == c.seats) {
+		if n == 1 && !all && (s.Kind != record.EntryRecord || seatsOf(s.Rec) == c.seats) {
 			return nil
 		}
-		if s.kind == entryRecord {
-			last = max(last, min(seatsOf(s.rec), maxSeats))
+		if s.Kind == record.EntryRecord {
+			last = max(last, min(seatsOf(s.Rec), maxSeats))
 		}
 		if err = c.outlast(ctx, key, s); err != nil {
 			return err
@@ -58,21 +60,21 @@ func (c *seatCheck) compare(ctx context.Context, all bool) error {
 
 // outlast returns nil when the record of a seat is not that of a living holder with another
 // number of seats.
-func (c *seatCheck) outlast(ctx context.Context, key string, first observation) error {
-	if !first.held() || seatsOf(first.rec) == c.seats {
+func (c *seatCheck) outlast(ctx context.Context, key string, first record.Observation) error {
+	if !first.Held() || seatsOf(first.Rec) == c.seats {
 		return nil // the candidate of the lock remembers the record, if it has to
 	}
 	at := c.seen.since(key, first, c.clock.Now())
-	for s := first; s.held() && seatsOf(s.rec) != c.seats; {
-		rest := first.rec.lease - c.clock.Now().Sub(at)
+	for s := first; s.Held() && seatsOf(s.Rec) != c.seats; {
+		rest := first.Rec.Lease - c.clock.Now().Sub(at)
 		switch {
 		case rest <= 0:
 			return nil
-		case c.try, s.revision > first.revision:
-			return disagreement(c.id, c.seats, s.rec)
+		case c.try, s.Revision > first.Revision:
+			return disagreement(c.id, c.seats, s.Rec)
 		}
-		if err := c.pause(ctx, min(rest, first.rec.lease/looksInLease)); err != nil {
-			return fmt.Errorf("%w; the last fault: %w", err, disagreement(c.id, c.seats, s.rec))
+		if err := c.pause(ctx, min(rest, first.Rec.Lease/looksInLease)); err != nil {
+			return fmt.Errorf("%w; the last fault: %w", err, disagreement(c.id, c.seats, s.Rec))
 		}
 		next, err := c.read(ctx, key)
 		switch {
@@ -89,7 +91,7 @@ func (c *seatCheck) outlast(ctx context.Context, key string, first observation) 
 // renews it by default.
 const looksInLease = 6
 
-func (c *seatCheck) read(ctx context.Context, key string) (observation, error) {
+func (c *seatCheck) read(ctx context.Context, key string) (record.Observation, error) {
 	ctx, cancel := deadline.Within(ctx, checkLimit)
 	defer cancel()
 	return look(ctx, c.store, key)

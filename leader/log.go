@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/deadline"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // logEvent writes the record of an event. Elections, seats and IDs are attributes of the
@@ -56,11 +58,11 @@ var reconnectForever = slog.String("instead", "nats.MaxReconnects(-1)")
 // logReconnecting warns, when a candidate begins, of a connection that is closed for good
 // when it does not come back in time.
 func (c *Candidate) logReconnecting(values context.Context) {
-	b, ok := c.store.(*bucketStore)
+	b, ok := c.store.(*natskv.Bucket)
 	if !ok {
 		return
 	}
-	if tries, forever := b.api.Reconnects(); !forever {
+	if tries, forever := b.Reconnects(); !forever {
 		c.log.LogAttrs(values, slog.LevelWarn, "the connection gives up reconnecting, which ends the candidate", slog.Int("tries", tries), reconnectForever)
 	}
 }
@@ -72,8 +74,8 @@ func (c *Candidate) logClosed(values context.Context, cut bool) {
 	}
 	msg := "the connection was closed before the candidate was stopped"
 	attrs := []slog.Attr{slog.String("instead", "stop the candidate, and wait for Done, before closing or draining the connection")}
-	if b, ok := c.store.(*bucketStore); ok {
-		last := b.api.LastError()
+	if b, ok := c.store.(*natskv.Bucket); ok {
+		last := b.LastError()
 		if errors.Is(last, nats.ErrNoServers) {
 			msg, attrs = "the connection gave up reconnecting, which ended the candidate", []slog.Attr{reconnectForever}
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Limits of the names that callers choose, in bytes, beside those in package jsapi.
@@ -15,8 +17,6 @@ const (
 	// maxElection is for the key of an election, with the suffix of its seat. See
 	// [jsapi.MaxSubject].
 	maxElection = wire.MaxElection
-	// maxIDLength keeps records small.
-	maxIDLength = 256
 )
 
 // checkKey rejects a name that is not the key of an election or of one of its seats.
@@ -46,7 +46,7 @@ func checkElection(name string, seats int) error {
 // checkID rejects an ID that a record or a request to the leader cannot carry unchanged,
 // or that cannot be shown in one line.
 func checkID(what, id string) error {
-	if err := jsapi.CheckLength(what, id, maxIDLength); err != nil {
+	if err := jsapi.CheckLength(what, id, record.MaxID); err != nil {
 		return err
 	}
 	switch {

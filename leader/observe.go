@@ -9,6 +9,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Observe reports the holder of the key of an election on a channel: at once when it is
@@ -20,14 +22,11 @@ import (
 //
 // An observer needs less permission than a candidate and never writes.
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
-	b, err := backendOf(store)
+	b, err := backendFor(store, election)
 	if err != nil {
 		return nil, err
 	}
-	c, err := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
-	if err != nil {
-		return nil, err
-	}
+	c := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
 	holders, events := make(chan Holder), c.reader()
 	go func() {
 		defer close(holders)
@@ -62,7 +61,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 // [ErrConnectionClosed] and that of ctx. Lookup waits for 5 s at most if ctx has no
 // deadline.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
-	b, err := backendOf(store)
+	b, err := backendFor(store, election)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -74,10 +73,7 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 }
 
 // look reads the key once.
-func look(ctx context.Context, store backend.Store, election string) (observation, error) {
-	if err := checkKey(election); err != nil {
-		return observation{}, err
-	}
+func look(ctx context.Context, store backend.Store, election string) (record.Observation, error) {
 	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	type answer struct {
@@ -89,24 +85,24 @@ func look(ctx context.Context, store backend.Store, election string) (observatio
 	got := <-answers // soon after ctx has ended, at the latest
 	if got.err != nil {
 		if ctx.Err() != nil {
-			return observation{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
+			return record.Observation{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
 		}
-		return observation{}, got.err
+		return record.Observation{}, got.err
 	}
-	return decodeEntry(got.entry), nil
+	return record.DecodeEntry(got.entry), nil
 }
 
 // date updates the fields that change with every renewal.
-func (h *Holder) date(s observation) {
-	h.Revision = s.revision
-	h.Token = s.rec.termToken(s.revision) // grows while the holder is pending
-	h.Lease = s.rec.lease
-	h.Renewed = serverTime(s.created)
+func (h *Holder) date(s record.Observation) {
+	h.Revision = s.Revision
+	h.Token = s.Rec.TermToken(s.Revision) // grows while the holder is pending
+	h.Lease = s.Rec.Lease
+	h.Renewed = serverTime(s.Created)
 	switch {
-	case s.rec.phase == phaseElect:
+	case s.Rec.Phase == record.PhaseElect:
 		h.Since = h.Renewed
-	case s.rec.since != 0:
-		h.Since = serverTime(s.rec.since)
+	case s.Rec.Since != 0:
+		h.Since = serverTime(s.Rec.Since)
 	}
 }
 
@@ -120,22 +116,22 @@ func HolderOf(e jetstream.KeyValueEntry) Holder {
 	if e == nil {
 		return Holder{Seat: 1}
 	}
-	return holderOf(decodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
+	return holderOf(record.DecodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
 }
 
 // holderOf returns the holder that a revision of the key of that seat shows.
-func holderOf(s observation, seat int) Holder {
+func holderOf(s record.Observation, seat int) Holder {
 	switch {
-	case s.kind == entryForeign:
-		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.rec.value), Revision: s.revision, Renewed: serverTime(s.created)}
-	case !s.held():
-		if s.kind != entryRecord {
+	case s.Kind == record.EntryForeign:
+		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.Rec.Value), Revision: s.Revision, Renewed: serverTime(s.Created)}
+	case !s.Held():
+		if s.Kind != record.EntryRecord {
 			return Holder{Seat: seat}
 		}
-		return Holder{Seat: seat, Released: true, Token: s.rec.token, Revision: s.revision}
+		return Holder{Seat: seat, Released: true, Token: s.Rec.Token, Revision: s.Revision}
 	}
 	h := Holder{
-		Seat: seat, ID: s.rec.id, Pending: s.rec.phase == phasePending, Value: publishedValue(s.rec.value),
+		Seat: seat, ID: s.Rec.ID, Pending: s.Rec.Phase == record.PhasePending, Value: publishedValue(s.Rec.Value),
 	}
 	h.date(s)
 	return h

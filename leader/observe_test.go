@@ -3,11 +3,14 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -79,4 +82,24 @@ func TestObserve_ReportsOnce(t *testing.T) {
 			t.Errorf("observed %q, want %q", got, want)
 		}
 	})
+}
+
+// HolderOf shows the text of a foreign record if it could be a name.
+func TestForeignRecord_ShowsName(t *testing.T) {
+	for value, want := range map[string]string{
+		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
+		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
+	} {
+		h := leader.HolderOf(backend.Entry{Revision: 7, Value: []byte(value)}.KeyValue("e"))
+		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
+			t.Errorf("%q: %+v", value, h)
+		}
+		said := "a foreign record at revision 7"
+		if want != "" {
+			said = fmt.Sprintf("the foreign record %q at revision 7", want)
+		}
+		if h.String() != said {
+			t.Errorf("%q: %v", value, h)
+		}
+	}
 }

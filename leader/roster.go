@@ -1,10 +1,8 @@
 package leader
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,10 +10,11 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Roster reads once which candidates wait in an election, in the order in which they
@@ -25,7 +24,7 @@ import (
 //
 // Errors are those of [Lookup], and [ErrNoRoster].
 func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, error) {
-	b, err := backendOf(store)
+	b, err := backendFor(store, election)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +35,8 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
 	holder := ""
-	if s.held() {
-		holder = s.rec.session
+	if s.Held() {
+		holder = s.Rec.Session
 	}
 	r := reader{election: election}
 	if err := r.open(ctx, b); err != nil {
@@ -61,7 +60,7 @@ func Roster(ctx context.Context, store Store, election string) ([]RosterEntry, e
 // channel is closed. A slow reader gets the newest list. ObserveRoster fails as [Roster]
 // does; when the roster cannot be reached later, it tries again.
 func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []RosterEntry, error) {
-	b, err := backendOf(store)
+	b, err := backendFor(store, election)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +70,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	if err = r.open(first, b); err != nil {
 		return nil, err
 	}
-	holders, err := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
-	if err != nil {
-		r.feed.Stop()
-		return nil, err
-	}
+	holders := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
 	lists := make(chan []RosterEntry)
 	go r.observe(ctx, b, holders, holders.reader(), lists)
 	return lists, nil
@@ -91,9 +86,6 @@ type reader struct {
 
 // open opens a view, and waits until it is open.
 func (r *reader) open(ctx context.Context, store backend.Roster) error {
-	if err := checkKey(r.election); err != nil {
-		return err
-	}
 	bell := make(chan struct{}, 1)
 	r.bell, r.view = bell, newView(math.MaxInt, func() {
 		select {
@@ -116,7 +108,7 @@ func (r *reader) open(ctx context.Context, store backend.Roster) error {
 func (r *reader) read(holder string) (all []RosterEntry, complete bool, err error) {
 	stands, complete, err := r.view.order(func(session string) bool { return session == holder })
 	for _, s := range stands {
-		all = append(all, s.show())
+		all = append(all, entryOf(s))
 	}
 	return all, complete, err
 }
@@ -197,69 +189,8 @@ type RosterEntry struct {
 	Denied bool
 }
 
-// announcement is one entry of a roster, in JSON.
-type announcement struct {
-	Format   int       `json:"v"`
-	ID       string    `json:"id"`
-	Priority int       `json:"priority,omitempty"`
-	Preempt  bool      `json:"preempt,omitempty"`
-	Denied   bool      `json:"denied,omitempty"` // see RosterEntry
-	Ticket   uint64    `json:"ticket,omitempty"` // revision of the first announcement; 0: this is it
-	Since    time.Time `json:"since"`
-	Value    string    `json:"value,omitempty"`
-	Binary   string    `json:"value64,omitempty"` // a value that is not UTF-8, in base64
-
-	session  string
-	revision uint64
-}
-
-const announcementFormat = 1
-
-// publish sets the value.
-func (s *announcement) publish(value string) {
-	s.Value, s.Binary = "", ""
-	if utf8.ValidString(value) {
-		s.Value = value
-	} else {
-		s.Binary = base64.StdEncoding.EncodeToString([]byte(value))
-	}
-}
-
-func (s *announcement) encode() []byte {
-	data, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // strings, numbers and a time of this age
-	}
-	return data
-}
-
-// decodeAnnouncement decodes an announcement. One that cannot be decoded counts as none.
-func decodeAnnouncement(a backend.Announcement) (announcement, bool) {
-	var s announcement
-	if a.Entry == nil || json.Unmarshal(a.Entry, &s) != nil || s.Format < announcementFormat || unfitForLine(a.Session) {
-		return announcement{}, false
-	}
-	s.session, s.revision = a.Session, a.Revision
-	if s.Ticket == 0 {
-		s.Ticket = a.Revision
-	}
-	return s, true
-}
-
-// before compares in the order of succession: the highest priority first, the longest
-// waiting among equals. Candidates whose writes are denied come after all others.
-func (s *announcement) before(o *announcement) int {
-	if s.Denied != o.Denied {
-		if o.Denied {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(o.Priority, s.Priority), cmp.Compare(s.Ticket, o.Ticket), cmp.Compare(s.session, o.session))
-}
-
-// show returns the entry as an application sees it.
-func (s *announcement) show() RosterEntry {
+// entryOf returns the announcement as an application sees it.
+func entryOf(s record.Announcement) RosterEntry {
 	shown := RosterEntry{ID: s.ID, Priority: s.Priority, Preempt: s.Preempt, Since: s.Since, Denied: s.Denied}
 	switch {
 	case s.Binary != "":
@@ -276,14 +207,14 @@ type view struct {
 	changed  func() // called once after a change, until the view is read; never blocks
 
 	mu       sync.Mutex
-	stands   map[string]announcement // by session
+	stands   map[string]record.Announcement // by session
 	complete bool
 	rung     bool
 	err      error // why it has ended
 }
 
 func newView(priority int, changed func()) *view {
-	return &view{priority: priority, changed: changed, stands: make(map[string]announcement)}
+	return &view{priority: priority, changed: changed, stands: make(map[string]record.Announcement)}
 }
 
 // take handles an announcement.
@@ -292,7 +223,7 @@ func (v *view) take(a backend.Announcement) {
 	defer v.mu.Unlock()
 	was, stood := v.stands[a.Session]
 	news := false
-	switch s, stands := decodeAnnouncement(a); {
+	switch s, stands := record.DecodeAnnouncement(a); {
 	case a.Err != nil:
 		v.err, news = a.Err, true
 	case a.Complete:
@@ -300,9 +231,9 @@ func (v *view) take(a backend.Announcement) {
 	case !stands:
 		delete(v.stands, a.Session)
 		news = stood
-	case !stood || was.revision < s.revision:
+	case !stood || was.Revision < s.Revision:
 		v.stands[a.Session] = s
-		was.revision = s.revision
+		was.Revision = s.Revision
 		news = was != s || s.Preempt && s.Priority > v.priority
 	}
 	if news && (v.complete || v.err != nil) && !v.rung {
@@ -313,7 +244,7 @@ func (v *view) take(a backend.Announcement) {
 
 // order returns the waiting candidates in order, without those that hold a key, and
 // whether the view is complete; or the reason why the view has ended.
-func (v *view) order(holds func(session string) bool) (all []announcement, complete bool, err error) {
+func (v *view) order(holds func(session string) bool) (all []record.Announcement, complete bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.rung = false
@@ -321,10 +252,10 @@ func (v *view) order(holds func(session string) bool) (all []announcement, compl
 		return nil, false, v.err
 	}
 	for _, s := range v.stands {
-		if !holds(s.session) {
+		if !holds(s.Session) {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b announcement) int { return a.before(&b) })
+	slices.SortFunc(all, func(a, b record.Announcement) int { return a.Before(&b) })
 	return all, true, nil
 }

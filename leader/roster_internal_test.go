@@ -1,13 +1,17 @@
 package leader
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
 
 // A value that is not UTF-8 is announced in another field than a text. Each replaces the other.
 func TestAnnouncement_ValueReplaced(t *testing.T) {
-	var s announcement
+	var s record.Announcement
 	for _, value := range []string{"\xff", "text", "\xfe\x00", ""} {
-		s.publish(value)
-		if got := s.show().Value; string(got) != value {
+		s.Publish(value)
+		if got := entryOf(s).Value; string(got) != value {
 			t.Errorf("%q is shown as %q", value, got)
 		}
 	}

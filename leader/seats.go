@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 const maxSeats = 1000
@@ -198,8 +200,8 @@ func (a *actor) syncSeat() {
 		return
 	}
 	var holder holding
-	if r := a.status.seen.rec; a.status.seen.held() {
-		holder = holding{r.session, r.priority}
+	if r := a.status.seen.Rec; a.status.seen.Held() {
+		holder = holding{r.Session, r.Priority}
 	}
 	if box := b.seated(a, holder); box != nil {
 		box.put(mail{in: input{kind: inTick}})
@@ -214,7 +216,7 @@ func (a *actor) syncSeat() {
 			b.giveBack(a.status.value)
 		}
 	}
-	if a.seat == 1 && (a.status.seen.kind != entryUnseen || len(a.faults.reported) > 0) {
+	if a.seat == 1 && (a.status.seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
 		b.firstRead()
 	}
 }
@@ -295,9 +297,9 @@ type seatsSeen struct {
 // disagree adds the event that another candidate is set to another number of seats. It
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
-	rec, own := a.status.seen.rec, max(a.seats, 1)
-	seen := seatsSeen{rec.session, seatsOf(rec)}
-	if !a.status.seen.held() || rec.session == a.session || rec.id == "" || seen.seats == own || a.odd == seen || a.observe {
+	rec, own := a.status.seen.Rec, max(a.seats, 1)
+	seen := seatsSeen{rec.Session, seatsOf(rec)}
+	if !a.status.seen.Held() || rec.Session == a.session || rec.ID == "" || seen.seats == own || a.odd == seen || a.observe {
 		return events
 	}
 	a.odd = seen
@@ -308,10 +310,10 @@ func (a *actor) disagree(events []Event) []Event {
 }
 
 // seatsOf returns the number of seats that the writer of a record is set to.
-func seatsOf(r record) int { return max(r.seats, 1) }
+func seatsOf(r record.Record) int { return max(r.Seats, 1) }
 
 // disagreement returns the error for a candidate and a record that are set to different
 // numbers of seats.
-func disagreement(id string, seats int, r record) error {
-	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", backend.ErrSeats, id, seats, r.id, seatsOf(r))
+func disagreement(id string, seats int, r record.Record) error {
+	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", backend.ErrSeats, id, seats, r.ID, seatsOf(r))
 }

@@ -10,7 +10,7 @@ import (
 
 // standForSeats starts the goroutines of a candidate of an election with several leaders, one
 // for each seat.
-func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) (*Candidate, error) {
+func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) *Candidate {
 	front := newCandidate(store, election, cfg, p)
 	b := &seatPermit{
 		election: election, unread: true, front: front,
@@ -26,7 +26,7 @@ func standForSeats(ctx context.Context, store backend.Store, election string, cf
 		front.seats = append(front.seats, c)
 		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
 	}
-	return front, nil
+	return front
 }
 
 // seatHeld returns the candidate of the seat that is held, or may be, or that of the first

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // SeatKey names the keys of seats, and a key gives its seat.
@@ -30,14 +32,14 @@ func TestSeatKey_NamesKeysOfSeats(t *testing.T) {
 // A record contains the number of seats.
 func TestRecord_NumberOfSeats(t *testing.T) {
 	for _, id := range []string{"plain", "not \"plain\""} {
-		r := record{phase: phaseLeading, id: id, session: "s", counter: 1, lease: time.Second, token: 2, seats: 3}
-		got, err := decodeRecord(r.encode())
+		r := record.Record{Phase: record.PhaseLeading, ID: id, Session: "s", Counter: 1, Lease: time.Second, Token: 2, Seats: 3}
+		got, err := record.Decode(r.Encode())
 		if err != nil || got != r {
-			t.Errorf("%s comes back as %+v, %v", r.encode(), got, err)
+			t.Errorf("%s comes back as %+v, %v", r.Encode(), got, err)
 		}
-		r.seats = 0
-		if got, err = decodeRecord(r.encode()); err != nil || got != r {
-			t.Errorf("%s comes back as %+v, %v", r.encode(), got, err)
+		r.Seats = 0
+		if got, err = record.Decode(r.Encode()); err != nil || got != r {
+			t.Errorf("%s comes back as %+v, %v", r.Encode(), got, err)
 		}
 	}
 }
@@ -162,8 +164,8 @@ func (quietFeed) Stop() {}
 
 // The seat permit knows the holders of the other seats, and at most one gate is open.
 func TestSeatPermit_KnowsHolders(t *testing.T) {
-	other := record{phase: phaseLeading, id: "b", session: "other", counter: 1, lease: time.Hour, token: 3, seats: 2}
-	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.encode(), Created: epoch}}}
+	other := record.Record{Phase: record.PhaseLeading, ID: "b", Session: "other", Counter: 1, Lease: time.Hour, Token: 3, Seats: 2}
+	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: epoch}}}
 	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -206,16 +208,16 @@ func TestSeatPermit_GivesWay(t *testing.T) {
 
 // The check of a lock looks at all seats of the lock, although the record of the first seat names fewer.
 func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
-	entry := func(p phase, id string, seats int) backend.Entry {
-		r := record{phase: p, id: id, session: id, counter: 1, lease: time.Hour, token: 3, seats: seats}
-		return backend.Entry{Revision: 5, Value: r.encode(), Created: epoch}
+	entry := func(p record.Phase, id string, seats int) backend.Entry {
+		r := record.Record{Phase: p, ID: id, Session: id, Counter: 1, Lease: time.Hour, Token: 3, Seats: seats}
+		return backend.Entry{Revision: 5, Value: r.Encode(), Created: epoch}
 	}
 	clock := &stillClock{epoch}
 	c := seatCheck{
-		store: &quietStore{keys: map[string]backend.Entry{"e": entry(phaseReleased, "a", 3), "e.seat.5": entry(phaseLeading, "b", 7)}},
+		store: &quietStore{keys: map[string]backend.Entry{"e": entry(record.PhaseReleased, "a", 3), "e.seat.5": entry(record.PhaseLeading, "b", 7)}},
 		clock: clock, election: "e", id: "c", seats: 5, try: true, seen: &sightings{new(backend.Memory), clock},
 	}
-	if err := c.compare(t.Context(), false); !errors.Is(err, errSeats) {
+	if err := c.compare(t.Context(), false); !errors.Is(err, backend.ErrSeats) {
 		t.Errorf("the check of 5 seats returns %v beside a holder of the fifth that is set to 7", err)
 	}
 }

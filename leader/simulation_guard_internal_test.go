@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // modelGuard is the guard of a simulated world.
 type modelGuard struct {
-	at   guardObservation
-	past []guardObservation // all entries that were stored, nothing included
+	at   record.GuardObservation
+	past []record.GuardObservation // all entries that were stored, nothing included
 	last uint64
 	term map[guardTerm]bool // the terms that were elected
 }
@@ -20,10 +22,10 @@ type guardTerm struct {
 }
 
 // putGuard stores a message at the guard.
-func (w *world) putGuard(s guardObservation, by string) {
+func (w *world) putGuard(s record.GuardObservation, by string) {
 	g := &w.guard
 	g.last += 1 + uint64(w.rng.Uint32N(3)) // others use the stream, too
-	s.revision = g.last
+	s.Revision = g.last
 	g.at = s
 	g.past = append(g.past, s)
 	w.logf("        at the guard %s by %s", describeGuard(s), by)
@@ -32,7 +34,7 @@ func (w *world) putGuard(s guardObservation, by string) {
 
 // fenced checks that only the newest term may write, or none.
 func (w *world) fenced() {
-	r := w.guard.at.rec
+	r := w.guard.at.Rec
 	if w.guard.term[guardTerm{r.Session, r.Token}] && r.Token < w.last {
 		w.failf("the term with token %d may write, although that with %d has begun", r.Token, w.last)
 	}
@@ -40,17 +42,17 @@ func (w *world) fenced() {
 
 // stood is called for every election of a candidate with a guard.
 func (n *node) stood(token uint64) {
-	if !n.post.seen.raisedBy(n.config.session, token) {
+	if !n.post.seen.RaisedBy(n.config.session, token) {
 		n.w.failf("%s is elected with token %d and has not raised the guard", n.config.session, token)
 	}
-	n.post.stand = footing{token: token, revision: n.post.seen.revision}
+	n.post.stand = footing{token: token, revision: n.post.seen.Revision}
 	n.w.guard.term[guardTerm{n.config.session, token}] = true
 	n.w.fenced()
 }
 
 // mayWrite reports whether the guard stands for the term that is led.
 func (n *node) mayWrite() bool {
-	return !n.w.guarded || n.w.guard.at.revision == n.post.stand.revision
+	return !n.w.guarded || n.w.guard.at.Revision == n.post.stand.revision
 }
 
 // agree makes the machine and the guard machine agree after either has changed.
@@ -94,8 +96,8 @@ func (n *node) guide(in guardInput) {
 	if w.trace != nil && (in.kind != guardInTick || fx.op.kind != guardNone) {
 		w.logf("%s's raiser %s%s", n.config.session, describeGuardInput(in), describeGuardEffects(fx))
 	}
-	if acked := in.kind == guardInRaised && in.err == nil; q.stands && n.checker.Open() && q.stand.token == q.wish.token && (acked || q.seen.revision > q.stand.revision) {
-		q.stand.revision = q.seen.revision
+	if acked := in.kind == guardInRaised && in.err == nil; q.stands && n.checker.Open() && q.stand.token == q.wish.token && (acked || q.seen.Revision > q.stand.revision) {
+		q.stand.revision = q.seen.Revision
 	}
 	if fx.cancel && n.guardAnswer != nil {
 		answer := n.guardAnswer
@@ -154,14 +156,14 @@ func (n *node) askGuard(op guardOp) {
 			switch {
 			case w.chance(w.faults.refused):
 				reply(guardInput{err: &backend.RefusedError{}})
-			case g.at.revision != op.revision:
-				reply(guardInput{err: &backend.RefusedError{Actual: g.at.revision, Named: w.rng.Uint32N(2) == 0}})
+			case g.at.Revision != op.revision:
+				reply(guardInput{err: &backend.RefusedError{Actual: g.at.Revision, Named: w.rng.Uint32N(2) == 0}})
 			default:
-				if g.at.kind == entryRecord && op.rec.Token <= g.at.rec.Token {
-					w.failf("%s raises the guard from %d to %d", op.rec.Session, g.at.rec.Token, op.rec.Token)
+				if g.at.Kind == record.EntryRecord && op.rec.Token <= g.at.Rec.Token {
+					w.failf("%s raises the guard from %d to %d", op.rec.Session, g.at.Rec.Token, op.rec.Token)
 				}
-				w.putGuard(guardObservation{kind: entryRecord, rec: op.rec}, op.rec.Session)
-				reply(guardInput{revision: g.at.revision})
+				w.putGuard(record.GuardObservation{Kind: record.EntryRecord, Rec: op.rec}, op.rec.Session)
+				reply(guardInput{revision: g.at.Revision})
 			}
 		case guardNone, guardCheck:
 			reply(guardInput{})

@@ -11,6 +11,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/internal/proof"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 var (
@@ -121,7 +123,7 @@ func (n *node) step(in input) {
 		n.asked = false
 	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inResign, inStop, inAbandon, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume, inSlot:
 	}
-	before, known := n.m.state, n.m.key.seen.revision
+	before, known := n.m.state, n.m.key.seen.Revision
 	fx := n.m.stepAtOnce(n.clock(), in)
 	if w.trace != nil && (in.kind != inTick || fx.request.kind != reqNone || len(fx.notes) > 0) {
 		w.logf("%s %s: %v->%v %s", n.config.session, describeInput(in), before, n.m.state, describeEffects(n.clock(), fx))
@@ -354,7 +356,7 @@ func (n *node) anyOrder() input {
 	case 1:
 		return input{kind: inResign, next: true}
 	}
-	in := input{kind: inRoster, roster: rosterReport{line: lineOf(sessions)}}
+	in := input{kind: inRoster, roster: rosterReport{line: record.LineOf(sessions)}}
 	if r.Uint32N(2) == 0 {
 		in.roster.preemptor = preemptor{session: other.config.session}
 	}
@@ -365,12 +367,12 @@ func (n *node) anyOrder() input {
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1))}
 	r := w.rng
-	w.bucket.current = observation{kind: entryNothing}
-	w.bucket.past = []observation{w.bucket.current}
+	w.bucket.current = record.Observation{Kind: record.EntryNothing}
+	w.bucket.past = []record.Observation{w.bucket.current}
 	w.guarded = seed%4 == 3
 	w.forges, w.hostile = seed%5 == 1, seed%16 == 9
 	phase := int(seed % (backend.Phases + 1))
-	w.guard = modelGuard{at: guardObservation{kind: entryNothing}, past: []guardObservation{{kind: entryNothing}}, term: make(map[guardTerm]bool)}
+	w.guard = modelGuard{at: record.GuardObservation{Kind: record.EntryNothing}, past: []record.GuardObservation{{Kind: record.EntryNothing}}, term: make(map[guardTerm]bool)}
 	s := &w.bucket.settings
 	s.LastRevision = uint64(r.Uint32N(3))
 	s.PurgeProtected = r.Uint32N(2) == 0
@@ -442,7 +444,9 @@ func (w *world) run() {
 			w.after(w.between(0, second), w.operate)
 		}
 		if w.guarded && w.chance(w.faults.operator) {
-			w.after(w.between(0, second), func() { w.putGuard(guardObservation{kind: entryMarker + entryKind(w.rng.Uint32N(2))}, "operator") })
+			w.after(w.between(0, second), func() {
+				w.putGuard(record.GuardObservation{Kind: record.EntryMarker + record.EntryKind(w.rng.Uint32N(2))}, "operator")
+			})
 		}
 		w.after(second, tick)
 	}

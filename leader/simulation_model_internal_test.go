@@ -9,6 +9,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // world is the surroundings of the simulated candidates: one key of one bucket, a network
@@ -94,22 +96,22 @@ func (w *world) failf(format string, args ...any) {
 // modelBucket is one key of a bucket.
 type modelBucket struct {
 	settings backend.Settings
-	current  observation
-	past     []observation // all entries that were stored, nothing included
+	current  record.Observation
+	past     []record.Observation // all entries that were stored, nothing included
 }
 
 // put stores a message of any kind, or takes all of them away.
-func (w *world) put(s observation, by string) {
+func (w *world) put(s record.Observation, by string) {
 	b := &w.bucket
-	if s.kind != entryNothing {
+	if s.Kind != record.EntryNothing {
 		b.settings.LastRevision += 1 + uint64(w.rng.Uint32N(3)) // others use the bucket, too
-		s.revision = b.settings.LastRevision
-		s.created = int64(w.now)
+		s.Revision = b.settings.LastRevision
+		s.Created = int64(w.now)
 	}
 	b.current = s
 	b.past = append(b.past, s)
 	w.logf("        stored %s by %s", describe(s), by)
-	if s.kind == entryNothing {
+	if s.Kind == record.EntryNothing {
 		return
 	}
 	for _, n := range w.nodes {
@@ -123,7 +125,7 @@ func (w *world) put(s observation, by string) {
 	}
 	if ttl := b.settings.TTL; ttl > 0 {
 		w.after(ttl*9/10, func() { // the server's clock is not to be trusted
-			if b.current.revision == s.revision {
+			if b.current.Revision == s.Revision {
 				w.expire()
 			}
 		})
@@ -131,30 +133,30 @@ func (w *world) put(s observation, by string) {
 }
 
 func (w *world) expire() {
-	if w.bucket.current.kind == entryMarker {
-		w.put(observation{kind: entryNothing}, "expiry")
+	if w.bucket.current.Kind == record.EntryMarker {
+		w.put(record.Observation{Kind: record.EntryNothing}, "expiry")
 	} else {
-		w.put(observation{kind: entryMarker}, "expiry")
+		w.put(record.Observation{Kind: record.EntryMarker}, "expiry")
 	}
 }
 
 // compareAndSet stores a write if its condition holds. Nothing else decides.
 func (w *world) compareAndSet(req request, by string) (uint64, error) {
 	c := w.bucket.current
-	if c.revision != req.revision {
+	if c.Revision != req.revision {
 		return 0, w.refusal()
 	}
-	switch req.rec.phase {
-	case phaseLeading, phaseReleased:
-		if c.rec.session != req.rec.session && !w.hostile {
-			w.failf("%s wrote %s over %s", by, phaseNames[req.rec.phase], describe(c))
+	switch req.rec.Phase {
+	case record.PhaseLeading, record.PhaseReleased:
+		if c.Rec.Session != req.rec.Session && !w.hostile {
+			w.failf("%s wrote %s over %s", by, record.PhaseNames[req.rec.Phase], describe(c))
 		}
-	case phaseElect, phasePending:
-	case phaseNone:
+	case record.PhaseElect, record.PhasePending:
+	case record.PhaseNone:
 		w.failf("%s wrote a record without a phase", by)
 	}
-	w.put(observation{kind: entryRecord, rec: req.rec}, by)
-	return w.bucket.current.revision, nil
+	w.put(record.Observation{Kind: record.EntryRecord, Rec: req.rec}, by)
+	return w.bucket.current.Revision, nil
 }
 
 // refusal returns a rejection with code 10164 or 10071. Writes of a key at rest are
@@ -163,11 +165,11 @@ func (w *world) refusal() error {
 	if w.rng.Uint32N(2) == 0 {
 		return &backend.RefusedError{}
 	}
-	return &backend.RefusedError{Actual: w.bucket.current.revision, Named: true}
+	return &backend.RefusedError{Actual: w.bucket.current.Revision, Named: true}
 }
 
 // look returns the reply to a read: of now, or of the past.
-func (w *world) look() observation {
+func (w *world) look() record.Observation {
 	past := w.bucket.past
 	if w.chance(w.faults.stale) {
 		return past[len(past)-1-w.rng.IntN(min(len(past), 8))]
@@ -194,58 +196,58 @@ func (w *world) operate() {
 		return
 	}
 	if w.purges {
-		w.put(observation{kind: entryNothing}, "purge")
+		w.put(record.Observation{Kind: record.EntryNothing}, "purge")
 		return
 	}
 	switch w.rng.Uint32N(8) {
 	case 0:
-		w.put(observation{kind: entryForeign}, "operator")
+		w.put(record.Observation{Kind: record.EntryForeign}, "operator")
 	case 1, 2, 3:
 		if !w.bucket.settings.PurgeProtected {
-			w.put(observation{kind: entryNothing}, "purge")
+			w.put(record.Observation{Kind: record.EntryNothing}, "purge")
 			return
 		}
-		w.put(observation{kind: entryMarker}, "operator")
+		w.put(record.Observation{Kind: record.EntryMarker}, "operator")
 	case 4:
 		if !w.bucket.settings.PurgeProtected {
 			w.expire()
 		}
 	default:
-		w.put(observation{kind: entryMarker}, "operator")
+		w.put(record.Observation{Kind: record.EntryMarker}, "operator")
 	}
 }
 
-func describe(s observation) string {
-	switch s.kind {
-	case entryNothing:
+func describe(s record.Observation) string {
+	switch s.Kind {
+	case record.EntryNothing:
 		return "nothing"
-	case entryMarker:
-		return fmt.Sprintf("%d marker", s.revision)
-	case entryForeign:
-		return fmt.Sprintf("%d foreign", s.revision)
-	case entryUnseen:
+	case record.EntryMarker:
+		return fmt.Sprintf("%d marker", s.Revision)
+	case record.EntryForeign:
+		return fmt.Sprintf("%d foreign", s.Revision)
+	case record.EntryUnseen:
 		return "unseen"
-	case entryRecord:
+	case record.EntryRecord:
 	}
-	return fmt.Sprintf("%d %s", s.revision, describeRecord(s.rec))
+	return fmt.Sprintf("%d %s", s.Revision, describeRecord(s.Rec))
 }
 
-func describeRecord(r record) string {
-	text := fmt.Sprintf("%s/%d %s for %v", r.session, r.counter, phaseNames[r.phase], r.lease)
-	if r.token != 0 {
-		text += fmt.Sprintf(" token %d", r.token)
+func describeRecord(r record.Record) string {
+	text := fmt.Sprintf("%s/%d %s for %v", r.Session, r.Counter, record.PhaseNames[r.Phase], r.Lease)
+	if r.Token != 0 {
+		text += fmt.Sprintf(" token %d", r.Token)
 	}
-	if r.least != 0 {
-		text += fmt.Sprintf(" least %d", r.least)
+	if r.Least != 0 {
+		text += fmt.Sprintf(" least %d", r.Least)
 	}
-	if r.value != "" {
-		text += fmt.Sprintf(" value %q", r.value)
+	if r.Value != "" {
+		text += fmt.Sprintf(" value %q", r.Value)
 	}
-	if r.next != "" {
-		text += fmt.Sprintf(" next %q", r.next)
+	if r.Next != "" {
+		text += fmt.Sprintf(" next %q", r.Next)
 	}
-	if r.to != "" {
-		text += " to " + r.to
+	if r.To != "" {
+		text += " to " + r.To
 	}
 	return text
 }

@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // machine is the state machine of one candidate. It has no goroutine, lock, context, logger,
@@ -190,13 +192,13 @@ func (m *machine) becomePending(now, ready time.Time, why pendingReason, fx *eff
 	}
 	m.state = StatePending
 	m.renew.waitUntil(ready)
-	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.rec.termToken(m.key.seen.revision), until: later(ready, now), why: why})
+	fx.notes = append(fx.notes, note{event: notePending, token: m.key.seen.Rec.TermToken(m.key.seen.Revision), until: later(ready, now), why: why})
 }
 
 // claim records that the write that is seen elects, with a lease that is valid until
 // good. The term begins as soon as its guards stand.
 func (m *machine) claim(now, good time.Time) {
-	m.term.claim(m.key.seen.revision, m.key.seen.rec.termToken(m.key.seen.revision), good, now.Add(m.bucket.times.lease))
+	m.term.claim(m.key.seen.Revision, m.key.seen.Rec.TermToken(m.key.seen.Revision), good, now.Add(m.bucket.times.lease))
 	m.term.date(m.key.echo)
 }
 
@@ -281,7 +283,7 @@ func (m *machine) lose(cause error, fx *effects) {
 // holds reports whether the newest revision known is a record of its own that
 // is not released.
 func (m *machine) holds() bool {
-	return m.key.seen.kind == entryRecord && m.key.seen.rec.session == m.session && m.key.seen.rec.phase != phaseReleased
+	return m.key.seen.Kind == record.EntryRecord && m.key.seen.Rec.Session == m.session && m.key.seen.Rec.Phase != record.PhaseReleased
 }
 
 // fault adds a Faulted event.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // bucketView is the candidate's knowledge of its bucket.
@@ -28,7 +30,7 @@ func (b *bucketView) doubt() { b.known = false }
 // learn takes the settings of the bucket.
 func (b *bucketView) learn(s backend.Settings) {
 	b.settings, b.known = s, true
-	b.bound = min(max(b.bound, s.MaxLease, s.TTL), maxRecordLease)
+	b.bound = min(max(b.bound, s.MaxLease, s.TTL), record.MaxLease)
 }
 
 // promise sets the durations that the candidate keeps to.
@@ -117,20 +119,20 @@ func (m *machine) fit(value string) error {
 	if m.tries && !m.bucket.settings.PurgeProtected {
 		return errNotTryable
 	}
-	longest := record{
-		phase: phaseReleased, id: m.id, session: m.session, value: value,
-		counter: math.MaxUint64, lease: maxRecordLease - 1, token: maxToken, least: maxToken, since: math.MaxInt64, seats: m.seats,
+	longest := record.Record{
+		Phase: record.PhaseReleased, ID: m.id, Session: m.session, Value: value,
+		Counter: math.MaxUint64, Lease: record.MaxLease - 1, Token: record.MaxToken, Least: record.MaxToken, Since: math.MaxInt64, Seats: m.seats,
 	}
-	need := len(longest.encode())
+	need := len(longest.Encode())
 	if m.kvElect {
-		need += markRoom
+		need += wire.MarkRoom
 	}
-	if m.bucket.settings.LastRevision >= maxToken {
+	if m.bucket.settings.LastRevision >= record.MaxToken {
 		return fmt.Errorf("%w: its last revision %d leaves no greater token", ErrIncompatibleBucket, m.bucket.settings.LastRevision)
 	}
 	if s := m.bucket.settings; s.MaxValue > 0 && need > s.MaxValue {
 		if s.Limit != "" {
-			return fmt.Errorf("%w: a record of up to %d bytes with its header is more than %s", ErrValueTooLarge, need+headroom, s.Limit)
+			return fmt.Errorf("%w: a record of up to %d bytes with its header is more than %s", ErrValueTooLarge, need+wire.Headroom, s.Limit)
 		}
 		return fmt.Errorf("%w: a record of up to %d bytes is more than the bucket's limit of %d", ErrValueTooLarge, need, s.MaxValue)
 	}

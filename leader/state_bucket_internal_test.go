@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // The bound remembers the longest lease that any settings allowed, and no longer one than a
@@ -22,14 +24,14 @@ func TestBucketView_BoundOnlyGrows(t *testing.T) {
 		{backend.Settings{MaxLease: time.Second}, 3 * time.Second},
 		{backend.Settings{TTL: 5 * time.Second}, 5 * time.Second},
 		{backend.Settings{}, 5 * time.Second},
-		{backend.Settings{MaxLease: 1 << 62}, maxRecordLease},
+		{backend.Settings{MaxLease: 1 << 62}, record.MaxLease},
 	} {
 		b.learn(step.settings)
 		if b.bound != step.want || !b.known || b.broken() != "" {
 			t.Errorf("after %+v the bound is %v, not %v; known %v, %s", step.settings, b.bound, step.want, b.known, b.broken())
 		}
 	}
-	if b.doubt(); b.known || b.bound != maxRecordLease {
+	if b.doubt(); b.known || b.bound != record.MaxLease {
 		t.Errorf("after a doubt: known %v, bound %v", b.known, b.bound)
 	}
 }
@@ -60,9 +62,9 @@ func TestFeedHealth_DeafFeed(t *testing.T) {
 func (b *bucketView) broken() string {
 	s := b.settings
 	switch {
-	case b.bound < min(max(s.MaxLease, s.TTL), maxRecordLease):
+	case b.bound < min(max(s.MaxLease, s.TTL), record.MaxLease):
 		return fmt.Sprintf("bound %v is less than MaxLease %v or TTL %v", b.bound, s.MaxLease, s.TTL)
-	case b.bound > maxRecordLease:
+	case b.bound > record.MaxLease:
 		return fmt.Sprintf("bound %v is longer than any lease", b.bound)
 	}
 	return ""
@@ -78,25 +80,12 @@ func (f *feedHealth) broken() string {
 // The error about a record that is too large names the limit as it is set, and not the room
 // that the header of a write leaves.
 func TestFit_NamesTheLimit(t *testing.T) {
-	for _, k := range []struct {
-		size    int32
-		payload int64
-		want    string
-	}{
-		{50, 1 << 20, "more than the bucket's MaxMsgSize 50"},
-		{-1, 200, "more than the server's max_payload 200"},
-		{200, 150, "more than the server's max_payload 150"},
-		{1 << 20, 0, ""},
-	} {
-		c := BucketConfig{Name: "E"}.newStream()
-		c.MaxMsgSize = k.size
+	for room, ok := range map[int]bool{1: false, 50: false, 1 << 20: true, 0: true} {
 		m := newMachine(params{id: "a", session: "S"}, "")
-		var err error
-		if m.bucket.settings, err = settings(c, "E", k.payload); err != nil {
-			t.Fatal(err)
-		}
-		if err = m.fit(""); k.want == "" && err != nil || k.want != "" && (!errors.Is(err, ErrValueTooLarge) || !strings.HasSuffix(err.Error(), k.want)) {
-			t.Errorf("MaxMsgSize %d, payload %d: %v", k.size, k.payload, err)
+		m.bucket.settings = backend.Settings{MaxValue: room, Limit: "the limit"}
+		err := m.fit("")
+		if ok && err != nil || !ok && (!errors.Is(err, ErrValueTooLarge) || !strings.HasSuffix(err.Error(), "more than the limit")) {
+			t.Errorf("room for %d bytes: %v", room, err)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
 
 // guardsReport is the combined state of a candidate's guards.
 type guardsReport struct {
@@ -25,7 +29,7 @@ func (m *machine) raising() bool { return m.state == StatePending && m.term.toke
 // waits for its guards want them to stand at a token. So a leader that was fenced or deposed
 // does not raise a deleted guard again.
 func (m *machine) wish() guardsWish {
-	w := guardsWish{soon: m.flight.req.kind == reqWrite && m.flight.req.rec.phase == phaseElect}
+	w := guardsWish{soon: m.flight.req.kind == reqWrite && m.flight.req.rec.Phase == record.PhaseElect}
 	if m.raising() || m.state == StateLeader {
 		w.token = m.term.token
 	}
@@ -35,7 +39,7 @@ func (m *machine) wish() guardsWish {
 // guardsStand takes a report on the guards.
 func (m *machine) guardsStand(now time.Time, r guardsReport, fx *effects) {
 	m.guards = r
-	m.memory.count(knownToken(r.over))
+	m.memory.count(record.KnownToken(r.over))
 	if m.state == StateLeader && r.over >= m.term.token {
 		// The session that raised it leads, or has led where this bucket's memory does
 		// not reach. A new term needs a greater token.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // inputKind is the kind of an input.
@@ -39,19 +41,19 @@ const (
 // input is one input of the machine.
 type input struct {
 	kind     inputKind
-	observed observation      // inHeard, inRead
-	before   sighting         // inRead: the last entry that was read in this process before this candidate
-	revision uint64           // inWritten: acknowledged as
-	settings backend.Settings // inSettings
-	guards   guardsReport     // inGuards
-	roster   rosterReport     // inRoster
-	to       string           // inResign: the intended successor
-	next     bool             // inResign: in favour of the first in line
-	value    string           // inProclaim, inResume
-	until    time.Time        // inResume: takes no lease before then; inStop: drains no longer; zero: as configured
-	term     uint64           // inDrained, inWorked
-	err      error            // of a reply, or of the feed's end
-	dice     uint32           // randomness for the pauses between tries
+	observed record.Observation // inHeard, inRead
+	before   sighting           // inRead: the last entry that was read in this process before this candidate
+	revision uint64             // inWritten: acknowledged as
+	settings backend.Settings   // inSettings
+	guards   guardsReport       // inGuards
+	roster   rosterReport       // inRoster
+	to       string             // inResign: the intended successor
+	next     bool               // inResign: in favour of the first in line
+	value    string             // inProclaim, inResume
+	until    time.Time          // inResume: takes no lease before then; inStop: drains no longer; zero: as configured
+	term     uint64             // inDrained, inWorked
+	err      error              // of a reply, or of the feed's end
+	dice     uint32             // randomness for the pauses between tries
 }
 
 // absorb handles one input.
@@ -184,7 +186,7 @@ func (m *machine) resign(now time.Time, in *input, fx *effects) {
 	case in.next && m.queue.line == "":
 		fx.denied = backend.ErrNoneStands
 	case in.next:
-		m.handOver(now, m.queue.line.first(), fx)
+		m.handOver(now, m.queue.line.First(), fx)
 	default:
 		m.handOver(now, in.to, fx)
 	}

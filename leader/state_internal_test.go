@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
@@ -90,9 +92,9 @@ type script struct {
 	window bool // slots are granted by the script
 	t      *testing.T
 	m      machine
-	last   time.Duration     // of the newest input
-	wrote  map[uint64]record // own writes by counter
-	post   post              // of the guard, if there is one
+	last   time.Duration            // of the newest input
+	wrote  map[uint64]record.Record // own writes by counter
+	post   post                     // of the guard, if there is one
 
 	stands bool      // must be in the roster
 	denied time.Time // follows after all others until then
@@ -118,7 +120,7 @@ func runTranscript(t *testing.T, text string) string {
 		case len(words) == 0 || words[0] == "#":
 			continue
 		case words[0] == "begin":
-			s = &script{t: t, wrote: map[uint64]record{}}
+			s = &script{t: t, wrote: map[uint64]record.Record{}}
 			lines = s.begin(words[1:])
 		case s == nil:
 			t.Fatalf("%q comes before begin", line)
@@ -280,7 +282,7 @@ func (s *script) step(in input) []string {
 		s.t.Errorf("after %s: %s", describeInput(in), broken)
 	}
 	if fx.request.kind == reqWrite {
-		s.wrote[fx.request.rec.counter] = fx.request.rec
+		s.wrote[fx.request.rec.Counter] = fx.request.rec
 	}
 	var lines []string
 	if before != s.m.state {
@@ -406,78 +408,78 @@ func (s *script) parseGuard(line string, words []string) guardInput {
 }
 
 // guardSight reads an entry of the guard.
-func (s *script) guardSight(words []string) guardObservation {
+func (s *script) guardSight(words []string) record.GuardObservation {
 	s.t.Helper()
 	if words[0] == "none" {
-		return guardObservation{kind: entryNothing}
+		return record.GuardObservation{Kind: record.EntryNothing}
 	}
-	found := guardObservation{revision: s.number(words[0])}
+	found := record.GuardObservation{Revision: s.number(words[0])}
 	switch words[1] {
 	case "marker":
-		found.kind = entryMarker
+		found.Kind = record.EntryMarker
 	case "foreign":
-		found.kind = entryForeign
+		found.Kind = record.EntryForeign
 	default:
 		token, isToken := strings.CutPrefix(words[2], "token=")
 		if !isToken {
 			s.t.Fatalf("%v has no token", words)
 		}
-		found.kind = entryRecord
-		found.rec = guardRecord{Format: recordFormat, Election: "e", Token: s.number(token), ID: words[1], Session: words[1]}
+		found.Kind = record.EntryRecord
+		found.Rec = record.Guard{Format: record.Format, Election: "e", Token: s.number(token), ID: words[1], Session: words[1]}
 		if words[1] == "own" {
-			found.rec.ID, found.rec.Session = s.m.id, s.m.session
+			found.Rec.ID, found.Rec.Session = s.m.id, s.m.session
 		}
 	}
 	return found
 }
 
 // sight reads an entry of the key.
-func (s *script) sight(words []string) observation {
+func (s *script) sight(words []string) record.Observation {
 	s.t.Helper()
 	if words[0] == "none" {
-		return observation{kind: entryNothing}
+		return record.Observation{Kind: record.EntryNothing}
 	}
-	found := observation{revision: s.number(words[0]), kind: entryRecord, created: int64(s.last)}
+	found := record.Observation{Revision: s.number(words[0]), Kind: record.EntryRecord, Created: int64(s.last)}
 	session, counter, _ := strings.Cut(words[1], "/")
 	switch session {
 	case "marker":
 		return s.marker(words)
 	case "foreign":
-		found.kind, found.rec.value = entryForeign, strings.Join(words[2:], " ")
+		found.Kind, found.Rec.Value = record.EntryForeign, strings.Join(words[2:], " ")
 		return found
 	case "own":
 		rec, ok := s.wrote[s.number(counter)]
 		if !ok {
 			s.t.Fatalf("%v was never written", words)
 		}
-		found.rec = rec
+		found.Rec = rec
 		return found
 	}
-	found.rec = record{id: session, session: session, counter: s.number(counter), lease: 15 * time.Second}
+	found.Rec = record.Record{ID: session, Session: session, Counter: s.number(counter), Lease: 15 * time.Second}
 	for _, word := range words[2:] {
 		name, value, isPair := strings.Cut(word, "=")
 		switch {
 		case name == "lease":
-			found.rec.lease = s.duration(value)
+			found.Rec.Lease = s.duration(value)
 		case name == "token":
-			found.rec.token = s.number(value)
+			found.Rec.Token = s.number(value)
 		case name == "least":
-			found.rec.least = s.number(value)
+			found.Rec.Least = s.number(value)
 		case name == "next":
-			found.rec.next = lineOf(strings.Split(value, ","))
+			found.Rec.Next = record.LineOf(strings.Split(value, ","))
 		case name == "to":
-			found.rec.to = value
+			found.Rec.To = value
 		case isPair:
 			s.t.Fatalf("%q is not understood", word)
 		default:
-			for p, text := range phaseNames {
+			for p, text := range record.PhaseNames {
 				if text == word {
-					found.rec.phase = p
+					found.Rec.Phase = p
 				}
 			}
 		}
 	}
-	if found.rec.phase == phaseNone {
+	if found.Rec.Phase == record.PhaseNone {
 		s.t.Fatalf("%v has no phase", words)
 	}
 	return found
@@ -492,7 +494,7 @@ func (s *script) roster(words []string) (r rosterReport) {
 			r.preemptor.session, r.preemptor.since = session, scriptOrigin.Add(s.duration(since))
 			continue
 		}
-		r.line = lineOf(strings.Split(word, ","))
+		r.line = record.LineOf(strings.Split(word, ","))
 	}
 	return r
 }

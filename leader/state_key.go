@@ -3,87 +3,8 @@ package leader
 import (
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/record"
 )
-
-// entryKind is the kind of an entry at a revision of the key.
-type entryKind uint8
-
-const (
-	entryUnseen  entryKind = iota // nothing is known yet
-	entryNothing                  // no message
-	entryMarker                   // deleted, purged or expired; perhaps with the lease of the record that was deleted
-	entryForeign                  // not a record of this package
-	entryRecord
-)
-
-// observation is one revision of the key, decoded.
-type observation struct {
-	revision uint64
-	kind     entryKind
-	rec      record
-	created  int64 // server's time, Unix nanoseconds
-}
-
-// decodeEntry decodes an entry.
-func decodeEntry(e backend.Entry) observation {
-	s := observation{revision: e.Revision, kind: entryNothing}
-	if e.Revision == 0 {
-		return s
-	}
-	if !e.Created.IsZero() {
-		s.created = e.Created.UnixNano()
-	}
-	rec, err := decodeRecord(e.Value)
-	switch {
-	case err == nil && e.Marker && rec.phase != phaseReleased:
-		// The key was deleted in place of the holder, and the holder may not have heard
-		// of it. The holder's lease is kept: see earliestLead.
-		s.kind, s.rec = entryMarker, record{lease: rec.lease, token: knownToken(max(rec.token, rec.least))}
-	case err == nil:
-		// A release counts as a release whether or not the key also counts as deleted.
-		// Either no candidate has had the key since, or the condition of the next write
-		// does not hold.
-		s.kind, s.rec = entryRecord, rec
-	case e.Marker:
-		s.kind = entryMarker
-	default:
-		s.kind, s.rec.value = entryForeign, foreignName(e.Value)
-	}
-	return s
-}
-
-// foreignName returns the part of a foreign value that can be shown. Processes of
-// nats-kv-leader-elect store their bare name.
-func foreignName(value []byte) string {
-	if name := string(value); len(name) <= maxForeignName && plain(name) {
-		return name
-	}
-	return ""
-}
-
-const maxForeignName = 64
-
-// same reports whether two observations of one revision show the same write.
-func (s observation) same(o observation) bool {
-	return s.kind == o.kind && s.rec.session == o.rec.session && s.rec.counter == o.rec.counter
-}
-
-// held reports whether a candidate holds the key for a time that is known.
-func (s observation) held() bool { return s.kind == entryRecord && s.rec.phase != phaseReleased }
-
-// began returns the server's time of the write that began the term, if later is a record
-// of the same term, and 0 otherwise.
-func (s observation) began(later observation) int64 {
-	switch {
-	case s.rec.termToken(s.revision) != later.rec.termToken(later.revision):
-		return 0
-	case s.rec.phase == phaseElect:
-		return s.created
-	default:
-		return s.rec.since
-	}
-}
 
 // keyView is the candidate's knowledge of the key.
 //
@@ -91,14 +12,14 @@ func (s observation) began(later observation) int64 {
 // removedUpTo is never taken for news again. readRevision is not greater than the revision
 // seen, so a revision that only the feed has delivered does not count as read.
 type keyView struct {
-	seen         observation // the newest revision known
-	seenAt       time.Time   // when it was received
-	removedUpTo  uint64      // revisions up to this one were removed without a marker
-	readRevision uint64      // the newest revision that a read has shown, not only the feed
-	absentSince  time.Time   // since when reads, which may lag, find nothing; zero: they find a message
-	behind       int         // reads in a row that returned less than the feed had delivered before
-	readAt       time.Time   // when the last reply to a read arrived
-	echo         echo        // an own write as the feed delivered it
+	seen         record.Observation // the newest revision known
+	seenAt       time.Time          // when it was received
+	removedUpTo  uint64             // revisions up to this one were removed without a marker
+	readRevision uint64             // the newest revision that a read has shown, not only the feed
+	absentSince  time.Time          // since when reads, which may lag, find nothing; zero: they find a message
+	behind       int                // reads in a row that returned less than the feed had delivered before
+	readAt       time.Time          // when the last reply to a read arrived
+	echo         echo               // an own write as the feed delivered it
 }
 
 // echo is an own write as the feed delivered it. It only dates the term.
@@ -108,18 +29,18 @@ type echo struct {
 }
 
 // newest returns the newest revision known, for the status.
-func (k *keyView) newest() *observation { return &k.seen }
+func (k *keyView) newest() *record.Observation { return &k.seen }
 
 // see takes a revision that is not an own write.
-func (k *keyView) see(s observation, now time.Time) {
+func (k *keyView) see(s record.Observation, now time.Time) {
 	k.seen, k.seenAt, k.absentSince, k.behind = s, now, time.Time{}, 0
 }
 
 // seeOwn takes an own write that is stored.
-func (k *keyView) seeOwn(s observation, now time.Time) { k.seen, k.seenAt = s, now }
+func (k *keyView) seeOwn(s record.Observation, now time.Time) { k.seen, k.seenAt = s, now }
 
 // heardOwn keeps an own write that the feed delivered.
-func (k *keyView) heardOwn(s observation) { k.echo = echo{s.revision, s.created} }
+func (k *keyView) heardOwn(s record.Observation) { k.echo = echo{s.Revision, s.Created} }
 
 // recall takes back the time at which the entry seen was received to when it was first
 // received in this process.
@@ -150,7 +71,7 @@ func (k *keyView) caughtUp() { k.behind = 0 }
 // removed records that the message seen was removed without a marker. It is not to be
 // taken for newer than nothing, and only the store shows that nothing is there.
 func (k *keyView) removed() {
-	k.removedUpTo = max(k.removedUpTo, k.seen.revision)
+	k.removedUpTo = max(k.removedUpTo, k.seen.Revision)
 	k.readRevision = 0
 }
 
@@ -159,22 +80,22 @@ func (k *keyView) mayReturn(revision uint64) { k.removedUpTo = revision }
 
 // void drops the knowledge of a key whose store has lost writes.
 func (k *keyView) void() {
-	k.seen, k.seenAt, k.removedUpTo, k.readRevision, k.behind = observation{}, time.Time{}, 0, 0, 0
+	k.seen, k.seenAt, k.removedUpTo, k.readRevision, k.behind = record.Observation{}, time.Time{}, 0, 0, 0
 }
 
 // sighting is an entry that a candidate of this process has read, with the instant at which
 // that candidate, or one before it, first received it.
 type sighting struct {
-	observation // the part that identifies the write
-	at          time.Time
+	record.Observation // the part that identifies the write
+	at                 time.Time
 }
 
 // seenBefore returns when the entry that was read was first received in this process, if that
 // was before, or zero. Revisions only rise. So an entry that stood then and stands now has
 // stood in between, and its holder has not renewed it. Whether it is the same write is
 // compared as well, because a bucket that was restored may have used a revision twice.
-func (m *machine) seenBefore(s observation, before sighting) time.Time {
-	if before.revision != s.revision || !before.same(s) {
+func (m *machine) seenBefore(s record.Observation, before sighting) time.Time {
+	if before.Revision != s.Revision || !before.Same(s) {
 		return time.Time{}
 	}
 	return before.at
@@ -184,7 +105,7 @@ func (m *machine) seenBefore(s observation, before sighting) time.Time {
 // remembered. The feed may have delivered a forgery of it, so it must have been read. A key
 // that the candidate holds, or that is free, needs no memory.
 func (m *machine) sightedAt() time.Time {
-	if m.holds() || m.key.readRevision != m.key.seen.revision || !m.key.keepsOut() && m.key.seen.kind != entryMarker {
+	if m.holds() || m.key.readRevision != m.key.seen.Revision || !m.key.keepsOut() && m.key.seen.Kind != record.EntryMarker {
 		return time.Time{}
 	}
 	return m.key.seenAt
@@ -192,24 +113,24 @@ func (m *machine) sightedAt() time.Time {
 
 // keepsOut reports whether the entry seen keeps others out until it lapses.
 func (k *keyView) keepsOut() bool {
-	return k.seen.held() || k.seen.kind == entryForeign || k.seen.kind == entryMarker && k.seen.rec.lease > 0
+	return k.seen.Held() || k.seen.Kind == record.EntryForeign || k.seen.Kind == record.EntryMarker && k.seen.Rec.Lease > 0
 }
 
 // disowned reports whether a read has found the entry of that revision to be another client's. It
 // remains that when the write that it was compared with is not known any more. What only the feed
 // has delivered may be forged.
 func (k *keyView) disowned(revision uint64) bool {
-	return k.seen.kind == entryForeign && k.seen.revision == revision && k.readRevision == revision
+	return k.seen.Kind == record.EntryForeign && k.seen.Revision == revision && k.readRevision == revision
 }
 
 // lapse returns when the entry seen stops keeping others out, if it does. A record is
 // believed as long as it stands, however long its lease is. It may be the record of a
 // living leader from before the bucket was set to a shorter lease.
 func (m *machine) lapse() time.Time {
-	if m.key.seen.kind == entryForeign {
+	if m.key.seen.Kind == record.EntryForeign {
 		return m.key.seenAt.Add(m.unknownLease())
 	}
-	return m.key.seenAt.Add(m.key.seen.rec.lease)
+	return m.key.seenAt.Add(m.key.seen.Rec.Lease)
 }
 
 // memory is what the candidate remembers of records, also of those that are gone.
@@ -261,12 +182,12 @@ func (m *machine) unknownLease() time.Duration {
 
 // note remembers the lease and the token of another session's record that was read,
 // however old the record is, and of one that was deleted.
-func (m *machine) note(now time.Time, s observation) {
-	if s.kind == entryRecord && s.rec.session == m.session {
+func (m *machine) note(now time.Time, s record.Observation) {
+	if s.Kind == record.EntryRecord && s.Rec.Session == m.session {
 		return
 	}
-	if s.rec.lease > 0 && s.rec.lease >= m.memory.lease {
-		m.memory.keepLease(s.rec.lease, now)
+	if s.Rec.Lease > 0 && s.Rec.Lease >= m.memory.lease {
+		m.memory.keepLease(s.Rec.Lease, now)
 	}
 	m.count(s, true)
 }
@@ -275,8 +196,8 @@ func (m *machine) note(now time.Time, s observation) {
 // greater than that of the next term, or than its own revision (see dubious). In the
 // second case the next write has a greater revision and so a greater token, unless the
 // store forgets.
-func (m *machine) count(s observation, read bool) {
-	token := knownToken(s.rec.termToken(s.revision))
+func (m *machine) count(s record.Observation, read bool) {
+	token := record.KnownToken(s.Rec.TermToken(s.Revision))
 	if read || token <= m.least() {
 		m.memory.count(token)
 	} else {
@@ -293,8 +214,8 @@ func (m *machine) forget(now time.Time) {
 	if m.state == StatePending {
 		return
 	}
-	if m.memory.leaseOver(now) && m.key.seen.held() && !m.holds() {
-		m.memory.keepLease(min(m.memory.lease, m.key.seen.rec.lease), m.key.seenAt)
+	if m.memory.leaseOver(now) && m.key.seen.Held() && !m.holds() {
+		m.memory.keepLease(min(m.memory.lease, m.key.seen.Rec.Lease), m.key.seenAt)
 	}
 	if m.memory.leaseOver(now) {
 		m.memory.keepLease(0, time.Time{})
@@ -304,7 +225,7 @@ func (m *machine) forget(now time.Time) {
 // shown is the holder as it was last reported. It has the parts of an observation that make a
 // difference to an application.
 type shown struct {
-	kind    entryKind // entryRecord: held; entryNothing: not held; entryForeign
+	kind    record.EntryKind // entryRecord: held; entryNothing: not held; entryForeign
 	id      string
 	session string
 	token   uint64
@@ -315,21 +236,21 @@ type shown struct {
 // showing returns the holder of the key to report.
 func (m *machine) showing(now time.Time) shown {
 	switch {
-	case m.key.seen.kind == entryUnseen && m.shown.kind == entryUnseen:
+	case m.key.seen.Kind == record.EntryUnseen && m.shown.kind == record.EntryUnseen:
 		return m.shown
-	case m.key.seen.kind == entryForeign && now.Before(m.lapse()):
+	case m.key.seen.Kind == record.EntryForeign && now.Before(m.lapse()):
 		if m.kvElect || m.observe { // each is somebody
-			return shown{kind: entryForeign, value: m.key.seen.rec.value}
+			return shown{kind: record.EntryForeign, value: m.key.seen.Rec.Value}
 		}
-		return shown{kind: entryForeign}
-	case m.key.seen.held() && (m.holds() || now.Before(m.lapse())):
-		r := m.key.seen.rec
-		if r.phase == phasePending { // its token grows with every renewal, and is no news
-			return shown{kind: entryRecord, id: r.id, session: r.session, pending: true, value: r.value}
+		return shown{kind: record.EntryForeign}
+	case m.key.seen.Held() && (m.holds() || now.Before(m.lapse())):
+		r := m.key.seen.Rec
+		if r.Phase == record.PhasePending { // its token grows with every renewal, and is no news
+			return shown{kind: record.EntryRecord, id: r.ID, session: r.Session, pending: true, value: r.Value}
 		}
-		return shown{kind: entryRecord, id: r.id, session: r.session, token: r.termToken(m.key.seen.revision), value: r.value}
+		return shown{kind: record.EntryRecord, id: r.ID, session: r.Session, token: r.TermToken(m.key.seen.Revision), value: r.Value}
 	default:
-		return shown{kind: entryNothing}
+		return shown{kind: record.EntryNothing}
 	}
 }
 
@@ -341,10 +262,10 @@ func (m *machine) show(now time.Time, fx *effects) {
 	if s == m.shown {
 		return
 	}
-	first := m.shown.kind == entryUnseen
+	first := m.shown.kind == record.EntryUnseen
 	m.shown = s
 	kept := m.tries && m.key.keepsOut() && now.Before(m.lapse())
-	if m.holds() || m.leave.mode == stopping || first && s.kind == entryNothing && !m.observe && !kept {
+	if m.holds() || m.leave.mode == stopping || first && s.kind == record.EntryNothing && !m.observe && !kept {
 		return
 	}
 	fx.notes = append(fx.notes, note{event: noteObserved})

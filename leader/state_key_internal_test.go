@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // A revision that was removed without a marker is not taken for news again, unless the
 // removal turns out to be a read of the past.
 func TestKeyView_RemovedRevision(t *testing.T) {
 	var k keyView
-	k.see(observation{revision: 7, kind: entryRecord}, epoch)
+	k.see(record.Observation{Revision: 7, Kind: record.EntryRecord}, epoch)
 	k.confirm(7)
 	k.removed()
-	k.see(observation{kind: entryNothing}, epoch)
+	k.see(record.Observation{Kind: record.EntryNothing}, epoch)
 	if k.removedUpTo != 7 || k.readRevision != 0 || k.broken() != "" {
 		t.Errorf("removed up to %d, read %d, %q", k.removedUpTo, k.readRevision, k.broken())
 	}
@@ -70,11 +72,11 @@ func (k *keyView) broken() string {
 	switch {
 	case k.behind > mute:
 		return "it counts more reads than it needs"
-	case k.seen.kind != entryUnseen && k.seenAt.IsZero():
+	case k.seen.Kind != record.EntryUnseen && k.seenAt.IsZero():
 		return "an observation without its time"
-	case k.readRevision > k.seen.revision:
-		return fmt.Sprintf("revision %d was read, and %d is the newest", k.readRevision, k.seen.revision)
-	case k.seen.kind == entryUnseen && k.seen.revision != 0:
+	case k.readRevision > k.seen.Revision:
+		return fmt.Sprintf("revision %d was read, and %d is the newest", k.readRevision, k.seen.Revision)
+	case k.seen.Kind == record.EntryUnseen && k.seen.Revision != 0:
 		return "an unseen entry with a revision"
 	}
 	return ""
@@ -82,11 +84,11 @@ func (k *keyView) broken() string {
 
 func (y *memory) broken() string {
 	switch {
-	case y.lease < 0, y.lease > maxRecordLease:
+	case y.lease < 0, y.lease > record.MaxLease:
 		return fmt.Sprintf("lease %v", y.lease)
 	case y.lease > 0 && y.leaseAt.IsZero():
 		return "a lease without its time"
-	case max(y.token, y.hearsay) > lastToken:
+	case max(y.token, y.hearsay) > record.LastToken:
 		return "a token that no candidate counts up from"
 	}
 	return ""

@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // readNeed is whether the candidate must read its key, and why.
@@ -81,8 +83,8 @@ func (r *readNeed) cleared() { r.strange = false }
 // revision is a reason to ask the store by renewing at once, and no more. So the feed
 // deposes no holder, and makes no lease valid. For a candidate, a strange message is a
 // reason to read, and the candidate remembers nothing of it.
-func (m *machine) heard(now time.Time, s observation, fx *effects) {
-	mine := s.kind == entryRecord && s.rec.session == m.session
+func (m *machine) heard(now time.Time, s record.Observation, fx *effects) {
+	mine := s.Kind == record.EntryRecord && s.Rec.Session == m.session
 	ignored := now.Before(m.reads.calmUntil) && m.leave.mode == staying // a candidate reads when that is over
 	m.feed.delivered()
 	if mine {
@@ -90,7 +92,7 @@ func (m *machine) heard(now time.Time, s observation, fx *effects) {
 		m.term.date(m.key.echo)
 	}
 	switch {
-	case s.revision <= max(m.key.seen.revision, m.key.removedUpTo) || s.kind == entryNothing:
+	case s.Revision <= max(m.key.seen.Revision, m.key.removedUpTo) || s.Kind == record.EntryNothing:
 	case m.holds():
 		if !mine && !ignored {
 			m.renew.want()
@@ -126,9 +128,9 @@ func (m *machine) heard(now time.Time, s observation, fx *effects) {
 
 // overtaken remembers that the feed delivered a revision while a read was in flight. The
 // reply to that read may be older.
-func (m *machine) overtaken(s observation) {
+func (m *machine) overtaken(s record.Observation) {
 	if m.flight.req.kind == reqRead {
-		m.reads.require(s.revision)
+		m.reads.require(s.Revision)
 	}
 }
 
@@ -148,50 +150,50 @@ const leap = 1 << 32
 // Either messages were lost, or this one is forged. The store knows which. A forged
 // revision may be that of the holder's next renewal. Then the condition of a write on it
 // holds, so the write itself would not reveal the forgery.
-func (m *machine) dubious(now time.Time, s observation) bool {
-	known := s.kind == entryRecord && m.key.seen.held() && s.rec.session == m.key.seen.rec.session
+func (m *machine) dubious(now time.Time, s record.Observation) bool {
+	known := s.Kind == record.EntryRecord && m.key.seen.Held() && s.Rec.Session == m.key.seen.Rec.Session
 	switch {
-	case m.key.seen.kind == entryUnseen, s.revision > max(m.key.seen.revision, m.bucket.settings.LastRevision)+leap, s.rec.termToken(s.revision) > max(m.least(), s.revision):
+	case m.key.seen.Kind == record.EntryUnseen, s.Revision > max(m.key.seen.Revision, m.bucket.settings.LastRevision)+leap, s.Rec.TermToken(s.Revision) > max(m.least(), s.Revision):
 		return true
-	case s.rec.lease > m.unknownLease() && (!known || s.rec.lease > m.key.seen.rec.lease):
+	case s.Rec.Lease > m.unknownLease() && (!known || s.Rec.Lease > m.key.seen.Rec.Lease):
 		return true
 	case known:
 		return false
 	default:
-		keeps := m.key.keepsOut() && m.key.seen.kind != entryForeign && now.Before(m.lapse())
-		return keeps || s.kind == entryRecord && !s.held()
+		keeps := m.key.keepsOut() && m.key.seen.Kind != record.EntryForeign && now.Before(m.lapse())
+		return keeps || s.Kind == record.EntryRecord && !s.Held()
 	}
 }
 
 // read takes the reply to a read.
 func (m *machine) read(now time.Time, req request, in *input, fx *effects) {
 	s := in.observed
-	if s.kind == entryRecord && s.rec.session == m.session && (m.key.disowned(s.revision) || m.writes.forged(s.rec)) {
-		s.kind, s.rec = entryForeign, record{}
+	if s.Kind == record.EntryRecord && s.Rec.Session == m.session && (m.key.disowned(s.Revision) || m.writes.forged(s.Rec)) {
+		s.Kind, s.Rec = record.EntryForeign, record.Record{}
 	}
 	m.note(now, s)
 	silent := m.reads.silence
-	m.reads.answered(s.revision)
+	m.reads.answered(s.Revision)
 	m.key.wasRead(now)
-	if s.kind != entryNothing || m.key.seen.revision == 0 || m.bucket.settings.PurgeProtected {
+	if s.Kind != record.EntryNothing || m.key.seen.Revision == 0 || m.bucket.settings.PurgeProtected {
 		m.key.found()
 	} else {
 		m.key.notFound(now)
 	}
-	m.soothe(now, s.revision <= m.key.seen.revision)
+	m.soothe(now, s.Revision <= m.key.seen.Revision)
 	switch {
-	case m.key.seen.kind == entryUnseen:
+	case m.key.seen.Kind == record.EntryUnseen:
 		m.flight.succeeded()
 		m.find(now, s, fx)
 		m.key.recall(m.seenBefore(s, in.before))
-	case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:
+	case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > record.LastToken:
 		// No write replaces such a record, so no write would reveal that it is gone. A
 		// write that creates the key does. The read may be from the past, so the record
 		// may be found again.
 		gone := m.key.removedUpTo
 		m.learn(now, s, fx)
 		m.key.mayReturn(gone)
-	case s.revision < m.key.seen.revision, 0 < s.revision && s.revision <= m.key.removedUpTo:
+	case s.Revision < m.key.seen.Revision, 0 < s.Revision && s.Revision <= m.key.removedUpTo:
 		// The reply is late, or from a replica that lags. A holder asks the stream's
 		// leader by renewing. After a write that was rejected without a revision, a
 		// candidate asks it for the settings.
@@ -205,25 +207,25 @@ func (m *machine) read(now time.Time, req request, in *input, fx *effects) {
 			m.bucket.doubt()
 		}
 		switch {
-		case req.revision != m.key.seen.revision: // the feed was faster
+		case req.revision != m.key.seen.Revision: // the feed was faster
 		case m.disproved(now):
 			m.regress(now, fx)
 		default:
 			m.key.lagged()
 			m.pace(now, in.dice)
 		}
-	case s.revision == m.key.seen.revision:
+	case s.Revision == m.key.seen.Revision:
 		m.key.caughtUp()
 		if !m.flight.writeFailing {
 			m.flight.succeeded()
 		}
 		switch {
-		case s.same(m.key.seen):
-			m.key.confirm(s.revision)
-			if seen := m.key.seen.rec; !m.holds() && (s.rec.phase != seen.phase || s.rec.lease != seen.lease || s.rec.token != seen.token || s.rec.least != seen.least) {
+		case s.Same(m.key.seen):
+			m.key.confirm(s.Revision)
+			if seen := m.key.seen.Rec; !m.holds() && (s.Rec.Phase != seen.Phase || s.Rec.Lease != seen.Lease || s.Rec.Token != seen.Token || s.Rec.Least != seen.Least) {
 				m.learn(now, s, fx) // the feed has delivered another write
 			}
-		case s.revision == req.revision:
+		case s.Revision == req.revision:
 			m.regress(now, fx) // the same number for another write
 		default:
 			m.reads.need() // the feed has delivered another write meanwhile
@@ -249,13 +251,13 @@ func (m *machine) disproved(now time.Time) bool {
 }
 
 // find takes a newer revision that was read: an own write, or another session's.
-func (m *machine) find(now time.Time, s observation, fx *effects) {
-	m.key.confirm(s.revision)
-	if s.kind == entryRecord && s.rec.session == m.session {
+func (m *machine) find(now time.Time, s record.Observation, fx *effects) {
+	m.key.confirm(s.Revision)
+	if s.Kind == record.EntryRecord && s.Rec.Session == m.session {
 		m.recognise(now, s, fx)
 		return
 	}
-	if m.holds() && m.anew(now, s.revision) {
+	if m.holds() && m.anew(now, s.Revision) {
 		m.regress(now, fx) // and read again: what the new bucket holds was not stored over the own record
 		return
 	}
@@ -268,7 +270,7 @@ func (m *machine) find(now time.Time, s observation, fx *effects) {
 // revisions of one bucket are less apart than the microseconds between them. One more second is
 // for the way of the acknowledgement.
 func (m *machine) anew(now time.Time, revision uint64) bool {
-	return revision > m.key.seen.revision+uint64((now.Sub(m.key.seenAt)+time.Second).Microseconds())
+	return revision > m.key.seen.Revision+uint64((now.Sub(m.key.seenAt)+time.Second).Microseconds())
 }
 
 // soothe ends a read that was caused by a strange message of the feed. If the read was in
@@ -283,34 +285,34 @@ func (m *machine) soothe(now time.Time, vain bool) {
 
 // learn takes a revision that is not an own write. If the candidate held the key, it no
 // longer does.
-func (m *machine) learn(now time.Time, s observation, fx *effects) {
-	if s.kind == entryRecord && s.rec.since == 0 && m.key.seen.kind == entryRecord && m.key.seen.rec.session == s.rec.session {
-		s.rec.since = m.key.seen.began(s) // this candidate saw it begin; the holder itself did not
+func (m *machine) learn(now time.Time, s record.Observation, fx *effects) {
+	if s.Kind == record.EntryRecord && s.Rec.Since == 0 && m.key.seen.Kind == record.EntryRecord && m.key.seen.Rec.Session == s.Rec.Session {
+		s.Rec.Since = m.key.seen.Began(s) // this candidate saw it begin; the holder itself did not
 	}
 	held := m.holds()
-	m.count(s, m.key.readRevision == s.revision)
-	if s.kind == entryNothing {
+	m.count(s, m.key.readRevision == s.Revision)
+	if s.Kind == record.EntryNothing {
 		m.key.removed()
 	}
-	if !s.held() {
+	if !s.Held() {
 		m.memory.keepLease(m.memory.lease, now) // a lease may have been renewed until a moment ago
 	}
-	if s.kind == entryRecord {
-		m.queue.publish(s.rec.next)
-		s.rec.next = ""
+	if s.Kind == record.EntryRecord {
+		m.queue.publish(s.Rec.Next)
+		s.Rec.Next = ""
 	}
 	m.succeeded(now, s)
 	m.key.see(s, now)
-	if s.kind == entryForeign && !m.kvElect {
-		m.fault(fmt.Errorf("%w at revision %d; it counts as held for %v", ErrForeignRecord, s.revision, m.unknownLease()), fx)
+	if s.Kind == record.EntryForeign && !m.kvElect {
+		m.fault(fmt.Errorf("%w at revision %d; it counts as held for %v", ErrForeignRecord, s.Revision, m.unknownLease()), fx)
 	}
 	if !held {
 		return
 	}
 	// No candidate takes the key of a leader with a valid lease. If another one is
 	// pending there, the key was deleted first.
-	deleted := m.state == StateLeader && s.kind == entryRecord && s.rec.phase == phasePending
-	if (s.kind == entryRecord || s.kind == entryForeign) && !deleted {
+	deleted := m.state == StateLeader && s.Kind == record.EntryRecord && s.Rec.Phase == record.PhasePending
+	if (s.Kind == record.EntryRecord || s.Kind == record.EntryForeign) && !deleted {
 		m.lose(ErrPreempted, fx)
 		return
 	}

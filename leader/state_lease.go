@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // batch remembers own writes that differ only in when they were sent, so that one of them
@@ -20,7 +22,7 @@ type batch struct {
 // write is the part of a write that matters when its outcome becomes known. It is fixed
 // when the write is sent.
 type write struct {
-	phase phase
+	phase record.Phase
 	win   bool      // it replaces something that is not a record of its own
 	blind bool      // of a win: the entry that it replaces was not read, see confirmed
 	cond  uint64    // the revision that it replaces, 0 for nothing
@@ -44,8 +46,8 @@ type writeLog struct {
 // add keeps a write that is being sent.
 func (l *writeLog) add(now time.Time, req request, times durations) {
 	l.counter++
-	if req.rec.phase != phaseReleased {
-		l.lastAt, l.lastFor = now, req.rec.lease
+	if req.rec.Phase != record.PhaseReleased {
+		l.lastAt, l.lastFor = now, req.rec.Lease
 	}
 	if b := &l.sent[0]; b.last+1 == l.counter && b.write == req.write && b.times == times {
 		b.last = l.counter
@@ -71,9 +73,9 @@ func (l *writeLog) recall(counter uint64) (batch, bool) {
 // forged reports whether another client has written a record in the candidate's name. No
 // write of its own has that counter, or the one that has it is of another phase or token. A
 // write that is not known any more cannot be compared.
-func (l *writeLog) forged(r record) bool {
-	b, known := l.recall(r.counter)
-	return r.counter > l.counter || known && (r.phase != b.phase || r.asks() != b.token)
+func (l *writeLog) forged(r record.Record) bool {
+	b, known := l.recall(r.Counter)
+	return r.Counter > l.counter || known && (r.Phase != b.phase || r.Asks() != b.token)
 }
 
 // releaseDeadline returns when no write keeps others out any more, whether it was stored or
@@ -119,15 +121,15 @@ func (m *machine) least() uint64 { return max(m.memory.token, m.minToken) + 1 }
 // record of its own has none. Its token may be one more than lastToken, and the term for
 // which it asks may begin all the same.
 func (m *machine) standingToken() uint64 {
-	if m.holds() && m.key.seen.rec.phase == phasePending {
+	if m.holds() && m.key.seen.Rec.Phase == record.PhasePending {
 		return 0
 	}
-	return m.key.seen.rec.termToken(m.key.seen.revision)
+	return m.key.seen.Rec.TermToken(m.key.seen.Revision)
 }
 
 // exhausted reports whether the record or a guard has a token that candidates do not
 // count up from.
-func (m *machine) exhausted() bool { return max(m.standingToken(), m.guards.over) > lastToken }
+func (m *machine) exhausted() bool { return max(m.standingToken(), m.guards.over) > record.LastToken }
 
 // exhaust reports, once, that the next term would need a token and none is left. A holder
 // gives up the key then. Candidates leave the key alone until its record, or the guard,
@@ -140,7 +142,7 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 	}
 	if !was {
 		what := "the record of the key"
-		if m.guards.over > lastToken {
+		if m.guards.over > record.LastToken {
 			what = "a guard"
 		}
 		m.fault(fmt.Errorf("%w: %s has token %d; delete it", backend.ErrTokensExhausted, what, max(m.standingToken(), m.guards.over)), fx)
@@ -163,20 +165,20 @@ func (m *machine) exhaust(now time.Time, fx *effects) {
 // candidate renews its own record and may lead at once; earliestLead is not called for it.
 func (m *machine) earliestLead() time.Time {
 	var ready time.Time
-	switch m.key.seen.kind {
-	case entryRecord: // released, or its lease ran out while it was watched
-	case entryForeign: // likewise
+	switch m.key.seen.Kind {
+	case record.EntryRecord: // released, or its lease ran out while it was watched
+	case record.EntryForeign: // likewise
 		if m.kvElect {
 			// The process that wrote it may find out about the loss as late as its own
 			// algorithm allows for: that algorithm reports a leader only long after the
 			// key was won.
 			ready = m.lapse().Add(m.unknownLease())
 		}
-	case entryNothing:
+	case record.EntryNothing:
 		if !m.bucket.settings.PurgeProtected {
 			ready = m.key.seenAt.Add(m.unknownLease())
 		}
-	case entryMarker:
+	case record.EntryMarker:
 		// A marker that carries a lease replaced the record with that lease, by
 		// compare-and-set. So that record was the last one that its holder wrote. The
 		// holder wrote it before the marker was stored, and so before this candidate
@@ -184,10 +186,10 @@ func (m *machine) earliestLead() time.Time {
 		// elected. If the holder was pending, the lease in its record covers them. So no
 		// lease is valid when the lease in the marker has passed since the marker was
 		// received. tryAt waits for that.
-		if m.key.seen.rec.lease == 0 {
+		if m.key.seen.Rec.Lease == 0 {
 			ready = m.key.seenAt.Add(m.unknownLease())
 		}
-	case entryUnseen:
+	case record.EntryUnseen:
 		panic("leader: a write without a revision to base it on")
 	}
 	if !m.confirmed() { // the entry at that revision is not known
@@ -204,15 +206,15 @@ func later(a, b time.Time) time.Time {
 }
 
 // compose makes the next write from the state.
-func (m *machine) compose(now time.Time) (record, write) {
-	rec := record{id: m.id, session: m.session, counter: m.writes.counter + 1, lease: m.bucket.times.lease, seats: m.seats, value: m.value}
-	w := write{cond: m.key.seen.revision}
+func (m *machine) compose(now time.Time) (record.Record, write) {
+	rec := record.Record{ID: m.id, Session: m.session, Counter: m.writes.counter + 1, Lease: m.bucket.times.lease, Seats: m.seats, Value: m.value}
+	w := write{cond: m.key.seen.Revision}
 	elects := false
 	switch {
 	case m.leave.mode != staying && !m.term.draining:
-		w.phase = phaseReleased
+		w.phase = record.PhaseReleased
 	case m.state == StateLeader || m.term.draining || m.raising():
-		w.phase = phaseLeading
+		w.phase = record.PhaseLeading
 	case m.state == StatePending:
 		elects = !now.Before(m.renew.electFrom)
 	case m.state == StateFenced:
@@ -223,25 +225,25 @@ func (m *machine) compose(now time.Time) (record, write) {
 		elects = m.bucket.times.pendingPeriod == 0 && !now.Before(w.ready)
 	}
 	switch {
-	case w.phase == phaseReleased:
-		rec.token = m.memory.token
-		rec.to = m.leave.to
-	case w.phase == phaseLeading:
-		rec.token, rec.since = m.term.token, m.term.since
+	case w.phase == record.PhaseReleased:
+		rec.Token = m.memory.token
+		rec.To = m.leave.to
+	case w.phase == record.PhaseLeading:
+		rec.Token, rec.Since = m.term.token, m.term.since
 	case elects:
-		w.phase = phaseElect
-		rec.least = m.least()
+		w.phase = record.PhaseElect
+		rec.Least = m.least()
 	default:
 		// A candidate that replaces a pending record must wait as long as its writer, which
 		// may have lost the memory of the lease for which it waits since the store lost writes.
-		w.phase = phasePending
-		rec.lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))
-		rec.least = m.least()
+		w.phase = record.PhasePending
+		rec.Lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))
+		rec.Least = m.least()
 	}
-	rec.phase = w.phase
-	w.token = rec.asks()
+	rec.Phase = w.phase
+	w.token = rec.Asks()
 	if m.listed {
-		rec.next, rec.priority = m.queue.line.without(m.session), m.priority
+		rec.Next, rec.Priority = m.queue.line.Without(m.session), m.priority
 	}
 	m.curtail(&rec)
 	return rec, w
@@ -258,14 +260,14 @@ func (m *machine) acknowledged(now time.Time, req request, revision uint64, fx *
 	m.flight.recovered()
 	m.queue.permitted()
 	m.soothe(now, true)
-	if revision < m.key.seen.revision {
+	if revision < m.key.seen.Revision {
 		return // replaced since; the feed was faster
 	}
 	w := req.write
 	if m.filledGap(w) {
 		w.ready = now.Add(m.unknownLease())
 	}
-	m.stored(now, observation{revision: revision, kind: entryRecord, rec: req.rec}, w, m.flight.sentAt, fx)
+	m.stored(now, record.Observation{Revision: revision, Kind: record.EntryRecord, Rec: req.rec}, w, m.flight.sentAt, fx)
 }
 
 // filledGap reports whether a write that was stored replaced no message, in a bucket
@@ -283,9 +285,9 @@ func (m *machine) refused(now time.Time, req request, r backend.RefusedError, di
 	switch {
 	case r.Named && r.Actual < max(req.revision, m.key.removedUpTo) && (r.Actual > 0 || m.bucket.settings.PurgeProtected):
 		m.regress(now, fx)
-	case m.key.seen.revision > req.revision: // the feed has delivered the newer revision already
+	case m.key.seen.Revision > req.revision: // the feed has delivered the newer revision already
 	case r.Named && r.Actual < req.revision:
-		m.learn(now, observation{kind: entryNothing}, fx) // gone without a marker
+		m.learn(now, record.Observation{Kind: record.EntryNothing}, fx) // gone without a marker
 	default:
 		if m.holds() {
 			m.reads.need()
@@ -309,19 +311,19 @@ func (m *machine) refused(now time.Time, req request, r backend.RefusedError, di
 // record. A key that can be empty more than once is no such proof, nor is one of which nothing
 // is known since the store has lost writes. The winner waits there.
 func (m *machine) follows(w write) bool {
-	return w.cond == m.key.seen.revision || m.key.seen.kind == entryUnseen || m.filledGap(w)
+	return w.cond == m.key.seen.Revision || m.key.seen.Kind == record.EntryUnseen || m.filledGap(w)
 }
 
 // recognise takes a revision that was read and turns out to be an own write.
-func (m *machine) recognise(now time.Time, s observation, fx *effects) {
-	if s.rec.phase == phaseReleased {
-		m.writes.acknowledge(s.rec.counter)
+func (m *machine) recognise(now time.Time, s record.Observation, fx *effects) {
+	if s.Rec.Phase == record.PhaseReleased {
+		m.writes.acknowledge(s.Rec.Counter)
 		m.count(s, true)
 		m.lose(ErrDeleted, fx) // not by this term's release: that is sent after its end
 		m.key.seeOwn(s, now)
 		return
 	}
-	b, known := m.writes.recall(s.rec.counter)
+	b, known := m.writes.recall(s.Rec.Counter)
 	if !m.follows(b.write) {
 		b, known = batch{}, false
 	}
@@ -356,15 +358,15 @@ func (m *machine) renewalAfter(sent time.Time) time.Time {
 }
 
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
-func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, fx *effects) {
+func (m *machine) stored(now time.Time, s record.Observation, w write, sent time.Time, fx *effects) {
 	replaced := m.key.seen
 	m.succeeded(now, s)
 	m.key.seeOwn(s, now)
-	m.writes.acknowledge(s.rec.counter)
-	if s.rec.phase != phasePending {
+	m.writes.acknowledge(s.Rec.Counter)
+	if s.Rec.Phase != record.PhasePending {
 		m.count(s, true)
 	}
-	if s.rec.phase == phaseReleased {
+	if s.Rec.Phase == record.PhaseReleased {
 		// The feed may have delivered a successor's record before this reply came.
 		m.reads.needOnlyIf(m.renew.soon && m.leave.mode != stopping)
 		m.renew.served()
@@ -393,7 +395,7 @@ func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, 
 		}
 		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)
 	case StateFenced:
-		if m.term.draining || s.rec.phase == phaseLeading {
+		if m.term.draining || s.Rec.Phase == record.PhaseLeading {
 			m.renew.wantOnlyIf(!m.term.draining) // sent before the fence; one that is sent now elects
 			return
 		}
@@ -406,7 +408,7 @@ func (m *machine) stored(now time.Time, s observation, w write, sent time.Time, 
 		}
 	case StateEnded:
 	}
-	if m.state == StatePending && s.rec.phase == phaseElect && !sent.Before(m.renew.electFrom) && now.Before(good) {
+	if m.state == StatePending && s.Rec.Phase == record.PhaseElect && !sent.Before(m.renew.electFrom) && now.Before(good) {
 		m.claim(now, good)
 	}
 	m.begin(now, fx)

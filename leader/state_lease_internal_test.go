@@ -3,6 +3,8 @@ package leader
 import (
 	"fmt"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Writes that differ only in when they were sent are one batch, which counts as sent when
@@ -10,9 +12,9 @@ import (
 func TestWriteLog_Recall(t *testing.T) {
 	var l writeLog
 	add := func(cond uint64) {
-		l.add(epoch.Add(tick*2), request{write: write{phase: phaseLeading, cond: cond}, rec: record{lease: tick}}, durations{lease: tick})
+		l.add(epoch.Add(tick*2), request{write: write{phase: record.PhaseLeading, cond: cond}, rec: record.Record{Lease: tick}}, durations{lease: tick})
 	}
-	l.add(epoch, request{write: write{phase: phaseLeading, cond: 1}, rec: record{lease: tick}}, durations{lease: tick})
+	l.add(epoch, request{write: write{phase: record.PhaseLeading, cond: 1}, rec: record.Record{Lease: tick}}, durations{lease: tick})
 	add(1)
 	if b, ok := l.recall(2); !ok || b.first != 1 || b.last != 2 || !b.at.Equal(epoch) {
 		t.Errorf("batch %+v, %v", b, ok)

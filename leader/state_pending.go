@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
 
 // pendingReason is why a pending candidate may not lead yet.
 type pendingReason uint8
@@ -41,7 +45,7 @@ func (r pendingReason) String() string {
 // whyPending returns why the writer of w may not lead before ready. replaced is the entry
 // that was known before w was stored. The reason follows from the state of that moment, so
 // the machine does not keep it. Where several reasons hold, the one that sets ready counts.
-func (m *machine) whyPending(now, ready time.Time, w write, replaced observation) pendingReason {
+func (m *machine) whyPending(now, ready time.Time, w write, replaced record.Observation) pendingReason {
 	period := m.bucket.times.pendingPeriod
 	switch {
 	case !now.Before(ready) && m.guarded:
@@ -52,17 +56,17 @@ func (m *machine) whyPending(now, ready time.Time, w write, replaced observation
 		return pendingForLostWrites
 	case period > 0 && ready.Equal(now.Add(period)):
 		return pendingForPeriod
-	case !w.win || replaced.revision != w.cond:
+	case !w.win || replaced.Revision != w.cond:
 		return pendingForLease
 	case w.blind:
 		return pendingForUnread
 	}
-	switch replaced.kind {
-	case entryNothing:
+	switch replaced.Kind {
+	case record.EntryNothing:
 		return pendingForEmpty
-	case entryMarker:
+	case record.EntryMarker:
 		return pendingForDeleted
-	case entryUnseen, entryForeign, entryRecord:
+	case record.EntryUnseen, record.EntryForeign, record.EntryRecord:
 	}
 	return pendingForLease
 }

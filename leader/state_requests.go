@@ -5,6 +5,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // inflight is the one request in flight, and the failures of those before it.
@@ -125,8 +127,8 @@ const (
 // request is the one request to the store at a time.
 type request struct {
 	kind     requestKind
-	revision uint64 // the newest revision known when it was sent; the condition of a write
-	rec      record // reqWrite
+	revision uint64        // the newest revision known when it was sent; the condition of a write
+	rec      record.Record // reqWrite
 	write    write
 	marker   bool // reqWrite: as a delete marker, so that every KV client takes the key for deleted
 }
@@ -245,7 +247,7 @@ func (m *machine) mayTry() bool {
 // keys are emptied without a trace, only a rejected write proves that this key was
 // emptied. See earliestLead for a write that is not rejected.
 func (m *machine) confirmed() bool {
-	return m.key.seen.kind == entryRecord && m.key.seen.rec.phase == phaseReleased || m.key.readRevision == m.key.seen.revision && m.key.absentSince.IsZero()
+	return m.key.seen.Kind == record.EntryRecord && m.key.seen.Rec.Phase == record.PhaseReleased || m.key.readRevision == m.key.seen.Revision && m.key.absentSince.IsZero()
 }
 
 // silenceTimeout returns how long a candidate hears nothing before it reads the key itself. It
@@ -257,8 +259,8 @@ func (m *machine) silenceTimeout() time.Duration {
 		return m.bucket.timing().renewInterval
 	}
 	half := m.unknownLease() / 2
-	if m.key.seen.held() {
-		half = min(half, m.key.seen.rec.lease/2)
+	if m.key.seen.Held() {
+		half = min(half, m.key.seen.Rec.Lease/2)
 	}
 	return max(half, m.bucket.timing().renewInterval/4)
 }
@@ -331,7 +333,7 @@ func (m *machine) isCongested() bool {
 func (m *machine) finishLeaving(now time.Time, fx *effects) {
 	// A pending candidate releases nothing, so it need not find out whether its
 	// last write has arrived.
-	silent := (m.holds() || m.writes.sent[0].phase == phasePending) && now.Before(later(m.renew.electFrom, m.writes.sent[0].ready))
+	silent := (m.holds() || m.writes.sent[0].phase == record.PhasePending) && now.Before(later(m.renew.electFrom, m.writes.sent[0].ready))
 	over := !now.Before(m.writes.releaseDeadline())
 	given := !m.holds() && (over || m.flight.req.kind == reqNone && !m.reads.needed)
 	switch {
@@ -352,13 +354,13 @@ func (m *machine) abandoned(now time.Time) bool {
 
 // send sends a request.
 func (m *machine) send(now time.Time, kind requestKind, fx *effects) {
-	req := request{kind: kind, revision: m.key.seen.revision}
+	req := request{kind: kind, revision: m.key.seen.Revision}
 	switch kind {
 	case reqRead:
 		m.reads.sent()
 	case reqWrite:
 		req.rec, req.write = m.compose(now)
-		req.marker = m.kvElect && req.rec.phase == phaseReleased // they wait until the key is absent
+		req.marker = m.kvElect && req.rec.Phase == record.PhaseReleased // they wait until the key is absent
 		m.writes.add(now, req, m.bucket.times)
 		if req.write.win {
 			m.queue.stale()
@@ -422,7 +424,7 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	at(m.term.guardDeadline, m.raising())
 	at(m.flight.deadline, m.flight.waits())
 	at(m.tooLateAt(), m.state == StateLeader && m.flight.slot == slotWaits)
-	at(m.lapse(), m.shown.kind != entryNothing && !m.holds() && m.key.seen.kind != entryUnseen)
+	at(m.lapse(), m.shown.kind != record.EntryNothing && !m.holds() && m.key.seen.Kind != record.EntryUnseen)
 	at(m.writes.releaseDeadline(), m.leave.mode != staying && !m.term.draining)
 	return wake
 }

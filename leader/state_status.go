@@ -1,6 +1,10 @@
 package leader
 
-import "time"
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
 
 // status is what a machine shows of itself after a step. It is all that the actor knows of
 // its machine, but for the effects. What it points to is the machine's, and changes with the
@@ -12,11 +16,11 @@ type status struct {
 	value string // published with the lease
 
 	// The key.
-	holds   bool         // the newest revision known is a record of its own that is not released
-	mayHold bool         // it holds the key, or may turn out to hold it by a write that it has sent
-	seen    *observation // the newest revision known
-	seenAt  time.Time    // when it was first received in this process; zero: not to be remembered
-	shown   *shown       // the holder to report
+	holds   bool                // the newest revision known is a record of its own that is not released
+	mayHold bool                // it holds the key, or may turn out to hold it by a write that it has sent
+	seen    *record.Observation // the newest revision known
+	seenAt  time.Time           // when it was first received in this process; zero: not to be remembered
+	shown   *shown              // the holder to report
 
 	// The term, and how it ends.
 	term          uint64 // number of the term, or of the last one
@@ -32,22 +36,22 @@ type status struct {
 
 	// Standing for election.
 	suspended   bool
-	taking      bool      // it waits for a slot to write to take its key now
-	wantsKey    bool      // being suspended is all that keeps it from writing to take its key now
-	eligible    bool      // it waits for the key, and could take it from cooldownUntil on
-	deniedUntil time.Time // a write was denied: it follows after all others until then
-	line        line      // the order in which others follow
-	ranked      bool      // its own view of the roster has reported since the last try for the key
-	vain        uint32    // handovers in vain, in a row
+	taking      bool        // it waits for a slot to write to take its key now
+	wantsKey    bool        // being suspended is all that keeps it from writing to take its key now
+	eligible    bool        // it waits for the key, and could take it from cooldownUntil on
+	deniedUntil time.Time   // a write was denied: it follows after all others until then
+	line        record.Line // the order in which others follow
+	ranked      bool        // its own view of the roster has reported since the last try for the key
+	vain        uint32      // handovers in vain, in a row
 
 	// Requests.
-	dated   bool       // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
-	queued  bool       // it waits for a slot
-	settled bool       // the settings of the bucket are known since the connection was last made
-	times   *durations // zero before the settings are known
-	written uint64     // counter of the last write sent
-	stored  uint64     // counter of the newest write known to be stored
-	writing phase      // of the write in flight
+	dated   bool         // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
+	queued  bool         // it waits for a slot
+	settled bool         // the settings of the bucket are known since the connection was last made
+	times   *durations   // zero before the settings are known
+	written uint64       // counter of the last write sent
+	stored  uint64       // counter of the newest write known to be stored
+	writing record.Phase // of the write in flight
 	guards  guardsReport
 	wish    guardsWish
 }
@@ -65,13 +69,13 @@ func (m *machine) status(now time.Time) status {
 		dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
 		queued:  m.flight.slot == slotWaits,
 		settled: m.bucket.known, times: m.bucket.resolved(), written: m.writes.counter, stored: m.writes.acked,
-		writing: m.flight.req.rec.phase, guards: m.guards, wish: m.wish(),
+		writing: m.flight.req.rec.Phase, guards: m.guards, wish: m.wish(),
 	}
 }
 
 // holder returns the holder of the key, as far as it is to be reported, on a seat.
 func (s *status) holder(seat int) Holder {
-	if s.shown.kind == entryNothing || s.shown.kind == entryUnseen {
+	if s.shown.kind == record.EntryNothing || s.shown.kind == record.EntryUnseen {
 		return Holder{Seat: seat}
 	}
 	return holderOf(*s.seen, seat)

@@ -1,8 +1,11 @@
 package leader
 
 import (
-	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // order is a candidate's part in the succession. Like params it never changes.
@@ -15,84 +18,22 @@ type order struct {
 	orders   bool   // waits for its turn
 }
 
-// line is the head of the order in which other candidates follow. It is a plain value:
-// the sessions, separated by blanks. It is a hint, and may be of the past.
-type line string
-
 // share returns the lot's part of a duration.
 func share(d time.Duration, lot uint32) time.Duration {
 	return time.Duration(float64(d) * float64(lot) / (1 << 32))
 }
 
-// maxLine is the greatest number of sessions in a line. Every renewal carries them. The
-// candidates that are not among them follow after them.
-const maxLine = 8
-
 // crowding is the number of turns over which candidates that are not in line spread their
 // tries. There may be thousands of them.
 const crowding = 4
 
-// lineOf returns the line of the first of these sessions.
-func lineOf(sessions []string) line {
-	return line(strings.Join(sessions[:min(len(sessions), maxLine)], " "))
-}
-
 // lineOfAll returns the line of the candidates that stand in this order.
-func lineOfAll(all []announcement) line {
-	sessions := make([]string, 0, maxLine)
-	for _, s := range all[:min(len(all), maxLine)] {
-		sessions = append(sessions, s.session)
+func lineOfAll(all []record.Announcement) record.Line {
+	sessions := make([]string, 0, record.MaxLine)
+	for _, s := range all[:min(len(all), record.MaxLine)] {
+		sessions = append(sessions, s.Session)
 	}
-	return lineOf(sessions)
-}
-
-// unfitForLine reports whether a session would be taken for none, or for two, or would
-// fill the records of all holders that follow.
-func unfitForLine(session string) bool {
-	return session == "" || len(session) > maxSession || strings.Contains(session, " ") || !plain(session)
-}
-
-const maxSession = 64
-
-func (l line) sessions() []string {
-	if l == "" {
-		return nil
-	}
-	return strings.Split(string(l), " ")
-}
-
-// first returns the session that follows next, or an empty string.
-func (l line) first() string {
-	first, _, _ := strings.Cut(string(l), " ")
-	return first
-}
-
-// place returns the number of sessions before this one, and whether it is in line itself.
-func (l line) place(session string) (ahead int, in bool) {
-	rest := string(l)
-	for rest != "" {
-		var next string
-		next, rest, _ = strings.Cut(rest, " ")
-		if next == session {
-			return ahead, true
-		}
-		ahead++
-	}
-	return ahead, false
-}
-
-// without returns the line after the session has left it.
-func (l line) without(session string) line {
-	if _, in := l.place(session); !in {
-		return l
-	}
-	var left []string
-	for _, s := range l.sessions() {
-		if s != session {
-			left = append(left, s)
-		}
-	}
-	return line(strings.Join(left, " "))
+	return record.LineOf(sessions)
 }
 
 // stands reports whether the candidate waits for the key, and could take it. A candidate
@@ -103,7 +44,7 @@ func (m *machine) stands(now time.Time) bool {
 
 // eligible is stands without the instant before which the candidate takes no lease.
 func (m *machine) eligible() bool {
-	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.kind != entryUnseen && !m.holds() && !m.work.going && !m.work.idle &&
+	return m.listed && m.bucket.known && m.leave.mode == staying && m.key.seen.Kind != record.EntryUnseen && !m.holds() && !m.work.going && !m.work.idle &&
 		(!m.guarded || m.guards.fit)
 }
 
@@ -116,7 +57,7 @@ type preemptor struct {
 
 // rosterReport is the content of the roster for the holder.
 type rosterReport struct {
-	line      line
+	line      record.Line
 	preemptor preemptor
 }
 
@@ -126,8 +67,8 @@ type rosterReport struct {
 // be opened. A try for the key clears it, because the report may be of the time before.
 // yieldsFrom is not set unless a handover was in vain.
 type queueState struct {
-	line     line // as the last holder published it, or as the own view of the roster shows it
-	reported bool // the own view of the roster has reported since the last try for the key
+	line     record.Line // as the last holder published it, or as the own view of the roster shows it
+	reported bool        // the own view of the roster has reported since the last try for the key
 	// Handovers in vain: the key was released in favour of a candidate, and another took it.
 	vain        uint32    // in a row
 	yieldsFrom  time.Time // as a leader it hands over to no higher priority before then
@@ -135,13 +76,13 @@ type queueState struct {
 }
 
 // publish takes the line that a holder published.
-func (q *queueState) publish(l line) { q.line = l }
+func (q *queueState) publish(l record.Line) { q.line = l }
 
 // report takes the line of the own view of the roster.
-func (q *queueState) report(l line) { q.line, q.reported = l, true }
+func (q *queueState) report(l record.Line) { q.line, q.reported = l, true }
 
 // left takes a session out of the line.
-func (q *queueState) left(session string) { q.line = q.line.without(session) }
+func (q *queueState) left(session string) { q.line = q.line.Without(session) }
 
 // stale makes the candidate ask its own view of the roster again.
 func (q *queueState) stale() { q.reported = false }
@@ -198,8 +139,8 @@ func (m *machine) longestPatience() time.Duration { return m.bucket.timing().lea
 // more memory for a crowd of sessions than for one. A handover that succeeds does not
 // reset the count. Otherwise a candidate that can write would make way for those that
 // cannot.
-func (m *machine) succeeded(now time.Time, next observation) {
-	if !m.given() || !next.held() || m.key.seen.rec.names(next.rec.id, next.rec.session) {
+func (m *machine) succeeded(now time.Time, next record.Observation) {
+	if !m.given() || !next.Held() || m.key.seen.Rec.Names(next.Rec.ID, next.Rec.Session) {
 		return
 	}
 	if !now.Before(m.queue.yieldsFrom.Add(m.longestPatience())) {
@@ -227,15 +168,12 @@ func (m *machine) withdraw(now time.Time, fx *effects) {
 
 // named reports whether the key was released in favour of this candidate.
 func (m *machine) named() bool {
-	return m.given() && m.key.seen.rec.session != m.session && m.key.seen.rec.names(m.id, m.session)
+	return m.given() && m.key.seen.Rec.Session != m.session && m.key.seen.Rec.Names(m.id, m.session)
 }
-
-// names reports whether the record is in favour of that candidate.
-func (r *record) names(id, session string) bool { return r.to == session || r.to == id }
 
 // given reports whether the key was released in favour of a candidate.
 func (m *machine) given() bool {
-	return m.key.seen.kind == entryRecord && m.key.seen.rec.phase == phaseReleased && m.key.seen.rec.to != ""
+	return m.key.seen.Kind == record.EntryRecord && m.key.seen.Rec.Phase == record.PhaseReleased && m.key.seen.Rec.To != ""
 }
 
 // turn returns how long after the key is free the candidate tries to take it.
@@ -247,7 +185,7 @@ func (m *machine) turn() time.Duration {
 	if !m.orders || m.queue.line == "" {
 		return time.Duration(turns) * m.bucket.times.turn
 	}
-	ahead, in := m.queue.line.place(m.session)
+	ahead, in := m.queue.line.Place(m.session)
 	d := time.Duration(turns+ahead) * m.bucket.times.turn
 	if !in {
 		d += share(crowding*m.bucket.times.turn, m.lot)
@@ -256,21 +194,21 @@ func (m *machine) turn() time.Duration {
 }
 
 // curtail leaves hints out of a record that the bucket would not take otherwise.
-func (m *machine) curtail(rec *record) {
+func (m *machine) curtail(rec *record.Record) {
 	room := m.bucket.settings.MaxValue
 	if m.kvElect {
-		room -= markRoom
+		room -= wire.MarkRoom
 	}
 	// JSON makes six bytes of one at most. Most buckets take far more.
-	most := 512 + 6*(len(rec.id)+len(rec.session)+len(rec.value)+len(rec.to)) + len(rec.next) + 2*maxLine
+	most := 512 + 6*(len(rec.ID)+len(rec.Session)+len(rec.Value)+len(rec.To)) + len(rec.Next) + 2*record.MaxLine
 	if m.bucket.settings.MaxValue == 0 || most <= room {
 		return
 	}
-	if len(rec.encode()) > room {
-		rec.next = ""
+	if len(rec.Encode()) > room {
+		rec.Next = ""
 	}
-	if len(rec.encode()) > room {
-		rec.to = ""
+	if len(rec.Encode()) > room {
+		rec.To = ""
 	}
 }
 
@@ -292,6 +230,6 @@ func (m *machine) sitsOut() time.Duration {
 	if m.leave.recurs || m.kvElect && m.leave.to == "" {
 		return m.bucket.times.lease
 	}
-	ahead, _ := m.queue.line.place(m.session)
+	ahead, _ := m.queue.line.Place(m.session)
 	return min(m.bucket.times.lease, time.Duration(ahead+1+crowding)*m.bucket.times.turn)
 }

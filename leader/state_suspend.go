@@ -56,5 +56,5 @@ func (m *machine) wantsKey(now time.Time) bool {
 // trace, a write that was to replace no message may still be stored afterwards.
 func (m *machine) mayHoldKey() bool {
 	return m.state != StateCandidate || m.work.going || m.holds() || m.leave.mode != staying || m.flight.req.kind == reqWrite ||
-		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision
+		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision
 }

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
@@ -174,7 +178,7 @@ func (t *tally) works(on bool, now func() time.Duration) {
 
 // settle counts the outcome of a request that was sent at asked. p is the phase of the
 // record if the request was a write.
-func (c *Candidate) settle(in *input, asked, quiet time.Duration, p phase) {
+func (c *Candidate) settle(in *input, asked, quiet time.Duration, p record.Phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally
@@ -195,7 +199,7 @@ func (c *Candidate) settle(in *input, asked, quiet time.Duration, p phase) {
 			t.writes = new(writeTimes)
 		}
 		t.writes.add(c.since() - asked)
-		if p != phaseReleased {
+		if p != record.PhaseReleased {
 			t.kept, t.renewed, t.expired = true, asked, false
 		}
 	}
@@ -317,8 +321,8 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		LogDropped: c.logs.lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
 		Fenced: maps.Clone(t.fenced), Deposed: maps.Clone(t.deposed), Faults: maps.Clone(t.faults),
 	}
-	if b, ok := c.store.(*bucketStore); ok {
-		s.Bucket = b.name
+	if b, ok := c.store.(*natskv.Bucket); ok {
+		s.Bucket = b.Name()
 	}
 	if term != nil {
 		s.take(term)

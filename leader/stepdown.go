@@ -12,6 +12,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // stepDownReply is the leader's answer to a request.
@@ -50,7 +52,7 @@ func StepDown(ctx context.Context, store Store, election, by string) (Holder, er
 
 // ask sends a request to the leader, and waits for its effect.
 func ask(ctx context.Context, store Store, election string, p wire.StepDownRequest) (Holder, error) {
-	b, err := backendOf(store)
+	b, err := backendFor(store, election)
 	if err != nil {
 		return Holder{}, err
 	}
@@ -92,7 +94,7 @@ func ask(ctx context.Context, store Store, election string, p wire.StepDownReque
 	case <-first.Done():
 	}
 	go func() {
-		p.Format, p.Session, p.Token = wire.StepDownFormat, s.rec.session, h.Token
+		p.Format, p.Session, p.Token = wire.StepDownFormat, s.Rec.Session, h.Token
 		v, end := present(asking, b, election, p)
 		answers <- answer{v, end}
 		close(answers)
@@ -267,7 +269,7 @@ func checkSuccessor(id string) error {
 // mayHandOver reports whether there is a candidate to hand over to, as far as is known,
 // and answers the call if not.
 func (a *actor) mayHandOver(m *mail) bool {
-	var all []announcement
+	var all []record.Announcement
 	complete := false
 	if p := a.roster; p != nil && p.watcher.view != nil {
 		all, complete, _ = p.watcher.view.order(a.holding)
@@ -280,7 +282,7 @@ func (a *actor) mayHandOver(m *mail) bool {
 	case m.in.next && !complete && a.status.line == "":
 		err = backend.ErrRosterUnread
 	case m.in.next:
-	case complete && !slices.ContainsFunc(all, func(s announcement) bool { return s.ID == to }):
+	case complete && !slices.ContainsFunc(all, func(s record.Announcement) bool { return s.ID == to }):
 		err = fmt.Errorf("%w: %q", backend.ErrNotStanding, to)
 	case !complete && to == a.c.id:
 		err = fmt.Errorf("%w: %q, which leads", backend.ErrNotStanding, to)

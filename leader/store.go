@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // Store is a bucket of elections, which only this module implements: a [Bucket] on a NATS
@@ -22,10 +24,19 @@ func backendOf(store Store) (backend.Store, error) {
 		return nil, fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
 	}
 	s := store.Backend()
-	if b, ok := s.(*bucketStore); ok && b.api.Conn == nil {
+	if b, ok := s.(*natskv.Bucket); ok && !b.IsOpen() {
 		return nil, fmt.Errorf("%w: the store is a Bucket that %w", ErrInvalidConfig, backend.ErrNotOpened)
 	}
 	return s, nil
+}
+
+// backendFor returns the backend of a store that was opened, for a call that names the key of an election.
+func backendFor(store Store, election string) (backend.Store, error) {
+	b, err := backendOf(store)
+	if err != nil {
+		return nil, err
+	}
+	return b, checkKey(election)
 }
 
 // clockOf returns the clock of the store's time.
@@ -33,8 +44,8 @@ func clockOf(store Store) Clock {
 	if s, ok := store.(interface{ Clock() Clock }); ok {
 		return s.Clock()
 	}
-	if b, ok := store.Backend().(*bucketStore); ok {
-		return b.clock // one for all candidates, so that they can compare instants
+	if b, ok := store.(interface{ defaultClock() Clock }); ok {
+		return b.defaultClock()
 	}
 	return SystemClock()
 }

@@ -4,22 +4,22 @@ package mutation_test
 var sightMutants = []mutant{
 	{
 		name:   "the instant of any sighting counts",
-		edits:  []string{"	if before.revision != s.revision || !before.same(s) {\n", "	if before.kind == entryUnseen {\n"},
+		edits:  []string{"	if before.Revision != s.Revision || !before.Same(s) {\n", "	if before.Kind == record.EntryUnseen {\n"},
 		caught: "remembered, tries",
 	},
 	{
 		name:   "the instant of another revision counts",
-		edits:  []string{"	if before.revision != s.revision || !before.same(s) {\n", "	if before.kind != s.kind || before.rec.session != s.rec.session {\n"},
+		edits:  []string{"	if before.Revision != s.Revision || !before.Same(s) {\n", "	if before.Kind != s.Kind || before.Rec.Session != s.Rec.Session {\n"},
 		caught: "remembered, deleted",
 	},
 	{
 		name:   "the instant of another write with the same revision counts",
-		edits:  []string{"	if before.revision != s.revision || !before.same(s) {\n", "	if before.revision != s.revision {\n"},
+		edits:  []string{"	if before.Revision != s.Revision || !before.Same(s) {\n", "	if before.Revision != s.Revision {\n"},
 		caught: "transcript remembered",
 	},
 	{
 		name:   "what only the feed has delivered is remembered",
-		edits:  []string{"	if m.holds() || m.key.readRevision != m.key.seen.revision || ", "	if m.holds() || "},
+		edits:  []string{"	if m.holds() || m.key.readRevision != m.key.seen.Revision || ", "	if m.holds() || "},
 		caught: "transcript remembered",
 	},
 	{

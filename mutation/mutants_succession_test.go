@@ -26,17 +26,17 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "an own release names oneself",
-		edits:  []string{"return m.given() && m.key.seen.rec.session != m.session && m.key.seen.rec.names", "return m.given() && m.key.seen.rec.names"},
+		edits:  []string{"return m.given() && m.key.seen.Rec.Session != m.session && m.key.seen.Rec.Names", "return m.given() && m.key.seen.Rec.Names"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "named by the session alone",
-		edits:  []string{"return r.to == session || r.to == id", "return r.to == session"},
+		edits:  []string{"return r.To == session || r.To == id", "return r.To == session"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "named by the ID alone",
-		edits:  []string{"return r.to == session || r.to == id", "return r.to == id"},
+		edits:  []string{"return r.To == session || r.To == id", "return r.To == id"},
 		caught: "transcript succession",
 	},
 	{
@@ -61,7 +61,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who is in line draws lots",
-		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.queue.line.place(m.session)\n	d :=", "	ahead, _ := m.queue.line.place(m.session)\n	d :="},
+		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.queue.line.Place(m.session)\n	d :=", "	ahead, _ := m.queue.line.Place(m.session)\n	d :="},
 		caught: "transcript succession",
 	},
 	{
@@ -71,7 +71,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the line keeps the winner",
-		edits:  []string{"rec.next, rec.priority = m.queue.line.without(m.session), m.priority", "rec.next, rec.priority = m.queue.line, m.priority", "		m.queue.left(m.session)\n", ""},
+		edits:  []string{"rec.Next, rec.Priority = m.queue.line.Without(m.session), m.priority", "rec.Next, rec.Priority = m.queue.line, m.priority", "		m.queue.left(m.session)\n", ""},
 		caught: "transcript succession",
 	},
 	{
@@ -81,17 +81,17 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a line that nobody keeps is handed on",
-		edits:  []string{"	if m.listed {\n		rec.next, rec.priority =", "	{\n		rec.next, rec.priority ="},
+		edits:  []string{"	if m.listed {\n		rec.Next, rec.Priority =", "	{\n		rec.Next, rec.Priority ="},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the line of one before the last is followed",
-		edits:  []string{"		m.queue.publish(s.rec.next)\n", "		if s.rec.next != \"\" {\n			m.queue.publish(s.rec.next)\n		}\n"},
+		edits:  []string{"		m.queue.publish(s.Rec.Next)\n", "		if s.Rec.Next != \"\" {\n			m.queue.publish(s.Rec.Next)\n		}\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a marker makes a queue a race",
-		edits:  []string{"	if s.kind == entryRecord {\n		m.queue.publish", "	{\n		m.queue.publish"},
+		edits:  []string{"	if s.Kind == record.EntryRecord {\n		m.queue.publish", "	{\n		m.queue.publish"},
 		caught: "transcript succession",
 	},
 	{
@@ -181,19 +181,19 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a handover to a candidate that takes the key is in vain",
-		edits:  []string{" || m.key.seen.rec.names(next.rec.id, next.rec.session) {", " {"},
+		edits:  []string{" || m.key.seen.Rec.Names(next.Rec.ID, next.Rec.Session) {", " {"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a release in favour of no candidate is in vain",
-		edits:  []string{"	if !m.given() || !next.held() ||", "	if !next.held() ||"},
+		edits:  []string{"	if !m.given() || !next.Held() ||", "	if !next.Held() ||"},
 		caught: "transcript succession",
 	},
 	{
 		name: "a handover that succeeds begins the count anew",
 		edits: []string{
-			"	if !m.given() || !next.held() ||",
-			"	if m.given() && next.held() && m.key.seen.rec.names(next.rec.id, next.rec.session) {\n		m.queue.vain, m.queue.yieldsFrom = 0, time.Time{}\n	}\n	if !m.given() || !next.held() ||",
+			"	if !m.given() || !next.Held() ||",
+			"	if m.given() && next.Held() && m.key.seen.Rec.Names(next.Rec.ID, next.Rec.Session) {\n		m.queue.vain, m.queue.yieldsFrom = 0, time.Time{}\n	}\n	if !m.given() || !next.Held() ||",
 		},
 		caught: "transcript succession",
 	},
@@ -240,7 +240,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the release names nobody",
-		edits:  []string{"		rec.to = m.leave.to\n", ""},
+		edits:  []string{"		rec.To = m.leave.to\n", ""},
 		caught: "transcript succession",
 	},
 	{
@@ -310,7 +310,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who holds the key stands",
-		edits:  []string{"m.key.seen.kind != entryUnseen && !m.holds() &&", "m.key.seen.kind != entryUnseen &&"},
+		edits:  []string{"m.key.seen.Kind != record.EntryUnseen && !m.holds() &&", "m.key.seen.Kind != record.EntryUnseen &&"},
 		caught: "transcript succession",
 	},
 	{
@@ -320,7 +320,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who knows nothing of the key stands",
-		edits:  []string{" && m.key.seen.kind != entryUnseen && !m.holds()", " && !m.holds()"},
+		edits:  []string{" && m.key.seen.Kind != record.EntryUnseen && !m.holds()", " && !m.holds()"},
 		caught: "transcript succession",
 	},
 	{
@@ -340,7 +340,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a read that the feed was faster than puts off the next try",
-		edits:  []string{"case req.revision != m.key.seen.revision: // the feed", "case m.key.seen.revision == 0: // the feed"},
+		edits:  []string{"case req.revision != m.key.seen.Revision: // the feed", "case m.key.seen.Revision == 0: // the feed"},
 		caught: "transcript succession",
 	},
 }

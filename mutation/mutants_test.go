@@ -5,7 +5,7 @@ package mutation_test
 var mutants = []mutant{
 	{
 		name:   "trust counted from the acknowledgement",
-		edits:  []string{"rec: req.rec}, w, m.flight.sentAt, fx)", "rec: req.rec}, w, now, fx)"},
+		edits:  []string{"Rec: req.rec}, w, m.flight.sentAt, fx)", "Rec: req.rec}, w, now, fx)"},
 		caught: "sealed",
 	},
 	{
@@ -45,7 +45,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "token from 1 on each term",
-		edits:  []string{"m.term.claim(m.key.seen.revision, m.key.seen.rec.termToken(m.key.seen.revision)", "m.term.claim(m.key.seen.revision, m.term.number"},
+		edits:  []string{"m.term.claim(m.key.seen.Revision, m.key.seen.Rec.TermToken(m.key.seen.Revision)", "m.term.claim(m.key.seen.Revision, m.term.number"},
 		caught: "handover",
 	},
 	{
@@ -60,32 +60,32 @@ var mutants = []mutant{
 	},
 	{
 		name:   "others' tokens not noted",
-		edits:  []string{"token := knownToken(s.rec.termToken(s.revision))", "token := uint64(0)"},
+		edits:  []string{"token := record.KnownToken(s.Rec.TermToken(s.Revision))", "token := uint64(0)"},
 		caught: "tokens",
 	},
 	{
 		name:   "waiter uses its own lease",
-		edits:  []string{"return m.key.seenAt.Add(m.key.seen.rec.lease)", "return m.key.seenAt.Add(m.bucket.times.lease)"},
+		edits:  []string{"return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.bucket.times.lease)"},
 		caught: "leases",
 	},
 	{
 		name:   "waiter waits three quarters of the lease",
-		edits:  []string{"return m.key.seenAt.Add(m.key.seen.rec.lease)", "return m.key.seenAt.Add(m.key.seen.rec.lease / 4 * 3)"},
+		edits:  []string{"return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.key.seen.Rec.Lease / 4 * 3)"},
 		caught: "leases",
 	},
 	{
 		name:   "a foreign record is not waited for",
-		edits:  []string{"k.seen.held() || k.seen.kind == entryForeign || k.seen.kind == entryMarker", "k.seen.held() || k.seen.kind == entryMarker"},
+		edits:  []string{"k.seen.Held() || k.seen.Kind == record.EntryForeign || k.seen.Kind == record.EntryMarker", "k.seen.Held() || k.seen.Kind == record.EntryMarker"},
 		caught: "sealed",
 	},
 	{
 		name:   "waiter takes over a marker without Pending",
-		edits:  []string{"		if m.key.seen.rec.lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.rec.lease < 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n"},
+		edits:  []string{"		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.Rec.Lease < 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n"},
 		caught: "deleted, lease seen",
 	},
 	{
 		name:   "a marker is waited for as long as the own lease",
-		edits:  []string{"		if m.key.seen.rec.lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.rec.lease == 0 {\n			ready = m.key.seenAt.Add(m.bucket.times.lease)\n"},
+		edits:  []string{"		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.bucket.times.lease)\n"},
 		caught: "deleted, lease unseen",
 	},
 	{
@@ -105,7 +105,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a pending record with the own lease",
-		edits:  []string{"		rec.lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))\n", ""},
+		edits:  []string{"		rec.Lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))\n", ""},
 		caught: "deleted, then pending and gone",
 	},
 	{
@@ -115,7 +115,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "each attempt to release lengthens a stop",
-		edits:  []string{"	if req.rec.phase != phaseReleased {\n		l.lastAt, l.lastFor = now, req.rec.lease\n	}\n", "	l.lastAt, l.lastFor = now, req.rec.lease\n"},
+		edits:  []string{"	if req.rec.Phase != record.PhaseReleased {\n		l.lastAt, l.lastFor = now, req.rec.Lease\n	}\n", "	l.lastAt, l.lastFor = now, req.rec.Lease\n"},
 		caught: "leaving",
 	},
 	{
@@ -138,7 +138,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a refusal treated as a loss",
-		edits:  []string{"			m.reads.need()\n			m.renew.want()\n			m.flight.writeFailed()\n", "			m.learn(now, observation{revision: m.key.seen.revision, kind: entryForeign}, fx)\n			m.reads.need()\n			m.renew.want()\n			m.flight.writeFailed()\n"},
+		edits:  []string{"			m.reads.need()\n			m.renew.want()\n			m.flight.writeFailed()\n", "			m.learn(now, record.Observation{Revision: m.key.seen.Revision, Kind: record.EntryForeign}, fx)\n			m.reads.need()\n			m.renew.want()\n			m.flight.writeFailed()\n"},
 		caught: "sealed",
 	},
 	{
@@ -148,12 +148,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a late win ignored",
-		edits:  []string{"		m.recognise(now, s, fx)\n		return\n	}\n", "		if m.state == StateCandidate {\n			m.key.seen, m.key.seenAt = s, now\n			m.key.seen.rec.session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n"},
+		edits:  []string{"		m.recognise(now, s, fx)\n		return\n	}\n", "		if m.state == StateCandidate {\n			m.key.seen, m.key.seenAt = s, now\n			m.key.seen.Rec.Session += \"?\"\n			return\n		}\n		m.recognise(now, s, fx)\n		return\n	}\n"},
 		caught: "writes",
 	},
 	{
 		name:   "a release over another's record",
-		edits:  []string{"		if !mine && !ignored {\n			m.renew.want()\n			m.reads.doubt()\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renew.soon = m.renew.soon || !mine\n		if m.leave.mode != staying {\n			m.key.seen.revision = s.revision\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.renew.want()\n			m.reads.doubt()\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renew.soon = m.renew.soon || !mine\n		if m.leave.mode != staying {\n			m.key.seen.Revision = s.Revision\n		}\n"},
 		caught: "leaving",
 	},
 	{
@@ -186,22 +186,22 @@ var mutants = []mutant{
 	},
 	{
 		name:   "released while draining",
-		edits:  []string{"	case m.leave.mode != staying && !m.term.draining:\n		w.phase = phaseReleased\n", "	case m.leave.mode != staying:\n		w.phase = phaseReleased\n", "	case m.leave.mode != staying && !m.term.draining:\n		if m.reads.needed {", "	case m.leave.mode != staying:\n		if m.reads.needed {"},
+		edits:  []string{"	case m.leave.mode != staying && !m.term.draining:\n		w.phase = record.PhaseReleased\n", "	case m.leave.mode != staying:\n		w.phase = record.PhaseReleased\n", "	case m.leave.mode != staying && !m.term.draining:\n		if m.reads.needed {", "	case m.leave.mode != staying:\n		if m.reads.needed {"},
 		caught: "handover",
 	},
 	{
 		name:   "a stale read believed",
-		edits:  []string{"case s.revision < m.key.seen.revision, 0 < s.revision && s.revision <= m.key.removedUpTo:", "case 0 < s.revision && s.revision <= m.key.removedUpTo:"},
+		edits:  []string{"case s.Revision < m.key.seen.Revision, 0 < s.Revision && s.Revision <= m.key.removedUpTo:", "case 0 < s.Revision && s.Revision <= m.key.removedUpTo:"},
 		caught: "transcript regress",
 	},
 	{
 		name:   "what was removed believed again",
-		edits:  []string{"	k.removedUpTo = max(k.removedUpTo, k.seen.revision)\n", ""},
+		edits:  []string{"	k.removedUpTo = max(k.removedUpTo, k.seen.Revision)\n", ""},
 		caught: "transcript deleted",
 	},
 	{
 		name:   "the longest lease seen not remembered",
-		edits:  []string{"m.memory.keepLease(s.rec.lease, now)", "m.memory.keepLease(m.memory.lease, now)"},
+		edits:  []string{"m.memory.keepLease(s.Rec.Lease, now)", "m.memory.keepLease(m.memory.lease, now)"},
 		caught: "deleted, lease seen",
 	},
 	{
@@ -246,13 +246,13 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a foreign record is waited for as long as the own lease",
-		edits:  []string{"return m.key.seenAt.Add(m.unknownLease())\n	}\n	return m.key.seenAt.Add(m.key.seen.rec.lease)", "return m.key.seenAt.Add(m.bucket.times.lease)\n	}\n	return m.key.seenAt.Add(m.key.seen.rec.lease)"},
+		edits:  []string{"return m.key.seenAt.Add(m.unknownLease())\n	}\n	return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.bucket.times.lease)\n	}\n	return m.key.seenAt.Add(m.key.seen.Rec.Lease)"},
 		caught: "overwritten",
 	},
 	// Guards.
 	{
 		name:   "a guard raised on what a refusal names",
-		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = guardObservation{revision: refused.Actual, kind: entryForeign}\n		}\n"},
+		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = record.GuardObservation{Revision: refused.Actual, Kind: record.EntryForeign}\n		}\n"},
 		caught: "guard overtaken",
 	},
 	{
@@ -292,7 +292,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the token at a guard is not noted",
-		edits:  []string{"	m.memory.count(knownToken(r.over))\n", ""},
+		edits:  []string{"	m.memory.count(record.KnownToken(r.over))\n", ""},
 		caught: "guard ahead",
 	},
 	{
@@ -312,7 +312,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the guard of another session taken for one's own",
-		edits:  []string{"s.rec.Session == session && s.rec.Token == token", "s.rec.Token == token"},
+		edits:  []string{"s.Rec.Session == session && s.Rec.Token == token", "s.Rec.Token == token"},
 		caught: "guarded, forgetful",
 	},
 	{
@@ -332,7 +332,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "an old reading of the guard believed",
-		edits:  []string{"if 0 < s.revision && s.revision < r.seen.revision && r.past < stalest {", "if 0 < s.revision && s.revision < r.seen.revision && r.past < 0 {"},
+		edits:  []string{"if 0 < s.Revision && s.Revision < r.seen.Revision && r.past < stalest {", "if 0 < s.Revision && s.Revision < r.seen.Revision && r.past < 0 {"},
 		caught: "transcript guarded",
 	},
 	{
@@ -403,12 +403,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who has written and was not answered is not engaged",
-		edits:  []string{"m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision\n", "m.writes.counter > 0 && m.done\n"},
+		edits:  []string{"m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision\n", "m.writes.counter > 0 && m.done\n"},
 		caught: "sealed",
 	},
 	{
 		name:   "who waits for the answer to a write is not engaged",
-		edits:  []string{"m.leave.mode != staying || m.flight.req.kind == reqWrite ||\n		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.revision\n", "m.leave.mode != staying\n"},
+		edits:  []string{"m.leave.mode != staying || m.flight.req.kind == reqWrite ||\n		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision\n", "m.leave.mode != staying\n"},
 		caught: "gated",
 	},
 	// A key shared with nats-kv-leader-elect.
@@ -419,17 +419,17 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a release keeps nats-kv-leader-elect out",
-		edits:  []string{"req.marker = m.kvElect && req.rec.phase == phaseReleased", "req.marker = m.kvElect && m.done"},
+		edits:  []string{"req.marker = m.kvElect && req.rec.Phase == record.PhaseReleased", "req.marker = m.kvElect && m.done"},
 		caught: "kvelect core",
 	},
 	{
 		name:   "a held key is absent for nats-kv-leader-elect",
-		edits:  []string{"req.marker = m.kvElect && req.rec.phase == phaseReleased", "req.marker = m.kvElect"},
+		edits:  []string{"req.marker = m.kvElect && req.rec.Phase == record.PhaseReleased", "req.marker = m.kvElect"},
 		caught: "kvelect core",
 	},
 	{
 		name:   "beside nats-kv-leader-elect a foreign record is a fault",
-		edits:  []string{"if s.kind == entryForeign && !m.kvElect {", "if s.kind == entryForeign {"},
+		edits:  []string{"if s.Kind == record.EntryForeign && !m.kvElect {", "if s.Kind == record.EntryForeign {"},
 		caught: "transcript kvelect",
 	},
 	{

@@ -5,12 +5,12 @@ package mutation_test
 var trustMutants = []mutant{
 	{
 		name:   "a record that was found to be another's is compared anew",
-		edits:  []string{"(m.key.disowned(s.revision) || m.writes.forged(s.rec))", "m.writes.forged(s.rec)"},
+		edits:  []string{"(m.key.disowned(s.Revision) || m.writes.forged(s.Rec))", "m.writes.forged(s.Rec)"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a bucket that was made anew taken for the same",
-		edits:  []string{"	if m.holds() && m.anew(now, s.revision) {\n", "	if m.holds() && m.anew(now, s.revision) && m.done {\n"},
+		edits:  []string{"	if m.holds() && m.anew(now, s.Revision) {\n", "	if m.holds() && m.anew(now, s.Revision) && m.done {\n"},
 		caught: "made anew",
 	},
 	{
@@ -35,7 +35,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "the greatest bound that was known forgotten",
-		edits:  []string{"b.bound = min(max(b.bound, s.MaxLease, s.TTL), maxRecordLease)", "b.bound = 0"},
+		edits:  []string{"b.bound = min(max(b.bound, s.MaxLease, s.TTL), record.MaxLease)", "b.bound = 0"},
 		caught: "transcript trust",
 	},
 	{
@@ -50,7 +50,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a candidate sleeps on a lease for half of it, however long",
-		edits:  []string{"half = min(half, m.key.seen.rec.lease/2)", "half = m.key.seen.rec.lease / 2"},
+		edits:  []string{"half = min(half, m.key.seen.Rec.Lease/2)", "half = m.key.seen.Rec.Lease / 2"},
 		caught: "transcript trust",
 	},
 	{
@@ -60,7 +60,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a lease is cut short to what the bucket allows",
-		edits:  []string{"	return m.key.seenAt.Add(m.key.seen.rec.lease)\n", "	return m.key.seenAt.Add(min(m.key.seen.rec.lease, m.unknownLease()))\n"},
+		edits:  []string{"	return m.key.seenAt.Add(m.key.seen.Rec.Lease)\n", "	return m.key.seenAt.Add(min(m.key.seen.Rec.Lease, m.unknownLease()))\n"},
 		caught: "held, lowered",
 	},
 	{
@@ -70,12 +70,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a message believed while a holder keeps others out",
-		edits:  []string{"return keeps || s.kind", "return keeps && m.done || s.kind"},
+		edits:  []string{"return keeps || s.Kind", "return keeps && m.done || s.Kind"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a message believed before the first read",
-		edits:  []string{"	case m.key.seen.kind == entryUnseen, s.revision", "	case s.revision"},
+		edits:  []string{"	case m.key.seen.Kind == record.EntryUnseen, s.Revision", "	case s.Revision"},
 		caught: "transcript trust",
 	},
 	{
@@ -90,22 +90,22 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "the first record of a bucket whose revisions begin high not believed",
-		edits:  []string{"max(m.key.seen.revision, m.bucket.settings.LastRevision)+leap", "m.key.seen.revision+leap"},
+		edits:  []string{"max(m.key.seen.Revision, m.bucket.settings.LastRevision)+leap", "m.key.seen.Revision+leap"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the greatest revision believed",
-		edits:  []string{"s.revision > max(m.key.seen.revision, m.bucket.settings.LastRevision)+leap, ", ""},
+		edits:  []string{"s.Revision > max(m.key.seen.Revision, m.bucket.settings.LastRevision)+leap, ", ""},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the greatest token believed of the feed",
-		edits:  []string{", s.rec.termToken(s.revision) > max(m.least(), s.revision):\n		return true", ":\n		return true"},
+		edits:  []string{", s.Rec.TermToken(s.Revision) > max(m.least(), s.Revision):\n		return true", ":\n		return true"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "the longest lease believed of the feed",
-		edits:  []string{"case s.rec.lease > m.unknownLease() && (!known", "case m.done && (!known"},
+		edits:  []string{"case s.Rec.Lease > m.unknownLease() && (!known", "case m.done && (!known"},
 		caught: "transcript trust",
 	},
 	{
@@ -115,12 +115,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a token remembered however great",
-		edits:  []string{"token := knownToken(s.rec.termToken(s.revision))", "token := s.rec.termToken(s.revision)"},
+		edits:  []string{"token := record.KnownToken(s.Rec.TermToken(s.Revision))", "token := s.Rec.TermToken(s.Revision)"},
 		caught: "junk",
 	},
 	{
 		name:   "a guard's token remembered however great",
-		edits:  []string{"m.memory.count(knownToken(r.over))", "m.memory.count(r.over)"},
+		edits:  []string{"m.memory.count(record.KnownToken(r.over))", "m.memory.count(r.over)"},
 		caught: "guard junk",
 	},
 	{
@@ -135,12 +135,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a token beyond the bound written",
-		edits:  []string{"return max(m.standingToken(), m.guards.over) > lastToken", "return m.done"},
+		edits:  []string{"return max(m.standingToken(), m.guards.over) > record.LastToken", "return m.done"},
 		caught: "junk",
 	},
 	{
 		name:   "a pending candidate gives up the key for the last token",
-		edits:  []string{"	if m.holds() && m.key.seen.rec.phase == phasePending {\n		return 0\n	}\n", ""},
+		edits:  []string{"	if m.holds() && m.key.seen.Rec.Phase == record.PhasePending {\n		return 0\n	}\n", ""},
 		caught: "transcript trust",
 	},
 	{
@@ -150,22 +150,22 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a guard without a greater token is not looked at again",
-		edits:  []string{"!r.taken() && r.over() <= lastToken:", "!r.taken():"},
+		edits:  []string{"!r.taken() && r.over() <= record.LastToken:", "!r.taken():"},
 		caught: "guard junk",
 	},
 	{
 		name:   "a counter above its own believed",
-		edits:  []string{"return r.counter > l.counter || known &&", "return known &&"},
+		edits:  []string{"return r.Counter > l.counter || known &&", "return known &&"},
 		caught: "transcript trust",
 	},
 	{
 		name:   "a late win believed with a token that was not asked for",
-		edits:  []string{"(r.phase != b.phase || r.asks() != b.token)", "r.phase != b.phase"},
+		edits:  []string{"(r.Phase != b.phase || r.Asks() != b.token)", "r.Phase != b.phase"},
 		caught: "junk, unanswered",
 	},
 	{
 		name:   "a renewal believed as a write that elects",
-		edits:  []string{"(r.phase != b.phase || r.asks() != b.token)", "r.asks() != b.token"},
+		edits:  []string{"(r.Phase != b.phase || r.Asks() != b.token)", "r.Asks() != b.token"},
 		caught: "transcript trust",
 	},
 	{
@@ -175,25 +175,25 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "the lease of a marker not waited for",
-		edits:  []string{"k.seen.kind == entryMarker && k.seen.rec.lease > 0\n", "k.seen.kind == entryMarker && false\n"},
+		edits:  []string{"k.seen.Kind == record.EntryMarker && k.seen.Rec.Lease > 0\n", "k.seen.Kind == record.EntryMarker && false\n"},
 		caught: "forced",
 	},
 	{
 		name:   "a marker with a lease is waited for twice",
-		edits:  []string{"		if m.key.seen.rec.lease == 0 {\n", "		if m.key.seen.rec.lease >= 0 {\n"},
+		edits:  []string{"		if m.key.seen.Rec.Lease == 0 {\n", "		if m.key.seen.Rec.Lease >= 0 {\n"},
 		caught: "transcript trust",
 	},
 	{
 		name: "a record without a greater token is replaced when a read does not find it",
 		edits: []string{
-			"return max(m.standingToken(), m.guards.over) > lastToken", "return m.key.absentSince.IsZero() && max(m.standingToken(), m.guards.over) > lastToken",
-			"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.key.absentSince.IsZero() && m.done:",
+			"return max(m.standingToken(), m.guards.over) > record.LastToken", "return m.key.absentSince.IsZero() && max(m.standingToken(), m.guards.over) > record.LastToken",
+			"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > record.LastToken:", "case !m.key.absentSince.IsZero() && m.done:",
 		},
 		caught: "transcript trust",
 	},
 	{
 		name:   "nobody finds out that a record without a greater token is gone",
-		edits:  []string{"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > lastToken:", "case !m.key.absentSince.IsZero() && m.done:"},
+		edits:  []string{"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > record.LastToken:", "case !m.key.absentSince.IsZero() && m.done:"},
 		caught: "junk, purged",
 	},
 	{

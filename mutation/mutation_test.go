@@ -146,7 +146,7 @@ func TestMutants_AreCaught(t *testing.T) {
 			t.Errorf("no mutant %q", name)
 		}
 	}
-	from := readSources(t, "leader")
+	from := readSources(t, "leader", "internal/record")
 	together, within := from.combined(t, all)
 	one := together.build(t)
 	for i, m := range all {

@@ -8,6 +8,7 @@ type Left struct {
 	Slots         int // of the stream's window
 	Turns         int // of callers that wait for a slot of that window
 	Requests      int // of the connection, without a reply so far
+	Feeds         int // of the bucket, with its listeners on the connection itself
 }
 
 // Left returns what the stream and its connection hold at the moment. A zero stream holds nothing.

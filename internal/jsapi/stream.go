@@ -103,7 +103,10 @@ func (a *Stream) MaxPayload() int64 { return a.payload.Load() }
 // Reconnects returns how often the connection tries each server again before it is closed
 // for good. The options are never changed after nats.go has connected.
 func (a *Stream) Reconnects() (tries int, forever bool) {
-	if !a.Conn.Opts.AllowReconnect {
+	switch {
+	case a.Conn == nil: // a zero value
+		return 0, true
+	case !a.Conn.Opts.AllowReconnect:
 		return 0, false
 	}
 	return a.Conn.Opts.MaxReconnect, a.Conn.Opts.MaxReconnect < 0
@@ -112,6 +115,9 @@ func (a *Stream) Reconnects() (tries int, forever bool) {
 // LastError returns the last error of the connection, or nil if nats.go does not return it
 // soon.
 func (a *Stream) LastError() error {
+	if a.Conn == nil { // a zero value
+		return nil
+	}
 	ctx, cancel := deadline.Within(context.Background(), patience)
 	defer cancel()
 	last, err := InTime(ctx, a, func() (error, error) { return a.Conn.LastError(), nil }, nil)

@@ -33,10 +33,11 @@ func TestCheck_ReportsEach(t *testing.T) {
 		want   []string
 	}{
 		"nothing":        {},
-		"a subscription": {left: jsapi.Left{Subscriptions: 1}, want: []string{"left behind: {Subscriptions:1 Slots:0 Turns:0 Requests:0}"}},
-		"a slot":         {left: jsapi.Left{Slots: 1}, want: []string{"left behind: {Subscriptions:0 Slots:1 Turns:0 Requests:0}"}},
-		"a turn":         {left: jsapi.Left{Turns: 1}, want: []string{"left behind: {Subscriptions:0 Slots:0 Turns:1 Requests:0}"}},
-		"a request":      {left: jsapi.Left{Requests: 1}, want: []string{"left behind: {Subscriptions:0 Slots:0 Turns:0 Requests:1}"}},
+		"a subscription": {left: jsapi.Left{Subscriptions: 1}, want: []string{"left behind: {Subscriptions:1 Slots:0 Turns:0 Requests:0 Feeds:0}"}},
+		"a slot":         {left: jsapi.Left{Slots: 1}, want: []string{"left behind: {Subscriptions:0 Slots:1 Turns:0 Requests:0 Feeds:0}"}},
+		"a turn":         {left: jsapi.Left{Turns: 1}, want: []string{"left behind: {Subscriptions:0 Slots:0 Turns:1 Requests:0 Feeds:0}"}},
+		"a request":      {left: jsapi.Left{Requests: 1}, want: []string{"left behind: {Subscriptions:0 Slots:0 Turns:0 Requests:1 Feeds:0}"}},
+		"a feed":         {left: jsapi.Left{Feeds: 1}, want: []string{"left behind: {Subscriptions:0 Slots:0 Turns:0 Requests:0 Feeds:1}"}},
 		"a limit":        {limits: 1, want: []string{"left behind: 1 limits of calls"}},
 		"a timer":        {timers: 1, want: []string{"left behind: 1 timers"}},
 	} {

@@ -86,6 +86,13 @@ const (
 	AskPrefix = "natsleader.ask."
 )
 
+const (
+	// Headroom is how many bytes of a message's size the header of a conditional write takes, at most.
+	Headroom = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 18446744073709551615\r\n\r\n")
+	// MarkRoom is how many more bytes the header of a marker takes.
+	MarkRoom = len("KV-Operation: DEL\r\n")
+)
+
 // Keys in the metadata of a stream.
 const (
 	MaxLeaseKey = "natsleader.max_lease" // of a bucket: a duration for time.ParseDuration

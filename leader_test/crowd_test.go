@@ -1,4 +1,4 @@
-package leader
+package leader_test
 
 import (
 	"context"
@@ -7,25 +7,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/proof"
-	"github.com/natsleader/natsleader/internal/testserver"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // timerClock is the system's clock. It knows the timers that were not stopped and have not
 // called their function.
 type timerClock struct {
-	Clock
+	leader.Clock
 	mu   sync.Mutex
 	left map[*leftTimer]bool
 }
 
 type leftTimer struct {
-	Timer
+	leader.Timer
 	clock *timerClock
 }
 
@@ -39,14 +39,16 @@ func (c *timerClock) set(t *leftTimer, left bool) {
 	}
 }
 
-func (c *timerClock) NewTimer(d time.Duration) Timer {
+func (c *timerClock) NewTimer(d time.Duration) leader.Timer {
 	return &leftTimer{c.Clock.NewTimer(d), c} // stopped, as a candidate makes it
 }
 
-func (c *timerClock) AfterFunc(d time.Duration, f func()) Timer {
+func (c *timerClock) AfterFunc(d time.Duration, f func()) leader.Timer {
 	t := &leftTimer{clock: c}
 	c.set(t, true)
-	t.Timer = c.Clock.(alarmClock).AfterFunc(d, func() { c.set(t, false); f() })
+	t.Timer = c.Clock.(interface {
+		AfterFunc(d time.Duration, f func()) leader.Timer
+	}).AfterFunc(d, func() { c.set(t, false); f() })
 	return t
 }
 
@@ -63,30 +65,30 @@ func (t *leftTimer) Stop() bool {
 // crowdStates are the states in which candidates of TestCrowd_LeavesNothing are stopped. Each
 // returns the settings, the election of the candidate with that number, and whether the
 // candidate has come to that state.
-var crowdStates = []func(i int) (Config, string, func(*Candidate) bool){
-	func(i int) (Config, string, func(*Candidate) bool) { // its first requests wait in line or are in flight
-		return Config{}, fmt.Sprint("many.", i), func(*Candidate) bool { return true }
+var crowdStates = []func(i int) (leader.Config, string, func(*leader.Candidate) bool){
+	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // its first requests wait in line or are in flight
+		return leader.Config{}, fmt.Sprint("many.", i), func(*leader.Candidate) bool { return true }
 	},
-	func(i int) (Config, string, func(*Candidate) bool) {
-		return Config{PendingPeriod: time.Hour}, fmt.Sprint("many.", i), func(c *Candidate) bool { return c.State() == StatePending }
+	func(i int) (leader.Config, string, func(*leader.Candidate) bool) {
+		return leader.Config{PendingPeriod: time.Hour}, fmt.Sprint("many.", i), func(c *leader.Candidate) bool { return c.State() == leader.StatePending }
 	},
-	func(i int) (Config, string, func(*Candidate) bool) {
-		return Config{}, fmt.Sprint("many.", i), (*Candidate).IsLeader
+	func(i int) (leader.Config, string, func(*leader.Candidate) bool) {
+		return leader.Config{}, fmt.Sprint("many.", i), (*leader.Candidate).IsLeader
 	},
-	func(i int) (Config, string, func(*Candidate) bool) { // it waits, beside many others
-		return Config{LeaseDuration: 2 * time.Second}, fmt.Sprint("few.", i%4), func(c *Candidate) bool { _, known := c.Leader(); return known }
+	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // it waits, beside many others
+		return leader.Config{LeaseDuration: 2 * time.Second}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { _, known := c.Leader(); return known }
 	},
-	func(i int) (Config, string, func(*Candidate) bool) { // likewise, in the order of succession
-		return Config{LeaseDuration: 2 * time.Second, Queue: true}, fmt.Sprint("few.", i%4), func(c *Candidate) bool { _, known := c.Leader(); return known }
+	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // likewise, in the order of succession
+		return leader.Config{LeaseDuration: 2 * time.Second, Queue: true}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { _, known := c.Leader(); return known }
 	},
 }
 
 // crowdStops are the ways to stop a candidate: by Stop, by the end of the context that was
-// given to Campaign, and at once.
-var crowdStops = []func(c *Candidate, cancel context.CancelFunc){
-	func(c *Candidate, _ context.CancelFunc) { _ = c.Stop(context.Background()) },
-	func(_ *Candidate, cancel context.CancelFunc) { cancel() },
-	func(c *Candidate, _ context.CancelFunc) {
+// given to leader.Campaign, and at once.
+var crowdStops = []func(c *leader.Candidate, cancel context.CancelFunc){
+	func(c *leader.Candidate, _ context.CancelFunc) { _ = c.Stop(context.Background()) },
+	func(_ *leader.Candidate, cancel context.CancelFunc) { cancel() },
+	func(c *leader.Candidate, _ context.CancelFunc) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = c.Stop(over)
@@ -108,24 +110,17 @@ func crowdWait(t *testing.T, what string, is func() bool) {
 // every way. No goroutine, no subscription, no timer, no entry of a map, and no place in the
 // window is left of them.
 func TestCrowd_LeavesNothing(t *testing.T) {
-	l := &lab{T: t}
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.s = s
-	s.Start()
-	defer func() { s.Shutdown(); s.WaitForShutdown() }()
-	js := dialJS(l, s)
-	defer js.Conn().Close()
-	b := mustCreate(l, js, BucketConfig{Storage: jetstream.MemoryStorage, Roster: true})
-	clock := &timerClock{Clock: SystemClock(), left: make(map[*leftTimer]bool)}
+	nc := tcpDial(t, tcpServe(t, tcpOptions(t, "")).ClientURL())
+	js := tcpJS(t, nc)
+	b, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "E", Storage: jetstream.MemoryStorage, Roster: true})
+	tcpOK(t, err)
+	clock := &timerClock{Clock: leader.SystemClock(), left: make(map[*leftTimer]bool)}
 	run := func(i int) {
 		cfg, election, is := crowdStates[i%len(crowdStates)](i)
 		cfg.Clock = clock
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		c, err := Campaign(ctx, crowdStore{b}, election, cfg)
+		c, err := leader.Campaign(ctx, b, election, cfg)
 		if err != nil {
 			t.Error(err)
 			return
@@ -147,13 +142,9 @@ func TestCrowd_LeavesNothing(t *testing.T) {
 
 	crowdWait(t, "the goroutines have ended", func() bool { return goleak.Find(before) == nil })
 	crowdWait(t, "the subscriptions have ended", func() bool { return js.Conn().NumSubscriptions() == subscriptions })
-	if left := len(clock.left); left != 0 {
-		t.Errorf("%d timers are left", left)
-	}
-	if sources, keys, own := len(b.hub.sources), len(b.hub.trusted), len(noEcho.listeners); sources+keys+own != 0 {
-		t.Errorf("%d feeds of %d keys are left, and %d listeners on the connection itself", sources, keys, own)
-	}
-	w := b.Window()
+	var ledger leaks.Ledger
+	ledger.Check(t, len(clock.left), b.Backend().(leaks.Keeper))
+	w := b.Backend().(interface{ Window() *backend.Window }).Window()
 	if waiting, _ := w.Waiting(time.Now()); waiting != 0 {
 		t.Errorf("%d wait for a slot", waiting)
 	}
@@ -163,8 +154,3 @@ func TestCrowd_LeavesNothing(t *testing.T) {
 		}
 	}
 }
-
-// crowdStore is the bucket as a store.
-type crowdStore struct{ b *bucketStore }
-
-func (s crowdStore) Backend() backend.Store { return s.b }

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"strings"
@@ -18,13 +18,13 @@ import (
 func TestCreateBucket_Defaults(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage, Description: "elections"})
+		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage, Description: "elections"})
 		info, err := b.Info(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		largest := int(js.Conn().MaxPayload()) - headroom
-		want := BucketInfo{
+		largest := int(js.Conn().MaxPayload()) - wire.Headroom
+		want := Info{
 			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, PurgeProtected: true,
 			MaxLease: 15 * time.Second, MaxValue: largest, FeedSubject: "natsleader.feed.E",
 		}
@@ -45,7 +45,7 @@ func TestCreateBucket_Defaults(t *testing.T) {
 func TestPurgeProtection_RefusesRollUps(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		kv := mustKV(t, js)
 		rev, err := kv.Create(t.Context(), "a", []byte("1"))
 		if err != nil {
@@ -82,7 +82,7 @@ func TestPurgeProtection_RefusesRollUps(t *testing.T) {
 func TestBucketConfig_InvalidSettings(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		for text, cfg := range map[string]BucketConfig{
+		for text, cfg := range map[string]Config{
 			`bucket "" is not`:                       {},
 			`bucket "a.b" is not`:                    {Name: "a.b"},
 			`bucket "a b" is not`:                    {Name: "a b"},
@@ -98,20 +98,17 @@ func TestBucketConfig_InvalidSettings(t *testing.T) {
 			`of 253 bytes is more than 252`:          {Name: strings.Repeat("x", 253)},
 			`MaxLease 2s is not less than TTL 100ms`: {Name: "E", MaxLease: 2 * time.Second, TTL: 100 * time.Millisecond},
 		} {
-			_, err := CreateBucket(t.Context(), js, cfg)
-			wantErr(t, err, ErrInvalidConfig, text)
+			_, err := Create(t.Context(), js, cfg)
+			wantErr(t, err, backend.ErrInvalidConfig, text)
 		}
-		_, err := OpenBucket(nil, "E")
-		wantErr(t, err, ErrInvalidConfig, "js is nil")
-		_, err = new(Bucket).WithFeedSubject("feed")
-		wantErr(t, err, ErrInvalidConfig, "js is nil")
-		open, err := OpenBucket(js, "E")
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, err := Open(nil, "E")
+		wantErr(t, err, backend.ErrInvalidConfig, "js is nil")
+		_, err = new(Bucket).WithFeed("feed")
+		wantErr(t, err, backend.ErrInvalidConfig, "js is nil")
+		open := mustOpen(t, js)
 		for _, prefix := range []string{"", "a.", ".a", "a..b", "a.*", "a.>", "a b"} {
-			_, err := open.WithFeedSubject(prefix)
-			wantErr(t, err, ErrInvalidConfig, "the prefix of the feed")
+			_, err := open.WithFeed(prefix)
+			wantErr(t, err, backend.ErrInvalidConfig, "the prefix of the feed")
 		}
 	})
 }
@@ -121,7 +118,7 @@ func TestMaxLease_DefaultOfShortTTL(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		for ttl, want := range map[time.Duration]time.Duration{9 * time.Second: 6 * time.Second, time.Hour: 15 * time.Second} {
-			b := mustCreate(t, js, BucketConfig{Name: "T" + ttl.String(), TTL: ttl})
+			b := mustCreate(t, js, Config{Name: "T" + ttl.String(), TTL: ttl})
 			got, err := settingsOf(t.Context(), b)
 			if err != nil || got.PurgeProtected || got.TTL != ttl || got.MaxLease != want {
 				t.Fatalf("TTL %v: %+v, %v", ttl, got, err)
@@ -142,11 +139,11 @@ func TestCreateBucket_KeepsSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustCreate(t, js, BucketConfig{MaxLease: time.Minute})
-		b := mustCreate(t, js, BucketConfig{}) // keeps the minute
+		mustCreate(t, js, Config{MaxLease: time.Minute})
+		b := mustCreate(t, js, Config{}) // keeps the minute
 		info, err := b.Info(t.Context())
 		if err != nil || !info.PurgeProtected || info.MaxLease != time.Minute || info.Description != "old" ||
-			info.FeedSubject != "natsleader.feed.E" || info.MaxValue != 1000-headroom {
+			info.FeedSubject != "natsleader.feed.E" || info.MaxValue != 1000-wire.Headroom {
 			t.Fatalf("Info is %+v, %v", info, err)
 		}
 		c := b.api.Known.Load()
@@ -161,7 +158,7 @@ func TestCreateBucket_KeepsSettings(t *testing.T) {
 func TestCreateBucket_IsIdempotent(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		for _, cfg := range []BucketConfig{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}, {Name: "C", TTL: 100 * time.Millisecond}, {Name: "D", TTL: 2 * time.Second}} {
+		for _, cfg := range []Config{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}, {Name: "C", TTL: 100 * time.Millisecond}, {Name: "D", TTL: 2 * time.Second}} {
 			b := mustCreate(t, js, cfg)
 			info, err := b.api.Info(t.Context())
 			if err != nil {
@@ -204,30 +201,27 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 		stream(change(own("republish"), func(c *jetstream.StreamConfig) {
 			c.RePublish = &jetstream.RePublish{Source: "$KV.republish.>", Destination: "x.>", HeadersOnly: true}
 		}))
-		mustCreate(t, js, BucketConfig{Name: "sealed"})
+		mustCreate(t, js, Config{Name: "sealed"})
 		stream(jetstream.StreamConfig{Name: "taken", Subjects: []string{"$KV.overlap.a"}})
 
 		for name, text := range map[string]string{
 			"mirror": "is a mirror", "other": "is no bucket", "noack": "acknowledges nothing", "queue": "not by limits",
 			"msgttl": "cannot be purge-protected", "sources": "has sources", "republish": "republishes", "overlap": "overlap",
 		} {
-			_, err := CreateBucket(ctx, js, BucketConfig{Name: name})
-			wantErr(t, err, ErrIncompatibleBucket, text, name)
+			_, err := Create(ctx, js, Config{Name: name})
+			wantErr(t, err, backend.ErrIncompatibleBucket, text, name)
 		}
-		_, err := CreateBucket(ctx, js, BucketConfig{Name: "sealed", TTL: time.Minute})
-		wantErr(t, err, ErrIncompatibleBucket, "denies purges")
-		_, err = CreateBucket(ctx, js, BucketConfig{Name: "sealed", Storage: jetstream.MemoryStorage})
-		wantErr(t, err, ErrIncompatibleBucket, "cannot be changed")
+		_, err := Create(ctx, js, Config{Name: "sealed", TTL: time.Minute})
+		wantErr(t, err, backend.ErrIncompatibleBucket, "denies purges")
+		_, err = Create(ctx, js, Config{Name: "sealed", Storage: jetstream.MemoryStorage})
+		wantErr(t, err, backend.ErrIncompatibleBucket, "cannot be changed")
 
 		for _, name := range []string{"mirror", "other", "noack", "queue"} {
-			b, err := OpenBucket(js, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = settingsOf(ctx, &b.s)
-			wantErr(t, err, ErrIncompatibleBucket)
+			b := mustOpenAs(t, js, name)
+			_, err := settingsOf(ctx, b)
+			wantErr(t, err, backend.ErrIncompatibleBucket)
 			info, err := b.Info(ctx)
-			wantErr(t, err, ErrIncompatibleBucket)
+			wantErr(t, err, backend.ErrIncompatibleBucket)
 			if info.Name != name || info.Replicas != 1 {
 				t.Fatalf("Info of an unfit bucket is %+v", info)
 			}
@@ -237,7 +231,7 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 
 // Only a bucket that cannot lose a message is purge-protected.
 func TestIsPurgeProtected_Settings(t *testing.T) {
-	sealed := BucketConfig{Name: "E"}.newStream()
+	sealed := Config{Name: "E"}.newStream()
 	if !isPurgeProtected(sealed) {
 		t.Fatal("the default is not sealed")
 	}
@@ -274,6 +268,29 @@ func TestMaxLease_Unreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = settingsOf(t.Context(), mustOpen(t, js))
-		wantErr(t, err, ErrIncompatibleBucket, `"long" is not a duration`)
+		wantErr(t, err, backend.ErrIncompatibleBucket, `"long" is not a duration`)
 	})
+}
+
+// The largest record leaves room for the header of a write. The limit is named as it is set.
+func TestSettings_LargestRecord(t *testing.T) {
+	for _, k := range []struct {
+		size    int32
+		payload int64
+		room    int
+		limit   string
+	}{
+		{50, 1 << 20, 1, "the bucket's MaxMsgSize 50"},
+		{-1, 200, 200 - wire.Headroom, "the server's max_payload 200"},
+		{200, 150, 150 - wire.Headroom, "the server's max_payload 150"},
+		{1 << 20, 0, 1<<20 - wire.Headroom, "the bucket's MaxMsgSize 1048576"},
+		{-1, 0, 0, ""},
+	} {
+		c := Config{Name: "E"}.newStream()
+		c.MaxMsgSize = k.size
+		s, err := settings(c, "E", k.payload)
+		if err != nil || s.MaxValue != k.room || s.Limit != k.limit {
+			t.Errorf("MaxMsgSize %d, payload %d: %+v, %v", k.size, k.payload, s, err)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"sync/atomic"
@@ -14,7 +14,7 @@ import (
 
 // asking opens a feed and reads the settings of the bucket some time after each reconnection, as
 // a candidate does.
-func asking(t *lab, b *bucketStore, after time.Duration) {
+func asking(t *lab, b *Bucket, after time.Duration) {
 	t.Helper()
 	f, err := await(func(r func(backend.Feed, error)) {
 		b.Watch(t.Context(), "a", nil, func(e backend.FeedEvent) {
@@ -39,7 +39,7 @@ func asking(t *lab, b *bucketStore, after time.Duration) {
 // made again. The requests are sent after 0, 8, 24, 56 and 120 ms, and from then on each 128 ms.
 func TestReconnection_SharesRequests(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
-		mustCreate(t, dialJS(t, t.s), BucketConfig{})
+		mustCreate(t, dialJS(t, t.s), Config{})
 		g := &gate{s: t.s}
 		b := mustOpen(t, dialJS(t, g))
 		for i := range 300 {

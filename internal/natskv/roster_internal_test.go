@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -24,7 +25,7 @@ func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamCon
 }
 
 // hasRoster reports whether Info shows a roster.
-func hasRoster(t *lab, b *bucketStore) bool {
+func hasRoster(t *lab, b *Bucket) bool {
 	t.Helper()
 	info, err := b.Info(t.Context())
 	if err != nil {
@@ -37,14 +38,14 @@ func hasRoster(t *lab, b *bucketStore) bool {
 func TestCreateBucket_RosterOnRequest(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage})
+		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
 		if hasRoster(t, b) {
 			t.Error("there is a roster")
 		}
 		if _, err := js.Stream(t.Context(), "KV_E_roster"); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("the roster's stream: %v", err)
 		}
-		cfg := BucketConfig{Storage: jetstream.MemoryStorage, Roster: true, MaxLease: time.Minute}
+		cfg := Config{Storage: jetstream.MemoryStorage, Roster: true, MaxLease: time.Minute}
 		b = mustCreate(t, js, cfg)
 		c := configOf(t, js, "KV_E_roster")
 		if !hasRoster(t, b) || !c.AllowMsgTTL || c.SubjectDeleteMarkerTTL != time.Second || c.MaxMsgsPerSubject != 1 ||
@@ -59,7 +60,7 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		if conf, changed, err := like.reshape(c); changed || err != nil {
 			t.Errorf("the roster would be changed from %+v to %+v, %v", c, conf, err)
 		}
-		if conf, changed, err := (BucketConfig{Name: "E", Storage: jetstream.MemoryStorage}).reshape(configOf(t, js, "KV_E")); changed || err != nil {
+		if conf, changed, err := (Config{Name: "E", Storage: jetstream.MemoryStorage}).reshape(configOf(t, js, "KV_E")); changed || err != nil {
 			t.Errorf("the bucket would be changed to %+v, %v", conf, err)
 		}
 
@@ -69,7 +70,7 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		if _, err := js.UpdateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		mustCreate(t, js, BucketConfig{Storage: jetstream.MemoryStorage})
+		mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
 		if got := configOf(t, js, "KV_E_roster"); got.MaxMsgsPerSubject != 5 {
 			t.Errorf("the roster was touched: %+v", got)
 		}
@@ -98,7 +99,7 @@ func TestRosterName_Longest(t *testing.T) {
 		for _, n := range []int{wire.MaxBucketName, wire.MaxBucketName - len(wire.RosterSuffix) + 1, wire.MaxBucketName - len(wire.RosterSuffix)} {
 			for _, last := range []string{"x", "y"} {
 				name := strings.Repeat("b", n-1) + last
-				b := mustCreate(t, js, BucketConfig{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
+				b := mustCreate(t, js, Config{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
 				if !hasRoster(t, b) {
 					t.Errorf("no roster for a name of %d", n)
 				}
@@ -116,24 +117,24 @@ func TestRosterName_Longest(t *testing.T) {
 func TestCreateBucket_RosterTaken(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		mustCreate(t, js, BucketConfig{Name: "S_roster"})
-		mustCreate(t, js, BucketConfig{Name: "T_roster", TTL: time.Minute})
+		mustCreate(t, js, Config{Name: "S_roster"})
+		mustCreate(t, js, Config{Name: "T_roster", TTL: time.Minute})
 		if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "O_roster"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"S", "T", "O"} {
 			before := configOf(t, js, "KV_"+name+"_roster")
-			_, err := CreateBucket(t.Context(), js, BucketConfig{Name: name, Roster: true})
-			if !errors.Is(err, ErrIncompatibleBucket) || !strings.Contains(err.Error(), "KV_"+name+"_roster") {
+			_, err := Create(t.Context(), js, Config{Name: name, Roster: true})
+			if !errors.Is(err, backend.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "KV_"+name+"_roster") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if after := configOf(t, js, "KV_"+name+"_roster"); after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || after.AllowMsgTTL != before.AllowMsgTTL {
 				t.Errorf("%s was changed from %+v to %+v", name, before, after)
 			}
 		}
-		mustCreate(t, js, BucketConfig{Name: "E", Roster: true})
+		mustCreate(t, js, Config{Name: "E", Roster: true})
 		for _, ttl := range []time.Duration{0, time.Minute} {
-			if _, err := CreateBucket(t.Context(), js, BucketConfig{Name: "E_roster", TTL: ttl}); !errors.Is(err, ErrIncompatibleBucket) || !strings.Contains(err.Error(), `roster of bucket "E"`) {
+			if _, err := Create(t.Context(), js, Config{Name: "E_roster", TTL: ttl}); !errors.Is(err, backend.ErrIncompatibleBucket) || !strings.Contains(err.Error(), `roster of bucket "E"`) {
 				t.Errorf("a bucket in place of a roster: %v", err)
 			}
 		}

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // full takes all slots that requests of a rank may have. The result gives them back.
-func full(b *bucketStore, rank backend.Rank) (release func()) {
+func full(b *Bucket, rank backend.Rank) (release func()) {
 	var places []*backend.Place
 	for {
 		p := &backend.Place{}
@@ -38,7 +38,7 @@ func (unheard) Granted() {}
 // line leaves when its context ends.
 func TestListen_WaitsInLine(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
-		b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
+		b := mustCreate(t, dialJS(t, t.s), Config{})
 		listen := func(ctx context.Context) <-chan error {
 			outcome := make(chan error, 1)
 			b.Listen(ctx, "a", func([]byte, func([]byte)) {}, func(shut func(func()), err error) {
@@ -60,7 +60,7 @@ func TestListen_WaitsInLine(t *testing.T) {
 		leaves, stays := listen(ctx), listen(t.Context())
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		wantErr(t, <-leaves, ErrUnreachable, "too many requests")
+		wantErr(t, <-leaves, backend.ErrUnreachable, "too many requests")
 		time.Sleep(time.Hour)
 		release()
 		if err := <-stays; err != nil {

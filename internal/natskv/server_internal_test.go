@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type lab struct {
 	s       *server.Server
 	bubbled bool
 	ledger  leaks.Ledger
-	buckets []*bucketStore // opened by this test
+	buckets []*Bucket // opened by this test
 }
 
 // close closes a connection, after all that uses it. In a bubble nothing may be left then.
@@ -125,27 +125,32 @@ func dialJS(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) jetstream
 	return js
 }
 
-func mustCreate(t *lab, js jetstream.JetStream, cfg BucketConfig) *bucketStore {
+func mustCreate(t *lab, js jetstream.JetStream, cfg Config) *Bucket {
 	t.Helper()
 	if cfg.Name == "" {
 		cfg.Name = "E"
 	}
-	b, err := CreateBucket(t.Context(), js, cfg)
+	b, err := Create(t.Context(), js, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.buckets = append(t.buckets, &b.s)
-	return &b.s
+	t.buckets = append(t.buckets, b)
+	return b
 }
 
-func mustOpen(t *lab, js jetstream.JetStream) *bucketStore {
+func mustOpen(t *lab, js jetstream.JetStream) *Bucket {
 	t.Helper()
-	b, err := OpenBucket(js, "E")
+	return mustOpenAs(t, js, "E")
+}
+
+func mustOpenAs(t *lab, js jetstream.JetStream, name string) *Bucket {
+	t.Helper()
+	b, err := Open(js, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.buckets = append(t.buckets, &b.s)
-	return &b.s
+	t.buckets = append(t.buckets, b)
+	return b
 }
 
 func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
@@ -171,15 +176,15 @@ func await[T any](call func(func(T, error))) (T, error) {
 	return r.v, r.err
 }
 
-func settingsOf(ctx context.Context, b *bucketStore) (backend.Settings, error) {
+func settingsOf(ctx context.Context, b *Bucket) (backend.Settings, error) {
 	return await(func(r func(backend.Settings, error)) { b.Settings(ctx, r) })
 }
 
-func getFrom(ctx context.Context, b *bucketStore, key string) (backend.Entry, error) {
+func getFrom(ctx context.Context, b *Bucket, key string) (backend.Entry, error) {
 	return await(func(r func(backend.Entry, error)) { b.Get(ctx, key, r) })
 }
 
-func update(ctx context.Context, b *bucketStore, key, value string, revision uint64) (uint64, error) {
+func update(ctx context.Context, b *Bucket, key, value string, revision uint64) (uint64, error) {
 	return await(func(r func(uint64, error)) { b.Update(ctx, key, []byte(value), revision, r) })
 }
 
@@ -189,7 +194,7 @@ type watching struct {
 	told chan backend.FeedEvent
 }
 
-func watch(t *lab, b *bucketStore, key string) watching {
+func watch(t *lab, b *Bucket, key string) watching {
 	t.Helper()
 	w := watching{told: make(chan backend.FeedEvent, 1000)}
 	f, err := await(func(r func(backend.Feed, error)) {
@@ -240,7 +245,7 @@ func wantErr(t *lab, err, want error, texts ...string) {
 
 // lastRevision returns the last revision of the whole bucket. That of an empty bucket is
 // before the first.
-func lastRevision(t *lab, b *bucketStore) uint64 {
+func lastRevision(t *lab, b *Bucket) uint64 {
 	t.Helper()
 	s, err := settingsOf(t.Context(), b)
 	if err != nil {

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"cmp"
@@ -15,12 +15,14 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // source is the part that all feeds of one key share: a subscription, and for a watch feed a
 // consumer.
 type source struct {
-	bucket *bucketStore
+	bucket *Bucket
 	key    string
 
 	opened    chan struct{} // closed when it is known whether the source works
@@ -30,7 +32,7 @@ type source struct {
 	jsapi.Subscription
 
 	mu       sync.Mutex
-	feeds    map[*feed]struct{}
+	feeds    map[*Feed]struct{}
 	consumer string // on the server; empty: none
 }
 
@@ -120,14 +122,14 @@ func (s *source) goesAhead(outdated func() bool) bool {
 // look decodes a message once for all feeds. For a release it reports whether there is a
 // successor, named or first in line, and returns its feed if it is here: among thousands of
 // feeds, that one gets the release first. The lock is held.
-func (s *source) look(ev *backend.FeedEvent) (first *feed, follows bool) {
+func (s *source) look(ev *backend.FeedEvent) (first *Feed, follows bool) {
 	if len(s.feeds) < 2 || ev.Err != nil || ev.Reconnected {
 		return nil, false
 	}
-	seen := decodeEntry(ev.Entry)
+	seen := record.DecodeEntry(ev.Entry)
 	ev.Decoded = &seen
-	next := cmp.Or(seen.rec.to, seen.rec.next.first())
-	if seen.rec.phase != phaseReleased || next == "" {
+	next := cmp.Or(seen.Rec.To, seen.Rec.Next.First())
+	if seen.Rec.Phase != record.PhaseReleased || next == "" {
 		return nil, false
 	}
 	for f := range s.feeds {
@@ -183,7 +185,7 @@ type hub struct {
 // join makes f a feed of the key, and reports whether it is the first of its source and
 // has to open it. It may wait for the connection's lock, and holds no lock of its own
 // meanwhile.
-func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
+func (h *hub) join(b *Bucket, key string, f *Feed) (first bool) {
 	var status chan nats.Status
 	h.mu.Lock()
 	for len(h.sources) == 0 && status == nil {
@@ -206,10 +208,10 @@ func (h *hub) join(b *bucketStore, key string, f *feed) (first bool) {
 }
 
 // enter is join while the hub listens to the status of the connection. The hub is locked.
-func (h *hub) enter(b *bucketStore, key string, f *feed) (first bool) {
+func (h *hub) enter(b *Bucket, key string, f *Feed) (first bool) {
 	s := h.trusted[key]
 	if first = s == nil; first {
-		s = &source{bucket: b, key: key, opened: make(chan struct{}), feeds: make(map[*feed]struct{})}
+		s = &source{bucket: b, key: key, opened: make(chan struct{}), feeds: make(map[*Feed]struct{})}
 		h.sources[s] = struct{}{}
 		h.trusted[key] = s
 	}
@@ -230,7 +232,7 @@ func (h *hub) distrust(s *source) {
 }
 
 // leave removes f from its source, and closes the source with its last feed.
-func (h *hub) leave(f *feed) {
+func (h *hub) leave(f *Feed) {
 	s := f.source
 	h.mu.Lock()
 	s.mu.Lock()
@@ -258,7 +260,7 @@ func (h *hub) leave(f *feed) {
 	}
 }
 
-func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- struct{}) {
+func (h *hub) listen(b *Bucket, status <-chan nats.Status, ended chan<- struct{}) {
 	defer close(ended)
 	for s := range status {
 		all, n := h.all()
@@ -267,7 +269,7 @@ func (h *hub) listen(b *bucketStore, status <-chan nats.Status, ended chan<- str
 		closed := s == nats.CLOSED || b.api.Conn.IsClosed()
 		for _, src := range all {
 			if closed {
-				src.tell(backend.FeedEvent{Err: ErrConnectionClosed})
+				src.tell(backend.FeedEvent{Err: backend.ErrConnectionClosed})
 			} else {
 				src.reconnected()
 			}

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // establish creates or updates the bucket. The roster comes first, so that a bucket never
 // refers to a roster that could not be created.
-func (b *bucketStore) establish(ctx context.Context, cfg BucketConfig) error {
+func (b *Bucket) establish(ctx context.Context, cfg Config) error {
 	inspect := func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 		return b.inspect(ctx, cfg.Adopt, info, conf)
 	}
@@ -41,7 +43,7 @@ func (r *rosterBucket) establish(ctx context.Context, like rosterConfig) (create
 	created = conf.FirstSeq == made.FirstSeq
 	if !conf.AllowMsgTTL {
 		// Earlier servers ignore a setting that they do not know.
-		err = fmt.Errorf("%w: the server does not know message TTLs, so it can keep no roster: update the servers to nats-server 2.11 or later", ErrIncompatibleBucket)
+		err = fmt.Errorf("%w: the server does not know message TTLs, so it can keep no roster: update the servers to nats-server 2.11 or later", backend.ErrIncompatibleBucket)
 	}
 	return created, err
 }
@@ -49,10 +51,10 @@ func (r *rosterBucket) establish(ctx context.Context, like rosterConfig) (create
 // undo deletes a roster that was created for a bucket which was refused, and returns the reason.
 // If the outcome for the bucket is unknown, the roster stays, because the bucket may refer to it.
 func (r *rosterBucket) undo(ctx context.Context, created bool, err error) error {
-	if err == nil || !created || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrConnectionClosed) {
+	if err == nil || !created || errors.Is(err, backend.ErrUnreachable) || errors.Is(err, backend.ErrConnectionClosed) {
 		return err
 	}
-	if left := r.api.Delete(ctx); left != nil && !errors.Is(left, ErrNoBucket) {
+	if left := r.api.Delete(ctx); left != nil && !errors.Is(left, backend.ErrNoBucket) {
 		return fmt.Errorf("%w (and its new roster %s could not be deleted: %w)", err, r.api.Name, left)
 	}
 	return err

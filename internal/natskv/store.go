@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // Known implements [backend.Store].
-func (b *bucketStore) Known() (s backend.Settings, ok bool, err error) {
+func (b *Bucket) Known() (s backend.Settings, ok bool, err error) {
 	conf := b.api.Known.Load()
 	if conf == nil {
 		return s, false, nil
@@ -24,28 +24,41 @@ func (b *bucketStore) Known() (s backend.Settings, ok bool, err error) {
 }
 
 // Memory returns what the candidates of this process remember of keys.
-func (b *bucketStore) Memory() *backend.Memory { return &b.memory }
+func (b *Bucket) Memory() *backend.Memory { return &b.memory }
 
 // Window returns the window for requests on the connection.
-func (b *bucketStore) Window() *backend.Window { return b.api.Window() }
+func (b *Bucket) Window() *backend.Window { return b.api.Window() }
 
 // Left returns what the streams of the bucket hold, for tests that look for leaks.
-func (b *bucketStore) Left() []jsapi.Left { return []jsapi.Left{b.api.Left(), b.roster.api.Left()} }
+func (b *Bucket) Left() []jsapi.Left {
+	left := b.api.Left()
+	b.hub.mu.Lock()
+	left.Feeds = len(b.hub.sources) + len(b.hub.trusted)
+	b.hub.mu.Unlock()
+	noEcho.mu.Lock()
+	defer noEcho.mu.Unlock()
+	for l := range noEcho.listeners {
+		if l.nc == b.api.Conn {
+			left.Feeds++
+		}
+	}
+	return []jsapi.Left{left, b.roster.api.Left()}
+}
 
 // Settings implements [backend.Store]. The stream's leader answers.
-func (b *bucketStore) Settings(ctx context.Context, reply func(backend.Settings, error)) {
+func (b *Bucket) Settings(ctx context.Context, reply func(backend.Settings, error)) {
 	go func() { reply(b.readSettings(ctx)) }()
 }
 
 // Move implements [backend.Mover].
-func (b *bucketStore) Move(quiet time.Duration, moving func(from string) bool) {
+func (b *Bucket) Move(quiet time.Duration, moving func(from string) bool) {
 	b.api.Move(quiet, moving)
 }
 
 // Signed implements [backend.Mover].
-func (b *bucketStore) Signed() { b.api.Signed() }
+func (b *Bucket) Signed() { b.api.Signed() }
 
-func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error) {
+func (b *Bucket) readSettings(ctx context.Context) (backend.Settings, error) {
 	info, err := b.api.Info(ctx)
 	if err == nil {
 		err = jsapi.Majority(info)
@@ -61,11 +74,7 @@ func (b *bucketStore) readSettings(ctx context.Context) (backend.Settings, error
 
 // Get implements [backend.Store]. If the stream allows direct gets, the answer may come from a
 // replica.
-func (b *bucketStore) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
-	if err := checkKey(key); err != nil {
-		reply(backend.Entry{}, err)
-		return
-	}
+func (b *Bucket) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	if conf := b.api.Known.Load(); conf != nil && conf.AllowDirect {
 		b.getDirect(ctx, key, reply)
 		return
@@ -86,21 +95,17 @@ func (b *bucketStore) Get(ctx context.Context, key string, reply func(backend.En
 }
 
 // Update implements [backend.Store]. It is one request, and never sent twice.
-func (b *bucketStore) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	b.update(ctx, key, value, revision, nats.Header{}, reply)
 }
 
 // Mark implements [backend.Store]. It is one request, and never sent twice.
-func (b *bucketStore) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+func (b *Bucket) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	b.update(ctx, key, value, revision, nats.Header{jsapi.KVOperation: {jsapi.KVDelete}}, reply)
 }
 
 // update adds the condition to the headers h and sends the write.
-func (b *bucketStore) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
-	if err := checkKey(key); err != nil {
-		reply(0, err)
-		return
-	}
+func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, h nats.Header, reply func(uint64, error)) {
 	h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(revision, 10)}
 	m := &nats.Msg{Subject: b.put + key, Header: h, Data: value}
 	b.api.StoreThen(ctx, m, reply)
@@ -113,7 +118,7 @@ const mostUnanswered = 8
 // judgeRead forgets the settings of the bucket if the outcome of a read means that they may
 // have changed. A read that was not answered in time means nothing: the connection or the
 // server may only be busy.
-func (b *bucketStore) judgeRead(direct bool, err error) {
+func (b *Bucket) judgeRead(direct bool, err error) {
 	switch {
 	case err == nil:
 		b.unanswered.Store(0)
@@ -129,7 +134,7 @@ func (b *bucketStore) judgeRead(direct bool, err error) {
 	b.api.Known.Store(nil)
 }
 
-func (b *bucketStore) getDirect(ctx context.Context, key string, reply func(backend.Entry, error)) {
+func (b *Bucket) getDirect(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	b.api.RequestThen(ctx, &nats.Msg{Subject: b.direct + key}, func(resp *nats.Msg, err error) {
 		var e backend.Entry
 		if err == nil {
@@ -141,7 +146,7 @@ func (b *bucketStore) getDirect(ctx context.Context, key string, reply func(back
 }
 
 // directEntry decodes the response to a direct get.
-func (b *bucketStore) directEntry(key string, resp *nats.Msg) (backend.Entry, error) {
+func (b *Bucket) directEntry(key string, resp *nats.Msg) (backend.Entry, error) {
 	// Check for a stored message first: its publisher may have sent a Status header.
 	if e, ok := jsapi.StoredEntry(resp, b.api.Name, b.pre+key); ok {
 		return e, nil
@@ -150,5 +155,5 @@ func (b *bucketStore) directEntry(key string, resp *nats.Msg) (backend.Entry, er
 	if status == "404" {
 		return backend.Entry{}, nil
 	}
-	return backend.Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", ErrUnreachable, key, status, resp.Header.Get("Description"))
+	return backend.Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", backend.ErrUnreachable, key, status, resp.Header.Get("Description"))
 }

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 const (
@@ -39,7 +41,7 @@ type inspection struct {
 // inspect rejects changes that would destroy an application's data, or would let a lease
 // that may be running be longer than MaxLease. It does not read the content of a bucket
 // of CreateBucket if MaxLease is not lowered.
-func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
+func (b *Bucket) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 	_, own := info.Config.Metadata[wire.MaxLeaseKey]
 	i := inspection{stream: b.api.Name, now: info.TimeStamp, strange: !own && !adopt}
 	i.was, _ = parseMaxLease(info.Config.Metadata) // a value that is not valid counts as not known
@@ -60,28 +62,28 @@ func (b *bucketStore) inspect(ctx context.Context, adopt bool, info *jetstream.S
 }
 
 func (i inspection) unfit(format string, args ...any) error {
-	return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, i.stream, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: stream %s exists and %s", backend.ErrIncompatibleBucket, i.stream, fmt.Sprintf(format, args...))
 }
 
 // look checks the newest message of one key.
 func (i inspection) look(key string, e backend.Entry) error {
-	s := decodeEntry(e)
-	if i.strange && s.kind == entryForeign {
+	s := record.DecodeEntry(e)
+	if i.strange && s.Kind == record.EntryForeign {
 		return i.unfit("the key %.100q holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt", key)
 	}
 	lease, holder := i.was, "whose leader is not known"
-	if s.kind != entryRecord && e.Marker { // step-down --force leaves the held record in the marker
-		s.rec, _ = decodeRecord(e.Value)
+	if s.Kind != record.EntryRecord && e.Marker { // step-down --force leaves the held record in the marker
+		s.Rec, _ = record.Decode(e.Value)
 	}
-	switch s.rec.phase {
-	case phaseReleased:
+	switch s.Rec.Phase {
+	case record.PhaseReleased:
 		return nil
-	case phasePending, phaseElect, phaseLeading:
-		lease, holder = s.rec.lease, fmt.Sprintf("which %.100q holds", s.rec.id)
+	case record.PhasePending, record.PhaseElect, record.PhaseLeading:
+		lease, holder = s.Rec.Lease, fmt.Sprintf("which %.100q holds", s.Rec.ID)
 		if e.Marker {
-			lease, holder = max(lease, i.was), fmt.Sprintf("which %.100q held when it was deleted", s.rec.id)
+			lease, holder = max(lease, i.was), fmt.Sprintf("which %.100q held when it was deleted", s.Rec.ID)
 		}
-	case phaseNone:
+	case record.PhaseNone:
 	}
 	if over := e.Created.Add(lease + clockMargin); lease <= i.maxLease || over.Before(i.now) {
 		return nil
@@ -92,7 +94,7 @@ func (i inspection) look(key string, e backend.Entry) error {
 
 // lookThrough calls look with the newest message of each key, until it returns an error.
 // It may wait for the connection's lock.
-func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e backend.Entry) error) error {
+func (b *Bucket) lookThrough(ctx context.Context, look func(key string, e backend.Entry) error) error {
 	var s jsapi.Subscription
 	consumer, last := "", uint64(0)
 	ended := make(chan error, 1)
@@ -112,7 +114,7 @@ func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e b
 				return
 			}
 			if last++; meta.Sequence.Consumer != last {
-				end(fmt.Errorf("%w: messages of stream %s were lost on their way", ErrUnreachable, b.api.Name))
+				end(fmt.Errorf("%w: messages of stream %s were lost on their way", backend.ErrUnreachable, b.api.Name))
 				return
 			}
 			key, _ := strings.CutPrefix(m.Subject, b.pre)
@@ -128,6 +130,6 @@ func (b *bucketStore) lookThrough(ctx context.Context, look func(key string, e b
 	case err = <-ended:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("%w: reading stream %s: %w", ErrUnreachable, b.api.Name, ctx.Err())
+		return fmt.Errorf("%w: reading stream %s: %w", backend.ErrUnreachable, b.api.Name, ctx.Err())
 	}
 }

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 
 // viewing is an open view of a roster with the announcements that it delivered.
 type viewing struct {
-	*rosterView
+	*View
 	told *toldAnnouncements
 }
 
@@ -42,7 +42,7 @@ func (a *toldAnnouncements) take() (all []backend.Announcement) {
 }
 
 // viewOf opens a view of the election "e".
-func viewOf(t *lab, b *bucketStore) viewing {
+func viewOf(t *lab, b *Bucket) viewing {
 	t.Helper()
 	v := viewing{told: new(toldAnnouncements)}
 	var replied atomic.Bool
@@ -61,7 +61,7 @@ func viewOf(t *lab, b *bucketStore) viewing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.rosterView = f.(*rosterView)
+	v.View = f.(*View)
 	t.Cleanup(v.Stop)
 	return v
 }
@@ -73,9 +73,9 @@ func (v viewing) saw(t *lab, want string) {
 	var got []string
 	for _, a := range v.told.take() {
 		switch {
-		case errors.Is(a.Err, ErrConnectionClosed):
+		case errors.Is(a.Err, backend.ErrConnectionClosed):
 			got = append(got, "closed")
-		case errors.Is(a.Err, ErrUnreachable):
+		case errors.Is(a.Err, backend.ErrUnreachable):
 			got = append(got, "lost")
 		case a.Err != nil:
 			got = append(got, a.Err.Error())
@@ -95,7 +95,7 @@ func (v viewing) saw(t *lab, want string) {
 func session(letter string) string { return strings.Repeat(letter, sessionLength) }
 
 // announce announces a session, or withdraws it without an entry.
-func announce(t *lab, b *bucketStore, letter string, entry []byte, life time.Duration) error {
+func announce(t *lab, b *Bucket, letter string, entry []byte, life time.Duration) error {
 	_, err := await(func(r func(uint64, error)) { b.Announce(t.Context(), "e", session(letter), entry, life, r) })
 	return err
 }
@@ -115,7 +115,7 @@ func consumersOf(t *lab, js jetstream.JetStream, stream string) int {
 func TestRosterView_Announcements(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{Roster: true, Storage: jetstream.MemoryStorage})
+		b := mustCreate(t, js, Config{Roster: true, Storage: jetstream.MemoryStorage})
 		empty := viewOf(t, b)
 		empty.saw(t, "complete")
 		kv, err := js.KeyValue(t.Context(), "E_roster")
@@ -202,7 +202,7 @@ func TestRosterView_Ends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, server.Options{}, func(t *lab) {
 				g, other := &gate{s: t.s}, dialJS(t, t.s)
-				mustCreate(t, other, BucketConfig{Roster: true})
+				mustCreate(t, other, Config{Roster: true})
 				js := dialJS(t, g)
 				b := mustOpen(t, js)
 				v := viewOf(t, b)
@@ -225,23 +225,23 @@ func TestRosterView_MissedDelivery(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		hear func(v *rosterView, m *nats.Msg)
+		hear func(v *View, m *nats.Msg)
 		want string
 	}{
-		{"in order", func(v *rosterView, m *nats.Msg) {
+		{"in order", func(v *View, m *nats.Msg) {
 			v.hear(m, entry(1, 1), "own.")
 			v.hear(m, entry(2, 0), "own.")
 			v.hear(beat("2"), nil, "own.")
 		}, `A "", A "", complete`},
-		{"the last has lapsed", func(v *rosterView, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(beat("1"), nil, "own.") }, `A "", complete`},
-		{"a delivery is missing", func(v *rosterView, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(m, entry(3, 0), "own.") }, `A "", lost`},
-		{"a heartbeat is ahead", func(v *rosterView, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(beat("2"), nil, "own.") }, `A "", lost`},
-		{"a heartbeat without a number", func(v *rosterView, _ *nats.Msg) { v.hear(beat(""), nil, "own.") }, ""},
+		{"the last has lapsed", func(v *View, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(beat("1"), nil, "own.") }, `A "", complete`},
+		{"a delivery is missing", func(v *View, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(m, entry(3, 0), "own.") }, `A "", lost`},
+		{"a heartbeat is ahead", func(v *View, m *nats.Msg) { v.hear(m, entry(1, 1), "own."); v.hear(beat("2"), nil, "own.") }, `A "", lost`},
+		{"a heartbeat without a number", func(v *View, _ *nats.Msg) { v.hear(beat(""), nil, "own.") }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told toldAnnouncements
-				v := &rosterView{gate: make(chan struct{}), deliver: told.add}
+				v := &View{gate: make(chan struct{}), deliver: told.add}
 				close(v.gate)
 				c.hear(v, &nats.Msg{Subject: "own." + session("A")})
 				viewing{v, &told}.saw(&lab{T: t}, c.want)
@@ -255,19 +255,15 @@ func TestRosterView_MissedDelivery(t *testing.T) {
 func TestRoster_NoneAnnounced(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
-		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), ErrNoRoster, "KV_E_roster")
+		b := mustCreate(t, js, Config{})
+		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster, "KV_E_roster")
 		_, err := await(func(r func(backend.Feed, error)) { b.Stands(t.Context(), "e", func(backend.Announcement) {}, r) })
-		wantErr(t, err, ErrNoRoster, "KV_E_roster")
+		wantErr(t, err, backend.ErrNoRoster, "KV_E_roster")
 		if _, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}); err != nil {
 			t.Fatal(err)
 		}
-		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), ErrNoRoster)
-		for election, s := range map[string]string{"e": "short", "a b": session("A")} {
-			_, err = await(func(r func(uint64, error)) { b.Announce(t.Context(), election, s, []byte("1"), time.Hour, r) })
-			wantErr(t, err, ErrInvalidConfig)
-		}
-		_, err = await(func(r func(backend.Feed, error)) { b.Stands(t.Context(), "a b", func(backend.Announcement) {}, r) })
-		wantErr(t, err, ErrInvalidConfig)
+		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster)
+		_, err = await(func(r func(uint64, error)) { b.Announce(t.Context(), "e", "short", []byte("1"), time.Hour, r) })
+		wantErr(t, err, backend.ErrInvalidConfig)
 	})
 }

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"fmt"
@@ -14,22 +14,18 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // minTTL is the least MaxAge of a stream (nats-server, checkStreamCfg).
 const minTTL = 100 * time.Millisecond
 
-// headroom is how many bytes of a message's size the header of a write takes, at most.
-const headroom = len("NATS/1.0\r\n"+jetstream.ExpectedLastSubjSeqHeader+": \r\n\r\n") + len("18446744073709551615")
-
-// markRoom is how many bytes of a message's size the header of a marker takes.
-const markRoom = len(jsapi.KVOperation + ": " + jsapi.KVDelete + "\r\n")
-
 // check returns an error for the first setting that cannot work. The error names the
 // relation that does not hold.
-func (c BucketConfig) check() error {
+func (c Config) check() error {
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{ErrInvalidConfig}, args...)...)
+		return fmt.Errorf("%w: "+format, append([]any{backend.ErrInvalidConfig}, args...)...)
 	}
 	switch {
 	case c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
@@ -40,8 +36,8 @@ func (c BucketConfig) check() error {
 		return bad("TTL %v is negative", c.TTL)
 	case c.TTL > 0 && c.TTL < minTTL:
 		return bad("TTL %v is less than %v, the least that NATS takes", c.TTL, minTTL)
-	case c.TTL > maxRecordLease:
-		return bad("TTL %v is more than %v", c.TTL, maxRecordLease)
+	case c.TTL > record.MaxLease:
+		return bad("TTL %v is more than %v", c.TTL, record.MaxLease)
 	case c.MaxLease < 0:
 		return bad("MaxLease %v is negative", c.MaxLease)
 	case c.TTL > 0 && c.MaxLease >= c.TTL:
@@ -55,7 +51,7 @@ func (c BucketConfig) check() error {
 }
 
 // maxLease returns MaxLease, or its default for a stream with that metadata.
-func (c BucketConfig) maxLease(metadata map[string]string) time.Duration {
+func (c Config) maxLease(metadata map[string]string) time.Duration {
 	if c.MaxLease > 0 {
 		return c.MaxLease
 	}
@@ -71,15 +67,15 @@ func parseMaxLease(metadata map[string]string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > maxRecordLease {
+	if err != nil || d <= 0 || d > record.MaxLease {
 		return 0, fmt.Errorf("%w: the metadata %s %q is not a duration between 0 and %v",
-			ErrIncompatibleBucket, wire.MaxLeaseKey, text, maxRecordLease)
+			backend.ErrIncompatibleBucket, wire.MaxLeaseKey, text, record.MaxLease)
 	}
 	return d, nil
 }
 
 // newStream returns the configuration of a bucket that does not exist yet.
-func (c BucketConfig) newStream() jetstream.StreamConfig {
+func (c Config) newStream() jetstream.StreamConfig {
 	conf := jetstream.StreamConfig{
 		Name: "KV_" + c.Name, Subjects: []string{"$KV." + c.Name + ".>"},
 		MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
@@ -90,7 +86,7 @@ func (c BucketConfig) newStream() jetstream.StreamConfig {
 }
 
 // apply sets the settings that the bucket's promises rest on, and keeps all others.
-func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
+func (c Config) apply(conf *jetstream.StreamConfig) {
 	ttl := c.TTL > 0
 	conf.MaxMsgsPerSubject = 1
 	conf.Discard, conf.DiscardNewPerSubject = jetstream.DiscardNew, false
@@ -131,11 +127,11 @@ func (c BucketConfig) apply(conf *jetstream.StreamConfig) {
 
 // reshape returns the configuration of an existing stream with these settings, and
 // reports whether anything changes.
-func (c BucketConfig) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
+func (c Config) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
 	conf = old
 	c.apply(&conf)
 	unfit := func(reason string) error {
-		return fmt.Errorf("%w: stream %s exists and %s", ErrIncompatibleBucket, old.Name, reason)
+		return fmt.Errorf("%w: stream %s exists and %s", backend.ErrIncompatibleBucket, old.Name, reason)
 	}
 	// Some settings cannot be taken back: nats-server, stream.go, jsConfigUpdateCheck.
 	switch reason := noElections(conf, c.Name); {
@@ -212,13 +208,13 @@ func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.S
 		largest, s.Limit = payload, fmt.Sprintf("the server's max_payload %d", payload)
 	}
 	if largest < math.MaxInt64 {
-		s.MaxValue = int(max(largest-int64(headroom), 1)) // 0 would mean unlimited
+		s.MaxValue = int(max(largest-int64(wire.Headroom), 1)) // 0 would mean unlimited
 	}
 	if reason := noElections(c, bucket); reason != "" {
-		return s, fmt.Errorf("%w: stream %s %s", ErrIncompatibleBucket, c.Name, reason)
+		return s, fmt.Errorf("%w: stream %s %s", backend.ErrIncompatibleBucket, c.Name, reason)
 	}
-	if s.TTL > maxRecordLease {
-		return s, fmt.Errorf("%w: stream %s has a TTL of %v, more than %v", ErrIncompatibleBucket, c.Name, s.TTL, maxRecordLease)
+	if s.TTL > record.MaxLease {
+		return s, fmt.Errorf("%w: stream %s has a TTL of %v, more than %v", backend.ErrIncompatibleBucket, c.Name, s.TTL, record.MaxLease)
 	}
 	var err error
 	s.MaxLease, err = parseMaxLease(c.Metadata)
@@ -257,7 +253,7 @@ func republished(c jetstream.StreamConfig, bucket string) (prefix string, ok boo
 
 // feedOf returns the prefix of the feed subjects to subscribe to, or false if there are
 // none.
-func (b *bucketStore) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) {
+func (b *Bucket) feedOf(c jetstream.StreamConfig) (prefix string, ok bool) {
 	if b.feedPrefix != "" {
 		return b.feedPrefix, c.RePublish == nil || !c.RePublish.HeadersOnly
 	}

@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // Listen implements [backend.Requests]. It is one plain subscription. Its time counts from when
 // it has a slot.
-func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
+func (b *Bucket) Listen(ctx context.Context, key string, deliver func(request []byte, answer func([]byte)), reply func(close func(closed func()), err error)) {
 	go func() {
 		done, err := b.api.Turn(ctx)
 		if err != nil {
@@ -38,7 +38,7 @@ func (b *bucketStore) Listen(ctx context.Context, key string, deliver func(reque
 	}()
 }
 
-func (b *bucketStore) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*jsapi.Subscription, error) {
+func (b *Bucket) listenAt(ctx context.Context, key string, deliver func(request []byte, answer func([]byte))) (*jsapi.Subscription, error) {
 	if err := b.api.Opened(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func isRequest(m *nats.Msg, subject string) bool {
 // subject, and the holder publishes with its own permissions. Without this check a
 // requester could make it write to a key, or by a wildcard make the server close a pedantic
 // connection. The server replaces the inbox of another account by a subject of its own.
-func (b *bucketStore) isInbox(subject string) bool {
+func (b *Bucket) isInbox(subject string) bool {
 	own := b.api.Conn.Opts.InboxPrefix
 	return jsapi.LiteralSubject(subject) &&
 		(strings.HasPrefix(subject, "_R_.") || strings.HasPrefix(subject, nats.InboxPrefix[:len(nats.InboxPrefix)-1]) || own != "" && strings.HasPrefix(subject, own+"."))
@@ -141,7 +141,7 @@ func askNoEcho(ctx context.Context, nc *nats.Conn, subject string, request []byt
 }
 
 // Ask implements [backend.Requests].
-func (b *bucketStore) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
+func (b *Bucket) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
 	go func() {
 		if b.api.Opened() == nil && b.api.Conn.Opts.NoEcho {
 			if data := askNoEcho(ctx, b.api.Conn, wire.AskPrefix+b.name+"."+key, request); data != nil {

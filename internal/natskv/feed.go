@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
@@ -20,13 +21,13 @@ import (
 //
 // nats.go may drop messages that arrive faster than deliver takes them; the feed goes on.
 // Stop waits for a running call of deliver, and must not be called from within deliver.
-func (b *bucketStore) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
+func (b *Bucket) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
 	go func() {
-		if old, ok := instead.(*feed); ok && old != nil {
+		if old, ok := instead.(*Feed); ok && old != nil {
 			b.hub.distrust(old.source)
 			old.Stop()
 		}
-		f, err := jsapi.InTime(ctx, &b.api, func() (*feed, error) { return b.watch(ctx, key, deliver) }, (*feed).Stop)
+		f, err := jsapi.InTime(ctx, &b.api, func() (*Feed, error) { return b.watch(ctx, key, deliver) }, (*Feed).Stop)
 		if err != nil {
 			reply(nil, err)
 			return
@@ -36,16 +37,13 @@ func (b *bucketStore) Watch(ctx context.Context, key string, instead backend.Fee
 	}()
 }
 
-func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backend.FeedEvent)) (*feed, error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
+func (b *Bucket) watch(ctx context.Context, key string, deliver func(backend.FeedEvent)) (*Feed, error) {
 	conf, err := b.api.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		f := &feed{deliver: deliver}
+		f := &Feed{deliver: deliver}
 		// Join before any subscription is made, so that no reconnection is missed.
 		first := b.hub.join(b, key, f)
 		if first {
@@ -55,7 +53,7 @@ func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backen
 			case <-f.source.opened:
 			case <-ctx.Done():
 				f.Stop()
-				return nil, fmt.Errorf("%w: the feed of %s was not opened in time", ErrUnreachable, key)
+				return nil, fmt.Errorf("%w: the feed of %s was not opened in time", backend.ErrUnreachable, key)
 			}
 		}
 		err := f.source.err
@@ -70,8 +68,8 @@ func (b *bucketStore) watch(ctx context.Context, key string, deliver func(backen
 	}
 }
 
-// feed is one open feed: the part of a source that belongs to one candidate.
-type feed struct {
+// Feed is one open feed: the part of a source that belongs to one candidate.
+type Feed struct {
 	source  *source
 	deliver func(backend.FeedEvent)
 	who     atomic.Pointer[hearer] // nil: not known
@@ -83,6 +81,9 @@ type feed struct {
 	early []backend.FeedEvent // events from before begin
 }
 
+// Identify names the candidate that the feed belongs to.
+func (f *Feed) Identify(id, session string) { f.who.Store(&hearer{id, session}) }
+
 // hearer identifies the candidate that a feed belongs to.
 type hearer struct{ id, session string }
 
@@ -91,7 +92,7 @@ type hearer struct{ id, session string }
 const earlyEvents = 16
 
 // tell delivers an event, unless the feed is over.
-func (f *feed) tell(ev backend.FeedEvent) {
+func (f *Feed) tell(ev backend.FeedEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -107,13 +108,13 @@ func (f *feed) tell(ev backend.FeedEvent) {
 }
 
 // hand delivers. An error ends the feed.
-func (f *feed) hand(ev backend.FeedEvent) {
+func (f *Feed) hand(ev backend.FeedEvent) {
 	f.over = f.over || ev.Err != nil
 	f.deliver(ev)
 }
 
 // begin delivers the events that came before the caller of Watch got its feed.
-func (f *feed) begin() {
+func (f *Feed) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begun = true
@@ -130,7 +131,7 @@ func (f *feed) begin() {
 // The last feed of a source closes the source: it unsubscribes, asks the server to delete
 // the consumer of a watch feed, and waits for the source's goroutines, but only for a
 // moment, because closing may need the connection's lock.
-func (f *feed) Stop() {
+func (f *Feed) Stop() {
 	f.stop.Do(func() {
 		f.mu.Lock()
 		f.over = true
@@ -171,6 +172,6 @@ func (s *source) orphaned() {
 	s.mu.Unlock()
 	if watches {
 		s.bucket.hub.distrust(s)
-		s.tell(backend.FeedEvent{Err: fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)})
+		s.tell(backend.FeedEvent{Err: fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", backend.ErrUnreachable)})
 	}
 }

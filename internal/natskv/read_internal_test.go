@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // A read that is not answered in time leaves the settings known, except for several direct
@@ -16,7 +18,7 @@ import (
 func TestGet_ForgetsSettings(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		read := func(limit time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
@@ -37,7 +39,7 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		}
 		for range 2 {
 			for range mostUnanswered - 1 {
-				wantErr(t, read(time.Second), ErrUnreachable)
+				wantErr(t, read(time.Second), backend.ErrUnreachable)
 				known(true)
 			}
 			b.direct = direct
@@ -49,7 +51,7 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		}
 		for range mostUnanswered {
 			known(true)
-			wantErr(t, read(time.Second), ErrUnreachable)
+			wantErr(t, read(time.Second), backend.ErrUnreachable)
 		}
 		known(false)
 		if err = silent.Unsubscribe(); err != nil {
@@ -73,13 +75,13 @@ func TestGet_ForgetsSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		known(true)
-		wantErr(t, read(time.Minute), ErrNoBucket)
+		wantErr(t, read(time.Minute), backend.ErrNoBucket)
 		known(false)
 	})
 }
 
 // mustInfo reads the settings of the bucket's stream.
-func mustInfo(t *lab, b *bucketStore) *jetstream.StreamConfig {
+func mustInfo(t *lab, b *Bucket) *jetstream.StreamConfig {
 	t.Helper()
 	if _, err := b.Info(t.Context()); err != nil {
 		t.Fatal(err)

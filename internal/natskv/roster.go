@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	conf = old
 	c.apply(&conf)
 	unfit := func(reason string) error {
-		return fmt.Errorf("%w: stream %s exists and %s, so it cannot be the roster", ErrIncompatibleBucket, old.Name, reason)
+		return fmt.Errorf("%w: stream %s exists and %s, so it cannot be the roster", backend.ErrIncompatibleBucket, old.Name, reason)
 	}
 	switch reason := misfit(conf, wire.RosterName(c.bucket)); {
 	case old.Metadata[wire.RosterOfKey] != c.bucket:
@@ -108,12 +108,12 @@ func (r *rosterBucket) isMissing(ctx context.Context) bool {
 	ctx, cancel := deadline.Within(ctx, time.Second)
 	defer cancel()
 	_, err := r.api.Info(ctx)
-	return errors.Is(err, ErrNoBucket)
+	return errors.Is(err, backend.ErrNoBucket)
 }
 
 // Announce implements [backend.Roster]. It is one request, and never sent twice. Only if it has
 // no responders, the server is asked whether there is a roster.
-func (b *bucketStore) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
+func (b *Bucket) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	go func() {
 		done, err := b.roster.api.Turn(ctx)
 		if err != nil {
@@ -126,11 +126,8 @@ func (b *bucketStore) Announce(ctx context.Context, election, session string, en
 }
 
 func (r *rosterBucket) announce(ctx context.Context, election, session string, entry []byte, life time.Duration) (uint64, error) {
-	if err := checkKey(election); err != nil {
-		return 0, err
-	}
 	if !validSession(session) {
-		return 0, fmt.Errorf("%w: session %q is not %d of A-Z and 2-7", ErrInvalidConfig, session, sessionLength)
+		return 0, fmt.Errorf("%w: session %q is not %d of A-Z and 2-7", backend.ErrInvalidConfig, session, sessionLength)
 	}
 	m := &nats.Msg{Subject: r.put + election + "." + session, Data: entry, Header: nats.Header{}}
 	if entry == nil {
@@ -143,7 +140,7 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 	refused := errors.As(err, &api)
 	switch {
 	case refused && int(api.ErrorCode) == jsapi.CodeMessageTTLDisabled:
-		return 0, fmt.Errorf("%w: %w", ErrNoRoster, err)
+		return 0, fmt.Errorf("%w: %w", backend.ErrNoRoster, err)
 	case errors.Is(err, nats.ErrNoResponders):
 		// There is no stream, or it has no leader.
 		if _, asked := r.api.Info(ctx); asked != nil {
@@ -155,8 +152,8 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 
 // named replaces ErrNoBucket, which is about the roster here, by ErrNoRoster.
 func (r *rosterBucket) named(err error) error {
-	if errors.Is(err, ErrNoBucket) {
-		return fmt.Errorf("%w: there is no stream %s", ErrNoRoster, r.api.Name)
+	if errors.Is(err, backend.ErrNoBucket) {
+		return fmt.Errorf("%w: there is no stream %s", backend.ErrNoRoster, r.api.Name)
 	}
 	return err
 }
@@ -169,7 +166,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 // Stands implements [backend.Roster] with a consumer of the election's keys, in memory, on a
 // server that NATS chooses. The view ends when the consumer is silent for some seconds.
 // Stop waits for a running call of deliver.
-func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+func (b *Bucket) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
 		done, err := b.roster.api.Turn(ctx)
 		if err != nil {
@@ -177,7 +174,7 @@ func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(
 			return
 		}
 		defer done()
-		v := &rosterView{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
+		v := &View{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
 		v.begin = sync.OnceFunc(func() { close(v.gate) })
 		empty, err := jsapi.InTime(ctx, &b.roster.api, func() (empty bool, err error) {
 			if empty, err = v.open(ctx, election); err != nil {
@@ -197,8 +194,8 @@ func (b *bucketStore) Stands(ctx context.Context, election string, deliver func(
 	}()
 }
 
-// rosterView is an open view of a roster.
-type rosterView struct {
+// View is an open view of a roster.
+type View struct {
 	roster  *rosterBucket
 	deliver func(backend.Announcement)
 	gate    chan struct{} // closed by begin, when the caller of Stands has the view
@@ -219,10 +216,7 @@ type rosterView struct {
 }
 
 // open opens the view, and reports whether the roster has no entry for the election.
-func (v *rosterView) open(ctx context.Context, election string) (empty bool, err error) {
-	if err = checkKey(election); err != nil {
-		return false, err
-	}
+func (v *View) open(ctx context.Context, election string) (empty bool, err error) {
 	r := v.roster
 	if err = r.api.Opened(); err != nil {
 		return false, err
@@ -242,7 +236,7 @@ func (v *rosterView) open(ctx context.Context, election string) (empty bool, err
 }
 
 // hear handles a message from the consumer.
-func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
+func (v *View) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 	<-v.gate
 	v.heard.Store(true)
 	switch {
@@ -267,7 +261,7 @@ func (v *rosterView) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 }
 
 // beat handles a heartbeat, which is sent when there is nothing to deliver.
-func (v *rosterView) beat(m *nats.Msg) {
+func (v *View) beat(m *nats.Msg) {
 	last, err := strconv.ParseUint(m.Header.Get(lastConsumerHeader), 10, 64)
 	if err == nil && v.follows(last) {
 		v.completed() // the last entry that was to be delivered may have lapsed before
@@ -275,18 +269,18 @@ func (v *rosterView) beat(m *nats.Msg) {
 }
 
 // follows reports whether the last delivery has that number, and ends the view if not.
-func (v *rosterView) follows(last uint64) bool {
+func (v *View) follows(last uint64) bool {
 	if last == v.last {
 		return true
 	}
-	v.tell(backend.Announcement{Err: fmt.Errorf("%w: the view of the roster has missed something", ErrUnreachable)})
+	v.tell(backend.Announcement{Err: fmt.Errorf("%w: the view of the roster has missed something", backend.ErrUnreachable)})
 	return false
 }
 
-func (v *rosterView) completed() { v.tell(backend.Announcement{Complete: true}) }
+func (v *View) completed() { v.tell(backend.Announcement{Complete: true}) }
 
 // tell delivers an announcement, unless the view is over. It delivers Complete once.
-func (v *rosterView) tell(a backend.Announcement) {
+func (v *View) tell(a backend.Announcement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.over || a.Complete && v.complete {
@@ -298,7 +292,7 @@ func (v *rosterView) tell(a backend.Announcement) {
 
 // guard ends the view when the consumer is silent, or when the connection was lost and
 // perhaps the consumer with it.
-func (v *rosterView) guard() {
+func (v *View) guard() {
 	defer close(v.ended)
 	for v.wait() {
 	}
@@ -306,7 +300,7 @@ func (v *rosterView) guard() {
 
 // wait waits until there is something to check, checks it, and reports whether to call it
 // again.
-func (v *rosterView) wait() bool {
+func (v *View) wait() bool {
 	patience, cancel := deadline.Within(context.Background(), 3*viewHeartbeat)
 	defer cancel()
 	var err error
@@ -315,16 +309,16 @@ func (v *rosterView) wait() bool {
 		switch {
 		case s == nats.CLOSED || v.roster.api.Conn.IsClosed():
 			// nats.go drops a status that a full channel does not take.
-			err = ErrConnectionClosed
+			err = backend.ErrConnectionClosed
 		case ok:
-			err = fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", ErrUnreachable)
+			err = fmt.Errorf("%w: the connection was lost, and perhaps the consumer with it", backend.ErrUnreachable)
 		}
 		if !ok {
 			return false // stopped
 		}
 	case <-patience.Done():
 		if !v.heard.Swap(false) {
-			err = fmt.Errorf("%w: the consumer of the roster is silent", ErrUnreachable)
+			err = fmt.Errorf("%w: the consumer of the roster is silent", backend.ErrUnreachable)
 		}
 	}
 	if err != nil {
@@ -335,7 +329,7 @@ func (v *rosterView) wait() bool {
 }
 
 // Stop implements [backend.Feed]. It waits neither for a reply nor for the connection's lock.
-func (v *rosterView) Stop() {
+func (v *View) Stop() {
 	v.stop.Do(func() {
 		v.mu.Lock()
 		v.over = true
@@ -346,7 +340,7 @@ func (v *rosterView) Stop() {
 }
 
 // end releases the resources of the view.
-func (v *rosterView) end() {
+func (v *View) end() {
 	v.Close()
 	v.roster.api.DeleteConsumer(v.consumer)
 	if v.status != nil {

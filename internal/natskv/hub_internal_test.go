@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -14,10 +14,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // replaced is watch for a feed in place of another one.
-func replaced(t *lab, b *bucketStore, old watching) watching {
+func replaced(t *lab, b *Bucket, old watching) watching {
 	t.Helper()
 	w := watching{told: make(chan backend.FeedEvent, 1000)}
 	var err error
@@ -37,7 +39,7 @@ func TestFeedSource_IsShared(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
 		nc := dialJS(t, g)
-		b := mustCreate(t, nc, BucketConfig{})
+		b := mustCreate(t, nc, Config{})
 		revision := uint64(0)
 		open := func(want int, feeds ...watching) {
 			t.Helper()
@@ -117,9 +119,9 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, server.Options{}, func(t *lab) {
-				b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
+				b := mustCreate(t, dialJS(t, t.s), Config{})
 				conf := *mustInfo(t, b)
-				opener := &feed{}
+				opener := &Feed{}
 				b.hub.join(b, "a", opener)
 				s, begun := opener.source, time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -135,7 +137,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 				if end == nil {
 					select {
 					case err := <-outcome:
-						if !errors.Is(err, ErrUnreachable) || time.Since(begun) != time.Second {
+						if !errors.Is(err, backend.ErrUnreachable) || time.Since(begun) != time.Second {
 							t.Errorf("%v after %v", err, time.Since(begun))
 						}
 					case <-time.After(time.Minute):
@@ -164,13 +166,13 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 // Stop there is none.
 func TestFeed_EndsWithError(t *testing.T) {
 	event := func(n uint64) backend.FeedEvent { return backend.FeedEvent{Entry: backend.Entry{Revision: n}} }
-	lost := backend.FeedEvent{Err: ErrUnreachable}
-	for name, steps := range map[string]func(f *feed){
-		"after the beginning":  func(f *feed) { f.begin(); f.tell(event(1)); f.tell(lost); f.tell(event(2)) },
-		"before the beginning": func(f *feed) { f.tell(event(1)); f.tell(lost); f.tell(event(2)); f.begin() },
+	lost := backend.FeedEvent{Err: backend.ErrUnreachable}
+	for name, steps := range map[string]func(f *Feed){
+		"after the beginning":  func(f *Feed) { f.begin(); f.tell(event(1)); f.tell(lost); f.tell(event(2)) },
+		"before the beginning": func(f *Feed) { f.tell(event(1)); f.tell(lost); f.tell(event(2)); f.begin() },
 	} {
 		var told []backend.FeedEvent
-		f := &feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
+		f := &Feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
 		if steps(f); len(told) != 2 || told[0].Entry.Revision != 1 || told[1].Err == nil {
 			t.Errorf("%s: %+v", name, told)
 		}
@@ -196,8 +198,8 @@ func TestFeed_EndsWithError(t *testing.T) {
 			t.Error("an event came before the feed")
 		}
 		f.Stop()
-		f.(*feed).deliver = func(backend.FeedEvent) { t.Error("an event came after Stop") }
-		f.(*feed).tell(event(9))
+		f.(*Feed).deliver = func(backend.FeedEvent) { t.Error("an event came after Stop") }
+		f.(*Feed).tell(event(9))
 	})
 }
 
@@ -208,33 +210,33 @@ func TestFeedSource_HeadStart(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		feeds    int
-		phase    phase
+		phase    record.Phase
 		to       string
-		next     line
+		next     record.Line
 		who      hearer
 		newer    time.Duration // when a newer message comes; 0: never
 		first    bool          // the successor is here
 		others   time.Duration // when the others get it; negative: not at all
 		returned time.Duration
 	}{
-		{name: "named by ID", feeds: large, phase: phaseReleased, to: "b", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "named by session", feeds: large, phase: phaseReleased, to: "B", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "first in line", feeds: large, phase: phaseReleased, next: "B C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "second in line", feeds: large, phase: phaseReleased, next: "C B", who: hearer{"b", "B"}, others: headStart, returned: headStart},
-		{name: "named before the line", feeds: large, phase: phaseReleased, to: "b", next: "C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "elsewhere", feeds: large, phase: phaseReleased, to: "z", who: hearer{"b", "B"}, others: headStart, returned: headStart},
-		{name: "overtaken", feeds: large, phase: phaseReleased, to: "b", who: hearer{"b", "B"}, newer: 2 * time.Millisecond, first: true, others: -1, returned: 2 * time.Millisecond},
-		{name: "a small crowd", feeds: crowd, phase: phaseReleased, to: "b", who: hearer{"b", "B"}, first: true},
-		{name: "nobody named", feeds: large, phase: phaseReleased, who: hearer{"b", "B"}},
-		{name: "no release", feeds: large, phase: phaseLeading, next: "B", who: hearer{"b", "B"}},
+		{name: "named by ID", feeds: large, phase: record.PhaseReleased, to: "b", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "named by session", feeds: large, phase: record.PhaseReleased, to: "B", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "first in line", feeds: large, phase: record.PhaseReleased, next: "B C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "second in line", feeds: large, phase: record.PhaseReleased, next: "C B", who: hearer{"b", "B"}, others: headStart, returned: headStart},
+		{name: "named before the line", feeds: large, phase: record.PhaseReleased, to: "b", next: "C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "elsewhere", feeds: large, phase: record.PhaseReleased, to: "z", who: hearer{"b", "B"}, others: headStart, returned: headStart},
+		{name: "overtaken", feeds: large, phase: record.PhaseReleased, to: "b", who: hearer{"b", "B"}, newer: 2 * time.Millisecond, first: true, others: -1, returned: 2 * time.Millisecond},
+		{name: "a small crowd", feeds: crowd, phase: record.PhaseReleased, to: "b", who: hearer{"b", "B"}, first: true},
+		{name: "nobody named", feeds: large, phase: record.PhaseReleased, who: hearer{"b", "B"}},
+		{name: "no release", feeds: large, phase: record.PhaseLeading, next: "B", who: hearer{"b", "B"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun, s := time.Now(), &source{feeds: make(map[*feed]struct{})}
+				begun, s := time.Now(), &source{feeds: make(map[*Feed]struct{})}
 				var order []string
 				at := map[time.Duration]int{}
 				for i := range c.feeds {
-					name, f := fmt.Sprint(i), &feed{begun: true}
+					name, f := fmt.Sprint(i), &Feed{begun: true}
 					if i == 0 {
 						name = "successor"
 						f.who.Store(&c.who)
@@ -245,9 +247,8 @@ func TestFeedSource_HeadStart(t *testing.T) {
 					}
 					s.feeds[f] = struct{}{}
 				}
-				r := someRecord()
-				r.phase, r.to, r.next = c.phase, c.to, c.next
-				s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1, Value: r.encode()}}, func() bool { return c.newer != 0 && time.Since(begun) >= c.newer })
+				r := record.Record{Phase: c.phase, ID: "a", Session: "S", Lease: 15 * time.Second, Token: 42, To: c.to, Next: c.next}
+				s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1, Value: r.Encode()}}, func() bool { return c.newer != 0 && time.Since(begun) >= c.newer })
 				if d := time.Since(begun); d != c.returned {
 					t.Errorf("returned after %v", d)
 				}
@@ -274,7 +275,7 @@ func TestFeedSource_HeadStart(t *testing.T) {
 func TestFeed_ConsumerCannotForge(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "X", Subjects: []string{"x"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -299,32 +300,17 @@ func TestFeed_ConsumerCannotForge(t *testing.T) {
 func TestHub_MissesNoClose(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		js.Conn().Close()
 		var told []backend.FeedEvent
-		f := &feed{begun: true, deliver: func(e backend.FeedEvent) { told = append(told, e) }}
-		h := hub{sources: map[*source]struct{}{{bucket: b, feeds: map[*feed]struct{}{f: {}}}: {}}}
+		f := &Feed{begun: true, deliver: func(e backend.FeedEvent) { told = append(told, e) }}
+		h := hub{sources: map[*source]struct{}{{bucket: b, feeds: map[*Feed]struct{}{f: {}}}: {}}}
 		status, ended := make(chan nats.Status, 1), make(chan struct{})
 		status <- nats.CONNECTED
 		close(status)
 		h.listen(b, status, ended)
-		if len(told) != 1 || !errors.Is(told[0].Err, ErrConnectionClosed) {
+		if len(told) != 1 || !errors.Is(told[0].Err, backend.ErrConnectionClosed) {
 			t.Errorf("told %+v", told)
 		}
 	})
-}
-
-// The loss of a feed is reported again once a feed was open in between, and not before.
-func TestFaultFilter_FeedIsBack(t *testing.T) {
-	var f faultFilter
-	lost := &input{kind: inFeedLost, err: ErrUnreachable}
-	for _, c := range []struct {
-		success inputKind
-		news    bool
-	}{{inTick, true}, {inRead, false}, {inFeed, true}, {inSettings, false}} {
-		f.succeeded(c.success)
-		if news := f.isNews(lost, ErrNoFeed); news != c.news {
-			t.Errorf("after a success of kind %d: news %v", c.success, news)
-		}
-	}
 }

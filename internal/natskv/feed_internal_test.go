@@ -1,4 +1,4 @@
-package leader
+package natskv
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // ordinary makes a bucket that does not republish.
-func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *bucketStore {
+func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *Bucket {
 	t.Helper()
 	cfg.Bucket = "E"
 	if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
@@ -28,28 +28,24 @@ func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *buc
 
 // A feed delivers the puts and deletes of its key.
 func TestFeed_PutsAndDeletes(t *testing.T) {
-	for name, create := range map[string]func(*lab, jetstream.JetStream) *bucketStore{
-		"republish": func(t *lab, js jetstream.JetStream) *bucketStore { return mustCreate(t, js, BucketConfig{}) },
-		"watch": func(t *lab, js jetstream.JetStream) *bucketStore {
+	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
+		"republish": func(t *lab, js jetstream.JetStream) *Bucket { return mustCreate(t, js, Config{}) },
+		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
 			return ordinary(t, js, jetstream.KeyValueConfig{History: 5})
 		},
-		"headers only": func(t *lab, js jetstream.JetStream) *bucketStore {
+		"headers only": func(t *lab, js jetstream.JetStream) *Bucket {
 			return ordinary(t, js, jetstream.KeyValueConfig{RePublish: &jetstream.RePublish{Source: ">", Destination: "x.>", HeadersOnly: true}})
 		},
-		"republish all": func(t *lab, js jetstream.JetStream) *bucketStore {
+		"republish all": func(t *lab, js jetstream.JetStream) *Bucket {
 			return ordinary(t, js, jetstream.KeyValueConfig{RePublish: &jetstream.RePublish{Source: ">", Destination: "x.>"}})
 		},
-		"given": func(t *lab, js jetstream.JetStream) *bucketStore {
-			mustCreate(t, js, BucketConfig{})
-			plain, err := OpenBucket(js, "E")
+		"given": func(t *lab, js jetstream.JetStream) *Bucket {
+			mustCreate(t, js, Config{})
+			b, err := mustOpen(t, js).WithFeed("natsleader.feed.E")
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := plain.WithFeedSubject("natsleader.feed.E")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &b.s
+			return b
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,11 +109,11 @@ func TestWatchFeed_LastValue(t *testing.T) {
 // store takes the time outside for the age of messages (ats.AccessTime), and drops
 // markers at once.
 func TestFeed_DeliversExpiry(t *testing.T) {
-	for name, create := range map[string]func(*lab, jetstream.JetStream) *bucketStore{
-		"republish": func(t *lab, js jetstream.JetStream) *bucketStore {
-			return mustCreate(t, js, BucketConfig{TTL: 2 * time.Second, Storage: jetstream.MemoryStorage})
+	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
+		"republish": func(t *lab, js jetstream.JetStream) *Bucket {
+			return mustCreate(t, js, Config{TTL: 2 * time.Second, Storage: jetstream.MemoryStorage})
 		},
-		"watch": func(t *lab, js jetstream.JetStream) *bucketStore {
+		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
 			return ordinary(t, js, jetstream.KeyValueConfig{
 				TTL: 2 * time.Second, LimitMarkerTTL: 2 * time.Second, Storage: jetstream.MemoryStorage,
 			})
@@ -162,7 +158,7 @@ func TestFeed_Reconnection(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
 		js, other := dialJS(t, g), dialJS(t, t.s)
-		b := mustCreate(t, other, BucketConfig{})
+		b := mustCreate(t, other, Config{})
 		mine := mustOpen(t, js)
 		feeds := []watching{watch(t, mine, "a"), watch(t, mine, "a"), watch(t, mine, "b")}
 		g.set(true)
@@ -191,7 +187,7 @@ func TestFeed_Reconnection(t *testing.T) {
 				w.next(t) // the revision
 			}
 			e := w.next(t)
-			wantErr(t, e.Err, ErrConnectionClosed)
+			wantErr(t, e.Err, backend.ErrConnectionClosed)
 			w.nothing(t)
 		}
 	})
@@ -210,7 +206,7 @@ func TestWatchFeed_Reconnection(t *testing.T) {
 		if e := w.next(t); !e.Reconnected {
 			t.Fatalf("told %+v", e)
 		}
-		wantErr(t, w.next(t).Err, ErrUnreachable)
+		wantErr(t, w.next(t).Err, backend.ErrUnreachable)
 		w.Stop()
 		again := watch(t, b, "a")
 		if _, err := update(t.Context(), b, "a", "1", 0); err != nil {
@@ -234,13 +230,13 @@ func TestFeed_StopEndsGoroutines(tt *testing.T) {
 	defer func() { s.Shutdown(); s.WaitForShutdown() }()
 	js := dialJS(t, t.s)
 	defer js.Conn().Close()
-	republishing := mustCreate(t, js, BucketConfig{Name: "R", Storage: jetstream.MemoryStorage})
+	republishing := mustCreate(t, js, Config{Name: "R", Storage: jetstream.MemoryStorage})
 	b := ordinary(t, js, jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
 	if _, err := settingsOf(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	before := goleak.IgnoreCurrent()
-	for _, b := range []*bucketStore{republishing, b} {
+	for _, b := range []*Bucket{republishing, b} {
 		var stops sync.WaitGroup
 		for range 20 {
 			w := watch(t, b, "a")
@@ -259,7 +255,7 @@ func TestFeed_StopEndsGoroutines(tt *testing.T) {
 func TestFeed_SilentAfterStop(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		var mu sync.Mutex
 		stopped, late := false, false
 		f, err := await(func(r func(backend.Feed, error)) {
@@ -295,7 +291,7 @@ func TestFeed_SilentAfterStop(t *testing.T) {
 // after it.
 func TestFeed_KeepsEarlyEvents(t *testing.T) {
 	var told []backend.FeedEvent
-	f := &feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
+	f := &Feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
 	for i := range earlyEvents + 3 {
 		f.tell(backend.FeedEvent{Entry: backend.Entry{Revision: uint64(i)}})
 	}
@@ -336,7 +332,7 @@ func TestStoreRequests_EndOfContext(t *testing.T) {
 			start := time.Now()
 			time.AfterFunc(time.Minute, cancel) // longer than any time-out of nats.go
 			err := call(ctx)
-			wantErr(t, err, ErrUnreachable)
+			wantErr(t, err, backend.ErrUnreachable)
 			if d := time.Since(start); d != time.Minute {
 				t.Errorf("%s took %v", name, d)
 			}
@@ -364,7 +360,7 @@ func TestLeastPrivilege_IsEnough(t *testing.T) {
 			if name == "watch" {
 				ordinary(t, all, jetstream.KeyValueConfig{})
 			} else {
-				mustCreate(t, all, BucketConfig{})
+				mustCreate(t, all, Config{})
 			}
 			nc := dial(t, t.s, nats.UserInfo(name, "x"), nats.CustomInboxPrefix("_INBOX_u"))
 			js, err := jetstream.New(nc)
@@ -397,9 +393,9 @@ func TestLeastPrivilege_IsEnough(t *testing.T) {
 func TestFeedSource_SkipsStaleMessage(t *testing.T) {
 	for _, newer := range []bool{false, true} {
 		told := 0
-		s := &source{feeds: make(map[*feed]struct{})}
+		s := &source{feeds: make(map[*Feed]struct{})}
 		for range 10 * crowd {
-			s.feeds[&feed{begun: true, deliver: func(backend.FeedEvent) { told++ }}] = struct{}{}
+			s.feeds[&Feed{begun: true, deliver: func(backend.FeedEvent) { told++ }}] = struct{}{}
 		}
 		s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1}}, func() bool { return newer })
 		want := 10 * crowd

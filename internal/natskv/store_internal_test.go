@@ -1,9 +1,8 @@
-package leader
+package natskv
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Each request to a bucket that does not exist returns ErrNoBucket.
@@ -21,15 +22,15 @@ func TestMissingBucket_ErrNoBucket(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		b := mustOpen(t, dialJS(t, t.s))
 		_, err := b.Info(t.Context())
-		wantErr(t, err, ErrNoBucket)
+		wantErr(t, err, backend.ErrNoBucket)
 		_, err = settingsOf(t.Context(), b)
-		wantErr(t, err, ErrNoBucket)
+		wantErr(t, err, backend.ErrNoBucket)
 		_, err = getFrom(t.Context(), b, "a")
-		wantErr(t, err, ErrNoBucket)
+		wantErr(t, err, backend.ErrNoBucket)
 		_, err = update(t.Context(), b, "a", "x", 0)
-		wantErr(t, err, ErrUnreachable) // there are no responders, which proves nothing
+		wantErr(t, err, backend.ErrUnreachable) // there are no responders, which proves nothing
 		_, err = await(func(r func(backend.Feed, error)) { b.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {}, r) })
-		wantErr(t, err, ErrNoBucket)
+		wantErr(t, err, backend.ErrNoBucket)
 	})
 }
 
@@ -38,7 +39,7 @@ func TestGet_EmptyValues(t *testing.T) {
 	for _, direct := range []bool{true, false} {
 		bubble(t, server.Options{}, func(t *lab) {
 			js := dialJS(t, t.s)
-			b := mustCreate(t, js, BucketConfig{})
+			b := mustCreate(t, js, Config{})
 			if !direct {
 				c := *b.api.Known.Load()
 				c.AllowDirect = false
@@ -84,7 +85,7 @@ func TestGet_EmptyValues(t *testing.T) {
 func TestForgedHeaders_AreNotRead(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		first := lastRevision(t, b) + 1
 		w := watch(t, b, "a")
 		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{
@@ -118,7 +119,7 @@ func TestForgedHeaders_AreNotRead(t *testing.T) {
 // A rejected update returns the actual revision of the key.
 func TestUpdate_NamesRevision(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
-		b := mustCreate(t, dialJS(t, t.s), BucketConfig{})
+		b := mustCreate(t, dialJS(t, t.s), Config{})
 		ctx, first := t.Context(), lastRevision(t, b)+1
 		if rev, err := update(ctx, b, "a", "1", 0); err != nil || rev != first {
 			t.Fatalf("got %d, %v", rev, err)
@@ -137,11 +138,7 @@ func TestUpdate_NamesRevision(t *testing.T) {
 			}
 		}
 		_, err := update(ctx, b, "a", strings.Repeat("x", 2<<20), first+1)
-		wantErr(t, err, ErrValueTooLarge)
-		for _, key := range []string{"", ".a", "a.", "a..b", "a b", "a*", "ä"} {
-			_, err := update(ctx, b, key, "x", 0)
-			wantErr(t, err, ErrInvalidConfig)
-		}
+		wantErr(t, err, backend.ErrValueTooLarge)
 	})
 }
 
@@ -150,14 +147,14 @@ func TestDisconnected_SendsNothing(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		g := &gate{s: t.s}
 		js := dialJS(t, g)
-		b := mustCreate(t, js, BucketConfig{})
+		b := mustCreate(t, js, Config{})
 		g.set(true)
 		synctest.Wait()
 		start := time.Now()
 		_, err := update(t.Context(), b, "a", "x", 0)
-		wantErr(t, err, ErrUnreachable, "reconnecting")
+		wantErr(t, err, backend.ErrUnreachable, "reconnecting")
 		_, err = getFrom(t.Context(), b, "a")
-		wantErr(t, err, ErrUnreachable)
+		wantErr(t, err, backend.ErrUnreachable)
 		if d := time.Since(start); d != 0 {
 			t.Fatalf("took %v", d)
 		}
@@ -169,9 +166,9 @@ func TestDisconnected_SendsNothing(t *testing.T) {
 		}
 		js.Conn().Close()
 		_, err = update(t.Context(), b, "a", "x", 0)
-		wantErr(t, err, ErrConnectionClosed)
+		wantErr(t, err, backend.ErrConnectionClosed)
 		_, err = b.Info(t.Context())
-		wantErr(t, err, ErrConnectionClosed)
+		wantErr(t, err, backend.ErrConnectionClosed)
 	})
 }
 
@@ -188,40 +185,40 @@ func TestMissingPermission_IsNamed(t *testing.T) {
 		user("mute", &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}}),
 	}
 	bubble(t, server.Options{Users: users}, func(t *lab) {
-		mustCreate(t, dialJS(t, t.s, nats.UserInfo("all", "x")), BucketConfig{})
+		mustCreate(t, dialJS(t, t.s, nats.UserInfo("all", "x")), Config{})
 		second := func() context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			t.Cleanup(cancel)
 			return ctx
 		}
-		as := func(name string) *bucketStore { return mustOpen(t, dialJS(t, t.s, nats.UserInfo(name, "x"))) }
+		as := func(name string) *Bucket { return mustOpen(t, dialJS(t, t.s, nats.UserInfo(name, "x"))) }
 
 		deaf := as("deaf")
 		for range 2 {
 			_, err := update(second(), deaf, "a", "x", 0)
-			wantErr(t, err, ErrPermission, `"$KV.E.a"`)
+			wantErr(t, err, backend.ErrPermission, `"$KV.E.a"`)
 			_, err = getFrom(second(), deaf, "a")
-			wantErr(t, err, ErrPermission, `"$JS.API.DIRECT.GET.KV_E.$KV.E.a"`)
+			wantErr(t, err, backend.ErrPermission, `"$JS.API.DIRECT.GET.KV_E.$KV.E.a"`)
 		}
 		if _, err := update(second(), deaf, "b", "x", 0); err != nil {
 			t.Fatalf("another key: %v", err)
 		}
 		start := time.Now()
 		_, err := await(func(r func(backend.Feed, error)) { deaf.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {}, r) })
-		wantErr(t, err, ErrPermission, `"natsleader.feed.E.a"`)
+		wantErr(t, err, backend.ErrPermission, `"natsleader.feed.E.a"`)
 		if d := time.Since(start); d != 0 {
 			t.Fatalf("took %v to notice", d)
 		}
 
 		_, err = as("blind").Info(second())
-		wantErr(t, err, ErrPermission, `"$JS.API.STREAM.INFO.KV_E"`)
+		wantErr(t, err, backend.ErrPermission, `"$JS.API.STREAM.INFO.KV_E"`)
 		mute := as("mute")
 		for range 2 {
 			_, err = mute.Info(second())
-			wantErr(t, err, ErrPermission, "_INBOX.")
+			wantErr(t, err, backend.ErrPermission, "_INBOX.")
 		}
-		_, err = CreateBucket(second(), mute.api.JS, BucketConfig{Name: "F"})
-		wantErr(t, err, ErrPermission)
+		_, err = Create(second(), mute.api.JS, Config{Name: "F"})
+		wantErr(t, err, backend.ErrPermission)
 	})
 }
 
@@ -239,7 +236,7 @@ func TestDomain_AsWithKV(t *testing.T) {
 		}
 		var rev uint64
 		for _, js := range []jetstream.JetStream{byDomain, byPrefix} {
-			b := mustCreate(t, js, BucketConfig{})
+			b := mustCreate(t, js, Config{})
 			actual := lastRevision(t, b) + 1
 			if b.put != "$JS.hub.API.$KV.E." {
 				t.Fatalf("puts go to %q", b.put)
@@ -265,31 +262,32 @@ func TestMarker_MayCarryRelease(t *testing.T) {
 	for _, republishes := range []bool{true, false} {
 		bubble(t, server.Options{}, func(t *lab) {
 			js := dialJS(t, t.s)
-			var b *bucketStore
+			var b *Bucket
 			if republishes {
-				b = mustCreate(t, js, BucketConfig{})
+				b = mustCreate(t, js, Config{})
 			} else {
 				if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: time.Minute, Storage: jetstream.MemoryStorage}); err != nil {
 					t.Fatal(err)
 				}
 				b = mustOpen(t, js)
 			}
-			kv, released := mustKV(t, js), someRecord()
-			released.phase = phaseReleased
+			leads := record.Record{Phase: record.PhaseLeading, ID: "a", Session: "S", Counter: 7, Lease: 15 * time.Second, Token: 42, Value: "v"}
+			kv, released := mustKV(t, js), leads
+			released.Phase = record.PhaseReleased
 			w, before := watch(t, b, "a"), lastRevision(t, b)
-			check := func(nth uint64, what entryKind) {
+			check := func(nth uint64, what record.EntryKind) {
 				t.Helper()
 				revision := before + nth
 				e, err := getFrom(t.Context(), b, "a")
 				told := w.next(t).Entry
-				if s := decodeEntry(e); err != nil || s.revision != revision || s.kind != what || what == entryRecord && s.rec != released {
+				if s := record.DecodeEntry(e); err != nil || s.Revision != revision || s.Kind != what || what == record.EntryRecord && s.Rec != released {
 					t.Fatalf("got %+v, %v", s, err)
 				}
-				if s := decodeEntry(told); s.revision != revision || s.kind != what || what == entryRecord && s.rec != released {
+				if s := record.DecodeEntry(told); s.Revision != revision || s.Kind != what || what == record.EntryRecord && s.Rec != released {
 					t.Fatalf("told %+v", s)
 				}
-				if h := HolderOf(e.KeyValue("e")); e.Marker != (what != entryForeign) || h.Released != (what == entryRecord) || h.Foreign != (what == entryForeign) {
-					t.Fatalf("marker %v, holder %+v", e.Marker, h)
+				if e.Marker != (what != record.EntryForeign) {
+					t.Fatalf("marker %v", e.Marker)
 				}
 			}
 			mark := func(value []byte, nth uint64) (uint64, error) {
@@ -299,58 +297,38 @@ func TestMarker_MayCarryRelease(t *testing.T) {
 				}
 				return await(func(r func(uint64, error)) { b.Mark(t.Context(), "a", value, revision, r) })
 			}
-			if _, err := mark(released.encode(), 1); !errors.Is(err, backend.ErrRefused) {
+			if _, err := mark(released.Encode(), 1); !errors.Is(err, backend.ErrRefused) {
 				t.Fatalf("its condition did not hold: %v", err)
 			}
-			if rev, err := mark(released.encode(), 0); err != nil || rev != before+1 {
+			if rev, err := mark(released.Encode(), 0); err != nil || rev != before+1 {
 				t.Fatalf("got %d, %v", rev, err)
 			}
-			check(1, entryRecord)
+			check(1, record.EntryRecord)
 			if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
 				t.Fatalf("a KV client finds it: %v", err)
 			}
 			// A marker with anything else in it neither holds a key nor releases it.
-			if _, err := mark(someRecord().encode(), 1); err != nil {
+			if _, err := mark(leads.Encode(), 1); err != nil {
 				t.Fatal(err)
 			}
-			check(2, entryMarker)
+			check(2, record.EntryMarker)
 			if _, err := mark([]byte("junk"), 2); err != nil {
 				t.Fatal(err)
 			}
-			check(3, entryMarker)
+			check(3, record.EntryMarker)
 			if rev, err := kv.Create(t.Context(), "a", []byte("old")); err != nil || rev != before+4 {
 				t.Fatalf("it cannot be created over a marker: %d, %v", rev, err)
 			}
-			check(4, entryForeign)
+			check(4, record.EntryForeign)
 			if err := kv.Delete(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
-			check(5, entryMarker)
-			_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{"KV-Operation": {"PURGE"}}, Data: released.encode()})
+			check(5, record.EntryMarker)
+			_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{"KV-Operation": {"PURGE"}}, Data: released.Encode()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(6, entryMarker)
+			check(6, record.EntryMarker)
 		})
-	}
-}
-
-// HolderOf shows the text of a foreign record if it could be a name.
-func TestForeignRecord_ShowsName(t *testing.T) {
-	for value, want := range map[string]string{
-		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
-		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
-	} {
-		h := HolderOf(backend.Entry{Revision: 7, Value: []byte(value)}.KeyValue("e"))
-		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
-			t.Errorf("%q: %+v", value, h)
-		}
-		said := "a foreign record at revision 7"
-		if want != "" {
-			said = fmt.Sprintf("the foreign record %q at revision 7", want)
-		}
-		if h.String() != said {
-			t.Errorf("%q: %v", value, h)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package leader
+package record
 
 import (
 	"errors"
@@ -6,35 +6,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // someRecord has every field set.
-func someRecord() record {
-	return record{
-		phase: phaseLeading, id: "a", session: "S", counter: 7, lease: 15 * time.Second,
-		token: 42, since: 1_700_000_000_123_456_789, value: "http://10.0.0.1/?a=1&b=<2>",
+func someRecord() Record {
+	return Record{
+		Phase: PhaseLeading, ID: "a", Session: "S", Counter: 7, Lease: 15 * time.Second,
+		Token: 42, Since: 1_700_000_000_123_456_789, Value: "http://10.0.0.1/?a=1&b=<2>",
 	}
 }
 
 // A record is read as it was written.
 func TestRecord_RoundTrip(t *testing.T) {
-	for _, change := range []func(*record){
-		func(*record) {},
-		func(r *record) { r.phase, r.token, r.least, r.since = phasePending, 0, 43, 0 },
-		func(r *record) { r.phase, r.token, r.least, r.since = phaseElect, 0, 43, 0 },
-		func(r *record) { r.phase = phaseReleased },
-		func(r *record) { r.value = "" },
-		func(r *record) { r.value = "\xff\x00binary" },
-		func(r *record) { r.value = strings.Repeat("\x00", wire.MaxValue) },
-		func(r *record) { r.id = "a\"b\\c\nd é" },
-		func(r *record) { r.lease = time.Millisecond },
-		func(r *record) { r.lease = maxRecordLease },
-		func(r *record) { r.token = maxToken },
+	for _, change := range []func(*Record){
+		func(*Record) {},
+		func(r *Record) { r.Phase, r.Token, r.Least, r.Since = PhasePending, 0, 43, 0 },
+		func(r *Record) { r.Phase, r.Token, r.Least, r.Since = PhaseElect, 0, 43, 0 },
+		func(r *Record) { r.Phase = PhaseReleased },
+		func(r *Record) { r.Value = "" },
+		func(r *Record) { r.Value = "\xff\x00binary" },
+		func(r *Record) { r.Value = strings.Repeat("\x00", wire.MaxValue) },
+		func(r *Record) { r.ID = "a\"b\\c\nd é" },
+		func(r *Record) { r.Lease = time.Millisecond },
+		func(r *Record) { r.Lease = MaxLease },
+		func(r *Record) { r.Token = MaxToken },
 	} {
 		want := someRecord()
 		change(&want)
-		got, err := decodeRecord(want.encode())
+		got, err := Decode(want.Encode())
 		if err != nil || got != want {
 			t.Errorf("%+v became %+v, %v", want, got, err)
 		}
@@ -45,7 +46,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 func TestRecord_IsReadableText(t *testing.T) {
 	const want = `{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"15s","token":42,` +
 		`"since":"2023-11-14T22:13:20.123456789Z","value":"http://10.0.0.1/?a=1&b=<2>"}`
-	if got := string(someRecord().encode()); got != want {
+	if got := string(someRecord().Encode()); got != want {
 		t.Errorf("it is\n%s, want\n%s", got, want)
 	}
 }
@@ -73,7 +74,7 @@ func TestRecord_ForeignValues(t *testing.T) {
 		`{"v":2,"session":"S","lease":15}`,
 		`{"v":2,"session":["S"],"lease":"15s"}`,
 	} {
-		if r, err := decodeRecord([]byte(text)); !errors.Is(err, ErrForeignRecord) {
+		if r, err := Decode([]byte(text)); !errors.Is(err, backend.ErrForeignRecord) {
 			t.Errorf("%s is read as %+v, %v", text, r, err)
 		}
 	}
@@ -81,14 +82,14 @@ func TestRecord_ForeignValues(t *testing.T) {
 
 // "Newer formats keep lease and session decodable".
 func TestRecord_OfLaterFormat(t *testing.T) {
-	for text, want := range map[string]record{
-		`{"v":2,"state":"abdicating","session":"S","lease":"15s"}`:                 {phase: phaseLeading},
-		`{"v":2,"state":{"name":"leading"},"session":"S","lease":"15s","n":"x"}`:   {phase: phaseLeading},
-		`{"v":2,"state":"released","session":"S","lease":"15s","token":3}`:         {phase: phaseReleased, token: 3},
-		`{"v":9,"state":"leading","session":"S","lease":"15s","n":4,"unknown":[]}`: {phase: phaseLeading, counter: 4},
+	for text, want := range map[string]Record{
+		`{"v":2,"state":"abdicating","session":"S","lease":"15s"}`:                 {Phase: PhaseLeading},
+		`{"v":2,"state":{"name":"leading"},"session":"S","lease":"15s","n":"x"}`:   {Phase: PhaseLeading},
+		`{"v":2,"state":"released","session":"S","lease":"15s","token":3}`:         {Phase: PhaseReleased, Token: 3},
+		`{"v":9,"state":"leading","session":"S","lease":"15s","n":4,"unknown":[]}`: {Phase: PhaseLeading, Counter: 4},
 	} {
-		want.session, want.lease = "S", 15*time.Second
-		if got, err := decodeRecord([]byte(text)); err != nil || got != want {
+		want.Session, want.Lease = "S", 15*time.Second
+		if got, err := Decode([]byte(text)); err != nil || got != want {
 			t.Errorf("%s is read as %+v, %v, want %+v", text, got, err, want)
 		}
 	}
@@ -98,17 +99,17 @@ func TestRecord_OfLaterFormat(t *testing.T) {
 // greater.
 func TestTermToken_LeastOrRevision(t *testing.T) {
 	for _, c := range []struct {
-		r        record
+		r        Record
 		revision uint64
 		want     uint64
 	}{
-		{record{phase: phaseElect, least: 5}, 9, 9},
-		{record{phase: phaseElect, least: 50}, 9, 50},
-		{record{phase: phasePending, least: 50}, 9, 50},
-		{record{phase: phaseLeading, token: 7}, 9, 7},
-		{record{phase: phaseReleased, token: 7}, 9, 7},
+		{Record{Phase: PhaseElect, Least: 5}, 9, 9},
+		{Record{Phase: PhaseElect, Least: 50}, 9, 50},
+		{Record{Phase: PhasePending, Least: 50}, 9, 50},
+		{Record{Phase: PhaseLeading, Token: 7}, 9, 7},
+		{Record{Phase: PhaseReleased, Token: 7}, 9, 7},
 	} {
-		if got := c.r.termToken(c.revision); got != c.want {
+		if got := c.r.TermToken(c.revision); got != c.want {
 			t.Errorf("%+v at %d has token %d, want %d", c.r, c.revision, got, c.want)
 		}
 	}
@@ -117,23 +118,23 @@ func TestTermToken_LeastOrRevision(t *testing.T) {
 // Whatever is stored under the key, reading it neither panics nor yields a record that
 // the machine cannot count with. A record that it yields survives being written.
 func FuzzDecodeRecord(f *testing.F) {
-	f.Add(someRecord().encode())
+	f.Add(someRecord().Encode())
 	f.Add([]byte(`{"v":2,"session":"S","lease":"15s"}`))
 	f.Add([]byte(`{"v":1,"state":"elected","session":"S","lease":"1ns","least":9223372036854775807,"value64":"/w=="}`))
 	f.Add([]byte(`{"v":1,"state":"released","session":"S","lease":"1ns","seats":3,"priority":-1,"next":["A","B C"],"to":"b"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decodeRecord(data)
+		r, err := Decode(data)
 		if err != nil {
-			if !errors.Is(err, ErrForeignRecord) || r != (record{}) {
+			if !errors.Is(err, backend.ErrForeignRecord) || r != (Record{}) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			return
 		}
-		if r.phase == phaseNone || r.session == "" || r.lease <= 0 || r.lease > maxRecordLease || r.token > maxToken || r.least > maxToken {
+		if r.Phase == PhaseNone || r.Session == "" || r.Lease <= 0 || r.Lease > MaxLease || r.Token > MaxToken || r.Least > MaxToken {
 			t.Fatalf("%q is read as %+v", data, r)
 		}
-		again, err := decodeRecord(r.encode())
+		again, err := Decode(r.Encode())
 		if err != nil || again != r {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
@@ -142,7 +143,7 @@ func FuzzDecodeRecord(f *testing.F) {
 
 // A value that cannot be a line is none, and the record is read all the same.
 func TestRecord_InvalidLine(t *testing.T) {
-	for next, want := range map[string]line{
+	for next, want := range map[string]Line{
 		`["A","B"]`:                             "A B",
 		`[]`:                                    "",
 		`["A","B","C","D","E","F","G","H","I"]`: "A B C D E F G H",
@@ -153,9 +154,9 @@ func TestRecord_InvalidLine(t *testing.T) {
 		`["A","A"]`:                             "A A",
 		`null`:                                  "",
 	} {
-		r, err := decodeRecord([]byte(`{"v":1,"state":"leading","session":"S","lease":"15s","next":` + next + `}`))
-		if err != nil || r.next != want {
-			t.Errorf("%s: %q, %v", next, r.next, err)
+		r, err := Decode([]byte(`{"v":1,"state":"leading","session":"S","lease":"15s","next":` + next + `}`))
+		if err != nil || r.Next != want {
+			t.Errorf("%s: %q, %v", next, r.Next, err)
 		}
 	}
 }

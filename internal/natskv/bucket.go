@@ -1,0 +1,147 @@
+// Package natskv is the port of package leader to NATS: a JetStream key-value bucket as the store of its
+// candidates, the feed of a key, the roster, and requests to a leader.
+package natskv
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// Bucket is a bucket of elections on a NATS server: the port of package leader's candidates to
+// their bucket. Its methods do not check the keys, because package leader does.
+type Bucket struct {
+	api    jsapi.Stream
+	name   string
+	pre    string // prefix of a key's subject in the stream
+	put    string // prefix of the subject to which a key is written
+	direct string // prefix of the subject from which a key is read, where direct gets are allowed
+
+	feedPrefix string  // given to WithFeed; empty: the stream names it
+	ensure     *Config // given to ensureStore; nil: a bucket that does not exist is not created
+
+	unanswered atomic.Int32 // direct gets in a row
+
+	hub    hub
+	roster rosterBucket
+	memory backend.Memory // of what they have seen
+}
+
+// Config holds the settings that leader.BucketConfig describes.
+type Config struct {
+	Name        string
+	Description string
+	Replicas    int
+	Storage     jetstream.StorageType
+	MaxLease    time.Duration
+	TTL         time.Duration
+	Placement   *jetstream.Placement
+	Roster      bool
+	Adopt       bool
+}
+
+// Info holds the settings that leader.BucketInfo describes.
+type Info struct {
+	Name           string
+	Description    string
+	Replicas       int
+	Storage        jetstream.StorageType
+	Placement      *jetstream.Placement
+	PurgeProtected bool
+	MaxLease       time.Duration
+	TTL            time.Duration
+	MaxValue       int
+	FeedSubject    string
+	Roster         bool
+}
+
+// Open returns the bucket of that name. It sends no request.
+func Open(js jetstream.JetStream, name string) (*Bucket, error) {
+	if err := jsapi.CheckJetStream(js); err != nil {
+		return nil, err
+	}
+	if err := jsapi.CheckBucketName(name); err != nil {
+		return nil, err
+	}
+	b := &Bucket{name: name, pre: "$KV." + name + "."}
+	b.api.Init(js, "KV_"+b.name)
+	b.api.Make = "make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
+	b.api.Again = "stop all candidates, or wait for one MaxLease, before you make it again"
+	b.direct = b.api.Prefix + "DIRECT.GET." + b.api.Name + "." + b.pre
+	b.put = b.api.PutPrefix(b.pre)
+	b.roster.open(js, b.name)
+	return b, nil
+}
+
+// WithFeed returns another Bucket for the same bucket. Its feeds subscribe below prefix.
+func (b *Bucket) WithFeed(prefix string) (*Bucket, error) {
+	if err := jsapi.CheckSubject("the prefix of the feed", prefix); err != nil {
+		return nil, err
+	}
+	other, err := Open(b.api.JS, b.name)
+	if err != nil {
+		return nil, err
+	}
+	other.feedPrefix, other.ensure, other.api.Seen = prefix, b.ensure, b.api.Seen
+	return other, nil
+}
+
+// Create creates the bucket, or brings an existing one to these settings.
+func Create(ctx context.Context, js jetstream.JetStream, cfg Config) (*Bucket, error) {
+	b, err := Open(js, cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err = cfg.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := deadline.Limit(ctx)
+	defer cancel()
+	if err = b.establish(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("create bucket %s: %w", cfg.Name, err)
+	}
+	return b, nil
+}
+
+// IsOpen reports whether the bucket was opened.
+func (b *Bucket) IsOpen() bool { return b.api.Conn != nil }
+
+// Name returns the name of the bucket.
+func (b *Bucket) Name() string { return b.name }
+
+// Reconnects returns how often the connection tries to reconnect, or true if it never gives up.
+func (b *Bucket) Reconnects() (tries int, forever bool) { return b.api.Reconnects() }
+
+// LastError returns the last error of the connection.
+func (b *Bucket) LastError() error { return b.api.LastError() }
+
+// Info reads the settings of the bucket from the server.
+func (b *Bucket) Info(ctx context.Context) (Info, error) {
+	ctx, cancel := deadline.Limit(ctx)
+	defer cancel()
+	info, err := b.api.Info(ctx)
+	if err != nil {
+		return Info{Name: b.name}, err
+	}
+	c := info.Config
+	bi := Info{
+		Name: b.name, Description: c.Description, Replicas: c.Replicas, Storage: c.Storage,
+		Placement: c.Placement, TTL: c.MaxAge, PurgeProtected: isPurgeProtected(c),
+	}
+	if prefix, ok := b.feedOf(c); ok {
+		bi.FeedSubject = prefix
+	}
+	s, err := settings(c, b.name, b.api.MaxPayload())
+	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
+	// A client that needs no roster needs no permission to read its settings.
+	bi.Roster = c.Metadata[wire.RosterKey] != "" && !b.roster.isMissing(ctx)
+	return bi, err
+}

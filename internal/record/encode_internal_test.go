@@ -1,0 +1,78 @@
+package record
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// A record that needs no escaping is encoded as encoding/json would encode it.
+func TestEncode_MatchesJSON(t *testing.T) {
+	for _, r := range []Record{
+		{Phase: PhaseElect, ID: "host_1_ab", Session: "S", Counter: 1, Lease: 15 * time.Second, Least: 1},
+		{Phase: PhaseLeading, ID: "<a>&'~ ", Session: "S", Counter: 2, Lease: time.Hour, Token: MaxToken, Since: 1, Value: "10.0.0.1:80"},
+		{Phase: PhaseLeading, Session: "S", Lease: 1500 * time.Millisecond, Token: 7, Since: 1700000000_000000000},
+		{Phase: PhasePending, ID: "a", Session: "S", Counter: 3, Lease: time.Nanosecond, Least: 9, Since: 1700000000_120000000},
+		{Phase: PhaseReleased, ID: "a", Session: "S", Counter: 4, Lease: time.Second, Token: 9, Value: "{}[]/"},
+		{Phase: PhaseLeading, ID: "a", Session: "S", Counter: 5, Lease: time.Second, Token: 9, Seats: 3, Priority: -5, Next: "B C"},
+		{Phase: PhaseReleased, ID: "a", Session: "S", Counter: 6, Lease: time.Second, Token: 9, Value: "x", Priority: 7, Next: "B", To: "b"},
+	} {
+		if !plain(r.ID) || !plain(r.Value) {
+			t.Fatalf("%+v is not plain", r)
+		}
+		w := wireRecord{
+			Format: Format, State: PhaseNames[r.Phase], ID: r.ID, Session: r.Session, Counter: r.Counter,
+			Lease: r.Lease.String(), Token: r.Token, Least: r.Least, Value: r.Value, Seats: r.Seats, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
+		}
+		if r.Since != 0 {
+			since := time.Unix(0, r.Since).UTC()
+			w.Since = &since
+		}
+		back, err := Decode(r.Encode())
+		if err != nil || back != r {
+			t.Errorf("%s decodes as %+v, %v", r.Encode(), back, err)
+		}
+		if r.ID != "<a>&'~ " { // Marshal escapes these
+			if want, _ := json.Marshal(w); string(r.Encode()) != string(want) {
+				t.Errorf("got  %s\nwant %s", r.Encode(), want)
+			}
+		}
+	}
+	for _, s := range []string{"\x1f", "\x7f", "\"", "\\", "é", "\xff", "\n"} {
+		if plain(s) {
+			t.Errorf("%q is plain", s)
+		}
+	}
+}
+
+// A record is stored as this JSON, which people and candidates of other versions read, and
+// comes back as it was.
+func TestEncode_Format(t *testing.T) {
+	for want, r := range map[string]Record{
+		`{"v":1,"state":"elected","id":"host_1_ab","session":"S","n":1,"lease":"15s","least":1}`: {
+			Phase: PhaseElect, ID: "host_1_ab", Session: "S", Counter: 1, Lease: 15 * time.Second, Least: 1,
+		},
+		`{"v":1,"state":"leading","id":"<a>&'~ ","session":"S","n":2,"lease":"1h0m0s","token":4611686018427387904,"since":"1970-01-01T00:00:00.000000001Z","value":"10.0.0.1:80"}`: {
+			Phase: PhaseLeading, ID: "<a>&'~ ", Session: "S", Counter: 2, Lease: time.Hour, Token: MaxToken, Since: 1, Value: "10.0.0.1:80",
+		},
+		`{"v":1,"state":"pending","id":"a","session":"S","n":3,"lease":"1ns","least":9,"since":"2023-11-14T22:13:20.12Z"}`: {
+			Phase: PhasePending, ID: "a", Session: "S", Counter: 3, Lease: time.Nanosecond, Least: 9, Since: 1700000000_120000000,
+		},
+		`{"v":1,"state":"leading","id":"a","session":"S","n":5,"lease":"1s","seats":3,"token":9,"priority":-5,"next":["B","C"]}`: {
+			Phase: PhaseLeading, ID: "a", Session: "S", Counter: 5, Lease: time.Second, Token: 9, Seats: 3, Priority: -5, Next: "B C",
+		},
+		`{"v":1,"state":"released","id":"a","session":"S","n":6,"lease":"1s","token":9,"value":"é","priority":7,"next":["B"],"to":"b"}`: {
+			Phase: PhaseReleased, ID: "a", Session: "S", Counter: 6, Lease: time.Second, Token: 9, Value: "é", Priority: 7, Next: "B", To: "b",
+		},
+		`{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"1s","token":9,"value64":"/w=="}`: {
+			Phase: PhaseLeading, ID: "a", Session: "S", Counter: 7, Lease: time.Second, Token: 9, Value: "\xff",
+		},
+	} {
+		if got := string(r.Encode()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if back, err := Decode([]byte(want)); err != nil || back != r {
+			t.Errorf("%s decodes as %+v, %v", want, back, err)
+		}
+	}
+}

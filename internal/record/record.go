@@ -1,0 +1,271 @@
+// Package record has the values that candidates store: the record of a holder, the guard of a term,
+// and the announcement in a roster. It decodes what others have stored, and bounds what it believes.
+package record
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+const (
+	// Format is the format that this version writes.
+	Format = 1
+	// MaxToken is the greatest token that a record or a guard may have. No candidate writes
+	// a greater one, so a record with a greater one is not a candidate's.
+	MaxToken = 1 << 62
+	// MaxMinToken is the bound of Config.MinToken. It leaves room for more terms than
+	// there will be.
+	MaxMinToken = 1 << 61
+	// LastToken is the greatest token that candidates count up from. No term comes near it,
+	// so a greater one is junk. A candidate that followed it would leave a record of its own
+	// that no candidate can follow, and deleting the junk would mend nothing.
+	LastToken = MaxToken - 1<<32
+	// MaxLease bounds how long a damaged record can make candidates wait.
+	MaxLease = 366 * 24 * time.Hour
+	// MaxID keeps records small.
+	MaxID = 256
+	// maxRecordSize is more than the size of any record of this package: JSON turns one byte
+	// into six at most, and the value is much of the record.
+	maxRecordSize = 8 * wire.MaxValue
+)
+
+// Phase is the stage that the writer of a record had reached when it sent the record.
+type Phase uint8
+
+const (
+	PhaseNone     Phase = iota
+	PhasePending        // holds the key, must not lead yet
+	PhaseElect          // this very write elects its writer, once it is acknowledged
+	PhaseLeading        // a renewal of a term
+	PhaseReleased       // gave the key up
+)
+
+// Record is the value of the key. It is a plain value, and so is every state
+// of the machine that holds one.
+type Record struct {
+	Phase    Phase
+	ID       string
+	Session  string        // a nonce for every Campaign call
+	Counter  uint64        // number of this write in its session
+	Lease    time.Duration // how long others must wait from receiving it
+	Token    uint64        // of the term; 0 until the term has begun
+	Least    uint64        // least token of the term to come; 0 once it has begun
+	Since    int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
+	Seats    int           // number of leaders that its writer is set to; 0: one
+	Value    string
+	Priority int    // of its writer
+	Next     Line   // the successors, in this order
+	To       string // phaseReleased: the named successor, an ID or a session
+}
+
+// KnownToken returns the token to remember when its record is gone: the token itself, or
+// 0 if it is junk.
+func KnownToken(token uint64) uint64 {
+	if token > LastToken {
+		return 0
+	}
+	return token
+}
+
+// TermToken returns the token of the term that the record belongs to, if the record was
+// stored at revision. A term's token is its least token or the revision of the write that
+// elected, whichever is greater. For a pending record the result is a lower bound.
+func (r Record) TermToken(revision uint64) uint64 {
+	switch r.Phase {
+	case PhaseElect, PhasePending:
+		return max(r.Least, revision)
+	case PhaseNone, PhaseLeading, PhaseReleased:
+	}
+	return r.Token
+}
+
+// Names reports whether the record is in favour of that candidate.
+func (r *Record) Names(id, session string) bool { return r.To == session || r.To == id }
+
+// Asks returns the token that the record names: the part of termToken that its writer chose.
+func (r Record) Asks() uint64 { return r.TermToken(0) }
+
+// wireRecord is the record as it is stored. Later formats keep Session and
+// Lease as they are.
+type wireRecord struct {
+	Format   int        `json:"v"`
+	State    string     `json:"state"`
+	ID       string     `json:"id"`
+	Session  string     `json:"session"`
+	Counter  uint64     `json:"n"`
+	Lease    string     `json:"lease"`
+	Seats    int        `json:"seats,omitempty"`
+	Token    uint64     `json:"token,omitempty"`
+	Least    uint64     `json:"least,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	Value    string     `json:"value,omitempty"`
+	Binary   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Priority int        `json:"priority,omitempty"`
+	Next     []string   `json:"next,omitempty"`
+	To       string     `json:"to,omitempty"`
+}
+
+var PhaseNames = map[Phase]string{
+	PhasePending: "pending", PhaseElect: "elected", PhaseLeading: "leading", PhaseReleased: "released",
+}
+
+// Encode returns the record as JSON.
+func (r Record) Encode() []byte {
+	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) {
+		return r.encodePlain()
+	}
+	w := wireRecord{
+		Format: Format, State: PhaseNames[r.Phase], ID: r.ID, Session: r.Session,
+		Counter: r.Counter, Lease: r.Lease.String(), Seats: r.Seats, Token: r.Token, Least: r.Least, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
+	}
+	if r.Since != 0 {
+		since := time.Unix(0, r.Since).UTC()
+		w.Since = &since
+	}
+	if utf8.ValidString(r.Value) {
+		w.Value = r.Value
+	} else {
+		w.Binary = base64.StdEncoding.EncodeToString([]byte(r.Value))
+	}
+	var b bytes.Buffer
+	b.Grow(256)
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // people read it
+	if err := enc.Encode(&w); err != nil {
+		panic(err) // strings, numbers and a time in range
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// encodePlain returns what encode returns, for strings that need no escaping. It spares
+// every renewal the cost of encoding/json.
+func (r Record) encodePlain() []byte {
+	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To))
+	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
+	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
+	number(`{"v":`, Format)
+	text(`,"state":`, PhaseNames[r.Phase])
+	text(`,"id":`, r.ID)
+	text(`,"session":`, r.Session)
+	number(`,"n":`, r.Counter)
+	text(`,"lease":`, r.Lease.String())
+	if r.Seats != 0 {
+		b = strconv.AppendInt(append(b, `,"seats":`...), int64(r.Seats), 10)
+	}
+	if r.Token != 0 {
+		number(`,"token":`, r.Token)
+	}
+	if r.Least != 0 {
+		number(`,"least":`, r.Least)
+	}
+	if r.Since != 0 {
+		b = append(time.Unix(0, r.Since).UTC().AppendFormat(append(b, `,"since":"`...), time.RFC3339Nano), '"')
+	}
+	if r.Value != "" {
+		text(`,"value":`, r.Value)
+	}
+	if r.Priority != 0 {
+		b = strconv.AppendInt(append(b, `,"priority":`...), int64(r.Priority), 10)
+	}
+	if r.Next != "" {
+		b = append(append(b, `,"next":["`...), strings.ReplaceAll(string(r.Next), " ", `","`)...)
+		b = append(b, `"]`...)
+	}
+	if r.To != "" {
+		text(`,"to":`, r.To)
+	}
+	return append(b, '}')
+}
+
+// plain reports whether JSON shows the string as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// Decode decodes a record. A record of a later format decodes as long as it has a
+// session and a lease. If its state is not known here, it counts as held. Any other error
+// means that the record is foreign.
+func Decode(data []byte) (Record, error) {
+	if len(data) > maxRecordSize {
+		return Record{}, fmt.Errorf("%w: %d bytes", backend.ErrForeignRecord, len(data))
+	}
+	var w wireRecord
+	if err := json.Unmarshal(data, &w); err != nil {
+		var head struct {
+			Format  int    `json:"v"`
+			Session string `json:"session"`
+			Lease   string `json:"lease"`
+		}
+		if json.Unmarshal(data, &head) != nil || head.Format <= Format {
+			return Record{}, fmt.Errorf("%w: %w", backend.ErrForeignRecord, err)
+		}
+		w = wireRecord{Format: head.Format, Session: head.Session, Lease: head.Lease}
+	}
+	lease, err := time.ParseDuration(w.Lease)
+	switch {
+	case w.Format < Format:
+		return Record{}, fmt.Errorf("%w: format %d", backend.ErrForeignRecord, w.Format)
+	case w.Session == "":
+		return Record{}, fmt.Errorf("%w: no session", backend.ErrForeignRecord)
+	case len(w.Session) > maxSession:
+		return Record{}, fmt.Errorf("%w: session of %d bytes", backend.ErrForeignRecord, len(w.Session))
+	case len(w.ID) > MaxID && w.Format == Format:
+		return Record{}, fmt.Errorf("%w: ID of %d bytes", backend.ErrForeignRecord, len(w.ID))
+	case err != nil:
+		return Record{}, fmt.Errorf("%w: lease: %w", backend.ErrForeignRecord, err)
+	case lease <= 0 || lease > MaxLease:
+		return Record{}, fmt.Errorf("%w: lease %v", backend.ErrForeignRecord, lease)
+	case w.Token > MaxToken || w.Least > MaxToken:
+		return Record{}, fmt.Errorf("%w: token out of range", backend.ErrForeignRecord)
+	}
+	r := Record{
+		ID: w.ID, Session: w.Session, Counter: w.Counter, Lease: lease,
+		Token: w.Token, Least: w.Least, Seats: w.Seats, Value: w.Value, Priority: w.Priority, To: w.To,
+	}
+	if len(r.To) > MaxID {
+		r.To = ""
+	}
+	if !slices.ContainsFunc(w.Next, unfitForLine) {
+		r.Next = LineOf(w.Next)
+	}
+	if w.Since != nil {
+		r.Since = w.Since.UnixNano()
+		if !time.Unix(0, r.Since).Equal(*w.Since) { // a year that does not fit
+			r.Since = 0
+		}
+	}
+	if w.Binary != "" {
+		b, err := base64.StdEncoding.DecodeString(w.Binary)
+		if err != nil {
+			return Record{}, fmt.Errorf("%w: value: %w", backend.ErrForeignRecord, err)
+		}
+		r.Value = string(b)
+	}
+	for p, name := range PhaseNames {
+		if name == w.State {
+			r.Phase = p
+		}
+	}
+	switch {
+	case r.Phase == PhaseNone && w.Format > Format:
+		r.Phase = PhaseLeading // the careful reading: the key is held for that lease
+	case r.Phase == PhaseNone:
+		return Record{}, fmt.Errorf("%w: state %q", backend.ErrForeignRecord, w.State)
+	}
+	return r, nil
+}

@@ -226,7 +226,7 @@ func TestDoctor_VacantReplica(t *testing.T) {
 			t.Errorf("%+v", found)
 		}
 	}
-	c.Replicas, e.info.Config.Replicas = slices.Repeat(c.Replicas[:1], 3), 4
+	c.Replicas, e.info.Config.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, 3), 4
 	if found := checkReplicas(t.Context(), &e); !strings.HasPrefix(found[0].Text, "4 replicas outlive the loss of no more servers than 3 do") {
 		t.Errorf("%+v", found)
 	}

@@ -26,6 +26,7 @@ type Announcement struct {
 	Revision uint64
 }
 
+// AnnouncementFormat is the format that this version writes.
 const AnnouncementFormat = 1
 
 // Publish sets the value.
@@ -38,6 +39,7 @@ func (s *Announcement) Publish(value string) {
 	}
 }
 
+// Encode returns the announcement as JSON.
 func (s *Announcement) Encode() []byte {
 	data, err := json.Marshal(s)
 	if err != nil {

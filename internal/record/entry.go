@@ -5,6 +5,7 @@ import "github.com/natsleader/natsleader/internal/backend"
 // EntryKind is the kind of an entry at a revision of the key.
 type EntryKind uint8
 
+// Kinds of entries.
 const (
 	EntryUnseen  EntryKind = iota // nothing is known yet
 	EntryNothing                  // no message

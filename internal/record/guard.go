@@ -15,6 +15,7 @@ type Guard struct {
 	Session  string `json:"session"`
 }
 
+// Encode returns the record as JSON.
 func (r Guard) Encode() []byte {
 	r.Format = Format
 	b, err := json.Marshal(r)
@@ -35,6 +36,7 @@ type GuardObservation struct {
 	Rec      Guard
 }
 
+// DecodeGuard decodes an entry at the key or subject of a guard.
 func DecodeGuard(e backend.Entry) GuardObservation {
 	s := GuardObservation{Revision: e.Revision, Kind: EntryForeign}
 	switch {

@@ -42,6 +42,7 @@ const (
 // Phase is the stage that the writer of a record had reached when it sent the record.
 type Phase uint8
 
+// Phases of a record.
 const (
 	PhaseNone     Phase = iota
 	PhasePending        // holds the key, must not lead yet
@@ -65,7 +66,7 @@ type Record struct {
 	Value    string
 	Priority int    // of its writer
 	Next     Line   // the successors, in this order
-	To       string // phaseReleased: the named successor, an ID or a session
+	To       string // PhaseReleased: the named successor, an ID or a session
 }
 
 // KnownToken returns the token to remember when its record is gone: the token itself, or
@@ -92,7 +93,7 @@ func (r Record) TermToken(revision uint64) uint64 {
 // Names reports whether the record is in favour of that candidate.
 func (r *Record) Names(id, session string) bool { return r.To == session || r.To == id }
 
-// Asks returns the token that the record names: the part of termToken that its writer chose.
+// Asks returns the token that the record names: the part of TermToken that its writer chose.
 func (r Record) Asks() uint64 { return r.TermToken(0) }
 
 // wireRecord is the record as it is stored. Later formats keep Session and
@@ -115,6 +116,7 @@ type wireRecord struct {
 	To       string     `json:"to,omitempty"`
 }
 
+// PhaseNames has the texts of the phases in a stored record.
 var PhaseNames = map[Phase]string{
 	PhasePending: "pending", PhaseElect: "elected", PhaseLeading: "leading", PhaseReleased: "released",
 }

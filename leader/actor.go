@@ -82,7 +82,7 @@ const rush = 64
 //go:noinline
 func (a *actor) tick() {
 	a.stepOn(a.due())
-	a.stepGuards(guardInput{kind: guardInTick})
+	a.step(a.stepGuards(guardInput{kind: guardInTick}), nil)
 	a.stepSilence()
 }
 
@@ -140,7 +140,7 @@ func (a *actor) wait() (ticked bool) {
 func (a *actor) receive(m *mail) {
 	if m.guard != nil {
 		a.stepOn(inTick) // deadlines that have passed come first
-		a.reported(m.guard)
+		a.step(a.reported(m.guard), nil)
 		return
 	}
 	if m.listener != nil {
@@ -150,7 +150,7 @@ func (a *actor) receive(m *mail) {
 	}
 	if m.roster != nil {
 		a.stepOn(inTick)
-		a.receiveRoster(m.roster)
+		a.step(a.receiveRoster(m.roster), nil)
 		return
 	}
 	if m.sign {
@@ -194,7 +194,7 @@ func (a *actor) receive(m *mail) {
 	case m.in.kind == inRead && m.in.err == nil:
 		a.remember()
 	case m.in.kind == inReconnected:
-		a.stepGuards(guardInput{kind: guardInReconnected})
+		a.step(a.stepGuards(guardInput{kind: guardInReconnected}), nil)
 	case m.in.kind == inSettings && m.in.err == nil:
 		a.compareBucket()
 	}
@@ -248,16 +248,38 @@ func (a *actor) replied(m *mail) {
 	a.faults.succeeded(m.in.kind)
 }
 
-// step steps the machine and carries out the effects: it ends the context, publishes the
+// step steps the machine on an input, and on those that follow from it. The effects of each step
+// are carried out before the next. Nil is no input.
+func (a *actor) step(in *input, call chan error) {
+	for in != nil {
+		a.carryOut(in, call)
+		in, call = a.follow(), nil
+	}
+}
+
+// follow steps what is beside the machine, and returns the input that follows for the machine, or
+// nil.
+func (a *actor) follow() *input {
+	if in := a.stepRoster(); in != nil {
+		return in
+	}
+	if in := a.tell(); in != nil {
+		return in
+	}
+	a.remind()
+	return a.syncSeat()
+}
+
+// carryOut steps the machine and carries out the effects: it ends the context, publishes the
 // state that accessors read, offers the events, and only then sends a request to the
 // store. Inputs and effects are large. A candidate has a small stack because the functions
 // from here to the machine pass pointers to them.
-func (a *actor) step(in *input, call chan error) {
+func (a *actor) carryOut(in *input, call chan error) {
 	switch in.kind { //nolint:exhaustive // only what is answered is put off by chance
 	case inRead, inWritten, inSettings, inFeed:
 		in.dice = a.rng.Uint32()
 	}
-	before, written, shown, seen := a.status.state, a.status.written, *a.status.shown, a.status.seen.Revision
+	before, stays, written, shown, seen := a.status.state, a.status.leaving == staying, a.status.written, *a.status.shown, a.status.seen.Revision
 	var fx effects
 	a.advance(in, &fx)
 	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
@@ -285,12 +307,9 @@ func (a *actor) step(in *input, call chan error) {
 	a.calls.add(in, call, written, fx.denied, &a.status)
 	a.calls.answer(a.now(), &a.status)
 	a.stepListener(listenerInput{kind: listenerNews(in, before, a.status.state)})
-	a.stepRoster()
-	if len(a.guards) > 0 {
-		a.tell()
+	if in.kind == inRoster && stays && a.status.to != "" {
+		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.to))
 	}
-	a.remind()
-	a.syncSeat()
 }
 
 // advance steps the machine. If there is a term, its watchdog and the readers of its context

@@ -19,7 +19,7 @@ func (a *actor) end() {
 		select {
 		case <-a.c.box.bell:
 		case <-a.timer.C():
-			a.stepRoster()
+			a.step(a.stepRoster(), nil)
 		case a.c.pulse <- struct{}{}:
 		}
 	}
@@ -57,7 +57,7 @@ func (a *actor) last(m *mail) {
 	}
 	if m.roster != nil {
 		if m.roster.kind != viewChanged {
-			a.receiveRoster(m.roster)
+			a.step(a.receiveRoster(m.roster), nil)
 		}
 		return
 	}

@@ -82,9 +82,12 @@ func newGuardDrivers(c *Candidate, p params, guards []Guard) guardDrivers {
 	return all
 }
 
-// tell makes the machine and the guard machines agree after either has changed. The machine's
-// effects are carried out before.
-func (a *actor) tell() {
+// tell makes the machine and the guard machines agree after either has changed. It returns the
+// input for the machine, or nil.
+func (a *actor) tell() *input {
+	if len(a.guards) == 0 {
+		return nil
+	}
 	if w := a.status.wish; w != a.wish {
 		a.wish = w
 		for i := range a.guards {
@@ -92,8 +95,9 @@ func (a *actor) tell() {
 		}
 	}
 	if r := a.guards.report(a.wish.token); r != a.status.guards && !a.status.done {
-		a.step(&input{kind: inGuards, guards: r}, nil)
+		return &input{kind: inGuards, guards: r}
 	}
+	return nil
 }
 
 // wakeAt returns when one of the guard machines is to step again, or wake if that is earlier.
@@ -121,11 +125,8 @@ func (g guardDrivers) report(token uint64) guardsReport {
 	return r
 }
 
-// stepGuards steps every guard machine.
-func (a *actor) stepGuards(in guardInput) {
-	if len(a.guards) == 0 {
-		return
-	}
+// stepGuards steps every guard machine. It returns the input for the machine, or nil.
+func (a *actor) stepGuards(in guardInput) *input {
 	for i := range a.guards {
 		if in.kind == guardInReconnected {
 			a.guards[i].recheckAt = time.Time{}
@@ -135,7 +136,7 @@ func (a *actor) stepGuards(in guardInput) {
 			a.guards[i].checkAgain(a.values, a.now(), &a.c.box)
 		}
 	}
-	a.tell()
+	return a.tell()
 }
 
 // checkAgain checks a guard again if a recheck is due.
@@ -151,8 +152,8 @@ func (s *guardDriver) checkAgain(values context.Context, now time.Time, box *mai
 	})
 }
 
-// reported takes a message about a guard.
-func (a *actor) reported(m *guardMail) {
+// reported takes a message about a guard. It returns the input for the machine, or nil.
+func (a *actor) reported(m *guardMail) *input {
 	s := &a.guards[m.number]
 	s.cleanUp(m)
 	if m.rechecked {
@@ -161,7 +162,7 @@ func (a *actor) reported(m *guardMail) {
 		// nothing.
 		s.recheckAt = a.now().Add(recheckEvery)
 		if m.in.err == nil || errors.Is(m.in.err, ErrUnreachable) {
-			return
+			return nil
 		}
 		s.recheckAt = time.Time{}
 		m.in = guardInput{kind: guardInUnfit}
@@ -173,7 +174,7 @@ func (a *actor) reported(m *guardMail) {
 		s.reported[m.in.kind] = ""
 	}
 	a.stepGuard(s, m.in)
-	a.tell()
+	return a.tell()
 }
 
 // stepGuard steps the guard machine of a guard and carries out the effects.

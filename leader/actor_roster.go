@@ -3,7 +3,6 @@ package leader
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -114,32 +113,37 @@ func (a *actor) stepAnnouncer(in announcerInput) {
 	}
 }
 
-// stepRoster does the work on the roster that is due after a step of the machine.
-func (a *actor) stepRoster() {
-	if a.roster != nil {
-		a.stepAnnouncer(announcerInput{})
-		a.stepWatcher(watcherInput{})
+// stepRoster does the work on the roster that is due after a step of the machine. It returns the
+// input for the machine, or nil.
+func (a *actor) stepRoster() *input {
+	if a.roster == nil {
+		return nil
 	}
+	a.stepAnnouncer(announcerInput{})
+	return a.stepWatcher(watcherInput{})
 }
 
-// receiveRoster takes mail about the roster.
-func (a *actor) receiveRoster(m *rosterMail) {
+// receiveRoster takes mail about the roster. It returns the input for the machine, or nil.
+func (a *actor) receiveRoster(m *rosterMail) *input {
+	var in *input
 	switch m.kind {
 	case announced:
 		a.roster.announcer.cancel()
 		a.roster.announcer.cancel = nil
 		a.rosterFault(m.err)
 		a.stepAnnouncer(announcerInput{answered: true, failed: m.err != nil, revision: m.revision})
-		a.stepWatcher(watcherInput{})
-		return
+		return a.stepWatcher(watcherInput{})
 	case viewOpened:
-		a.viewOpened(m)
+		in = a.viewOpened(m)
 	case viewChanged:
-		a.readView(m.view)
+		in = a.readView(m.view)
 	case viewClosed:
 		a.roster.watcher.closing--
 	}
-	a.stepRoster()
+	if in == nil {
+		in = a.stepRoster()
+	}
+	return in
 }
 
 // rosterFault reports an error that keeps the candidate from the roster, once.
@@ -175,8 +179,9 @@ type preemptorEntry struct {
 	again    time.Time // when it announced itself last, after the first
 }
 
-// stepWatcher steps the watcher machine and carries out the effects.
-func (a *actor) stepWatcher(in watcherInput) {
+// stepWatcher steps the watcher machine and carries out the effects. It returns the input for the
+// machine of the candidate, or nil.
+func (a *actor) stepWatcher(in watcherInput) *input {
 	l, s := &a.roster.watcher, &a.status
 	in.holds, in.ended, in.taken = s.holds && !s.done, s.done, s.seen.Held()
 	in.urgent = s.leaving != staying && !s.ranked
@@ -195,10 +200,11 @@ func (a *actor) stepWatcher(in watcherInput) {
 	case fx.close:
 		l.stop(&a.c.box)
 	case fx.read:
-		a.readView(l.view)
+		return a.readView(l.view)
 	case fx.unknown:
-		a.step(&input{kind: inRoster, roster: rosterReport{line: s.line}}, nil)
+		return &input{kind: inRoster, roster: rosterReport{line: s.line}}
 	}
+	return nil
 }
 
 // open begins to read the roster. What it finds goes to the mailbox.
@@ -229,8 +235,8 @@ func (l *rosterWatcher) stop(box *mailbox) {
 	l.view, l.feed = nil, nil
 }
 
-// viewOpened takes the outcome of an opening.
-func (a *actor) viewOpened(m *rosterMail) {
+// viewOpened takes the outcome of an opening. It returns the input for the machine, or nil.
+func (a *actor) viewOpened(m *rosterMail) *input {
 	l := &a.roster.watcher
 	l.cancel()
 	l.cancel, l.view, l.feed = nil, m.view, m.feed
@@ -238,14 +244,14 @@ func (a *actor) viewOpened(m *rosterMail) {
 		l.view = nil
 	}
 	a.rosterFault(m.err)
-	a.stepWatcher(watcherInput{kind: watcherOpened, failed: m.err != nil})
+	return a.stepWatcher(watcherInput{kind: watcherOpened, failed: m.err != nil})
 }
 
-// readView passes the candidates that stand to the machine.
-func (a *actor) readView(v *view) {
+// readView returns the input that has the candidates of the roster, or nil.
+func (a *actor) readView(v *view) *input {
 	l := &a.roster.watcher
 	if v != l.view {
-		return // it is being opened, or closed
+		return nil // it is being opened, or closed
 	}
 	if a.c.permit != nil {
 		l.changes = a.c.permit.changed()
@@ -254,12 +260,11 @@ func (a *actor) readView(v *view) {
 	switch {
 	case err != nil:
 		a.rosterFault(err)
-		a.stepWatcher(watcherInput{kind: watcherBroken})
+		return a.stepWatcher(watcherInput{kind: watcherBroken})
 	case complete && a.status.holds:
-		r, before := rosterReport{line: lineOfAll(all), preemptor: a.preemptor(all)}, a.status.leaving
-		if a.step(&input{kind: inRoster, roster: r}, nil); before == staying && a.status.to != "" {
-			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.to))
-		}
+		return &input{kind: inRoster, roster: rosterReport{line: lineOfAll(all), preemptor: a.preemptor(all)}}
+	default:
+		return nil
 	}
 }
 

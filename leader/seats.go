@@ -108,10 +108,14 @@ func (b *seatPermit) take(seat int, box *mailbox) (until time.Time, value string
 	return b.until, b.value, true
 }
 
-// giveBack takes the permit back from a seat whose machine is suspended, with the value that
-// the seat has published last.
-func (b *seatPermit) giveBack(value string) {
+// giveBack takes the permit back from a seat whose machine is suspended, if the seat has it, with the
+// value that the seat has published last.
+func (b *seatPermit) giveBack(seat int, value string) {
 	b.mu.Lock()
+	if b.taker != seat {
+		b.mu.Unlock()
+		return
+	}
 	b.taker, b.value = 0, value
 	b.wake()
 }
@@ -192,12 +196,13 @@ func (b *seatPermit) isNews(seen seatsSeen) bool {
 // maxOdd bounds the numbers of seats that are remembered while candidates come and go.
 const maxOdd = 64
 
-// syncSeat makes the machine and the seat permit agree after either has changed. A seat that
-// ends keeps the permit, because its candidate ends on all seats.
-func (a *actor) syncSeat() {
+// syncSeat makes the machine and the seat permit agree after either has changed. It returns the
+// input for the machine, or nil. A seat that ends keeps the permit, because its candidate ends on
+// all seats.
+func (a *actor) syncSeat() *input {
 	b := a.c.permit
 	if b == nil || a.status.done {
-		return
+		return nil
 	}
 	var holder holding
 	if r := a.status.seen.Rec; a.status.seen.Held() {
@@ -206,19 +211,20 @@ func (a *actor) syncSeat() {
 	if box := b.seated(a, holder); box != nil {
 		box.put(mail{in: input{kind: inTick}})
 	}
-	switch {
-	case a.status.wantsKey:
+	if a.status.wantsKey {
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
-			a.step(&input{kind: inResume, until: a.inside(until), value: value}, nil)
+			return &input{kind: inResume, until: a.inside(until), value: value}
 		}
-	case !a.status.suspended && !a.status.mayHold && !a.status.taking:
-		if a.stepOn(inSuspend); a.status.suspended {
-			b.giveBack(a.status.value)
-		}
+	}
+	if a.status.suspended {
+		b.giveBack(a.seat, a.status.value)
+	} else if !a.status.mayHold && !a.status.taking {
+		return &input{kind: inSuspend}
 	}
 	if a.seat == 1 && (a.status.seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
 		b.firstRead()
 	}
+	return nil
 }
 
 // seated records the holder of a seat and the cooldown of its machine. It returns the mailbox of the actor that has to

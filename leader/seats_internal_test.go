@@ -72,7 +72,7 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	a := &actor{params: &params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), epoch)}
 	a.status.cooldownUntil = until
 	b.seated(a, holding{})
-	b.giveBack("w")
+	b.giveBack(b.taker, "w")
 	for i, want := range []int{1, 0, 1} {
 		if got := len(boxes[i].mails); got != want {
 			t.Errorf("seat %d was woken %d times", i+1, got)
@@ -84,7 +84,7 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	}
 	a.status.cooldownUntil = epoch
 	b.seated(a, holding{})
-	b.giveBack("w")
+	b.giveBack(b.taker, "w")
 	if got, _, _ = b.take(1, &boxes[0]); !got.Equal(until) {
 		t.Errorf("it sits out until %v", got)
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // The ID of the successor is known before a call of Transfer returns.
@@ -15,7 +17,7 @@ func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
 			t.Error("the call was answered before")
 		}
 	}
-	c.answerTransfers(epoch, &status{seen: &record.Observation{Kind: record.EntryRecord, Rec: record.Record{ID: "b", Session: "s"}}})
+	c.answerTransfers(testEpoch, &machine.Status{Seen: &record.Observation{Kind: record.EntryRecord, Rec: record.Record{ID: "b", Session: "s"}}})
 	if len(call) != 1 || <-call != nil || taken != "b" {
 		t.Errorf("the call is not answered, or %q has taken the key", taken)
 	}

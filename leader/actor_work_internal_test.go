@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // The pause between two reminders doubles up to a bound, and begins anew when the candidate has held the
@@ -26,7 +28,7 @@ func TestReminder_DoublesUpToABound(t *testing.T) {
 	want := []time.Duration{lease}
 	for double, pause := 1, 2*lease; double <= 10; double++ {
 		want = append(want, want[len(want)-1]+pause)
-		pause = min(2*pause, lease<<patienceDoubles)
+		pause = min(2*pause, lease<<machine.PatienceDoubles)
 	}
 	zero = zero.Add(time.Hour)
 	if got := reported(0, want[len(want)-1]); !slices.Equal(got, want) {
@@ -43,11 +45,11 @@ func TestLoops_LeftBeforeTheEndOfTheTerm(t *testing.T) {
 	c, l := new(Candidate), &loops{running: 1}
 	c.box.bell = make(chan struct{}, 1)
 	l.work(c, &Term{box: &c.box}, func(*Term) bool { return false })
-	var got []inputKind
+	var got []machine.InputKind
 	for _, m := range c.box.mails {
-		got = append(got, m.in.kind)
+		got = append(got, m.in.Kind)
 	}
-	if want := []inputKind{inNoLoop, inWorked}; !slices.Equal(got, want) {
+	if want := []machine.InputKind{machine.InNoLoop, machine.InWorked}; !slices.Equal(got, want) {
 		t.Errorf("the candidate gets the inputs %v, want %v", got, want)
 	}
 }

@@ -5,10 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Config configures a candidate. The zero value works.
@@ -170,8 +167,8 @@ const defaultStopTimeout = 8 * time.Second
 // checkStop returns an error for a StopTimeout that cannot work.
 func (c *Config) checkStop() error {
 	switch {
-	case c.StopTimeout > 0 && c.StopTimeout < minDuration:
-		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, minDuration)
+	case c.StopTimeout > 0 && c.StopTimeout < machine.MinDuration:
+		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, machine.MinDuration)
 	case c.StopTimeout > 0 && c.StopTimeout <= c.DrainTimeout:
 		return fmt.Errorf("%w: StopTimeout %v is not more than DrainTimeout %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.DrainTimeout)
 	}
@@ -184,110 +181,4 @@ func (c *Config) stopTimeout() time.Duration {
 		return c.StopTimeout
 	}
 	return max(defaultStopTimeout, c.DrainTimeout+releaseTime)
-}
-
-// durations are the times of a candidate, named as in [Config].
-type durations struct {
-	lease, renewDeadline, renewInterval time.Duration
-	pendingPeriod, drainTimeout         time.Duration
-	turn                                time.Duration
-}
-
-// orDefault returns the durations, or the defaults if these are not resolved yet.
-func (d durations) orDefault() durations {
-	if d.lease == 0 {
-		return durations{lease: wire.DefaultLease, renewInterval: wire.RenewInterval(wire.DefaultLease), turn: wire.DefaultTurnTimeout}
-	}
-	return d
-}
-
-// resolve sets the durations that were left to the bucket, and checks the relations.
-func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
-	set := d
-	if d.lease == 0 {
-		d.lease = wire.Lease(s.MaxLease, s.TTL)
-	}
-	if d.renewDeadline == 0 {
-		d.renewDeadline = wire.RenewDeadline(d.lease)
-		if kvElect && s.TTL > 0 {
-			d.renewDeadline = min(d.renewDeadline, s.TTL/2)
-		}
-	}
-	if d.renewInterval == 0 {
-		d.renewInterval = min(wire.RenewInterval(d.lease), d.renewDeadline/2)
-	}
-	if d.turn == 0 {
-		d.turn = max(minDuration, min(wire.DefaultTurnTimeout, d.renewInterval/4))
-	}
-	return d, d.check(set)
-}
-
-// check returns an error that names the first relation that does not hold, given the
-// durations that are configured. Durations of 0 remain to be resolved.
-func (d durations) check(set durations) error {
-	for _, x := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"LeaseDuration", d.lease},
-		{"RenewDeadline", d.renewDeadline},
-		{"RenewInterval", d.renewInterval},
-		{"PendingPeriod", d.pendingPeriod},
-		{"DrainTimeout", d.drainTimeout},
-		{"TurnTimeout", d.turn},
-	} {
-		switch {
-		case x.d < 0:
-			return fmt.Errorf("%w: %s %v is negative", ErrInvalidConfig, x.name, x.d)
-		case 0 < x.d && x.d < minDuration:
-			return fmt.Errorf("%w: %s %v is less than %v", ErrInvalidConfig, x.name, x.d, minDuration)
-		case x.d > record.MaxLease:
-			return fmt.Errorf("%w: %s %v is more than %v", ErrInvalidConfig, x.name, x.d, record.MaxLease)
-		}
-	}
-	for _, x := range []struct {
-		name, than       string
-		less, more       time.Duration
-		lessSet, moreSet time.Duration
-	}{
-		{"RenewDeadline", "LeaseDuration", d.renewDeadline, d.lease, set.renewDeadline, set.lease},
-		{"RenewInterval", "RenewDeadline", d.renewInterval, d.renewDeadline, set.renewInterval, set.renewDeadline},
-		{"RenewInterval", "LeaseDuration", d.renewInterval, d.lease, set.renewInterval, set.lease},
-		{"TurnTimeout", "LeaseDuration", d.turn, d.lease, set.turn, set.lease},
-	} {
-		if x.less > 0 && x.more > 0 && x.less >= x.more {
-			return fmt.Errorf("%w: %s%s %v is not less than %s%s %v", ErrInvalidConfig,
-				byDefault(x.lessSet), x.name, x.less, byDefault(x.moreSet), x.than, x.more)
-		}
-	}
-	return nil
-}
-
-// byDefault distinguishes a duration that was not set, in the text of an error.
-func byDefault(set time.Duration) string {
-	if set == 0 {
-		return "the default "
-	}
-	return ""
-}
-
-// minDuration keeps every duration that is derived from another positive.
-const minDuration = time.Millisecond
-
-// fit returns an error if the bucket does not allow the durations. With kvElect, the
-// bucket is shared with processes of nats-kv-leader-elect.
-func (d durations) fit(s backend.Settings, kvElect bool) error {
-	switch {
-	case s.MaxLease > 0 && d.lease > s.MaxLease:
-		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrIncompatibleBucket, d.lease, s.MaxLease)
-	case s.TTL > 0 && d.lease > s.TTL:
-		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrIncompatibleBucket, d.lease, s.TTL)
-	case kvElect && s.TTL == 0:
-		return fmt.Errorf("%w: KVElect needs a bucket with a TTL, and this has none", ErrIncompatibleBucket)
-	case kvElect && d.renewDeadline > s.TTL/2:
-		return fmt.Errorf("%w: with KVElect RenewDeadline %v is more than half of the bucket's TTL %v", ErrIncompatibleBucket, d.renewDeadline, s.TTL)
-	case kvElect && d.lease > s.TTL/4*3:
-		return fmt.Errorf("%w: with KVElect LeaseDuration %v is more than three quarters of the bucket's TTL %v", ErrIncompatibleBucket, d.lease, s.TTL)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back
@@ -169,12 +171,12 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err != nil {
 		return nil, err
 	}
-	p.tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	p.Tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
-	a := &acquisition{session: p.session, owner: ownerOf(name, b), try: try, seats: max(cfg.Seats, 1), held: make(map[int]Holder)}
-	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.id, seats: a.seats, try: try, seen: cfg.sightings}
+	a := &acquisition{session: p.Session, owner: ownerOf(name, b), try: try, seats: max(cfg.Seats, 1), held: make(map[int]Holder)}
+	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: try, seen: cfg.sightings}
 	if err = a.check.compare(ctx, false); err != nil {
 		return nil, err
 	}
@@ -215,7 +217,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 		if err != nil {
 			ownLocks.remove(a.session)
 			a.c.loops.leave(a.c) // finishes a term that comes too late
-			a.c.toAll(inStop)
+			a.c.toAll(machine.InStop)
 			return nil, err
 		}
 	}
@@ -236,7 +238,7 @@ func (a *acquisition) lock(t *Term) *Lock {
 	// The candidate has nothing to do after the term. It drains if the work goes on.
 	context.AfterFunc(t.Context(), func() {
 		ownLocks.remove(a.session)
-		a.c.toAll(inStop)
+		a.c.toAll(machine.InStop)
 	})
 	return &Lock{Term: t, c: a.c, session: a.session}
 }
@@ -300,9 +302,6 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 	return nil
 }
 
-// errNotTryable keeps TryAcquire from a bucket in which an empty key is not free at once.
-var errNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)
-
 // isPassing reports whether a candidate can be elected at once in spite of a fault.
 func isPassing(err error) bool {
 	switch {
@@ -335,7 +334,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	}
 	l.giveUp()
 	l.finish()
-	l.c.toAll(inStop)
+	l.c.toAll(machine.InStop)
 	select {
 	case <-l.c.Done():
 	default:

@@ -15,6 +15,8 @@ import (
 	"github.com/natsleader/natsleader/internal/deadline"
 
 	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Roster reads once which candidates wait in an election, in the order in which they
@@ -70,7 +72,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	if err = r.open(first, b); err != nil {
 		return nil, err
 	}
-	holders := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
+	holders := stand(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
 	lists := make(chan []RosterEntry)
 	go r.observe(ctx, b, holders, holders.reader(), lists)
 	return lists, nil

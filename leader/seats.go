@@ -11,6 +11,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 
 	"github.com/natsleader/natsleader/internal/record"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 const maxSeats = 1000
@@ -140,7 +142,7 @@ func (b *seatPermit) wake() {
 	b.mu.Unlock()
 	for _, box := range waiting {
 		if box != nil {
-			box.put(mail{in: input{kind: inTick}})
+			box.put(mail{in: machine.Input{Kind: machine.InTick}})
 		}
 	}
 }
@@ -199,29 +201,29 @@ const maxOdd = 64
 // syncSeat makes the machine and the seat permit agree after either has changed. It returns the
 // input for the machine, or nil. A seat that ends keeps the permit, because its candidate ends on
 // all seats.
-func (a *actor) syncSeat() *input {
+func (a *actor) syncSeat() *machine.Input {
 	b := a.c.permit
-	if b == nil || a.status.done {
+	if b == nil || a.status.Done {
 		return nil
 	}
 	var holder holding
-	if r := a.status.seen.Rec; a.status.seen.Held() {
+	if r := a.status.Seen.Rec; a.status.Seen.Held() {
 		holder = holding{r.Session, r.Priority}
 	}
 	if box := b.seated(a, holder); box != nil {
-		box.put(mail{in: input{kind: inTick}})
+		box.put(mail{in: machine.Input{Kind: machine.InTick}})
 	}
-	if a.status.wantsKey {
+	if a.status.WantsKey {
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
-			return &input{kind: inResume, until: a.inside(until), value: value}
+			return &machine.Input{Kind: machine.InResume, Until: a.inside(until), Value: value}
 		}
 	}
-	if a.status.suspended {
-		b.giveBack(a.seat, a.status.value)
-	} else if !a.status.mayHold && !a.status.taking {
-		return &input{kind: inSuspend}
+	if a.status.Suspended {
+		b.giveBack(a.seat, a.status.Value)
+	} else if !a.status.MayHold && !a.status.Taking {
+		return &machine.Input{Kind: machine.InSuspend}
 	}
-	if a.seat == 1 && (a.status.seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
+	if a.seat == 1 && (a.status.Seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
 		b.firstRead()
 	}
 	return nil
@@ -236,10 +238,10 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 		b.announcer = &a.c.box
 	}
 	// Under the lock of the holders: no goroutine finds the seat free without the cooldown.
-	b.until = later(b.until, a.outside(a.status.cooldownUntil))
+	b.until = machine.Later(b.until, a.outside(a.status.CooldownUntil))
 	was, denied, worker := b.holders[a.seat-1], b.denied[a.seat-1], b.worker
-	b.denied[a.seat-1] = a.outside(a.status.deniedUntil)
-	if a.status.working {
+	b.denied[a.seat-1] = a.outside(a.status.DeniedUntil)
+	if a.status.Working {
 		b.worker = a.seat
 	} else if b.worker == a.seat {
 		b.worker = 0
@@ -253,8 +255,8 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	}
 	// The first seat announces, and has looked at the permit before in this step.
 	changed := !denied.Equal(b.denied[a.seat-1])
-	concerns := a.seat > 1 && (worker != b.worker || was.session == a.session || holder.session == a.session)
-	if a.listed && (changed || concerns) {
+	concerns := a.seat > 1 && (worker != b.worker || was.session == a.Session || holder.session == a.Session)
+	if a.Listed && (changed || concerns) {
 		return b.announcer
 	}
 	return nil
@@ -267,7 +269,7 @@ func (b *seatPermit) deniedUntil() time.Time {
 	defer b.mu.Unlock()
 	var until time.Time
 	for _, t := range b.denied {
-		until = later(until, t)
+		until = machine.Later(until, t)
 	}
 	return until
 }
@@ -303,9 +305,9 @@ type seatsSeen struct {
 // disagree adds the event that another candidate is set to another number of seats. It
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
-	rec, own := a.status.seen.Rec, max(a.seats, 1)
+	rec, own := a.status.Seen.Rec, max(a.Seats, 1)
 	seen := seatsSeen{rec.Session, seatsOf(rec)}
-	if !a.status.seen.Held() || rec.Session == a.session || rec.ID == "" || seen.seats == own || a.odd == seen || a.observe {
+	if !a.status.Seen.Held() || rec.Session == a.Session || rec.ID == "" || seen.seats == own || a.odd == seen || a.Observe {
 		return events
 	}
 	a.odd = seen

@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // standForSeats starts the goroutines of a candidate of an election with several leaders, one
 // for each seat.
-func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p params) *Candidate {
+func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	front := newCandidate(store, election, cfg, p)
 	b := &seatPermit{
 		election: election, unread: true, front: front,
-		waiting: make([]*mailbox, p.seats), holders: make([]holding, p.seats), denied: make([]time.Time, p.seats), value: string(cfg.Value), there: p.seats,
+		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
 	}
 	front.permit = b
 	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
-	for n := 1; n <= p.seats; n++ {
+	for n := 1; n <= p.Seats; n++ {
 		c := newCandidate(store, SeatKey(election, n), cfg, p)
 		c.permit, c.loops = b, front.loops
 		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
@@ -41,9 +43,9 @@ func (c *Candidate) seatHeld() *Candidate {
 }
 
 // toAll sends an input to the candidate on all seats.
-func (c *Candidate) toAll(kind inputKind) {
+func (c *Candidate) toAll(kind machine.InputKind) {
 	if c.seats == nil {
-		c.box.put(mail{in: input{kind: kind}})
+		c.box.put(mail{in: machine.Input{Kind: kind}})
 	}
 	for _, seat := range c.seats {
 		seat.toAll(kind)

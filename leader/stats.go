@@ -12,6 +12,8 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 
 	"github.com/natsleader/natsleader/internal/natskv"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
@@ -178,21 +180,21 @@ func (t *tally) works(on bool, now func() time.Duration) {
 
 // settle counts the outcome of a request that was sent at asked. p is the phase of the
 // record if the request was a write.
-func (c *Candidate) settle(in *input, asked, quiet time.Duration, p record.Phase) {
+func (c *Candidate) settle(in *machine.Input, asked, quiet time.Duration, p record.Phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally
-	refused := errors.Is(in.err, backend.ErrRefused)
-	if isUnanswered(in.err) {
+	refused := errors.Is(in.Err, backend.ErrRefused)
+	if isUnanswered(in.Err) {
 		t.unanswered(asked, quiet)
 	}
 	switch {
-	case in.kind == inFeed && in.err == nil:
+	case in.Kind == machine.InFeed && in.Err == nil:
 		t.feeds++
-	case in.kind != inWritten:
+	case in.Kind != machine.InWritten:
 	case refused:
 		t.refused++
-	case in.err != nil:
+	case in.Err != nil:
 		t.unknown++
 	default:
 		if t.writes == nil { // candidates wait by the thousand, and few ever write

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
@@ -155,6 +156,7 @@ type acquisition struct {
 	c       *Candidate
 	session string
 	owner   lockOwner
+	term    atomic.Pointer[Term] // of the lock; nil: it is not held yet
 	check   seatCheck
 	try     bool
 	seats   int
@@ -181,7 +183,7 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 		return nil, err
 	}
 	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
-	ownLocks.add(a.session, a.owner)
+	ownLocks.add(a)
 	a.terms = a.c.loops.enter(a.c)
 	return a, nil
 }
@@ -235,6 +237,7 @@ func (a *acquisition) accept(ctx context.Context, t *Term) error {
 // lock makes the lock of a term.
 func (a *acquisition) lock(t *Term) *Lock {
 	a.c.loops.leave(a.c)
+	a.term.Store(t)
 	// The candidate has nothing to do after the term. It drains if the work goes on.
 	context.AfterFunc(t.Context(), func() {
 		ownLocks.remove(a.session)

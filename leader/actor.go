@@ -8,12 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
-	"github.com/natsleader/natsleader/internal/natskv"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // actor is the only goroutine that touches the machine. It has one select and one timer.

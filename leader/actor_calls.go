@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/record"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // calls are the calls of an application that wait for their outcome.

@@ -9,12 +9,9 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-
-	"github.com/natsleader/natsleader/internal/record"
-
-	"github.com/natsleader/natsleader/internal/natskv"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // guardDriver is one guard of a candidate. It has the guard machine, which decides on the

@@ -5,10 +5,8 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // mail is one message to the actor. It has a field for everything that some message carries. So

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
 	"github.com/natsleader/natsleader/internal/machine"
 )
 

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
-	"github.com/natsleader/natsleader/internal/natskv"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // rosterParts are what a candidate needs for the roster. Most candidates have none.

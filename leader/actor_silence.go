@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // silence watches for signs that a majority of the servers is there: an acknowledged write, a newer

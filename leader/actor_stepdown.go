@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
-
-	"github.com/natsleader/natsleader/internal/natskv"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // stepDownListener is the listener for requests to a leader to hand over. It has the

@@ -14,13 +14,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
-
-	"github.com/natsleader/natsleader/internal/natskv"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be
@@ -479,4 +476,42 @@ func (c *Candidate) end(values context.Context) {
 	c.logClosed(values, c.cut)
 	c.logs.flush()
 	close(c.done)
+}
+
+// seatHeld returns the candidate of the seat that is held, or may be, or that of the first
+// seat if there is none. In an election with one leader it returns the candidate itself.
+func (c *Candidate) seatHeld() *Candidate {
+	if c.seats == nil {
+		return c
+	}
+	c.permit.mu.Lock()
+	defer c.permit.mu.Unlock()
+	return c.seats[max(c.permit.taker, 1)-1]
+}
+
+// toAll sends an input to the candidate on all seats.
+func (c *Candidate) toAll(kind machine.InputKind) {
+	if c.seats == nil {
+		c.box.put(mail{in: machine.Input{Kind: kind}})
+	}
+	for _, seat := range c.seats {
+		seat.toAll(kind)
+	}
+}
+
+// Leaders returns the holders that are believed to lead, possibly with the candidate
+// itself, in the order of their seats. Seats without a leader are left out. In an
+// election with one leader it is the result of [Candidate.Leader].
+func (c *Candidate) Leaders() []Holder {
+	seats := c.seats
+	if seats == nil {
+		seats = []*Candidate{c}
+	}
+	var holders []Holder
+	for _, seat := range seats {
+		if h, ok := seat.Leader(); ok {
+			holders = append(holders, h)
+		}
+	}
+	return holders
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-
 	"github.com/natsleader/natsleader/internal/machine"
 )
 

@@ -9,11 +9,9 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-	"github.com/natsleader/natsleader/internal/natskv"
-
-	"github.com/natsleader/natsleader/internal/record"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Observe reports the holder of the key of an election on a channel: at once when it is

@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,10 +11,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 const maxSeats = 1000
@@ -324,4 +324,48 @@ func seatsOf(r record.Record) int { return max(r.Seats, 1) }
 // numbers of seats.
 func disagreement(id string, seats int, r record.Record) error {
 	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", backend.ErrSeats, id, seats, r.ID, seatsOf(r))
+}
+
+// standForSeats starts the goroutines of a candidate of an election with several leaders, one
+// for each seat.
+func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
+	front := newCandidate(store, election, cfg, p)
+	b := &seatPermit{
+		election: election, unread: true, front: front,
+		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
+	}
+	front.permit = b
+	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
+	for n := 1; n <= p.Seats; n++ {
+		c := newCandidate(store, SeatKey(election, n), cfg, p)
+		c.permit, c.loops = b, front.loops
+		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
+		a := newActor(ctx, c, cfg, p)
+		front.seats = append(front.seats, c)
+		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
+	}
+	return front
+}
+
+// leave records that a seat has ended. The last one ends the candidate.
+func (b *seatPermit) leave(values context.Context) {
+	b.mu.Lock()
+	b.there--
+	last := b.there == 0
+	b.mu.Unlock()
+	if !last {
+		return
+	}
+	front, cut := b.front, false
+	var err error
+	for _, seat := range front.seats {
+		if seat.err != nil { // it has ended
+			err = seat.err
+		}
+		cut = cut || seat.cut
+	}
+	front.mu.Lock()
+	front.err, front.cut = err, cut
+	front.mu.Unlock()
+	front.end(values)
 }

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // SeatKey names the keys of seats, and a key gives its seat.

@@ -8,12 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
-	"github.com/natsleader/natsleader/internal/natskv"
-
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
@@ -371,4 +368,34 @@ func addAll(sums *map[string]uint64, counts map[string]uint64) {
 	for name, n := range counts {
 		(*sums)[name] += n
 	}
+}
+
+// allStats returns the Stats of a candidate with several seats.
+func (c *Candidate) allStats(state State, term *Term) Stats {
+	engaged := c.seatHeld()
+	all := engaged.stats(state, term) // LogDropped is that of the queue, which they share
+	all.Seats = len(c.seats)
+	for _, seat := range c.seats {
+		if seat == engaged {
+			continue
+		}
+		s := seat.Stats()
+		all.Silent = max(all.Silent, s.Silent)
+		all.Unreleased = max(all.Unreleased, s.Unreleased)
+		all.Leaderless += s.Leaderless
+		for i, n := range s.Writes.Counts {
+			all.Writes.Counts[i] += n
+		}
+		all.Writes.Sum += s.Writes.Sum
+		all.Refused += s.Refused
+		all.Unknown += s.Unknown
+		all.FeedRebuilds += s.FeedRebuilds
+		all.Pending += s.Pending
+		all.Elected += s.Elected
+		all.Unelected += s.Unelected
+		addAll(&all.Fenced, s.Fenced)
+		addAll(&all.Deposed, s.Deposed)
+		addAll(&all.Faults, s.Faults)
+	}
+	return all
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 

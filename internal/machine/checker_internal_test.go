@@ -7,7 +7,6 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 

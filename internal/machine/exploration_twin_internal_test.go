@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/proof"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 

@@ -14,7 +14,7 @@
 //	lease.go         own writes: what each replaces, when its winner may lead, its outcome
 //	pending.go       the reason why a winner may not lead yet
 //	requests.go      which request is due, and when
-//	guards.go        the conditions for which a candidate with guards waits
+//	guard.go         the machine of a guard, and what a candidate wants of its guards
 //	succession.go    the order of candidates, and the successor of a leader that resigns
 //	suspend.go       a candidate that does not take its key
 //	work.go          the work of a term, and the candidate while it goes on
@@ -427,3 +427,25 @@ func (d *departure) stay() { d.mode, d.to = Staying, "" }
 
 // coolDown keeps the candidate from taking a lease before an instant.
 func (d *departure) coolDown(until time.Time) { d.cooldownUntil = until }
+
+// raising reports whether a term is claimed that has not begun. Either its guards do not
+// stand yet, or the lease was no longer valid when they did. The candidate renews its
+// lease like a leader, because no other candidate's lease can be running.
+func (m *Machine) raising() bool { return m.state == StatePending && m.term.token != 0 }
+
+// begin begins the term that was claimed, if its guards stand and its lease is valid. If one
+// of them stands at the same or a greater token that was not raised for this term, the claim
+// is dropped and another write elects. Where the application takes no terms any more, the
+// candidate gives the key up instead.
+func (m *Machine) begin(now time.Time, fx *Effects) {
+	switch {
+	case !m.raising():
+	case m.work.idle:
+		m.withdraw(now, fx)
+	case m.guards.Over >= m.term.token:
+		m.term.unclaim()
+	case m.Guarded && m.guards.Stand != m.term.token:
+	case now.Before(m.term.leaseUntil):
+		m.becomeLeader(now, fx)
+	}
+}

@@ -4,9 +4,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // inflight is the one request in flight, and the failures of those before it.

@@ -11,7 +11,6 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/internal/proof"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 

@@ -4,9 +4,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Order is a candidate's part in the succession. Like params it never changes.

@@ -1,3 +1,5 @@
+//go:build field && linux
+
 package torture_test
 
 import (

@@ -37,11 +37,11 @@ func seeded(tb testing.TB) *rand.Rand {
 	if n == 0 {
 		n = rand.Uint64()
 	}
-	tag := ""
+	tag := "field"
 	if proof.Long {
-		tag = "-tags prove "
+		tag += ",prove"
 	}
-	tb.Logf("again with: go test %s./torture -run '^%s$' -v -duration %v -seed %d", tag, tb.Name(), *duration, n)
+	tb.Logf("again with: go test -tags %s ./torture -run '^%s$' -v -duration %v -seed %d", tag, tb.Name(), *duration, n)
 	return rand.New(rand.NewPCG(n, 0))
 }
 

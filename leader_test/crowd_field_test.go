@@ -1,7 +1,5 @@
 //go:build field
 
-//go:build field
-
 package leader_test
 
 import (

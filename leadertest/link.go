@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -73,14 +72,6 @@ type request struct {
 	over   bool // it was rejected, and that answer is on its way
 	done   bool
 	unhook func() bool
-}
-
-// checkKey returns the error of a [leader.Bucket] for an invalid key.
-func checkKey(key string) error {
-	if err := wire.CheckElection(key); err != nil {
-		return fmt.Errorf("%w: %w", leader.ErrInvalidConfig, err)
-	}
-	return nil
 }
 
 // errNotServed means that there is no stream.
@@ -161,10 +152,6 @@ func (l linkBackend) Get(ctx context.Context, key string, reply func(backend.Ent
 func (l *Link) get(ctx context.Context, key string, reply func(backend.Entry, error), gone func() error) {
 	s := l.store
 	fail := func(err error) { reply(backend.Entry{}, err) }
-	if err := checkKey(key); err != nil {
-		fail(err)
-		return
-	}
 	l.ask(ctx, reads, fail, func(f fault) func() {
 		if s.gone {
 			err := gone()
@@ -198,10 +185,6 @@ func (l linkBackend) Mark(ctx context.Context, key string, value []byte, revisio
 func (l *Link) update(ctx context.Context, key string, value []byte, revision uint64, marker bool, reply func(uint64, error)) {
 	s := l.store
 	fail := func(err error) { reply(0, err) }
-	if err := checkKey(key); err != nil {
-		fail(err)
-		return
-	}
 	l.ask(ctx, writes, fail, func(f fault) func() {
 		last := s.keys[key].Revision
 		switch {
@@ -230,10 +213,6 @@ func (l linkBackend) Watch(ctx context.Context, key string, instead backend.Feed
 	fail := func(err error) {
 		f.Stop() // the store may have opened it
 		reply(nil, err)
-	}
-	if err := checkKey(key); err != nil {
-		fail(err)
-		return
 	}
 	l.link.ask(ctx, watches, fail, func(fault) func() {
 		if l.link.knows = !s.gone; s.gone {

@@ -32,10 +32,7 @@ var (
 // sessions.
 var validSession = regexp.MustCompile("^[A-Z2-7]{26}$")
 
-func checkStand(election, session string) error {
-	if err := checkKey(election); err != nil {
-		return err
-	}
+func checkSession(session string) error {
 	if !validSession.MatchString(session) {
 		return fmt.Errorf("%w: session %q is not 26 of A-Z and 2-7", leader.ErrInvalidConfig, session)
 	}
@@ -46,7 +43,7 @@ func checkStand(election, session string) error {
 func (l linkBackend) Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error)) {
 	s := l.link.store
 	fail := func(err error) { reply(0, err) }
-	if err := checkStand(election, session); err != nil {
+	if err := checkSession(session); err != nil {
 		fail(err)
 		return
 	}
@@ -71,10 +68,6 @@ func (l linkBackend) Stands(ctx context.Context, election string, deliver func(b
 	fail := func(err error) {
 		v.Stop() // the store may have opened it
 		reply(nil, err)
-	}
-	if err := checkKey(election); err != nil {
-		fail(err)
-		return
 	}
 	l.link.ask(ctx, views, fail, func(fault) func() {
 		if s.rosterGone {

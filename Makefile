@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo playground tools servers clean
+.PHONY: all help check test race field prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo playground tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -24,25 +24,30 @@ help: ## this list
 check: ## everything that CI runs
 	.ci/run
 
-test: ## the tests of every module, with a sample of each long proof: at most three minutes
+test: ## the tests of every module but those in real time, with a sample of each long proof: at most two minutes
 	go test work
 
-# The mutants and the command are programs of their own, which the race detector
-# does not see into.
-race: ## the tests with the race detector, in random order
-	go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' | xargs scripts/field -race -shuffle=on -timeout=20m
+race: ## the same with the race detector, in random order
+	go test -race -shuffle=on -timeout=20m $$(go list work | grep -v '/mutation$$')
 
-# All tests in full (package internal/proof), and how much of everything they ran.
-prove: servers ## every test in full, and how much of everything they ran
-	@totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals" && \
-	scripts/field -tags=prove -timeout=30m work && sort "$$totals"
+# What follows prints how much of everything it ran (package internal/proof).
+COUNTED := totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals"
+
+# Those of *_field_test.go. The race detector does not see into the programs that the last three start.
+field: servers ## the tests in real time, in full
+	@$(COUNTED) && go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' | \
+		xargs scripts/field -race -shuffle=on -tags=field,prove -timeout=30m && \
+	scripts/field -tags=field,prove -timeout=30m ./mutation ./cmd/natsleader ./bench && sort "$$totals"
+
+prove: ## the other tests in full
+	@$(COUNTED) && go test -tags=prove -timeout=30m work && sort "$$totals"
 
 # The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml.
 nightly: ## explore every situation that one fault leads to, and write how many there are into docs/exploration.md: 15 minutes
 	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
 	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./leader -nightly "$$(git rev-parse HEAD)"
 
-busy: ## the tests beside four busy loops
+busy: ## `make test` beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
 	trap 'kill $$pids' EXIT; go test -count=1 work
 
@@ -50,12 +55,13 @@ busy: ## the tests beside four busy loops
 # must be idle. It is a job of its own in .github/workflows/ci.yml.
 alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 	scripts/prometheus
-	go test -tags alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader
+	go test -tags field,alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader
 
-# With the tags there is more to read: without them there is one constant. Elsewhere without the
+# With the tags there is more to read; without them the gate has to build. Elsewhere without the
 # tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
-	go vet -tags prove,alerts work
+	go vet work
+	go vet -tags prove,alerts,field work
 	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest
 
@@ -76,7 +82,7 @@ $(TOOLS)/nats-server-%:
 
 # With the tags, as vet.
 lint: $(GOLANGCI) ## golangci-lint
-	$(GOLANGCI) run --build-tags prove,alerts $(PACKAGES)
+	$(GOLANGCI) run --build-tags prove,alerts,field $(PACKAGES)
 
 format: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...
@@ -133,17 +139,17 @@ publish: package-tools ## a release of the tag that is checked out: CONTRIBUTING
 	PATH=$(TOOLS)/bin:$$PATH $(GORELEASER) release --clean
 
 bench: ## the benchmarks of the library
-	go test -run '^$$' -bench . ./leader_test
+	go test -tags field -run '^$$' -bench . ./leader_test
 
 # Of an idle machine: nothing else should run. JSON=FILE writes the table to a file, too.
 scale: ## 10,000 elections in one process: set-up, memory, processor time, and what they survive
-	go test -run '^$$' -bench '^Benchmark(Scale|Handover|Renewal)$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
+	go test -tags field -run '^$$' -bench '^Benchmark(Scale|Handover|Renewal)$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
 
 # Of an idle machine, with Chromium (scripts/browser).
 pictures: ## the pictures of the pages that programs make
 	go run ./bench --measure handover,crash --svg docs/pictures/peers.svg
 	go run ./examples/demo -duration 30s -svg docs/pictures/failovers.svg
-	NATSLEADER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run '^Test(UI|Playground)_Pictures$$' ./cmd/natsleader
+	NATSLEADER_PICTURES=$(CURDIR)/docs/pictures go test -tags field -count=1 -run '^Test(UI|Playground)_Pictures$$' ./cmd/natsleader
 
 demo: ## the demonstration
 	go run ./examples/demo

@@ -3,7 +3,6 @@ package health_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -371,22 +370,6 @@ func TestHandlers_OnlyGETAndHEAD(t *testing.T) {
 				t.Errorf("%s: the answer to %s may be cached", name, method)
 			}
 		}
-	}
-}
-
-func TestHEAD_HasNoBody(t *testing.T) {
-	k := newKit(t)
-	server := httptest.NewServer(health.Leader(k.stand("a", leader.Config{})))
-	defer server.Close()
-	defer server.Client().CloseIdleConnections()
-	response, err := server.Client().Head(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
-	body, err := io.ReadAll(response.Body)
-	if err != nil || len(body) > 0 || response.StatusCode != 200 {
-		t.Errorf("%d, %q, %v", response.StatusCode, body, err)
 	}
 }
 

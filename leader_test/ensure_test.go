@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // ensured returns the bucket E of EnsureBucket, as a process with that client sees it.
@@ -349,72 +348,4 @@ func TestEnsure_Refused(t *testing.T) {
 			w.Errorf("saw %q", told)
 		}
 	})
-}
-
-// A candidate that may not create the bucket says so with the subject, and works when
-// the bucket is there. It tries less and less often: each try is a violation that the
-// application's error handler gets.
-func TestEnsure_Denied(t *testing.T) {
-	t.Parallel()
-	h := permServer(t, permList("a", "a", false))
-	nc := permDial(t, h, "a")
-	js := tcpJS(t, nc)
-	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "E"})
-	tcpOK(t, err)
-	a := tcpElectionOf(t, "a").stand(b, leader.Config{})
-	a.Expect(leadertest.Match("Faulted that names the subject", func(e leader.Event) bool {
-		f, ok := e.(leader.Faulted)
-		return ok && errors.Is(f.Err, leader.ErrPermission) && errors.Is(f.Err, nats.ErrPermissionViolation) &&
-			f.Err.Error() == `create bucket E: leader: permission denied: Publish to "$JS.API.STREAM.CREATE.KV_E"`
-	}))
-	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{})
-	a.Expect(leadertest.Elected())
-	faults := 0
-	for _, e := range a.Watcher.Events() {
-		if _, ok := e.(leader.Faulted); ok {
-			faults++
-		}
-	}
-	if faults != 1 {
-		t.Errorf("%d faults, want one", faults)
-	}
-}
-
-// A client that may create the bucket needs no other permission than a candidate's for that.
-func TestEnsure_PermissionsAreEnough(t *testing.T) {
-	t.Parallel()
-	u := permRoster(permAnnouncer(permList("a", "a", false), "a"), "a")
-	u.pub = append(u.pub, "$JS.API.STREAM.CREATE.KV_E", "$JS.API.STREAM.CREATE.KV_E_roster")
-	h := permServer(t, u)
-	nc := permDial(t, h, "a")
-	b, err := leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", Roster: true})
-	tcpOK(t, err)
-	a := tcpElectionOf(t, "a").stand(b, leader.Config{Roster: true})
-	tcpTerm(a)
-	tcpOK(t, a.Stop(t.Context()))
-	tcpNoFaults(t, a)
-	permDenials(t, nc)
-}
-
-// The bucket has three replicas, and one server of the cluster is up at first.
-func TestEnsure_ClusterComesLate(t *testing.T) {
-	t.Parallel()
-	c := clusterStart(t)
-	for _, n := range c.nodes {
-		if n.name != "s1" {
-			c.kill(n)
-		}
-	}
-	js := tcpJS(t, c.dial())
-	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "F", Replicas: 3})
-	tcpOK(t, err)
-	a := tcpElectionOf(t, "e").stand(b, leader.Config{})
-	a.Expect(leadertest.Faulted(leader.ErrUnreachable))
-	c.heal()
-	a.Expect(leadertest.Elected())
-	info, err := b.Info(t.Context())
-	tcpOK(t, err)
-	if info.Replicas != 3 {
-		t.Errorf("the bucket is %+v", info)
-	}
 }

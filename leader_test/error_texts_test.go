@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
@@ -42,21 +41,4 @@ func TestErrorTexts_MissingBucket(t *testing.T) {
 			w.Errorf("%v is not what it says", err)
 		}
 	})
-}
-
-// JetStream may be off on the server, or for the account.
-func TestErrorTexts_NoJetStream(t *testing.T) {
-	t.Parallel()
-	off := tcpOptions(t, "")
-	off.JetStream = false
-	account := tcpOptions(t, `accounts { A { jetstream: enabled }, B { users: [ { user: b, password: x } ] } }`)
-	for what, nc := range map[string]*nats.Conn{
-		"JetStream does not answer on $JS.API.STREAM.INFO.KV_E: it is not enabled on the server or for the account, or its domain or API prefix is wrong or out of reach": tcpDial(t, tcpServe(t, off).ClientURL()),
-		"JetStream is not enabled for the account of this connection": tcpDial(t, tcpServe(t, account).ClientURL(), nats.UserInfo("b", "x")),
-	} {
-		err := second(tcpBucket(t, tcpJS(t, nc)).Info(t.Context()))
-		if !errors.Is(err, leader.ErrUnreachable) || fmt.Sprint(err) != "leader: "+what {
-			t.Errorf("got  %v\nwant leader: %s", err, what)
-		}
-	}
 }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -436,54 +434,4 @@ func TestGuardCheck_EveryMinute(t *testing.T) {
 			t.Error("it does not lead on")
 		}
 	})
-}
-
-// On three replicas, while the guard moves as fast as it can.
-func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
-	t.Parallel()
-	c := clusterStart(t)
-	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}
-	var g *fence.Bucket
-	clusterPlaced(t, func() (err error) {
-		g, err = fence.CreateBucket(t.Context(), c.js, cfg)
-		return err
-	})
-	tcpOK(t, checked(t.Context(), g))
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	var moves atomic.Int64
-	go func() {
-		defer close(stopped)
-		type answer struct {
-			revision uint64
-			err      error
-		}
-		reply := make(chan answer, 1)
-		g.Backend().Get(t.Context(), func(e backend.Entry, err error) { reply <- answer{e.Revision, err} })
-		marker := <-reply
-		for last := marker.revision; ; {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			g.Backend().Update(t.Context(), []byte("junk"), last, func(revision uint64, err error) { reply <- answer{revision, err} })
-			if a := <-reply; a.err == nil {
-				moves.Add(1)
-				last = a.revision
-			}
-		}
-	}()
-	other, err := fence.OpenBucket(tcpJS(t, c.dial()), "orders")
-	tcpOK(t, err)
-	checks := 0
-	tcpEventually(t, "100 checks while the guard moves 100 times", func() bool {
-		tcpOK(t, checked(t.Context(), other))
-		checks++
-		return checks >= 100 && moves.Load() >= 100
-	})
-	close(stop)
-	<-stopped
-	if _, err := fence.CreateBucket(t.Context(), c.js, cfg); err != nil {
-		t.Error(err)
-	}
 }

@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // Guards that cannot be raised, or not for long, and the events of their candidates.
@@ -240,68 +238,4 @@ func TestGuards_InvalidNames(t *testing.T) {
 			t.Errorf("without js: %v", err)
 		}
 	})
-}
-
-// permGuard returns the permissions that a candidate needs for the guard of the bucket
-// "orders".
-func permGuard(name string) permUser {
-	u := permList(name, "e", false)
-	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+fence.DefaultGuardKey)
-	return u
-}
-
-// Each permission for a guard that is missing is named by its subject, before the key
-// is won. When it is granted, the candidate is elected without help.
-func TestGuardPermissions_Missing(t *testing.T) {
-	t.Parallel()
-	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + fence.DefaultGuardKey} {
-		t.Run(subject, func(t *testing.T) {
-			full := permGuard("a")
-			h := permServer(t, full.without(subject))
-			admin := permBucket(t, h, false, time.Second)
-			_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
-			tcpOK(t, err)
-			nc := permDial(t, h, "a")
-			g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-			tcpOK(t, err)
-			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
-			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
-				f, ok := e.(leader.Faulted)
-				return ok && errors.Is(f.Err, leader.ErrPermission) &&
-					strings.HasPrefix(f.Err.Error(), "guard of bucket orders: ") && strings.Contains(f.Err.Error(), `"`+subject+`"`)
-			}))
-			if a.State() != leader.StateCandidate {
-				t.Errorf("a is %v", a.State())
-			}
-			h.grant(t, full)
-			a.Expect(leadertest.Elected())
-		})
-	}
-}
-
-// A candidate needs no other permission.
-func TestGuardPermissions_AreEnough(t *testing.T) {
-	t.Parallel()
-	h := permServer(t, permGuard("a"))
-	admin := permBucket(t, h, false, time.Second)
-	_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
-	tcpOK(t, err)
-	nc := permDial(t, h, "a")
-	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-	tcpOK(t, err)
-	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
-	tcpTerm(a)
-	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
-	tcpOK(t, a.Stop(t.Context()))
-	tcpNoFaults(t, a)
-	permDenials(t, nc)
-	kv, err := admin.KeyValue(t.Context(), "orders")
-	tcpOK(t, err)
-	e, err := kv.Get(t.Context(), fence.DefaultGuardKey)
-	tcpOK(t, err)
-	var rec struct{ Election string }
-	tcpOK(t, json.Unmarshal(e.Value(), &rec))
-	if rec.Election != "E/e" {
-		t.Errorf("the guard is %s", e.Value())
-	}
 }

@@ -15,6 +15,9 @@ import (
 // clockStart is the time that every new leadertest.Clock shows.
 var clockStart = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
+// tcpLimit is how long a test in real time waits for what must happen.
+const tcpLimit = time.Minute
+
 // maxValue is the size of the largest value that a candidate may publish with its lease.
 const maxValue = 64 << 10
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -324,48 +323,4 @@ func wantText(t *testing.T, err, is error, text string) {
 	if !errors.Is(err, is) || err.Error() != fmt.Sprintf("%v: %s", is, text) {
 		t.Errorf("%v, want %v: %s", err, is, text)
 	}
-}
-
-// An old process hands over to a candidate, and the candidate to an old process. Over
-// TCP, in real time, with a TTL that the checks of nats-kv-leader-elect would not accept,
-// and the bucket on file.
-func TestTCP_KVElect(t *testing.T) {
-	t.Parallel()
-	const ttl = 8 * time.Second
-	srv := tcpServe(t, tcpOptions(t, ""))
-	dial := func() jetstream.JetStream { return tcpJS(t, tcpDial(t, srv.ClientURL())) }
-	_, err := dial().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl})
-	tcpOK(t, err)
-	kv := legacyKV(t, tcpDial(t, srv.ClientURL()), "E")
-	var stands atomic.Pointer[tcpCandidate]
-	old := func() *kvProcess {
-		ctx, cancel := context.WithCancel(context.Background())
-		p := &kvProcess{name: "old", kv: kv, end: cancel, done: make(chan struct{})}
-		p.told = func(_ *kvProcess, what string) {
-			if c := stands.Load(); what == "won" && c != nil && c.IsLeader() {
-				t.Error("two leaders")
-			}
-		}
-		go p.run(ctx, ttl/4*3, 0)
-		t.Cleanup(func() {
-			p.quit()
-			<-p.done
-		})
-		return p
-	}
-	first := old()
-	tcpEventually(t, "the old process leads", first.leads.Load)
-	c := tcpElectionOf(t, "e").stand(tcpBucket(t, dial()), leader.Config{ID: "new", KVElect: true})
-	stands.Store(c)
-	tcpEventually(t, "the candidate knows of it", func() bool { h, _ := c.Leader(); return h.Foreign && string(h.Value) == "old" })
-	first.quit()
-	<-first.done
-	term := tcpTerm(c)
-	second := old()
-	tcpRenewed(t, tcpBucket(t, dial()), "e", 3)
-	if err := term.Err(); err != nil || second.leads.Load() {
-		t.Errorf("the candidate does not lead beside an old process that has started again: %v", err)
-	}
-	tcpOK(t, c.Stop(t.Context()))
-	tcpEventually(t, "the old process leads again", second.leads.Load)
 }

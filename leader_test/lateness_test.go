@@ -93,16 +93,6 @@ func unexcused(events []leader.Event, late time.Duration) []error {
 	return all
 }
 
-// tcpNoFaults fails the test if the candidate reported a fault. One late answer is excused if
-// the machine was late since the candidate began.
-func tcpNoFaults(t *testing.T, c *tcpCandidate) {
-	t.Helper()
-	late := machine.since(c.began, time.Now())
-	for _, err := range unexcused(c.Watcher.Events(), late) {
-		t.Errorf("%s: %v (the machine was late by %v at most)", c.ID(), err, late)
-	}
-}
-
 // A late machine excuses one late answer, and nothing else.
 func TestLateness_ExcusesOneFault(t *testing.T) {
 	unreachable := leader.Faulted{Err: fmt.Errorf("read: %w", leader.ErrUnreachable)}

@@ -1,9 +1,6 @@
 package leader_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -121,25 +118,4 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.at(w.now() + 2*lease)
 	w.ledBy(a, a)
 	return a
-}
-
-// A pedantic client needs a wider permission for the roster. The error names it.
-func TestPedantic_PermissionIsNamed(t *testing.T) {
-	t.Parallel()
-	const wider = "$JS.API.CONSUMER.CREATE.KV_E_roster.*"
-	u := permRoster(permAnnouncer(permList("a", "a", false), "a"), "a")
-	h := permServer(t, u)
-	permRostered(t, h)
-	b := tcpBucket(t, tcpJS(t, tcpDial(t, h.srv.ClientURL(), nats.UserInfo("a", "x"), nats.CustomInboxPrefix("_INBOX_a"), pedantic)))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if _, err := leader.Roster(ctx, b, "a"); !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `Publish to "`+wider+`"`) {
-		t.Errorf("Roster: %v", err)
-	}
-	u.pub = append(u.pub, wider)
-	h.grant(t, u)
-	tcpEventually(t, "it may", func() bool {
-		_, err := leader.Roster(t.Context(), b, "a")
-		return err == nil
-	})
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -378,38 +376,4 @@ func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 	if ids := k.denied(); len(ids) != 0 {
 		t.Errorf("%v are denied", ids)
 	}
-}
-
-// On a server a denied write shows as one without an answer. The preemptor that may not
-// write the key pushes the leader out, is announced as denied, and leads when it may.
-func TestPreemption_DeniedByAServer(t *testing.T) {
-	t.Parallel()
-	full := func(name string) permUser { return permRoster(permAnnouncer(permList(name, "a", false), "a"), "a") }
-	denied := full("high")
-	denied.pub = slices.DeleteFunc(slices.Clone(denied.pub), func(s string) bool { return s == "$KV.E.a" })
-	h := permServer(t, full("low0"), full("low1"), denied)
-	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: time.Second, Storage: jetstream.MemoryStorage, Roster: true})
-	el := tcpElectionOf(t, "a")
-	stand := func(name string, cfg leader.Config) *tcpCandidate {
-		cfg.ID = name
-		return el.stand(tcpBucket(t, permJS(t, h, name)), cfg)
-	}
-	low := []*tcpCandidate{stand("low0", byPriority)}
-	tcpEventually(t, "the first leads", low[0].IsLeader)
-	low = append(low, stand("low1", byPriority))
-	high := stand("high", preemptor)
-	bucket := tcpBucket(t, permJS(t, h, "admin"))
-	stands := func(denied bool) func() bool {
-		return func() bool {
-			all, err := leader.Roster(t.Context(), bucket, "a")
-			tcpOK(t, err)
-			return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" && s.Denied == denied })
-		}
-	}
-	tcpEventually(t, "it stands", stands(false))
-	low[0].Expect(leadertest.Deposed(leader.ErrResigned))
-	tcpEventually(t, "it is named in vain", func() bool { return low[0].IsLeader() || low[1].IsLeader() })
-	tcpEventually(t, "it is announced as denied", stands(true))
-	h.grant(t, full("high"))
-	tcpEventually(t, "it leads", high.IsLeader)
 }

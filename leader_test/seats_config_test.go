@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -112,5 +113,25 @@ func TestSeats_FirstSeatFirst(t *testing.T) {
 	k.clock.Advance(3 * time.Second)
 	if term, ok := a.Term(); !ok || term.Seat() != 2 {
 		t.Errorf("it leads on seat %d", term.Seat())
+	}
+}
+
+// A client that only observes, or sends requests, can name a seat by the result of
+// leader.SeatKey.
+func TestNames_OfSeats(t *testing.T) {
+	k := newKit(t)
+	k.stand("a", leader.Config{Seats: 2})
+	k.clock.Advance(time.Second)
+	seat := leader.SeatKey("e", 2)
+	if _, err := leader.Lookup(t.Context(), k.store, seat); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := leader.Observe(ctx, k.store, seat); err != nil {
+		t.Error(err)
+	}
+	if _, err := leader.StepDown(t.Context(), k.store, seat, ""); !errors.Is(err, leader.ErrNoLeader) {
+		t.Error(err)
 	}
 }

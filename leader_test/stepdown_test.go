@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // asks is the subject of requests to the holder of "e".
@@ -306,46 +305,4 @@ func TestStepDown_WhileStopping(t *testing.T) {
 			a.nc.Close()
 		}
 	})
-}
-
-// A leader with the documented permissions of a candidate, and without the permission
-// to answer, hands over like any other.
-func TestStepDown_AnswerDenied(t *testing.T) {
-	t.Parallel()
-	operator := permObserver("b", false)
-	operator.pub = append(operator.pub, "natsleader.ask.E.a")
-	h := permServer(t, permList("a", "a", false), operator)
-	permBucket(t, h, false, tcpLong)
-	a := tcpElectionOf(t, "a").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a"})
-	a.Expect(leadertest.Elected())
-	nc := permDial(t, h, "b")
-	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", "b")
-	if err != nil || asked.ID != "a" {
-		t.Errorf("StepDown: %v, %v", asked, err)
-	}
-	a.Expect(leadertest.Deposed(leader.ErrResigned))
-	permDenials(t, nc)
-}
-
-// Without the permission a leader leads as before, and logs once for each connection
-// that it cannot be asked. The requester's error names the missing permission.
-func TestStepDown_WithoutPermission(t *testing.T) {
-	t.Parallel()
-	deaf := permList("a", "e", false).without("natsleader.ask")
-	h := permServer(t, deaf, permList("b", "e", false))
-	permBucket(t, h, false, 6*time.Second)
-	var log bytes.Buffer
-	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	a.Expect(leadertest.Elected())
-	nc := permDial(t, h, "b")
-	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", "b")
-	if !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"`+asks+`"`) {
-		t.Errorf("StepDown: %v", err)
-	}
-	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
-	tcpOK(t, a.Stop(t.Context()))
-	tcpNoFaults(t, a)
-	if n := strings.Count(log.String(), "cannot be asked to hand over"); n != 1 {
-		t.Errorf("said %d times that it cannot be asked:\n%s", n, log.String())
-	}
 }

@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // turn is the turn that the library derives from the lease of most tests.
@@ -386,72 +384,6 @@ func TestQueue_OutlivesRestart(t *testing.T) {
 		w.isAt(30*time.Second, "resigned")
 		w.ledBy(cs[1], cs...)
 	})
-}
-
-// A client that may only observe sees the roster, and its changes.
-func TestRoster_SeenByObserver(t *testing.T) {
-	a, b := permAnnouncer(permList("a", "a", false), "a"), permAnnouncer(permList("b", "a", false), "a")
-	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
-	permRostered(t, h)
-	el := tcpElectionOf(t, "a")
-	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true})
-	first.Expect(leadertest.Elected())
-	nc := permDial(t, h, "o")
-	looks := tcpBucket(t, tcpJS(t, nc))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	all, err := leader.ObserveRoster(ctx, looks, "a")
-	tcpOK(t, err)
-	told := func(want ...string) {
-		t.Helper()
-		var ids []string
-		limit := time.After(tcpLimit)
-		for {
-			select {
-			case now, ok := <-all:
-				ids = ids[:0]
-				for _, s := range now {
-					ids = append(ids, fmt.Sprintf("%s %d %s", s.ID, s.Priority, s.Value))
-				}
-				if ok && slices.Equal(ids, want) {
-					return
-				}
-			case <-limit:
-				t.Fatalf("%q stand, want %q", ids, want)
-			}
-		}
-	}
-	told()
-	store := tcpBucket(t, permJS(t, h, "b"))
-	second := el.stand(store, leader.Config{ID: "b", Queue: true, Priority: 3, Value: []byte("v")})
-	told("b 3 v")
-	once, err := leader.Roster(t.Context(), looks, "a")
-	tcpOK(t, err)
-	if len(once) != 1 || once[0].ID != "b" || string(once[0].Value) != "v" {
-		t.Errorf("%v stand", once)
-	}
-	tcpOK(t, first.Stop(t.Context()))
-	second.Expect(leadertest.Elected())
-	told()
-	cancel()
-	for range all {
-	}
-	tcpNoFaults(t, first)
-	tcpNoFaults(t, second)
-	permDenials(t, nc)
-}
-
-// A candidate that may not announce itself reports that once, and stands all the same.
-func TestAnnouncement_Denied(t *testing.T) {
-	t.Parallel()
-	h := permServer(t, permList("a", "a", false))
-	permRostered(t, h)
-	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true, LeaseDuration: 6 * time.Second})
-	a.Expect(leadertest.Elected())
-	a.Expect(leadertest.Faulted(leader.ErrPermission))
-	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
-	tcpOK(t, a.Resign(t.Context()))
-	a.Expect(leadertest.Elected())
 }
 
 // Among many candidates on one connection, the next leader receives the release first.

@@ -19,6 +19,7 @@ import (
 // plumbing are mutants of one package beside the machine. Tests of a package catch them.
 type plumbing struct {
 	of, by  string // directories, from the root of the repository
+	field   bool   // whether field tests catch these
 	mutants []mutant
 }
 
@@ -64,22 +65,51 @@ var everyTest = regexp.MustCompile("")
 
 // Every mutant of the plumbing is caught by the test that it names, which passes without
 // the mutant. Mutants of internal packages are cheap. The others are tried with the build
-// tag prove.
-func TestPlumbing_MutantsAreCaught(t *testing.T) {
+// tag prove, and those that field tests catch with both tags.
+func TestPlumbing_MutantsAreCaught(t *testing.T) { tryPlumbing(t, false) }
+
+func tryPlumbing(t *testing.T, field bool) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "plumbing", "*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no mutants: ", err)
 	}
 	for _, file := range files {
+		p := readPlumbing(t, file).caughtIn(t, field)
+		if len(p.mutants) == 0 {
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			p := readPlumbing(t, file)
-			if !strings.HasPrefix(p.by, "internal/") {
+			if field || !strings.HasPrefix(p.by, "internal/") {
 				proof.Only(t)
 			}
 			t.Parallel()
 			p.run(t)
 		})
 	}
+}
+
+// caughtIn returns the mutants that field tests catch, or the others.
+func (p plumbing) caughtIn(t *testing.T, field bool) plumbing {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", p.by, "*_field_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests string
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests += string(source)
+	}
+	p.field = field
+	p.mutants = slices.DeleteFunc(p.mutants, func(m mutant) bool {
+		name, _, _ := strings.Cut(m.caught, "/")
+		return strings.Contains(tests, "\nfunc "+name+"(") != field
+	})
+	return p
 }
 
 func (p plumbing) run(t *testing.T) {
@@ -119,7 +149,11 @@ func (p plumbing) build(t *testing.T, s sources) testBinary {
 	t.Helper()
 	dir := t.TempDir()
 	b := testBinary{path: filepath.Join(dir, "mutant"), dir: filepath.Join("..", p.by), overlay: s.overlay(t, p.by, dir, everyTest)}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.overlay, "-o", b.path)
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.overlay, "-o", b.path}
+	if p.field {
+		args = append(args, "-tags=field")
+	}
+	build := exec.CommandContext(t.Context(), "go", args...)
 	build.Dir = b.dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s does not build: %v\n%s", s.culprit(string(out)), err, out)

@@ -4,7 +4,7 @@
 // A run is repeated with its -seed: the same faults in the same order, though not with
 // the same interleaving. An hour of it:
 //
-//	go test -tags prove ./torture -run Torture -v -duration 1h -timeout 2h
+//	go test -tags field,prove ./torture -run Torture -v -duration 1h -timeout 2h
 package torture_test
 
 import (

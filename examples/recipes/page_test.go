@@ -14,7 +14,7 @@ func TestThePage_CodeIsTested(t *testing.T) {
 		t.Fatal(err)
 	}
 	var source strings.Builder
-	for _, name := range []string{"recipes_test.go", "grpc_test.go", "otel_test.go"} {
+	for _, name := range []string{"recipes_test.go", "recipes_field_test.go", "grpc_test.go", "otel_test.go"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

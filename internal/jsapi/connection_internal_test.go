@@ -173,25 +173,6 @@ func (f *freezing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// block makes nats.go hold its lock until the result is called.
-func (w *wired) block() (release func()) {
-	w.Helper()
-	freeze, frozen := make(chan struct{}), make(chan struct{})
-	w.mu.Lock()
-	w.freeze, w.frozen = freeze, frozen
-	w.mu.Unlock()
-	if err := w.a.Conn.Publish("nothing", nil); err != nil {
-		w.Fatal(err)
-	}
-	<-frozen
-	return sync.OnceFunc(func() {
-		w.mu.Lock()
-		w.freeze = nil
-		w.mu.Unlock()
-		close(freeze)
-	})
-}
-
 // serve handles the messages of a subject.
 func (w *wired) serve(subject string, handle nats.MsgHandler) {
 	w.Helper()
@@ -407,83 +388,6 @@ func TestConnection_Drained(t *testing.T) {
 		close(slow)
 		time.Sleep(time.Minute)
 		t.want("drained", t.ask(t.Context(), "echo", "z"), "", backend.ErrConnectionClosed, 0)
-	})
-}
-
-// While nats.go holds its lock, a request ends soon after its context and is not sent later.
-// One goroutine waits for all of them, and one that looks for denials. It is not in a bubble, because a goroutine that waits
-// for a lock keeps the time of a bubble from passing.
-func TestConnection_Blocked(t *testing.T) {
-	emptyPools()
-	wireUp(t, func(t *wired) {
-		var mu sync.Mutex
-		var heard []string
-		t.serve("ask", func(m *nats.Msg) {
-			mu.Lock()
-			defer mu.Unlock()
-			heard = append(heard, string(m.Data))
-		})
-		type reply struct {
-			what string
-			err  error
-		}
-		replies := make(chan reply, 2*maxLeft)
-		ask := func(ctx context.Context, what string) {
-			t.a.RequestThen(ctx, &nats.Msg{Subject: "ask", Data: []byte(what)}, func(_ *nats.Msg, err error) { replies <- reply{what, err} })
-		}
-		next := func() reply {
-			select {
-			case r := <-replies:
-				return r
-			case <-time.After(5 * time.Second):
-				t.Fatal("a request has no reply although its context has ended, or too many are left behind")
-				return reply{}
-			}
-		}
-		lost, give := context.WithCancel(t.Context())
-		ask(lost, "in flight")
-		for sent := false; !sent; {
-			mu.Lock()
-			sent = len(heard) == 1
-			mu.Unlock()
-			runtime.Gosched()
-		}
-		release := t.block()
-		defer release()
-		before := runtime.NumGoroutine()
-		for range maxLeft - 1 {
-			ask(lost, "lost")
-		}
-		ask(t.Context(), "patient")
-		if n := runtime.NumGoroutine() - before; n > 2 {
-			t.Errorf("%d goroutines wait", n)
-		}
-		give()
-		for range maxLeft {
-			if r := next(); !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
-				t.Errorf("%s: %v", r.what, r.err)
-			}
-		}
-		ask(t.Context(), "rejected")
-		if r := next(); r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
-			t.Errorf("%s: %v", r.what, r.err)
-		}
-		release()
-		for answered, from := false, time.Now(); !answered; runtime.Gosched() {
-			if time.Since(from) > time.Minute {
-				t.Fatal("requests are rejected although nats.go goes on")
-			}
-			_, err := t.a.Request(t.Context(), &nats.Msg{Subject: "echo"}) // rejected until the goroutine goes on
-			answered = err == nil
-		}
-		if err := t.replier.Flush(); err != nil {
-			t.Error(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []string{"in flight", "patient"}; !slices.Equal(heard, want) || len(replies) != 0 {
-			t.Errorf("sent: %q", heard)
-		}
 	})
 }
 

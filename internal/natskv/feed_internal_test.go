@@ -10,10 +10,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/testserver"
 )
 
 // ordinary makes a bucket that does not republish.
@@ -216,39 +214,6 @@ func TestWatchFeed_Reconnection(t *testing.T) {
 			t.Fatalf("told %+v", e)
 		}
 	})
-}
-
-// No goroutine outlives the Stop of the last feed.
-func TestFeed_StopEndsGoroutines(tt *testing.T) {
-	t := &lab{T: tt}
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.s = s
-	s.Start()
-	defer func() { s.Shutdown(); s.WaitForShutdown() }()
-	js := dialJS(t, t.s)
-	defer js.Conn().Close()
-	republishing := mustCreate(t, js, Config{Name: "R", Storage: jetstream.MemoryStorage})
-	b := ordinary(t, js, jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
-	if _, err := settingsOf(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	before := goleak.IgnoreCurrent()
-	for _, b := range []*Bucket{republishing, b} {
-		var stops sync.WaitGroup
-		for range 20 {
-			w := watch(t, b, "a")
-			stops.Go(w.Stop)
-			stops.Go(w.Stop)
-		}
-		stops.Wait()
-		if len(b.hub.sources) != 0 {
-			t.Fatalf("%d feeds are left", len(b.hub.sources))
-		}
-	}
-	goleak.VerifyNone(t, before)
 }
 
 // A feed delivers nothing after Stop has returned.

@@ -1,0 +1,191 @@
+//go:build field
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what happens at once on an idle machine.
+const patience = 30 * time.Second
+
+// wire is a connection over a link: a line that one end writes is read at the other.
+type wire struct {
+	*testing.T
+	link           *link
+	listener       net.Listener
+	client, server net.Conn
+	atClient       *bufio.Reader
+	atServer       *bufio.Reader
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := newLink(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{T: t, link: k, listener: listener}
+	t.Cleanup(func() {
+		k.close()
+		_ = listener.Close()
+		_ = w.client.Close()
+		_ = w.server.Close()
+	})
+	w.client, w.server = w.connect()
+	w.atClient, w.atServer = bufio.NewReader(w.client), bufio.NewReader(w.server)
+	return w
+}
+
+func (w *wire) connect() (client, server net.Conn) {
+	w.Helper()
+	client, err := net.Dial("tcp", w.link.listener.Addr().String())
+	if err != nil {
+		w.Fatal(err)
+	}
+	if server, err = w.listener.Accept(); err != nil {
+		w.Fatal(err)
+	}
+	for _, c := range []net.Conn{client, server} {
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return client, server
+}
+
+// up and down write a line at one end, which the other does not read yet.
+func (w *wire) up(line string)   { w.write(w.client, line) }
+func (w *wire) down(line string) { w.write(w.server, line) }
+
+func (w *wire) write(c net.Conn, line string) {
+	w.Helper()
+	if _, err := io.WriteString(c, line+"\n"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *wire) arrives(at *bufio.Reader, lines ...string) {
+	w.Helper()
+	for _, want := range lines {
+		if got, err := at.ReadString('\n'); err != nil || got != want+"\n" {
+			w.Fatalf("read %q, %v, not %q", got, err, want)
+		}
+	}
+}
+
+// nothing finds that no line is at one end now. It cannot fail where it should not: lines arrive late
+// in the worst case.
+func (w *wire) nothing(c net.Conn, at *bufio.Reader) {
+	w.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if got, err := at.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
+		w.Fatalf("read %q, %v", got, err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+}
+
+// A link that holds a direction delivers nothing in it, and everything afterwards, in order.
+func TestLink_HoldsAndDelivers(t *testing.T) {
+	for held, both := range map[mode]struct{ up, down bool }{
+		holdsAll: {true, true}, holdsUp: {up: true}, holdsDown: {down: true},
+	} {
+		t.Run(string(held), func(t *testing.T) {
+			w := newWire(t)
+			w.up("hello")
+			w.arrives(w.atServer, "hello")
+			w.link.set(held)
+			w.up("one")
+			w.down("two")
+			if both.up {
+				w.nothing(w.server, w.atServer)
+			} else {
+				w.arrives(w.atServer, "one")
+			}
+			if both.down {
+				w.nothing(w.client, w.atClient)
+			} else {
+				w.arrives(w.atClient, "two")
+			}
+			w.up("three")
+			w.link.set(works)
+			if both.up {
+				w.arrives(w.atServer, "one")
+			}
+			if both.down {
+				w.arrives(w.atClient, "two")
+			}
+			w.arrives(w.atServer, "three")
+		})
+	}
+}
+
+// The end of a connection does not pass a link that holds, as with a network that swallows everything.
+func TestLink_HoldsTheEnd(t *testing.T) {
+	w := newWire(t)
+	w.link.set(holdsAll)
+	_ = w.client.Close()
+	w.nothing(w.server, w.atServer)
+	w.link.set(works)
+	if _, err := w.atServer.ReadString('\n'); !errors.Is(err, io.EOF) {
+		t.Errorf("the end was read as %v", err)
+	}
+}
+
+func TestLink_Cut(t *testing.T) {
+	w := newWire(t)
+	w.link.set(isCut)
+	for _, at := range []*bufio.Reader{w.atClient, w.atServer} {
+		if _, err := at.ReadString('\n'); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the connection was not broken: %v", err)
+		}
+	}
+	again, err := net.Dial("tcp", w.link.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.SetDeadline(time.Now().Add(patience))
+	if _, err := again.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a new connection goes over a link that is cut: %v", err)
+	}
+	_ = again.Close()
+}
+
+// Bytes take their time over a slow link, each way, and stay in order.
+func TestLink_Slow(t *testing.T) {
+	w := newWire(t)
+	w.link.set(isSlow)
+	began := time.Now()
+	w.up("one")
+	w.up("two")
+	w.arrives(w.atServer, "one", "two")
+	w.down("three")
+	w.arrives(w.atClient, "three")
+	if took := time.Since(began); took < 2*slowness {
+		t.Errorf("there and back took %v", took)
+	}
+}
+
+// A client that connects again and again over a link that holds leaves no more than the newest
+// connections behind.
+func TestLink_Bounded(t *testing.T) {
+	w := newWire(t)
+	w.link.set(holdsAll)
+	for range mostPipes {
+		client, server := w.connect()
+		defer func() { _, _ = client.Close(), server.Close() }()
+	}
+	if _, err := w.atServer.ReadString('\n'); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest connection goes on: %v", err)
+	}
+}

@@ -1,0 +1,334 @@
+//go:build field
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/internal/proof"
+)
+
+func TestMain(m *testing.M) {
+	if isCandidate() {
+		os.Exit(candidate())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// game is a playground in a test.
+type game struct {
+	*testing.T
+	*playground
+}
+
+// newGame starts a playground, in which a candidate leads.
+func newGame(t *testing.T, lease time.Duration) game {
+	t.Helper()
+	p, err := open(t.Context(), lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.close(); err != nil {
+			t.Error(err)
+		}
+		for _, b := range p.judge.broken {
+			t.Error("BROKEN:", b)
+		}
+		if t.Failed() {
+			for _, s := range p.stories {
+				t.Log(s.Text)
+			}
+		}
+	})
+	g := game{t, p}
+	g.leads("")
+	return g
+}
+
+// becomes waits until the playground looks in a way.
+func (g game) becomes(what string, is func(v view) bool) {
+	g.Helper()
+	limit := time.After(patience)
+	for {
+		v, news := g.view()
+		if is(v) {
+			return
+		}
+		select {
+		case <-news:
+		case <-limit:
+			g.Fatalf("not %s: %+v", what, v.Seats)
+		}
+	}
+}
+
+// leads waits until a candidate leads that is not the given one, and returns its ID.
+func (g game) leads(before string) (id string) {
+	g.Helper()
+	g.becomes("led by another than "+before, func(v view) bool {
+		for _, s := range v.Seats {
+			if s.State == "leader" && !s.Frozen && s.ID != before && s.Link == works {
+				id = s.ID
+			}
+		}
+		return id != ""
+	})
+	return id
+}
+
+// do does something to a candidate.
+func (g game) do(what, id string) {
+	g.Helper()
+	if err := g.ask(request{Do: what, ID: id}); err != nil {
+		g.Fatalf("%s %s: %v", what, id, err)
+	}
+}
+
+func (g game) ask(r request) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = g.act(g.Context(), body)
+	return err
+}
+
+// seat returns what is shown of a candidate.
+func (v view) seat(id string) seatView {
+	for _, s := range v.Seats {
+		if s.ID == id {
+			return s
+		}
+	}
+	return seatView{}
+}
+
+// Whatever is done to a leader, another leads, and the one before waits when it is over.
+func TestPlayground_LeaderLost(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, leastLease)
+	for _, c := range []struct{ do, undo string }{
+		{doResign, ""}, {doKill, doStart}, {string(isCut), doRestore}, {string(holdsAll), doRestore}, {string(holdsUp), doRestore}, {string(holdsDown), doRestore},
+	} {
+		was := g.leads("")
+		g.do(c.do, was)
+		g.leads(was)
+		if c.undo != "" {
+			g.do(c.undo, was)
+		}
+		g.becomes(was+" waits after "+c.do, func(v view) bool {
+			s := v.seat(was)
+			return (s.State == "candidate" || s.State == "leader") && s.Link == works
+		})
+	}
+}
+
+// A leader that is frozen in its work writes when it wakes up, and the guard refuses that.
+func TestPlayground_Zombie(t *testing.T) {
+	t.Parallel()
+	if !canFreeze {
+		proof.Skip(t, "processes cannot be frozen on this system")
+	}
+	g := newGame(t, leastLease)
+	// It may be frozen between two items, and then writes nothing when it wakes up.
+	refused := false
+	for range 20 {
+		if refused {
+			return
+		}
+		was := g.leads("")
+		g.becomes("at work", func(v view) bool { return v.seat(was).Stored > 0 })
+		g.do(doFreeze, was)
+		g.leads(was)
+		before, _ := g.view()
+		g.do(doThaw, was)
+		g.becomes(was+" has left its term", func(v view) bool {
+			s := v.seat(was)
+			return s.State == "candidate" || s.State == "leader" && s.Token != before.seat(was).Token
+		})
+		g.becomes("news", func(v view) bool {
+			for _, s := range v.Stories {
+				refused = refused || s.N > before.Stories[len(before.Stories)-1].N && strings.HasPrefix(s.Text, was+" woke up and wrote")
+			}
+			return refused || v.seat(was).Stored > before.seat(was).Stored || v.Checks > before.Checks+100
+		})
+	}
+	t.Error("no late write was refused")
+}
+
+// A slow link shortens the lease of a leader, which goes on.
+func TestPlayground_Slow(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, longestLease)
+	was := g.leads("")
+	g.do(string(isSlow), was)
+	before, _ := g.view()
+	g.becomes("working over a slow link", func(v view) bool { return v.seat(was).Stored > before.seat(was).Stored+3 })
+	if v, _ := g.view(); v.seat(was).State != "leader" {
+		t.Errorf("%s is %q", was, v.seat(was).State)
+	}
+}
+
+// The leader of a server that goes away does not lead, and somebody does when it is back. A restart
+// is as short as a leader survives, or not. A deleted key is taken again.
+func TestPlayground_Server(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, leastLease)
+	go g.watchKey(t.Context())
+	ledBy := func() (id string) {
+		if row := g.state.Row(electionName); row.State == stateLeading {
+			id = row.ID
+		}
+		return id
+	}
+	g.do(doOutage, "")
+	g.becomes("without a leader", func(v view) bool {
+		for _, s := range v.Seats {
+			if s.State == "leader" {
+				return false
+			}
+		}
+		return !v.Up
+	})
+	if err := g.ask(request{Do: doDelete}); err == nil || !strings.Contains(err.Error(), "the server is down") {
+		t.Errorf("the key was deleted on a server that is down: %v", err)
+	}
+	g.do(doUp, "")
+	g.leads("")
+	g.do(doRestart, "")
+	g.becomes("in contact", func(v view) bool { return v.Up && ledBy() != "" })
+	g.becomes("waited for", func(v view) bool { // a candidate has opened its watch again
+		for _, s := range v.Seats {
+			if s.State == "candidate" && s.Patience > 1 {
+				return true
+			}
+		}
+		return false
+	})
+	id := g.leads("")
+	before := g.state.Row(electionName).Token
+	g.do(doDelete, "")
+	g.becomes("deposed", func(v view) bool { return v.seat(id).State != "leader" })
+	g.becomes("led again", func(view) bool { return ledBy() != "" && g.state.Row(electionName).Token > before })
+}
+
+// All candidates start again for another lease.
+func TestPlayground_Lease(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, leastLease)
+	first, _ := g.view()
+	if err := g.ask(request{Do: doLease, Lease: 2000}); err != nil {
+		t.Fatal(err)
+	}
+	id := g.leads("")
+	v, _ := g.view()
+	if v.Lease != 2000 || v.seat(id).Left > 2000 || len(v.Seats) != len(first.Seats) {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What cannot be done is refused, and said so.
+func TestPlayground_Refuses(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, leastLease)
+	g.do(doKill, "e")
+	for _, c := range []struct {
+		request
+		want string
+	}{
+		{request{Do: doKill, ID: "f"}, `there is no candidate "f"`},
+		{request{Do: "dance", ID: "a"}, `"dance" is nothing that can be done to a candidate`},
+		{request{Do: doStart, ID: "a"}, "a runs"},
+		{request{Do: doResign, ID: "e"}, "e does not run"},
+		{request{Do: doLease, Lease: 500}, "a lease is from 1s to 10s, not 500ms"},
+		{request{Do: doLease, Lease: 1 << 62}, "a lease is from 1s to 10s"},
+	} {
+		if err := g.ask(c.request); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, not %q", c.request, err, c.want)
+		}
+	}
+	if _, err := g.act(t.Context(), json.RawMessage("{")); err == nil {
+		t.Error("half a request was taken")
+	}
+	g.do(doThaw, "a") // it is so
+}
+
+// A candidate that ends by itself is shown as such, with what it printed.
+func TestPlayground_CandidateEnds(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, longestLease) // a candidate that ends has one lease for it
+	g.mu.Lock()
+	proc := g.seats[4].proc
+	g.mu.Unlock()
+	_ = proc.in.Close()
+	g.becomes("without e", func(v view) bool { return v.seat("e").State == "killed" })
+	g.mu.Lock()
+	g.lease = -time.Second // of which the library says that it is wrong
+	g.mu.Unlock()
+	g.do(doStart, "e")
+	g.becomes("failed", func(v view) bool { return len(v.Broken) > 0 })
+	g.mu.Lock()
+	if got := strings.Join(g.judge.broken, "\n"); !strings.HasPrefix(got, "the process of e (2) has failed: ") || !strings.Contains(got, "LeaseDuration") {
+		t.Error(got)
+	}
+	g.lease, g.judge.broken = longestLease, nil
+	g.mu.Unlock()
+	g.do(doStart, "e")
+	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" })
+}
+
+// output calls a function when the program says that it serves.
+type output struct {
+	bytes.Buffer
+
+	serves func()
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("is at http://")) {
+		o.serves()
+	}
+	return o.Buffer.Write(b)
+}
+
+// The program serves the page until it is interrupted, and then says how many promises were broken.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stderr bytes.Buffer
+	stdout := output{serves: func() { time.AfterFunc(2*time.Second, cancel) }}
+	code := run(ctx, []string{"-quiet", "-http", "127.0.0.1:0", "-lease", "1s"}, &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "The playground is at http://127.0.0.1:") ||
+		!strings.HasSuffix(stdout.String(), " checks, 0 promises broken\n") {
+		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+}
+
+func TestRun_BadSettings(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-lease", "20s"}, 2, "-lease 20s is not from 1s to 10s"},
+		{[]string{"now"}, 2, `unexpected argument "now"`},
+		{[]string{"-http", "0.0.0.0:0"}, 1, "listens on a loopback address only"},
+		{[]string{"-http", "nowhere"}, 1, "-http nowhere"},
+		{[]string{"-h"}, 0, "-http address"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%q: exit code %d\n%s", c.args, code, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,58 @@
+//go:build field
+
+package leader_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkCapacity writes as many keys as the client and the servers can together, each on the
+// condition of its last revision, as renewals are. 256 writes are in flight.
+func BenchmarkCapacity(b *testing.B) {
+	b.Run("one replica in memory", func(b *testing.B) {
+		benchCapacity(b, tcpDial(b, benchServer(b).ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
+	})
+	b.Run("one replica on file", func(b *testing.B) {
+		benchCapacity(b, tcpDial(b, benchServer(b).ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.FileStorage})
+	})
+	b.Run("three replicas on file", func(b *testing.B) {
+		benchCapacity(b, clusterStart(b).nc, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
+	})
+}
+
+func benchCapacity(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
+	b.Helper()
+	const crowd = 256
+	js := tcpJS(b, nc)
+	conf.Bucket = "capacity"
+	var kv jetstream.KeyValue
+	clusterPlaced(b, func() (err error) {
+		kv, err = js.CreateKeyValue(b.Context(), conf)
+		return err
+	})
+	value := make([]byte, 200) // about the size of a record
+	var writers sync.WaitGroup
+	each := (b.N + crowd - 1) / crowd
+	began := time.Now()
+	for i := range crowd {
+		writers.Go(func() {
+			last := uint64(0)
+			for range each {
+				revision, err := kv.Update(b.Context(), fmt.Sprint("k", i), value, last)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				last = revision
+			}
+		})
+	}
+	writers.Wait()
+	b.ReportMetric(float64(each*crowd)/time.Since(began).Seconds(), "writes/s")
+}

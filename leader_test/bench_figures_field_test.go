@@ -1,0 +1,454 @@
+//go:build field
+
+package leader_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The target figures of the library, each beside the bare NATS operation that it is
+// compared with, in the same run and turn by turn.
+
+// benchSamples are durations of one operation.
+type benchSamples []time.Duration
+
+// at returns the sample below which the share p of them lies.
+func (s benchSamples) at(p float64) time.Duration {
+	slices.Sort(s)
+	return s[min(len(s)-1, int(float64(len(s))*p))]
+}
+
+func benchMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// benchBoth reports the medians of ours and bare, and their ratio.
+func benchBoth(b *testing.B, ours, bare benchSamples) {
+	b.Helper()
+	b.ReportMetric(0, "ns/op") // the figure of the loop is of no use
+	b.ReportMetric(benchMicros(ours.at(0.5)), "µs-ours")
+	b.ReportMetric(benchMicros(bare.at(0.5)), "µs-bare")
+	b.ReportMetric(benchMicros(ours.at(0.99)), "µs-ours-p99")
+	b.ReportMetric(benchMicros(bare.at(0.99)), "µs-bare-p99")
+	b.ReportMetric(float64(ours.at(0.5))/float64(bare.at(0.5)), "ratio")
+}
+
+// benchPlaces runs a benchmark against one embedded server in memory and
+// against a cluster of three with three replicas on file.
+func benchPlaces(b *testing.B, bench func(b *testing.B, dial func() *nats.Conn)) {
+	b.Helper()
+	b.Run("embedded", func(b *testing.B) {
+		s := benchServer(b)
+		bench(b, func() *nats.Conn { return tcpDial(b, s.ClientURL()) })
+	})
+	b.Run("three-replicas-on-file", func(b *testing.B) {
+		c := clusterStart(b)
+		bench(b, c.dial)
+	})
+}
+
+// benchServer returns a server with the bucket E in memory.
+func benchServer(b *testing.B) *server.Server {
+	b.Helper()
+	s := tcpServe(b, tcpOptions(b, ""))
+	tcpCreate(b, tcpJS(b, tcpDial(b, s.ClientURL())), leader.BucketConfig{Storage: jetstream.MemoryStorage})
+	return s
+}
+
+func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
+	b.Helper()
+	kv, err := tcpJS(b, nc).KeyValue(b.Context(), "E")
+	tcpOK(b, err)
+	return kv
+}
+
+// benchCampaign returns a candidate, and sends the times of its elections on the
+// channel.
+func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader.Config, elected chan<- time.Time) *leader.Candidate {
+	b.Helper()
+	c, err := leader.Campaign(b.Context(), store, election, cfg)
+	tcpOK(b, err)
+	go func() {
+		for e := range c.Events(context.Background()) {
+			if _, ok := e.(leader.Elected); ok {
+				elected <- time.Now()
+			}
+		}
+	}()
+	return c
+}
+
+func benchStop(b *testing.B, c *leader.Candidate) {
+	b.Helper()
+	tcpOK(b, c.Stop(context.Background()))
+}
+
+// BenchmarkHandover measures from Resign to the other's Elected, against an update, its
+// delivery to a plain subscription, and an update by the receiver. Both begin after the
+// same idle moment, as handovers do, or while all threads are busy, where every
+// goroutine in between counts more.
+func BenchmarkHandover(b *testing.B) {
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
+		b.Helper()
+		benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
+			b.Helper()
+			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Candidate).Resign)
+		})
+	})
+}
+
+// benchWarmth is the preparation of a handover: an idle moment, and a number of round
+// trips.
+type benchWarmth struct {
+	idle  time.Duration
+	trips int
+}
+
+func benchWarmths(b *testing.B, bench func(b *testing.B, warmth benchWarmth)) {
+	b.Helper()
+	b.Run("from-idle", func(b *testing.B) { bench(b, benchWarmth{5 * time.Millisecond, 5}) })
+	b.Run("hot", func(b *testing.B) { bench(b, benchWarmth{0, 60}) })
+}
+
+func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) {
+	b.Helper()
+	ours, bare := benchHandovers(b, b.Loop, dial, warmth, cfg, handOver)
+	benchBoth(b, ours, bare)
+}
+
+// benchHandovers returns what the handovers took, and the bare operations beside them.
+func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) (ours, bare benchSamples) {
+	b.Helper()
+	one, two := dial(), dial()
+	storeA, storeB := tcpBucket(b, tcpJS(b, one)), tcpBucket(b, tcpJS(b, two))
+	kvA, kvB := benchKV(b, one), benchKV(b, two)
+	value := make([]byte, 180) // as long as a record
+	warm := func() {
+		<-time.After(warmth.idle)
+		for range warmth.trips {
+			tcpOK(b, one.Flush())
+			tcpOK(b, two.Flush())
+		}
+	}
+	for n := 0; again(); n++ {
+		election := fmt.Sprintf("e%d.%s", n, nats.NewInbox()[7:])
+		first, second := make(chan time.Time, 1), make(chan time.Time, 1)
+		cfg.ID, cfg.TurnTimeout = "a", longTurn
+		a := benchCampaign(b, storeA, election, cfg, first)
+		<-first
+		cfg.ID, cfg.TurnTimeout = "b", 0
+		c := benchCampaign(b, storeB, election, cfg, second)
+		tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
+		if cfg.Queue {
+			tcpEventually(b, "a knows that b is next", func() bool { return benchLine(b, kvA, a) == 1 })
+		}
+		warm()
+		began := time.Now()
+		tcpOK(b, handOver(a, b.Context()))
+		ours = append(ours, (<-second).Sub(began))
+		benchStop(b, a)
+		benchStop(b, c)
+
+		key := "bare." + election
+		rev, err := kvA.Create(b.Context(), key, value)
+		tcpOK(b, err)
+		sub, err := two.Subscribe("natsleader.feed.E."+key, func(*nats.Msg) {
+			if _, uerr := kvB.Update(b.Context(), key, value, rev+1); uerr == nil {
+				second <- time.Now()
+			}
+		})
+		tcpOK(b, err)
+		warm()
+		began = time.Now()
+		_, err = kvA.Update(b.Context(), key, value, rev)
+		tcpOK(b, err)
+		bare = append(bare, (<-second).Sub(began))
+		tcpOK(b, sub.Unsubscribe())
+	}
+	return ours, bare
+}
+
+// BenchmarkRenewal measures a renewal, caused by Proclaim, against an update of as many
+// bytes.
+func BenchmarkRenewal(b *testing.B) {
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
+		b.Helper()
+		nc := dial()
+		elected := make(chan time.Time, 1)
+		c := benchCampaign(b, tcpBucket(b, tcpJS(b, nc)), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second}, elected)
+		<-elected
+		defer benchStop(b, c)
+		kv := benchKV(b, nc)
+		value := make([]byte, 180)
+		rev, err := kv.Create(b.Context(), "bare", value)
+		tcpOK(b, err)
+		proclaim := func() { tcpOK(b, c.Proclaim(b.Context(), nil)) }
+		update := func() {
+			var uerr error
+			rev, uerr = kv.Update(b.Context(), "bare", value, rev)
+			tcpOK(b, uerr)
+		}
+		var ours, bare benchSamples
+		for b.Loop() {
+			began := time.Now()
+			proclaim()
+			ours = append(ours, time.Since(began))
+			began = time.Now()
+			update()
+			bare = append(bare, time.Since(began))
+		}
+		benchBoth(b, ours, bare)
+		// The allocations of an embedded server count on both sides.
+		b.ReportMetric(testing.AllocsPerRun(500, proclaim)-testing.AllocsPerRun(500, update), "allocs-more")
+		b.ReportMetric(testing.AllocsPerRun(500, update), "allocs-bare")
+	})
+}
+
+// BenchmarkCrash measures from the moment at which a leader is gone, with nothing
+// released, to the other's Elected. Fifty leaders crash in each turn.
+func BenchmarkCrash(b *testing.B) {
+	const (
+		leaders = 50
+		lease   = 600 * time.Millisecond
+	)
+	s := benchServer(b)
+	store := tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
+	var crash, late benchSamples
+	for n := 0; b.Loop(); n++ {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range leaders {
+			election := fmt.Sprintf("e%d.%d", n, i)
+			nc := tcpDial(b, s.ClientURL())
+			first, second := make(chan time.Time, 1), make(chan time.Time, 1)
+			cfg := leader.Config{LeaseDuration: lease}
+			benchCampaign(b, tcpBucket(b, tcpJS(b, nc)), election, cfg, first)
+			<-first
+			c := benchCampaign(b, store, election, cfg, second)
+			all.Go(func() {
+				// Each at a different moment between two renewals.
+				<-time.After(lease + time.Duration(i)*lease/leaders/3)
+				nc.Close()
+				began := time.Now()
+				<-time.After(lease / 10) // its last write may still be on its way
+				h, _ := c.Leader()
+				at := <-second
+				mu.Lock()
+				crash = append(crash, at.Sub(began))
+				late = append(late, at.Sub(h.Renewed)-lease)
+				mu.Unlock()
+				benchStop(b, c)
+			})
+		}
+		all.Wait()
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(lease.Milliseconds()), "ms-lease")
+	b.ReportMetric(benchMicros(crash.at(0.99))/1e3, "ms-crash-to-elected-p99")
+	b.ReportMetric(benchMicros(late.at(0.5))/1e3, "ms-renewal-to-elected-less-lease")
+	b.ReportMetric(benchMicros(late.at(0.99))/1e3, "ms-renewal-to-elected-less-lease-p99")
+	b.ReportMetric(float64(len(crash)), "crashes")
+}
+
+// BenchmarkWaiting counts the messages that waiting candidates send to the server in
+// ten leases.
+func BenchmarkWaiting(b *testing.B) {
+	const (
+		waiting = 10
+		lease   = 300 * time.Millisecond
+	)
+	for _, feed := range []string{"republished", "with-a-watch"} {
+		b.Run(feed, func(b *testing.B) {
+			s := tcpServe(b, tcpOptions(b, ""))
+			js := tcpJS(b, tcpDial(b, s.ClientURL()))
+			if feed == "republished" {
+				tcpCreate(b, js, leader.BucketConfig{MaxLease: lease})
+			} else {
+				_, err := js.CreateStream(b.Context(), tcpSealedWithoutFeed(lease))
+				tcpOK(b, err)
+			}
+			elected := make(chan time.Time, 100)
+			holder := benchCampaign(b, tcpBucket(b, js), "e", leader.Config{}, elected)
+			<-elected
+			defer benchStop(b, holder)
+			nc := tcpDial(b, s.ClientURL())
+			store := tcpBucket(b, tcpJS(b, nc))
+			for range waiting {
+				defer benchStop(b, benchCampaign(b, store, "e", leader.Config{}, elected))
+			}
+			<-time.After(2 * lease)
+			id, err := nc.GetClientID()
+			tcpOK(b, err)
+			heard := func() int64 {
+				z, zerr := s.Connz(&server.ConnzOptions{CID: id})
+				tcpOK(b, zerr)
+				return z.Conns[0].InMsgs
+			}
+			var requests int64
+			turns := 0
+			for ; b.Loop(); turns++ {
+				before := heard()
+				<-time.After(10 * lease)
+				requests += heard() - before
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(requests)/float64(turns*waiting), "requests/10-leases")
+		})
+	}
+}
+
+// BenchmarkCrowd runs 5,000 candidates for one key on one connection.
+func BenchmarkCrowd(b *testing.B) {
+	b.Run("race", func(b *testing.B) { benchCrowd(b, 1, leader.Config{}) })
+	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Roster: true}) })
+	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Queue: true}) })
+	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Queue: true}) })
+}
+
+func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
+	b.Helper()
+	const crowd = 5000
+	s := tcpServe(b, tcpOptions(b, ""))
+	ops := tcpDial(b, s.ClientURL())
+	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{
+		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Roster || cfg.Queue,
+	})
+	// A plain subscription receives all writes, including rejected ones.
+	var writes atomic.Int64
+	_, err := ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) })
+	tcpOK(b, err)
+	stores := make([]*leader.Bucket, connections)
+	for i := range stores {
+		stores[i] = tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
+	}
+	all := make([]*leader.Candidate, 0, crowd)
+	memory := func() (bytes, goroutines float64) {
+		var m runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc + m.StackInuse), float64(runtime.NumGoroutine())
+	}
+	bytes0, routines0 := memory()
+	for range crowd {
+		c, cerr := leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg)
+		tcpOK(b, cerr)
+		all = append(all, c)
+		// In waves, as processes start. If all started at once, Go would keep the
+		// descriptors of 5,000 goroutines that have long ended.
+		if len(all)%50 == 0 {
+			tcpEventually(b, "the last one knows the leader", func() bool { _, ok := c.Leader(); return ok })
+		}
+	}
+	tcpEventually(b, "all know the leader", func() bool {
+		for _, c := range all {
+			if _, ok := c.Leader(); !ok {
+				return false
+			}
+		}
+		return true
+	})
+	bytes1, routines1 := memory()
+
+	elected := make(chan *leader.Candidate, crowd)
+	var took benchSamples
+	for _, c := range all {
+		go func() {
+			for e := range c.Events(context.Background()) {
+				if _, ok := e.(leader.Elected); ok {
+					elected <- c
+				}
+			}
+		}()
+	}
+	holder := <-elected
+	// settled waits until all know the leader and there are no more writes.
+	settled := func() int64 {
+		last, since := int64(-1), time.Now()
+		tcpEventually(b, "all know the leader", func() bool {
+			if n := writes.Load(); n != last {
+				last, since = n, time.Now()
+			}
+			return time.Since(since) > 300*time.Millisecond && !slices.ContainsFunc(all, func(c *leader.Candidate) bool {
+				h, _ := c.Leader()
+				return h.ID != holder.ID()
+			})
+		})
+		return last
+	}
+	var most int64
+	for b.Loop() {
+		before := settled()
+		began := time.Now()
+		tcpOK(b, holder.Resign(b.Context()))
+		holder = <-elected
+		took = append(took, time.Since(began))
+		most = max(most, settled()-before-1) // without the release
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric((bytes1-bytes0)/crowd, "B/candidate")
+	b.ReportMetric((routines1-routines0)/crowd, "goroutines/candidate")
+	b.ReportMetric(benchMicros(took.at(0.5))/1e3, "ms-to-new-leader")
+	b.ReportMetric(benchMicros(took.at(1))/1e3, "ms-to-new-leader-worst")
+	b.ReportMetric(float64(most)/crowd, "writes/candidate/vacancy")
+	b.ReportMetric(float64(most+1), "writes/vacancy-worst")
+	var stops sync.WaitGroup
+	for _, c := range all {
+		stops.Go(func() { _ = c.Stop(context.Background()) })
+	}
+	stops.Wait()
+}
+
+// BenchmarkAsksTheClock has all that a worker may ask before each item, beside time.Now.
+func BenchmarkAsksTheClock(b *testing.B) {
+	c := benchLeader(b)
+	term, ok := c.Term()
+	if !ok {
+		b.Fatal("no term")
+	}
+	lead := term.Context()
+	child, cancel := context.WithTimeout(lead, time.Hour)
+	defer cancel()
+	for _, k := range []struct {
+		name string
+		ok   func() bool
+	}{
+		{"time.Now", func() bool { return !time.Now().IsZero() }},
+		{"Context.Err", func() bool { return lead.Err() == nil }},
+		{"Context.Done", func() bool { return lead.Done() != nil }},
+		{"Check", func() bool { return leader.Check(child) == nil }},
+		{"Term.Err", func() bool { return term.Err() == nil }},
+		{"IsLeader", c.IsLeader},
+	} {
+		b.Run(k.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !k.ok() {
+					b.Fatal("it does not lead")
+				}
+			}
+		})
+	}
+}
+
+func benchLeader(b *testing.B) *leader.Candidate {
+	b.Helper()
+	s := benchServer(b)
+	elected := make(chan time.Time, 1)
+	c := benchCampaign(b, tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL()))), "e", leader.Config{}, elected)
+	<-elected
+	b.Cleanup(func() { benchStop(b, c) })
+	return c
+}

@@ -1,0 +1,94 @@
+//go:build field && unix
+
+package leader_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+var memoryProfiles = flag.String("memory.profiles", "", "BenchmarkMemory writes heap profiles to this directory; run it with -memprofilerate=1")
+
+// BenchmarkMemory reports what a candidate among thousands takes of the heap and of the
+// stacks, and its goroutines: of one that leads an election of its own, of one that waits
+// for such an election, and of one that waits with all others for the same key. Nothing
+// reads the events. The server and the leaders for which candidates wait are processes of
+// their own. With the store in memory the figure is that of the candidate alone, and of its
+// key in the store.
+func BenchmarkMemory(b *testing.B) {
+	const n = 2000
+	b.Run("memory", func(b *testing.B) { benchMemory(b, leadertest.NewStore(nil), n, false) })
+	b.Run("led", func(b *testing.B) {
+		benchMemory(b, tcpBucket(b, tcpJS(b, tcpDial(b, scaleWorldOf(b).url))), n, false)
+	})
+	for name, oneKey := range map[string]bool{"on-keys-of-their-own": false, "on-one-key": true} {
+		b.Run("waiting/"+name, func(b *testing.B) {
+			w := scaleWorldOf(b)
+			holder := w.client(w.url)
+			holder.ask(scaleRequest{Do: "campaign", Number: n, OneKey: oneKey})
+			holder.ask(scaleRequest{Do: "until all know", Limit: tcpLimit})
+			benchMemory(b, tcpBucket(b, tcpJS(b, tcpDial(b, w.url))), n, oneKey)
+		})
+	}
+}
+
+// benchMemory measures n candidates. Their elections are those of a scaleCrowd.
+func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
+	b.Helper()
+	clock := leader.SystemClock()
+	before := scaleMemoryNow()
+	all := make([]*leader.Candidate, n)
+	for i := range all {
+		election := fmt.Sprintf("e.%d", i)
+		if oneKey {
+			election = "e"
+		}
+		var err error
+		all[i], err = leader.Campaign(b.Context(), store, election, leader.Config{Clock: clock})
+		tcpOK(b, err)
+	}
+	tcpEventually(b, "all know the leader", func() bool {
+		for _, c := range all {
+			if !scaleKnows(c) {
+				return false
+			}
+		}
+		return true
+	})
+	time.Sleep(scaleSample.settle + 3*time.Second) // the length of a measurement: each has renewed once
+	var grown runtime.MemStats                     // before the garbage collector makes the stacks smaller
+	runtime.ReadMemStats(&grown)
+	after := scaleMemoryNow()
+	if *memoryProfiles != "" {
+		f, err := os.Create(filepath.Join(*memoryProfiles, strings.ReplaceAll(b.Name(), "/", "-")))
+		tcpOK(b, err)
+		tcpOK(b, pprof.Lookup("heap").WriteTo(f, 0))
+		tcpOK(b, f.Close())
+	}
+	each := func(after, before uint64) float64 { return (float64(after) - float64(before)) / float64(n) }
+	heap, stack := each(after.Heap, before.Heap), each(after.Stack, before.Stack)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(heap, "B-heap")
+	b.ReportMetric(stack, "B-stack")
+	b.ReportMetric(each(grown.StackInuse, before.Stack), "B-stack-grown")
+	b.ReportMetric(heap+stack, "B")
+	b.ReportMetric(float64(after.Goroutines-before.Goroutines)/float64(n), "goroutines")
+	for _, c := range all {
+		go c.Stop(context.Background()) //nolint:errcheck // it ends with the process at the latest
+	}
+	for _, c := range all {
+		<-c.Done()
+	}
+	runtime.KeepAlive(all)
+}

@@ -1,0 +1,268 @@
+//go:build field
+
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The limits of names, in bytes, as the package documents them.
+const (
+	longestElection = 512
+	longestSubject  = 1024
+	longestID       = 256
+	longestBucket   = 252
+)
+
+// nameOf returns a name of n bytes with that prefix.
+func nameOf(prefix string, n int) string { return prefix + strings.Repeat("x", n-len(prefix)) }
+
+// The server closes the connection of a client that sends a line of more than 4 KB, and
+// nats.go does not reconnect. Names and the prefixes of the connection do not cause
+// that, even if all of them together are at their limits.
+func TestNames_AtTheirLimits(t *testing.T) {
+	t.Parallel()
+	prefix := nameOf("P", longestSubject-1)
+	s := tcpServe(t, tcpOptions(t, fmt.Sprintf(`
+		accounts {
+			HUB {
+				jetstream: enabled
+				users: [ { user: hub, password: x } ]
+				exports: [ { service: "$JS.API.>", response: stream }, { service: "$KV.>" }, { service: "orders.>" }, { stream: "natsleader.feed.>" } ]
+			}
+			APP {
+				users: [ { user: app, password: x } ]
+				imports: [
+					{ service: { account: HUB, subject: "$JS.API.>" }, to: "%[1]s.>" }
+					{ service: { account: HUB, subject: "$KV.>" }, to: "%[1]s.$KV.>" }
+					{ service: { account: HUB, subject: "orders.>" } }
+					{ stream: { account: HUB, subject: "natsleader.feed.>" } }
+				]
+			}
+		}`, prefix)))
+	url := s.ClientURL()
+	for _, k := range []struct {
+		name string
+		js   func() jetstream.JetStream
+	}{
+		{"without prefixes", func() jetstream.JetStream { return tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x"))) }},
+		{"with the longest prefixes", func() jetstream.JetStream {
+			nc := tcpDial(t, url, nats.UserInfo("app", "x"), nats.CustomInboxPrefix(nameOf("I", longestSubject)))
+			js, err := jetstream.NewWithAPIPrefix(nc, prefix)
+			tcpOK(t, err)
+			return js
+		}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			hub := tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x")))
+			bucket := nameOf("E"+k.name[:4], longestBucket)
+			_, err := leader.CreateBucket(t.Context(), hub, leader.BucketConfig{Name: bucket, MaxLease: time.Minute, Roster: true})
+			tcpOK(t, err)
+			guarded := nameOf("G"+k.name[:4], longestBucket)
+			key := nameOf("guard", longestSubject)
+			_, err = fence.CreateBucket(t.Context(), hub, jetstream.KeyValueConfig{Bucket: guarded}, fence.GuardKey(key))
+			tcpOK(t, err)
+			stream := strings.ToUpper(k.name[:4])
+			_, err = fence.CreateStream(t.Context(), hub, jetstream.StreamConfig{Name: stream, Subjects: []string{"orders." + stream + ".>"}}, nameOf("orders."+stream+".guard", longestSubject))
+			tcpOK(t, err)
+
+			js := k.js()
+			b, err := leader.OpenBucket(js, bucket)
+			tcpOK(t, err)
+			gb, err := fence.OpenBucket(js, guarded, fence.GuardKey(key))
+			tcpOK(t, err)
+			gs, err := fence.OpenStream(js, stream, nameOf("orders."+stream+".guard", longestSubject))
+			tcpOK(t, err)
+			namesInUse(t, b, gb, gs, "orders."+stream+".")
+			if nc := js.Conn(); !nc.IsConnected() || nc.Stats().Reconnects > 0 {
+				t.Errorf("the connection is %v after %d reconnections: %v", nc.Status(), nc.Stats().Reconnects, nc.LastError())
+			}
+		})
+	}
+}
+
+// namesInUse uses everything that takes a name, with the longest names.
+func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stream, subjects string) {
+	t.Helper()
+	election, id := nameOf("e", longestElection), nameOf("id", longestID)
+	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Roster: true, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Roster: true, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	c, other = tcpLeads(t, c, other)
+	term := c.Watcher.Term()
+	for _, k := range []string{nameOf("k", longestSubject), nameOf("l", longestSubject)} {
+		_, err := gb.Writer(term).Put(t.Context(), k, []byte("1"))
+		tcpOK(t, err)
+		batch := gb.Writer(term).Batch()
+		batch.Put(k, []byte("2"))
+		batch.Put("other", []byte("2"))
+		_, err = batch.Commit(t.Context())
+		tcpOK(t, err)
+		tcpOK(t, gb.Writer(term).Delete(t.Context(), k))
+	}
+	_, err := gs.Writer(term).Publish(t.Context(), nameOf(subjects, longestSubject), []byte("1"))
+	tcpOK(t, err)
+
+	_, err = leader.Lookup(t.Context(), b, election)
+	tcpOK(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	holders, err := leader.Observe(ctx, b, election)
+	tcpOK(t, err)
+	<-holders
+	brief, enough := context.WithTimeout(t.Context(), time.Second)
+	defer enough()
+	if _, err = leader.Roster(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account receives nothing
+		t.Error(err)
+	}
+	_, err = leader.ObserveRoster(ctx, b, election)
+	tcpOK(t, err)
+	tcpEventually(t, "the other has announced itself, and takes over", func() bool {
+		_, err = leader.Transfer(t.Context(), b, election, other.ID(), "test")
+		return !errors.Is(err, leader.ErrRequestRefused)
+	})
+	tcpOK(t, err)
+	_, err = leader.StepDown(t.Context(), b, election, "test")
+	tcpOK(t, err)
+
+	seated := nameOf("s", longestElection-len(".seat.2"))
+	tcpElectionOf(t, seated).stand(b, leader.Config{Seats: 2}).Expect(leadertest.Elected())
+	_, err = leader.Lookup(t.Context(), b, leader.SeatKey(seated, 2))
+	tcpOK(t, err)
+}
+
+// tcpLeads waits until one of two candidates leads, and returns it first.
+func tcpLeads(t *testing.T, a, b *tcpCandidate) (leads, waits *tcpCandidate) {
+	t.Helper()
+	tcpEventually(t, "one leads", func() bool { return a.IsLeader() || b.IsLeader() })
+	if b.IsLeader() {
+		a, b = b, a
+	}
+	a.Expect(leadertest.Elected())
+	return a, b
+}
+
+// A name that is too long, or that has another form, is refused before anything reaches
+// the connection.
+func TestNames_BeyondTheirLimits(t *testing.T) {
+	s := tcpServe(t, tcpOptions(t, ""))
+	nc := tcpDial(t, s.ClientURL())
+	js := tcpJS(t, nc)
+	tcpCreate(t, js, leader.BucketConfig{Roster: true})
+	_, err := fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"})
+	tcpOK(t, err)
+	_, err = fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	tcpOK(t, err)
+	gb, err := fence.OpenBucket(js, "G")
+	tcpOK(t, err)
+	gs, err := fence.OpenStream(js, "S", "s.guard")
+	tcpOK(t, err)
+	b := tcpBucket(t, js)
+	own := tcpDial(t, s.ClientURL())
+	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, own)), leader.Config{Guards: []leader.Guard{gb, gs}})
+	term := tcpTerm(c)
+	tcpOK(t, c.Stop(t.Context()))
+
+	ctx, e, id := t.Context(), nameOf("e", longestElection+1), nameOf("i", longestID+1)
+	campaign := func(election string, cfg leader.Config) func() error {
+		return func() error {
+			c, err := leader.Campaign(ctx, b, election, cfg)
+			if c != nil {
+				_ = c.Stop(ctx)
+			}
+			return err
+		}
+	}
+	prefixed := func(prefix string) func() error {
+		return func() error {
+			other, err := jetstream.NewWithAPIPrefix(nc, prefix)
+			tcpOK(t, err)
+			_, err = leader.OpenBucket(other, "E")
+			return err
+		}
+	}
+	before := nc.Stats()
+	for _, k := range []struct {
+		what, text string
+		call       func() error
+	}{
+		{"Campaign", "election of 513 bytes is more than 512", campaign(e, leader.Config{})},
+		{"Campaign with seats", "election of 505 bytes is more than 502, which leave room for .seat.1000 of the last seat", campaign(nameOf("e", 505), leader.Config{Seats: 1000})},
+		{"Campaign for a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, campaign("x.seat.2", leader.Config{})},
+		{"Campaign for seats of a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, campaign("x.seat.2", leader.Config{Seats: 3})},
+		{"ID", "ID of 257 bytes is more than 256", campaign("x", leader.Config{ID: id})},
+		{"ID that is no text", `ID "\xff" is not valid UTF-8`, campaign("x", leader.Config{ID: "\xff"})},
+		{"ID of two lines", `ID "a\nb" contains a control character`, campaign("x", leader.Config{ID: "a\nb"})},
+		{"Observe", "election of 513 bytes", func() error { _, err := leader.Observe(ctx, b, e); return err }},
+		{"Lookup", "election of 513 bytes", func() error { _, err := leader.Lookup(ctx, b, e); return err }},
+		{"Roster", "election of 513 bytes", func() error { _, err := leader.Roster(ctx, b, e); return err }},
+		{"ObserveRoster", "election of 513 bytes", func() error { _, err := leader.ObserveRoster(ctx, b, e); return err }},
+		{"StepDown", "election of 513 bytes", func() error { _, err := leader.StepDown(ctx, b, e, ""); return err }},
+		{"Transfer", "election of 513 bytes", func() error { _, err := leader.Transfer(ctx, b, e, "", ""); return err }},
+		{"Transfer to", "the ID of the successor of 257 bytes", func() error { _, err := leader.Transfer(ctx, b, "e", id, ""); return err }},
+		{"Transfer to no text", "is not valid UTF-8", func() error { return c.Transfer(ctx, "\xff") }},
+		{"OpenBucket", "the name of the bucket of 253 bytes is more than 252", func() error { _, err := leader.OpenBucket(js, nameOf("E", 253)); return err }},
+		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},
+		{"FeedSubject", "the prefix of the feed of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},
+		{"GuardKey", "GuardKey of 1025 bytes", func() error {
+			_, err := fence.OpenBucket(js, "G", fence.GuardKey(nameOf("k", 1025)))
+			return err
+		}},
+		{"fence.OpenStream", "guard of 1025 bytes", func() error { _, err := fence.OpenStream(js, "S", nameOf("s.", 1025)); return err }},
+		{"Put", "key of 1025 bytes", func() error { _, err := gb.Writer(term).Put(ctx, nameOf("k", 1025), nil); return err }},
+		{"Delete", "key of 1025 bytes", func() error { return gb.Writer(term).Delete(ctx, nameOf("k", 1025)) }},
+		{"Publish", "subject of 1025 bytes", func() error { _, err := gs.Writer(term).Publish(ctx, nameOf("s.", 1025), nil); return err }},
+		{"PublishMsg", "the subject of a condition of 1025 bytes", func() error {
+			_, err := gs.Writer(term).PublishMsg(ctx, &nats.Msg{Subject: "s.a", Header: nats.Header{
+				jetstream.ExpectedLastSubjSeqHeader: {"0"}, jetstream.ExpectedLastSubjSeqSubjHeader: {nameOf("s.", 1025)},
+			}})
+			return err
+		}},
+	} {
+		if err := k.call(); !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.text) {
+			t.Errorf("%s: %v", k.what, err)
+		}
+	}
+	if after := nc.Stats(); after.OutMsgs != before.OutMsgs || after.Reconnects != 0 || !nc.IsConnected() {
+		t.Errorf("%d messages were sent, %d reconnections", after.OutMsgs-before.OutMsgs, after.Reconnects)
+	}
+}
+
+// A header that does not fit into a message of the connection is refused, and the
+// connection stays open.
+func TestNames_OversizedHeaders(t *testing.T) {
+	opts := tcpOptions(t, "max_payload: 4096")
+	s := tcpServe(t, opts)
+	nc := tcpDial(t, s.ClientURL())
+	js := tcpJS(t, nc)
+	tcpCreate(t, js, leader.BucketConfig{})
+	gs, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	tcpOK(t, err)
+	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{Guards: []leader.Guard{gs}})
+	term := tcpTerm(c)
+	m := &nats.Msg{Subject: "s.a", Header: nats.Header{"X": {strings.Repeat("x", 4080)}}}
+	if _, err := gs.Writer(term).PublishMsg(t.Context(), m); !errors.Is(err, leader.ErrValueTooLarge) {
+		t.Errorf("one message: %v", err)
+	}
+	batch := gs.Writer(term).Batch()
+	batch.Publish("s.b", nil)
+	batch.PublishMsg(m)
+	batch.Publish("s.c", nil)
+	if _, err := batch.Commit(t.Context()); !errors.Is(err, leader.ErrValueTooLarge) {
+		t.Errorf("a batch: %v", err)
+	}
+	if _, err := gs.Writer(term).Publish(t.Context(), "s.a", []byte("fits")); err != nil || nc.Stats().Reconnects > 0 {
+		t.Errorf("afterwards: %v", err)
+	}
+}

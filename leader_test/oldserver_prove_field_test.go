@@ -1,0 +1,341 @@
+//go:build field && prove
+
+package leader_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// Guards on servers of earlier versions, which "make servers" builds. The results for
+// 2.11.4 are the reason why guards refuse it.
+
+// oldServer starts a server of that version.
+func oldServer(t *testing.T, version, config string) (url string) {
+	t.Helper()
+	binary, err := filepath.Abs("../.tools/nats-server-" + version)
+	tcpOK(t, err)
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("%v: \"make servers\" builds it", err)
+	}
+	dir := t.TempDir()
+	port := tcpFreePorts(t, 1)[0]
+	file := filepath.Join(dir, "server.conf")
+	tcpOK(t, os.WriteFile(file, fmt.Appendf(nil, "host: 127.0.0.1, port: %d\njetstream { store_dir: %q }\n%s", port, dir, config), 0o600))
+	var log bytes.Buffer
+	cmd := exec.Command(binary, "-c", file)
+	cmd.Stderr = &log
+	tcpOK(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("nats-server %s:\n%s", version, log.String())
+		}
+	})
+	url = "nats://127.0.0.1:" + strconv.Itoa(port)
+	tcpEventually(t, "the server answers", func() bool {
+		nc, err := nats.Connect(url)
+		if err != nil {
+			return false
+		}
+		defer nc.Close()
+		got := nc.ConnectedServerVersion()
+		if "v"+got != version {
+			t.Fatalf("%s is of version %s", binary, got)
+		}
+		return true
+	})
+	return url
+}
+
+// oldCluster starts a cluster of servers s1, s2 and so on of those versions. The user
+// "least" of each may not ask for versions.
+func oldCluster(t *testing.T, versions ...string) (urls []string) {
+	t.Helper()
+	ports := tcpFreePorts(t, len(versions))
+	var routes []string
+	for _, p := range ports {
+		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, p))
+	}
+	for i, v := range versions {
+		urls = append(urls, oldServer(t, v, fmt.Sprintf(`
+			server_name: s%d
+			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			no_auth_user: all
+			authorization { users: [
+				{ user: all, password: x }
+				{ user: least, password: x, permissions: { publish: { deny: "$SYS.>" } } } ] }`, i+1, ports[i], strings.Join(routes, ", "))))
+	}
+	return urls
+}
+
+// lyingConn replaces the server's version with another one for the client.
+type lyingConn struct {
+	net.Conn
+	from, to []byte
+}
+
+func (c *lyingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	copy(p, bytes.ReplaceAll(p[:n], c.from, c.to))
+	return n, err
+}
+
+// lyingDialer makes a server of that version report a version 2.99.
+type lyingDialer string
+
+func (v lyingDialer) Dial(network, address string) (net.Conn, error) {
+	nc, err := net.Dial(network, address)
+	lie := "2.99." + strings.Repeat("9", len(v)-len("v2.99."))
+	return &lyingConn{nc, []byte(`_nats.ver":"` + v[1:]), []byte(`_nats.ver":"` + lie)}, err
+}
+
+// staleWrites sends writes with a condition that does not hold, with the headers of a
+// writer and others. It returns how many were stored.
+func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, others nats.Header) (stored int) {
+	t.Helper()
+	js := tcpJS(t, nc)
+	_, err := kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
+	tcpOK(t, err)
+	stale, err := kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
+	tcpOK(t, err)
+	_, err = kv.PutString(t.Context(), fence.DefaultGuardKey, "y")
+	tcpOK(t, err)
+	pre := "$KV." + kv.Bucket() + "."
+	for range n {
+		h := nats.Header{
+			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(stale, 10)},
+			jetstream.ExpectedLastSubjSeqSubjHeader: {pre + fence.DefaultGuardKey},
+		}
+		maps.Copy(h, others)
+		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: pre + "k", Header: h})
+		var api *jetstream.APIError
+		switch {
+		case err == nil:
+			stored++
+		case !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence:
+			t.Fatal(err)
+		}
+	}
+	return stored
+}
+
+// The table says which versions apply the condition on another subject. The facts behind
+// the least version.
+func TestOldServers_Conditions(t *testing.T) {
+	const n = 400
+	for version, sound := range map[string]bool{"v2.10.29": false, "v2.11.4": false, "v2.11.8": true} {
+		t.Run(version, func(t *testing.T) {
+			nc := tcpDial(t, oldServer(t, version, ""))
+			kv, err := tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+			tcpOK(t, err)
+			stored := staleWrites(t, nc, kv, n, nil)
+			t.Logf("%s stored %d of %d writes whose condition does not hold", version, stored, n)
+			if sound != (stored == 0) {
+				t.Errorf("%d of %d were stored, sound: %v", stored, n, sound)
+			}
+		})
+	}
+}
+
+// The table says which headers hide the condition on the least version. The reason why
+// writers refuse some headers of the caller, also on the least version.
+func TestOldServers_HidingHeaders(t *testing.T) {
+	nc := tcpDial(t, oldServer(t, "v2.11.8", ""))
+	kv, err := tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+	tcpOK(t, err)
+	for name, value := range map[string]string{
+		"X-Nats-Expected-Last-Subject-Sequence": "1",
+		"X":                                     "Nats-Expected-Last-Subject-Sequence: 1",
+	} {
+		stored := staleWrites(t, nc, kv, 100, nats.Header{name: {value}})
+		t.Logf("with %s: %s, %d of 100 writes were stored whose condition does not hold", name, value, stored)
+		if stored == 0 {
+			t.Errorf("none was stored with %s: %s", name, value)
+		}
+	}
+}
+
+// A check refuses an old server by its version. Whatever version the server reports,
+// the check also refuses it by its behaviour, in each of many tries.
+func TestOldServers_CheckRefuses(t *testing.T) {
+	for version, text := range map[string]string{
+		"v2.10.29": "which leads the stream, does not tell its version, as before 2.11; update it",
+		"v2.11.4":  "which leads the stream, is of version 2.11.4; update it",
+	} {
+		t.Run(version, func(t *testing.T) {
+			url := oldServer(t, version, "server_name: s1")
+			nc := tcpDial(t, url)
+			js := tcpJS(t, nc)
+			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+			tcpOK(t, err)
+			g, err := fence.OpenBucket(js, "orders")
+			tcpOK(t, err)
+			err = checked(t.Context(), g)
+			want := leader.ErrIncompatibleBucket.Error() + ": bucket orders needs nats-server 2.11.8 or later on all servers that keep it, " +
+				"or else some writes of earlier terms are accepted: server s1, " + text
+			if !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
+				t.Errorf("got\n %v\nwant\n %s", err, want)
+			}
+			a := tcpElectionOf(t, "e").stand(oldBucket(t, js), leader.Config{ID: "a", Guards: []leader.Guard{g}})
+			a.Expect(leadertest.Faulted(leader.ErrIncompatibleBucket))
+			if a.State() != leader.StateCandidate {
+				t.Errorf("a is %v", a.State())
+			}
+			if h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e"); err != nil || h.ID != "" {
+				t.Errorf("Lookup: %v, %v", h, err)
+			}
+		})
+	}
+	t.Run("v2.11.4 that tells another version", func(t *testing.T) {
+		nc := tcpDial(t, oldServer(t, "v2.11.4", "server_name: s1"), nats.SetCustomDialer(lyingDialer("v2.11.4")))
+		js := tcpJS(t, nc)
+		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+		tcpOK(t, err)
+		_, err = kv.Create(t.Context(), fence.DefaultGuardKey, []byte("x")) // on a condition, as a candidate does
+		tcpOK(t, err)
+		g, err := fence.OpenBucket(js, "orders")
+		tcpOK(t, err)
+		for range 200 {
+			if err := checked(t.Context(), g); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "says that it is of version 2.99.9") {
+				t.Fatal(err)
+			}
+		}
+		if e, err := kv.Get(t.Context(), fence.DefaultGuardKey); err != nil || string(e.Value()) != "x" {
+			t.Errorf("the guard is %v, %v", e, err)
+		}
+	})
+}
+
+// oldBucket makes the bucket E on a server that may not have everything that
+// CreateBucket asks for.
+func oldBucket(t *testing.T, js jetstream.JetStream) *leader.Bucket {
+	t.Helper()
+	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"})
+	tcpOK(t, err)
+	return tcpBucket(t, js)
+}
+
+// On the least version every zombie is fenced.
+func TestOldServers_LeastVersionFences(t *testing.T) {
+	const zombies = 100
+	js := tcpJS(t, tcpDial(t, oldServer(t, "v2.11.8", "")))
+	tcpCreate(t, js, leader.BucketConfig{})
+	b := tcpBucket(t, js)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+	tcpOK(t, err)
+	el := tcpElectionOf(t, "e")
+	var writers []*fence.BucketWriter
+	for i := range zombies + 1 {
+		var g *fence.Bucket
+		g, err = fence.OpenBucket(js, "orders")
+		tcpOK(t, err)
+		c := el.stand(b, leader.Config{ID: strconv.Itoa(i), Guards: []leader.Guard{g}})
+		writers = append(writers, g.Writer(tcpTerm(c)))
+		if i < zombies {
+			tcpOK(t, c.Stop(t.Context()))
+		}
+	}
+	leads := writers[zombies]
+	_, err = leads.Put(t.Context(), "k", []byte("the leader's"))
+	tcpOK(t, err)
+	for i, w := range writers[:zombies] {
+		if _, err = w.Put(t.Context(), "k", []byte("a zombie's")); !errors.Is(err, leader.ErrFenced) {
+			t.Errorf("zombie %d: %v", i, err)
+		}
+	}
+	e, err := kv.Get(t.Context(), "k")
+	tcpOK(t, err)
+	if string(e.Value()) != "the leader's" {
+		t.Errorf("the key holds %q", e.Value())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = leads.Put(ctx, "k", []byte("again"))
+	tcpOK(t, err)
+}
+
+// In a cluster that is being updated, the check covers every server that keeps the
+// stream, whichever leads it, and whichever the candidate is connected to.
+func TestOldServers_OneInACluster(t *testing.T) {
+	urls := oldCluster(t, "v2.11.8", "v2.11.4", "v2.11.8")
+	js := tcpJS(t, tcpDial(t, urls[0]))
+	var s jetstream.Stream
+	tcpEventually(t, "the bucket can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3})
+		if err == nil {
+			s, err = js.Stream(ctx, "KV_orders")
+		}
+		return err == nil
+	})
+	// lead makes a server lead the stream.
+	lead := func(name string) {
+		t.Helper()
+		tcpEventually(t, name+" leads", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			i, err := s.Info(ctx)
+			if err != nil || i.Cluster.Leader == name {
+				return err == nil
+			}
+			_, _ = js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN.KV_orders",
+				fmt.Appendf(nil, `{"placement": {"preferred": %q}}`, name))
+			return false
+		})
+	}
+	// refused waits for the result of a check on each server.
+	refused := func(text string) {
+		t.Helper()
+		for i, url := range urls {
+			g, err := fence.OpenBucket(tcpJS(t, tcpDial(t, url)), "orders")
+			tcpOK(t, err)
+			tcpEventually(t, fmt.Sprintf("connected to s%d: %s", i+1, text), func() bool {
+				err := checked(t.Context(), g)
+				if err == nil {
+					t.Fatalf("connected to s%d: fit", i+1)
+				}
+				return errors.Is(err, leader.ErrIncompatibleBucket) && strings.Contains(err.Error(), ": "+text+"; update it")
+			})
+		}
+	}
+	lead("s2")
+	refused("server s2, which leads the stream, is of version 2.11.4")
+	lead("s1")
+	refused("server s2, which may come to lead the stream, is of version 2.11.4")
+
+	// Without the permission to ask, the servers that do not lead are not known. The
+	// application is notified of one denial.
+	var denials atomic.Int32
+	nc := tcpDial(t, urls[0], nats.UserInfo("least", "x"),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) }))
+	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
+	tcpOK(t, err)
+	for range 3 {
+		tcpOK(t, checked(t.Context(), g))
+	}
+	if n := denials.Load(); n < 1 || n > 2 { // one for each of the other servers
+		t.Errorf("%d denials", n)
+	}
+}

@@ -1,0 +1,43 @@
+//go:build field && unix
+
+package leader_test
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The server that leads the stream, and to which all candidates are connected, enters lame duck mode:
+// it gives up JetStream, moves its clients to the others and ends. The leader stays the same.
+func TestOperations_LameDuckMode(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
+	c := clusterOf(t, 3, func(string) string { return `lame_duck_duration: "30s", lame_duck_grace_period: "100ms"` })
+	lame := c.leads()
+	el := tcpElectionOf(t, "e")
+	ofA, ofB := c.dialTo(lame), c.dialTo(lame)
+	a := el.stand(tcpBucket(t, tcpJS(t, ofA)), leader.Config{ID: "a", TurnTimeout: longTurn})
+	term := tcpTerm(a)
+	b := el.stand(tcpBucket(t, tcpJS(t, ofB)), leader.Config{ID: "b"})
+	b.Expect(leadertest.Observed("a"))
+
+	tcpOK(t, lame.cmd.Process.Signal(syscall.SIGUSR2))
+	tcpOK(t, lame.cmd.Wait())
+	lame.cmd = nil
+	tcpEventually(t, "the candidates are connected to other servers", func() bool {
+		return ofA.IsConnected() && ofB.IsConnected()
+	})
+	tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
+	if err := term.Err(); err != nil {
+		t.Errorf("the term ended: %v", err)
+	}
+	if h, ok := b.Leader(); !ok || h.Token != term.Token() || b.State() != leader.StateCandidate {
+		t.Errorf("b is %v and believes %v", b.State(), h)
+	}
+	tcpOK(t, a.Resign(t.Context()))
+	b.Expect(leadertest.Elected())
+}

@@ -1,0 +1,92 @@
+//go:build field
+
+package leader_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// movedFrom waits until the stream has three current replicas and none on that server.
+func (c *cluster) movedFrom(name string) {
+	c.tb.Helper()
+	tcpEventually(c.tb, "the stream has left "+name, func() bool {
+		i := c.info()
+		if i == nil || i.Cluster.Leader == "" || i.Cluster.Leader == name || len(i.Cluster.Replicas) != 2 {
+			return false
+		}
+		for _, r := range i.Cluster.Replicas {
+			if r.Name == name || !r.Current || r.Offline || r.Lag > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// The replicas of the bucket move to other servers of a cluster of four: an operator removes the peer
+// that leads the stream, and then changes the placement. The leader stays the same each time.
+func TestOperations_PeersMoved(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
+	// A placement by the tag not-s1 is on the three others.
+	c := clusterOf(t, 4, func(name string) string {
+		var tags []string
+		for i := range 4 {
+			if other := fmt.Sprintf("s%d", i+1); other != name {
+				tags = append(tags, "not-"+other)
+			}
+		}
+		return "server_tags: [ " + strings.Join(tags, ", ") + " ]"
+	})
+	el := tcpElectionOf(t, "e")
+	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(c.leads()))), leader.Config{ID: "a", TurnTimeout: longTurn})
+	term := tcpTerm(a)
+	b := el.stand(tcpBucket(t, tcpJS(t, c.dial())), leader.Config{ID: "b"})
+	b.Expect(leadertest.Observed("a"))
+	stays := func(what string) {
+		t.Helper()
+		tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
+		if err := term.Err(); err != nil || b.State() != leader.StateCandidate {
+			t.Fatalf("%s: the term has %v, b is %v", what, err, b.State())
+		}
+	}
+
+	removed := c.leads()
+	request, err := json.Marshal(map[string]string{"peer": removed.name})
+	tcpOK(t, err)
+	reply, err := c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit)
+	tcpOK(t, err)
+	if !strings.Contains(string(reply.Data), `"success":true`) {
+		t.Fatalf("PEER.REMOVE: %s", reply.Data)
+	}
+	c.movedFrom(removed.name)
+	stays("a peer was removed")
+
+	avoided := c.leads()
+	conf := c.info().Config
+	conf.Placement = &jetstream.Placement{Tags: []string{"not-" + avoided.name}}
+	tcpEventually(t, "the placement can be changed", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := c.js.UpdateStream(ctx, conf)
+		return err == nil
+	})
+	c.movedFrom(avoided.name)
+	stays("the placement was changed")
+
+	c.shut(avoided)
+	stays("the server was retired")
+	tcpOK(t, a.Resign(t.Context()))
+	b.Expect(leadertest.Elected())
+}

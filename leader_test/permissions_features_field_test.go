@@ -1,0 +1,250 @@
+//go:build field
+
+package leader_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// A pedantic client needs a wider permission for the roster. The error names it.
+func TestPedantic_PermissionIsNamed(t *testing.T) {
+	t.Parallel()
+	const wider = "$JS.API.CONSUMER.CREATE.KV_E_roster.*"
+	u := permRoster(permAnnouncer(permList("a", "a", false), "a"), "a")
+	h := permServer(t, u)
+	permRostered(t, h)
+	b := tcpBucket(t, tcpJS(t, tcpDial(t, h.srv.ClientURL(), nats.UserInfo("a", "x"), nats.CustomInboxPrefix("_INBOX_a"), pedantic)))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := leader.Roster(ctx, b, "a"); !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `Publish to "`+wider+`"`) {
+		t.Errorf("Roster: %v", err)
+	}
+	u.pub = append(u.pub, wider)
+	h.grant(t, u)
+	tcpEventually(t, "it may", func() bool {
+		_, err := leader.Roster(t.Context(), b, "a")
+		return err == nil
+	})
+}
+
+// On a server a denied write shows as one without an answer. The preemptor that may not
+// write the key pushes the leader out, is announced as denied, and leads when it may.
+func TestPreemption_DeniedByAServer(t *testing.T) {
+	t.Parallel()
+	full := func(name string) permUser { return permRoster(permAnnouncer(permList(name, "a", false), "a"), "a") }
+	denied := full("high")
+	denied.pub = slices.DeleteFunc(slices.Clone(denied.pub), func(s string) bool { return s == "$KV.E.a" })
+	h := permServer(t, full("low0"), full("low1"), denied)
+	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: time.Second, Storage: jetstream.MemoryStorage, Roster: true})
+	el := tcpElectionOf(t, "a")
+	stand := func(name string, cfg leader.Config) *tcpCandidate {
+		cfg.ID = name
+		return el.stand(tcpBucket(t, permJS(t, h, name)), cfg)
+	}
+	low := []*tcpCandidate{stand("low0", byPriority)}
+	tcpEventually(t, "the first leads", low[0].IsLeader)
+	low = append(low, stand("low1", byPriority))
+	high := stand("high", preemptor)
+	bucket := tcpBucket(t, permJS(t, h, "admin"))
+	stands := func(denied bool) func() bool {
+		return func() bool {
+			all, err := leader.Roster(t.Context(), bucket, "a")
+			tcpOK(t, err)
+			return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" && s.Denied == denied })
+		}
+	}
+	tcpEventually(t, "it stands", stands(false))
+	low[0].Expect(leadertest.Deposed(leader.ErrResigned))
+	tcpEventually(t, "it is named in vain", func() bool { return low[0].IsLeader() || low[1].IsLeader() })
+	tcpEventually(t, "it is announced as denied", stands(true))
+	h.grant(t, full("high"))
+	tcpEventually(t, "it leads", high.IsLeader)
+}
+
+// A leader with the documented permissions of a candidate, and without the permission
+// to answer, hands over like any other.
+func TestStepDown_AnswerDenied(t *testing.T) {
+	t.Parallel()
+	operator := permObserver("b", false)
+	operator.pub = append(operator.pub, "natsleader.ask.E.a")
+	h := permServer(t, permList("a", "a", false), operator)
+	permBucket(t, h, false, tcpLong)
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a"})
+	a.Expect(leadertest.Elected())
+	nc := permDial(t, h, "b")
+	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", "b")
+	if err != nil || asked.ID != "a" {
+		t.Errorf("StepDown: %v, %v", asked, err)
+	}
+	a.Expect(leadertest.Deposed(leader.ErrResigned))
+	permDenials(t, nc)
+}
+
+// Without the permission a leader leads as before, and logs once for each connection
+// that it cannot be asked. The requester's error names the missing permission.
+func TestStepDown_WithoutPermission(t *testing.T) {
+	t.Parallel()
+	deaf := permList("a", "e", false).without("natsleader.ask")
+	h := permServer(t, deaf, permList("b", "e", false))
+	permBucket(t, h, false, 6*time.Second)
+	var log bytes.Buffer
+	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a.Expect(leadertest.Elected())
+	nc := permDial(t, h, "b")
+	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", "b")
+	if !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"`+asks+`"`) {
+		t.Errorf("StepDown: %v", err)
+	}
+	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
+	tcpOK(t, a.Stop(t.Context()))
+	tcpNoFaults(t, a)
+	if n := strings.Count(log.String(), "cannot be asked to hand over"); n != 1 {
+		t.Errorf("said %d times that it cannot be asked:\n%s", n, log.String())
+	}
+}
+
+// A client that may only observe sees the roster, and its changes.
+func TestRoster_SeenByObserver(t *testing.T) {
+	a, b := permAnnouncer(permList("a", "a", false), "a"), permAnnouncer(permList("b", "a", false), "a")
+	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
+	permRostered(t, h)
+	el := tcpElectionOf(t, "a")
+	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true})
+	first.Expect(leadertest.Elected())
+	nc := permDial(t, h, "o")
+	looks := tcpBucket(t, tcpJS(t, nc))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	all, err := leader.ObserveRoster(ctx, looks, "a")
+	tcpOK(t, err)
+	told := func(want ...string) {
+		t.Helper()
+		var ids []string
+		limit := time.After(tcpLimit)
+		for {
+			select {
+			case now, ok := <-all:
+				ids = ids[:0]
+				for _, s := range now {
+					ids = append(ids, fmt.Sprintf("%s %d %s", s.ID, s.Priority, s.Value))
+				}
+				if ok && slices.Equal(ids, want) {
+					return
+				}
+			case <-limit:
+				t.Fatalf("%q stand, want %q", ids, want)
+			}
+		}
+	}
+	told()
+	store := tcpBucket(t, permJS(t, h, "b"))
+	second := el.stand(store, leader.Config{ID: "b", Queue: true, Priority: 3, Value: []byte("v")})
+	told("b 3 v")
+	once, err := leader.Roster(t.Context(), looks, "a")
+	tcpOK(t, err)
+	if len(once) != 1 || once[0].ID != "b" || string(once[0].Value) != "v" {
+		t.Errorf("%v stand", once)
+	}
+	tcpOK(t, first.Stop(t.Context()))
+	second.Expect(leadertest.Elected())
+	told()
+	cancel()
+	for range all {
+	}
+	tcpNoFaults(t, first)
+	tcpNoFaults(t, second)
+	permDenials(t, nc)
+}
+
+// A candidate that may not announce itself reports that once, and stands all the same.
+func TestAnnouncement_Denied(t *testing.T) {
+	t.Parallel()
+	h := permServer(t, permList("a", "a", false))
+	permRostered(t, h)
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: true, LeaseDuration: 6 * time.Second})
+	a.Expect(leadertest.Elected())
+	a.Expect(leadertest.Faulted(leader.ErrPermission))
+	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
+	tcpOK(t, a.Resign(t.Context()))
+	a.Expect(leadertest.Elected())
+}
+
+// permGuard returns the permissions that a candidate needs for the guard of the bucket
+// "orders".
+func permGuard(name string) permUser {
+	u := permList(name, "e", false)
+	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+fence.DefaultGuardKey)
+	return u
+}
+
+// Each permission for a guard that is missing is named by its subject, before the key
+// is won. When it is granted, the candidate is elected without help.
+func TestGuardPermissions_Missing(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + fence.DefaultGuardKey} {
+		t.Run(subject, func(t *testing.T) {
+			full := permGuard("a")
+			h := permServer(t, full.without(subject))
+			admin := permBucket(t, h, false, time.Second)
+			_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
+			tcpOK(t, err)
+			nc := permDial(t, h, "a")
+			g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
+			tcpOK(t, err)
+			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
+			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
+				f, ok := e.(leader.Faulted)
+				return ok && errors.Is(f.Err, leader.ErrPermission) &&
+					strings.HasPrefix(f.Err.Error(), "guard of bucket orders: ") && strings.Contains(f.Err.Error(), `"`+subject+`"`)
+			}))
+			if a.State() != leader.StateCandidate {
+				t.Errorf("a is %v", a.State())
+			}
+			h.grant(t, full)
+			a.Expect(leadertest.Elected())
+		})
+	}
+}
+
+// A candidate needs no other permission.
+func TestGuardPermissions_AreEnough(t *testing.T) {
+	t.Parallel()
+	h := permServer(t, permGuard("a"))
+	admin := permBucket(t, h, false, time.Second)
+	_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
+	tcpOK(t, err)
+	nc := permDial(t, h, "a")
+	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
+	tcpOK(t, err)
+	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
+	tcpTerm(a)
+	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
+	tcpOK(t, a.Stop(t.Context()))
+	tcpNoFaults(t, a)
+	permDenials(t, nc)
+	kv, err := admin.KeyValue(t.Context(), "orders")
+	tcpOK(t, err)
+	e, err := kv.Get(t.Context(), fence.DefaultGuardKey)
+	tcpOK(t, err)
+	var rec struct{ Election string }
+	tcpOK(t, json.Unmarshal(e.Value(), &rec))
+	if rec.Election != "E/e" {
+		t.Errorf("the guard is %s", e.Value())
+	}
+}

@@ -1,0 +1,124 @@
+//go:build field
+
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The application may be denied an inbox of its own. That has no bearing on the replies
+// to requests.
+func TestPermissions_DeniedAppInbox(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		s := tcpServe(t, tcpOptions(t, `
+			authorization { users: [
+				{ user: all, password: x }
+				{ user: app, password: x, permissions: { subscribe: { deny: "_INBOX.secret.>" } } }
+			] }`))
+		tcpCreate(t, tcpJS(t, tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))), leader.BucketConfig{})
+		opts := []nats.Option{nats.UserInfo("app", "x")}
+		if old {
+			opts = append(opts, nats.UseOldRequestStyle())
+		}
+		nc := tcpDial(t, s.ClientURL(), opts...)
+		_, err := nc.SubscribeSync("_INBOX.secret.x")
+		tcpOK(t, err)
+		tcpOK(t, nc.Flush())
+		if !errors.Is(nc.LastError(), nats.ErrPermissionViolation) {
+			t.Fatalf("the last error is %v", nc.LastError())
+		}
+		b := tcpBucket(t, tcpJS(t, nc))
+
+		heard := make(chan error, 1)
+		b.Backend().Watch(t.Context(), "e", nil, func(backend.FeedEvent) {}, func(f backend.Feed, err error) {
+			if f != nil {
+				defer f.Stop()
+			}
+			heard <- err
+		})
+		if err = <-heard; err != nil {
+			t.Errorf("the feed: %v", err)
+		}
+		c := tcpElectionOf(t, "e").stand(b, leader.Config{})
+		c.Expect(leadertest.Elected())
+		if _, err = leader.StepDown(t.Context(), b, "e", "test"); err != nil {
+			t.Errorf("StepDown: %v", err)
+		}
+
+		// A request that is received and not answered.
+		quiet := tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))
+		_, err = quiet.SubscribeSync("quiet.>")
+		tcpOK(t, err)
+		tcpOK(t, quiet.Flush())
+		js, err := jetstream.NewWithAPIPrefix(nc, "quiet")
+		tcpOK(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err = leader.Lookup(ctx, tcpBucket(t, js), "e"); !errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrPermission) {
+			t.Errorf("without an answer: %v", err)
+		}
+	}
+}
+
+// Denied replies are reported with every request. The subscription to the replies is made
+// once for a connection, so its denial lasts.
+func TestPermissions_DeniedReplies(t *testing.T) {
+	t.Parallel()
+	s := tcpServe(t, tcpOptions(t, `
+		authorization { users: [ { user: app, password: x, permissions: { subscribe: { deny: "_INBOX.>" } } } ] }`))
+	nc := tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x"))
+	b := tcpBucket(t, tcpJS(t, nc))
+	for _, limit := range []time.Duration{4 * time.Second, 100 * time.Millisecond, 100 * time.Millisecond} { // the denial comes once
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		if _, err := leader.Lookup(ctx, b, "e"); !errors.Is(err, leader.ErrPermission) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+	}
+}
+
+// The leader on the same connection hands over. A connection with nats.NoEcho does not
+// receive its own messages: neither its requests to its own candidates, nor its writes,
+// except when the server republishes them.
+func TestNoEcho_HandsOver(t *testing.T) {
+	t.Parallel()
+	for _, republishes := range []bool{true, false} {
+		s := tcpServe(t, tcpOptions(t, ""))
+		nc := tcpDial(t, s.ClientURL(), nats.NoEcho())
+		js := tcpJS(t, nc)
+		tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
+		if !republishes {
+			stream, err := js.Stream(t.Context(), "KV_E")
+			tcpOK(t, err)
+			conf := stream.CachedInfo().Config
+			conf.RePublish = nil
+			_, err = js.UpdateStream(t.Context(), conf)
+			tcpOK(t, err)
+		}
+		el := tcpElectionOf(t, "e")
+		a := el.stand(tcpBucket(t, js), leader.Config{ID: "a"})
+		term := tcpTerm(a)
+		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b"})
+		b.Expect(leadertest.Observed("a"))
+		if _, err := leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"); err != nil {
+			t.Fatal(err)
+		}
+		if cause := context.Cause(term.Context()); !errors.Is(cause, leader.ErrResigned) {
+			t.Errorf("ended with %v", cause)
+		}
+		b.Expect(leadertest.Elected()) // it heard of the release: the lease is an hour
+		if _, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection"); err != nil {
+			t.Error(err)
+		}
+	}
+}

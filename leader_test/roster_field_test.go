@@ -1,0 +1,68 @@
+//go:build field
+
+package leader_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Five thousand candidates stand, on one connection, and a new view has them all.
+func TestRoster_FiveThousand(t *testing.T) {
+	const many = 5000
+	srv := tcpServe(t, tcpOptions(t, ""))
+	js := tcpJS(t, tcpDial(t, srv.ClientURL()))
+	tcpCreate(t, js, leader.BucketConfig{Roster: true})
+	b := tcpBucket(t, js)
+	early, err := stands(t, b, "e")
+	tcpOK(t, err)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Add(1)
+		session := []byte(rosterA)
+		for at, rest := 0, i; rest > 0; at, rest = at+1, rest/26 {
+			session[at] = 'A' + byte(rest%26)
+		}
+		b.Backend().Announce(t.Context(), "e", string(session), fmt.Appendf(nil, `{"id":"%d"}`, i), 3*15*time.Second, func(_ uint64, err error) {
+			defer wg.Done()
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	late, err := stands(t, tcpBucket(t, tcpJS(t, tcpDial(t, srv.ClientURL()))), "e")
+	tcpOK(t, err)
+	for what, v := range map[string]*rosterView{"who was there": early, "who comes": late} {
+		tcpEventually(t, what+" has heard of all", func() bool {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			return v.all >= many && v.done
+		})
+		if told := v.take(); v.all != many || v.err != nil || what == "who comes" && told[many] != "complete" {
+			t.Errorf("%s: %d entries, %v", what, v.all, v.err)
+		}
+	}
+}
+
+// A put goes through the prefix of the JetStream API.
+func TestRoster_OfADomain(t *testing.T) {
+	srv := tcpServe(t, tcpOptions(t, `jetstream { domain: hub }`))
+	nc := tcpDial(t, srv.ClientURL())
+	js, err := jetstream.NewWithDomain(nc, "hub")
+	tcpOK(t, err)
+	tcpCreate(t, js, leader.BucketConfig{Roster: true})
+	b := tcpBucket(t, js)
+	v, err := stands(t, b, "e")
+	tcpOK(t, err)
+	_, err = announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Minute)
+	tcpOK(t, err)
+	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
+}

@@ -1,0 +1,158 @@
+//go:build field && unix
+
+package leader_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The client and the server of the scale benchmarks are processes of their own, because the
+// memory, the goroutines and the processor time of each are measured. The test binary starts
+// itself again with this variable. A process reads requests from its standard
+// input, one JSON value each, and writes one reply to each to its standard output. It exits
+// when its standard input is closed, so it does not outlive the test.
+const scaleEnv = "NATSLEADER_TEST_SCALE"
+
+func init() {
+	if role := os.Getenv(scaleEnv); role != "" {
+		os.Exit(scaleProcessMain(role))
+	}
+}
+
+func scaleProcessMain(role string) int {
+	var serve func(scaleRequest) (scaleReply, error)
+	var err error
+	switch role {
+	case "server":
+		serve, err = scaleServer(os.Getenv(scaleEnv + "_STORE"))
+	case "client":
+		serve, err = scaleClient(os.Getenv("NATS_URL"))
+	default:
+		err = fmt.Errorf("no role %q", role)
+	}
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for q := (scaleRequest{}); err == nil; q = (scaleRequest{}) {
+		if in.Decode(&q) != nil {
+			return 0
+		}
+		var r scaleReply
+		if r, err = serve(q); err == nil {
+			r.CPU, err = scaleProcessorTime()
+		}
+		if err == nil {
+			err = out.Encode(r)
+		}
+	}
+	_, _ = fmt.Fprintln(os.Stderr, role+":", err)
+	return 1
+}
+
+// scaleProcessorTime returns the time that this process has spent on processors.
+func scaleProcessorTime() (time.Duration, error) {
+	var u syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+}
+
+// scaleRequest is a request to a process of either role.
+type scaleRequest struct {
+	Do     string
+	Number int           // of candidates
+	OneKey bool          // all of them campaign in one election
+	Lease  time.Duration // 0: the default
+	Limit  time.Duration // of waiting
+}
+
+// scaleReply is a reply. Each request fills in its own part.
+type scaleReply struct {
+	CPU time.Duration // spent by the process since its start
+
+	URL    string      // of a server
+	Counts scaleCounts // of a server
+
+	Took   time.Duration
+	Leads  int // candidates that lead
+	Fences int // Fenced events, since the start
+	Faults int // Faulted events, since the start
+	Memory scaleMemory
+}
+
+// scaleCounts are what a server has received and stored since its start.
+type scaleCounts struct {
+	StreamInfo int64 // requests for the settings of the bucket
+	DirectGets int64
+	OtherAPI   int64
+	Stored     int64 // writes of keys
+	NotStored  int64 // writes of keys that the server received and did not store
+}
+
+func (c scaleCounts) since(before scaleCounts) scaleCounts {
+	return scaleCounts{
+		c.StreamInfo - before.StreamInfo, c.DirectGets - before.DirectGets, c.OtherAPI - before.OtherAPI,
+		c.Stored - before.Stored,
+		max(0, c.NotStored-before.NotStored), // the server counts what it receives later than it stores it
+	}
+}
+
+// scaleMemory is what a process has in use after a garbage collection.
+type scaleMemory struct {
+	Heap, HeapSpans, Stack uint64 // bytes; HeapSpans has what lies idle between objects, too
+	Goroutines             int
+}
+
+// scaleProcess is a process, as the benchmark sees it.
+type scaleProcess struct {
+	tb   testing.TB
+	role string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *json.Decoder
+}
+
+// scaleStart starts a process, which is killed at the end of the test.
+func scaleStart(tb testing.TB, role string, env ...string) *scaleProcess {
+	tb.Helper()
+	self, err := os.Executable()
+	tcpOK(tb, err)
+	p := &scaleProcess{tb: tb, role: role, cmd: exec.Command(self)}
+	p.cmd.Env = append(append(os.Environ(), scaleEnv+"="+role), env...)
+	p.cmd.Stderr = os.Stderr
+	p.in, err = p.cmd.StdinPipe()
+	tcpOK(tb, err)
+	out, err := p.cmd.StdoutPipe()
+	tcpOK(tb, err)
+	p.out = json.NewDecoder(out)
+	tcpOK(tb, p.cmd.Start())
+	tb.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	return p
+}
+
+// ask sends a request, and returns the reply.
+func (p *scaleProcess) ask(q scaleRequest) scaleReply {
+	p.tb.Helper()
+	var r scaleReply
+	err := json.NewEncoder(p.in).Encode(q)
+	if err == nil {
+		err = p.out.Decode(&r)
+	}
+	if err != nil {
+		p.tb.Fatalf("%s: %s: %v", p.role, q.Do, err)
+	}
+	return r
+}
+
+// do sends a request without parameters.
+func (p *scaleProcess) do(what string) scaleReply {
+	p.tb.Helper()
+	return p.ask(scaleRequest{Do: what})
+}

@@ -1,0 +1,325 @@
+//go:build field
+
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// stall is a connection to a server on which writes can be made to block, as they do
+// when the network swallows packets and the socket's buffer is full. nats.go holds its
+// lock meanwhile.
+type stall struct {
+	mu      sync.Mutex
+	blocked chan struct{} // closed by a write that blocks; nil: writes pass
+	free    chan struct{}
+}
+
+// Dial implements nats.CustomDialer.
+func (s *stall) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &stallConn{Conn: c, s: s}, nil
+}
+
+type stallConn struct {
+	net.Conn
+	s *stall
+}
+
+func (c *stallConn) Write(b []byte) (int, error) {
+	c.s.mu.Lock()
+	blocked, free := c.s.blocked, c.s.free
+	c.s.mu.Unlock()
+	if blocked != nil {
+		select {
+		case <-blocked: // another write has reported that
+		default:
+			close(blocked)
+		}
+		<-free
+	}
+	return c.Conn.Write(b)
+}
+
+// hold makes the connection's next write block, and waits until nats.go holds its lock.
+func (s *stall) hold(t *testing.T, nc *nats.Conn) (release func()) {
+	t.Helper()
+	blocked, free := make(chan struct{}), make(chan struct{})
+	s.mu.Lock()
+	s.blocked, s.free = blocked, free
+	s.mu.Unlock()
+	tcpOK(t, nc.Publish("application", []byte("x")))
+	select {
+	case <-blocked:
+	case <-time.After(tcpLimit):
+		t.Fatal("nothing is written")
+	}
+	release = sync.OnceFunc(func() {
+		s.mu.Lock()
+		s.blocked = nil
+		s.mu.Unlock()
+		close(free)
+	})
+	t.Cleanup(release)
+	return release
+}
+
+// stalled is a connection to a server with the buckets E and G and the stream S, and a
+// term of an election of E with guards.
+type stalled struct {
+	*stall
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	b      *leader.Bucket
+	gb     *fence.Bucket
+	gs     *fence.Stream
+	leader *tcpCandidate
+	term   *leader.Term
+}
+
+func newStalled(t *testing.T) *stalled {
+	t.Helper()
+	s := tcpServe(t, tcpOptions(t, ""))
+	x := &stalled{stall: &stall{}}
+	x.nc = tcpDial(t, s.ClientURL(), nats.SetCustomDialer(x.stall))
+	x.js = tcpJS(t, x.nc)
+	tcpCreate(t, x.js, leader.BucketConfig{Roster: true})
+	var err error
+	x.gb, err = fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"})
+	tcpOK(t, err)
+	x.gs, err = fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	tcpOK(t, err)
+	x.b = tcpBucket(t, x.js)
+	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Roster: true, Guards: []leader.Guard{x.gb, x.gs}})
+	x.term = tcpTerm(x.leader)
+	return x
+}
+
+// While nats.go holds its lock, each public call ends with its context, and Campaign
+// returns at once.
+func TestBlockedConnection_CallsEnd(t *testing.T) {
+	x := newStalled(t)
+	before := goleak.IgnoreCurrent()
+	release := x.hold(t, x.nc)
+	type call struct {
+		what string
+		call func(ctx context.Context) error
+		want error
+	}
+	var calls []call
+	add := func(what string, want error, f func(ctx context.Context) error) {
+		calls = append(calls, call{what, f, want})
+	}
+	late := leader.ErrUnreachable
+	add("Lookup", late, func(ctx context.Context) error { _, err := leader.Lookup(ctx, x.b, "e"); return err })
+	add("Observe", nil, func(ctx context.Context) error {
+		holders, err := leader.Observe(ctx, x.b, "e")
+		for range holders {
+		}
+		return err
+	})
+	add("Roster", late, func(ctx context.Context) error { _, err := leader.Roster(ctx, x.b, "e"); return err })
+	add("ObserveRoster", late, func(ctx context.Context) error { _, err := leader.ObserveRoster(ctx, x.b, "e"); return err })
+	add("StepDown", late, func(ctx context.Context) error { _, err := leader.StepDown(ctx, x.b, "e", ""); return err })
+	add("Transfer", late, func(ctx context.Context) error { _, err := leader.Transfer(ctx, x.b, "e", "b", ""); return err })
+	add("Info", late, func(ctx context.Context) error { _, err := x.b.Info(ctx); return err })
+	add("CreateBucket", late, func(ctx context.Context) error {
+		_, err := leader.CreateBucket(ctx, x.js, leader.BucketConfig{Name: "new"})
+		return err
+	})
+	add("fence.CreateBucket", late, func(ctx context.Context) error {
+		_, err := fence.CreateBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"})
+		return err
+	})
+	add("Check", late, func(ctx context.Context) error {
+		checked := make(chan error, 1)
+		x.gb.Backend().Check(ctx, func(err error) { checked <- err })
+		return <-checked
+	})
+	nothing := context.DeadlineExceeded
+	// Writes that may not go beside others are sent without the context of their
+	// caller.
+	add("Put", nothing, func(ctx context.Context) error { _, err := x.gb.Writer(x.term).Put(ctx, "k", nil); return err })
+	add("Create", nothing, func(ctx context.Context) error { _, err := x.gb.Writer(x.term).Create(ctx, "k", nil); return err })
+	add("Delete", nothing, func(ctx context.Context) error { return x.gb.Writer(x.term).Delete(ctx, "k") })
+	add("Commit", nothing, func(ctx context.Context) error {
+		b := x.gb.Writer(x.term).Batch()
+		b.Put("a", nil)
+		b.Put("b", nil)
+		_, err := b.Commit(ctx)
+		return err
+	})
+	add("Publish", nothing, func(ctx context.Context) error { _, err := x.gs.Writer(x.term).Publish(ctx, "s.a", nil); return err })
+	add("Campaign", nil, func(ctx context.Context) error {
+		background := context.WithoutCancel(ctx)
+		began := time.Now()
+		c, err := leader.Campaign(background, x.b, "other", leader.Config{Roster: true, Guards: []leader.Guard{x.gb}})
+		if err != nil {
+			return err
+		}
+		if time.Since(began) > 5*time.Second { // the connection is blocked for longer
+			t.Errorf("Campaign: returned after %v", time.Since(began))
+		}
+		<-ctx.Done()
+		_ = c.Stop(ctx)
+		<-c.Done()
+		return nil
+	})
+	add("Stop", context.DeadlineExceeded, func(ctx context.Context) error {
+		err := x.leader.Stop(ctx)
+		<-x.leader.Done()
+		return err
+	})
+
+	var ended sync.WaitGroup
+	for _, k := range calls {
+		ended.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- k.call(ctx) }()
+			select {
+			case err := <-done:
+				if k.want == nil && err != nil || k.want != nil && !errors.Is(err, k.want) {
+					t.Errorf("%s: %v, want %v", k.what, err, k.want)
+				}
+			case <-time.After(20 * time.Second):
+				t.Errorf("%s has not ended", k.what)
+			}
+		})
+	}
+	ended.Wait()
+	release()
+	tcpEventually(t, "nothing is left behind", func() bool { return goleak.Find(before) == nil })
+}
+
+// Each method of a store returns at once.
+func TestBlockedConnection_Store(t *testing.T) {
+	x := newStalled(t)
+	x.hold(t, x.nc)
+	returned := make(chan struct{})
+	var replies sync.WaitGroup
+	go func() {
+		defer close(returned)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		replies.Add(7)
+		x.b.Backend().Settings(ctx, func(backend.Settings, error) { replies.Done() })
+		x.b.Backend().Get(ctx, "k", func(backend.Entry, error) { replies.Done() })
+		x.b.Backend().Update(ctx, "k", nil, 0, func(uint64, error) { replies.Done() })
+		x.b.Backend().Mark(ctx, "k", nil, 0, func(uint64, error) { replies.Done() })
+		x.b.Backend().Watch(ctx, "k", nil, func(backend.FeedEvent) {}, func(backend.Feed, error) { replies.Done() })
+		x.b.Backend().Listen(ctx, "k", func([]byte, func([]byte)) {}, func(func(func()), error) { replies.Done() })
+		x.b.Backend().Ask(ctx, "k", nil, func([]byte, error) { replies.Done() })
+	}()
+	select {
+	case <-returned:
+	case <-time.After(20 * time.Second):
+		t.Fatal("a method has not returned")
+	}
+	replies.Wait() // the context has ended
+}
+
+// If the connection of a leader hangs, the leader is fenced at its deadline, and its
+// candidate can be ended.
+func TestBlockedConnection_Fences(t *testing.T) {
+	x := newStalled(t)
+	c := tcpElectionOf(t, "brief").stand(x.b, leader.Config{LeaseDuration: time.Second})
+	term := tcpTerm(c)
+	x.hold(t, x.nc)
+	select {
+	case <-term.Context().Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the context of the leadership lives on")
+	}
+	c.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = c.Stop(ctx)
+	select {
+	case <-c.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("Done is open")
+	}
+}
+
+// Calls that wait for the lock do not accumulate without bound. Beyond a number of
+// calls that their callers have left, calls fail at once.
+func TestBlockedConnection_BoundsCalls(t *testing.T) {
+	x := newStalled(t)
+	release := x.hold(t, x.nc)
+	lookups := func(n int, patience time.Duration) {
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := leader.Lookup(ctx, x.b, "e"); !errors.Is(err, leader.ErrUnreachable) {
+					t.Errorf("Lookup: %v", err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	lookups(100, 10*time.Millisecond)
+	atOnce := make(chan error, 1)
+	go func() {
+		_, err := leader.Lookup(context.WithoutCancel(t.Context()), x.b, "e")
+		atOnce <- err
+	}()
+	before := time.Now()
+	if err := <-atOnce; !errors.Is(err, leader.ErrUnreachable) || time.Since(before) > 4*time.Second { // it would wait 5 s
+		t.Errorf("after %v: %v", time.Since(before), err)
+	}
+	release()
+	tcpEventually(t, "the bucket can be used again", func() bool {
+		_, err := leader.Lookup(t.Context(), x.b, "e")
+		return err == nil
+	})
+}
+
+// A guarded write that may have been handed to the connection when its caller left is
+// of unknown outcome. A write that had not been handed over is not.
+func TestBlockedConnection_UnsentWrites(t *testing.T) {
+	x := newStalled(t)
+	release := x.hold(t, x.nc)
+	var writes sync.WaitGroup
+	for i := range 10 {
+		writes.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x")); err == nil || errors.Is(err, fence.ErrUnknownOutcome) {
+				t.Errorf("Put: %v", err)
+			}
+		})
+	}
+	writes.Wait()
+	release()
+	_, err := x.gb.Writer(x.term).Put(t.Context(), "last", []byte("x"))
+	tcpOK(t, err)
+	kv, err := x.js.KeyValue(t.Context(), "G")
+	tcpOK(t, err)
+	for i := range 10 {
+		if _, err := kv.Get(t.Context(), fmt.Sprintf("k%d", i)); !errors.Is(err, jetstream.ErrKeyNotFound) {
+			t.Errorf("k%d: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+//go:build field
+
+package leader_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+// The link between a hub and a leaf node is cut. Each has a JetStream domain of its own, and the
+// bucket is in that of the hub. A leader at the hub goes on, and a leader at the leaf node is
+// succeeded by one at the hub when its lease is over. When the link is back, the other side hears who
+// leads.
+func TestTopology_LeafCutOff(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
+	hub := tcpServe(t, tcpOptions(t, `server_name: hub, jetstream { domain: hub }, leafnodes { host: 127.0.0.1, port: -1, no_advertise: true }`))
+	link := linkTo(t, tcpLeafPort(t, hub))
+	leaf := tcpServe(t, tcpOptions(t, fmt.Sprintf(`server_name: leaf, jetstream { domain: leaf }
+		leafnodes { reconnect: "50ms", remotes: [ { url: "nats-leaf://127.0.0.1:%d" } ] }`, link.port)))
+	joined := func() {
+		t.Helper()
+		tcpEventually(t, "the leaf is connected", func() bool { return hub.NumLeafNodes() == 1 && leaf.NumLeafNodes() == 1 })
+	}
+	joined()
+	tcpCreate(t, tcpJS(t, tcpDial(t, hub.ClientURL())), leader.BucketConfig{})
+	open := func(s *server.Server) *leader.Bucket {
+		js, err := jetstream.NewWithDomain(tcpDial(t, s.ClientURL()), "hub")
+		tcpOK(t, err)
+		return tcpBucket(t, js)
+	}
+	el := tcpElectionOf(t, "e")
+	near := el.stand(open(hub), leader.Config{ID: "near", LeaseDuration: operationLease, TurnTimeout: longTurn})
+	term := tcpTerm(near)
+	far := el.stand(open(leaf), leader.Config{ID: "far", LeaseDuration: operationLease})
+	far.Expect(leadertest.Observed("near"))
+
+	link.setCut(true)
+	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
+	tcpRenewed(t, open(hub), "e", 4)
+	if err := term.Err(); err != nil || far.State() != leader.StateCandidate {
+		t.Errorf("near has %v, far is %v", err, far.State())
+	}
+	link.setCut(false)
+	joined()
+	far.Expect(leadertest.Observed("near"))
+
+	tcpOK(t, near.Resign(t.Context()))
+	near.Expect(leadertest.Deposed(leader.ErrResigned))
+	far.Expect(leadertest.Elected())
+	near.Expect(leadertest.Observed("far"))
+	link.setCut(true)
+	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
+	near.Expect(leadertest.Observed(""), leadertest.Elected())
+	link.setCut(false)
+	joined()
+	far.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("near"))
+}

@@ -45,7 +45,7 @@ prove: ## the other tests in full
 # The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml.
 nightly: ## explore every situation that one fault leads to, and write how many there are into docs/exploration.md: 15 minutes
 	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
-	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./leader -nightly "$$(git rev-parse HEAD)"
+	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./internal/machine -nightly "$$(git rev-parse HEAD)"
 
 busy: ## `make test` beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // actor is the only goroutine that touches the machine. It has one select and one timer.
@@ -22,10 +21,10 @@ import (
 // user's Clock and Timers. Should one of these calls not return, the term's watchdog still
 // ends the context in time.
 type actor struct {
-	*params // of the machine
-	c       *Candidate
-	m       machine
-	status  status // of the machine, after its last step
+	*machine.Params // of the machine
+	c               *Candidate
+	m               machine.Machine
+	status          machine.Status // of the machine, after its last step
 
 	timeline
 	timer  Timer
@@ -41,9 +40,9 @@ type actor struct {
 	term     *Term
 
 	guards   guardDrivers
-	wish     guardsWish        // as the guards know it
-	listener *stepDownListener // nil: it has never led
-	roster   *rosterParts      // nil: it has no roster
+	wish     machine.GuardsWish // as the guards know it
+	listener *stepDownListener  // nil: it has never led
+	roster   *rosterParts       // nil: it has no roster
 
 	seat        int
 	reminder    reminder
@@ -58,10 +57,10 @@ type actor struct {
 // run is the candidate's goroutine. Its work is done in separate functions, so that
 // thousands of waiting candidates have small stacks.
 func (a *actor) run(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: input{kind: inStop}, bounded: true}) })
+	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true}) })
 	defer stopped()
 	a.tick()
-	for n := 0; !a.status.done; n++ {
+	for n := 0; !a.status.Done; n++ {
 		switch {
 		case a.read():
 			if n%rush == 0 { // the timer and the pulse are looked at only when there is no mail
@@ -82,7 +81,7 @@ const rush = 64
 //go:noinline
 func (a *actor) tick() {
 	a.stepOn(a.due())
-	a.stepGuards(guardInput{kind: guardInTick})
+	a.step(a.stepGuards(machine.GuardInput{Kind: machine.GuardInTick}), nil)
 	a.stepSilence()
 }
 
@@ -102,9 +101,9 @@ func (a *actor) read() bool {
 
 // rest arms the timer. It is the last thing before the actor waits.
 func (a *actor) rest() {
-	wake := earlier(a.guards.wakeAt(a.wake), a.listener.wakeAt())
-	wake = earlier(wake, earlier(a.roster.wakeAt(), a.silenceAt()))
-	a.arm(earlier(wake, earlier(a.reminder.at, a.stopBy)))
+	wake := machine.Earlier(a.guards.wakeAt(a.wake), a.listener.wakeAt())
+	wake = machine.Earlier(wake, machine.Earlier(a.roster.wakeAt(), a.silenceAt()))
+	a.arm(machine.Earlier(wake, machine.Earlier(a.reminder.at, a.stopBy)))
 }
 
 func (a *actor) arm(wake time.Time) {
@@ -113,14 +112,6 @@ func (a *actor) arm(wake time.Time) {
 		return
 	}
 	a.timer.Reset(max(0, wake.Sub(a.now())))
-}
-
-// earlier returns the earlier of two instants. A zero instant does not count.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // wait waits for mail or a tick.
@@ -139,63 +130,63 @@ func (a *actor) wait() (ticked bool) {
 // receive takes one mail.
 func (a *actor) receive(m *mail) {
 	if m.guard != nil {
-		a.stepOn(inTick) // deadlines that have passed come first
-		a.reported(m.guard)
+		a.stepOn(machine.InTick) // deadlines that have passed come first
+		a.step(a.reported(m.guard), nil)
 		return
 	}
 	if m.listener != nil {
-		a.stepOn(inTick)
+		a.stepOn(machine.InTick)
 		a.receiveListener(m.listener)
 		return
 	}
 	if m.roster != nil {
-		a.stepOn(inTick)
-		a.receiveRoster(m.roster)
+		a.stepOn(machine.InTick)
+		a.step(a.receiveRoster(m.roster), nil)
 		return
 	}
 	if m.sign {
-		a.stepOn(inTick)
-		a.receiveSign(m.in.err)
+		a.stepOn(machine.InTick)
+		a.receiveSign(m.in.Err)
 		return
 	}
-	if m.in.to != "" || m.in.next {
-		if a.stepOn(inTick); !a.mayHandOver(m) {
+	if m.in.To != "" || m.in.Next {
+		if a.stepOn(machine.InTick); !a.mayHandOver(m) {
 			return
 		}
 	}
-	switch m.in.kind {
-	case inRead:
-		m.in.observed, m.in.before = record.DecodeEntry(m.entry), a.recall()
+	switch m.in.Kind {
+	case machine.InRead:
+		m.in.Observed, m.in.Before = record.DecodeEntry(m.entry), a.recall()
 		a.replied(m)
-	case inWritten, inSettings, inFeed:
+	case machine.InWritten, machine.InSettings, machine.InFeed:
 		a.replied(m)
-	case inHeard, inReconnected, inFeedLost, inClosed:
+	case machine.InHeard, machine.InReconnected, machine.InFeedLost, machine.InClosed:
 		if m.from != a.requests.feedNumber {
-			a.stepOn(inTick)
+			a.stepOn(machine.InTick)
 			return // of a feed that was replaced
 		}
-		if m.in.kind == inHeard {
-			m.in.observed = a.hears(m.entry, m.seen)
+		if m.in.Kind == machine.InHeard {
+			m.in.Observed = a.hears(m.entry, m.seen)
 		}
-	case inAbandon:
+	case machine.InAbandon:
 		a.abandoning = true
-	case inStop:
+	case machine.InStop:
 		if m.bounded {
-			m.in.until = a.limitStop()
+			m.in.Until = a.limitStop()
 		}
-	case inSlot:
-		if !a.status.queued || !a.c.window.Has(&a.requests.place) {
-			m.in.kind = inTick // the slot has been used or given back since it was granted
+	case machine.InSlot:
+		if !a.status.Queued || !a.c.window.Has(&a.requests.place) {
+			m.in.Kind = machine.InTick // the slot has been used or given back since it was granted
 		}
-	case inTick, inGuards, inRoster, inResign, inDrained, inWorked, inLoop, inNoLoop, inProclaim, inSuspend, inResume:
+	case machine.InTick, machine.InGuards, machine.InRoster, machine.InResign, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InProclaim, machine.InSuspend, machine.InResume:
 	}
 	a.step(&m.in, m.call)
 	switch {
-	case m.in.kind == inRead && m.in.err == nil:
+	case m.in.Kind == machine.InRead && m.in.Err == nil:
 		a.remember()
-	case m.in.kind == inReconnected:
-		a.stepGuards(guardInput{kind: guardInReconnected})
-	case m.in.kind == inSettings && m.in.err == nil:
+	case m.in.Kind == machine.InReconnected:
+		a.step(a.stepGuards(machine.GuardInput{Kind: machine.GuardInReconnected}), nil)
+	case m.in.Kind == machine.InSettings && m.in.Err == nil:
 		a.compareBucket()
 	}
 }
@@ -203,12 +194,12 @@ func (a *actor) receive(m *mail) {
 // stepOn steps on an input that has only a kind.
 //
 //go:noinline
-func (a *actor) stepOn(kind inputKind) { a.step(&input{kind: kind}, nil) }
+func (a *actor) stepOn(kind machine.InputKind) { a.step(&machine.Input{Kind: kind}, nil) }
 
 // compareBucket reports, once, that a bucket of EnsureBucket has other settings. Of several
 // seats one reports it.
 func (a *actor) compareBucket() {
-	if a.bucket == nil || a.seat != 1 || a.status.done {
+	if a.bucket == nil || a.seat != 1 || a.status.Done {
 		return
 	}
 	if err, known := a.bucket.Difference(); known && a.faults.isDifferent(err) { // they may be forgotten again
@@ -225,77 +216,96 @@ func (a *actor) hears(e backend.Entry, seen *record.Observation) record.Observat
 		}
 		return record.DecodeEntry(e)
 	}
-	return record.Observation{Revision: e.Revision, Kind: record.EntryRecord, Rec: record.Record{Session: a.session}, Created: e.Created.UnixNano()}
+	return record.Observation{Revision: e.Revision, Kind: record.EntryRecord, Rec: record.Record{Session: a.Session}, Created: e.Created.UnixNano()}
 }
 
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
 	a.requests.answered(&m.in, &a.status, a.c.since())
-	a.c.settle(&m.in, a.requests.asked, a.quiet(), a.status.writing)
-	if m.in.kind == inRead && !isUnanswered(m.in.err) {
+	a.c.settle(&m.in, a.requests.asked, a.quiet(), a.status.Writing)
+	if m.in.Kind == machine.InRead && !isUnanswered(m.in.Err) {
 		a.silence.reads = true
 	}
-	if m.in.kind == inFeed {
-		a.requests.keep(m.feed, a.id, a.session)
+	if m.in.Kind == machine.InFeed {
+		a.requests.keep(m.feed, a.ID, a.Session)
 	}
-	if m.in.err != nil {
-		a.c.detail(a.values, "request failed", slog.String("request", requestNames[m.in.kind]), slog.String("err", m.in.err.Error()))
+	if m.in.Err != nil {
+		a.c.detail(a.values, "request failed", slog.String("request", requestNames[m.in.Kind]), slog.String("err", m.in.Err.Error()))
 		return
 	}
-	if m.in.kind == inFeed && a.requests.feedNumber > 1 {
+	if m.in.Kind == machine.InFeed && a.requests.feedNumber > 1 {
 		a.c.detail(a.values, "feed opened again")
 	}
-	a.faults.succeeded(m.in.kind)
+	a.faults.succeeded(m.in.Kind)
 }
 
-// step steps the machine and carries out the effects: it ends the context, publishes the
+// step steps the machine on an input, and on those that follow from it. The effects of each step
+// are carried out before the next. Nil is no input.
+func (a *actor) step(in *machine.Input, call chan error) {
+	for in != nil {
+		a.carryOut(in, call)
+		in, call = a.follow(), nil
+	}
+}
+
+// follow steps what is beside the machine, and returns the input that follows for the machine, or
+// nil.
+func (a *actor) follow() *machine.Input {
+	if in := a.stepRoster(); in != nil {
+		return in
+	}
+	if in := a.tell(); in != nil {
+		return in
+	}
+	a.remind()
+	return a.syncSeat()
+}
+
+// carryOut steps the machine and carries out the effects: it ends the context, publishes the
 // state that accessors read, offers the events, and only then sends a request to the
 // store. Inputs and effects are large. A candidate has a small stack because the functions
 // from here to the machine pass pointers to them.
-func (a *actor) step(in *input, call chan error) {
-	switch in.kind { //nolint:exhaustive // only what is answered is put off by chance
-	case inRead, inWritten, inSettings, inFeed:
-		in.dice = a.rng.Uint32()
+func (a *actor) carryOut(in *machine.Input, call chan error) {
+	switch in.Kind { //nolint:exhaustive // only what is answered is put off by chance
+	case machine.InRead, machine.InWritten, machine.InSettings, machine.InFeed:
+		in.Dice = a.rng.Uint32()
 	}
-	before, written, shown, seen := a.status.state, a.status.written, *a.status.shown, a.status.seen.Revision
-	var fx effects
+	before, stays, written, shown, seen := a.status.State, a.status.Leaving == machine.Staying, a.status.Written, *a.status.Shown, a.status.Seen.Revision
+	var fx machine.Effects
 	a.advance(in, &fx)
-	if in.kind == inSlot && fx.request.kind == reqNone && a.requests.cancel == nil { // nothing is due any more
+	if in.Kind == machine.InSlot && fx.Request.Kind == machine.ReqNone && a.requests.cancel == nil { // nothing is due any more
 		a.c.window.Return(&a.requests.place, backend.Reply{})
 	}
 	events := a.disagree(a.events(in, &fx)) // with the fault of a different number of seats
-	a.c.transits(before, a.status.state, events)
-	if in.kind == inSettings && in.err == nil {
-		a.faults.received(fx.notes)
+	a.c.transits(State(before), State(a.status.State), events)
+	if in.Kind == machine.InSettings && in.Err == nil {
+		a.faults.received(fx.Notes)
 	}
 	a.noticeSign(in, seen)
-	a.publish(*a.status.shown != shown)
+	a.publish(*a.status.Shown != shown)
 	for _, e := range events {
 		a.c.logEvent(a.values, e)
 		a.c.offer(e)
 	}
 	a.offerTerm()
-	a.wake = fx.wake
-	if fx.cancel {
+	a.wake = fx.Wake
+	if fx.Cancel {
 		a.requests.cancel()
 	}
-	if fx.request.kind != reqNone {
-		a.requests.send(fx.request, a.c.since())
+	if fx.Request.Kind != machine.ReqNone {
+		a.requests.send(fx.Request, a.c.since())
 	}
-	a.calls.add(in, call, written, fx.denied, &a.status)
+	a.calls.add(in, call, written, fx.Denied, &a.status)
 	a.calls.answer(a.now(), &a.status)
-	a.stepListener(listenerInput{kind: listenerNews(in, before, a.status.state)})
-	a.stepRoster()
-	if len(a.guards) > 0 {
-		a.tell()
+	a.stepListener(machine.ListenerInput{Kind: machine.ListenerNews(in, before, a.status.State)})
+	if in.Kind == machine.InRoster && stays && a.status.To != "" {
+		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.To))
 	}
-	a.remind()
-	a.syncSeat()
 }
 
 // advance steps the machine. If there is a term, its watchdog and the readers of its context
 // see the step, and what follows for the lease and the context, as one change.
-func (a *actor) advance(in *input, fx *effects) {
+func (a *actor) advance(in *machine.Input, fx *machine.Effects) {
 	now, t := a.now(), a.term
 	if t == nil {
 		a.stepMachine(now, in, fx)
@@ -303,65 +313,65 @@ func (a *actor) advance(in *input, fx *effects) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lapsed && a.status.state == StateLeader {
-		now = later(now, a.status.leaseUntil) // the clock has shown that time to a reader or the watchdog
+	if t.lapsed && a.status.State == machine.StateLeader {
+		now = machine.Later(now, a.status.LeaseUntil) // the clock has shown that time to a reader or the watchdog
 	}
 	a.stepMachine(now, in, fx)
 	switch {
-	case fx.end != nil:
-		t.end(fx.end)
-	case a.status.state == StateLeader:
-		t.until.Store(int64(a.status.leaseUntil.Sub(a.base)))
+	case fx.End != nil:
+		t.end(fx.End)
+	case a.status.State == machine.StateLeader:
+		t.until.Store(int64(a.status.LeaseUntil.Sub(a.base)))
 	}
 }
 
 // stepMachine steps the machine, which gets the slot that it asks for if one is free.
-func (a *actor) stepMachine(now time.Time, in *input, fx *effects) {
+func (a *actor) stepMachine(now time.Time, in *machine.Input, fx *machine.Effects) {
 	a.pass(now, in, fx)
-	if fx.slot.wanted && a.c.window.Take(&a.requests.place, fx.slot.rank, &a.c.box, a.outside(now)) {
-		a.m.proceed(now, fx)
+	if fx.Slot.Wanted && a.c.window.Take(&a.requests.place, fx.Slot.Rank, &a.c.box, a.outside(now)) {
+		a.m.Proceed(now, fx)
 	}
-	ended := a.status.done
+	ended := a.status.Done
 	a.look(now)
-	a.cut = a.cut || !ended && a.status.done && (in.kind == inClosed || errors.Is(in.err, ErrConnectionClosed))
+	a.cut = a.cut || !ended && a.status.Done && (in.Kind == machine.InClosed || errors.Is(in.Err, ErrConnectionClosed))
 }
 
 //go:noinline
-func (a *actor) pass(now time.Time, in *input, fx *effects) { *fx = a.m.step(now, in) }
+func (a *actor) pass(now time.Time, in *machine.Input, fx *machine.Effects) { *fx = a.m.Step(now, in) }
 
 //go:noinline
-func (a *actor) look(now time.Time) { a.status = a.m.status(now) }
+func (a *actor) look(now time.Time) { a.status = a.m.Status(now) }
 
 // events turns notes into events.
-func (a *actor) events(in *input, fx *effects) []Event {
+func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 	var events []Event
-	for _, n := range fx.notes {
-		switch n.event {
-		case notePending:
-			events = append(events, Pending{Token: n.token, Until: a.outside(n.until), Reason: n.why.String(), Seat: a.seat})
-		case noteElected:
+	for _, n := range fx.Notes {
+		switch n.Event {
+		case machine.NotePending:
+			events = append(events, Pending{Token: n.Token, Until: a.outside(n.Until), Reason: n.Why.String(), Seat: a.seat})
+		case machine.NoteElected:
 			a.term = a.begin(n)
 			events = append(events, Elected{Term: a.term})
-		case noteFenced:
-			e := Fenced{Term: a.term, Cause: n.err}
-			if !n.until.IsZero() {
-				e.Until = a.outside(n.until)
+		case machine.NoteFenced:
+			e := Fenced{Term: a.term, Cause: n.Err}
+			if !n.Until.IsZero() {
+				e.Until = a.outside(n.Until)
 			}
 			events = append(events, e)
-		case noteDeposed:
-			events = append(events, Deposed{Term: a.term, Cause: n.err, Drained: n.drained})
+		case machine.NoteDeposed:
+			events = append(events, Deposed{Term: a.term, Cause: n.Err, Drained: n.Drained})
 			a.term = nil
-		case noteObserved:
-			events = append(events, Observed{Holder: a.status.holder(a.seat)})
-		case noteFaulted:
+		case machine.NoteObserved:
+			events = append(events, Observed{Holder: holderShown(&a.status, a.seat)})
+		case machine.NoteFaulted:
 			news := false
-			if errors.Is(n.err, ErrCongested) {
+			if errors.Is(n.Err, ErrCongested) {
 				news = a.c.window.Report() // another candidate of the connection may have reported it
 			} else {
-				news = a.faults.isNews(in, n.err)
+				news = a.faults.isNews(in, n.Err)
 			}
 			if news {
-				events = append(events, a.faulted(n.err))
+				events = append(events, a.faulted(n.Err))
 			}
 		}
 	}
@@ -371,8 +381,8 @@ func (a *actor) events(in *input, fx *effects) []Event {
 // faulted makes the event of a fault.
 func (a *actor) faulted(err error) Faulted {
 	f := Faulted{Err: err}
-	if a.status.state == StateLeader {
-		f.Remaining = max(0, a.status.leaseUntil.Sub(a.now()))
+	if a.status.State == machine.StateLeader {
+		f.Remaining = max(0, a.status.LeaseUntil.Sub(a.now()))
 	}
 	return f
 }
@@ -380,15 +390,15 @@ func (a *actor) faulted(err error) Faulted {
 // fault reports a fault that does not come from the machine.
 func (a *actor) fault(err error) {
 	e := a.faulted(err)
-	a.c.transits(a.status.state, a.status.state, []Event{e})
+	a.c.transits(State(a.status.State), State(a.status.State), []Event{e})
 	a.c.logEvent(a.values, e)
 	a.c.offer(e)
 }
 
 // begin makes the term of an election.
-func (a *actor) begin(n note) *Term {
-	t := &Term{token: n.token, seat: a.seat, clock: a.c.clock, start: a.start, box: &a.c.box, number: n.term}
-	t.until.Store(int64(n.until.Sub(a.base)))
+func (a *actor) begin(n machine.Note) *Term {
+	t := &Term{token: n.Token, seat: a.seat, clock: a.c.clock, start: a.start, box: &a.c.box, number: n.Term}
+	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
 	for i := range a.guards {
@@ -404,25 +414,25 @@ func (a *actor) publish(changed bool) {
 	c := a.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a.status.state == StateLeader { // in this order: see State
+	if a.status.State == machine.StateLeader { // in this order: see State
 		c.leading.Store(a.term)
 		c.state.Store(uint32(StateLeader))
 	} else {
-		c.state.Store(uint32(a.status.state))
+		c.state.Store(uint32(a.status.State))
 		c.leading.Store(nil)
 	}
 	if changed {
-		c.session, c.holder = a.status.shown.session, a.status.holder(a.seat)
-	} else if a.status.shown.kind == record.EntryRecord && a.status.seen.Revision != c.holder.Revision {
-		c.holder.date(*a.status.seen)
+		c.session, c.holder = a.status.Shown.Session, holderShown(&a.status, a.seat)
+	} else if a.status.Shown.Kind == record.EntryRecord && a.status.Seen.Revision != c.holder.Revision {
+		c.holder.date(*a.status.Seen)
 	}
-	holds := a.status.holds
-	c.holds = holds && a.status.state != StateLeader
-	c.tally.holds, c.tally.lease = holds, a.status.times.lease
+	holds := a.status.Holds
+	c.holds = holds && a.status.State != machine.StateLeader
+	c.tally.holds, c.tally.lease = holds, a.status.Times.Lease
 	c.tally.kept = c.tally.kept && holds
-	c.tally.works(a.status.working && a.status.state != StateLeader, c.since)
+	c.tally.works(a.status.Working && a.status.State != machine.StateLeader, c.since)
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
-	a.requests.echoless.Store(a.status.dated && !c.tally.silent)
+	a.requests.echoless.Store(a.status.Dated && !c.tally.silent)
 }
 
 // timeline turns instants of the clock into those that the machines know, and back. The

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -33,23 +34,23 @@ type proclamation struct {
 
 // add keeps a call until its outcome is known, or answers it if the machine cannot serve it.
 // written is the number of writes that were sent before the call.
-func (c *calls) add(in *input, call chan error, written uint64, denied error, s *status) {
+func (c *calls) add(in *machine.Input, call chan error, written uint64, denied error, s *machine.Status) {
 	switch {
 	case call == nil:
 	case denied != nil:
 		call <- denied
-	case in.kind == inResign && (in.to != "" || in.next):
-		c.handing = append(c.handing, handing{call, s.to})
-	case in.kind == inResign:
+	case in.Kind == machine.InResign && (in.To != "" || in.Next):
+		c.handing = append(c.handing, handing{call, s.To})
+	case in.Kind == machine.InResign:
 		c.resigning = append(c.resigning, call)
-	case in.kind == inProclaim:
-		c.proclaimed = append(c.proclaimed, proclamation{call, s.term, written + 1})
+	case in.Kind == machine.InProclaim:
+		c.proclaimed = append(c.proclaimed, proclamation{call, s.Term, written + 1})
 	}
 }
 
 // answer answers the calls whose outcome is known.
-func (c *calls) answer(now time.Time, s *status) {
-	if s.leaving == staying || s.abandoned {
+func (c *calls) answer(now time.Time, s *machine.Status) {
+	if s.Leaving == machine.Staying || s.Abandoned {
 		for _, call := range c.resigning {
 			call <- nil
 		}
@@ -59,9 +60,9 @@ func (c *calls) answer(now time.Time, s *status) {
 	if len(c.proclaimed) > 0 {
 		c.proclaimed = slices.DeleteFunc(c.proclaimed, func(p proclamation) bool {
 			switch {
-			case s.state != StateLeader || s.term != p.term:
+			case s.State != machine.StateLeader || s.Term != p.term:
 				p.call <- ErrNotLeader
-			case s.stored >= p.counter:
+			case s.Stored >= p.counter:
 				p.call <- nil
 			default:
 				return false
@@ -73,10 +74,10 @@ func (c *calls) answer(now time.Time, s *status) {
 
 // answerTransfers answers the calls of Transfer when another holder of the key is seen, or
 // when this candidate may take the key again and no other has taken it.
-func (c *calls) answerTransfers(now time.Time, s *status) {
-	seen := s.seen
+func (c *calls) answerTransfers(now time.Time, s *machine.Status) {
+	seen := s.Seen
 	by := seen.Kind == record.EntryForeign || seen.Kind == record.EntryRecord && seen.Rec.Session != c.session
-	if len(c.handing) == 0 || !by && !s.holds && now.Before(s.cooldownUntil) {
+	if len(c.handing) == 0 || !by && !s.Holds && now.Before(s.CooldownUntil) {
 		return
 	}
 	c.taken(seen.Rec.ID)
@@ -94,12 +95,12 @@ func (c *calls) answerTransfers(now time.Time, s *status) {
 }
 
 // end answers the calls that wait for a candidate that has ended.
-func (c *calls) end(s *status) {
+func (c *calls) end(s *machine.Status) {
 	for _, h := range c.handing {
 		h.call <- fmt.Errorf("%w before another candidate was seen to take the key", ErrStopped)
 	}
 	for _, call := range c.resigning {
-		if s.holds {
+		if s.Holds {
 			call <- fmt.Errorf("%w before the release was acknowledged", ErrStopped)
 		} else {
 			call <- nil

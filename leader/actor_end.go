@@ -1,5 +1,9 @@
 package leader
 
+import (
+	"github.com/natsleader/natsleader/internal/machine"
+)
+
 // end releases the resources of the candidate. The machine sends no more requests.
 func (a *actor) end() {
 	for i := range a.guards {
@@ -7,11 +11,11 @@ func (a *actor) end() {
 	}
 	a.silence.giveUp()
 	a.listener.dismiss()
-	a.stepListener(listenerInput{})
+	a.stepListener(machine.ListenerInput{})
 	a.roster.dismiss(a.abandoning)
 	limit := a.now().Add(lastMoment)
 	for a.awaitsReplies() && a.now().Before(limit) { // requests given up are still answered
-		if m := a.c.box.takeOr(func() { a.arm(earlier(a.roster.wakeAt(), limit)) }); m != nil {
+		if m := a.c.box.takeOr(func() { a.arm(machine.Earlier(a.roster.wakeAt(), limit)) }); m != nil {
 			a.last(m)
 			m.free()
 			continue
@@ -19,7 +23,7 @@ func (a *actor) end() {
 		select {
 		case <-a.c.box.bell:
 		case <-a.timer.C():
-			a.stepRoster()
+			a.step(a.stepRoster(), nil)
 		case a.c.pulse <- struct{}{}:
 		}
 	}
@@ -33,12 +37,12 @@ func (a *actor) end() {
 	a.requests.end()
 	a.calls.end(&a.status)
 	a.timer.Stop()
-	a.c.finish(a.values, a.status.err, a.cut)
+	a.c.finish(a.values, a.status.Err, a.cut)
 }
 
 // awaitsReplies reports whether a request is not answered yet.
 func (a *actor) awaitsReplies() bool {
-	return a.requests.cancel != nil || a.silence.cancel != nil || a.guards.busy() || a.listener != nil && a.listener.busy() || a.roster.busy()
+	return a.requests.cancel != nil || a.silence.cancel != nil || a.guards.busy() || a.listener != nil && a.listener.Busy() || a.roster.busy()
 }
 
 // last takes mail that came too late to be acted on.
@@ -57,20 +61,20 @@ func (a *actor) last(m *mail) {
 	}
 	if m.roster != nil {
 		if m.roster.kind != viewChanged {
-			a.receiveRoster(m.roster)
+			a.step(a.receiveRoster(m.roster), nil)
 		}
 		return
 	}
-	switch m.in.kind {
-	case inRead, inWritten, inSettings, inFeed:
+	switch m.in.Kind {
+	case machine.InRead, machine.InWritten, machine.InSettings, machine.InFeed:
 		a.replied(m)
-	case inResign, inProclaim:
+	case machine.InResign, machine.InProclaim:
 		if m.call != nil { // its caller waits
 			m.call <- ErrNotLeader
 		}
-	case inAbandon:
+	case machine.InAbandon:
 		a.abandoning = true
 		a.roster.dismiss(true)
-	case inTick, inHeard, inReconnected, inFeedLost, inClosed, inGuards, inRoster, inStop, inDrained, inWorked, inLoop, inNoLoop, inSuspend, inResume, inSlot:
+	case machine.InTick, machine.InHeard, machine.InReconnected, machine.InFeedLost, machine.InClosed, machine.InGuards, machine.InRoster, machine.InStop, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InSuspend, machine.InResume, machine.InSlot:
 	}
 }

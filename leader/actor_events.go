@@ -264,3 +264,12 @@ func (l *eventList) dropTransitions(from, to int) bool {
 	*l = slices.Delete(*l, from+len(kept), to)
 	return true
 }
+
+// offer passes an event on to the readers, in the order in which the events of all seats come: the
+// event that ends one seat's term comes before the one that begins another's.
+func (c *Candidate) offer(e Event) {
+	if c.permit != nil {
+		c = c.permit.front
+	}
+	c.out.add(e)
+}

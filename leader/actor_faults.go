@@ -3,24 +3,26 @@ package leader
 import (
 	"errors"
 	"slices"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // faultFilter remembers which faults were reported, so that each is reported once, and not
 // with every try.
 type faultFilter struct {
-	reported map[string]inputKind // the faults reported, and the kind of reply that reported each
-	outage   bool                 // reported, and nothing has succeeded since
-	differs  string               // the last difference of the bucket from the settings of EnsureBucket that was reported
-	misfit   string               // the last fault reported of settings that were received; empty: none since they last fitted
+	reported map[string]machine.InputKind // the faults reported, and the kind of reply that reported each
+	outage   bool                         // reported, and nothing has succeeded since
+	differs  string                       // the last difference of the bucket from the settings of EnsureBucket that was reported
+	misfit   string                       // the last fault reported of settings that were received; empty: none since they last fitted
 }
 
 // isNews reports whether a fault has not been reported since the same kind of
 // request last succeeded. An outage is one fault, not one for every try, nor one
 // for every kind of request that fails.
-func (f *faultFilter) isNews(in *input, err error) bool {
+func (f *faultFilter) isNews(in *machine.Input, err error) bool {
 	text := err.Error()
-	if in.err == nil {
-		if in.kind != inSettings || !isMisfit(err) {
+	if in.Err == nil {
+		if in.Kind != machine.InSettings || !isMisfit(err) {
 			return true
 		}
 		known := f.misfit == text
@@ -30,9 +32,9 @@ func (f *faultFilter) isNews(in *input, err error) bool {
 	_, known := f.reported[text]
 	if !known {
 		if f.reported == nil || len(f.reported) >= 16 {
-			f.reported = make(map[string]inputKind)
+			f.reported = make(map[string]machine.InputKind)
 		}
-		f.reported[text] = in.kind
+		f.reported[text] = in.Kind
 	}
 	unreachable := errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNoFeed)
 	if known || unreachable && f.outage {
@@ -43,10 +45,10 @@ func (f *faultFilter) isNews(in *input, err error) bool {
 }
 
 // succeeded records that a request of that kind has succeeded.
-func (f *faultFilter) succeeded(kind inputKind) {
+func (f *faultFilter) succeeded(kind machine.InputKind) {
 	f.outage = false
 	for text, k := range f.reported {
-		if k == kind || k == inFeedLost && kind == inFeed {
+		if k == kind || k == machine.InFeedLost && kind == machine.InFeed {
 			delete(f.reported, text)
 		}
 	}
@@ -66,8 +68,8 @@ func (f *faultFilter) isDifferent(err error) bool {
 
 // received records that the settings of the bucket were received, with what the machine noted. A
 // leader goes on with settings that do not fit, so they are known all the same.
-func (f *faultFilter) received(notes []note) {
-	if !slices.ContainsFunc(notes, func(n note) bool { return n.event == noteFaulted && isMisfit(n.err) }) {
+func (f *faultFilter) received(notes []machine.Note) {
+	if !slices.ContainsFunc(notes, func(n machine.Note) bool { return n.Event == machine.NoteFaulted && isMisfit(n.Err) }) {
 		f.misfit = ""
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // A fault is reported once, and again after the same kind of request has succeeded in between. An outage
 // is one fault for all kinds of requests.
 func TestFaultFilter_ReportsOnce(t *testing.T) {
 	names := map[string]error{"away": ErrUnreachable, "other": fmt.Errorf("%w: another text", ErrUnreachable), "denied": ErrPermission, "feed": ErrNoFeed}
-	kinds := map[string]inputKind{"read": inRead, "write": inWritten, "open": inFeed, "lost": inFeedLost, "settings": inSettings}
+	kinds := map[string]machine.InputKind{"read": machine.InRead, "write": machine.InWritten, "open": machine.InFeed, "lost": machine.InFeedLost, "settings": machine.InSettings}
 	for script, want := range map[string]string{
 		"read:denied read:denied":                                            "yes no",
 		"read:denied write:denied":                                           "yes no",
@@ -32,7 +34,7 @@ func TestFaultFilter_ReportsOnce(t *testing.T) {
 			switch err := names[what]; {
 			case what == "ok":
 				f.succeeded(kinds[kind])
-			case f.isNews(&input{kind: kinds[kind], err: err}, err):
+			case f.isNews(&machine.Input{Kind: kinds[kind], Err: err}, err):
 				got = append(got, "yes")
 			default:
 				got = append(got, "no")
@@ -45,7 +47,7 @@ func TestFaultFilter_ReportsOnce(t *testing.T) {
 	var f faultFilter
 	for i := range 1000 {
 		err := fmt.Errorf("%w: %d", ErrPermission, i)
-		if !f.isNews(&input{kind: inRead, err: err}, err) || len(f.reported) > 16 {
+		if !f.isNews(&machine.Input{Kind: machine.InRead, Err: err}, err) || len(f.reported) > 16 {
 			t.Fatalf("after %d faults: %d are remembered, or this one is no news", i, len(f.reported))
 		}
 	}
@@ -60,7 +62,7 @@ func TestFaultFilter_ReportsChanges(t *testing.T) {
 			f.received(nil)
 			return false
 		}
-		return f.isNews(&input{kind: inSettings}, err)
+		return f.isNews(&machine.Input{Kind: machine.InSettings}, err)
 	}
 	for name, isNews := range map[string]func(error) bool{"differs": f.isDifferent, "misfit": misfit} {
 		for i, step := range []struct {
@@ -82,11 +84,11 @@ func TestFaultFilter_ReportsChanges(t *testing.T) {
 // The loss of a feed is reported again once a feed was open in between, and not before.
 func TestFaultFilter_FeedIsBack(t *testing.T) {
 	var f faultFilter
-	lost := &input{kind: inFeedLost, err: ErrUnreachable}
+	lost := &machine.Input{Kind: machine.InFeedLost, Err: ErrUnreachable}
 	for _, c := range []struct {
-		success inputKind
+		success machine.InputKind
 		news    bool
-	}{{inTick, true}, {inRead, false}, {inFeed, true}, {inSettings, false}} {
+	}{{machine.InTick, true}, {machine.InRead, false}, {machine.InFeed, true}, {machine.InSettings, false}} {
 		f.succeeded(c.success)
 		if news := f.isNews(lost, ErrNoFeed); news != c.news {
 			t.Errorf("after a success of kind %d: news %v", c.success, news)

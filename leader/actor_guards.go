@@ -9,16 +9,15 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // guardDriver is one guard of a candidate. It has the guard machine, which decides on the
 // requests, and the actor's means to send them.
 type guardDriver struct {
-	guardMachine
+	machine.GuardMachine
 	number int
 	guard  Guard
 	asks   backend.Guard
@@ -26,7 +25,7 @@ type guardDriver struct {
 	wakeAt time.Time
 	// reported has the fault that was reported when a request of that kind failed, until one
 	// succeeds. A fault of the guard itself stands with guardInRaised.
-	reported [guardInRaised + 1]string
+	reported [machine.GuardInRaised + 1]string
 
 	recheckAt time.Time          // zero: the guard has not been found fit
 	recheck   context.CancelFunc // of the check in flight that the guard machine knows nothing of
@@ -44,7 +43,7 @@ const recheckEvery = time.Minute
 // guardMail is mail about a guard.
 type guardMail struct {
 	number    int
-	in        guardInput
+	in        machine.GuardInput
 	rechecked bool // in.err is the answer to a recheck
 }
 
@@ -67,7 +66,7 @@ func checkGuards(guards []Guard) error {
 }
 
 // newGuardDrivers makes the guard drivers of a candidate.
-func newGuardDrivers(c *Candidate, p params, guards []Guard) guardDrivers {
+func newGuardDrivers(c *Candidate, p machine.Params, guards []Guard) guardDrivers {
 	election := c.election
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		election = b.Name() + "/" + election
@@ -76,66 +75,67 @@ func newGuardDrivers(c *Candidate, p params, guards []Guard) guardDrivers {
 	for i, g := range guards {
 		all = append(all, guardDriver{
 			number: i, guard: g, asks: g.Backend(),
-			guardMachine: guardMachine{guardParams: guardParams{id: p.id, session: p.session, election: election}},
+			GuardMachine: machine.GuardMachine{GuardParams: machine.GuardParams{ID: p.ID, Session: p.Session, Election: election}},
 		})
 	}
 	return all
 }
 
-// tell makes the machine and the guard machines agree after either has changed. The machine's
-// effects are carried out before.
-func (a *actor) tell() {
-	if w := a.status.wish; w != a.wish {
+// tell makes the machine and the guard machines agree after either has changed. It returns the
+// input for the machine, or nil.
+func (a *actor) tell() *machine.Input {
+	if len(a.guards) == 0 {
+		return nil
+	}
+	if w := a.status.Wish; w != a.wish {
 		a.wish = w
 		for i := range a.guards {
-			a.stepGuard(&a.guards[i], guardInput{kind: guardInWish, wish: w})
+			a.stepGuard(&a.guards[i], machine.GuardInput{Kind: machine.GuardInWish, Wish: w})
 		}
 	}
-	if r := a.guards.report(a.wish.token); r != a.status.guards && !a.status.done {
-		a.step(&input{kind: inGuards, guards: r}, nil)
+	if r := a.guards.report(a.wish.Token); r != a.status.Guards && !a.status.Done {
+		return &machine.Input{Kind: machine.InGuards, Guards: r}
 	}
+	return nil
 }
 
 // wakeAt returns when one of the guard machines is to step again, or wake if that is earlier.
 func (g guardDrivers) wakeAt(wake time.Time) time.Time {
 	for i := range g {
-		wake = earlier(wake, g[i].wakeAt)
+		wake = machine.Earlier(wake, g[i].wakeAt)
 		if g[i].recheck == nil {
-			wake = earlier(wake, g[i].recheckAt)
+			wake = machine.Earlier(wake, g[i].recheckAt)
 		}
 	}
 	return wake
 }
 
 // report returns the combined state of the guards, for the token at which they are to stand.
-func (g guardDrivers) report(token uint64) guardsReport {
-	r := guardsReport{fit: true, stand: token}
+func (g guardDrivers) report(token uint64) machine.GuardsReport {
+	r := machine.GuardsReport{Fit: true, Stand: token}
 	for i := range g {
 		s := &g[i]
-		r.fit = r.fit && s.ready()
-		r.over = max(r.over, s.over())
-		if !s.stands {
-			r.stand = 0
+		r.Fit = r.Fit && s.Ready()
+		r.Over = max(r.Over, s.Over())
+		if !s.Stands {
+			r.Stand = 0
 		}
 	}
 	return r
 }
 
-// stepGuards steps every guard machine.
-func (a *actor) stepGuards(in guardInput) {
-	if len(a.guards) == 0 {
-		return
-	}
+// stepGuards steps every guard machine. It returns the input for the machine, or nil.
+func (a *actor) stepGuards(in machine.GuardInput) *machine.Input {
 	for i := range a.guards {
-		if in.kind == guardInReconnected {
+		if in.Kind == machine.GuardInReconnected {
 			a.guards[i].recheckAt = time.Time{}
 		}
 		a.stepGuard(&a.guards[i], in)
-		if !a.status.done {
+		if !a.status.Done {
 			a.guards[i].checkAgain(a.values, a.now(), &a.c.box)
 		}
 	}
-	a.tell()
+	return a.tell()
 }
 
 // checkAgain checks a guard again if a recheck is due.
@@ -147,12 +147,12 @@ func (s *guardDriver) checkAgain(values context.Context, now time.Time, box *mai
 	ctx, s.recheck = deadline.Within(values, deadline.Default)
 	number := s.number
 	s.asks.Check(ctx, func(err error) {
-		box.put(mail{guard: &guardMail{number: number, in: guardInput{err: err}, rechecked: true}})
+		box.put(mail{guard: &guardMail{number: number, in: machine.GuardInput{Err: err}, rechecked: true}})
 	})
 }
 
-// reported takes a message about a guard.
-func (a *actor) reported(m *guardMail) {
+// reported takes a message about a guard. It returns the input for the machine, or nil.
+func (a *actor) reported(m *guardMail) *machine.Input {
 	s := &a.guards[m.number]
 	s.cleanUp(m)
 	if m.rechecked {
@@ -160,66 +160,66 @@ func (a *actor) reported(m *guardMail) {
 		// itself, again and again until it is fit. A server that does not reply proves
 		// nothing.
 		s.recheckAt = a.now().Add(recheckEvery)
-		if m.in.err == nil || errors.Is(m.in.err, ErrUnreachable) {
-			return
+		if m.in.Err == nil || errors.Is(m.in.Err, ErrUnreachable) {
+			return nil
 		}
 		s.recheckAt = time.Time{}
-		m.in = guardInput{kind: guardInUnfit}
+		m.in = machine.GuardInput{Kind: machine.GuardInUnfit}
 	}
-	if m.in.kind == guardInChecked && m.in.err == nil {
+	if m.in.Kind == machine.GuardInChecked && m.in.Err == nil {
 		s.recheckAt = a.now().Add(recheckEvery)
 	}
-	if m.in.err == nil && m.in.kind != guardInSuspect && m.in.kind != guardInUnfit {
-		s.reported[m.in.kind] = ""
+	if m.in.Err == nil && m.in.Kind != machine.GuardInSuspect && m.in.Kind != machine.GuardInUnfit {
+		s.reported[m.in.Kind] = ""
 	}
 	a.stepGuard(s, m.in)
-	a.tell()
+	return a.tell()
 }
 
 // stepGuard steps the guard machine of a guard and carries out the effects.
-func (a *actor) stepGuard(s *guardDriver, in guardInput) {
-	in.dice = a.rng.Uint32()
-	fx := s.step(a.now(), a.status.times.orDefault().lease, in)
-	if s.stands && a.term != nil && a.term.token == s.wish.token {
-		a.term.fences[s.number].Move(s.seen.Revision, in.kind == guardInRaised && in.err == nil)
+func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
+	in.Dice = a.rng.Uint32()
+	fx := s.Step(a.now(), a.status.Times.OrDefault().Lease, in)
+	if s.Stands && a.term != nil && a.term.token == s.Wish.Token {
+		a.term.fences[s.number].Move(s.Seen.Revision, in.Kind == machine.GuardInRaised && in.Err == nil)
 	}
-	if fx.fault != nil {
-		kind := in.kind
-		if in.err == nil {
-			kind = guardInRaised
+	if fx.Fault != nil {
+		kind := in.Kind
+		if in.Err == nil {
+			kind = machine.GuardInRaised
 		}
-		if text := fx.fault.Error(); text != s.reported[kind] {
+		if text := fx.Fault.Error(); text != s.reported[kind] {
 			s.reported[kind] = text
-			a.fault(fmt.Errorf("guard of %s: %w", s.guard, fx.fault))
+			a.fault(fmt.Errorf("guard of %s: %w", s.guard, fx.Fault))
 		}
 	}
-	s.wakeAt = fx.wake
-	if fx.cancel {
+	s.wakeAt = fx.Wake
+	if fx.Cancel {
 		s.cancel()
 	}
-	if fx.op.kind != guardNone {
-		s.send(a.values, fx.op, &a.c.box)
+	if fx.Op.Kind != machine.GuardNone {
+		s.send(a.values, fx.Op, &a.c.box)
 	}
 }
 
 // send sends a request to the guard. The reply goes to the mailbox.
-func (s *guardDriver) send(values context.Context, op guardOp, box *mailbox) {
+func (s *guardDriver) send(values context.Context, op machine.GuardOp, box *mailbox) {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(values)
 	number := s.number
-	answer := func(in guardInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
-	switch op.kind {
-	case guardCheck:
-		s.asks.Check(ctx, func(err error) { answer(guardInput{kind: guardInChecked, err: err}) })
-	case guardRead:
+	answer := func(in machine.GuardInput) { box.put(mail{guard: &guardMail{number: number, in: in}}) }
+	switch op.Kind {
+	case machine.GuardCheck:
+		s.asks.Check(ctx, func(err error) { answer(machine.GuardInput{Kind: machine.GuardInChecked, Err: err}) })
+	case machine.GuardRead:
 		s.asks.Get(ctx, func(e backend.Entry, err error) {
-			answer(guardInput{kind: guardInRead, observed: record.DecodeGuard(e), err: err})
+			answer(machine.GuardInput{Kind: machine.GuardInRead, Observed: record.DecodeGuard(e), Err: err})
 		})
-	case guardRaise:
-		s.asks.Update(ctx, op.rec.Encode(), op.revision, func(revision uint64, err error) {
-			answer(guardInput{kind: guardInRaised, revision: revision, err: err})
+	case machine.GuardRaise:
+		s.asks.Update(ctx, op.Rec.Encode(), op.Revision, func(revision uint64, err error) {
+			answer(machine.GuardInput{Kind: machine.GuardInRaised, Revision: revision, Err: err})
 		})
-	case guardNone:
+	case machine.GuardNone:
 	}
 }
 
@@ -230,11 +230,11 @@ func (s *guardDriver) cleanUp(m *guardMail) {
 		s.recheck = nil
 		return
 	}
-	switch m.in.kind {
-	case guardInChecked, guardInRead, guardInRaised:
+	switch m.in.Kind {
+	case machine.GuardInChecked, machine.GuardInRead, machine.GuardInRaised:
 		s.cancel()
 		s.cancel = nil
-	case guardInTick, guardInWish, guardInReconnected, guardInUnfit, guardInSuspect:
+	case machine.GuardInTick, machine.GuardInWish, machine.GuardInReconnected, machine.GuardInUnfit, machine.GuardInSuspect:
 	}
 }
 
@@ -261,10 +261,12 @@ func (g guardDrivers) busy() bool {
 // fence makes the fence of a term at the guard.
 func (s *guardDriver) fence(t *Term, box *mailbox) *fence {
 	f := &fence{
-		guard: s.guard, election: s.election, session: s.session, token: t.token, value: s.seen.Rec.Encode(),
-		over: t.ctx.Done(), revision: s.seen.Revision, moved: make(chan struct{}),
+		guard: s.guard, election: s.Election, session: s.Session, token: t.token, value: s.Seen.Rec.Encode(),
+		over: t.ctx.Done(), revision: s.Seen.Revision, moved: make(chan struct{}),
 	}
 	number := s.number
-	f.suspect = func() { box.put(mail{guard: &guardMail{number: number, in: guardInput{kind: guardInSuspect}}}) }
+	f.suspect = func() {
+		box.put(mail{guard: &guardMail{number: number, in: machine.GuardInput{Kind: machine.GuardInSuspect}}})
+	}
 	return f
 }

@@ -5,14 +5,14 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
 // mail is one message to the actor. It has a field for everything that some message carries. So
 // mails are taken from a pool, and a candidate at rest keeps none.
 type mail struct {
-	in       input
+	in       machine.Input
 	entry    backend.Entry       // inHeard, inRead: becomes what the input observed
 	seen     *record.Observation // inHeard: the decoded entry, if it was decoded before
 	feed     backend.Feed        // inFeed: the feed that was opened
@@ -52,7 +52,7 @@ func (m *mail) free() {
 const fewMails = 8
 
 // Granted implements [backend.Waiter].
-func (b *mailbox) Granted() { b.put(mail{in: input{kind: inSlot}}) }
+func (b *mailbox) Granted() { b.put(mail{in: machine.Input{Kind: machine.InSlot}}) }
 
 // maxRequests is how many requests at the listener may wait.
 const maxRequests = 16
@@ -86,14 +86,14 @@ func (b *mailbox) merge(m *mail) bool {
 	for _, old := range slices.Backward(b.mails) {
 		switch {
 		case m.from != 0 && old.from == m.from: // the order within a feed is kept
-			if m.in.kind == inHeard && old.in.kind == inHeard {
+			if m.in.Kind == machine.InHeard && old.in.Kind == machine.InHeard {
 				if m.entry.Revision > old.entry.Revision { // the older of two is of no use
 					*old = *m
 				}
 				return true
 			}
-			return m.in.kind == inReconnected && old.in.kind == inReconnected
-		case m.isNotice() && old.isNotice() && m.in.kind == old.in.kind && m.in.term == old.in.term && m.bounded == old.bounded:
+			return m.in.Kind == machine.InReconnected && old.in.Kind == machine.InReconnected
+		case m.isNotice() && old.isNotice() && m.in.Kind == old.in.Kind && m.in.Term == old.in.Term && m.bounded == old.bounded:
 			return true
 		case m.isSuspicion() && old.isSuspicion() && m.guard.number == old.guard.number:
 			return true
@@ -105,15 +105,15 @@ func (b *mailbox) merge(m *mail) bool {
 // isNotice reports whether a mail says nothing that another of its kind and term does
 // not.
 func (m *mail) isNotice() bool {
-	switch m.in.kind { //nolint:exhaustive // all others carry something
-	case inTick, inStop, inAbandon, inDrained, inWorked:
+	switch m.in.Kind { //nolint:exhaustive // all others carry something
+	case machine.InTick, machine.InStop, machine.InAbandon, machine.InDrained, machine.InWorked:
 		return m.guard == nil && m.listener == nil && m.roster == nil && !m.sign
 	}
 	return false
 }
 
 // isSuspicion reports whether a mail says that a write has found a guard gone.
-func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.kind == guardInSuspect }
+func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.Kind == machine.GuardInSuspect }
 
 // isRequest reports whether a mail is a request at the listener.
 func (m *mail) isRequest() bool { return m.listener != nil && m.listener.answer != nil }
@@ -137,7 +137,7 @@ func (b *mailbox) withdraw(call chan error) {
 		if m.call != call {
 			continue
 		}
-		if m.call = nil; m.in.kind != inResign || b.count((*mail).isWish) > 1 {
+		if m.call = nil; m.in.Kind != machine.InResign || b.count((*mail).isWish) > 1 {
 			b.mails = slices.Delete(b.mails, i, i+1)
 		}
 		return
@@ -145,7 +145,7 @@ func (b *mailbox) withdraw(call chan error) {
 }
 
 // isWish reports whether a mail is the wish to resign of a caller that has given up.
-func (m *mail) isWish() bool { return m.in.kind == inResign && m.call == nil }
+func (m *mail) isWish() bool { return m.in.Kind == machine.InResign && m.call == nil }
 
 // takeOr takes the next mail. If there is none it calls rest, under the lock, and returns nil.
 func (b *mailbox) takeOr(rest func()) *mail {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // held is the mailbox of an actor that is held up.
@@ -17,22 +18,22 @@ func TestMailbox_IsBounded(t *testing.T) {
 	b := held()
 	for i := range uint64(1000) {
 		for _, from := range []uint64{1, 2} {
-			b.put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: i}, from: from})
+			b.put(mail{in: machine.Input{Kind: machine.InHeard}, entry: backend.Entry{Revision: i}, from: from})
 		}
-		b.put(mail{in: input{kind: inReconnected}, from: 3})
-		b.put(mail{in: input{kind: inTick}})
-		b.put(mail{in: input{kind: inStop}})
-		b.put(mail{in: input{kind: inAbandon}})
-		b.put(mail{in: input{kind: inDrained, term: 1}})
-		b.put(mail{in: input{kind: inDrained, term: 2}})
-		b.put(mail{guard: &guardMail{number: int(i % 2), in: guardInput{kind: guardInSuspect}}})
+		b.put(mail{in: machine.Input{Kind: machine.InReconnected}, from: 3})
+		b.put(mail{in: machine.Input{Kind: machine.InTick}})
+		b.put(mail{in: machine.Input{Kind: machine.InStop}})
+		b.put(mail{in: machine.Input{Kind: machine.InAbandon}})
+		b.put(mail{in: machine.Input{Kind: machine.InDrained, Term: 1}})
+		b.put(mail{in: machine.Input{Kind: machine.InDrained, Term: 2}})
+		b.put(mail{guard: &guardMail{number: int(i % 2), in: machine.GuardInput{Kind: machine.GuardInSuspect}}})
 		b.put(mail{listener: &listenerMail{answer: func([]byte) {}}})
 	}
 	if n := len(b.mails); n != 2+1+3+2+2+maxRequests {
 		t.Errorf("%d mails wait", n)
 	}
 	for _, m := range b.mails {
-		if m.in.kind == inHeard && m.entry.Revision != 999 {
+		if m.in.Kind == machine.InHeard && m.entry.Revision != 999 {
 			t.Errorf("revision %d of feed %d waits", m.entry.Revision, m.from)
 		}
 	}
@@ -53,22 +54,22 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 			t.Errorf("%+v is not kept", m.in)
 		}
 	}
-	put(mail{in: input{kind: inTick}})
-	put(mail{in: input{kind: inStop}})
-	put(mail{in: input{kind: inStop}, bounded: true})
+	put(mail{in: machine.Input{Kind: machine.InTick}})
+	put(mail{in: machine.Input{Kind: machine.InStop}})
+	put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
 	put(mail{sign: true})
 	put(mail{roster: &rosterMail{kind: announced}})
 	put(mail{roster: &rosterMail{kind: viewClosed}})
-	put(mail{guard: &guardMail{in: guardInput{kind: guardInChecked}}})
-	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 1}, from: 1})
-	put(mail{in: input{kind: inReconnected}, from: 1})
-	put(mail{in: input{kind: inHeard}, entry: backend.Entry{Revision: 2}, from: 1}) // after the reconnection
-	put(mail{in: input{kind: inFeedLost}, from: 1})
-	put(mail{in: input{kind: inWritten, revision: 1}})
-	put(mail{in: input{kind: inWritten, revision: 1}})
-	put(mail{in: input{kind: inProclaim}, call: make(chan error, 1)})
-	put(mail{in: input{kind: inProclaim}, call: make(chan error, 1)})
+	put(mail{guard: &guardMail{in: machine.GuardInput{Kind: machine.GuardInChecked}}})
+	put(mail{in: machine.Input{Kind: machine.InHeard}, entry: backend.Entry{Revision: 1}, from: 1})
+	put(mail{in: machine.Input{Kind: machine.InReconnected}, from: 1})
+	put(mail{in: machine.Input{Kind: machine.InHeard}, entry: backend.Entry{Revision: 2}, from: 1}) // after the reconnection
+	put(mail{in: machine.Input{Kind: machine.InFeedLost}, from: 1})
+	put(mail{in: machine.Input{Kind: machine.InWritten, Revision: 1}})
+	put(mail{in: machine.Input{Kind: machine.InWritten, Revision: 1}})
+	put(mail{in: machine.Input{Kind: machine.InProclaim}, call: make(chan error, 1)})
+	put(mail{in: machine.Input{Kind: machine.InProclaim}, call: make(chan error, 1)})
 }
 
 // A call does not wait any longer when its context has ended. The wish to give up the key
@@ -89,7 +90,7 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	}
 	var resign, others int
 	for i := range c.box.mails {
-		if c.box.mails[i].in.kind == inResign {
+		if c.box.mails[i].in.Kind == machine.InResign {
 			resign++
 		} else {
 			others++

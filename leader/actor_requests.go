@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // requester sends the requests of the machine to the store, one at a time, and has the feed
@@ -43,8 +42,8 @@ func (r *requester) isEcho(e backend.FeedEvent) bool {
 }
 
 // cancellable returns a context for a request. r.cancel ends it.
-func (r *requester) cancellable(kind requestKind) context.Context {
-	if kind != reqWrite {
+func (r *requester) cancellable(kind machine.RequestKind) context.Context {
+	if kind != machine.ReqWrite {
 		ctx, cancel := context.WithCancel(r.values)
 		r.cancel = cancel
 		return ctx
@@ -57,15 +56,15 @@ func (r *requester) cancellable(kind requestKind) context.Context {
 }
 
 // send hands a request to the store.
-func (r *requester) send(req request, now time.Duration) {
-	ctx, box := r.cancellable(req.kind), &r.c.box
+func (r *requester) send(req machine.Request, now time.Duration) {
+	ctx, box := r.cancellable(req.Kind), &r.c.box
 	r.asked = now
-	switch req.kind {
-	case reqSettings:
+	switch req.Kind {
+	case machine.ReqSettings:
 		r.settings(ctx, func(s backend.Settings, err error) {
-			box.put(mail{in: input{kind: inSettings, settings: s, err: err}})
+			box.put(mail{in: machine.Input{Kind: machine.InSettings, Settings: s, Err: err}})
 		})
-	case reqFeed:
+	case machine.ReqFeed:
 		r.feedNumber++
 		number, instead := r.feedNumber, r.feed
 		r.feed = nil
@@ -74,34 +73,34 @@ func (r *requester) send(req request, now time.Duration) {
 				box.put(feedMail(e, number))
 			}
 		}, func(f backend.Feed, err error) {
-			if !box.put(mail{in: input{kind: inFeed, err: err}, feed: f}) && f != nil {
+			if !box.put(mail{in: machine.Input{Kind: machine.InFeed, Err: err}, feed: f}) && f != nil {
 				f.Stop() // the candidate has ended without waiting any longer
 			}
 		})
-	case reqRead:
+	case machine.ReqRead:
 		r.c.store.Get(ctx, r.c.election, func(e backend.Entry, err error) {
-			box.put(mail{in: input{kind: inRead, err: err}, entry: e})
+			box.put(mail{in: machine.Input{Kind: machine.InRead, Err: err}, entry: e})
 		})
-	case reqWrite:
+	case machine.ReqWrite:
 		update := r.c.store.Update
-		if req.marker {
+		if req.Marker {
 			update = r.c.store.Mark
 		}
-		update(ctx, r.c.election, req.rec.Encode(), req.revision, func(revision uint64, err error) {
-			box.put(mail{in: input{kind: inWritten, revision: revision, err: err}})
+		update(ctx, r.c.election, req.Rec.Encode(), req.Revision, func(revision uint64, err error) {
+			box.put(mail{in: machine.Input{Kind: machine.InWritten, Revision: revision, Err: err}})
 		})
-	case reqNone:
+	case machine.ReqNone:
 	}
 }
 
 // answered releases the context and the slot of the request in flight. Its reply has arrived
 // now.
-func (r *requester) answered(in *input, s *status, now time.Duration) {
-	if in.kind != inWritten { // the next write uses it, too
+func (r *requester) answered(in *machine.Input, s *machine.Status, now time.Duration) {
+	if in.Kind != machine.InWritten { // the next write uses it, too
 		r.cancel()
 	}
 	r.cancel = nil
-	r.c.window.Return(&r.place, ending(in.err, s.holds, now-r.asked, wire.RenewWait(s.times.orDefault().renewInterval)))
+	r.c.window.Return(&r.place, ending(in.Err, s.Holds, now-r.asked, wire.RenewWait(s.Times.OrDefault().RenewInterval)))
 }
 
 // ending returns what the window learns from the end of a request: its time, a loss, or nothing.
@@ -145,14 +144,14 @@ func decoded(e backend.FeedEvent) *record.Observation {
 }
 
 func feedMail(e backend.FeedEvent, number uint64) mail {
-	m := mail{in: input{kind: inHeard}, entry: e.Entry, seen: decoded(e), from: number}
+	m := mail{in: machine.Input{Kind: machine.InHeard}, entry: e.Entry, seen: decoded(e), from: number}
 	switch {
 	case errors.Is(e.Err, ErrConnectionClosed):
-		m.in.kind = inClosed
+		m.in.Kind = machine.InClosed
 	case e.Err != nil:
-		m.in.kind, m.in.err = inFeedLost, e.Err
+		m.in.Kind, m.in.Err = machine.InFeedLost, e.Err
 	case e.Reconnected:
-		m.in.kind = inReconnected
+		m.in.Kind = machine.InReconnected
 	}
 	return m
 }

@@ -3,14 +3,12 @@ package leader
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // rosterParts are what a candidate needs for the roster. Most candidates have none.
@@ -24,7 +22,7 @@ func (p *rosterParts) wakeAt() time.Time {
 	if p == nil {
 		return time.Time{}
 	}
-	return earlier(p.announcer.wake, p.watcher.wake)
+	return machine.Earlier(p.announcer.wake, p.watcher.wake)
 }
 
 // busy reports whether a request is not answered yet, or a view is being left.
@@ -38,7 +36,7 @@ func (p *rosterParts) dismiss(abandoning bool) {
 	if p == nil {
 		return
 	}
-	if h := &p.announcer; h.cancel != nil && (abandoning || !h.until.IsZero()) {
+	if h := &p.announcer; h.cancel != nil && (abandoning || !h.Until.IsZero()) {
 		h.cancel()
 	}
 	if p.watcher.cancel != nil {
@@ -49,7 +47,7 @@ func (p *rosterParts) dismiss(abandoning bool) {
 // rosterAnnouncer announces a candidate in the roster while it stands. It has the announcer
 // machine, which decides when, and the means to send the announcements.
 type rosterAnnouncer struct {
-	announcerMachine
+	machine.AnnouncerMachine
 	roster   backend.Roster
 	election string
 	session  string
@@ -87,59 +85,64 @@ func (h *rosterAnnouncer) send(values context.Context, entry []byte, life time.D
 }
 
 // stepAnnouncer steps the announcer machine and carries out the effects.
-func (a *actor) stepAnnouncer(in announcerInput) {
+func (a *actor) stepAnnouncer(in machine.AnnouncerInput) {
 	h, s, permit := &a.roster.announcer, &a.status, a.c.permit
-	in.held, in.eligible = s.holds, s.eligible && !s.done
-	in.denied, in.from = s.deniedUntil, s.cooldownUntil
+	in.Held, in.Eligible = s.Holds, s.Eligible && !s.Done
+	in.Denied, in.From = s.DeniedUntil, s.CooldownUntil
 	if permit != nil {
-		in.held = in.held || permit.holds(a.session)
-		in.eligible = in.eligible && !permit.works()
-		in.denied = later(in.denied, a.inside(permit.deniedUntil()))
-		in.from = later(in.from, a.inside(permit.sitsOut()))
+		in.Held = in.Held || permit.holds(a.Session)
+		in.Eligible = in.Eligible && !permit.works()
+		in.Denied = machine.Later(in.Denied, a.inside(permit.deniedUntil()))
+		in.From = machine.Later(in.From, a.inside(permit.sitsOut()))
 	}
-	in.held = in.held && !s.done
-	in.leaves = s.done || s.leaving == stopping
-	in.times = s.times.orDefault()
-	fx := h.step(a.now(), in)
-	h.wake = fx.wake
+	in.Held = in.Held && !s.Done
+	in.Leaves = s.Done || s.Leaving == machine.Stopping
+	in.Times = s.Times.OrDefault()
+	fx := h.Step(a.now(), in)
+	h.wake = fx.Wake
 	switch {
-	case fx.announce:
-		h.entry.Since, h.entry.Ticket, h.entry.Denied = a.outside(h.since).UTC(), h.ticket, h.denied
-		h.entry.Publish(s.value)
-		h.send(a.values, h.entry.Encode(), lives*in.times.lease, &a.c.box)
-	case fx.withdraw:
+	case fx.Announce:
+		h.entry.Since, h.entry.Ticket, h.entry.Denied = a.outside(h.Since).UTC(), h.Ticket, h.Denied
+		h.entry.Publish(s.Value)
+		h.send(a.values, h.entry.Encode(), machine.Lives*in.Times.Lease, &a.c.box)
+	case fx.Withdraw:
 		h.send(a.values, nil, 0, &a.c.box)
-	case fx.cancel:
+	case fx.Cancel:
 		h.cancel()
 	}
 }
 
-// stepRoster does the work on the roster that is due after a step of the machine.
-func (a *actor) stepRoster() {
-	if a.roster != nil {
-		a.stepAnnouncer(announcerInput{})
-		a.stepWatcher(watcherInput{})
+// stepRoster does the work on the roster that is due after a step of the machine. It returns the
+// input for the machine, or nil.
+func (a *actor) stepRoster() *machine.Input {
+	if a.roster == nil {
+		return nil
 	}
+	a.stepAnnouncer(machine.AnnouncerInput{})
+	return a.stepWatcher(machine.WatcherInput{})
 }
 
-// receiveRoster takes mail about the roster.
-func (a *actor) receiveRoster(m *rosterMail) {
+// receiveRoster takes mail about the roster. It returns the input for the machine, or nil.
+func (a *actor) receiveRoster(m *rosterMail) *machine.Input {
+	var in *machine.Input
 	switch m.kind {
 	case announced:
 		a.roster.announcer.cancel()
 		a.roster.announcer.cancel = nil
 		a.rosterFault(m.err)
-		a.stepAnnouncer(announcerInput{answered: true, failed: m.err != nil, revision: m.revision})
-		a.stepWatcher(watcherInput{})
-		return
+		a.stepAnnouncer(machine.AnnouncerInput{Answered: true, Failed: m.err != nil, Revision: m.revision})
+		return a.stepWatcher(machine.WatcherInput{})
 	case viewOpened:
-		a.viewOpened(m)
+		in = a.viewOpened(m)
 	case viewChanged:
-		a.readView(m.view)
+		in = a.readView(m.view)
 	case viewClosed:
 		a.roster.watcher.closing--
 	}
-	a.stepRoster()
+	if in == nil {
+		in = a.stepRoster()
+	}
+	return in
 }
 
 // rosterFault reports an error that keeps the candidate from the roster, once.
@@ -148,7 +151,7 @@ func (a *actor) rosterFault(err error) {
 	switch {
 	case err == nil:
 		h.reported = ""
-	case a.status.done || err.Error() == h.reported:
+	case a.status.Done || err.Error() == h.reported:
 	default:
 		h.reported = err.Error()
 		a.fault(fmt.Errorf("roster: %w", err)) // the lease does not depend on it
@@ -158,7 +161,7 @@ func (a *actor) rosterFault(err error) {
 // rosterWatcher reads the roster for the candidate that holds the key. It has the watcher
 // machine, which decides when, and the view of the roster.
 type rosterWatcher struct {
-	watcherMachine
+	machine.WatcherMachine
 	view       *view // nil: it is not open
 	feed       backend.Feed
 	cancel     context.CancelFunc // of the opening that is going on; nil if there is none
@@ -175,30 +178,32 @@ type preemptorEntry struct {
 	again    time.Time // when it announced itself last, after the first
 }
 
-// stepWatcher steps the watcher machine and carries out the effects.
-func (a *actor) stepWatcher(in watcherInput) {
+// stepWatcher steps the watcher machine and carries out the effects. It returns the input for the
+// machine of the candidate, or nil.
+func (a *actor) stepWatcher(in machine.WatcherInput) *machine.Input {
 	l, s := &a.roster.watcher, &a.status
-	in.holds, in.ended, in.taken = s.holds && !s.done, s.done, s.seen.Held()
-	in.urgent = s.leaving != staying && !s.ranked
-	in.changed = a.c.permit != nil && l.changes != a.c.permit.changed()
-	in.times = s.times.orDefault()
-	fx := l.step(a.now(), in)
-	l.wake = fx.wake
-	if fx.turned {
+	in.Holds, in.Ended, in.Taken = s.Holds && !s.Done, s.Done, s.Seen.Held()
+	in.Urgent = s.Leaving != machine.Staying && !s.Ranked
+	in.Changed = a.c.permit != nil && l.changes != a.c.permit.changed()
+	in.Times = s.Times.OrDefault()
+	fx := l.Step(a.now(), in)
+	l.wake = fx.Wake
+	if fx.Turned {
 		l.preemptors = nil
 	}
 	switch {
-	case fx.open:
-		l.open(a.values, &a.roster.announcer, a.priority, &a.c.box)
-	case fx.cancel:
+	case fx.Open:
+		l.open(a.values, &a.roster.announcer, a.Priority, &a.c.box)
+	case fx.Cancel:
 		l.cancel()
-	case fx.close:
+	case fx.Close:
 		l.stop(&a.c.box)
-	case fx.read:
-		a.readView(l.view)
-	case fx.unknown:
-		a.step(&input{kind: inRoster, roster: rosterReport{line: s.line}}, nil)
+	case fx.Read:
+		return a.readView(l.view)
+	case fx.Unknown:
+		return &machine.Input{Kind: machine.InRoster, Roster: machine.RosterReport{Line: s.Line}}
 	}
+	return nil
 }
 
 // open begins to read the roster. What it finds goes to the mailbox.
@@ -229,8 +234,8 @@ func (l *rosterWatcher) stop(box *mailbox) {
 	l.view, l.feed = nil, nil
 }
 
-// viewOpened takes the outcome of an opening.
-func (a *actor) viewOpened(m *rosterMail) {
+// viewOpened takes the outcome of an opening. It returns the input for the machine, or nil.
+func (a *actor) viewOpened(m *rosterMail) *machine.Input {
 	l := &a.roster.watcher
 	l.cancel()
 	l.cancel, l.view, l.feed = nil, m.view, m.feed
@@ -238,14 +243,14 @@ func (a *actor) viewOpened(m *rosterMail) {
 		l.view = nil
 	}
 	a.rosterFault(m.err)
-	a.stepWatcher(watcherInput{kind: watcherOpened, failed: m.err != nil})
+	return a.stepWatcher(machine.WatcherInput{Kind: machine.WatcherOpened, Failed: m.err != nil})
 }
 
-// readView passes the candidates that stand to the machine.
-func (a *actor) readView(v *view) {
+// readView returns the input that has the candidates of the roster, or nil.
+func (a *actor) readView(v *view) *machine.Input {
 	l := &a.roster.watcher
 	if v != l.view {
-		return // it is being opened, or closed
+		return nil // it is being opened, or closed
 	}
 	if a.c.permit != nil {
 		l.changes = a.c.permit.changed()
@@ -254,12 +259,11 @@ func (a *actor) readView(v *view) {
 	switch {
 	case err != nil:
 		a.rosterFault(err)
-		a.stepWatcher(watcherInput{kind: watcherBroken})
-	case complete && a.status.holds:
-		r, before := rosterReport{line: lineOfAll(all), preemptor: a.preemptor(all)}, a.status.leaving
-		if a.step(&input{kind: inRoster, roster: r}, nil); before == staying && a.status.to != "" {
-			a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.to))
-		}
+		return a.stepWatcher(machine.WatcherInput{Kind: machine.WatcherBroken})
+	case complete && a.status.Holds:
+		return &machine.Input{Kind: machine.InRoster, Roster: machine.RosterReport{Line: machine.LineOfAll(all), Preemptor: a.preemptor(all)}}
+	default:
+		return nil
 	}
 }
 
@@ -267,16 +271,16 @@ func (a *actor) readView(v *view) {
 // not stand.
 func (a *actor) holding(session string) bool {
 	b := a.c.permit
-	return session == a.session || b != nil && b.holds(session)
+	return session == a.Session || b != nil && b.holds(session)
 }
 
 // choose returns the candidate with a higher priority that asks to lead, has stood for a
 // lease, and has just announced itself again. So a candidate that comes and goes pushes out
 // no leader, nor hides one that stays. After each handover in vain choose returns the next
 // one in order. So no candidate that can take the key waits behind one that cannot.
-func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priority int, s *status) preemptor {
-	lease := s.times.lease
-	var asking []preemptor
+func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priority int, s *machine.Status) machine.Preemptor {
+	lease := s.Times.Lease
+	var asking []machine.Preemptor
 	var just []bool
 	seen := make(map[string]preemptorEntry)
 	for _, c := range all {
@@ -293,26 +297,26 @@ func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priorit
 		}
 		seen[c.Session] = was
 		if !now.Before(was.since.Add(lease)) && now.Before(was.again.Add(lease+lease/4)) {
-			asking, just = append(asking, preemptor{c.Session, was.since}), append(just, again)
+			asking, just = append(asking, machine.Preemptor{Session: c.Session, Since: was.since}), append(just, again)
 		}
 	}
 	l.preemptors = seen
 	if len(asking) == 0 {
-		return preemptor{}
+		return machine.Preemptor{}
 	}
-	next := int(s.vain % uint32(len(asking)))
+	next := int(s.Vain % uint32(len(asking)))
 	if !just[next] {
-		return preemptor{}
+		return machine.Preemptor{}
 	}
 	return asking[next]
 }
 
 // preemptor returns the candidate that the leader is to hand over to. There is none if the
 // leader refuses requests, or if the leader of another seat gives way first.
-func (a *actor) preemptor(all []record.Announcement) preemptor {
-	p := a.roster.watcher.choose(a.now(), all, a.priority, &a.status)
-	if b := a.c.permit; p.session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
-		return preemptor{}
+func (a *actor) preemptor(all []record.Announcement) machine.Preemptor {
+	p := a.roster.watcher.choose(a.now(), all, a.Priority, &a.status)
+	if b := a.c.permit; p.Session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
+		return machine.Preemptor{}
 	}
 	return p
 }

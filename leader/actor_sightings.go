@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -19,8 +19,8 @@ type sightings struct {
 
 // remembered is a sighting as the memory holds it.
 type remembered struct {
-	sighting       // its instant is one of the clock
-	clock    Clock // instants of another clock say nothing
+	machine.Sighting       // its instant is one of the clock
+	clock            Clock // instants of another clock say nothing
 }
 
 // sightingsOf returns the sightings of a store, by a clock. There are none if the store keeps
@@ -34,35 +34,35 @@ func sightingsOf(store backend.Store, clock Clock) *sightings {
 }
 
 // recall returns what was seen of the key before.
-func (a *actor) recall() sighting {
+func (a *actor) recall() machine.Sighting {
 	s := a.c.sightings
 	if s == nil {
-		return sighting{}
+		return machine.Sighting{}
 	}
 	r := s.recall(a.c.election)
-	if r.at.IsZero() {
-		return sighting{}
+	if r.At.IsZero() {
+		return machine.Sighting{}
 	}
-	r.at = a.inside(r.at)
+	r.At = a.inside(r.At)
 	return r
 }
 
 // recall returns what was seen of a key, with an instant of the clock, or none.
-func (s *sightings) recall(key string) sighting {
+func (s *sightings) recall(key string) machine.Sighting {
 	r, ok := s.memory.Recall(key).(remembered)
 	if !ok || r.clock != s.clock {
-		return sighting{}
+		return machine.Sighting{}
 	}
-	return r.sighting
+	return r.Sighting
 }
 
 // since returns when an entry that was read at an instant of the clock was first received, and
 // remembers it.
 func (s *sightings) since(key string, o record.Observation, at time.Time) time.Time {
-	if r := s.recall(key); !r.at.IsZero() && r.Revision == o.Revision && r.Same(o) {
-		return r.at
+	if r := s.recall(key); !r.At.IsZero() && r.Revision == o.Revision && r.Same(o) {
+		return r.At
 	}
-	s.memory.Remember(key, remembered{seenAs(o, at), s.clock})
+	s.memory.Remember(key, remembered{machine.SeenAs(o, at), s.clock})
 	return at
 }
 
@@ -71,15 +71,9 @@ func (a *actor) remember() {
 	s := a.c.sightings
 	switch {
 	case s == nil:
-	case a.status.seenAt.IsZero():
+	case a.status.SeenAt.IsZero():
 		s.memory.Remember(a.c.election, nil)
 	default:
-		s.memory.Remember(a.c.election, remembered{seenAs(*a.status.seen, a.outside(a.status.seenAt)), s.clock})
+		s.memory.Remember(a.c.election, remembered{machine.SeenAs(*a.status.Seen, a.outside(a.status.SeenAt)), s.clock})
 	}
-}
-
-// seenAs returns the part of an observation that identifies the write.
-func seenAs(o record.Observation, at time.Time) sighting {
-	rec := record.Record{ID: o.Rec.ID, Session: o.Rec.Session, Counter: o.Rec.Counter}
-	return sighting{record.Observation{Revision: o.Revision, Kind: o.Kind, Rec: rec}, at}
 }

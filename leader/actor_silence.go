@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // silence watches for signs that a majority of the servers is there: an acknowledged write, a newer
@@ -35,22 +35,22 @@ const reportAgain = 16
 
 // quiet returns how long signs may be missing.
 func (a *actor) quiet() time.Duration {
-	t := a.status.times.orDefault()
-	return wire.Quiet(t.lease, t.renewInterval)
+	t := a.status.Times.OrDefault()
+	return wire.Quiet(t.Lease, t.RenewInterval)
 }
 
 // silenceAt returns when stepSilence has something to do.
 func (a *actor) silenceAt() time.Time {
-	s, t, wait := &a.silence, &a.c.tally, wire.RenewWait(a.status.times.orDefault().renewInterval)
+	s, t, wait := &a.silence, &a.c.tally, wire.RenewWait(a.status.Times.OrDefault().RenewInterval)
 	switch {
-	case a.status.done:
+	case a.status.Done:
 		return time.Time{}
 	case s.asked:
 		return a.base.Add(s.at + wait)
 	case t.silent:
 		return a.base.Add(max(t.signed, s.at) + a.quiet() - wait)
-	case a.status.shown.kind == record.EntryRecord && !a.status.holds && a.status.settled: // a renewal of another candidate is due
-		return a.base.Add(t.signed + max(a.quiet(), a.status.seen.Rec.Lease/3) - wait)
+	case a.status.Shown.Kind == record.EntryRecord && !a.status.Holds && a.status.Settled: // a renewal of another candidate is due
+		return a.base.Add(t.signed + max(a.quiet(), a.status.Seen.Rec.Lease/3) - wait)
 	default:
 		return time.Time{}
 	}
@@ -102,7 +102,7 @@ func (a *actor) askForSign() {
 	ctx, cancel := context.WithCancel(a.values)
 	s.cancel = cancel
 	a.c.store.Settings(ctx, func(_ backend.Settings, err error) {
-		box.put(mail{sign: true, in: input{err: err}})
+		box.put(mail{sign: true, in: machine.Input{Err: err}})
 	})
 }
 
@@ -133,8 +133,8 @@ func (s *silence) giveUp() {
 }
 
 // noticeSign looks for a sign in what a step has shown. seen is the newest revision known before it.
-func (a *actor) noticeSign(in *input, seen uint64) {
-	if a.status.seen.Revision > seen || in.kind == inSettings && a.isSign(in.err) {
+func (a *actor) noticeSign(in *machine.Input, seen uint64) {
+	if a.status.Seen.Revision > seen || in.Kind == machine.InSettings && a.isSign(in.Err) {
 		a.signed()
 	}
 }

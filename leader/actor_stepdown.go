@@ -8,17 +8,16 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // stepDownListener is the listener for requests to a leader to hand over. It has the
 // listener machine, which decides when it is open, and the means to open and close it.
 type stepDownListener struct {
-	listenerMachine
+	machine.ListenerMachine
 	requests backend.Requests
 	close    func(closed func()) // nil: it is not open
 	cancel   context.CancelFunc  // of the opening that is going on; nil if there is none
@@ -29,7 +28,7 @@ type stepDownListener struct {
 func newListener(store backend.Store) *stepDownListener {
 	d := &stepDownListener{requests: store}
 	if _, ok := store.(*natskv.Bucket); ok {
-		d.pause = listenPause
+		d.Pause = machine.ListenPause
 	}
 	return d
 }
@@ -48,11 +47,6 @@ func (d *stepDownListener) dismiss() {
 		d.cancel()
 	}
 }
-
-// listenPause lets a candidate that was elected on a connection report that, and its work
-// begin, before anything else is done there. A leader can be asked during its whole term, so
-// the pause costs little.
-const listenPause = 10 * time.Millisecond
 
 // listenerMail is mail about the listener: the outcome of the opening, the end of the closing, or
 // a request.
@@ -88,25 +82,25 @@ func (d *stepDownListener) stop(box *mailbox) {
 
 // stepListener steps the listener machine and carries out the effects. Before the candidate
 // leads there is nothing to listen for.
-func (a *actor) stepListener(in listenerInput) {
+func (a *actor) stepListener(in machine.ListenerInput) {
 	s := &a.status
-	in.leads = s.state == StateLeader && !s.done
+	in.Leads = s.State == machine.StateLeader && !s.Done
 	if a.listener == nil {
-		if !in.leads {
+		if !in.Leads {
 			return
 		}
 		a.listener = newListener(a.c.store)
 	}
 	d := a.listener
-	in.replaced = s.done || s.seen.Rec.Phase == record.PhaseLeading && !s.holds
-	fx := d.step(a.now(), in)
-	d.wake = fx.wake
+	in.Replaced = s.Done || s.Seen.Rec.Phase == record.PhaseLeading && !s.Holds
+	fx := d.Step(a.now(), in)
+	d.wake = fx.Wake
 	switch {
-	case fx.open:
+	case fx.Open:
 		d.listen(a.values, a.c.election, &a.c.box)
-	case fx.cancel:
+	case fx.Cancel:
 		d.cancel()
-	case fx.close:
+	case fx.Close:
 		d.stop(&a.c.box)
 	}
 }
@@ -114,19 +108,19 @@ func (a *actor) stepListener(in listenerInput) {
 // receiveListener takes mail about the listener.
 func (a *actor) receiveListener(m *listenerMail) {
 	switch {
-	case m.answer != nil && a.status.done:
+	case m.answer != nil && a.status.Done:
 		m.answer(nil)
 	case m.answer != nil:
 		a.requested(m)
 	case m.closed:
-		a.stepListener(listenerInput{kind: listenerClosed})
+		a.stepListener(machine.ListenerInput{Kind: machine.ListenerClosed})
 	default:
 		d := a.listener
 		d.cancel()
 		d.cancel, d.close = nil, m.close
-		in := listenerInput{kind: listenerOpened, open: m.err == nil, denied: errors.Is(m.err, ErrPermission)}
+		in := machine.ListenerInput{Kind: machine.ListenerOpened, Open: m.err == nil, Denied: errors.Is(m.err, ErrPermission)}
 		switch {
-		case in.denied:
+		case in.Denied:
 			a.c.log.LogAttrs(a.values, slog.LevelWarn, wire.LogNotListening, slog.String("err", m.err.Error()))
 		case m.err != nil:
 			a.c.detail(a.values, "cannot be asked to hand over yet", slog.String("err", m.err.Error()))
@@ -147,8 +141,8 @@ func (a *actor) requested(m *listenerMail) {
 		return
 	}
 	s := &a.status
-	leads, draining := s.state == StateLeader, s.state == StateFenced && s.draining
-	if p.Session != a.session || !leads && !draining {
+	leads, draining := s.State == machine.StateLeader, s.State == machine.StateFenced && s.Draining
+	if p.Session != a.Session || !leads && !draining {
 		m.answer(nil)
 		return
 	}
@@ -158,7 +152,7 @@ func (a *actor) requested(m *listenerMail) {
 		v.Answer, v.Reason = answerRefused, "the request is not known here"
 	case p.Token != v.Token:
 		v.Answer = answerOver
-	case p.Do == wire.DoTransfer && draining && (s.to == "" || p.To != "" && p.To != s.to):
+	case p.Do == wire.DoTransfer && draining && (s.To == "" || p.To != "" && p.To != s.To):
 		v.Answer, v.Reason = answerRefused, "it is handing over already"
 	case a.c.refuses && leads:
 		v.Answer, v.Reason = answerRefused, "it is set to refuse requests"
@@ -179,7 +173,7 @@ func (a *actor) requested(m *listenerMail) {
 
 // handle hands over as the request asks, or returns the reason why not.
 func (a *actor) handle(p wire.StepDownRequest) error {
-	m := mail{in: input{kind: inResign, to: p.To, next: p.Do == wire.DoTransfer && p.To == ""}, call: make(chan error, 1)}
+	m := mail{in: machine.Input{Kind: machine.InResign, To: p.To, Next: p.Do == wire.DoTransfer && p.To == ""}, call: make(chan error, 1)}
 	if p.Do == wire.DoTransfer && !a.mayHandOver(&m) {
 		return <-m.call
 	}

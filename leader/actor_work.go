@@ -3,6 +3,8 @@ package leader
 import (
 	"log/slog"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // limitStop begins a stop that StopTimeout bounds. It returns when a drain has to end, so that
@@ -22,17 +24,17 @@ const releaseTime = 2 * time.Second
 
 // due returns the kind of the input of a tick. When the time for a stop is up, the candidate
 // ends without waiting any longer.
-func (a *actor) due() inputKind {
+func (a *actor) due() machine.InputKind {
 	if a.stopBy.IsZero() || a.now().Before(a.stopBy) {
-		return inTick
+		return machine.InTick
 	}
 	a.stopBy, a.abandoning = time.Time{}, true
-	return inAbandon
+	return machine.InAbandon
 }
 
 // offerTerm offers the term that has begun to the loops over Terms, once.
 func (a *actor) offerTerm() {
-	if t := a.term; t != nil && !t.offered && a.status.offers && a.status.state == StateLeader {
+	if t := a.term; t != nil && !t.offered && a.status.Offers && a.status.State == machine.StateLeader {
 		t.offered = true
 		a.c.loops.offer(t)
 	}
@@ -55,7 +57,7 @@ func (r *reminder) due(now time.Time, shut bool, lease time.Duration) bool {
 	case r.at.IsZero():
 		r.pause, r.at = lease, now.Add(lease)
 	case !now.Before(r.at):
-		r.pause = min(2*r.pause, lease<<patienceDoubles)
+		r.pause = min(2*r.pause, lease<<machine.PatienceDoubles)
 		r.at = now.Add(r.pause)
 		return true
 	}
@@ -68,11 +70,11 @@ func (a *actor) remind() {
 		a.reminder.token = a.term.token
 	}
 	s := &a.status
-	shut := (s.working || s.idle && a.seat == 1) && s.state == StateCandidate && s.leaving != stopping && !s.done
+	shut := (s.Working || s.Idle && a.seat == 1) && s.State == machine.StateCandidate && s.Leaving != machine.Stopping && !s.Done
 	switch {
-	case !a.reminder.due(a.now(), shut, s.times.orDefault().lease):
-	case s.working:
-		a.fault(notReleased(a.reminder.token))
+	case !a.reminder.due(a.now(), shut, s.Times.OrDefault().Lease):
+	case s.Working:
+		a.fault(machine.NotReleased(a.reminder.token))
 	default:
 		a.c.log.LogAttrs(a.values, slog.LevelWarn, "no loop takes terms", slog.String("instead",
 			"the candidate does not campaign since its loop over Terms was left: begin another loop, or stop the candidate"))

@@ -33,7 +33,7 @@ func TestArchitecture_ListsEveryFile(t *testing.T) {
 }
 
 // Links lead to files that exist. A link with code as its text, such as
-// [`machine.step`](../leader/state.go), leads to the file that declares the name.
+// [`machine.step`](../internal/machine/machine.go), leads to the file that declares the name.
 func TestArchitecture_LinksResolve(t *testing.T) {
 	inRepository(t)
 	link := regexp.MustCompile("\\[(`?)([^\\]`]*)`?\\]\\(([^)#:]+)(?:#[^)]*)?\\)")

@@ -14,11 +14,10 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be
@@ -78,16 +77,19 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 }
 
 // prepare checks the settings of a candidate, and sets those that are left to their defaults.
-func prepare(store Store, election string, cfg *Config) (b backend.Store, p params, err error) {
-	want := durations{cfg.LeaseDuration, cfg.RenewDeadline, cfg.RenewInterval, cfg.PendingPeriod, cfg.DrainTimeout, cfg.TurnTimeout}
-	if err = want.check(want); err != nil {
+func prepare(store Store, election string, cfg *Config) (b backend.Store, p machine.Params, err error) {
+	want := machine.Durations{
+		Lease: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RenewInterval: cfg.RenewInterval,
+		PendingPeriod: cfg.PendingPeriod, DrainTimeout: cfg.DrainTimeout, Turn: cfg.TurnTimeout,
+	}
+	if err = want.Check(want); err != nil {
 		return nil, p, err
 	}
 	if err = cfg.checkStop(); err != nil {
 		return nil, p, err
 	}
-	if want.lease > 0 { // the other durations follow from it
-		if _, err = want.resolve(backend.Settings{}, false); err != nil {
+	if want.Lease > 0 { // the other durations follow from it
+		if _, err = want.Resolve(backend.Settings{}, false); err != nil {
 			return nil, p, err
 		}
 	}
@@ -124,20 +126,20 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p para
 	if cfg.ID == "" {
 		cfg.ID = defaultID()
 	}
-	p = params{
-		id: cfg.ID, session: crand.Text(), want: want, minToken: cfg.MinToken, guarded: len(cfg.Guards) > 0, kvElect: cfg.KVElect,
-		order: order{orders: cfg.Queue, listed: cfg.Roster || cfg.Queue, priority: cfg.Priority},
+	p = machine.Params{
+		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, KVElect: cfg.KVElect,
+		Order: machine.Order{Orders: cfg.Queue, Listed: cfg.Roster || cfg.Queue, Priority: cfg.Priority},
 	}
 	if cfg.Seats > 1 {
-		p.seats = cfg.Seats
+		p.Seats = cfg.Seats
 	}
 	return b, p, nil
 }
 
 // launch starts a candidate with settings that prepare has checked.
-func launch(ctx context.Context, b backend.Store, election string, cfg Config, p params) *Candidate {
+func launch(ctx context.Context, b backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	start := stand
-	if p.seats > 0 {
+	if p.Seats > 0 {
 		start = standForSeats
 	}
 	c := start(ctx, b, election, cfg, p)
@@ -147,16 +149,16 @@ func launch(ctx context.Context, b backend.Store, election string, cfg Config, p
 
 // admits rejects durations that the bucket is known to reject. If the bucket's settings are
 // not known yet, the candidate finds out later, and a rejection is then a Faulted event.
-func admits(store backend.Store, d durations, kvElect bool) error {
+func admits(store backend.Store, d machine.Durations, kvElect bool) error {
 	s, ok, err := store.Known()
 	if !ok {
 		return nil
 	}
 	if err == nil {
-		d, err = d.resolve(s, kvElect)
+		d, err = d.Resolve(s, kvElect)
 	}
 	if err == nil {
-		err = d.fit(s, kvElect)
+		err = d.Fit(s, kvElect)
 	}
 	return err
 }
@@ -171,23 +173,23 @@ func defaultID() string {
 }
 
 // stand starts the goroutine of a candidate or an observer.
-func stand(ctx context.Context, store backend.Store, election string, cfg Config, p params) *Candidate {
+func stand(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	a := newActor(ctx, newCandidate(store, election, cfg, p), cfg, p)
 	go a.run(ctx)
 	return a.c
 }
 
 // newCandidate makes a candidate without its goroutine.
-func newCandidate(store backend.Store, election string, cfg Config, p params) *Candidate {
+func newCandidate(store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	c := &Candidate{
-		id: p.id, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
+		id: p.ID, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
 		done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
 	}
 	if c.log == nil {
 		c.log = noLog
 	} else {
 		c.logs, c.log = newLogQueue(c.log)
-		c.log = c.log.With(slog.String("election", election), slog.String("id", p.id))
+		c.log = c.log.With(slog.String("election", election), slog.String("id", p.ID))
 	}
 	if w, ok := store.(interface{ Window() *backend.Window }); ok {
 		c.window = w.Window()
@@ -200,36 +202,36 @@ func newCandidate(store backend.Store, election string, cfg Config, p params) *C
 var noLog = slog.New(slog.DiscardHandler)
 
 // newActor makes the actor of a candidate. The caller runs it.
-func newActor(ctx context.Context, c *Candidate, cfg Config, p params) *actor {
+func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
 	a := &actor{
 		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
 		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
 	}
-	a.rng.Seed(seed(p.id, c.election), 0)
+	a.rng.Seed(seed(p.ID, c.election), 0)
 	a.mayMove = cfg.ForceReconnect
 	r := &a.requests
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
-	r.own = []byte(`"session":"` + p.session + `"`)
-	p.phase = c.window.Join()
-	a.calls = calls{session: p.session, seat: a.seat, taken: c.setTaker}
-	if b, ok := c.store.(*natskv.Bucket); ok && !p.observe { // an observer may not create a bucket
+	r.own = []byte(`"session":"` + p.Session + `"`)
+	p.Phase = c.window.Join()
+	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
+	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
 		a.bucket, a.requests.settings = b, b.SettingsEnsured
 	}
-	if p.listed {
-		p.lot = a.rng.Uint32()
+	if p.Listed {
+		p.Lot = a.rng.Uint32()
 		a.roster = &rosterParts{announcer: rosterAnnouncer{
-			announcerMachine: announcerMachine{announces: c.permit == nil || a.seat == 1, lot: p.lot},
-			roster:           c.store, election: c.election, session: p.session,
-			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.id, Priority: p.priority, Preempt: cfg.Preempt},
+			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Lot: p.Lot},
+			roster:           c.store, election: c.election, session: p.Session,
+			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.ID, Priority: p.Priority, Preempt: cfg.Preempt},
 		}}
 		if c.permit != nil {
 			a.roster.announcer.election = c.permit.election
 		}
 	}
 	a.guards = newGuardDrivers(c, p, cfg.Guards)
-	a.m = newMachine(p, string(cfg.Value))
-	a.params = a.m.config()
-	a.status = a.m.status(a.base)
+	a.m = machine.New(p, string(cfg.Value))
+	a.Params = a.m.Config()
+	a.status = a.m.Status(a.base)
 	c.state.Store(uint32(StateCandidate))
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
@@ -371,7 +373,7 @@ func (c *Candidate) Leader() (Holder, bool) {
 // After the error of ctx the value may still be published. Later terms of the candidate
 // publish it, too.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
-	return c.call(ctx, input{kind: inProclaim, value: string(value)})
+	return c.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
 }
 
 // Resign hands over and stays a candidate. It campaigns again if no other candidate has
@@ -383,10 +385,10 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 // lead, or the error of ctx; the key is given up all the same. With several seats the
 // candidate waits on all of them.
 func (c *Candidate) Resign(ctx context.Context) error {
-	return c.call(ctx, input{kind: inResign})
+	return c.call(ctx, machine.Input{Kind: machine.InResign})
 }
 
-func (c *Candidate) call(ctx context.Context, in input) error {
+func (c *Candidate) call(ctx context.Context, in machine.Input) error {
 	answer := make(chan error, 1)
 	box := &c.seatHeld().box
 	if !box.put(mail{in: in, call: answer}) {
@@ -406,12 +408,12 @@ func (c *Candidate) call(ctx context.Context, in input) error {
 // no other candidate out any more. If ctx ends first, the candidate ends at once without
 // waiting for work or for the store, and Stop returns the error of ctx.
 func (c *Candidate) Stop(ctx context.Context) error {
-	c.toAll(inStop)
+	c.toAll(machine.InStop)
 	select {
 	case <-c.Done():
 		return nil
 	case <-ctx.Done():
-		c.toAll(inAbandon)
+		c.toAll(machine.InAbandon)
 		c.logs.abandon()
 		return ctx.Err()
 	}
@@ -474,4 +476,42 @@ func (c *Candidate) end(values context.Context) {
 	c.logClosed(values, c.cut)
 	c.logs.flush()
 	close(c.done)
+}
+
+// seatHeld returns the candidate of the seat that is held, or may be, or that of the first
+// seat if there is none. In an election with one leader it returns the candidate itself.
+func (c *Candidate) seatHeld() *Candidate {
+	if c.seats == nil {
+		return c
+	}
+	c.permit.mu.Lock()
+	defer c.permit.mu.Unlock()
+	return c.seats[max(c.permit.taker, 1)-1]
+}
+
+// toAll sends an input to the candidate on all seats.
+func (c *Candidate) toAll(kind machine.InputKind) {
+	if c.seats == nil {
+		c.box.put(mail{in: machine.Input{Kind: kind}})
+	}
+	for _, seat := range c.seats {
+		seat.toAll(kind)
+	}
+}
+
+// Leaders returns the holders that are believed to lead, possibly with the candidate
+// itself, in the order of their seats. Seats without a leader are left out. In an
+// election with one leader it is the result of [Candidate.Leader].
+func (c *Candidate) Leaders() []Holder {
+	seats := c.seats
+	if seats == nil {
+		seats = []*Candidate{c}
+	}
+	var holders []Holder
+	for _, seat := range seats {
+		if h, ok := seat.Leader(); ok {
+			holders = append(holders, h)
+		}
+	}
+	return holders
 }

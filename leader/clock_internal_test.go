@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/natsleader/natsleader/internal/record"
 )
 
 // "The system clock counts the time that the host was suspended": what was
@@ -101,57 +99,5 @@ func TestTerm_AllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// The state machine renews, and hears of the renewals of others, without
-// garbage.
-func TestMachine_AllocatesNothing(t *testing.T) {
-	s := script{t: t, wrote: map[uint64]record.Record{}}
-	s.begin([]string{"sealed", "maxlease=15s"})
-	leads := s.m
-	now := scriptOrigin
-	leads.stepAtOnce(now, input{kind: inRead, observed: record.Observation{Kind: record.EntryNothing}})
-	revision := uint64(5)
-	leads.stepAtOnce(now, input{kind: inWritten, revision: revision})
-	if n := testing.AllocsPerRun(1000, func() {
-		now = now.Add(2500 * time.Millisecond)
-		if fx := leads.stepAtOnce(now, input{kind: inTick}); fx.request.kind != reqWrite {
-			t.Fatal("it does not renew")
-		}
-		revision++
-		leads.stepAtOnce(now, input{kind: inWritten, revision: revision})
-	}); n != 0 || leads.state != StateLeader {
-		t.Errorf("a leader makes %v allocations", n)
-	}
-
-	waits := s.m
-	now = scriptOrigin
-	held := record.Observation{Revision: 5, Kind: record.EntryRecord, Rec: record.Record{Phase: record.PhaseLeading, ID: "a", Session: "S", Lease: 15 * time.Second, Token: 42}}
-	waits.stepAtOnce(now, input{kind: inRead, observed: held})
-	if n := testing.AllocsPerRun(1000, func() {
-		now = now.Add(2500 * time.Millisecond)
-		held.Revision++
-		if fx := waits.stepAtOnce(now, input{kind: inHeard, observed: held}); fx.request.kind != reqNone {
-			t.Fatal("it asks for something")
-		}
-	}); n != 0 {
-		t.Errorf("a candidate that waits makes %v allocations", n)
-	}
-}
-
-// "Its state is a plain value: to copy it is to copy the machine, and equal
-// machines compare equal".
-func TestMachine_IsAPlainValue(t *testing.T) {
-	s := script{t: t, wrote: map[uint64]record.Record{}}
-	s.begin([]string{"sealed", "maxlease=15s"})
-	a, b := s.m, s.m
-	a.step(scriptOrigin, &input{kind: inRead, observed: record.Observation{Kind: record.EntryNothing}})
-	if a == b || b != s.m {
-		t.Error("a copy is not independent")
-	}
-	b.step(scriptOrigin, &input{kind: inRead, observed: record.Observation{Kind: record.EntryNothing}})
-	if a != b {
-		t.Error("the same input made two machines different")
 	}
 }

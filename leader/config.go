@@ -3,12 +3,15 @@ package leader
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Config configures a candidate. The zero value works.
@@ -170,8 +173,8 @@ const defaultStopTimeout = 8 * time.Second
 // checkStop returns an error for a StopTimeout that cannot work.
 func (c *Config) checkStop() error {
 	switch {
-	case c.StopTimeout > 0 && c.StopTimeout < minDuration:
-		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, minDuration)
+	case c.StopTimeout > 0 && c.StopTimeout < machine.MinDuration:
+		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, machine.MinDuration)
 	case c.StopTimeout > 0 && c.StopTimeout <= c.DrainTimeout:
 		return fmt.Errorf("%w: StopTimeout %v is not more than DrainTimeout %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.DrainTimeout)
 	}
@@ -186,108 +189,48 @@ func (c *Config) stopTimeout() time.Duration {
 	return max(defaultStopTimeout, c.DrainTimeout+releaseTime)
 }
 
-// durations are the times of a candidate, named as in [Config].
-type durations struct {
-	lease, renewDeadline, renewInterval time.Duration
-	pendingPeriod, drainTimeout         time.Duration
-	turn                                time.Duration
-}
+// Limits of the names that callers choose, in bytes, beside those in package jsapi.
+const (
+	// maxElection is for the key of an election, with the suffix of its seat. See
+	// [jsapi.MaxSubject].
+	maxElection = wire.MaxElection
+)
 
-// orDefault returns the durations, or the defaults if these are not resolved yet.
-func (d durations) orDefault() durations {
-	if d.lease == 0 {
-		return durations{lease: wire.DefaultLease, renewInterval: wire.RenewInterval(wire.DefaultLease), turn: wire.DefaultTurnTimeout}
-	}
-	return d
-}
-
-// resolve sets the durations that were left to the bucket, and checks the relations.
-func (d durations) resolve(s backend.Settings, kvElect bool) (durations, error) {
-	set := d
-	if d.lease == 0 {
-		d.lease = wire.Lease(s.MaxLease, s.TTL)
-	}
-	if d.renewDeadline == 0 {
-		d.renewDeadline = wire.RenewDeadline(d.lease)
-		if kvElect && s.TTL > 0 {
-			d.renewDeadline = min(d.renewDeadline, s.TTL/2)
-		}
-	}
-	if d.renewInterval == 0 {
-		d.renewInterval = min(wire.RenewInterval(d.lease), d.renewDeadline/2)
-	}
-	if d.turn == 0 {
-		d.turn = max(minDuration, min(wire.DefaultTurnTimeout, d.renewInterval/4))
-	}
-	return d, d.check(set)
-}
-
-// check returns an error that names the first relation that does not hold, given the
-// durations that are configured. Durations of 0 remain to be resolved.
-func (d durations) check(set durations) error {
-	for _, x := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"LeaseDuration", d.lease},
-		{"RenewDeadline", d.renewDeadline},
-		{"RenewInterval", d.renewInterval},
-		{"PendingPeriod", d.pendingPeriod},
-		{"DrainTimeout", d.drainTimeout},
-		{"TurnTimeout", d.turn},
-	} {
-		switch {
-		case x.d < 0:
-			return fmt.Errorf("%w: %s %v is negative", ErrInvalidConfig, x.name, x.d)
-		case 0 < x.d && x.d < minDuration:
-			return fmt.Errorf("%w: %s %v is less than %v", ErrInvalidConfig, x.name, x.d, minDuration)
-		case x.d > record.MaxLease:
-			return fmt.Errorf("%w: %s %v is more than %v", ErrInvalidConfig, x.name, x.d, record.MaxLease)
-		}
-	}
-	for _, x := range []struct {
-		name, than       string
-		less, more       time.Duration
-		lessSet, moreSet time.Duration
-	}{
-		{"RenewDeadline", "LeaseDuration", d.renewDeadline, d.lease, set.renewDeadline, set.lease},
-		{"RenewInterval", "RenewDeadline", d.renewInterval, d.renewDeadline, set.renewInterval, set.renewDeadline},
-		{"RenewInterval", "LeaseDuration", d.renewInterval, d.lease, set.renewInterval, set.lease},
-		{"TurnTimeout", "LeaseDuration", d.turn, d.lease, set.turn, set.lease},
-	} {
-		if x.less > 0 && x.more > 0 && x.less >= x.more {
-			return fmt.Errorf("%w: %s%s %v is not less than %s%s %v", ErrInvalidConfig,
-				byDefault(x.lessSet), x.name, x.less, byDefault(x.moreSet), x.than, x.more)
-		}
+// checkKey rejects a name that is not the key of an election or of one of its seats.
+func checkKey(election string) error {
+	if err := wire.CheckElection(election); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	return nil
 }
 
-// byDefault distinguishes a duration that was not set, in the text of an error.
-func byDefault(set time.Duration) string {
-	if set == 0 {
-		return "the default "
+// checkElection rejects a name under which a candidate with that many seats cannot
+// campaign. The key of a seat is rejected, because the election would share that key with
+// the seat.
+func checkElection(name string, seats int) error {
+	if err := checkKey(name); err != nil {
+		return err
 	}
-	return ""
+	if n := seatOf(name); n > 1 {
+		return fmt.Errorf("%w: election %q has the name of seat %d of election %q", ErrInvalidConfig, name, n, name[:strings.LastIndex(name, seatInfix)])
+	}
+	if suffix := SeatKey(name, seats)[len(name):]; len(name)+len(suffix) > maxElection {
+		return fmt.Errorf("%w: election of %d bytes is more than %d, which leave room for %s of the last seat", ErrInvalidConfig, len(name), maxElection-len(suffix), suffix)
+	}
+	return nil
 }
 
-// minDuration keeps every duration that is derived from another positive.
-const minDuration = time.Millisecond
-
-// fit returns an error if the bucket does not allow the durations. With kvElect, the
-// bucket is shared with processes of nats-kv-leader-elect.
-func (d durations) fit(s backend.Settings, kvElect bool) error {
+// checkID rejects an ID that a record or a request to the leader cannot carry unchanged,
+// or that cannot be shown in one line.
+func checkID(what, id string) error {
+	if err := jsapi.CheckLength(what, id, record.MaxID); err != nil {
+		return err
+	}
 	switch {
-	case s.MaxLease > 0 && d.lease > s.MaxLease:
-		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's MaxLease %v", ErrIncompatibleBucket, d.lease, s.MaxLease)
-	case s.TTL > 0 && d.lease > s.TTL:
-		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", ErrIncompatibleBucket, d.lease, s.TTL)
-	case kvElect && s.TTL == 0:
-		return fmt.Errorf("%w: KVElect needs a bucket with a TTL, and this has none", ErrIncompatibleBucket)
-	case kvElect && d.renewDeadline > s.TTL/2:
-		return fmt.Errorf("%w: with KVElect RenewDeadline %v is more than half of the bucket's TTL %v", ErrIncompatibleBucket, d.renewDeadline, s.TTL)
-	case kvElect && d.lease > s.TTL/4*3:
-		return fmt.Errorf("%w: with KVElect LeaseDuration %v is more than three quarters of the bucket's TTL %v", ErrIncompatibleBucket, d.lease, s.TTL)
+	case !utf8.ValidString(id):
+		return fmt.Errorf("%w: %s %q is not valid UTF-8", ErrInvalidConfig, what, id)
+	case strings.ContainsFunc(id, unicode.IsControl):
+		return fmt.Errorf("%w: %s %q contains a control character", ErrInvalidConfig, what, id)
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/wire"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // noStore is never asked for anything.
@@ -70,19 +70,19 @@ func TestElectionName_KeyRules(t *testing.T) {
 func TestConfig_DefaultsFromBucket(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
-		want durations
+		want machine.Durations
 		set  backend.Settings
-		got  durations
+		got  machine.Durations
 	}{
-		{durations{}, backend.Settings{}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: wire.DefaultTurnTimeout}},
-		{durations{}, backend.Settings{MaxLease: 30 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: wire.DefaultTurnTimeout}},
-		{durations{}, backend.Settings{MaxLease: 30 * s, TTL: 60 * s}, durations{lease: 30 * s, renewDeadline: 24 * s, renewInterval: 5 * s, turn: wire.DefaultTurnTimeout}},
-		{durations{}, backend.Settings{TTL: 9 * s}, durations{lease: 6 * s, renewDeadline: 4800 * time.Millisecond, renewInterval: s, turn: wire.DefaultTurnTimeout}},
-		{durations{}, backend.Settings{TTL: 90 * s}, durations{lease: 15 * s, renewDeadline: 12 * s, renewInterval: 2500 * time.Millisecond, turn: wire.DefaultTurnTimeout}},
-		{durations{lease: 12 * s, renewDeadline: 2 * s}, backend.Settings{MaxLease: 30 * s}, durations{lease: 12 * s, renewDeadline: 2 * s, renewInterval: s, turn: wire.DefaultTurnTimeout}},
-		{durations{}, backend.Settings{TTL: 900 * time.Millisecond}, durations{lease: 600 * time.Millisecond, renewDeadline: 480 * time.Millisecond, renewInterval: 100 * time.Millisecond, turn: 25 * time.Millisecond}},
+		{machine.Durations{}, backend.Settings{}, machine.Durations{Lease: 15 * s, RenewDeadline: 12 * s, RenewInterval: 2500 * time.Millisecond, Turn: wire.DefaultTurnTimeout}},
+		{machine.Durations{}, backend.Settings{MaxLease: 30 * s}, machine.Durations{Lease: 30 * s, RenewDeadline: 24 * s, RenewInterval: 5 * s, Turn: wire.DefaultTurnTimeout}},
+		{machine.Durations{}, backend.Settings{MaxLease: 30 * s, TTL: 60 * s}, machine.Durations{Lease: 30 * s, RenewDeadline: 24 * s, RenewInterval: 5 * s, Turn: wire.DefaultTurnTimeout}},
+		{machine.Durations{}, backend.Settings{TTL: 9 * s}, machine.Durations{Lease: 6 * s, RenewDeadline: 4800 * time.Millisecond, RenewInterval: s, Turn: wire.DefaultTurnTimeout}},
+		{machine.Durations{}, backend.Settings{TTL: 90 * s}, machine.Durations{Lease: 15 * s, RenewDeadline: 12 * s, RenewInterval: 2500 * time.Millisecond, Turn: wire.DefaultTurnTimeout}},
+		{machine.Durations{Lease: 12 * s, RenewDeadline: 2 * s}, backend.Settings{MaxLease: 30 * s}, machine.Durations{Lease: 12 * s, RenewDeadline: 2 * s, RenewInterval: s, Turn: wire.DefaultTurnTimeout}},
+		{machine.Durations{}, backend.Settings{TTL: 900 * time.Millisecond}, machine.Durations{Lease: 600 * time.Millisecond, RenewDeadline: 480 * time.Millisecond, RenewInterval: 100 * time.Millisecond, Turn: 25 * time.Millisecond}},
 	} {
-		if got, err := c.want.resolve(c.set, false); err != nil || got != c.got {
+		if got, err := c.want.Resolve(c.set, false); err != nil || got != c.got {
 			t.Errorf("%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)
 		}
 	}
@@ -91,11 +91,11 @@ func TestConfig_DefaultsFromBucket(t *testing.T) {
 // A setting that contradicts a default is refused by name and relation, too. This is
 // found out only when the bucket is known.
 func TestConfig_RelationToDefault(t *testing.T) {
-	_, err := durations{renewDeadline: 20 * time.Second}.resolve(backend.Settings{}, false)
+	_, err := machine.Durations{RenewDeadline: 20 * time.Second}.Resolve(backend.Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewDeadline 20s is not less than the default LeaseDuration 15s") {
 		t.Error(err)
 	}
-	_, err = durations{renewInterval: 13 * time.Second}.resolve(backend.Settings{}, false)
+	_, err = machine.Durations{RenewInterval: 13 * time.Second}.Resolve(backend.Settings{}, false)
 	if !errors.Is(err, ErrInvalidConfig) || !strings.HasSuffix(err.Error(), "RenewInterval 13s is not less than the default RenewDeadline 12s") {
 		t.Error(err)
 	}
@@ -103,7 +103,7 @@ func TestConfig_RelationToDefault(t *testing.T) {
 
 // "A bucket whose TTL or MaxLease is shorter than the lease is refused".
 func TestConfig_LeaseBeyondTTL(t *testing.T) {
-	d := durations{lease: 15 * time.Second}
+	d := machine.Durations{Lease: 15 * time.Second}
 	for _, c := range []struct {
 		set  backend.Settings
 		text string
@@ -113,7 +113,7 @@ func TestConfig_LeaseBeyondTTL(t *testing.T) {
 		{backend.Settings{MaxLease: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's MaxLease 14s"},
 		{backend.Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
-		err := d.fit(c.set, false)
+		err := d.Fit(c.set, false)
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
 			t.Errorf("in %+v: %v", c.set, err)
 		}
@@ -124,7 +124,7 @@ func TestConfig_LeaseBeyondTTL(t *testing.T) {
 // processes of nats-kv-leader-elect waits for three quarters of the TTL, and for nothing
 // else.
 func TestConfig_LeaseBeyondKVElect(t *testing.T) {
-	d := durations{lease: 15 * time.Second}
+	d := machine.Durations{Lease: 15 * time.Second}
 	for _, c := range []struct {
 		set  backend.Settings
 		text string
@@ -135,19 +135,19 @@ func TestConfig_LeaseBeyondKVElect(t *testing.T) {
 		{backend.Settings{MaxLease: 15 * time.Second, PurgeProtected: true}, "KVElect needs a bucket with a TTL, and this has none"},
 		{backend.Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
-		err := d.fit(c.set, true)
+		err := d.Fit(c.set, true)
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
 			t.Errorf("in %+v: %v", c.set, err)
 		}
-		if text := fmt.Sprint(d.fit(c.set, false)); strings.Contains(text, "KVElect") {
+		if text := fmt.Sprint(d.Fit(c.set, false)); strings.Contains(text, "KVElect") {
 			t.Errorf("without the setting, in %+v: %s", c.set, text)
 		}
 	}
 	// A default lease that follows from the bucket is always short enough.
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		set := backend.Settings{TTL: ttl}
-		if d, err := (durations{}).resolve(set, true); err != nil || d.fit(set, true) != nil {
-			t.Errorf("with a TTL of %v: %v, %v", ttl, err, d.fit(set, true))
+		if d, err := (machine.Durations{}).Resolve(set, true); err != nil || d.Fit(set, true) != nil {
+			t.Errorf("with a TTL of %v: %v, %v", ttl, err, d.Fit(set, true))
 		}
 	}
 }

@@ -6,43 +6,6 @@ import (
 	"time"
 )
 
-// State is the state of a candidate. Its zero value is none of the states.
-type State uint8
-
-// The states of a candidate.
-const (
-	// StateCandidate waits for the key, tries to take it, or has just given it up.
-	StateCandidate State = iota + 1
-	// StatePending holds the key, but an earlier lease may still be valid.
-	StatePending
-	// StateLeader leads: the term's context is alive.
-	StateLeader
-	// StateFenced has led: the term's context has ended, and the candidate may still hold
-	// the key. Either its lease was not confirmed in time, or it steps down and waits for
-	// [Term.Release], or a later term has raised one of its guards. [Fenced] reports which.
-	StateFenced
-	// StateEnded is the state of a candidate that has ended: [Candidate.Done] is closed.
-	StateEnded
-)
-
-// String returns the name of the state in lower case.
-func (s State) String() string {
-	switch s {
-	case StateCandidate:
-		return "candidate"
-	case StatePending:
-		return "pending"
-	case StateLeader:
-		return "leader"
-	case StateFenced:
-		return "fenced"
-	case StateEnded:
-		return "ended"
-	default:
-		return fmt.Sprintf("State(%d)", uint8(s))
-	}
-}
-
 // Event is emitted by a candidate on the channels of [Candidate.Events]. It is one of
 // [Pending], [Elected], [Fenced], [Deposed], [Observed] and [Faulted].
 //

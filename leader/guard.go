@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -92,25 +91,17 @@ func (f *fence) Move(revision uint64, anew bool) {
 func (f *fence) Judge(e backend.Entry) backend.GuardStatus {
 	s := record.DecodeGuard(e)
 	own, _ := f.Current()
-	switch {
-	case s.RaisedBy(f.session, f.token):
-		if s.Revision < own {
-			return backend.GuardOlder
-		}
+	found := s.Judge(f.election, f.session, f.token, own)
+	switch found {
+	case backend.GuardStill:
 		f.Move(s.Revision, false)
-		return backend.GuardStill
-	case 0 < s.Revision && s.Revision < own:
-		return backend.GuardOlder
-	case s.Kind == record.EntryRecord && s.Rec.Election != f.election:
-		return backend.GuardTaken
-	case s.Kind == record.EntryRecord && s.Rec.Token > f.token:
+	case backend.GuardLater:
 		f.mu.Lock()
 		f.later = true
 		f.mu.Unlock()
-		return backend.GuardLater
-	default:
-		return backend.GuardNot
+	case backend.GuardOlder, backend.GuardTaken, backend.GuardNot:
 	}
+	return found
 }
 
 // Passed implements [backend.Fence].

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back
@@ -153,6 +155,7 @@ type acquisition struct {
 	c       *Candidate
 	session string
 	owner   lockOwner
+	term    atomic.Pointer[Term] // of the lock; nil: it is not held yet
 	check   seatCheck
 	try     bool
 	seats   int
@@ -169,17 +172,17 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err != nil {
 		return nil, err
 	}
-	p.tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	p.Tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
-	a := &acquisition{session: p.session, owner: ownerOf(name, b), try: try, seats: max(cfg.Seats, 1), held: make(map[int]Holder)}
-	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.id, seats: a.seats, try: try, seen: cfg.sightings}
+	a := &acquisition{session: p.Session, owner: ownerOf(name, b), try: try, seats: max(cfg.Seats, 1), held: make(map[int]Holder)}
+	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: try, seen: cfg.sightings}
 	if err = a.check.compare(ctx, false); err != nil {
 		return nil, err
 	}
 	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
-	ownLocks.add(a.session, a.owner)
+	ownLocks.add(a)
 	a.terms = a.c.loops.enter(a.c)
 	return a, nil
 }
@@ -215,7 +218,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 		if err != nil {
 			ownLocks.remove(a.session)
 			a.c.loops.leave(a.c) // finishes a term that comes too late
-			a.c.toAll(inStop)
+			a.c.toAll(machine.InStop)
 			return nil, err
 		}
 	}
@@ -233,10 +236,11 @@ func (a *acquisition) accept(ctx context.Context, t *Term) error {
 // lock makes the lock of a term.
 func (a *acquisition) lock(t *Term) *Lock {
 	a.c.loops.leave(a.c)
+	a.term.Store(t)
 	// The candidate has nothing to do after the term. It drains if the work goes on.
 	context.AfterFunc(t.Context(), func() {
 		ownLocks.remove(a.session)
-		a.c.toAll(inStop)
+		a.c.toAll(machine.InStop)
 	})
 	return &Lock{Term: t, c: a.c, session: a.session}
 }
@@ -300,9 +304,6 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 	return nil
 }
 
-// errNotTryable keeps TryAcquire from a bucket in which an empty key is not free at once.
-var errNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)
-
 // isPassing reports whether a candidate can be elected at once in spite of a fault.
 func isPassing(err error) bool {
 	switch {
@@ -335,7 +336,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	}
 	l.giveUp()
 	l.finish()
-	l.c.toAll(inStop)
+	l.c.toAll(machine.InStop)
 	select {
 	case <-l.c.Done():
 	default:

@@ -12,7 +12,7 @@ import (
 func LockSessions() int {
 	ownLocks.mu.Lock()
 	defer ownLocks.mu.Unlock()
-	return len(ownLocks.owner)
+	return len(ownLocks.all)
 }
 
 // Readers returns how many readers the events of a lock's candidate have.
@@ -69,5 +69,22 @@ func TestUnlock_IsNoLoss(t *testing.T) {
 	close(l.c.done)
 	if err := l.Unlock(t.Context()); err != nil || !errors.Is(term.Err(), ErrResigned) {
 		t.Errorf("Unlock returns %v, and the term ended with %v", err, term.Err())
+	}
+}
+
+// A lock whose context has ended is not held by this process, although its session is still known.
+func TestLockSessions_LostLock(t *testing.T) {
+	l, term, owner := lockSessions{all: make(map[string]*acquisition)}, newTerm(t, SystemClock()), lockOwner{id: "a"}
+	a := &acquisition{session: "S", owner: owner}
+	l.add(a)
+	for _, held := range []*Term{nil, term} {
+		a.term.Store(held)
+		if !l.has("S", owner) || l.has("S", lockOwner{id: "b"}) {
+			t.Errorf("with the term %v the lock is not its owner's alone", held)
+		}
+	}
+	term.cancel(ErrLeaseExpired)
+	if l.has("S", owner) {
+		t.Error("a lost lock is held")
 	}
 }

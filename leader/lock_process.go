@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
 	"github.com/natsleader/natsleader/internal/natskv"
 )
 
@@ -25,30 +24,35 @@ func ownerOf(id string, store backend.Store) lockOwner {
 // lockSessions are the sessions that this process asks for a lock with, or holds one with, by
 // any Bucket. A record with one of them is a lock that only this process can unlock.
 type lockSessions struct {
-	mu    sync.Mutex // held for moments only
-	owner map[string]lockOwner
+	mu  sync.Mutex // held for moments only
+	all map[string]*acquisition
 }
 
-var ownLocks = lockSessions{owner: make(map[string]lockOwner)}
+var ownLocks = lockSessions{all: make(map[string]*acquisition)}
 
-func (l *lockSessions) add(session string, o lockOwner) {
+func (l *lockSessions) add(a *acquisition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.owner[session] = o
+	l.all[a.session] = a
 }
 
 func (l *lockSessions) remove(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.owner, session)
+	delete(l.all, session)
 }
 
-// has reports whether the session is one of the owner's.
+// has reports whether the session is one of the owner's. A lock whose context has ended is lost,
+// although its session is removed a moment later.
 func (l *lockSessions) has(session string, o lockOwner) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	owner, ok := l.owner[session]
-	return ok && owner == o
+	a, ok := l.all[session]
+	l.mu.Unlock()
+	if !ok || a.owner != o {
+		return false
+	}
+	t := a.term.Load()
+	return t == nil || t.Err() == nil
 }
 
 // waitsForItself reports whether other locks of the same owner hold all seats.

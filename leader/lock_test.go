@@ -129,6 +129,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 				if n := leader.LockSessions() - before; n != 0 {
 					t.Errorf("%d sessions are remembered", n)
 				}
+				time.Sleep(lease) // the candidate that gave up ends
 			})
 		})
 	}

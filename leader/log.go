@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/deadline"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
 )
 
@@ -87,7 +87,7 @@ func (c *Candidate) logClosed(values context.Context, cut bool) {
 }
 
 // requestNames are the names of the requests, by the inputs that answer them.
-var requestNames = map[inputKind]string{inRead: "read", inWritten: "write", inSettings: "settings", inFeed: "feed"}
+var requestNames = map[machine.InputKind]string{machine.InRead: "read", machine.InWritten: "write", machine.InSettings: "settings", machine.InFeed: "feed"}
 
 // maxLogLines is how many log records of a candidate wait for the handler.
 const maxLogLines = 64

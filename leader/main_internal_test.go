@@ -2,6 +2,7 @@ package leader
 
 import (
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -9,3 +10,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(proof.Main(m)) }
+
+// testEpoch is an instant.
+var testEpoch = time.Unix(1<<30, 0).UTC()

@@ -9,7 +9,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-
+	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -26,7 +27,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	if err != nil {
 		return nil, err
 	}
-	c := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
+	c := stand(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
 	holders, events := make(chan Holder), c.reader()
 	go func() {
 		defer close(holders)
@@ -70,6 +71,14 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 		return Holder{}, err
 	}
 	return holderOf(s, seatOf(election)), nil
+}
+
+// holderShown returns the holder of the key, as far as it is to be reported, on a seat.
+func holderShown(s *machine.Status, seat int) Holder {
+	if s.Shown.Kind == record.EntryNothing || s.Shown.Kind == record.EntryUnseen {
+		return Holder{Seat: seat}
+	}
+	return holderOf(*s.Seen, seat)
 }
 
 // look reads the key once.
@@ -116,7 +125,7 @@ func HolderOf(e jetstream.KeyValueEntry) Holder {
 	if e == nil {
 		return Holder{Seat: 1}
 	}
-	return holderOf(record.DecodeEntry(backend.EntryOf(e)), seatOf(e.Key()))
+	return holderOf(record.DecodeEntry(natskv.EntryOf(e)), seatOf(e.Key()))
 }
 
 // holderOf returns the holder that a revision of the key of that seat shows.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -90,7 +91,7 @@ func TestForeignRecord_ShowsName(t *testing.T) {
 		"node1.example.net": "node1.example.net", "a name": "a name", "": "", "{}": "{}", "two\nlines": "", "é": "",
 		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
 	} {
-		h := leader.HolderOf(backend.Entry{Revision: 7, Value: []byte(value)}.KeyValue("e"))
+		h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 7, Value: []byte(value)}, "e"))
 		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
 			t.Errorf("%q: %+v", value, h)
 		}

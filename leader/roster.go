@@ -13,7 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -70,7 +70,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	if err = r.open(first, b); err != nil {
 		return nil, err
 	}
-	holders := stand(ctx, b, election, Config{Clock: clockOf(store)}, params{observe: true})
+	holders := stand(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
 	lists := make(chan []RosterEntry)
 	go r.observe(ctx, b, holders, holders.reader(), lists)
 	return lists, nil

@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -108,10 +110,14 @@ func (b *seatPermit) take(seat int, box *mailbox) (until time.Time, value string
 	return b.until, b.value, true
 }
 
-// giveBack takes the permit back from a seat whose machine is suspended, with the value that
-// the seat has published last.
-func (b *seatPermit) giveBack(value string) {
+// giveBack takes the permit back from a seat whose machine is suspended, if the seat has it, with the
+// value that the seat has published last.
+func (b *seatPermit) giveBack(seat int, value string) {
 	b.mu.Lock()
+	if b.taker != seat {
+		b.mu.Unlock()
+		return
+	}
 	b.taker, b.value = 0, value
 	b.wake()
 }
@@ -136,7 +142,7 @@ func (b *seatPermit) wake() {
 	b.mu.Unlock()
 	for _, box := range waiting {
 		if box != nil {
-			box.put(mail{in: input{kind: inTick}})
+			box.put(mail{in: machine.Input{Kind: machine.InTick}})
 		}
 	}
 }
@@ -192,33 +198,35 @@ func (b *seatPermit) isNews(seen seatsSeen) bool {
 // maxOdd bounds the numbers of seats that are remembered while candidates come and go.
 const maxOdd = 64
 
-// syncSeat makes the machine and the seat permit agree after either has changed. A seat that
-// ends keeps the permit, because its candidate ends on all seats.
-func (a *actor) syncSeat() {
+// syncSeat makes the machine and the seat permit agree after either has changed. It returns the
+// input for the machine, or nil. A seat that ends keeps the permit, because its candidate ends on
+// all seats.
+func (a *actor) syncSeat() *machine.Input {
 	b := a.c.permit
-	if b == nil || a.status.done {
-		return
+	if b == nil || a.status.Done {
+		return nil
 	}
 	var holder holding
-	if r := a.status.seen.Rec; a.status.seen.Held() {
+	if r := a.status.Seen.Rec; a.status.Seen.Held() {
 		holder = holding{r.Session, r.Priority}
 	}
 	if box := b.seated(a, holder); box != nil {
-		box.put(mail{in: input{kind: inTick}})
+		box.put(mail{in: machine.Input{Kind: machine.InTick}})
 	}
-	switch {
-	case a.status.wantsKey:
+	if a.status.WantsKey {
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
-			a.step(&input{kind: inResume, until: a.inside(until), value: value}, nil)
-		}
-	case !a.status.suspended && !a.status.mayHold && !a.status.taking:
-		if a.stepOn(inSuspend); a.status.suspended {
-			b.giveBack(a.status.value)
+			return &machine.Input{Kind: machine.InResume, Until: a.inside(until), Value: value}
 		}
 	}
-	if a.seat == 1 && (a.status.seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
+	if a.status.Suspended {
+		b.giveBack(a.seat, a.status.Value)
+	} else if !a.status.MayHold && !a.status.Taking {
+		return &machine.Input{Kind: machine.InSuspend}
+	}
+	if a.seat == 1 && (a.status.Seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
 		b.firstRead()
 	}
+	return nil
 }
 
 // seated records the holder of a seat and the cooldown of its machine. It returns the mailbox of the actor that has to
@@ -230,10 +238,10 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 		b.announcer = &a.c.box
 	}
 	// Under the lock of the holders: no goroutine finds the seat free without the cooldown.
-	b.until = later(b.until, a.outside(a.status.cooldownUntil))
+	b.until = machine.Later(b.until, a.outside(a.status.CooldownUntil))
 	was, denied, worker := b.holders[a.seat-1], b.denied[a.seat-1], b.worker
-	b.denied[a.seat-1] = a.outside(a.status.deniedUntil)
-	if a.status.working {
+	b.denied[a.seat-1] = a.outside(a.status.DeniedUntil)
+	if a.status.Working {
 		b.worker = a.seat
 	} else if b.worker == a.seat {
 		b.worker = 0
@@ -247,8 +255,8 @@ func (b *seatPermit) seated(a *actor, holder holding) *mailbox {
 	}
 	// The first seat announces, and has looked at the permit before in this step.
 	changed := !denied.Equal(b.denied[a.seat-1])
-	concerns := a.seat > 1 && (worker != b.worker || was.session == a.session || holder.session == a.session)
-	if a.listed && (changed || concerns) {
+	concerns := a.seat > 1 && (worker != b.worker || was.session == a.Session || holder.session == a.Session)
+	if a.Listed && (changed || concerns) {
 		return b.announcer
 	}
 	return nil
@@ -261,7 +269,7 @@ func (b *seatPermit) deniedUntil() time.Time {
 	defer b.mu.Unlock()
 	var until time.Time
 	for _, t := range b.denied {
-		until = later(until, t)
+		until = machine.Later(until, t)
 	}
 	return until
 }
@@ -297,9 +305,9 @@ type seatsSeen struct {
 // disagree adds the event that another candidate is set to another number of seats. It
 // does so once, not with every renewal.
 func (a *actor) disagree(events []Event) []Event {
-	rec, own := a.status.seen.Rec, max(a.seats, 1)
+	rec, own := a.status.Seen.Rec, max(a.Seats, 1)
 	seen := seatsSeen{rec.Session, seatsOf(rec)}
-	if !a.status.seen.Held() || rec.Session == a.session || rec.ID == "" || seen.seats == own || a.odd == seen || a.observe {
+	if !a.status.Seen.Held() || rec.Session == a.Session || rec.ID == "" || seen.seats == own || a.odd == seen || a.Observe {
 		return events
 	}
 	a.odd = seen
@@ -316,4 +324,48 @@ func seatsOf(r record.Record) int { return max(r.Seats, 1) }
 // numbers of seats.
 func disagreement(id string, seats int, r record.Record) error {
 	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", backend.ErrSeats, id, seats, r.ID, seatsOf(r))
+}
+
+// standForSeats starts the goroutines of a candidate of an election with several leaders, one
+// for each seat.
+func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
+	front := newCandidate(store, election, cfg, p)
+	b := &seatPermit{
+		election: election, unread: true, front: front,
+		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
+	}
+	front.permit = b
+	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
+	for n := 1; n <= p.Seats; n++ {
+		c := newCandidate(store, SeatKey(election, n), cfg, p)
+		c.permit, c.loops = b, front.loops
+		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
+		a := newActor(ctx, c, cfg, p)
+		front.seats = append(front.seats, c)
+		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
+	}
+	return front
+}
+
+// leave records that a seat has ended. The last one ends the candidate.
+func (b *seatPermit) leave(values context.Context) {
+	b.mu.Lock()
+	b.there--
+	last := b.there == 0
+	b.mu.Unlock()
+	if !last {
+		return
+	}
+	front, cut := b.front, false
+	var err error
+	for _, seat := range front.seats {
+		if seat.err != nil { // it has ended
+			err = seat.err
+		}
+		cut = cut || seat.cut
+	}
+	front.mu.Lock()
+	front.err, front.cut = err, cut
+	front.mu.Unlock()
+	front.end(values)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -68,11 +68,11 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	if take(1) || take(3) {
 		t.Fatal("two have the permit")
 	}
-	until := epoch.Add(time.Second)
-	a := &actor{params: &params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), epoch)}
-	a.status.cooldownUntil = until
+	until := testEpoch.Add(time.Second)
+	a := &actor{Params: &machine.Params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), testEpoch)}
+	a.status.CooldownUntil = until
 	b.seated(a, holding{})
-	b.giveBack("w")
+	b.giveBack(b.taker, "w")
 	for i, want := range []int{1, 0, 1} {
 		if got := len(boxes[i].mails); got != want {
 			t.Errorf("seat %d was woken %d times", i+1, got)
@@ -82,9 +82,9 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	if !ok || !got.Equal(until) || value != "w" {
 		t.Errorf("the permit says %v, %q, %v", got, value, ok)
 	}
-	a.status.cooldownUntil = epoch
+	a.status.CooldownUntil = testEpoch
 	b.seated(a, holding{})
-	b.giveBack("w")
+	b.giveBack(b.taker, "w")
 	if got, _, _ = b.take(1, &boxes[0]); !got.Equal(until) {
 		t.Errorf("it sits out until %v", got)
 	}
@@ -121,9 +121,9 @@ func TestSeatPermit_FirstSeatFirst(t *testing.T) {
 func TestSeatPermit_DeniedUntil(t *testing.T) {
 	for seat := range 3 {
 		b := newBench(3)
-		b.denied[1] = epoch
-		b.denied[seat] = epoch.Add(1)
-		if until := b.deniedUntil(); !until.Equal(epoch.Add(1)) {
+		b.denied[1] = testEpoch
+		b.denied[seat] = testEpoch.Add(1)
+		if until := b.deniedUntil(); !until.Equal(testEpoch.Add(1)) {
 			t.Errorf("seat %d: denied until %v", seat+1, until)
 		}
 	}
@@ -165,7 +165,7 @@ func (quietFeed) Stop() {}
 // The seat permit knows the holders of the other seats, and at most one gate is open.
 func TestSeatPermit_KnowsHolders(t *testing.T) {
 	other := record.Record{Phase: record.PhaseLeading, ID: "b", Session: "other", Counter: 1, Lease: time.Hour, Token: 3, Seats: 2}
-	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: epoch}}}
+	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: testEpoch}}}
 	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -210,9 +210,9 @@ func TestSeatPermit_GivesWay(t *testing.T) {
 func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
 	entry := func(p record.Phase, id string, seats int) backend.Entry {
 		r := record.Record{Phase: p, ID: id, Session: id, Counter: 1, Lease: time.Hour, Token: 3, Seats: seats}
-		return backend.Entry{Revision: 5, Value: r.Encode(), Created: epoch}
+		return backend.Entry{Revision: 5, Value: r.Encode(), Created: testEpoch}
 	}
-	clock := &stillClock{epoch}
+	clock := &stillClock{testEpoch}
 	c := seatCheck{
 		store: &quietStore{keys: map[string]backend.Entry{"e": entry(record.PhaseReleased, "a", 3), "e.seat.5": entry(record.PhaseLeading, "b", 7)}},
 		clock: clock, election: "e", id: "c", seats: 5, try: true, seen: &sightings{new(backend.Memory), clock},

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
-	"github.com/natsleader/natsleader/internal/record"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
@@ -178,21 +177,21 @@ func (t *tally) works(on bool, now func() time.Duration) {
 
 // settle counts the outcome of a request that was sent at asked. p is the phase of the
 // record if the request was a write.
-func (c *Candidate) settle(in *input, asked, quiet time.Duration, p record.Phase) {
+func (c *Candidate) settle(in *machine.Input, asked, quiet time.Duration, p record.Phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.tally
-	refused := errors.Is(in.err, backend.ErrRefused)
-	if isUnanswered(in.err) {
+	refused := errors.Is(in.Err, backend.ErrRefused)
+	if isUnanswered(in.Err) {
 		t.unanswered(asked, quiet)
 	}
 	switch {
-	case in.kind == inFeed && in.err == nil:
+	case in.Kind == machine.InFeed && in.Err == nil:
 		t.feeds++
-	case in.kind != inWritten:
+	case in.Kind != machine.InWritten:
 	case refused:
 		t.refused++
-	case in.err != nil:
+	case in.Err != nil:
 		t.unknown++
 	default:
 		if t.writes == nil { // candidates wait by the thousand, and few ever write
@@ -369,4 +368,34 @@ func addAll(sums *map[string]uint64, counts map[string]uint64) {
 	for name, n := range counts {
 		(*sums)[name] += n
 	}
+}
+
+// allStats returns the Stats of a candidate with several seats.
+func (c *Candidate) allStats(state State, term *Term) Stats {
+	engaged := c.seatHeld()
+	all := engaged.stats(state, term) // LogDropped is that of the queue, which they share
+	all.Seats = len(c.seats)
+	for _, seat := range c.seats {
+		if seat == engaged {
+			continue
+		}
+		s := seat.Stats()
+		all.Silent = max(all.Silent, s.Silent)
+		all.Unreleased = max(all.Unreleased, s.Unreleased)
+		all.Leaderless += s.Leaderless
+		for i, n := range s.Writes.Counts {
+			all.Writes.Counts[i] += n
+		}
+		all.Writes.Sum += s.Writes.Sum
+		all.Refused += s.Refused
+		all.Unknown += s.Unknown
+		all.FeedRebuilds += s.FeedRebuilds
+		all.Pending += s.Pending
+		all.Elected += s.Elected
+		all.Unelected += s.Unelected
+		addAll(&all.Fenced, s.Fenced)
+		addAll(&all.Deposed, s.Deposed)
+		addAll(&all.Faults, s.Faults)
+	}
+	return all
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
-	"github.com/natsleader/natsleader/internal/wire"
-
+	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // stepDownReply is the leader's answer to a request.
@@ -236,7 +236,7 @@ func (c *Candidate) Transfer(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
 	}
-	return c.call(ctx, input{kind: inResign, to: id})
+	return c.call(ctx, machine.Input{Kind: machine.InResign, To: id})
 }
 
 // TransferAny is Transfer to the next candidate of the roster. It returns that
@@ -244,7 +244,7 @@ func (c *Candidate) Transfer(ctx context.Context, id string) error {
 // the roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
 func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
 	seat := c.seatHeld()
-	if err := seat.call(ctx, input{kind: inResign, next: true}); err != nil {
+	if err := seat.call(ctx, machine.Input{Kind: machine.InResign, Next: true}); err != nil {
 		return "", err
 	}
 	seat.mu.Lock()
@@ -275,13 +275,13 @@ func (a *actor) mayHandOver(m *mail) bool {
 		all, complete, _ = p.watcher.view.order(a.holding)
 	}
 	var err error
-	switch to := m.in.to; {
-	case a.status.state != StateLeader:
-	case m.in.next && !a.listed:
+	switch to := m.in.To; {
+	case a.status.State != machine.StateLeader:
+	case m.in.Next && !a.Listed:
 		err = backend.ErrNotListed
-	case m.in.next && !complete && a.status.line == "":
+	case m.in.Next && !complete && a.status.Line == "":
 		err = backend.ErrRosterUnread
-	case m.in.next:
+	case m.in.Next:
 	case complete && !slices.ContainsFunc(all, func(s record.Announcement) bool { return s.ID == to }):
 		err = fmt.Errorf("%w: %q", backend.ErrNotStanding, to)
 	case !complete && to == a.c.id:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/natsleader/natsleader/internal/backend"
-
 	"github.com/natsleader/natsleader/internal/natskv"
 )
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the same
@@ -198,15 +199,15 @@ func (t *Term) Release() {
 		return
 	}
 	t.freed.Store(true)
-	t.send(inDrained)
+	t.send(machine.InDrained)
 }
 
 // finish releases the term and, if it still leads, hands over.
-func (t *Term) finish() { t.send(inWorked) }
+func (t *Term) finish() { t.send(machine.InWorked) }
 
-func (t *Term) send(kind inputKind) {
+func (t *Term) send(kind machine.InputKind) {
 	if t != nil && t.box != nil {
-		t.box.put(mail{in: input{kind: kind, term: t.number}})
+		t.box.put(mail{in: machine.Input{Kind: kind, Term: t.number}})
 	}
 }
 

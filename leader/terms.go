@@ -3,6 +3,8 @@ package leader
 import (
 	"iter"
 	"sync"
+
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // Terms returns the terms to which the candidate is elected, for a loop whose body is the
@@ -94,7 +96,7 @@ func (l *loops) enter(c *Candidate) <-chan *Term {
 		l.terms = make(chan *Term, 1)
 	}
 	l.running++
-	c.toAll(inLoop)
+	c.toAll(machine.InLoop)
 	return l.terms
 }
 
@@ -105,7 +107,7 @@ func (l *loops) leave(c *Candidate) {
 	if l.running--; l.running > 0 {
 		return
 	}
-	c.toAll(inNoLoop)
+	c.toAll(machine.InNoLoop)
 	select {
 	case t := <-l.terms:
 		t.finish()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -316,7 +317,7 @@ func TestOversizedRecord_IsForeign(t *testing.T) {
 		"session": []byte(`{"v":1,"state":"leading","id":"x","session":"` + strings.Repeat("X", 65) + `","n":1,"lease":"15s"}`),
 		"ID":      []byte(`{"v":1,"state":"leading","id":"` + strings.Repeat("X", 257) + `","session":"X","n":1,"lease":"15s"}`),
 	} {
-		if h := leader.HolderOf(backend.Entry{Revision: 1, Value: value}.KeyValue("e")); !h.Foreign {
+		if h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 1, Value: value}, "e")); !h.Foreign {
 			t.Errorf("%s: %v", name, h)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -47,7 +48,7 @@ func (s *Store) Leader(election string) leader.Holder {
 }
 
 func holderOf(e Entry, election string) leader.Holder {
-	return leader.HolderOf(backend.Entry(e).KeyValue(election))
+	return leader.HolderOf(natskv.KeyValue(backend.Entry(e), election))
 }
 
 // Put writes a value over whatever the key holds, as `nats kv put` does, and

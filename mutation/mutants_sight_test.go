@@ -24,7 +24,7 @@ var sightMutants = []mutant{
 	},
 	{
 		name:   "nothing is remembered",
-		edits:  []string{"		m.key.recall(m.seenBefore(s, in.before))\n", "		_ = m.seenBefore(s, in.before)\n"},
+		edits:  []string{"		m.key.recall(m.seenBefore(s, in.Before))\n", "		_ = m.seenBefore(s, in.Before)\n"},
 		caught: "transcript remembered",
 	},
 }

@@ -1,17 +1,17 @@
 package mutation_test
 
 // The mutants of the order of succession. Without most of these rules nothing unsafe
-// happens: another candidate leads, or leads later. So the transcripts catch the
+// happens: another candidate leads, or leads Later. So the transcripts catch the
 // mutants.
 var successionMutants = []mutant{
 	{
 		name:   "nobody waits for a turn",
-		edits:  []string{"return later(at.Add(m.turn()), m.leave.cooldownUntil)", "return later(at, m.leave.cooldownUntil)"},
+		edits:  []string{"return Later(at.Add(m.turn()), m.leave.cooldownUntil)", "return Later(at, m.leave.cooldownUntil)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who resigned tries when it is its turn",
-		edits:  []string{"return later(at.Add(m.turn()), m.leave.cooldownUntil)", "return at.Add(m.turn())"},
+		edits:  []string{"return Later(at.Add(m.turn()), m.leave.cooldownUntil)", "return at.Add(m.turn())"},
 		caught: "transcript succession",
 	},
 	{
@@ -21,12 +21,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the named one sits out",
-		edits:  []string{"		return at // also", "		return later(at, m.leave.cooldownUntil) // also"},
+		edits:  []string{"		return at // also", "		return Later(at, m.leave.cooldownUntil) // also"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "an own release names oneself",
-		edits:  []string{"return m.given() && m.key.seen.Rec.Session != m.session && m.key.seen.Rec.Names", "return m.given() && m.key.seen.Rec.Names"},
+		edits:  []string{"return m.given() && m.key.seen.Rec.Session != m.Session && m.key.seen.Rec.Names", "return m.given() && m.key.seen.Rec.Names"},
 		caught: "transcript succession",
 	},
 	{
@@ -46,12 +46,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who races does not wait for the named one",
-		edits:  []string{"return time.Duration(turns) * m.bucket.times.turn", "return 0"},
+		edits:  []string{"return time.Duration(turns) * m.bucket.times.Turn", "return 0"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who races waits for its turn",
-		edits:  []string{"	if !m.orders || m.queue.line == \"\" {", "	if m.queue.line == \"\" {"},
+		edits:  []string{"	if !m.Orders || m.queue.line == \"\" {", "	if m.queue.line == \"\" {"},
 		caught: "transcript succession",
 	},
 	{
@@ -61,27 +61,27 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who is in line draws lots",
-		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.queue.line.Place(m.session)\n	d :=", "	ahead, _ := m.queue.line.Place(m.session)\n	d :="},
+		edits:  []string{"	if !in {\n		d +=", "	{\n		d +=", "	ahead, in := m.queue.line.Place(m.Session)\n	d :=", "	ahead, _ := m.queue.line.Place(m.Session)\n	d :="},
 		caught: "transcript succession",
 	},
 	{
 		name:   "without a line lots are drawn",
-		edits:  []string{"	if !m.orders || m.queue.line == \"\" {", "	if !m.orders {"},
+		edits:  []string{"	if !m.Orders || m.queue.line == \"\" {", "	if !m.Orders {"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the line keeps the winner",
-		edits:  []string{"rec.Next, rec.Priority = m.queue.line.Without(m.session), m.priority", "rec.Next, rec.Priority = m.queue.line, m.priority", "		m.queue.left(m.session)\n", ""},
+		edits:  []string{"rec.Next, rec.Priority = m.queue.line.Without(m.Session), m.Priority", "rec.Next, rec.Priority = m.queue.line, m.Priority", "		m.queue.left(m.Session)\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the line is lost on the winner",
-		edits:  []string{"		m.queue.left(m.session)\n", "		m.queue.publish(\"\")\n"},
+		edits:  []string{"		m.queue.left(m.Session)\n", "		m.queue.publish(\"\")\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a line that nobody keeps is handed on",
-		edits:  []string{"	if m.listed {\n		rec.Next, rec.Priority =", "	{\n		rec.Next, rec.Priority ="},
+		edits:  []string{"	if m.Listed {\n		rec.Next, rec.Priority =", "	{\n		rec.Next, rec.Priority ="},
 		caught: "transcript succession",
 	},
 	{
@@ -101,27 +101,27 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the first line waits for a renewal",
-		edits:  []string{"	if m.state == StateLeader && m.queue.line == \"\" && r.line != \"\" {\n		m.renew.want()\n	}\n", ""},
+		edits:  []string{"	if m.state == StateLeader && m.queue.line == \"\" && r.Line != \"\" {\n		m.renew.want()\n	}\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "every line is published at once",
-		edits:  []string{"m.state == StateLeader && m.queue.line == \"\" && r.line != \"\"", "m.state == StateLeader && m.queue.line != r.line"},
+		edits:  []string{"m.state == StateLeader && m.queue.line == \"\" && r.Line != \"\"", "m.state == StateLeader && m.queue.line != r.Line"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a release before the roster was looked at",
-		edits:  []string{"	return m.leave.since.Add(m.bucket.times.turn)\n", "	return time.Time{}\n"},
+		edits:  []string{"	return m.leave.since.Add(m.bucket.times.Turn)\n", "	return time.Time{}\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a stop before the roster was looked at",
-		edits:  []string{"d.mode, d.since = stopping, now", "d.mode = stopping"},
+		edits:  []string{"d.mode, d.since = Stopping, now", "d.mode = Stopping"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a release waits for the roster for ever",
-		edits:  []string{"	return m.leave.since.Add(m.bucket.times.turn)\n", "	return m.leave.since.Add(1000 * m.bucket.times.lease)\n"},
+		edits:  []string{"	return m.leave.since.Add(m.bucket.times.Turn)\n", "	return m.leave.since.Add(1000 * m.bucket.times.Lease)\n"},
 		caught: "transcript succession",
 	},
 	{
@@ -131,7 +131,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "without a roster a release waits for it",
-		edits:  []string{"	if !m.listed || m.queue.reported ||", "	if m.queue.reported ||"},
+		edits:  []string{"	if !m.Listed || m.queue.reported ||", "	if m.queue.reported ||"},
 		caught: "transcript succession",
 	},
 	{
@@ -141,12 +141,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a rival preempts at once",
-		edits:  []string{"!now.Before(later(r.preemptor.since, m.term.began)", "!now.Before(m.term.began"},
+		edits:  []string{"!now.Before(Later(r.Preemptor.Since, m.term.began)", "!now.Before(m.term.began"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who leads since a moment ago gives way",
-		edits:  []string{"!now.Before(later(r.preemptor.since, m.term.began)", "!now.Before(r.preemptor.since"},
+		edits:  []string{"!now.Before(Later(r.Preemptor.Since, m.term.began)", "!now.Before(r.Preemptor.Since"},
 		caught: "transcript succession",
 	},
 	{
@@ -156,12 +156,12 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "the wait after handovers in vain does not grow",
-		edits:  []string{"lease << min(q.vain, patienceDoubles)", "lease << min(q.vain, 1)"},
+		edits:  []string{"lease << min(q.vain, PatienceDoubles)", "lease << min(q.vain, 1)"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the wait after handovers in vain grows without end",
-		edits:  []string{"lease << min(q.vain, patienceDoubles)", "lease << q.vain"},
+		edits:  []string{"lease << min(q.vain, PatienceDoubles)", "lease << q.vain"},
 		caught: "transcript succession",
 	},
 	{
@@ -199,7 +199,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a denied write is of no consequence",
-		edits:  []string{"			m.queue.denied(now, m.bucket.timing().lease) // it tries for a free key as before\n", ""},
+		edits:  []string{"			m.queue.denied(now, m.bucket.timing().Lease) // it tries for a free key as before\n", ""},
 		caught: "transcript succession",
 	},
 	{
@@ -225,16 +225,16 @@ var successionMutants = []mutant{
 	{
 		name: "a pending candidate gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
-			"	if m.state == StatePending && r.preemptor.session != \"\" && stayed {\n		m.leave.mode, m.leave.since, m.leave.to = resigning, now, r.preemptor.session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
+			"	if m.state == StateLeader && r.Preemptor.Session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
+			"	if m.state == StatePending && r.Preemptor.Session != \"\" && stayed {\n		m.leave.mode, m.leave.since, m.leave.to = resigning, now, r.Preemptor.Session\n		m.becomeCandidate(fx)\n	}\n	if m.state == StateLeader && r.Preemptor.Session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
 	{
 		name: "a leader that leaves gives way to a rival",
 		edits: []string{
-			"	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
-			"	if m.term.draining && r.preemptor.session != \"\" && stayed {\n		m.leave.to = r.preemptor.session\n	}\n	if m.state == StateLeader && r.preemptor.session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
+			"	if m.state == StateLeader && r.Preemptor.Session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
+			"	if m.term.draining && r.Preemptor.Session != \"\" && stayed {\n		m.leave.to = r.Preemptor.Session\n	}\n	if m.state == StateLeader && r.Preemptor.Session != \"\" && stayed && !now.Before(m.queue.yieldsFrom) {",
 		},
 		caught: "transcript succession",
 	},
@@ -245,42 +245,42 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "a transfer to the next without a roster",
-		edits:  []string{"	case in.next && !m.listed:\n		fx.denied = backend.ErrNotListed\n", ""},
+		edits:  []string{"	case in.Next && !m.Listed:\n		fx.Denied = backend.ErrNotListed\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a transfer to the next where nobody stands",
-		edits:  []string{"	case in.next && m.queue.line == \"\":\n		fx.denied = backend.ErrNoneStands\n", ""},
+		edits:  []string{"	case in.Next && m.queue.line == \"\":\n		fx.Denied = backend.ErrNoneStands\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "the next is an empty roster's before it has told",
-		edits:  []string{"	case in.next && m.queue.line == \"\" && !m.queue.reported:\n		fx.denied = backend.ErrRosterUnread\n", ""},
+		edits:  []string{"	case in.Next && m.queue.line == \"\" && !m.queue.reported:\n		fx.Denied = backend.ErrRosterUnread\n", ""},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a second transfer takes the place of the first",
-		edits:  []string{"	plain := in.to == \"\" && !in.next\n", "	plain := in.to == \"\" && !in.next\n	if m.leave.mode == resigning && in.to != \"\" {\n		m.leave.to = in.to\n	}\n"},
+		edits:  []string{"	plain := in.To == \"\" && !in.Next\n", "	plain := in.To == \"\" && !in.Next\n	if m.leave.mode == resigning && in.To != \"\" {\n		m.leave.to = in.To\n	}\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who has named a successor sits out a lease",
-		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.leave.recurs || m.leave.to != \"\" {"},
+		edits:  []string{"if m.leave.recurs || m.KVElect && m.leave.to == \"\" {", "if m.leave.recurs || m.leave.to != \"\" {"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a candidate that was asked to resign sits out a lease",
-		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.leave.recurs || m.leave.to == \"\" {"},
+		edits:  []string{"if m.leave.recurs || m.KVElect && m.leave.to == \"\" {", "if m.leave.recurs || m.leave.to == \"\" {"},
 		caught: "transcript release",
 	},
 	{
 		name:   "beside another library a candidate that was asked to resign sits out no lease",
-		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.leave.recurs {"},
+		edits:  []string{"if m.leave.recurs || m.KVElect && m.leave.to == \"\" {", "if m.leave.recurs {"},
 		caught: "transcript kvelect",
 	},
 	{
 		name:   "a candidate whose work ended sits out no lease",
-		edits:  []string{"if m.leave.recurs || m.kvElect && m.leave.to == \"\" {", "if m.kvElect && m.leave.to == \"\" {"},
+		edits:  []string{"if m.leave.recurs || m.KVElect && m.leave.to == \"\" {", "if m.KVElect && m.leave.to == \"\" {"},
 		caught: "loops, resigned",
 	},
 	{
@@ -290,17 +290,17 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who has named a successor stands behind nobody",
-		edits:  []string{"return min(m.bucket.times.lease, time.Duration(ahead+1+crowding)*m.bucket.times.turn)", "return min(m.bucket.times.lease, time.Duration(1)*m.bucket.times.turn+0*time.Duration(ahead))"},
+		edits:  []string{"return min(m.bucket.times.Lease, time.Duration(ahead+1+crowding)*m.bucket.times.Turn)", "return min(m.bucket.times.Lease, time.Duration(1)*m.bucket.times.Turn+0*time.Duration(ahead))"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who has named a successor sits out for longer than a lease",
-		edits:  []string{"return min(m.bucket.times.lease, time.Duration(ahead+1+crowding)*m.bucket.times.turn)", "return time.Duration(ahead+1+crowding) * m.bucket.times.turn"},
+		edits:  []string{"return min(m.bucket.times.Lease, time.Duration(ahead+1+crowding)*m.bucket.times.Turn)", "return time.Duration(ahead+1+crowding) * m.bucket.times.Turn"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a successor once named is named for ever",
-		edits:  []string{"d.mode, d.to = staying, \"\"", "d.mode = staying"},
+		edits:  []string{"d.mode, d.to = Staying, \"\"", "d.mode = Staying"},
 		caught: "transcript succession",
 	},
 	{
@@ -315,7 +315,7 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who leaves stands",
-		edits:  []string{"m.bucket.known && m.leave.mode == staying && m.key.seen", "m.bucket.known && m.key.seen"},
+		edits:  []string{"m.bucket.known && m.leave.mode == Staying && m.key.seen", "m.bucket.known && m.key.seen"},
 		caught: "transcript succession",
 	},
 	{
@@ -325,22 +325,22 @@ var successionMutants = []mutant{
 	},
 	{
 		name:   "who does not know the bucket stands",
-		edits:  []string{"return m.listed && m.bucket.known && m.leave.mode", "return m.listed && m.leave.mode"},
+		edits:  []string{"return m.Listed && m.bucket.known && m.leave.mode", "return m.Listed && m.leave.mode"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who has guards that are not fit stands",
-		edits:  []string{"!m.work.going && !m.work.idle &&\n		(!m.guarded || m.guards.fit)\n", "!m.work.going && !m.work.idle\n"},
+		edits:  []string{"!m.work.going && !m.work.idle &&\n		(!m.Guarded || m.guards.Fit)\n", "!m.work.going && !m.work.idle\n"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "who keeps no roster stands",
-		edits:  []string{"return m.listed && m.bucket.known && m.leave.mode", "return m.bucket.known && m.leave.mode"},
+		edits:  []string{"return m.Listed && m.bucket.known && m.leave.mode", "return m.bucket.known && m.leave.mode"},
 		caught: "transcript succession",
 	},
 	{
 		name:   "a read that the feed was faster than puts off the next try",
-		edits:  []string{"case req.revision != m.key.seen.Revision: // the feed", "case m.key.seen.Revision == 0: // the feed"},
+		edits:  []string{"case req.Revision != m.key.seen.Revision: // the feed", "case m.key.seen.Revision == 0: // the feed"},
 		caught: "transcript succession",
 	},
 }

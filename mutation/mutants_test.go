@@ -5,7 +5,7 @@ package mutation_test
 var mutants = []mutant{
 	{
 		name:   "trust counted from the acknowledgement",
-		edits:  []string{"Rec: req.rec}, w, m.flight.sentAt, fx)", "Rec: req.rec}, w, now, fx)"},
+		edits:  []string{"Rec: req.Rec}, w, m.flight.sentAt, fx)", "Rec: req.Rec}, w, now, fx)"},
 		caught: "sealed",
 	},
 	{
@@ -35,7 +35,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no step-down on another's record",
-		edits:  []string{"		m.lose(ErrPreempted, fx)\n", ""},
+		edits:  []string{"		m.lose(backend.ErrPreempted, fx)\n", ""},
 		caught: "frozen",
 	},
 	{
@@ -50,12 +50,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "least token not counted up by the winning write",
-		edits:  []string{"return max(m.memory.token, m.minToken) + 1", "return max(m.memory.token, m.minToken+1)"},
+		edits:  []string{"return max(m.memory.token, m.MinToken) + 1", "return max(m.memory.token, m.MinToken+1)"},
 		caught: "tokens",
 	},
 	{
 		name:   "MinToken forgotten",
-		edits:  []string{"return max(m.memory.token, m.minToken) + 1", "return m.memory.token + 1"},
+		edits:  []string{"return max(m.memory.token, m.MinToken) + 1", "return m.memory.token + 1"},
 		caught: "tokens",
 	},
 	{
@@ -65,7 +65,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "waiter uses its own lease",
-		edits:  []string{"return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.bucket.times.lease)"},
+		edits:  []string{"return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.bucket.times.Lease)"},
 		caught: "leases",
 	},
 	{
@@ -85,12 +85,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a marker is waited for as long as the own lease",
-		edits:  []string{"		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.bucket.times.lease)\n"},
+		edits:  []string{"		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.unknownLease())\n", "		if m.key.seen.Rec.Lease == 0 {\n			ready = m.key.seenAt.Add(m.bucket.times.Lease)\n"},
 		caught: "deleted, lease unseen",
 	},
 	{
 		name:   "Pending ends by time alone",
-		edits:  []string{"	if m.term.draining && (!m.work.going", "	if m.state == StatePending && !now.Before(m.renew.electFrom) {\n		m.claim(now, m.writes.lastAt.Add(m.bucket.times.renewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.term.draining && (!m.work.going"},
+		edits:  []string{"	if m.term.draining && (!m.work.going", "	if m.state == StatePending && !now.Before(m.renew.electFrom) {\n		m.claim(now, m.writes.lastAt.Add(m.bucket.times.RenewDeadline))\n		m.becomeLeader(now, fx)\n	}\n	if m.term.draining && (!m.work.going"},
 		caught: "gap",
 	},
 	{
@@ -110,12 +110,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a pending candidate releases before its time",
-		edits:  []string{"(given || silent || m.writes.counter == 0", "(given || silent && m.done || m.writes.counter == 0", "later(m.releaseDue(), m.renew.electFrom)", "m.releaseDue()"},
+		edits:  []string{"(given || silent || m.writes.counter == 0", "(given || silent && m.done || m.writes.counter == 0", "Later(m.releaseDue(), m.renew.electFrom)", "m.releaseDue()"},
 		caught: "pending",
 	},
 	{
 		name:   "each attempt to release lengthens a stop",
-		edits:  []string{"	if req.rec.Phase != record.PhaseReleased {\n		l.lastAt, l.lastFor = now, req.rec.Lease\n	}\n", "	l.lastAt, l.lastFor = now, req.rec.Lease\n"},
+		edits:  []string{"	if req.Rec.Phase != record.PhaseReleased {\n		l.lastAt, l.lastFor = now, req.Rec.Lease\n	}\n", "	l.lastAt, l.lastFor = now, req.Rec.Lease\n"},
 		caught: "leaving",
 	},
 	{
@@ -143,7 +143,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a refusal that names a loss is ignored",
-		edits:  []string{"	case r.Named && r.Actual < req.revision:\n", "	case r.Named && r.Actual < req.revision && m.bucket.settings.MaxValue < 0:\n"},
+		edits:  []string{"	case r.Named && r.Actual < req.Revision:\n", "	case r.Named && r.Actual < req.Revision && m.bucket.settings.MaxValue < 0:\n"},
 		caught: "purged",
 	},
 	{
@@ -153,7 +153,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a release over another's record",
-		edits:  []string{"		if !mine && !ignored {\n			m.renew.want()\n			m.reads.doubt()\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renew.soon = m.renew.soon || !mine\n		if m.leave.mode != staying {\n			m.key.seen.Revision = s.Revision\n		}\n"},
+		edits:  []string{"		if !mine && !ignored {\n			m.renew.want()\n			m.reads.doubt()\n			m.overtaken(s) // the answer may cost it the key, and not show the record that followed\n		}\n", "		m.renew.soon = m.renew.soon || !mine\n		if m.leave.mode != Staying {\n			m.key.seen.Revision = s.Revision\n		}\n"},
 		caught: "leaving",
 	},
 	{
@@ -186,7 +186,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "released while draining",
-		edits:  []string{"	case m.leave.mode != staying && !m.term.draining:\n		w.phase = record.PhaseReleased\n", "	case m.leave.mode != staying:\n		w.phase = record.PhaseReleased\n", "	case m.leave.mode != staying && !m.term.draining:\n		if m.reads.needed {", "	case m.leave.mode != staying:\n		if m.reads.needed {"},
+		edits:  []string{"	case m.leave.mode != Staying && !m.term.draining:\n		w.phase = record.PhaseReleased\n", "	case m.leave.mode != Staying:\n		w.phase = record.PhaseReleased\n", "	case m.leave.mode != Staying && !m.term.draining:\n		if m.reads.needed {", "	case m.leave.mode != Staying:\n		if m.reads.needed {"},
 		caught: "handover",
 	},
 	{
@@ -236,7 +236,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "PendingPeriod not honoured",
-		edits:  []string{"ready = later(ready, now.Add(p))", "ready = later(ready, now.Add(p-p))"},
+		edits:  []string{"ready = Later(ready, now.Add(p))", "ready = Later(ready, now.Add(p-p))"},
 		caught: "pending",
 	},
 	{
@@ -246,28 +246,28 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a foreign record is waited for as long as the own lease",
-		edits:  []string{"return m.key.seenAt.Add(m.unknownLease())\n	}\n	return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.bucket.times.lease)\n	}\n	return m.key.seenAt.Add(m.key.seen.Rec.Lease)"},
+		edits:  []string{"return m.key.seenAt.Add(m.unknownLease())\n	}\n	return m.key.seenAt.Add(m.key.seen.Rec.Lease)", "return m.key.seenAt.Add(m.bucket.times.Lease)\n	}\n	return m.key.seenAt.Add(m.key.seen.Rec.Lease)"},
 		caught: "overwritten",
 	},
 	// Guards.
 	{
 		name:   "a guard raised on what a refusal names",
-		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.seen = record.GuardObservation{Revision: refused.Actual, Kind: record.EntryForeign}\n		}\n"},
+		edits:  []string{"		r.needRead = refused.Named || r.losses%4 == 0\n", "		if refused.Named {\n			r.Seen = record.GuardObservation{Revision: refused.Actual, Kind: record.EntryForeign}\n		}\n"},
 		caught: "guard overtaken",
 	},
 	{
 		name:   "a guard raised over a greater token",
-		edits:  []string{"case r.stands, r.taken(), r.over() >= r.wish.token:", "case r.stands, r.taken():"},
+		edits:  []string{"case r.Stands, r.taken(), r.Over() >= r.Wish.Token:", "case r.Stands, r.taken():"},
 		caught: "guard overtaken",
 	},
 	{
 		name:   "a term begins before its guards stand",
-		edits:  []string{"	case m.guarded && m.guards.stand != m.term.token:\n", ""},
+		edits:  []string{"	case m.Guarded && m.guards.Stand != m.term.token:\n", ""},
 		caught: "guarded",
 	},
 	{
 		name:   "a term begins on a lease that ended while its guards were raised",
-		edits:  []string{"	case now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.guarded || now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n"},
+		edits:  []string{"	case now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n", "	case m.Guarded || now.Before(m.term.leaseUntil):\n		m.becomeLeader(now, fx)\n"},
 		caught: "guarded",
 	},
 	{
@@ -277,22 +277,22 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who does not lead any more raises its guard again",
-		edits:  []string{"	if m.raising() || m.state == StateLeader {\n		w.token", "	if m.term.token != 0 {\n		w.token"},
+		edits:  []string{"	if m.raising() || m.state == StateLeader {\n		w.Token", "	if m.term.token != 0 {\n		w.Token"},
 		caught: "guard deleted",
 	},
 	{
 		name:   "a leader goes on below a guard that was raised further",
-		edits:  []string{"	if m.state == StateLeader && r.over >= m.term.token {\n", "	if m.state == StateLeader && r.over >= m.term.token && m.done {\n"},
+		edits:  []string{"	if m.state == StateLeader && r.Over >= m.term.token {\n", "	if m.state == StateLeader && r.Over >= m.term.token && m.done {\n"},
 		caught: "guarded, forgetful",
 	},
 	{
 		name:   "a claim goes on below a guard that was raised further",
-		edits:  []string{"	case m.guards.over >= m.term.token:\n		m.term.unclaim()\n", ""},
+		edits:  []string{"	case m.guards.Over >= m.term.token:\n		m.term.unclaim()\n", ""},
 		caught: "guard overtaken",
 	},
 	{
 		name:   "the token at a guard is not noted",
-		edits:  []string{"	m.memory.count(record.KnownToken(r.over))\n", ""},
+		edits:  []string{"	m.memory.count(record.KnownToken(r.Over))\n", ""},
 		caught: "guard ahead",
 	},
 	{
@@ -317,27 +317,27 @@ var mutants = []mutant{
 	},
 	{
 		name:   "the key is tried for while guards are not fit",
-		edits:  []string{"return !m.observe && (!m.guarded || m.guards.fit) && !m.exhausted()", "return !m.observe && !m.exhausted()"},
+		edits:  []string{"return !m.Observe && (!m.Guarded || m.guards.Fit) && !m.exhausted()", "return !m.Observe && !m.exhausted()"},
 		caught: "guarded",
 	},
 	{
 		name:   "what was raised before taken for what is wished now",
-		edits:  []string{"	case guardInRaised:\n		r.needRead, r.losses", "	case guardInRaised:\n		op.rec.Token = max(op.rec.Token, r.wish.token)\n		r.needRead, r.losses"},
+		edits:  []string{"	case GuardInRaised:\n		r.needRead, r.losses", "	case GuardInRaised:\n		op.Rec.Token = max(op.Rec.Token, r.Wish.Token)\n		r.needRead, r.losses"},
 		caught: "guard deleted",
 	},
 	{
 		name:   "a guard that was raised is not looked after",
-		edits:  []string{"return guardRead, later(soonest, r.readAt.Add(lease))", "return guardNone, time.Time{}"},
+		edits:  []string{"return GuardRead, Later(soonest, r.readAt.Add(lease))", "return GuardNone, time.Time{}"},
 		caught: "guarded core",
 	},
 	{
 		name:   "an old reading of the guard believed",
-		edits:  []string{"if 0 < s.Revision && s.Revision < r.seen.Revision && r.past < stalest {", "if 0 < s.Revision && s.Revision < r.seen.Revision && r.past < 0 {"},
+		edits:  []string{"if 0 < s.Revision && s.Revision < r.Seen.Revision && r.past < stalest {", "if 0 < s.Revision && s.Revision < r.Seen.Revision && r.past < 0 {"},
 		caught: "transcript guarded",
 	},
 	{
 		name:   "no look at the guard after a raise that failed",
-		edits:  []string{"		r.needRead = r.needRead || in.kind != guardInChecked\n", ""},
+		edits:  []string{"		r.needRead = r.needRead || in.Kind != GuardInChecked\n", ""},
 		caught: "transcript guards-deleted",
 	},
 	{
@@ -347,12 +347,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "no look for the key by a leader whose guard was raised further",
-		edits:  []string{"		m.becomeFenced(now, time.Time{}, ErrFenced, fx)\n		m.reads.need()\n", "		m.becomeFenced(now, time.Time{}, ErrFenced, fx)\n"},
+		edits:  []string{"		m.becomeFenced(now, time.Time{}, backend.ErrFenced, fx)\n		m.reads.need()\n", "		m.becomeFenced(now, time.Time{}, backend.ErrFenced, fx)\n"},
 		caught: "transcript guards-overtaken",
 	},
 	{
 		name:   "no look at the guard by the winner",
-		edits:  []string{"		r.needRead = r.needRead || in.wish.soon && !r.wish.soon\n", ""},
+		edits:  []string{"		r.needRead = r.needRead || in.Wish.soon && !r.Wish.soon\n", ""},
 		caught: "transcript guards-overtaken",
 	},
 	{
@@ -362,12 +362,12 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a raise is waited for no longer after one that failed",
-		edits:  []string{"		r.raiseFailing = r.raiseFailing || in.kind == guardInRaised\n", ""},
+		edits:  []string{"		r.raiseFailing = r.raiseFailing || in.Kind == GuardInRaised\n", ""},
 		caught: "transcript guards-refused",
 	},
 	{
 		name:   "a raiser suspects nothing",
-		edits:  []string{"	case guardInSuspect:\n		r.needRead = true\n", "	case guardInSuspect:\n"},
+		edits:  []string{"	case GuardInSuspect:\n		r.needRead = true\n", "	case GuardInSuspect:\n"},
 		caught: "transcript guards-deleted",
 	},
 	{
@@ -383,7 +383,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who is barred leads after a late win",
-		edits:  []string{"		if m.shut() && m.leave.mode == staying {\n", "		if (m.work.going || m.work.idle) && m.leave.mode == staying {\n"},
+		edits:  []string{"		if m.shut() && m.leave.mode == Staying {\n", "		if (m.work.going || m.work.idle) && m.leave.mode == Staying {\n"},
 		caught: "gated",
 	},
 	{
@@ -393,7 +393,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who is barred releases a late win before its time",
-		edits:  []string{"			a.add(reqWrite, later(m.releaseDue(), m.renew.electFrom), soonest)\n", "			a.add(reqWrite, m.releaseDue(), soonest)\n"},
+		edits:  []string{"			a.add(ReqWrite, Later(m.releaseDue(), m.renew.electFrom), soonest)\n", "			a.add(ReqWrite, m.releaseDue(), soonest)\n"},
 		caught: "gated, ordinary",
 	},
 	{
@@ -408,7 +408,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "who waits for the answer to a write is not engaged",
-		edits:  []string{"m.leave.mode != staying || m.flight.req.kind == reqWrite ||\n		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision\n", "m.leave.mode != staying\n"},
+		edits:  []string{"m.leave.mode != Staying || m.flight.req.Kind == ReqWrite ||\n		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision\n", "m.leave.mode != Staying\n"},
 		caught: "gated",
 	},
 	// A key shared with nats-kv-leader-elect.
@@ -419,32 +419,32 @@ var mutants = []mutant{
 	},
 	{
 		name:   "a release keeps nats-kv-leader-elect out",
-		edits:  []string{"req.marker = m.kvElect && req.rec.Phase == record.PhaseReleased", "req.marker = m.kvElect && m.done"},
+		edits:  []string{"req.Marker = m.KVElect && req.Rec.Phase == record.PhaseReleased", "req.Marker = m.KVElect && m.done"},
 		caught: "kvelect core",
 	},
 	{
 		name:   "a held key is absent for nats-kv-leader-elect",
-		edits:  []string{"req.marker = m.kvElect && req.rec.Phase == record.PhaseReleased", "req.marker = m.kvElect"},
+		edits:  []string{"req.Marker = m.KVElect && req.Rec.Phase == record.PhaseReleased", "req.Marker = m.KVElect"},
 		caught: "kvelect core",
 	},
 	{
 		name:   "beside nats-kv-leader-elect a foreign record is a fault",
-		edits:  []string{"if s.Kind == record.EntryForeign && !m.kvElect {", "if s.Kind == record.EntryForeign {"},
+		edits:  []string{"if s.Kind == record.EntryForeign && !m.KVElect {", "if s.Kind == record.EntryForeign {"},
 		caught: "transcript kvelect",
 	},
 	{
 		name:   "beside nats-kv-leader-elect a foreign record is nobody's",
-		edits:  []string{"if m.kvElect || m.observe { // each is somebody", "if m.observe { // each is somebody"},
+		edits:  []string{"if m.KVElect || m.Observe { // each is somebody", "if m.Observe { // each is somebody"},
 		caught: "transcript kvelect",
 	},
 	{
 		name:   "a lease that outlives the wait of nats-kv-leader-elect is allowed",
-		edits:  []string{"case kvElect && d.lease > s.TTL/4*3:", "case kvElect && d.lease > s.TTL:"},
+		edits:  []string{"case kvElect && d.Lease > s.TTL/4*3:", "case kvElect && d.Lease > s.TTL:"},
 		caught: "transcript kvelect",
 	},
 	{
 		name:   "a bucket without a TTL is shared with nats-kv-leader-elect",
-		edits:  []string{"case kvElect && s.TTL == 0:", "case kvElect && s.TTL < 0:", "case kvElect && d.lease > s.TTL/4*3:", "case kvElect && 0 < s.TTL && d.lease > s.TTL/4*3:"},
+		edits:  []string{"case kvElect && s.TTL == 0:", "case kvElect && s.TTL < 0:", "case kvElect && d.Lease > s.TTL/4*3:", "case kvElect && 0 < s.TTL && d.Lease > s.TTL/4*3:"},
 		caught: "transcript kvelect",
 	},
 }

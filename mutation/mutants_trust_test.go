@@ -20,7 +20,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a second loss shortens the wait of the first",
-		edits:  []string{"y.notBefore = later(y.notBefore, until)", "y.notBefore = until"},
+		edits:  []string{"y.notBefore = Later(y.notBefore, until)", "y.notBefore = until"},
 		caught: "transcript regress",
 	},
 	{
@@ -55,7 +55,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a candidate reads as often as a lease is short",
-		edits:  []string{"return max(half, m.bucket.timing().renewInterval/4)", "return half"},
+		edits:  []string{"return max(half, m.bucket.timing().RenewInterval/4)", "return half"},
 		caught: "transcript trust",
 	},
 	{
@@ -65,7 +65,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a record that was only heard of is replaced when its lease is over",
-		edits:  []string{"		case try && !m.confirmed() && m.key.absentSince.IsZero():\n			a.add(reqRead, m.tryAt(), soonest)\n", ""},
+		edits:  []string{"		case try && !m.confirmed() && m.key.absentSince.IsZero():\n			a.add(ReqRead, m.tryAt(), soonest)\n", ""},
 		caught: "transcript trust",
 	},
 	{
@@ -120,7 +120,7 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a guard's token remembered however great",
-		edits:  []string{"m.memory.count(record.KnownToken(r.over))", "m.memory.count(r.over)"},
+		edits:  []string{"m.memory.count(record.KnownToken(r.Over))", "m.memory.count(r.Over)"},
 		caught: "guard junk",
 	},
 	{
@@ -130,12 +130,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a record that reads do not find any more is waited for",
-		edits:  []string{"at = earlier(at, m.key.absentSince.Add(m.unknownLease()))", "at = earlier(at, at)"},
+		edits:  []string{"at = Earlier(at, m.key.absentSince.Add(m.unknownLease()))", "at = Earlier(at, at)"},
 		caught: "junk, purged",
 	},
 	{
 		name:   "a token beyond the bound written",
-		edits:  []string{"return max(m.standingToken(), m.guards.over) > record.LastToken", "return m.done"},
+		edits:  []string{"return max(m.standingToken(), m.guards.Over) > record.LastToken", "return m.done"},
 		caught: "junk",
 	},
 	{
@@ -145,12 +145,12 @@ var trustMutants = []mutant{
 	},
 	{
 		name:   "a holder without a token keeps the key",
-		edits:  []string{"	if m.state != StateCandidate && m.leave.mode == staying {\n		m.withdraw", "	if m.state != StateCandidate && m.done {\n		m.withdraw"},
+		edits:  []string{"	if m.state != StateCandidate && m.leave.mode == Staying {\n		m.withdraw", "	if m.state != StateCandidate && m.done {\n		m.withdraw"},
 		caught: "guard junk",
 	},
 	{
 		name:   "a guard without a greater token is not looked at again",
-		edits:  []string{"!r.taken() && r.over() <= record.LastToken:", "!r.taken():"},
+		edits:  []string{"!r.taken() && r.Over() <= record.LastToken:", "!r.taken():"},
 		caught: "guard junk",
 	},
 	{
@@ -186,7 +186,7 @@ var trustMutants = []mutant{
 	{
 		name: "a record without a greater token is replaced when a read does not find it",
 		edits: []string{
-			"return max(m.standingToken(), m.guards.over) > record.LastToken", "return m.key.absentSince.IsZero() && max(m.standingToken(), m.guards.over) > record.LastToken",
+			"return max(m.standingToken(), m.guards.Over) > record.LastToken", "return m.key.absentSince.IsZero() && max(m.standingToken(), m.guards.Over) > record.LastToken",
 			"case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > record.LastToken:", "case !m.key.absentSince.IsZero() && m.done:",
 		},
 		caught: "transcript trust",

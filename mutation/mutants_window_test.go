@@ -22,7 +22,7 @@ var windowMutants = []mutant{
 	},
 	{
 		name:   "a slot is kept after the reply",
-		edits:  []string{"	f.req, f.late, f.slot = request{}, false, slotNone\n", "	f.req, f.late = request{}, false\n"},
+		edits:  []string{"	f.req, f.late, f.slot = Request{}, false, slotNone\n", "	f.req, f.late = Request{}, false\n"},
 		caught: "window",
 	},
 	{

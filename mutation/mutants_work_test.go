@@ -14,7 +14,7 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a late win begins a term while the work goes on",
-		edits:  []string{"		if m.shut() && m.leave.mode == staying {\n", "		if m.suspended && m.leave.mode == staying {\n"},
+		edits:  []string{"		if m.shut() && m.leave.mode == Staying {\n", "		if m.suspended && m.leave.mode == Staying {\n"},
 		caught: "loops, late win",
 	},
 	{
@@ -24,7 +24,7 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a fenced leader is elected again while its work goes on",
-		edits:  []string{"	if m.work.going {\n		m.term.drain(", "	if m.work.going && m.leave.mode != staying {\n		m.term.drain("},
+		edits:  []string{"	if m.work.going {\n		m.term.drain(", "	if m.work.going && m.leave.mode != Staying {\n		m.term.drain("},
 		caught: "loops",
 	},
 	{
@@ -69,12 +69,12 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a release is awaited only in loops",
-		edits:  []string{"return m.bucket.times.drainTimeout > 0 || m.work.loops }", "return m.work.loops }"},
+		edits:  []string{"return m.bucket.times.DrainTimeout > 0 || m.work.loops }", "return m.work.loops }"},
 		caught: "transcript release",
 	},
 	{
 		name:   "work in a loop without a DrainTimeout is given no time",
-		edits:  []string{"		return d\n	}\n	return m.bucket.times.lease\n", "		return d\n	}\n	return 0\n"},
+		edits:  []string{"		return d\n	}\n	return m.bucket.times.Lease\n", "		return d\n	}\n	return 0\n"},
 		caught: "transcript work",
 	},
 	{
@@ -84,7 +84,7 @@ var workMutants = []mutant{
 	},
 	{
 		name:   "a stop prolongs a drain",
-		edits:  []string{"t.drainBy = earlier(t.drainBy, until)", "t.drainBy = later(t.drainBy, until)"},
+		edits:  []string{"t.drainBy = Earlier(t.drainBy, until)", "t.drainBy = Later(t.drainBy, until)"},
 		caught: "transcript work",
 	},
 	{

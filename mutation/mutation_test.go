@@ -46,9 +46,8 @@ var slow = []string{
 // or the transcripts.
 var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
 
-// copies matches the tests that a mutant is built with: the exploration, the simulation
-// and the transcripts. Without the tests that need a server, it links in a second.
-var copies = regexp.MustCompile(`^(exploration.*|simulation.*|checker|slowdown|state.*)_internal_test\.go$`)
+// copies matches the tests that a mutant is built with: all but the one that reads the sources.
+var copies = regexp.MustCompile(`_internal_test\.go$`)
 
 // binary is a test binary in which a mutant runs.
 type binary struct {
@@ -61,7 +60,7 @@ func (s sources) build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mutant")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, "leader", dir, copies), "-o", path, "../leader")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, "internal/machine", dir, copies), "-o", path, "../internal/machine")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s does not build: %v\n%s", s.culprit(string(out)), err, out)
 	}
@@ -115,7 +114,7 @@ func run(t *testing.T, b binary, check string) (string, bool) {
 	}
 	dir := t.TempDir()
 	if name, ok := strings.CutPrefix(check, "transcript "); ok {
-		dir = "../leader"
+		dir = "../internal/machine"
 		if _, err := os.ReadFile(filepath.Join(dir, "testdata", "machine", name+".txt")); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +145,7 @@ func TestMutants_AreCaught(t *testing.T) {
 			t.Errorf("no mutant %q", name)
 		}
 	}
-	from := readSources(t, "leader", "internal/record")
+	from := readSources(t, "internal/machine", "internal/record")
 	together, within := from.combined(t, all)
 	one := together.build(t)
 	for i, m := range all {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -114,7 +115,7 @@ func judgeLoad(load string, writes float64) (f finding, heavy bool) {
 // keptLease returns the lease for which candidates wait: that of the record, or that of
 // the delete marker which step-down --force leaves.
 func keptLease(x electionStatus) time.Duration {
-	return leader.HolderOf(backend.Entry{Value: x.entry.Value, Revision: x.entry.Revision}.KeyValue(x.election)).Lease
+	return leader.HolderOf(natskv.KeyValue(backend.Entry{Value: x.entry.Value, Revision: x.entry.Revision}, x.election)).Lease
 }
 
 // some joins names, but not too many of them.

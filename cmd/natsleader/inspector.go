@@ -14,6 +14,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -40,7 +41,7 @@ type electionStatus struct {
 }
 
 func newElectionStatus(election string, e backend.Entry) electionStatus {
-	return electionStatus{election: election, entry: e, holder: leader.HolderOf(e.KeyValue(election))}
+	return electionStatus{election: election, entry: e, holder: leader.HolderOf(natskv.KeyValue(e, election))}
 }
 
 // at returns the state at a moment of the server's time.
@@ -217,7 +218,7 @@ func (s *inspector) all(ctx context.Context) ([]electionStatus, error) {
 	entries, err := entriesOf(ctx, kv, "keys")
 	all := make([]electionStatus, len(entries))
 	for i, e := range entries {
-		all[i] = newElectionStatus(e.Key(), backend.EntryOf(e))
+		all[i] = newElectionStatus(e.Key(), natskv.EntryOf(e))
 	}
 	return all, err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -165,7 +165,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	if old {
 		return nil
 	}
-	now := newElectionStatus(e.Key(), backend.EntryOf(e))
+	now := newElectionStatus(e.Key(), natskv.EntryOf(e))
 	if w.complete {
 		w.fresh = now.entry.Created
 	}

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -72,3 +73,6 @@ var (
 	ErrBucketDiffers   error = detail{ErrInvalidConfig, "the bucket differs from the settings of EnsureBucket"}
 	ErrSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}
 )
+
+// ErrNotTryable keeps leader.TryAcquire from a bucket in which an empty key is not free at once.
+var ErrNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Default bounds a call that makes one request to the store, if its context has no
-// deadline. It also bounds one try of a guarded write, in any case. Package jetstream has
-// the same limit.
-const Default = 5 * time.Second
+// Default is the limit of a call whose context has no deadline.
+const Default = wire.CallLimit
 
 // Limit returns ctx, with the default limit if it has no deadline.
 func Limit(ctx context.Context) (context.Context, context.CancelFunc) {

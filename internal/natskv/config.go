@@ -13,9 +13,8 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
-	"github.com/natsleader/natsleader/internal/wire"
-
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // minTTL is the least MaxAge of a stream (nats-server, checkStreamCfg).

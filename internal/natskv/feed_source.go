@@ -15,7 +15,6 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
-
 	"github.com/natsleader/natsleader/internal/record"
 )
 

@@ -58,3 +58,19 @@ func DecodeGuard(e backend.Entry) GuardObservation {
 func (s GuardObservation) RaisedBy(session string, token uint64) bool {
 	return s.Kind == EntryRecord && s.Rec.Session == session && s.Rec.Token == token && token != 0
 }
+
+// Judge returns what the guard says of a term that has raised it at revision own, or later.
+func (s GuardObservation) Judge(election, session string, token, own uint64) backend.GuardStatus {
+	switch {
+	case 0 < s.Revision && s.Revision < own:
+		return backend.GuardOlder
+	case s.RaisedBy(session, token):
+		return backend.GuardStill
+	case s.Kind == EntryRecord && s.Rec.Election != election:
+		return backend.GuardTaken
+	case s.Kind == EntryRecord && s.Rec.Token > token:
+		return backend.GuardLater
+	default:
+		return backend.GuardNot
+	}
+}

@@ -57,6 +57,10 @@ func Quiet(lease, renewInterval time.Duration) time.Duration {
 // DefaultTurnTimeout is several round trips between servers that are far apart.
 const DefaultTurnTimeout = 250 * time.Millisecond
 
+// CallLimit bounds a call that makes one request to the store, if its context has no deadline. It
+// also bounds one try of a guarded write, in any case. Package jetstream has the same limit.
+const CallLimit = 5 * time.Second
+
 // AnnouncementLeases is for how many leases an announcement in the roster lasts.
 const AnnouncementLeases = 3
 

@@ -1,0 +1,94 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/natsleader/natsleader/internal/backend"
+)
+
+// The work of the applications in the exploration. It goes on for any time, whatever happens
+// to the term, and a loop may be left at any time.
+
+// loopActions adds what the application of a candidate may do.
+func (w *worldOf) loopActions(i int, add func(do verb, party, arg int)) {
+	p := &w.parties[i]
+	if !w.loops || p.checker.Stopped() && !p.checker.works {
+		return
+	}
+	if p.checker.works {
+		add(doWorked, i, 0)
+	}
+	switch {
+	case p.m.work.idle:
+		add(doLoop, i, 0)
+	case w.may(breakOff):
+		add(doNoLoop, i, 0)
+	}
+}
+
+func (w *worldOf) applyLoop(a action) {
+	i := int(a.party)
+	p := &w.parties[i]
+	switch a.do { //nolint:exhaustive // of the application
+	case doWorked:
+		led, stays := p.leads(), p.m.leave.mode == Staying
+		if w.step(i, Input{Kind: InWorked, Term: p.m.term.number}); led && stays && p.leads() {
+			w.fail("%s leads on after the end of its work", p.m.Session)
+		}
+	case doLoop:
+		w.step(i, Input{Kind: InLoop})
+	case doNoLoop:
+		w.spend(breakOff)
+		w.step(i, Input{Kind: InNoLoop})
+	}
+}
+
+// calmLoop ends the work of a candidate, so that a candidate can lead in the end, and lets its
+// application take terms.
+func (w *worldOf) calmLoop(i int) {
+	p := &w.parties[i]
+	if p.up && p.checker.works && !p.leads() {
+		w.step(i, Input{Kind: InDrained, Term: p.m.term.number})
+	}
+	if p.up && p.m.work.idle {
+		w.step(i, Input{Kind: InLoop})
+	}
+}
+
+// breaking has the kinds of promised, and that a loop is left.
+var breaking = append(slices.Clone(promised), breakOff)
+
+var loopScenarios = []*scenario{
+	{name: "loops", loops: true, settings: tight, times: equal, limits: upTo(1, breaking...), total: 1},
+	{name: "loops, drain", loops: true, settings: tight, times: []Durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 1)}, limits: upTo(1, breaking...), total: 1},
+	{name: "loops, pending", loops: true, settings: tight, times: []Durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, breaking...), total: 1},
+	{name: "loops, frozen", loops: true, settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply), total: 3, from: aLeads},
+	{name: "loops, ordinary", loops: true, settings: expiring, times: equal, limits: upTo(1, append(breaking, purge)...), total: 1},
+	{name: "loops, gated", loops: true, gated: true, settings: tight, times: equal, limits: upTo(1, breaking...), total: 1},
+	{name: "loops, guarded", loops: true, guarded: true, settings: tight, times: equal, limits: upTo(1, append(troubled, breakOff)...), total: 1},
+	{
+		name: "loops, queue", loops: true, listed: true, orders: lined, settings: tight, times: inTurn(1, short, short),
+		limits: upTo(1, append(breaking, transfer)...), total: 1,
+	},
+	// A works with the second write by which it tried to win. The first one arrives late.
+	{
+		name: "loops, late win", loops: true, settings: expiring, times: equal, limits: upTo(1, purge, loseFeed), total: 2,
+		from: "A.arrive A.deliver A.fail.1 tick A.wake A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4) +
+			" B.arrive B.deliver",
+	},
+	{name: "loops, out of time", loops: true, settings: tight, times: []Durations{ticks(3, 2, 0, 1), ticks(3, 2, 0, 1)}, limits: upTo(1, cutOff, freeze), total: 1, from: aLeads},
+	// A candidate that was asked to resign is back after five turns, and any other after a lease.
+	{
+		name: "loops, resigned", loops: true, settings: backend.Settings{PurgeProtected: true, MaxLease: 7 * tick},
+		times:  inTurn(1, ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)),
+		limits: upTo(2, resign, breakOff, loseReply, applyLate), total: 3, from: aLeads,
+	},
+	{name: "loops, broken off", loops: true, settings: tight, times: equal, limits: upTo(2, breakOff, resign, late, loseReply), total: 3},
+}
+
+var loopEndless = []*scenario{
+	{name: "loops", loops: true, settings: tight, times: equal, limits: upTo(unlimited, breaking...)},
+	{name: "loops, ordinary", loops: true, settings: expiring, times: []Durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(breaking, purge)...)},
+	{name: "loops, guarded", loops: true, guarded: true, settings: tight, times: equal, limits: upTo(unlimited, append(troubled, breakOff)...)},
+}

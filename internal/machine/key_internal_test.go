@@ -1,0 +1,108 @@
+package machine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
+)
+
+// A revision that was removed without a marker is not taken for news again, unless the
+// removal turns out to be a read of the past.
+func TestKeyView_RemovedRevision(t *testing.T) {
+	var k keyView
+	k.see(record.Observation{Revision: 7, Kind: record.EntryRecord}, epoch)
+	k.confirm(7)
+	k.removed()
+	k.see(record.Observation{Kind: record.EntryNothing}, epoch)
+	if k.removedUpTo != 7 || k.readRevision != 0 || k.broken() != "" {
+		t.Errorf("removed up to %d, read %d, %q", k.removedUpTo, k.readRevision, k.broken())
+	}
+	if k.mayReturn(0); k.removedUpTo != 0 {
+		t.Errorf("removed up to %d", k.removedUpTo)
+	}
+}
+
+// The first read that finds nothing starts the wait. Only an entry that is seen, or found,
+// ends it.
+func TestKeyView_AbsentSinceFirstRead(t *testing.T) {
+	var k keyView
+	k.notFound(epoch)
+	k.notFound(epoch.Add(tick))
+	if !k.absentSince.Equal(epoch) {
+		t.Errorf("absent since %v", k.absentSince)
+	}
+	if k.found(); !k.absentSince.IsZero() {
+		t.Errorf("absent since %v", k.absentSince)
+	}
+}
+
+// A token that only the feed has delivered counts when the store has lost writes.
+func TestMemory_HearsayCountsAfterRegress(t *testing.T) {
+	var y memory
+	y.count(5)
+	y.count(3)
+	y.hear(9)
+	if y.token != 5 {
+		t.Errorf("token %d", y.token)
+	}
+	y.void(epoch)
+	if y.token != 9 || !y.notBefore.Equal(epoch) || y.broken() != "" {
+		t.Errorf("token %d, not before %v, %q", y.token, y.notBefore, y.broken())
+	}
+	if y.void(epoch.Add(-tick)); !y.notBefore.Equal(epoch) {
+		t.Errorf("not before %v, after a second loss", y.notBefore)
+	}
+}
+
+// A remembered lease is over when it has run out since it was last seen, and not before.
+func TestMemory_LeaseOver(t *testing.T) {
+	var y memory
+	if y.leaseOver(epoch) {
+		t.Error("no lease is over")
+	}
+	y.keepLease(2*tick, epoch)
+	if y.leaseOver(epoch.Add(2*tick-time.Nanosecond)) || !y.leaseOver(epoch.Add(2*tick)) {
+		t.Error("the lease ends at another time")
+	}
+}
+
+func (k *keyView) broken() string {
+	switch {
+	case k.behind > mute:
+		return "it counts more reads than it needs"
+	case k.seen.Kind != record.EntryUnseen && k.seenAt.IsZero():
+		return "an observation without its time"
+	case k.readRevision > k.seen.Revision:
+		return fmt.Sprintf("revision %d was read, and %d is the newest", k.readRevision, k.seen.Revision)
+	case k.seen.Kind == record.EntryUnseen && k.seen.Revision != 0:
+		return "an unseen entry with a revision"
+	}
+	return ""
+}
+
+func (y *memory) broken() string {
+	switch {
+	case y.lease < 0, y.lease > record.MaxLease:
+		return fmt.Sprintf("lease %v", y.lease)
+	case y.lease > 0 && y.leaseAt.IsZero():
+		return "a lease without its time"
+	case max(y.token, y.hearsay) > record.LastToken:
+		return "a token that no candidate counts up from"
+	}
+	return ""
+}
+
+// again begins a candidate with what the one before it has read.
+func (s *script) again() []string {
+	s.before = Sighting{}
+	if at := s.m.sightedAt(); !at.IsZero() {
+		s.before = SeenAs(s.m.key.seen, at)
+	}
+	settings := s.m.bucket.settings
+	s.m = New(s.m.Params, "")
+	s.step(Input{Kind: InTick})
+	s.step(Input{Kind: InSettings, Settings: settings})
+	return s.step(Input{Kind: InFeed})
+}

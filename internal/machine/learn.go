@@ -1,0 +1,332 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/record"
+)
+
+// readNeed is whether the candidate must read its key, and why.
+//
+// lostRace and silence are reasons for one read, and the reply to a read clears them. While
+// calmUntil is ahead, strange messages of the feed cause no read in a candidate that stays
+// and does not hold the key, but they postpone one to then. So none of them goes unread
+// there. A holder asks the store with its next renewal in any case.
+type readNeed struct {
+	needed    bool      // a read is needed before anything is concluded
+	atLeast   uint64    // another read is needed if the one in flight returns less than this
+	lostRace  bool      // that read is only to find the winner; the feed may be faster
+	silence   bool      // the read that is due is made because the feed is silent
+	strange   bool      // the read or renewal that is due follows a strange message of the feed
+	calmUntil time.Time // before this, strange messages are no reason to read
+	deferred  bool      // there was one before calmUntil, so a read is due then
+}
+
+// need asks for a read.
+func (r *readNeed) need() { r.needed = true }
+
+// needOnlyIf asks for a read, or withdraws that a read is needed.
+func (r *readNeed) needOnlyIf(needed bool) { r.needed = needed }
+
+// needAll asks for a read of what was stored before the feed was open.
+func (r *readNeed) needAll() { r.needed, r.silence = true, false }
+
+// needInFull asks for a read that the feed cannot replace.
+func (r *readNeed) needInFull() { r.needed, r.lostRace = true, false }
+
+// needWinner asks for a read that the feed can replace by delivering the winner's record.
+func (r *readNeed) needWinner() {
+	r.lostRace = r.lostRace || !r.needed
+	r.needed = true
+}
+
+// doubt records that a renewal which is wanted follows a strange message.
+func (r *readNeed) doubt() { r.strange = true }
+
+// needToClear asks for a read because of a strange message.
+func (r *readNeed) needToClear() { r.needed, r.strange = true, true }
+
+// postpone puts off the read because of a strange message until calmUntil.
+func (r *readNeed) postpone() { r.deferred = true }
+
+// require asks for another read if the one in flight returns less than the revision.
+func (r *readNeed) require(revision uint64) { r.atLeast = max(r.atLeast, revision) }
+
+// satisfied records that no read is needed any more.
+func (r *readNeed) satisfied() { r.needed = false }
+
+// sent records that a read is on its way. It may be one that was put off, or one that is
+// due because the feed is silent.
+func (r *readNeed) sent() {
+	if r.deferred && !r.needed {
+		r.needed, r.strange = true, true
+	}
+	r.deferred = false
+	r.silence = r.silence || !r.needed
+	r.atLeast = 0
+}
+
+// answered records the reply to a read, which returned the revision.
+func (r *readNeed) answered(revision uint64) {
+	r.needed, r.lostRace, r.silence = r.atLeast > revision, false, false
+	r.atLeast = 0
+}
+
+// calm makes strange messages no reason to read until an instant.
+func (r *readNeed) calm(until time.Time) { r.calmUntil = until }
+
+// cleared records that the store has answered after a strange message.
+func (r *readNeed) cleared() { r.strange = false }
+
+// heard takes a revision from the feed. A feed is a hint. For a holder, a strange
+// revision is a reason to ask the store by renewing at once, and no more. So the feed
+// deposes no holder, and makes no lease valid. For a candidate, a strange message is a
+// reason to read, and the candidate remembers nothing of it.
+func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
+	mine := s.Kind == record.EntryRecord && s.Rec.Session == m.Session
+	ignored := now.Before(m.reads.calmUntil) && m.leave.mode == Staying // a candidate reads when that is over
+	m.feed.delivered()
+	if mine {
+		m.key.heardOwn(s)
+		m.term.date(m.key.echo)
+	}
+	switch {
+	case s.Revision <= max(m.key.seen.Revision, m.key.removedUpTo) || s.Kind == record.EntryNothing:
+	case m.holds():
+		if !mine && !ignored {
+			m.renew.want()
+			m.reads.doubt()
+			m.overtaken(s) // the answer may cost it the key, and not show the record that followed
+		}
+	case mine && !ignored:
+		// A winning write that was applied late, or one with a reply that is still to
+		// come.
+		if m.flight.req.Kind != ReqWrite {
+			m.reads.needToClear()
+		}
+		m.overtaken(s)
+	case mine:
+		m.reads.postpone()
+	case m.dubious(now, s):
+		if ignored {
+			m.reads.postpone()
+		} else {
+			m.reads.needToClear()
+			m.overtaken(s)
+		}
+	default:
+		if m.reads.lostRace { // the winner's record was all that the read was for
+			m.reads.satisfied()
+			if m.flight.fails == 0 {
+				m.flight.retryFrom(now)
+			}
+		}
+		m.learn(now, s, fx)
+	}
+}
+
+// overtaken remembers that the feed delivered a revision while a read was in flight. The
+// reply to that read may be older.
+func (m *Machine) overtaken(s record.Observation) {
+	if m.flight.req.Kind == ReqRead {
+		m.reads.require(s.Revision)
+	}
+}
+
+// leap is the greatest believed distance of a revision from that of the message before
+// it, or from the last revision of the bucket where that was asked for. No bucket takes
+// so many messages between two renewals. The first revision of a bucket may be great.
+const leap = 1 << 32
+
+// dubious reports whether a message of the feed does not follow from the known state of
+// the key. These messages do not follow:
+//
+//   - any message before the first read
+//   - another session's record, or none, while the record of a holder keeps others out
+//   - a release by a session that was not seen to hold the key
+//   - a lease, a token or a revision out of proportion
+//
+// Either messages were lost, or this one is forged. The store knows which. A forged
+// revision may be that of the holder's next renewal. Then the condition of a write on it
+// holds, so the write itself would not reveal the forgery.
+func (m *Machine) dubious(now time.Time, s record.Observation) bool {
+	known := s.Kind == record.EntryRecord && m.key.seen.Held() && s.Rec.Session == m.key.seen.Rec.Session
+	switch {
+	case m.key.seen.Kind == record.EntryUnseen, s.Revision > max(m.key.seen.Revision, m.bucket.settings.LastRevision)+leap, s.Rec.TermToken(s.Revision) > max(m.least(), s.Revision):
+		return true
+	case s.Rec.Lease > m.unknownLease() && (!known || s.Rec.Lease > m.key.seen.Rec.Lease):
+		return true
+	case known:
+		return false
+	default:
+		keeps := m.key.keepsOut() && m.key.seen.Kind != record.EntryForeign && now.Before(m.lapse())
+		return keeps || s.Kind == record.EntryRecord && !s.Held()
+	}
+}
+
+// read takes the reply to a read.
+func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
+	s := in.Observed
+	if s.Kind == record.EntryRecord && s.Rec.Session == m.Session && (m.key.disowned(s.Revision) || m.writes.forged(s.Rec)) {
+		s.Kind, s.Rec = record.EntryForeign, record.Record{}
+	}
+	m.note(now, s)
+	silent := m.reads.silence
+	m.reads.answered(s.Revision)
+	m.key.wasRead(now)
+	if s.Kind != record.EntryNothing || m.key.seen.Revision == 0 || m.bucket.settings.PurgeProtected {
+		m.key.found()
+	} else {
+		m.key.notFound(now)
+	}
+	m.soothe(now, s.Revision <= m.key.seen.Revision)
+	switch {
+	case m.key.seen.Kind == record.EntryUnseen:
+		m.flight.succeeded()
+		m.find(now, s, fx)
+		m.key.recall(m.seenBefore(s, in.Before))
+	case !m.key.absentSince.IsZero() && !m.holds() && m.standingToken() > record.LastToken:
+		// No write replaces such a record, so no write would reveal that it is gone. A
+		// write that creates the key does. The read may be from the past, so the record
+		// may be found again.
+		gone := m.key.removedUpTo
+		m.learn(now, s, fx)
+		m.key.mayReturn(gone)
+	case s.Revision < m.key.seen.Revision, 0 < s.Revision && s.Revision <= m.key.removedUpTo:
+		// The reply is late, or from a replica that lags. A holder asks the stream's
+		// leader by renewing. After a write that was rejected without a revision, a
+		// candidate asks it for the settings.
+		if m.leave.mode != Staying && !m.holds() {
+			m.reads.need() // nothing was learnt, and a late win would stay behind
+		}
+		if m.holds() {
+			m.renew.want()
+		}
+		if m.flight.fails > 0 {
+			m.bucket.doubt()
+		}
+		switch {
+		case req.Revision != m.key.seen.Revision: // the feed was faster
+		case m.disproved(now):
+			m.regress(now, fx)
+		default:
+			m.key.lagged()
+			m.pace(now, in.Dice)
+		}
+	case s.Revision == m.key.seen.Revision:
+		m.key.caughtUp()
+		if !m.flight.writeFailing {
+			m.flight.succeeded()
+		}
+		switch {
+		case s.Same(m.key.seen):
+			m.key.confirm(s.Revision)
+			if seen := m.key.seen.Rec; !m.holds() && (s.Rec.Phase != seen.Phase || s.Rec.Lease != seen.Lease || s.Rec.Token != seen.Token || s.Rec.Least != seen.Least) {
+				m.learn(now, s, fx) // the feed has delivered another write
+			}
+		case s.Revision == req.Revision:
+			m.regress(now, fx) // the same number for another write
+		default:
+			m.reads.need() // the feed has delivered another write meanwhile
+		}
+	default:
+		m.flight.recovered()
+		if silent && m.feed.up {
+			if m.feed.missed(now) {
+				m.fault(fmt.Errorf("%w: it does not deliver what is stored", backend.ErrNoFeed), fx)
+			}
+		}
+		m.find(now, s, fx)
+	}
+}
+
+// disproved reports whether the store steadily returns a lower revision than the one that
+// only the feed has delivered, although the bucket's last revision, which was asked for
+// meanwhile, is not lower. So either the message was forged, or the store has lost it
+// while the revisions of other keys went on. No read will ever confirm that revision, and
+// the candidate writes nothing without a confirmation.
+func (m *Machine) disproved(now time.Time) bool {
+	return m.key.behind >= mute && !m.holds() && !m.confirmed() && m.key.absentSince.IsZero() && !now.Before(m.lapse())
+}
+
+// find takes a newer revision that was read: an own write, or another session's.
+func (m *Machine) find(now time.Time, s record.Observation, fx *Effects) {
+	m.key.confirm(s.Revision)
+	if s.Kind == record.EntryRecord && s.Rec.Session == m.Session {
+		m.recognise(now, s, fx)
+		return
+	}
+	if m.holds() && m.anew(now, s.Revision) {
+		m.regress(now, fx) // and read again: what the new bucket holds was not stored over the own record
+		return
+	}
+	m.learn(now, s, fx)
+}
+
+// anew reports whether a revision that a holder has read is of another bucket, which was made
+// in place of the one that stored its record. The revisions of a bucket begin at the time in
+// microseconds (jsapi.FirstRevision), and no bucket stores a message in each microsecond. So two
+// revisions of one bucket are less apart than the microseconds between them. One more second is
+// for the way of the acknowledgement.
+func (m *Machine) anew(now time.Time, revision uint64) bool {
+	return revision > m.key.seen.Revision+uint64((now.Sub(m.key.seenAt)+time.Second).Microseconds())
+}
+
+// soothe ends a read that was caused by a strange message of the feed. If the read was in
+// vain, the next strange message is a reason to read only after a moment. Forged messages
+// must not keep a candidate busy, and a true one must not go unread.
+func (m *Machine) soothe(now time.Time, vain bool) {
+	if m.reads.strange && vain {
+		m.reads.calm(now.Add(m.bucket.timing().RenewInterval / 4))
+	}
+	m.reads.cleared()
+}
+
+// learn takes a revision that is not an own write. If the candidate held the key, it no
+// longer does.
+func (m *Machine) learn(now time.Time, s record.Observation, fx *Effects) {
+	if s.Kind == record.EntryRecord && s.Rec.Since == 0 && m.key.seen.Kind == record.EntryRecord && m.key.seen.Rec.Session == s.Rec.Session {
+		s.Rec.Since = m.key.seen.Began(s) // this candidate saw it begin; the holder itself did not
+	}
+	held := m.holds()
+	m.count(s, m.key.readRevision == s.Revision)
+	if s.Kind == record.EntryNothing {
+		m.key.removed()
+	}
+	if !s.Held() {
+		m.memory.keepLease(m.memory.lease, now) // a lease may have been renewed until a moment ago
+	}
+	if s.Kind == record.EntryRecord {
+		m.queue.publish(s.Rec.Next)
+		s.Rec.Next = ""
+	}
+	m.succeeded(now, s)
+	m.key.see(s, now)
+	if s.Kind == record.EntryForeign && !m.KVElect {
+		m.fault(fmt.Errorf("%w at revision %d; it counts as held for %v", backend.ErrForeignRecord, s.Revision, m.unknownLease()), fx)
+	}
+	if !held {
+		return
+	}
+	// No candidate takes the key of a leader with a valid lease. If another one is
+	// pending there, the key was deleted first.
+	deleted := m.state == StateLeader && s.Kind == record.EntryRecord && s.Rec.Phase == record.PhasePending
+	if (s.Kind == record.EntryRecord || s.Kind == record.EntryForeign) && !deleted {
+		m.lose(backend.ErrPreempted, fx)
+		return
+	}
+	m.lose(backend.ErrDeleted, fx)
+	m.leave.coolDown(now.Add(m.bucket.times.RenewInterval)) // if a client deleted the key, it wants another leader
+}
+
+// regress handles a store that has lost acknowledged writes. All knowledge of the key is
+// void, and any session may hold a lease of which no record remains.
+func (m *Machine) regress(now time.Time, fx *Effects) {
+	m.fault(backend.ErrRegressed, fx)
+	m.memory.void(now.Add(m.unknownLease()))
+	m.lose(backend.ErrRegressed, fx)
+	m.key.void()
+	m.reads.need()
+}

@@ -1,0 +1,445 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// inflight is the one request in flight, and the failures of those before it.
+//
+// late is set only while there is a request, and so is slot, slotHas. retryAt holds back
+// requests of every kind. rank, slotSince and slow say how a candidate waits for a slot, and
+// are zero in any other.
+type inflight struct {
+	slot      slot
+	rank      backend.Rank // with which it waits
+	slotSince time.Time    // when it began to wait
+	slow      bool         // it was reported that a leader waits for too long
+
+	req      Request
+	sentAt   time.Time
+	deadline time.Time // when it is given up
+	late     bool      // it was given up; its reply is still to come
+
+	fails        int       // in a row
+	writeFailing bool      // the last write failed; reads that succeed do not end the row
+	retryAt      time.Time // no request before then
+}
+
+// slot is the right to have one request in flight. The connection has a number of slots. No
+// request is composed before there is a slot for it, so neither its time nor the lease that it
+// asks for begins while it waits.
+type slot uint8
+
+const (
+	slotNone  slot = iota
+	slotWaits      // it has asked for a slot
+	slotHas        // and has it
+)
+
+// slotWish is the effect of asking for a slot.
+type slotWish struct {
+	Wanted bool
+	Rank   backend.Rank
+}
+
+// want asks for a slot, or for another rank than that with which the candidate waits.
+func (f *inflight) want(now time.Time, r backend.Rank) slotWish {
+	if f.slot == slotWaits && r == f.rank {
+		return slotWish{}
+	}
+	if f.slot == slotNone {
+		f.slotSince = now
+	}
+	f.slot, f.rank = slotWaits, r
+	return slotWish{Wanted: true, Rank: r}
+}
+
+// granted records that the candidate has a slot.
+func (f *inflight) granted() {
+	f.slot, f.rank, f.slotSince, f.slow = slotHas, 0, time.Time{}, false
+}
+
+// unused gives a slot back for which there is no request any more.
+func (f *inflight) unused() { f.slot = slotNone }
+
+// tooSlow records that it was reported that a leader waits for too long.
+func (f *inflight) tooSlow() { f.slow = true }
+
+// send records a request.
+func (f *inflight) send(req Request, now, deadline time.Time) {
+	f.req, f.sentAt, f.deadline = req, now, deadline
+}
+
+// waits reports whether the candidate waits for a reply that it has not given up.
+func (f *inflight) waits() bool { return f.req.Kind != ReqNone && !f.late }
+
+// giveUp stops waiting for the reply, and reports whether the candidate was waiting.
+func (f *inflight) giveUp() bool {
+	waited := f.waits()
+	f.late = f.late || waited
+	return waited
+}
+
+// land ends the request, whose reply has arrived, and returns it.
+func (f *inflight) land() Request {
+	req := f.req
+	f.req, f.late, f.slot = Request{}, false, slotNone
+	return req
+}
+
+// failed counts a failure, and returns the number in a row.
+func (f *inflight) failed() int {
+	f.fails++
+	return f.fails
+}
+
+// writeFailed records that the last write failed.
+func (f *inflight) writeFailed() { f.writeFailing = true }
+
+// succeeded ends the row of failures.
+func (f *inflight) succeeded() { f.fails = 0 }
+
+// recovered ends the row of failures, also that of writes.
+func (f *inflight) recovered() { f.fails, f.writeFailing = 0, false }
+
+// retryFrom sets when the next request may be sent.
+func (f *inflight) retryFrom(at time.Time) { f.retryAt = at }
+
+// startAnew ends the row of failures on a new connection.
+func (f *inflight) startAnew(now time.Time) { f.fails, f.retryAt = 0, now }
+
+// RequestKind is the kind of a request to the store.
+type RequestKind uint8
+
+// Kinds of requests.
+const (
+	ReqNone     RequestKind = iota
+	ReqSettings             // ask for the settings of the bucket
+	ReqFeed                 // open a feed, in place of one that may be there
+	ReqRead                 // read the key
+	ReqWrite                // write the key
+)
+
+// Request is the one request to the store at a time.
+type Request struct {
+	Kind     RequestKind
+	Revision uint64        // the newest revision known when it was sent; the condition of a write
+	Rec      record.Record // reqWrite
+	write    write
+	Marker   bool // reqWrite: as a delete marker, so that every KV client takes the key for deleted
+}
+
+const (
+	// longWait is how long a candidate waits for a reply after many failures, at least. A fenced
+	// candidate waits no longer. A leader has less time: see wire.RenewWait.
+	longWait = 5 * time.Second
+	// A pause is no longer than this, give or take a quarter (see pause), so a candidate
+	// that is not notified when the store is back is not late by much.
+	longPause = 5 * time.Second
+)
+
+// agenda finds the first of the requests that are due some time. Of those due at the same
+// time, the one added first counts.
+type agenda struct {
+	kind RequestKind
+	at   time.Time
+}
+
+func (a *agenda) add(kind RequestKind, at, notBefore time.Time) {
+	if at = Later(at, notBefore); a.kind == ReqNone || at.Before(a.at) {
+		a.kind, a.at = kind, at
+	}
+}
+
+// next returns the request that is due next, and when.
+func (m *Machine) next(now time.Time) agenda {
+	var a agenda
+	soonest := Later(now, m.flight.retryAt)
+	switch {
+	case m.flight.req.Kind != ReqNone || m.done:
+	case m.leave.mode != Staying && !m.term.draining:
+		if m.reads.needed {
+			a.add(ReqRead, now, soonest)
+		} else if m.holds() {
+			a.add(ReqWrite, Later(m.releaseDue(), m.renew.electFrom), soonest)
+		}
+	case m.holds():
+		if m.reads.needed {
+			a.add(ReqRead, now, soonest)
+			return a
+		}
+		a.add(ReqWrite, m.renewalDue(now), soonest)
+		m.upkeep(&a, soonest)
+	default:
+		if !m.bucket.known {
+			a.add(ReqSettings, now, soonest)
+			return a
+		}
+		m.upkeep(&a, soonest)
+		if m.reads.needed {
+			a.add(ReqRead, now, soonest)
+			return a
+		}
+		if m.reads.deferred {
+			a.add(ReqRead, m.reads.calmUntil, soonest)
+		}
+		switch try := m.mayTry(); {
+		case try && !m.confirmed() && m.key.absentSince.IsZero():
+			a.add(ReqRead, m.tryAt(), soonest)
+		case try && !m.shut():
+			a.add(ReqWrite, m.tryAt(), soonest)
+		}
+		a.add(ReqRead, Later(m.key.seenAt, m.key.readAt).Add(m.silenceTimeout()), soonest)
+	}
+	return a
+}
+
+// upkeep adds the requests that the candidate needs beside those for the key.
+func (m *Machine) upkeep(a *agenda, soonest time.Time) {
+	if !m.bucket.known {
+		a.add(ReqSettings, soonest, soonest)
+	}
+	if !m.feed.up {
+		a.add(ReqFeed, m.feed.retryAt, soonest)
+	}
+}
+
+// renewalDue returns when a holder writes the key again.
+func (m *Machine) renewalDue(now time.Time) time.Time {
+	switch {
+	case m.renew.soon:
+		return now
+	case m.state == StatePending && !m.raising() && m.renew.electFrom.Before(m.renew.at):
+		return m.renew.electFrom
+	default:
+		return m.renew.at
+	}
+}
+
+// tryAt returns when a candidate may try to take the key as it is seen.
+func (m *Machine) tryAt() time.Time {
+	at := m.key.seenAt
+	if m.key.keepsOut() {
+		at = m.lapse()
+		if !m.key.absentSince.IsZero() { // the record may be gone: a write finds out
+			at = Earlier(at, m.key.absentSince.Add(m.unknownLease()))
+		}
+	}
+	if m.named() {
+		return at // also where it has just resigned itself
+	}
+	return Later(at.Add(m.turn()), m.leave.cooldownUntil)
+}
+
+// mayTry reports whether the candidate may try for its key when its time has come.
+func (m *Machine) mayTry() bool {
+	return !m.Observe && (!m.Guarded || m.guards.Fit) && !m.exhausted()
+}
+
+// confirmed reports whether the candidate may write on its knowledge of the key. A
+// release that the feed delivered is enough, so that one write takes a free key. Any
+// other entry must have been read at that revision. A lease that runs out has been read,
+// because the candidate reads when it has heard nothing for half of it. In a bucket where
+// keys are emptied without a trace, only a rejected write proves that this key was
+// emptied. See earliestLead for a write that is not rejected.
+func (m *Machine) confirmed() bool {
+	return m.key.seen.Kind == record.EntryRecord && m.key.seen.Rec.Phase == record.PhaseReleased || m.key.readRevision == m.key.seen.Revision && m.key.absentSince.IsZero()
+}
+
+// silenceTimeout returns how long a candidate hears nothing before it reads the key itself. It
+// is half of the lease seen, which is three times the default renew interval. A lease
+// that is longer than any known to be possible, or next to nothing, does not change how
+// soon a record that is not renewed is read again.
+func (m *Machine) silenceTimeout() time.Duration {
+	if !m.feed.trusted() {
+		return m.bucket.timing().RenewInterval
+	}
+	half := m.unknownLease() / 2
+	if m.key.seen.Held() {
+		half = min(half, m.key.seen.Rec.Lease/2)
+	}
+	return max(half, m.bucket.timing().RenewInterval/4)
+}
+
+// plan ends a resignation or stop that is finished. If a request is due, plan sends it, or asks
+// for a slot.
+func (m *Machine) plan(now time.Time, fx *Effects) {
+	if m.leave.mode != Staying && !m.term.draining && !m.done {
+		m.finishLeaving(now, fx)
+	}
+	switch a := m.next(now); {
+	case a.kind == ReqNone || a.at.After(now):
+		if m.flight.req.Kind == ReqNone && m.flight.slot == slotHas {
+			m.flight.unused()
+		}
+	case m.flight.slot == slotHas:
+		m.send(now, a.kind, fx)
+	default:
+		fx.Slot = m.flight.want(now, m.rank(now, a.kind))
+	}
+}
+
+// rank returns the importance of a request. A leader that has missed a renewal has the highest
+// while there is time to renew its lease: after a request that was not answered, it would
+// else wait in line once more for each of the two that must follow. A leader that waits in line
+// rises to that rank with its next step: to wake it for that would cost more than it gains. If
+// there are not slots enough for all leaders, those that are too late do not make others late.
+func (m *Machine) rank(now time.Time, kind RequestKind) backend.Rank {
+	switch {
+	case kind == ReqSettings:
+		return backend.RankShared
+	case m.state == StateLeader && !now.Before(m.overdueAt()) && now.Before(m.tooLateAt()):
+		return backend.RankOverdue
+	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:
+		return backend.RankHolder
+	case m.holds() && (m.leave.mode != Staying || m.raising()): // a release, or the renewal of a claim
+		return backend.RankHolder
+	case kind == ReqWrite || m.holds():
+		return backend.RankTake
+	default:
+		return backend.RankRead
+	}
+}
+
+// overdueAt returns when the leader has missed a renewal.
+func (m *Machine) overdueAt() time.Time {
+	t := m.bucket.times
+	return m.term.leaseUntil.Add(2*t.RenewInterval - t.RenewDeadline)
+}
+
+// tooLateAt returns when a renewal that is sent then may not be answered before the end of the
+// lease.
+func (m *Machine) tooLateAt() time.Time {
+	return m.term.leaseUntil.Add(-wire.RenewWait(m.bucket.times.RenewInterval))
+}
+
+// congestedAt returns from when on a leader reports that it waits for a slot for too long. It does
+// so in its next step, at the latest when it is too late to renew the lease: to wake thousands
+// of leaders for it would take what the connection is short of.
+func (m *Machine) congestedAt() time.Time {
+	return m.flight.slotSince.Add(m.bucket.times.RenewDeadline / 2)
+}
+
+// isCongested reports whether a leader waits for a slot and has not reported it.
+func (m *Machine) isCongested() bool {
+	return m.state == StateLeader && m.flight.slot == slotWaits && !m.flight.slow
+}
+
+// finishLeaving checks whether the key is given up, or was never held.
+func (m *Machine) finishLeaving(now time.Time, fx *Effects) {
+	// A pending candidate releases nothing, so it need not find out whether its
+	// last write has arrived.
+	silent := (m.holds() || m.writes.sent[0].phase == record.PhasePending) && now.Before(Later(m.renew.electFrom, m.writes.sent[0].ready))
+	over := !now.Before(m.writes.releaseDeadline())
+	given := !m.holds() && (over || m.flight.req.Kind == ReqNone && !m.reads.needed)
+	switch {
+	case m.leave.mode == resigning && given:
+		m.leave.coolDown(now.Add(m.sitsOut()))
+		m.leave.stay()
+	case m.leave.mode == Stopping && (given || silent || m.writes.counter == 0 || over):
+		m.quit(now, fx)
+	}
+}
+
+// abandoned reports whether the last write of a candidate that resigns no longer keeps
+// others out, although the candidate may not know the outcome of that write. For example,
+// it may be cut off.
+func (m *Machine) abandoned(now time.Time) bool {
+	return m.leave.mode == resigning && !m.term.draining && !now.Before(m.writes.releaseDeadline())
+}
+
+// send sends a request.
+func (m *Machine) send(now time.Time, kind RequestKind, fx *Effects) {
+	req := Request{Kind: kind, Revision: m.key.seen.Revision}
+	switch kind {
+	case ReqRead:
+		m.reads.sent()
+	case ReqWrite:
+		req.Rec, req.write = m.compose(now)
+		req.Marker = m.KVElect && req.Rec.Phase == record.PhaseReleased // they wait until the key is absent
+		m.writes.add(now, req, m.bucket.times)
+		if req.write.win {
+			m.queue.stale()
+		}
+		m.renew.served()
+	case ReqNone, ReqSettings, ReqFeed:
+	}
+	m.flight.send(req, now, now.Add(m.wait(now)))
+	fx.Request = req
+}
+
+// wait returns how long a request may take before it is given up. A candidate waits longer after each
+// failure. A fenced candidate waits for as long as it has been fenced after a failure. On a slow link
+// they would otherwise give up each reply before it can arrive, and never learn which candidate leads. A leader
+// has a lease to save, and a fenced candidate that drains has a key to keep: they try again soon.
+func (m *Machine) wait(now time.Time) time.Duration {
+	t := m.bucket.timing()
+	if !m.holds() {
+		return min(t.RenewInterval<<min(m.flight.fails, 8), max(t.Lease, longWait))
+	}
+	wait := wire.RenewWait(t.RenewInterval) << min(m.flight.fails, 1)
+	if m.state == StateFenced && !m.term.draining && m.flight.fails > 0 {
+		wait = max(wait, min(now.Sub(m.term.leaseUntil), longWait))
+	}
+	return wait
+}
+
+// pace counts a failure and delays the next request. The pause counts from when the
+// failed request was sent, so time spent waiting for its reply counts.
+func (m *Machine) pace(now time.Time, dice uint32) {
+	m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(m.flight.failed(), dice))))
+}
+
+// pause returns how long to wait after so many failures in a row, see [backOff]. A holder
+// waits less.
+func (m *Machine) pause(fails int, dice uint32) time.Duration {
+	t := m.bucket.timing()
+	base, most := t.RenewInterval/4, min(t.Lease, longPause)
+	if m.holds() {
+		base, most = t.RenewInterval/16, t.RenewInterval/4
+	}
+	return backOff(base, most, fails, dice)
+}
+
+// wakeAt returns the first deadline after now, or zero.
+func (m *Machine) wakeAt(now time.Time) time.Time {
+	var wake time.Time
+	at := func(t time.Time, relevant bool) {
+		if relevant && t.After(now) && (wake.IsZero() || t.Before(wake)) {
+			wake = t
+		}
+	}
+	a := m.next(now)
+	at(a.at, a.kind != ReqNone)
+	if m.suspended {
+		try := m.ifResumed(now)
+		at(try.at, try.kind == ReqWrite)
+	}
+	at(m.term.leaseUntil, m.state == StateLeader)
+	at(m.term.drainBy, m.term.draining)
+	at(m.term.guardDeadline, m.raising())
+	at(m.flight.deadline, m.flight.waits())
+	at(m.tooLateAt(), m.state == StateLeader && m.flight.slot == slotWaits)
+	at(m.lapse(), m.shown.Kind != record.EntryNothing && !m.holds() && m.key.seen.Kind != record.EntryUnseen)
+	at(m.writes.releaseDeadline(), m.leave.mode != Staying && !m.term.draining)
+	return wake
+}
+
+// backOff returns how long to wait after so many failures in a row: base, doubled with each
+// further failure, up to most. The dice spread it over a quarter to either side.
+func backOff(base, most time.Duration, failures int, dice uint32) time.Duration {
+	d := min(base<<min(failures-1, 8), most)
+	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
+}
+
+// Earlier returns the earlier of two instants. A zero instant does not count.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// A claim becomes a term, whose end clears all but its number.
+func TestTermState_ClaimToEnd(t *testing.T) {
+	var s termState
+	s.claim(7, 9, epoch.Add(2*tick), epoch.Add(tick))
+	s.date(echo{revision: 6, created: 1})
+	if s.since != 0 {
+		t.Error("the echo of another write dates the term")
+	}
+	s.date(echo{revision: 7, created: 5})
+	s.begin(epoch)
+	s.extend(epoch.Add(tick))
+	if s.number != 1 || s.since != 5 || !s.guardDeadline.IsZero() || !s.leaseUntil.Equal(epoch.Add(2*tick)) || s.broken() != "" {
+		t.Errorf("%+v, %q", s, s.broken())
+	}
+	s.fence(errors.New("cause"))
+	s.drain(epoch.Add(tick))
+	if broken := s.broken(); broken != "" {
+		t.Error(broken)
+	}
+	if s.end(); s != (termState{number: 1, began: epoch}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A candidate that stops keeps the successor that it has named, and one that stays has none.
+func TestDeparture_Successor(t *testing.T) {
+	var d departure
+	d.resign(epoch, "B")
+	if d.stop(epoch.Add(tick)); d.mode != Stopping || d.to != "B" || !d.since.Equal(epoch.Add(tick)) {
+		t.Errorf("%+v", d)
+	}
+	if d.stay(); d.mode != Staying || d.to != "" || d.broken() != "" {
+		t.Errorf("%+v, %q", d, d.broken())
+	}
+}
+
+func (t *termState) broken() string {
+	claimed := t.token != 0
+	switch {
+	case claimed != (t.elected != 0):
+		return fmt.Sprintf("token %d of a term elected at %d", t.token, t.elected)
+	case claimed != !t.leaseUntil.IsZero():
+		return fmt.Sprintf("token %d with a lease until %v", t.token, t.leaseUntil)
+	case t.draining && (t.drainBy.IsZero() || !claimed):
+		return "it drains without a time or a token"
+	case !claimed && !t.guardDeadline.IsZero():
+		return "guards are to be raised for no token"
+	}
+	return ""
+}
+
+func (d *departure) broken() string {
+	if d.mode == Staying && d.to != "" {
+		return "a successor of a candidate that stays"
+	}
+	return ""
+}

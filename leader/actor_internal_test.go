@@ -1,0 +1,91 @@
+package leader
+
+import (
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/record"
+)
+
+// The pause between two reminders doubles up to a bound, and begins anew when the candidate has held the
+// key in between.
+func TestReminder_DoublesUpToABound(t *testing.T) {
+	const lease = 10 * time.Second
+	var zero time.Time
+	var r reminder
+	reported := func(from, until time.Duration) (at []time.Duration) {
+		r.due(zero.Add(from), false, lease)
+		r.due(zero.Add(from), true, lease)
+		for next := r.at; !next.After(zero.Add(until)); next = r.at {
+			if r.due(next.Add(-1), true, lease) || !r.due(next, true, lease) || !r.at.After(next) {
+				t.Fatalf("at %v: due at the wrong time", next.Sub(zero))
+			}
+			at = append(at, next.Sub(zero)-from)
+		}
+		return at
+	}
+	want := []time.Duration{lease}
+	for double, pause := 1, 2*lease; double <= 10; double++ {
+		want = append(want, want[len(want)-1]+pause)
+		pause = min(2*pause, lease<<machine.PatienceDoubles)
+	}
+	zero = zero.Add(time.Hour)
+	if got := reported(0, want[len(want)-1]); !slices.Equal(got, want) {
+		t.Errorf("reported at %v, want %v", got, want)
+	}
+	again := 100 * time.Hour
+	if got := reported(again, again+time.Minute); !slices.Equal(got, want[:2]) {
+		t.Errorf("after another term: reported at %v, want %v", got, want[:2])
+	}
+}
+
+// A loop that ends with its body is left before the term is finished, or another term could begin in between.
+func TestLoops_LeftBeforeTheEndOfTheTerm(t *testing.T) {
+	c, l := new(Candidate), &loops{running: 1}
+	c.box.bell = make(chan struct{}, 1)
+	l.work(c, &Term{box: &c.box}, func(*Term) bool { return false })
+	var got []machine.InputKind
+	for _, m := range c.box.mails {
+		got = append(got, m.in.Kind)
+	}
+	if want := []machine.InputKind{machine.InNoLoop, machine.InWorked}; !slices.Equal(got, want) {
+		t.Errorf("the candidate gets the inputs %v, want %v", got, want)
+	}
+}
+
+// The ID of the successor is known before a call of Transfer returns.
+func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
+	call, taken := make(chan error, 1), ""
+	c := calls{handing: []handing{{call, "s"}}}
+	c.taken = func(id string) {
+		if taken = id; len(call) > 0 {
+			t.Error("the call was answered before")
+		}
+	}
+	c.answerTransfers(testEpoch, &machine.Status{Seen: &record.Observation{Kind: record.EntryRecord, Rec: record.Record{ID: "b", Session: "s"}}})
+	if len(call) != 1 || <-call != nil || taken != "b" {
+		t.Errorf("the call is not answered, or %q has taken the key", taken)
+	}
+}
+
+// Of each thousand candidates that an application adds, these two types take most of the heap.
+// Go allocates in classes, with 8 bytes more for a type of this size that has pointers. A
+// field that comes here either finds room, or makes each candidate larger by 64 to 256
+// bytes: is it needed by a candidate that waits, or can it stand behind a pointer that is
+// made when it is needed?
+func TestActor_SizeClass(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		proof.Skip(t, "for pointers of 8 bytes")
+	}
+	const header = 8
+	if n := unsafe.Sizeof(actor{}) + header; n > 3200 {
+		t.Errorf("an actor takes %d bytes, more than its size class of 3200", n)
+	}
+	if n := unsafe.Sizeof(Candidate{}) + header; n > 640 {
+		t.Errorf("a Candidate takes %d bytes, more than its size class of 640", n)
+	}
+}

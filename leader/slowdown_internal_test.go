@@ -1,5 +1,0 @@
-//go:build !race
-
-package leader
-
-const slowdown = 1

@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Guards on servers that are too old for them. The tests of oldserver_prove_test.go
+// Guards on servers that are too old for them. The tests of oldserver_prove_field_test.go
 // show the same with real servers.
 
 // findsNamesAnywhere is a rule for a link that hides from the server the headers that

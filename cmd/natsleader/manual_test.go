@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -22,34 +20,5 @@ func TestManual_Escapes(t *testing.T) {
 		"\n\\&'go' goes\n  \\-\\-indented\n", "\n\\fB\\-f, \\-\\-far\\fR=\\fIFAR\\fR\n\\&.5 or more ($FAR)\n")
 	if strings.Contains(b.String(), "hidden") {
 		t.Errorf("a hidden command is shown:\n%s", b.String())
-	}
-}
-
-// Every command of the table in docs/cli.md is in the manual page, with its long help, and every exit code.
-func TestManual_Complete(t *testing.T) {
-	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := strings.ReplaceAll(succeeds(t, "--help-man"), `\-`, "-")
-	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"run ", "$NATSLEADER_BUCKET", strings.Split(runHelp, "\n")[0])
-	overview, rest, _ := strings.Cut(string(page), "\n## Install\n")
-	_, rest, _ = strings.Cut(rest, "\n## Exit codes\n")
-	table, _, _ := strings.Cut(rest, "\n## ")
-	commands := regexp.MustCompile("(?m)^\\| \\[?`([a-z-]+)[^`]*`").FindAllStringSubmatch(overview, -1)
-	if len(commands) < 10 {
-		t.Fatalf("%d commands found in docs/cli.md", len(commands))
-	}
-	for _, m := range commands {
-		if !strings.Contains(out, "\n.SS \""+m[1]) {
-			t.Errorf("no command %s", m[1])
-		}
-	}
-	codes := regexp.MustCompile(`(?m)^\| ([0-9][0-9, +n]*) \| `).FindAllStringSubmatch(table, -1)
-	if len(codes) != len(exitMeanings) {
-		t.Errorf("%d exit codes, docs/cli.md has %d", len(exitMeanings), len(codes))
-	}
-	for _, m := range codes {
-		printed(t, out, "\n.TP\n"+m[1]+"\n")
 	}
 }

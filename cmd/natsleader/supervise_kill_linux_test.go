@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // processSet is a set of processes that react to signals.
@@ -106,142 +102,6 @@ func TestProcessKiller_GivesUpThePace(t *testing.T) {
 			t.Errorf("%s: after 100 rounds and %d scans the next is in %v", name, p.scanned, pause)
 		}
 	}
-}
-
-// Each process of a chain lives for as long as a shell needs to start the next, in a
-// session of its own.
-func (s *runFixture) chains() string {
-	chain := s.script("chain", `[ -e `+s.dir+`/enough ] || setsid "$0" & exit`)
-	return s.script("chains", s.prologue()+`
-trap "" TERM
-for i in 1 2 3 4; do `+chain+` & done
-echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
-while :; do sleep 0.1; done
-`)
-}
-
-// Daemons that replace themselves are killed.
-func TestRun_KillsRespawningDaemons(t *testing.T) {
-	t.Parallel()
-	bySupervisor := func(a *runProcess) { a.signal(unix.SIGSTOP) }
-	byNatsleader := func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) }
-	for name, k := range map[string]struct {
-		do      func(a *runProcess)
-		cgroups bool
-	}{
-		"by the supervisor":                      {bySupervisor, false},
-		"by natsleader":                          {byNatsleader, false},
-		"by the supervisor, with control groups": {bySupervisor, true},
-		"by natsleader, with control groups":     {byNatsleader, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newRunFixture(t, runLease)
-			s.cgroups = k.cgroups
-			t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
-			a := s.start("a", "--drain", "100ms", "--", s.chains())
-			a.waitBegun(1)
-			b := s.start("b", "--", s.obedient())
-			b.says(`waiting: "a" leads`)
-			k.do(a)
-			b.waitBegun(1)
-			if s.count("begin a") == 1 {
-				a.noneLeft()
-			}
-			s.noOverlap()
-		})
-	}
-}
-
-// The supervisor kills daemons that replace themselves.
-func TestSupervisor_KillsDaemons(t *testing.T) {
-	t.Setenv(cgroupVariable, "no")
-	s := &runFixture{T: t, dir: t.TempDir()}
-	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
-	o := startsAlone(t, s.chains())
-	o.send(order{Do: orderStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
-	eventually(t, "it has begun", func() bool { return s.count("begin") == 1 })
-	o.send(order{Do: orderKill})
-	for b := range o.inbox {
-		if b.What == reportEnded {
-			return
-		}
-	}
-	t.Error("it has not ended in order")
-}
-
-// startsAlone starts a supervisor without a run loop.
-func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
-	t.Helper()
-	o, err := newSupervisorProcess(supervision{
-		LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Hour,
-	}, argv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { endSupervisor(o) })
-	return o
-}
-
-// The command runs in a control group of its own if one can be made. Nothing of the
-// group is left behind, whichever of the two processes dies.
-func TestRun_CommandControlGroup(t *testing.T) {
-	t.Parallel()
-	group := makeCgroup()
-	if group == "" {
-		proof.Skip(t, "no control group can be made here")
-	}
-	group.remove()
-	above := filepath.Dir(string(group))
-	for name, do := range map[string]func(a *runProcess){
-		"it is told to end":        func(a *runProcess) { a.signal(unix.SIGTERM) },
-		"natsleader is killed":     func(a *runProcess) { a.signal(unix.SIGKILL) },
-		"the supervisor is killed": func(a *runProcess) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newRunFixture(t, 15*time.Second)
-			s.cgroups = true
-			a := s.start("a", "--drain", "100ms", "--", s.script("c", `
-mkdir "`+above+`/$(basename "$(sed -n s/^0:://p /proc/self/cgroup)")/nested"
-sed -n s/^0:://p /proc/self/cgroup >`+s.dir+`/group.next; mv `+s.dir+`/group.next `+s.dir+`/group
-trap "" TERM
-while :; do sleep 0.1; done
-`))
-			var path string
-			eventually(t, "the command tells its group", func() bool {
-				line, err := os.ReadFile(filepath.Join(s.dir, "group"))
-				path = filepath.Join(above, filepath.Base(strings.TrimSpace(string(line))))
-				return err == nil
-			})
-			if _, err := os.Stat(filepath.Join(path, "nested")); err != nil || !strings.HasPrefix(filepath.Base(path), "natsleader-") {
-				t.Fatalf("%s: %v", path, err)
-			}
-			do(a)
-			eventually(t, "the group is removed", func() bool {
-				_, err := os.Stat(path)
-				return os.IsNotExist(err)
-			})
-			a.noneLeft()
-		})
-	}
-}
-
-// A second command under the same supervisor lives, although the one before it was
-// killed with its control group.
-func TestRun_AfterKilledControlGroup(t *testing.T) {
-	s := newRunFixture(t, runLease)
-	s.cgroups = true
-	a := s.start("a", "--drain", "50ms", "--", s.stubborn())
-	a.waitComplete()
-	supervisor := a.supervisor()
-	a.signal(unix.SIGSTOP)
-	eventually(t, "the command is killed", func() bool { return len(a.commandProcesses()) == 0 })
-	a.signal(unix.SIGCONT)
-	a.waitBegun(2)
-	eventually(t, "it is complete", func() bool { return len(a.commandProcesses()) >= 5 })
-	if a.supervisor() != supervisor {
-		t.Error("the supervisor was replaced")
-	}
-	s.noOverlap()
 }
 
 // If a group is gone, or there is none, the supervisor does without.

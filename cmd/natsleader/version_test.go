@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -26,12 +25,4 @@ func TestVersion_OfTheBuild(t *testing.T) {
 	if v := versionsOf(nil); v.Version != "unknown" || v.Client != "unknown" {
 		t.Errorf("%+v", v)
 	}
-}
-
-func TestVersion_JSON(t *testing.T) {
-	var v versionSummary
-	if err := json.Unmarshal([]byte(succeeds(t, "version", "--json")), &v); err != nil || v.Go != runtime.Version() || !strings.HasPrefix(v.Client, "v1.") {
-		t.Errorf("%+v, %v", v, err)
-	}
-	printed(t, succeeds(t, "version"), "\nnats.go:")
 }

@@ -1,0 +1,65 @@
+//go:build field && alerts
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/testserver"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// A full disk fires that nobody leads, and a store that was restored from a backup fires the fault
+// that has that name. The server is one process, because all disks of a cluster would have to be full.
+func TestAlerts_DiskFullAndRestored(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t)
+	port, store := testserver.FreePort(t), filepath.Join(disk, "js")
+	config := filepath.Join(t.TempDir(), "s.conf")
+	text := fmt.Sprintf("host: 127.0.0.1, port: %d\njetstream { store_dir: %q, max_file_store: 1GB }", port, store)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startDaemon(t, tool(t, "nats-server-v2.11.8"), "-c", config)
+	a := startScraped(t, "a", fmt.Sprintf("nats://127.0.0.1:%d", port))
+	eventually(t, "the bucket can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := leader.CreateBucket(ctx, a.js, leader.BucketConfig{Name: "small", MaxLease: 3 * time.Second})
+		return err == nil
+	})
+	server.kill()
+	backup := filepath.Join(t.TempDir(), "backup")
+	if err := os.CopyFS(backup, os.DirFS(store)); err != nil {
+		t.Fatal(err)
+	}
+	server.start()
+	eventually(t, "a leads", a.stand("small", "parts", leader.Config{}).IsLeader)
+	s := alertScript{t, startPrometheus(t, map[string]string{"a": a.server.URL}), time.Now()}
+	s.quiet("all is well", 20*time.Second)
+
+	ballast := fillDisk(t, disk)
+	s.fire("the disk is full", "NoLeader,bucket:small,election:parts}")
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	server.kill() // as the runbook says
+	server.start()
+	s.end("there is room, and the server was restarted")
+	s.quiet("for longer than alerts hide one another", 150*time.Second)
+
+	server.kill()
+	if err := os.RemoveAll(store); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(store, os.DirFS(backup)); err != nil {
+		t.Fatal(err)
+	}
+	server.start()
+	s.fire("the store is that of the backup", "Faulted,bucket:small,election:parts,kind:regressed}")
+}

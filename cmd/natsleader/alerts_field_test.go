@@ -1,0 +1,182 @@
+//go:build field && alerts && unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// alertScript is an hour of faults, compressed into six minutes.
+type alertScript struct {
+	*testing.T
+	p     monitor
+	began time.Time
+}
+
+// quiet lets a time pass, in which no alert may fire.
+func (s alertScript) quiet(what string, d time.Duration) {
+	s.Helper()
+	time.Sleep(d) // a proof that nothing happens takes its time
+	if fired := s.p.alerts(d); len(fired) > 0 {
+		s.Errorf("%s: these fired: %q\nof\n%s", what, fired, strings.Join(s.p.query(`{__name__=~"natsleader_(leaders|seat|silent_seconds|bucket_up|faults_total|renewal_age_seconds|writes_unknown_total)"}`), "\n"))
+	}
+	s.Logf("%v: quiet: %s", time.Since(s.began).Round(time.Second), what)
+}
+
+// fire waits until these alerts have fired, and some time more, in which no other may.
+func (s alertScript) fire(what string, want ...string) {
+	s.Helper()
+	slices.Sort(want)
+	begin := time.Now()
+	var fired []string
+	for limit := begin.Add(4 * time.Minute); !slices.Equal(fired, want) && time.Now().Before(limit) && len(fired) <= len(want); time.Sleep(500 * time.Millisecond) {
+		fired = s.p.alerts(time.Since(begin))
+	}
+	s.Logf("%v: %s: %q", time.Since(s.began).Round(time.Second), what, fired)
+	time.Sleep(40 * time.Second) // more than six minutes, for the alerts that wait longest
+	if fired = s.p.alerts(time.Since(begin)); !slices.Equal(fired, want) {
+		s.Errorf("%s: these fired:\n%s\nnot\n%s", what, strings.Join(fired, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// end waits until no alert fires.
+func (s alertScript) end(what string) {
+	s.Helper()
+	eventually(s, what, func() bool { return len(s.p.alerts(0)) == 0 })
+}
+
+// In a Prometheus with the rules of deploy/prometheus, each fault fires one alert, with the
+// labels that are meant. The loss of a server, elections with several seats, and elections
+// of one name in two buckets fire none.
+func TestAlerts_InAnHourOfFaults(t *testing.T) {
+	t.Parallel()
+	trio := startTrio(t)
+	op := startScraped(t, "operator", trio.urls)
+	create := func(bucket string) {
+		t.Helper()
+		eventually(t, bucket+" can be made", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := leader.CreateBucket(ctx, op.js, leader.BucketConfig{Name: bucket, Replicas: 3})
+			return err == nil
+		})
+	}
+	for _, bucket := range []string{"elections", "second", "doomed"} {
+		create(bucket)
+	}
+	targets := make(map[string]string)
+	all := make(map[string]*scrapedProcess)
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		urls := trio.urls
+		if name == "d" {
+			urls = strings.ReplaceAll(urls, "admin", "clerk")
+		}
+		all[name] = startScraped(t, name, urls)
+		targets[name] = all[name].server.URL
+	}
+	first := func(name, bucket, election string) {
+		t.Helper()
+		c := all[name].stand(bucket, election, leader.Config{})
+		eventually(t, name+" leads "+election, c.IsLeader)
+	}
+	shards := make(map[string]*leader.Candidate)
+	for _, name := range []string{"a", "b", "c"} {
+		all[name].stand("elections", "billing", leader.Config{})
+		all[name].stand("second", "billing", leader.Config{})
+		shards[name] = all[name].stand("elections", "shards", leader.Config{Seats: 2})
+	}
+	first("d", "elections", "mail")
+	first("f", "elections", "north")
+	first("f", "elections", "south")
+	all["e"].stand("elections", "mail", leader.Config{})
+	all["e"].stand("elections", "north", leader.Config{})
+	all["e"].stand("elections", "south", leader.Config{})
+	ghost := startScraped(t, "ghost", trio.urls) // no target
+	c := ghost.stand("elections", "ghost", leader.Config{})
+	eventually(t, "it leads", c.IsLeader)
+	for _, bucket := range []string{"elections", "doomed"} {
+		targets["exporter-"+bucket] = startExporter(t, trio.urls, "--bucket", bucket).address
+	}
+	s := alertScript{t, startPrometheus(t, targets), time.Now()}
+	s.quiet("all is well", 20*time.Second)
+
+	lost := trio.leaderOf(op.js, "elections")
+	trio.servers[lost].kill()
+	s.quiet("a server of three is killed", 25*time.Second)
+	trio.servers[lost].start()
+	s.quiet("it is back", 15*time.Second)
+
+	// The lease is compressed as well, for an alert about its end. It is too short to outlive the
+	// loss of a server.
+	for _, name := range []string{"a", "b", "c"} {
+		all[name].stand("doomed", "jobs", leader.Config{LeaseDuration: 6 * time.Second})
+	}
+	s.quiet("another election begins", 15*time.Second)
+
+	ghost.setCut(true)
+	all["f"].setCut(true)
+	trio.deny("$KV.elections.mail")
+	for _, name := range []string{"b", "c"} {
+		all[name].leave(shards[name])
+	}
+	eventually(t, "a bucket is deleted", func() bool { return op.js.DeleteKeyValue(t.Context(), "doomed") == nil })
+	s.fire("five faults at once",
+		"NoLeader,bucket:doomed,election:jobs}",
+		"Silent,bucket:elections,instance:f}",
+		"Faulted,bucket:elections,election:mail,kind:permission}",
+		"SeatEmpty,bucket:elections,election:shards}",
+		"Abandoned,bucket:elections,election:ghost}")
+
+	ghost.setCut(false)
+	all["f"].setCut(false)
+	trio.deny("")
+	create("doomed")
+	for _, name := range []string{"b", "c"} {
+		all[name].stand("elections", "shards", leader.Config{Seats: 2})
+	}
+	for limit := time.Now().Add(3 * time.Minute); len(s.p.alerts(0)) > 0 && time.Now().Before(limit); {
+		time.Sleep(time.Second)
+	}
+	s.end("all alerts are over")
+	s.quiet("after the repairs, for longer than alerts hide one another", 150*time.Second)
+
+	for _, n := range []int{0, 1} {
+		trio.servers[n].kill()
+	}
+	var want []string
+	for _, e := range []string{"elections/billing", "elections/mail", "elections/north", "elections/south", "elections/shards", "second/billing", "doomed/jobs"} {
+		bucket, election, _ := strings.Cut(e, "/")
+		want = append(want, fmt.Sprintf("NoLeader,bucket:%s,election:%s}", bucket, election))
+	}
+	s.fire("two servers of three are lost", want...)
+	for _, n := range []int{0, 1} {
+		trio.servers[n].start()
+	}
+	s.end("all lead again")
+	s.dashboardShows()
+}
+
+// dashboardShows fails the test for each query of the dashboard that had no result since the
+// beginning. Some may have none: two candidates rarely write at the same instant, no feed fails, and
+// there is no `natsleader run`.
+func (s alertScript) dashboardShows() {
+	s.Helper()
+	rare := regexp.MustCompile(`natsleader_(writes_refused|feed_rebuilds|command_starts|command_exits)_total`)
+	variables := strings.NewReplacer("$bucket", ".+", "$election", ".+", "$__rate_interval", "6s", "$__range", "1h")
+	queries := dashboardQueries(s.T)
+	for _, query := range queries {
+		series, err := s.p.series(variables.Replace(query), s.began)
+		if err != nil || series == 0 && !rare.MatchString(query) {
+			s.Errorf("the dashboard's %s: %d series, %v", query, series, err)
+		}
+	}
+	s.Logf("%d queries of the dashboard", len(queries))
+}

@@ -1,0 +1,401 @@
+//go:build field && alerts && unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/testserver"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/metrics"
+)
+
+// tool returns a program of .tools, which `make servers` fills.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs("../../.tools/" + name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("%v: \"make servers\" gets it", err)
+	}
+	return path
+}
+
+// daemon is a process that can be killed and started again.
+type daemon struct {
+	*testing.T
+	args []string
+	cmd  *exec.Cmd
+	log  bytes.Buffer
+}
+
+func (d *daemon) start() {
+	d.Helper()
+	d.cmd = exec.Command(d.args[0], d.args[1:]...) //nolint:gosec // of .tools
+	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	if err := d.cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *daemon) kill() {
+	if d.cmd != nil {
+		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Wait()
+		d.cmd = nil
+	}
+}
+
+func startDaemon(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	d := &daemon{T: t, args: args}
+	d.start()
+	t.Cleanup(func() {
+		d.kill()
+		if t.Failed() {
+			text := d.log.String()
+			t.Logf("%s:\n%s", filepath.Base(args[0]), text[max(0, len(text)-2000):])
+		}
+	})
+	return d
+}
+
+// serverTrio is a cluster of three server processes.
+type serverTrio struct {
+	*testing.T
+	dir     string
+	servers []*daemon // s1, s2, s3
+	ports   []int
+	urls    string // for the client
+}
+
+// startTrio starts the cluster. The user "clerk" may do everything at first.
+func startTrio(t *testing.T) *serverTrio {
+	t.Helper()
+	s := &serverTrio{T: t, dir: t.TempDir()}
+	var urls []string
+	for range 6 {
+		s.ports = append(s.ports, testserver.FreePort(t))
+	}
+	for i := range 3 {
+		urls = append(urls, fmt.Sprintf("nats://admin:x@127.0.0.1:%d", s.ports[i]))
+	}
+	s.urls = strings.Join(urls, ",")
+	s.write("")
+	for i := range 3 {
+		s.servers = append(s.servers, startDaemon(t, tool(t, "nats-server-v2.11.8"), "-c", filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1))))
+	}
+	return s
+}
+
+// write writes the configurations. clerk may not publish to what is denied.
+func (s *serverTrio) write(denied string) {
+	s.Helper()
+	var routes []string
+	for i := range 3 {
+		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", s.ports[i+3]))
+	}
+	for i := range 3 {
+		permissions := ""
+		if denied != "" {
+			permissions = fmt.Sprintf(", permissions: {publish: {deny: %q}}", denied)
+		}
+		config := fmt.Sprintf(`
+			server_name: s%d, host: 127.0.0.1, port: %d
+			jetstream { store_dir: %q }
+			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			authorization { users: [ {user: admin, password: x}, {user: clerk, password: x%s} ] }`,
+			i+1, s.ports[i], filepath.Join(s.dir, fmt.Sprint(i)), s.ports[i+3], strings.Join(routes, ", "), permissions)
+		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1)), []byte(config), 0o600); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// deny takes a permission from clerk, or gives all back.
+func (s *serverTrio) deny(subject string) {
+	s.Helper()
+	s.write(subject)
+	for _, each := range s.servers {
+		if err := each.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// leaderOf returns the number of the server that leads the bucket's stream.
+func (s *serverTrio) leaderOf(js jetstream.JetStream, bucket string) int {
+	s.Helper()
+	number := 0
+	eventually(s, "the stream has a leader", func() bool {
+		ctx, cancel := context.WithTimeout(s.Context(), 2*time.Second)
+		defer cancel()
+		stream, err := js.Stream(ctx, "KV_"+bucket)
+		if err != nil || stream.CachedInfo().Cluster == nil {
+			return false
+		}
+		number, err = strconv.Atoi(strings.TrimPrefix(stream.CachedInfo().Cluster.Leader, "s"))
+		return err == nil
+	})
+	return number - 1
+}
+
+// scrapedProcess stands for a process: one connection, which can be cut, and its metrics.
+type scrapedProcess struct {
+	*testing.T
+	name      string
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	collector metrics.Collector
+	server    *httptest.Server
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func startScraped(t *testing.T, name, urls string) *scrapedProcess {
+	t.Helper()
+	p := &scrapedProcess{T: t, name: name}
+	var err error
+	p.nc, err = nats.Connect(urls, nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.PingInterval(time.Second),
+		nats.SetCustomDialer(p), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.nc.Close)
+	if p.js, err = jetstream.New(p.nc); err != nil {
+		t.Fatal(err)
+	}
+	page, err := metricsPage(&p.collector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.server = httptest.NewServer(page)
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+// Dial is part of nats.CustomDialer.
+func (p *scrapedProcess) Dial(network, address string) (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut {
+		return nil, errors.New("the host is cut off")
+	}
+	c, err := net.DialTimeout(network, address, time.Second)
+	if err == nil {
+		p.conns = append(p.conns, c)
+	}
+	return c, err
+}
+
+// setCut cuts the process off from NATS, or connects it again.
+func (p *scrapedProcess) setCut(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	for _, c := range p.conns {
+		if cut {
+			_ = c.Close()
+		}
+	}
+}
+
+// stand starts a candidate that is scraped.
+func (p *scrapedProcess) stand(bucket, election string, cfg leader.Config) *leader.Candidate {
+	p.Helper()
+	b, err := leader.OpenBucket(p.js, bucket)
+	if err != nil {
+		p.Fatal(err)
+	}
+	cfg.ID = p.name
+	c, err := leader.Campaign(context.WithoutCancel(p.Context()), b, election, cfg)
+	if err == nil {
+		err = p.collector.Add(c)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		p.nc.Close() // there may be no server any more
+		<-c.Done()
+	})
+	return c
+}
+
+// leave stops a candidate and its metrics.
+func (p *scrapedProcess) leave(c *leader.Candidate) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	defer cancel()
+	if err := c.Stop(ctx); err != nil {
+		p.Error(err)
+	}
+	p.collector.Remove(c)
+}
+
+// timesFaster is by how much the hour is compressed.
+const timesFaster = 10
+
+// compressed returns the rules with durations that are so much shorter.
+func compressed(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/prometheus/rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	units := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
+	duration := regexp.MustCompile(`\d+[smh]\b`)
+	places := regexp.MustCompile(`\[[\dsmh:]+\]|for: \d+[smh]|offset \d+[smh]`)
+	faster := places.ReplaceAllStringFunc(string(text), func(place string) string {
+		return duration.ReplaceAllStringFunc(place, func(d string) string {
+			n, err := strconv.Atoi(d[:len(d)-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%dms", time.Duration(n)*units[d[len(d)-1:]]/timesFaster/time.Millisecond)
+		})
+	})
+	faster = regexp.MustCompile(`(natsleader_(?:silent|unreleased)_seconds) > 60`).ReplaceAllString(faster, fmt.Sprint("$1 > ", 60/timesFaster))
+	if n := strings.Count(faster, fmt.Sprint("_seconds > ", 60/timesFaster)); n != 2 {
+		t.Fatalf("%d limits in seconds were compressed", n)
+	}
+	return faster
+}
+
+// monitor is a Prometheus that scrapes targets and evaluates the rules.
+type monitor struct {
+	*testing.T
+	url string
+}
+
+func startPrometheus(t *testing.T, targets map[string]string) monitor {
+	t.Helper()
+	dir := t.TempDir()
+	const interval = 15 * time.Second / timesFaster
+	config := fmt.Sprintf("global: {scrape_interval: %dms, evaluation_interval: %[1]dms, scrape_timeout: 1s}\nrule_files: [rules.yml]\nscrape_configs:\n  - job_name: natsleader\n    static_configs:\n", interval.Milliseconds())
+	for name, address := range targets {
+		config += fmt.Sprintf("      - {targets: [%q], labels: {instance: %q}}\n", strings.TrimPrefix(address, "http://"), name)
+	}
+	for name, text := range map[string]string{"prometheus.yml": config, "rules.yml": compressed(t)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(t))
+	startDaemon(t, tool(t, "promtool-deb/usr/bin/prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
+	p := monitor{t, "http://" + address}
+	eventually(t, "Prometheus scrapes all", func() bool {
+		return slices.Equal(p.query("count(up == 1)"), []string{fmt.Sprintf("{} %d", len(targets))})
+	})
+	return p
+}
+
+// result is one series of an answer.
+type result struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// ask sends a query to an end point of Prometheus.
+func (p monitor) ask(endPoint string, parameters url.Values) ([]result, error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Get(p.url + "/api/v1/" + endPoint + "?" + parameters.Encode())
+	if err != nil {
+		return nil, err // it begins
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	var answer struct {
+		Error string
+		Data  struct{ Result []result }
+	}
+	if err = json.NewDecoder(response.Body).Decode(&answer); err == nil && answer.Error != "" {
+		err = errors.New(answer.Error)
+	}
+	return answer.Data.Result, err
+}
+
+// series returns how many series a query has had since then.
+func (p monitor) series(expr string, since time.Time) (int, error) {
+	found, err := p.ask("query_range", url.Values{
+		"query": {expr}, "start": {since.Format(time.RFC3339)}, "end": {time.Now().Format(time.RFC3339)}, "step": {"1s"},
+	})
+	return len(found), err
+}
+
+// query returns the results of a query, with their labels in order.
+func (p monitor) query(expr string) []string {
+	p.Helper()
+	found, err := p.ask("query", url.Values{"query": {expr}})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var results []string
+	for _, r := range found {
+		labels, err := json.Marshal(r.Metric)
+		if err != nil {
+			p.Fatal(err)
+		}
+		results = append(results, fmt.Sprintf("%s %v", strings.ReplaceAll(string(labels), `"`, ""), r.Value[1]))
+	}
+	slices.Sort(results)
+	return results
+}
+
+// alerts returns the alerts that fire, or that have fired since.
+func (p monitor) alerts(since time.Duration) []string {
+	p.Helper()
+	expr := `ALERTS{alertstate="firing"}`
+	if since > 0 {
+		expr = fmt.Sprintf("max_over_time(%s[%dms])", expr, since.Milliseconds())
+	}
+	var found []string
+	for _, line := range p.query("max by (alertname, bucket, election, instance, kind, seat) (" + expr + ")") {
+		name := strings.TrimSuffix(line, " 1")
+		found = append(found, strings.TrimPrefix(name, "{alertname:Natsleader"))
+	}
+	return found
+}
+
+// dashboardQueries returns the queries of panels and annotations in the shipped dashboard.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/grafana/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`"expr": ("(?:[^"\\]|\\.)*")`).FindAllSubmatch(text, -1) {
+		var query string
+		if err := json.Unmarshal(found[1], &query); err != nil {
+			t.Fatal(err)
+		}
+		queries = append(queries, query)
+	}
+	return queries
+}

@@ -1,0 +1,86 @@
+//go:build field && linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testserver"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// smallDisk mounts a file system of a few megabytes for the test.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=8m"); err != nil {
+		proof.Skip(t, "a tmpfs cannot be mounted here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fillDisk writes a file until the disk is full, and returns its path.
+func fillDisk(t *testing.T, disk string) (ballast string) {
+	t.Helper()
+	ballast = filepath.Join(disk, "ballast")
+	f, err := os.Create(ballast) //nolint:gosec // in the test's directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return ballast
+}
+
+// A full disk is found, although the server answers all questions, and refuses an impossible
+// write for the right reason. After there is room, the bucket's stream stores nothing until
+// the server is restarted; the scratch stream cannot see that, and the elections do.
+func TestDoctor_FullDisk(t *testing.T) {
+	disk := smallDisk(t)
+	p := startProcess(t, "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")), testserver.FreePort(t))
+	newBucket(t, p.url, "elections", leader.BucketConfig{})
+	nc, _ := connectTo(t, p.url)
+	expire(t, p.url, "df")
+	diagnose(t, p.url).says(t, "store", "ok")
+
+	ballast := fillDisk(t, disk)
+	stores := func() bool {
+		_, err := nc.Request("$KV.elections.filler", make([]byte, 4096), time.Second)
+		return err == nil
+	}
+	eventually(t, "the bucket stores nothing", func() bool { return !stores() })
+	d := diagnose(t, p.url)
+	d.says(t, "store", "critical", "store nothing of file kind", "make room")
+	d.says(t, "elections", "warning", "nobody renews or takes df: writes fail, or all candidates are gone")
+	if d.code != 2 {
+		t.Errorf("exit code %d", d.code)
+	}
+	productionShows(t, p.url, "store", "elections")
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Request("$KV.elections.filler", nil, time.Second); err == nil || !strings.Contains(err.Error(), nats.ErrTimeout.Error()) {
+		proof.Skip(t, "this server goes on when there is room: ", err)
+	}
+	diagnose(t, p.url).says(t, "elections", "warning", "nobody renews or takes df", "until it is restarted")
+}

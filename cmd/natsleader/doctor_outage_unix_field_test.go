@@ -1,0 +1,67 @@
+//go:build field && unix
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/proof"
+)
+
+// A server that was killed or hangs is reported as missing, also if it led the stream and its
+// successor has never heard of it. What can still be lost is counted without it.
+func TestDoctor_DeadServer(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]struct {
+		sig  syscall.Signal
+		led  bool
+		only bool // with the build tag prove
+	}{
+		"killed leader":   {sig: syscall.SIGKILL, led: true},
+		"hung leader":     {sig: syscall.SIGSTOP, led: true, only: true},
+		"killed follower": {sig: syscall.SIGKILL, only: true},
+		"hung follower":   {sig: syscall.SIGSTOP, only: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if k.only {
+				proof.Only(t)
+			}
+			t.Parallel()
+			all := processCluster(t)
+			_, js := connectTo(t, all["s1"].url)
+			leads := leadsStream(t, js)
+			var victim, witness *serverProcess
+			for name, p := range all {
+				if (name == leads) == k.led {
+					victim = p
+				}
+			}
+			for _, p := range all {
+				if p != victim {
+					witness = p
+				}
+			}
+			_, js = connectTo(t, witness.url)
+			victim.signal(t, k.sig)
+			if k.led {
+				eventually(t, "another server leads the stream", func() bool { l := leadsStream(t, js); return l != "" && l != victim.name })
+			}
+			// The writes show which servers are behind.
+			eventually(t, "a write is stored", func() bool {
+				_, err := js.Publish(t.Context(), "$KV.elections.written", nil)
+				return err == nil
+			})
+			d := diagnose(t, witness.url) // the dead server does not report its version
+			d.says(t, "cluster", "warning", "the replica on "+victim.name, "dead, hung or cut off")
+			d.says(t, "replicas", "warning", "1 of them missing ("+victim.name+")", "the loss of one more server")
+			if d.code != 1 || strings.Contains(d.String(), "catching up") || strings.Contains(d.String(), "elections go on") {
+				t.Errorf("exit code %d\n%v", d.code, d)
+			}
+			if k.led {
+				productionShows(t, witness.url, "cluster", "replicas")
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+//go:build field && linux
+
+package main
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Each exit code on the page is that of a command which ends so, and the page has no others.
+// The help of run has the codes of run.
+func TestExitCodes_OfThePage(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Exit codes\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	listed := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([\d, +n]+) \|`).FindAllStringSubmatch(table, -1) {
+		for code := range strings.SplitSeq(row[1], ", ") {
+			listed[code] = true
+		}
+	}
+
+	open := startServer(t).ClientURL()
+	newBucket(t, open, "elections", leader.BucketConfig{})
+	campaigns(t, open, "elections", "led", leader.Config{ID: "other"})
+	without := startServer(t, func(o *server.Options) { o.JetStream = false }).ClientURL()
+	denies := startServer(t, func(o *server.Options) {
+		o.Users = []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>"}}}}}
+	}).ClientURL()
+	denied := strings.Replace(denies, "//", "//u:p@", 1)
+
+	cases := map[string][][]string{
+		"0":   {{"status", "led", "-s", open}, {"run", "free", "-s", open, "--", "true"}},
+		"1":   {{"status", "free", "-s", open}, {"step-down", "free", "-s", open}, {"transfer", "free", "x", "-s", open}, {"transfer", "led", "x", "-s", open}},
+		"2":   {{"doctor", "-s", without}},
+		"64":  {{"status", "--nonsense"}, {"run", "a"}, {"status", "a..b", "-s", open}, {"hold", "a", "--wait", "0s"}},
+		"69":  {{"status", "-s", "nats://127.0.0.1:1"}, {"run", "a", "-s", without, "--", "true"}, {"hold", "a", "-s", without}},
+		"75":  {{"run", "led", "--try", "-s", open, "--", "true"}, {"hold", "led", "--try", "-s", open}},
+		"77":  {{"status", "-s", denied}, {"run", "a", "-s", denied, "--", "true"}, {"hold", "a", "-s", denied}},
+		"78":  {{"status", "-s", open, "--bucket", "nowhere"}, {"run", "a", "-s", open, "--bucket", "nowhere", "--", "true"}, {"run", "a", "-s", open, "--roster", "--", "true"}},
+		"124": {{"run", "led", "--wait", "100ms", "-s", open, "--", "true"}, {"hold", "led", "--wait", "100ms", "-s", open}},
+		"126": {{"run", "free", "-s", open, "--", "/"}},
+		"127": {{"run", "free", "-s", open, "--", "/no/such/program"}},
+		// A signal to natsleader itself: TestRunSignals_EndWaiting and TestHold_UntilSignal.
+		"128+n": {{"run", "free", "-s", open, "--", "sh", "-c", "kill -9 $$"}},
+	}
+	if got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases)); !slices.Equal(got, want) {
+		t.Errorf("the page lists %q, and the command has %q", got, want)
+	}
+	number := map[string]int{
+		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "69": exitUnreachable, "75": exitLost, "77": exitDenied,
+		"78": exitBucket, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
+	}
+	for code, lines := range cases {
+		for _, args := range lines {
+			out, errs, got := outcome(t, natsleader(t, args...))
+			if got != number[code] {
+				t.Errorf("%q: exit code %d, want %s\n%s%s", args, got, code, out, errs)
+			}
+		}
+	}
+	help := succeeds(t, "run", "--help")
+	for code := range cases {
+		if code == "0" || code == "2" {
+			continue // no code of run's own
+		}
+		if !regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(code) + `  `).MatchString(help) {
+			t.Errorf("the help of run does not have %s", code)
+		}
+	}
+}
+
+// More replicas than the cluster has servers are a mistake in the flags, and the bucket stays
+// as it was.
+func TestBucketAdd_BeyondTheCluster(t *testing.T) {
+	t.Parallel()
+	url := asUser(serverCluster(t)[0], "admin")
+	fails(t, natsleader(t, "bucket", "add", "big", "--replicas", "5", "-s", url), exitUsage, "the cluster has too few servers with room for --replicas")
+	fails(t, natsleader(t, "bucket", "info", "big", "-s", url), exitBucket, "bucket big does not exist")
+}
+
+// On a cluster, bucket add with one replica says how many servers there are, and what to give.
+func TestBucketAdd_OneReplicaOfCluster(t *testing.T) {
+	t.Parallel()
+	s := serverCluster(t)[0]
+	const says = "natsleader: cluster C has 3 servers, and the bucket is on one of them: " +
+		"while that is away nobody can lead; on three it survives the loss of one: `natsleader bucket add small --replicas 3`\n"
+	for _, args := range [][]string{nil, {"--json"}} {
+		if _, errs, code := outcome(t, natsleader(t, append([]string{"bucket", "add", "small", "-s", asUser(s, "admin")}, args...)...)); code != 0 || errs != says {
+			t.Errorf("exit code %d\n%s", code, errs)
+		}
+	}
+	if _, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "--replicas", "3", "-s", asUser(s, "admin"))); code != 0 || errs != "" {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
+	nc, _ := connectTo(t, asUser(s, "candidate")) // may not ask the servers
+	denied := &inspector{nc: nc, limit: patience}
+	if got := denied.alone(1); !strings.HasPrefix(got, "cluster C may have several servers, and ") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,117 @@
+//go:build field
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// figure reports the median and the worst of some measurements. It fails if the median
+// exceeds ten times the wanted duration, which a busy machine does not explain any
+// more.
+func figure(b *testing.B, wanted time.Duration, all []time.Duration) {
+	b.Helper()
+	slices.Sort(all)
+	median, worst := all[len(all)/2], all[len(all)-1]
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(0, "ns/op") // of all of them, which is of no use
+	b.ReportMetric(ms(median), "ms-median")
+	b.ReportMetric(ms(worst), "ms-worst")
+	b.ReportMetric(ms(wanted), "ms-wanted")
+	if median > 10*wanted {
+		b.Errorf("%v, ten times more than the %v that are wanted", median, wanted)
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	var all []time.Duration
+	for b.Loop() {
+		for range 20 {
+			cmd := natsleader(b, "--version")
+			start := time.Now()
+			err := cmd.Run()
+			all = append(all, time.Since(start))
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	figure(b, 50*time.Millisecond, all)
+}
+
+// The time from the server's time of the record that elected `natsleader run`, which is
+// a bit before Elected, to the time that its command prints, which is a bit after the
+// command's start. The server is on this host.
+func BenchmarkElectedToCommand(b *testing.B) {
+	url := startServer(b).ClientURL()
+	newBucket(b, url, "elections", leader.BucketConfig{})
+	_, js := connectTo(b, url)
+	kv, err := js.KeyValue(b.Context(), "elections")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var all []time.Duration
+	for b.Loop() {
+		for range 20 {
+			election := fmt.Sprint("e", len(all))
+			records, err := kv.Watch(b.Context(), election)
+			if err != nil {
+				b.Fatal(err)
+			}
+			out := succeeds(b, "run", election, "--quiet", "-s", url, "--", "date", "+%s %N")
+			for e := range records.Updates() {
+				if e == nil {
+					continue // there was none before
+				}
+				if h := leader.HolderOf(e); h.Leads() {
+					all = append(all, told(b, out).Sub(h.Since))
+					break
+				}
+			}
+			if err := records.Stop(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	figure(b, 20*time.Millisecond, all)
+}
+
+// told parses a time in seconds and nanoseconds.
+func told(b *testing.B, text string) time.Time {
+	b.Helper()
+	s, ns, _ := strings.Cut(strings.TrimSpace(text), " ")
+	seconds, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	nanoseconds, err := strconv.ParseInt(ns, 10, 64)
+	if err != nil {
+		proof.Skip(b, "date tells no nanoseconds here: ", err)
+	}
+	return time.Unix(seconds, nanoseconds)
+}
+
+func BenchmarkStatusOf10000Elections(b *testing.B) {
+	url := manyElections(b, 10_000)
+	for name, args := range map[string][]string{"table": {"status"}, "json": {"status", "--json"}, "roster": {"status", "--roster"}} {
+		b.Run(name, func(b *testing.B) {
+			var all []time.Duration
+			for b.Loop() {
+				for range 5 {
+					start := time.Now()
+					succeeds(b, append(args, "-s", url)...)
+					all = append(all, time.Since(start))
+				}
+			}
+			figure(b, 2*time.Second, all)
+		})
+	}
+}

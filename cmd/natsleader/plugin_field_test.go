@@ -1,0 +1,161 @@
+//go:build field
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// introspection returns the description that `nats plugins register` asks the binary
+// for, and keeps (natscli, plugins/plugins.go).
+func introspection(t *testing.T) json.RawMessage {
+	t.Helper()
+	out, err := natsleader(t, "--fisk-introspect").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// natsleader describes itself as a plugin.
+func TestPlugin_Introspects(t *testing.T) {
+	var model fisk.ApplicationModel
+	if err := json.Unmarshal(introspection(t), &model); err != nil {
+		t.Fatal(err)
+	}
+	if model.Name != "natsleader" || model.Help == "" {
+		t.Errorf("%q: %q", model.Name, model.Help)
+	}
+	var names []string
+	var walk func(prefix string, commands []*fisk.CmdModel)
+	walk = func(prefix string, commands []*fisk.CmdModel) {
+		for _, c := range commands {
+			if c.CmdGroupModel != nil && len(c.Commands) > 0 {
+				walk(c.Name+" ", c.Commands)
+				continue
+			}
+			names = append(names, prefix+c.Name)
+			if !slices.ContainsFunc(c.Flags, func(f *fisk.FlagModel) bool { return f.Name == "bucket" }) {
+				t.Errorf("%s%s: --bucket is not its own flag: `nats` would drop it", prefix, c.Name)
+			}
+		}
+	}
+	walk("", model.Commands)
+	for _, name := range []string{"run", "status", "watch", "step-down", "bucket add", "bucket info", "doctor"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("no command %q in %q", name, names)
+		}
+	}
+}
+
+// natsCommand runs an application with the global flags of `nats` (natscli,
+// nats/main.go) and the command as its plugin. It returns the plugin's output, and the
+// exit code.
+func natsCommand(t *testing.T, command string, args ...string) (string, int) {
+	t.Helper()
+	app := fisk.New("nats", "NATS Utility")
+	app.Flag("server", "NATS server urls").Short('s').Envar("NATS_URL").String()
+	app.Flag("user", "Username or Token").Envar("NATS_USER").String()
+	app.Flag("tlsfirst", "Perform TLS handshake first").Bool()
+	app.Flag("timeout", "Time to wait on responses from NATS").Default("5s").Envar("NATS_TIMEOUT").Duration()
+	app.Flag("connection-name", "Nickname").Default("NATS CLI").String()
+	app.Flag("context", "Configuration context").Envar("NATS_CONTEXT").String()
+	app.Flag("no-context", "Disable the selected context").UnNegatableBool()
+	if _, err := app.ExternalPluginCommand(command, introspection(t), "leader", ""); err != nil {
+		t.Fatal(err)
+	}
+	code := 0
+	app.Terminate(func(c int) { code = c })
+	app.ErrorWriter(io.Discard)
+	app.UsageWriter(io.Discard)
+
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = out, out // the plugin inherits them
+	app.MustParseWithUsage(args)
+	os.Stdout, os.Stderr = stdout, stderr
+	if err = out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	printed, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(printed), code
+}
+
+// hermetic keeps the settings of the user that runs the tests away from a plugin, which
+// gets the environment of the test.
+func hermetic(t *testing.T) {
+	t.Helper()
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "NATS") {
+			t.Setenv(name, value) // restores it after the test
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+}
+
+// natsleader works as a plugin of nats.
+func TestPlugin_WorksInNats(t *testing.T) {
+	hermetic(t)
+	natsleader(t) // builds the binary
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "others", leader.BucketConfig{})
+	campaigns(t, url, "others", "billing", leader.Config{ID: "a"})
+	for _, args := range [][]string{
+		{"--server", url, "leader", "status", "billing", "--bucket", "others"},
+		{"leader", "status", "billing", "--bucket=others", "-s", url, "--timeout", "10s", "--connection-name", "x"},
+		{"--no-context", "-s", url, "leader", "status", "--bucket=others", "--json", "billing"},
+	} {
+		out, code := natsCommand(t, binary, args...)
+		if code != 0 || !strings.Contains(out, "Leader:    a\n") && !strings.Contains(out, `"id": "a"`) {
+			t.Errorf("nats %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+		}
+	}
+	t.Setenv("NATS_URL", url)
+	t.Setenv("NATSLEADER_BUCKET", "others")
+	if out, code := natsCommand(t, binary, "leader", "status", "--json"); code != 0 || !strings.Contains(out, `"billing"`) {
+		t.Errorf("settings by environment: exit code %d\n%s", code, out)
+	}
+	if out, code := natsCommand(t, binary, "leader", "bucket", "info", "others"); code != 0 || !strings.Contains(out, "others") {
+		t.Errorf("nats leader bucket info: exit code %d\n%s", code, out)
+	}
+}
+
+// The limits of a plugin, as docs/cli.md describes them.
+func TestPlugin_Limits(t *testing.T) {
+	hermetic(t)
+	echo := filepath.Join(t.TempDir(), "echo")
+	if err := os.WriteFile(echo, []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 75\n"), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	out, code := natsCommand(t, echo, "leader", "run", "billing", "--", "sort", "", "--", "file")
+	if out != "<run><billing><sort><file>" {
+		t.Errorf("the words arrive as %s", out)
+	}
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	// A flag of `nats` that takes no value arrives with one: see withoutValues.
+	out, _ = natsCommand(t, echo, "--no-context", "leader", "status")
+	if out != "<status><--no-context=true>" {
+		t.Errorf("--no-context arrives as %s", out)
+	}
+}

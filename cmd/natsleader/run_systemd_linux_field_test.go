@@ -1,0 +1,96 @@
+//go:build field && linux
+
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// notifications receives what a service is expected to send.
+type notifications struct {
+	*testing.T
+	socket *net.UnixConn
+}
+
+func newNotifications(t *testing.T) (n notifications, address string) {
+	t.Helper()
+	address = filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	return notifications{t, socket}, address
+}
+
+// next returns the next message.
+func (n notifications) next() string {
+	n.Helper()
+	b := make([]byte, 1000)
+	_ = n.socket.SetReadDeadline(time.Now().Add(patience))
+	k, err := n.socket.Read(b)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return string(b[:k])
+}
+
+// await returns when a message matches.
+func (n notifications) await(pattern string) {
+	n.Helper()
+	for limit := time.Now().Add(patience); !regexp.MustCompile(pattern).MatchString(n.next()); {
+		if time.Now().After(limit) {
+			n.Fatalf("no %s", pattern)
+		}
+	}
+}
+
+// A service with Type=notify is ready when it stands, shows its state, and gives signs of life. The
+// command does not get the variables of systemd.
+func TestRun_NotifiesSystemd(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{})
+	n, address := newNotifications(t)
+	cmd := natsleader(t, "run", "jobs", "--id", "a", "-s", s.ClientURL(), "--shell", "--", `echo "environment: $NOTIFY_SOCKET$WATCHDOG_USEC$WATCHDOG_PID."; exec sleep 1000`)
+	cmd.Env = append(cmd.Environ(), notifySocket+"="+address, watchdogTime+"=200000")
+	out := started(t, cmd)
+	n.await(`^READY=1\nSTATUS=stands in jobs$`)
+	n.await(`^STATUS=leads jobs with token \d+$`)
+	n.await(`^WATCHDOG=1$`)
+	n.await(`^WATCHDOG=1$`)
+	eventually(t, "the command has begun", func() bool { return strings.Contains(out.text(), "environment: .") })
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	n.await(`^STOPPING=1$`)
+	if code := endOf(t, cmd); code != exitSignal+int(unix.SIGTERM) {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// With --retry-connect it is ready, and alive, before there is a server.
+func TestRun_NotifiesUnconnected(t *testing.T) {
+	t.Parallel()
+	n, address := newNotifications(t)
+	cmd := natsleader(t, "run", "jobs", "-s", "nats://127.0.0.1:1", "--retry-connect", "--", "true")
+	cmd.Env = append(cmd.Environ(), notifySocket+"="+address, watchdogTime+"=200000")
+	started(t, cmd)
+	n.await(`^READY=1\nSTATUS=connecting$`)
+	n.await(`^WATCHDOG=1$`)
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := endOf(t, cmd); code != exitSignal+int(unix.SIGTERM) {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,389 @@
+//go:build field && linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// If a leader, or its process, ends against its will, nothing of a command that does
+// not want to end is left when the next command begins.
+func TestRun_NothingOutlivesTerm(t *testing.T) {
+	t.Parallel()
+	for _, k := range []struct {
+		name string
+		do   func(a *runProcess, link *link)
+		then func(a *runProcess, link *link)
+	}{
+		{"natsleader is killed", func(a *runProcess, _ *link) { a.signal(unix.SIGKILL) }, nil},
+		{"natsleader and its group are killed", func(a *runProcess, _ *link) { _ = unix.Kill(-a.cmd.Process.Pid, unix.SIGKILL) }, nil},
+		{"everything of that name is killed", func(a *runProcess, _ *link) {
+			for _, pid := range a.processes("") {
+				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				if name, _, _ := bytes.Cut(line, []byte{0}); bytes.Contains(name, []byte("natsleader")) {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+		}, nil},
+		{
+			"natsleader is stopped", func(a *runProcess, _ *link) { a.signal(unix.SIGSTOP) },
+			func(a *runProcess, _ *link) {
+				a.signal(unix.SIGCONT)
+				a.says("lost: lease not confirmed")
+				a.says(`waiting: "b" leads`)
+			},
+		},
+		{
+			"the supervisor is killed", func(a *runProcess, _ *link) { _ = unix.Kill(a.supervisor(), unix.SIGKILL) },
+			func(a *runProcess, _ *link) {
+				a.exits(128 + 9)
+				a.says("the supervising process was killed")
+				a.says("handed over")
+			},
+		},
+		{
+			"the link is cut, packets get lost", func(_ *runProcess, l *link) { l.swallow() },
+			func(a *runProcess, l *link) {
+				a.says("lost: lease not confirmed")
+				l.heal()
+				a.says(`waiting: "b" leads`)
+			},
+		},
+		{"the link is cut while the supervisor is stopped", func(a *runProcess, l *link) {
+			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
+			l.swallow()
+		}, func(a *runProcess, l *link) {
+			l.heal()
+			a.says(`waiting: "b" leads`)
+		}},
+		{"natsleader is stopped, the link is cut", func(a *runProcess, l *link) {
+			a.signal(unix.SIGSTOP)
+			l.swallow()
+		}, func(a *runProcess, l *link) {
+			a.signal(unix.SIGCONT)
+			l.heal()
+			a.says(`waiting: "b" leads`)
+		}},
+		{"the key is deleted", func(a *runProcess, _ *link) {
+			_, js := connectTo(a.T, a.url)
+			kv, err := js.KeyValue(a.Context(), "elections")
+			if err == nil {
+				err = kv.Delete(a.Context(), "jobs")
+			}
+			if err != nil {
+				a.Fatal(err)
+			}
+		}, nil},
+		{"it is asked to, while the supervisor is stopped", func(a *runProcess, _ *link) {
+			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
+			a.stepDown()
+		}, func(a *runProcess, _ *link) { a.says(`waiting: "b" leads`) }},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			s := newRunFixture(t, 25*time.Second) // from the kill of a stopped supervisor to the next leader are 2.7 s
+			l := newLink(t, strings.TrimPrefix(s.url, "nats://"))
+			a := s.startAt("nats://"+l.proxy.Listen, "a", "--drain", "300ms", "--", s.stubborn())
+			a.waitComplete()
+			b := s.start("b", "--drain", "300ms", "--", s.stubborn())
+			b.says(`waiting: "a" leads`)
+			k.do(a, l)
+			eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
+			// The new command is b's, unless a itself leads again.
+			if s.count("begin a") == 1 {
+				a.noneLeft()
+			}
+			if k.then != nil {
+				k.then(a, l)
+			}
+			s.noOverlap()
+		})
+	}
+}
+
+// link is a connection to the server that can lose everything.
+type link struct {
+	t     *testing.T
+	proxy *toxiproxy.Proxy
+}
+
+func newLink(t *testing.T, upstream string) *link {
+	t.Helper()
+	l := &link{t: t}
+	l.open("127.0.0.1:0", upstream)
+	t.Cleanup(func() { l.proxy.Stop() })
+	return l
+}
+
+func (l *link) open(listen, upstream string) {
+	l.t.Helper()
+	eventually(l.t, "a proxy listens", func() bool {
+		l.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "link", listen, upstream)
+		return l.proxy.Start() == nil
+	})
+}
+
+func (l *link) swallow() {
+	l.t.Helper()
+	for _, direction := range []string{"upstream", "downstream"} {
+		_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(`{"type": "timeout", "stream": "` + direction + `", "attributes": {"timeout": 0}}`))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func (l *link) heal() {
+	l.t.Helper()
+	l.proxy.Stop()
+	l.open(l.proxy.Listen, l.proxy.Upstream)
+}
+
+// Nothing of a command lives when the server has stopped.
+func TestRun_ServerStopped(t *testing.T) {
+	s := newRunFixture(t, runLease)
+	p := s.start("a", "--", s.stubborn())
+	p.waitComplete()
+	s.server.Shutdown()
+	p.says("lost: lease not confirmed")
+	eventually(t, "nothing is left", func() bool { return len(p.commandProcesses()) == 0 })
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+}
+
+// The supervisor is killed at the same instant as natsleader. Then the kernel ends the
+// command, and no process is left to end those that the command has started.
+func TestRun_BothParentsKilled(t *testing.T) {
+	s := newRunFixture(t, runLease)
+	p := s.start("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
+	p.says("elected")
+	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
+	supervisor := p.supervisor()
+	p.signal(unix.SIGSTOP) // it shall not be the process that ends the command
+	_ = unix.Kill(supervisor, unix.SIGSTOP)
+	_ = unix.Kill(supervisor, unix.SIGKILL)
+	p.signal(unix.SIGKILL)
+	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
+}
+
+// A term that is over is not handed over before the command of an earlier term has
+// ended.
+func TestRun_AwaitsEarlierCommand(t *testing.T) {
+	s := newRunFixture(t, runLease)
+	a := s.start("a", "--drain", "3s", "--", s.script("c", s.prologue()+`
+trap 'echo told >>journal' TERM
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+while :; do sleep 0.05; done
+`))
+	a.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
+	b.says(`waiting: "a" leads`)
+	b.signal(unix.SIGSTOP) // a shall be elected again, however late
+	a.suspend()
+	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
+	a.resumeTooLate()
+	eventually(t, "a is elected again", func() bool { return strings.Count(a.text(), "elected") > 1 })
+	b.signal(unix.SIGCONT)
+	s.stepDown()
+	b.waitBegun(1)
+	s.noOverlap()
+}
+
+// A supervisor that is killed is replaced.
+func TestSupervisor_KilledIsReplaced(t *testing.T) {
+	s := newRunFixture(t, 15*time.Second)
+	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	a := s.start("a", "--", "sh", "-c", "exit 6")
+	a.says(`waiting: "other" leads`)
+	supervisor := a.supervisor()
+	_ = unix.Kill(supervisor, unix.SIGKILL)
+	eventually(t, "there is another", func() bool {
+		supervisors := a.processes(supervisorVariable + "=")
+		return len(supervisors) == 1 && supervisors[0] != supervisor
+	})
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.exits(6)
+}
+
+// The command is not killed before it must be, and no later: a drain longer than the lease ends
+// with the lease, before another command begins.
+func TestRunDrain_EndsWithLease(t *testing.T) {
+	s := newRunFixture(t, 2*runLease)
+	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
+trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal' TERM
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
+	b.says(`waiting: "a" leads`)
+	p.signal(unix.SIGSTOP)
+	b.waitBegun(1)
+	if s.count("told 0s") != 1 || s.count("finished") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	p.noneLeft()
+	s.noOverlap()
+}
+
+// A command that was asked to stop takes as long as it likes, as long as the lease is
+// renewed.
+func TestRunDrain_OutlastsLease(t *testing.T) {
+	s := newRunFixture(t, runLease)
+	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
+trap 'echo told >>journal; sleep 16; echo "finished" >>journal; exit 0' TERM
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
+	b.says(`waiting: "a" leads`)
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
+	b.waitBegun(1)
+	if strings.Contains(p.text(), "lost: ") || s.count("finished") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	s.noOverlap()
+}
+
+// A reader of the output that has stopped reading delays no process.
+func TestRun_FullPipe(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(a *runProcess){
+		"natsleader is killed":           func(a *runProcess) { a.signal(unix.SIGKILL) },
+		"it is asked to":                 func(a *runProcess) { a.stepDown() },
+		"the lease is over":              func(a *runProcess) { a.signal(unix.SIGSTOP) },
+		"it is told to end, impatiently": func(a *runProcess) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newRunFixture(t, runLease)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _, _ = r.Close(), w.Close() }()
+			s.output = w
+			a := s.start("a", "--drain", "200ms", "--", s.script("c", s.prologue()+`
+trap "" TERM PIPE
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+yes "a line for nobody" &
+yes "and another" >&2
+`))
+			a.waitBegun(1)
+			s.output = nil
+			b := s.start("b", "--", s.obedient())
+			b.says(`waiting: "a" leads`)
+			do(a)
+			b.waitBegun(1)
+			s.noOverlap()
+		})
+	}
+}
+
+// Output that has no reader any more ends no process.
+func TestRun_ClosedOutput(t *testing.T) {
+	s := newRunFixture(t, runLease)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.output = w
+	a := s.start("a", "--", s.obedient())
+	_, _ = r.Close(), w.Close()
+	a.waitBegun(1)
+	s.stepDown() // natsleader logs that
+	a.waitBegun(2)
+	a.signal(unix.SIGTERM)
+	a.exits(128 + 15)
+}
+
+// A command that forks without end is ended. A group that goes on forking while it is
+// killed, inside and outside of the group.
+func TestRun_EndlessForks(t *testing.T) {
+	s := newRunFixture(t, runLease)
+	a := s.start("a", "--drain", "100ms", "--", s.script("c", s.prologue()+`
+trap "" TERM
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+forks() { while :; do sleep 3 & setsid sh -c 'sleep 3 & sleep 3' & sleep 0.03; done; }
+forks & (forks) & forks
+`))
+	a.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
+	b.says(`waiting: "a" leads`)
+	eventually(t, "it has many processes", func() bool { return len(a.commandProcesses()) > 40 })
+	a.signal(unix.SIGKILL)
+	b.waitBegun(1)
+	s.noOverlap()
+	a.noneLeft()
+}
+
+// The drain of a step-down may outlast the lease.
+func TestRunDrain_OfStepDown(t *testing.T) {
+	s := newRunFixture(t, 6*time.Second)
+	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
+trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 7; echo "finished" >>journal; exit 0' TERM
+echo "begin $NATSLEADER_ID " >>journal
+while :; do sleep 0.05; done
+`))
+	p.waitBegun(1)
+	b := s.start("b", "--", s.obedient())
+	b.says(`waiting: "a" leads`)
+	s.stepDown()
+	b.waitBegun(1)
+	if s.count("over") != 1 || s.count("finished") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+	s.noOverlap()
+}
+
+// The command is in no foreground group, but may read the terminal.
+func TestRun_CtrlCInATerminal(t *testing.T) {
+	s := newRunFixture(t, 15*time.Second)
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = terminal.Close() }()
+	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.start("a", "--", s.script("c", s.prologue()+`
+trap 'echo "end $NATSLEADER_ID " >>journal; exit 0' TERM
+read line
+echo "begin $NATSLEADER_ID $line" >>journal
+while :; do sleep 0.05; done
+`))
+	_ = s.terminal.Close()
+	if _, err := terminal.WriteString("typed\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has read a line", func() bool { return s.count("begin a typed") == 1 })
+	if _, err := terminal.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	a.exits(128 + 2)
+	if s.count("end a") != 1 {
+		t.Errorf("journal: %q", s.journal())
+	}
+}

@@ -1,0 +1,281 @@
+//go:build field
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts of docs/cli.md")
+
+const page = "../../docs/cli.md"
+
+// normal removes from a transcript the parts that differ from one run to the next.
+var normal = []struct {
+	varies *regexp.Regexp
+	as     string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?s (ago|left)`), "DURATION $1"},
+	{regexp.MustCompile(`\b((\d+h)?(\d+m)?\d+\.\d+s|\d+(\.\d+)?(ns|µs|ms))`), "DURATION"},
+	{regexp.MustCompile(`(TIME\s+)\d+s\b`), "${1}DURATION"},
+	{regexp.MustCompile(`(TIME\s+DURATION\s+)\d+\b`), "${1}N"},
+	{regexp.MustCompile(`(?m)^TIME .* nobody led: the key was free\n`), ""}, // on a slow machine the second leader follows late
+	{regexp.MustCompile(`\b1[78]\d{14}\b`), "N"},
+	{regexp.MustCompile(`\b([Tt]oken:?\s+)\d+`), "${1}N"},
+	{regexp.MustCompile(`("(token|revision|remaining_seconds)": ?)[\d.]+`), "${1}N"},
+	{regexp.MustCompile(`\bPID \d+`), "PID N"},
+	{regexp.MustCompile(`\d+\.\d+ times`), "N times"},
+	{regexp.MustCompile(`nats-server \d+\.\d+\.\S+`), "nats-server VERSION"},
+	{regexp.MustCompile(`\(\S+_\d+_\w{6}\)`), "(ID)"}, // of a candidate that was given none
+	// doctor: the parts that depend on the host, and on how busy it is.
+	{regexp.MustCompile(`(?m)^\w+ +(clock|round-trip) .*\n( +-> .*\n)*`), ""},
+	{regexp.MustCompile(`(?m)^\d+ .*, \d+ ok$`), "SUMMARY"},
+	{regexp.MustCompile(`\d+ elections are led now, and their renewals are about [0-9.]+ writes`), "LOAD"}, // some have expired on a slow machine
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
+	{regexp.MustCompile(` +`), " "},
+	{regexp.MustCompile(` \n`), "\n"},
+}
+
+func normalised(s string) string {
+	for _, n := range normal {
+		s = n.varies.ReplaceAllString(s, n.as)
+	}
+	return s
+}
+
+// The page shows what the command prints. The page's transcripts are run, from the first
+// to the last, on one server.
+func TestThePage_ShowsRealOutput(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := newStage(t)
+	var now strings.Builder // the page as it should be
+	var before, during string
+	blocks := strings.Split(string(text), "```")
+	for i, part := range blocks {
+		if i > 0 {
+			now.WriteString("```")
+		}
+		body, isTranscript := strings.CutPrefix(part, "console\n")
+		if i%2 == 0 || !isTranscript {
+			now.WriteString(part)
+			before, during = scenesOf(part)
+			continue
+		}
+		got := stage.perform(before, during, body)
+		now.WriteString("console\n" + got)
+		if !*update && normalised(got) != normalised(body) {
+			t.Errorf("the page says\n%s\nbut it is\n%s", body, got)
+		}
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(page, []byte(now.String()), 0o644); err != nil { //nolint:gosec // documentation
+			t.Fatal(err)
+		}
+	}
+}
+
+var comments = regexp.MustCompile(`<!-- (?:scene: (\w+))?(?:, )?(?:during: (\w+))? -->\n$`)
+
+// scenesOf returns the scenes that a comment right before a transcript asks for.
+func scenesOf(text string) (before, during string) {
+	if m := comments.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
+}
+
+// stage is the place where the transcripts are run.
+type stage struct {
+	t       *testing.T
+	url     string
+	actors  map[string]*leader.Candidate
+	printed func() string // by the command that runs
+	dir     string        // of the command that runs
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	return &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
+}
+
+// perform runs the commands of a transcript, and returns the transcript. Scenes are
+// played before it, and while a command runs that ends with ^C.
+func (s *stage) perform(before, during, body string) string {
+	s.t.Helper()
+	s.play(before)
+	var got strings.Builder
+	for typed := range strings.SplitSeq("\n"+strings.TrimSuffix(body, "\n"), "\n$ ") {
+		command, printed, _ := strings.Cut(typed, "\n")
+		if command == "" {
+			continue // the text before the first command
+		}
+		got.WriteString("$ " + command + "\n")
+		if lines, _, endless := strings.Cut(printed, "^C"); endless {
+			got.WriteString(s.interrupts(command, strings.Count(lines, "\n"), during))
+		} else {
+			got.WriteString(s.types(command))
+		}
+	}
+	return got.String()
+}
+
+func (s *stage) play(scene string) {
+	s.t.Helper()
+	if scene == "" {
+		return
+	}
+	play, ok := s.scenes()[scene]
+	if !ok {
+		s.t.Fatalf("no scene %q", scene)
+	}
+	play()
+}
+
+func (s *stage) shell(command string) *exec.Cmd {
+	s.t.Helper()
+	cmd := withEnv(natsleader(s.t), "NATS_URL="+s.url)
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
+	s.dir = cmd.Dir
+	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\nuntil test -e begin; do sleep 0.02; done\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
+	if err := os.Chmod(filepath.Join(cmd.Dir, "worker"), 0o700); err != nil { //nolint:gosec // it is run
+		s.t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+// types runs a command to its end.
+func (s *stage) types(command string) string {
+	s.t.Helper()
+	var out bytes.Buffer
+	cmd := s.shell(command)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	return out.String()
+}
+
+// interrupts runs a command, plays a scene after the command's first output, and types
+// ^C when the command has printed so many lines.
+func (s *stage) interrupts(command string, lines int, scene string) string {
+	s.t.Helper()
+	cmd := s.shell("exec " + command)
+	out := started(s.t, cmd)
+	s.printed = out.text
+	eventually(s.t, "it prints something", func() bool { return out.text() != "" })
+	s.play(scene)
+	eventually(s.t, fmt.Sprintf("%s prints %d lines", command, lines), func() bool { return strings.Count(out.text()+"\n", "\n") >= lines })
+	before := out.text()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		s.t.Fatal(err)
+	}
+	endOf(s.t, cmd) // with whatever exit code
+	<-out.ended
+	after := strings.TrimPrefix(out.text(), before)
+	return before + "\n^C" + after + "\n"
+}
+
+// shows waits until the command that runs has printed the text.
+func (s *stage) shows(text string) {
+	s.t.Helper()
+	eventually(s.t, "it prints "+text, func() bool { return strings.Contains(s.printed(), text) })
+}
+
+// scenes returns the events that happen before or during transcripts.
+func (s *stage) scenes() map[string]func() {
+	campaign := func(election, id, value string, lease time.Duration) {
+		s.t.Helper()
+		s.actors[election] = campaigns(s.t, s.url, "elections", election, leader.Config{ID: id, Value: []byte(value), LeaseDuration: lease})
+	}
+	stop := func(election string) {
+		s.t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.actors[election].Stop(ctx); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	stands := func(election string, cfg leader.Config) *leader.Candidate {
+		s.t.Helper()
+		return stands(s.t, s.url, election, cfg)
+	}
+	return map[string]func(){
+		"leader": func() { campaign("billing", "web-1", "10.0.0.9:8080", 0) },
+		"leaves": func() { stop("billing") },
+		"succeeded": func() {
+			stop("billing")
+			s.shows("command started")
+			writeFile(s.t, filepath.Join(s.dir, "begin"), "") // its output comes after that line
+		},
+		"leaders": func() {
+			campaign("billing", "worker-a", "10.0.0.7:8080", 0)
+			campaign("reports", "worker-b", "10.0.0.8:8080", 0)
+			campaign("cleanup", "worker-c", "", 0)
+			stop("cleanup")
+		},
+		"successor": func() {
+			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080"), Roster: true})
+			inLine(s.t, s.url, "billing", "worker-a")
+			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
+		},
+		"handover": func() {
+			// The bucket keeps the newest record only. A record that is replaced before
+			// it is printed is never printed.
+			s.shows("worker-a leads")
+			stop("billing")
+			s.shows("handed over")
+			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
+		},
+		"line": func() {
+			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Queue: true, TurnTimeout: longTurn})
+			eventually(s.t, "web-1 leads", s.actors["web-1"].IsLeader)
+			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Queue: true, TurnTimeout: longTurn})
+			leaderSees(s.t, s.url, "invoices", 1) // web-2 is the first in line
+			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Queue: true, TurnTimeout: longTurn, Priority: 10})
+			leaderSees(s.t, s.url, "invoices", 2)
+		},
+		"rested": func() { leaderSees(s.t, s.url, "invoices", 2) }, // the candidate that has handed over stands again
+		"past": func() {
+			succeeds(s.t, "bucket", "add", "--history", "30d", "-s", s.url)
+			campaign("ledger", "web-1", "", 0)
+			recorded(s.t, s.url, "ledger", 1)
+			stop("ledger")
+			recorded(s.t, s.url, "ledger", 2)
+			campaign("ledger", "web-2", "", 0)
+		},
+		"joins": func() {
+			s.shows("next: web-3, web-2")
+			s.actors["web-4"] = stands("invoices", leader.Config{ID: "web-4", Roster: true})
+			s.shows("web-2, web-4")
+			stop("web-4")
+		},
+		"silence": func() {
+			_, js := connectTo(s.t, s.url)
+			silent := record(s.t, js, "billing", "worker-c", 200*time.Millisecond)
+			put(s.t, js, "mail", strings.Replace(silent, "10.0.0.8", "10.0.0.9", 1))
+		},
+	}
+}

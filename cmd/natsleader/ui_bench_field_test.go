@@ -1,0 +1,81 @@
+//go:build field
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// From the sending of a write of a new leader until a browser has drawn it, beside the time until a
+// bare watcher has it.
+func BenchmarkUI_ChangeToEye(b *testing.B) {
+	url := startServer(b).ClientURL()
+	newBucket(b, url, "elections", leader.BucketConfig{})
+	_, js := connectTo(b, url)
+	kv, err := js.KeyValue(b.Context(), "elections")
+	if err != nil {
+		b.Fatal(err)
+	}
+	campaigns(b, url, "elections", "other", leader.Config{ID: "x"})
+	value := func(id string) string { return record(b, js, "other", id, time.Hour) }
+	write := func(id string) time.Time {
+		text := []byte(value(id))
+		sent := time.Now()
+		if _, failed := kv.Put(b.Context(), "billing", text); failed != nil {
+			b.Fatal(failed)
+		}
+		return sent
+	}
+	write("first")
+	watch, err := kv.Watch(b.Context(), "billing", jetstream.UpdatesOnly())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = watch.Stop() }()
+	page := openBrowser(b, startUI(b, url).address, 1200, 700)
+	page.becomes(leaderOf, "first")
+	var seen, delivered []time.Duration
+	for i := range b.N {
+		id := "leader-" + strconv.Itoa(i)
+		// A frame is drawn after its callback, and before the next task.
+		page.value(`(window.seen = new Promise((resolve) => {
+			const look = () => {
+				if (` + leaderOf + ` !== '` + id + `') return;
+				observer.disconnect();
+				requestAnimationFrame(() => setTimeout(() => resolve(String(performance.timeOrigin + performance.now()))));
+			};
+			const observer = new MutationObserver(look);
+			observer.observe(document.getElementById('rows'), { subtree: true, childList: true, characterData: true });
+		})) && 'waits'`)
+		sent := write(id)
+		<-watch.Updates()
+		delivered = append(delivered, time.Since(sent))
+		ctx, cancel := context.WithTimeout(page.ctx, patience)
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`window.seen`, chromedp.EvalAwaitPromise))
+		cancel()
+		if err != nil {
+			b.Fatal(err)
+		}
+		ms, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		seen = append(seen, time.Duration(ms*float64(time.Millisecond))-time.Duration(sent.UnixNano()))
+	}
+	slices.Sort(seen)
+	slices.Sort(delivered)
+	median, bare := seen[len(seen)/2], delivered[len(delivered)/2]
+	b.ReportMetric(float64(median.Microseconds())/1000, "ms/change")
+	b.ReportMetric(float64(seen[len(seen)*99/100].Microseconds())/1000, "ms-p99")
+	b.ReportMetric(float64(median)/float64(bare), "x-bare-watch")
+	b.ReportMetric(0, "ns/op")
+}

@@ -1,0 +1,218 @@
+//go:build field
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// examples is the module of the playground, which tests here because the browser is here.
+const examples = "../../examples"
+
+// startPlayground starts examples/playground, and returns the address of its page.
+func startPlayground(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	if _, err := os.Stat(examples); err != nil {
+		proof.Skip(t, "the examples are not here: ", err)
+	}
+	path := filepath.Join(t.TempDir(), "play")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./playground")
+	build.Dir = examples
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(path, append([]string{"-quiet", "-http", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	out := started(t, cmd)
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		err := cmd.Wait()
+		<-out.ended
+		if err != nil || !strings.Contains(out.text(), " 0 promises broken") {
+			t.Errorf("%v\n%s", err, out.text())
+		}
+	})
+	eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "is at http://") })
+	_, rest, _ := strings.Cut(out.text(), "is at ")
+	address, _, _ = strings.Cut(rest, ";")
+	return address
+}
+
+const (
+	leadingSeat = `((document.querySelector('.seat.leader .name') || {}).textContent || '')`
+	storyIs     = `(document.querySelector('.newest span') || {}).textContent`
+	checksAre   = `(document.querySelector('.checks') || {}).textContent`
+)
+
+// press presses a button of a candidate.
+func (b browser) press(id, button string) {
+	b.Helper()
+	b.value(`[...document.querySelectorAll('.seat[aria-label="Candidate ` + id + `"] button')].find((x) => x.textContent === '` + button + `').click()`)
+}
+
+// A leader is frozen, another leads, and the zombie's write is refused when it wakes up. The page
+// tells so, and finds no broken promise. It works in both schemes, and on a phone.
+func TestPlayground_InBrowser(t *testing.T) {
+	t.Parallel()
+	b := openBrowser(t, startPlayground(t, "-lease", "3s"), 1280, 900)
+	b.becomes(leadingSeat+` !== '' && `+leadingSeat+` === `+leaderOf, "true")
+	b.becomes(`document.querySelectorAll('.seat').length`, "5")
+	b.becomes(`document.querySelectorAll('.seat.candidate').length`, "4")
+	bar := `((x) => x ? getComputedStyle(x).transform : '')(document.querySelector('.seat.leader .bar'))`
+	before := b.value(bar)
+	eventually(t, "the bar moves", func() bool { return b.value(bar) != before })
+	leads := func() (id string) {
+		eventually(t, "a candidate leads", func() bool {
+			id = b.value(leadingSeat)
+			return id != ""
+		})
+		return id
+	}
+	refused := false
+	for n := 0; n < 20 && !refused; n++ { // a candidate that is frozen between two items writes nothing
+		zombie := leads()
+		its := `document.querySelector('.seat[aria-label="Candidate ` + zombie + `"] `
+		b.press(zombie, "Freeze")
+		b.becomes(its+`.is').textContent`, "is frozen")
+		b.becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+zombie+`'`, "true")
+		b.picture("playground-frozen")
+		b.press(zombie, "Thaw")
+		b.becomes(its+`.is').textContent`, "waits")
+		refused = b.value(its+`dl').innerText.includes('refused\n0')`) == "false"
+	}
+	b.becomes(`[...document.querySelectorAll('.stories li')].some((x) => x.textContent.includes('woke up and wrote with token'))`, "true")
+	if got := b.value(`document.querySelector('.newest a').href`); !strings.HasPrefix(got, "https://github.com/natsleader/natsleader/blob/main/docs/protocol.md#") {
+		t.Errorf("the story leads to %s", got)
+	}
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("playground-" + name)
+		b.accessible(name)
+	}
+	was := leads()
+	b.press(was, "Kill")
+	b.becomes(`(document.querySelector('.seat.killed .name') || {}).textContent`, was)
+	b.becomes(leadingSeat+` !== ''`, "true")
+	b.press(was, "Start")
+	b.becomes(`document.querySelectorAll('.seat.killed').length`, "0")
+
+	b.do(chromedp.EmulateViewport(400, 800, chromedp.EmulateMobile))
+	b.do(chromedp.Reload())
+	b.becomes(`document.querySelectorAll('.seat').length`, "5")
+	b.becomes(`document.getElementById('detail').hidden`, "true")
+	b.picture("playground-narrow")
+	b.accessible("narrow")
+	if got := b.value(`document.documentElement.scrollWidth <= 400`); got != "true" {
+		t.Error("the page is wider than the screen")
+	}
+	b.becomes(checksAre+`.endsWith(' checks of the promises so far, none broken.')`, "true")
+}
+
+// What the playground shows when it cannot do something, and when a promise is broken. Nothing breaks
+// one, so the server is one of the test.
+func TestPlayground_Banner(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join(examples, "playground", "page")
+	if _, err := os.Stat(page); err != nil {
+		proof.Skip(t, "the examples are not here: ", err)
+	}
+	type object map[string]any
+	shown := func(stories []object, broken ...string) object {
+		return object{
+			"now": 1_800_000_000_000, "lease": 3000, "least": 1000, "most": 10000, "up": true, "freezes": false, "stories": stories, "checks": 1234, "broken": append([]string{}, broken...),
+			"seats": []object{{"id": "a", "state": "leader", "link": "works", "at": 1_800_000_000_000, "left": 2000, "token": "18446744073709551615"}},
+		}
+	}
+	const evil = `<img src=x onerror="document.title='run'">`
+	messages := make(chan object, 1)
+	messages <- shown([]object{{"n": 1, "at": 1_800_000_000_000, "text": evil, "link": "https://example.invalid/"}})
+	var asked atomic.Value
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := webpage.New(t.Context(), webpage.NewState(), webpage.Options{
+		Title: "Playground", Bucket: "test", Address: listener.Addr(), Panel: os.DirFS(page),
+		Roster: func(context.Context, string) (<-chan []leader.RosterEntry, error) { return nil, leader.ErrNoRoster },
+		Actions: map[string]webpage.Action{"do": func(_ context.Context, request json.RawMessage) (any, error) {
+			asked.Store(string(request))
+			return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "not today"}
+		}},
+		Feed: func(ctx context.Context) func() (any, bool) {
+			return func() (any, bool) {
+				select {
+				case m := <-messages:
+					return m, true
+				case <-ctx.Done():
+					return nil, false
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	b := openBrowser(t, "http://"+listener.Addr().String(), 900, 700)
+	b.becomes(storyIs, evil)
+	b.becomes(checksAre, "1,234 checks of the promises so far, none broken.")
+	banner := `(document.querySelector('.broken').hidden ? '' : document.querySelector('.broken').innerText)`
+	b.becomes(banner, "")
+	if got := b.value(`document.querySelector('.seat .token').textContent + document.querySelector('.seat button:nth-child(3)').checkVisibility()`); got != "Token 18446744073709551615false" {
+		t.Errorf("the token, and whether a button is there that cannot work: %s", got)
+	}
+	b.press("a", "Kill")
+	b.becomes(`document.querySelector('.failure').innerText`, "not today")
+	if got := asked.Load(); got != `{"do":"kill","id":"a"}` {
+		t.Errorf("asked for %v", got)
+	}
+	messages <- shown([]object{}, "two leaders at once: "+evil)
+	b.becomes(banner, "A promise is broken: two leaders at once: "+evil)
+	b.becomes(checksAre, "1,234 checks of the promises so far, 1 broken.")
+	b.picture("playground-broken")
+	b.accessible("broken")
+	if got := b.value(`document.images.length + document.title`); got != "0Playground test" {
+		t.Errorf("a text was not shown as text: %s", got)
+	}
+}
+
+// The pictures of README.md and docs/playground.md, which `make pictures` writes.
+func TestPlayground_Pictures(t *testing.T) {
+	if os.Getenv("NATSLEADER_PICTURES") == "" {
+		proof.Skip(t, "make pictures runs it")
+	}
+	b := openBrowser(t, startPlayground(t), 1280, 640)
+	for range 2 {
+		b.becomes(leadingSeat+` !== ''`, "true")
+		was := b.value(leadingSeat)
+		b.press(was, "Resign")
+		b.becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+was+`'`, "true")
+	}
+	was := b.value(leadingSeat)
+	b.press(was, "Freeze")
+	b.becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+was+`'`, "true")
+	b.value(`document.getElementById('detail-close').click()`)
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("playground-" + name)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -146,56 +145,6 @@ func (r Record) Encode() []byte {
 		panic(err) // strings, numbers and a time in range
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// encodePlain returns what encode returns, for strings that need no escaping. It spares
-// every renewal the cost of encoding/json.
-func (r Record) encodePlain() []byte {
-	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To))
-	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
-	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
-	number(`{"v":`, Format)
-	text(`,"state":`, PhaseNames[r.Phase])
-	text(`,"id":`, r.ID)
-	text(`,"session":`, r.Session)
-	number(`,"n":`, r.Counter)
-	text(`,"lease":`, r.Lease.String())
-	if r.Seats != 0 {
-		b = strconv.AppendInt(append(b, `,"seats":`...), int64(r.Seats), 10)
-	}
-	if r.Token != 0 {
-		number(`,"token":`, r.Token)
-	}
-	if r.Least != 0 {
-		number(`,"least":`, r.Least)
-	}
-	if r.Since != 0 {
-		b = append(time.Unix(0, r.Since).UTC().AppendFormat(append(b, `,"since":"`...), time.RFC3339Nano), '"')
-	}
-	if r.Value != "" {
-		text(`,"value":`, r.Value)
-	}
-	if r.Priority != 0 {
-		b = strconv.AppendInt(append(b, `,"priority":`...), int64(r.Priority), 10)
-	}
-	if r.Next != "" {
-		b = append(append(b, `,"next":["`...), strings.ReplaceAll(string(r.Next), " ", `","`)...)
-		b = append(b, `"]`...)
-	}
-	if r.To != "" {
-		text(`,"to":`, r.To)
-	}
-	return append(b, '}')
-}
-
-// plain reports whether JSON shows the string as it is.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // Decode decodes a record. A record of a later format decodes as long as it has a

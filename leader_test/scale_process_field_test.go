@@ -34,6 +34,8 @@ func scaleProcessMain(role string) int {
 		serve, err = scaleServer(os.Getenv(scaleEnv + "_STORE"))
 	case "client":
 		serve, err = scaleClient(os.Getenv("NATS_URL"))
+	case "a", "b":
+		serve, err = benchHandOf(os.Getenv("NATS_URL"), role)
 	default:
 		err = fmt.Errorf("no role %q", role)
 	}
@@ -77,6 +79,7 @@ type scaleReply struct {
 	URL    string      // of a server
 	Counts scaleCounts // of a server
 
+	At     time.Time // of what was asked for, in BenchmarkHandoverProcesses
 	Took   time.Duration
 	Leads  int // candidates that lead
 	Fences int // Fenced events, since the start

@@ -8,15 +8,7 @@ import (
 
 // A record that needs no escaping is encoded as encoding/json would encode it.
 func TestEncode_MatchesJSON(t *testing.T) {
-	for _, r := range []Record{
-		{Phase: PhaseElect, ID: "host_1_ab", Session: "S", Counter: 1, Lease: 15 * time.Second, Least: 1},
-		{Phase: PhaseLeading, ID: "<a>&'~ ", Session: "S", Counter: 2, Lease: time.Hour, Token: MaxToken, Since: 1, Value: "10.0.0.1:80"},
-		{Phase: PhaseLeading, Session: "S", Lease: 1500 * time.Millisecond, Token: 7, Since: 1700000000_000000000},
-		{Phase: PhasePending, ID: "a", Session: "S", Counter: 3, Lease: time.Nanosecond, Least: 9, Since: 1700000000_120000000},
-		{Phase: PhaseReleased, ID: "a", Session: "S", Counter: 4, Lease: time.Second, Token: 9, Value: "{}[]/"},
-		{Phase: PhaseLeading, ID: "a", Session: "S", Counter: 5, Lease: time.Second, Token: 9, Seats: 3, Priority: -5, Next: "B C"},
-		{Phase: PhaseReleased, ID: "a", Session: "S", Counter: 6, Lease: time.Second, Token: 9, Value: "x", Priority: 7, Next: "B", To: "b"},
-	} {
+	for _, r := range plainRecords {
 		if !plain(r.ID) || !plain(r.Value) {
 			t.Fatalf("%+v is not plain", r)
 		}
@@ -25,8 +17,7 @@ func TestEncode_MatchesJSON(t *testing.T) {
 			Lease: r.Lease.String(), Token: r.Token, Least: r.Least, Value: r.Value, Seats: r.Seats, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
 		}
 		if r.Since != 0 {
-			since := time.Unix(0, r.Since).UTC()
-			w.Since = &since
+			w.Since = time.Unix(0, r.Since).UTC()
 		}
 		back, err := Decode(r.Encode())
 		if err != nil || back != r {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -99,21 +98,21 @@ func (r Record) Asks() uint64 { return r.TermToken(0) }
 // wireRecord is the record as it is stored. Later formats keep Session and
 // Lease as they are.
 type wireRecord struct {
-	Format   int        `json:"v"`
-	State    string     `json:"state"`
-	ID       string     `json:"id"`
-	Session  string     `json:"session"`
-	Counter  uint64     `json:"n"`
-	Lease    string     `json:"lease"`
-	Seats    int        `json:"seats,omitempty"`
-	Token    uint64     `json:"token,omitempty"`
-	Least    uint64     `json:"least,omitempty"`
-	Since    *time.Time `json:"since,omitempty"`
-	Value    string     `json:"value,omitempty"`
-	Binary   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
-	Priority int        `json:"priority,omitempty"`
-	Next     []string   `json:"next,omitempty"`
-	To       string     `json:"to,omitempty"`
+	Format   int       `json:"v"`
+	State    string    `json:"state"`
+	ID       string    `json:"id"`
+	Session  string    `json:"session"`
+	Counter  uint64    `json:"n"`
+	Lease    string    `json:"lease"`
+	Seats    int       `json:"seats,omitempty"`
+	Token    uint64    `json:"token,omitempty"`
+	Least    uint64    `json:"least,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Value    string    `json:"value,omitempty"`
+	Binary   string    `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Priority int       `json:"priority,omitempty"`
+	Next     []string  `json:"next,omitempty"`
+	To       string    `json:"to,omitempty"`
 }
 
 // PhaseNames has the texts of the phases in a stored record.
@@ -131,8 +130,7 @@ func (r Record) Encode() []byte {
 		Counter: r.Counter, Lease: r.Lease.String(), Seats: r.Seats, Token: r.Token, Least: r.Least, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
 	}
 	if r.Since != 0 {
-		since := time.Unix(0, r.Since).UTC()
-		w.Since = &since
+		w.Since = time.Unix(0, r.Since).UTC()
 	}
 	if utf8.ValidString(r.Value) {
 		w.Value = r.Value
@@ -149,56 +147,6 @@ func (r Record) Encode() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// encodePlain returns what encode returns, for strings that need no escaping. It spares
-// every renewal the cost of encoding/json.
-func (r Record) encodePlain() []byte {
-	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To))
-	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
-	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
-	number(`{"v":`, Format)
-	text(`,"state":`, PhaseNames[r.Phase])
-	text(`,"id":`, r.ID)
-	text(`,"session":`, r.Session)
-	number(`,"n":`, r.Counter)
-	text(`,"lease":`, r.Lease.String())
-	if r.Seats != 0 {
-		b = strconv.AppendInt(append(b, `,"seats":`...), int64(r.Seats), 10)
-	}
-	if r.Token != 0 {
-		number(`,"token":`, r.Token)
-	}
-	if r.Least != 0 {
-		number(`,"least":`, r.Least)
-	}
-	if r.Since != 0 {
-		b = append(time.Unix(0, r.Since).UTC().AppendFormat(append(b, `,"since":"`...), time.RFC3339Nano), '"')
-	}
-	if r.Value != "" {
-		text(`,"value":`, r.Value)
-	}
-	if r.Priority != 0 {
-		b = strconv.AppendInt(append(b, `,"priority":`...), int64(r.Priority), 10)
-	}
-	if r.Next != "" {
-		b = append(append(b, `,"next":["`...), strings.ReplaceAll(string(r.Next), " ", `","`)...)
-		b = append(b, `"]`...)
-	}
-	if r.To != "" {
-		text(`,"to":`, r.To)
-	}
-	return append(b, '}')
-}
-
-// plain reports whether JSON shows the string as it is.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
-}
-
 // Decode decodes a record. A record of a later format decodes as long as it has a
 // session and a lease. If its state is not known here, it counts as held. Any other error
 // means that the record is foreign.
@@ -206,17 +154,12 @@ func Decode(data []byte) (Record, error) {
 	if len(data) > maxRecordSize {
 		return Record{}, fmt.Errorf("%w: %d bytes", backend.ErrForeignRecord, len(data))
 	}
-	var w wireRecord
-	if err := json.Unmarshal(data, &w); err != nil {
-		var head struct {
-			Format  int    `json:"v"`
-			Session string `json:"session"`
-			Lease   string `json:"lease"`
-		}
-		if json.Unmarshal(data, &head) != nil || head.Format <= Format {
+	w, ok := decodePlain(data)
+	if !ok {
+		var err error
+		if w, err = decodeJSON(data); err != nil {
 			return Record{}, fmt.Errorf("%w: %w", backend.ErrForeignRecord, err)
 		}
-		w = wireRecord{Format: head.Format, Session: head.Session, Lease: head.Lease}
 	}
 	lease, err := time.ParseDuration(w.Lease)
 	switch {
@@ -245,11 +188,8 @@ func Decode(data []byte) (Record, error) {
 	if !slices.ContainsFunc(w.Next, unfitForLine) {
 		r.Next = LineOf(w.Next)
 	}
-	if w.Since != nil {
-		r.Since = w.Since.UnixNano()
-		if !time.Unix(0, r.Since).Equal(*w.Since) { // a year that does not fit
-			r.Since = 0
-		}
+	if since := w.Since.UnixNano(); time.Unix(0, since).Equal(w.Since) { // false for a year that does not fit
+		r.Since = since
 	}
 	if w.Binary != "" {
 		b, err := base64.StdEncoding.DecodeString(w.Binary)
@@ -258,8 +198,8 @@ func Decode(data []byte) (Record, error) {
 		}
 		r.Value = string(b)
 	}
-	for p, name := range PhaseNames {
-		if name == w.State {
+	for p := PhasePending; p <= PhaseReleased; p++ { // without the cost of a range over the map
+		if PhaseNames[p] == w.State {
 			r.Phase = p
 		}
 	}
@@ -269,5 +209,34 @@ func Decode(data []byte) (Record, error) {
 	case r.Phase == PhaseNone:
 		return Record{}, fmt.Errorf("%w: state %q", backend.ErrForeignRecord, w.State)
 	}
+	r.cloneTexts()
 	return r, nil
+}
+
+// decodeJSON decodes any form of a record.
+func decodeJSON(data []byte) (wireRecord, error) {
+	var w wireRecord
+	err := json.Unmarshal(data, &w)
+	if err == nil {
+		return w, nil
+	}
+	var head struct {
+		Format  int    `json:"v"`
+		Session string `json:"session"`
+		Lease   string `json:"lease"`
+	}
+	if json.Unmarshal(data, &head) != nil || head.Format <= Format {
+		return wireRecord{}, err
+	}
+	return wireRecord{Format: head.Format, Session: head.Session, Lease: head.Lease}, nil
+}
+
+// cloneTexts puts the strings into one of their own, because decodePlain cuts them out of the
+// stored text, which would stay in memory as long as the record.
+func (r *Record) cloneTexts() {
+	all := strings.Join([]string{r.ID, r.Session, r.Value, string(r.Next), r.To}, "")
+	for _, s := range []*string{&r.ID, &r.Session, &r.Value, (*string)(&r.Next), &r.To} {
+		n := len(*s)
+		*s, all = all[:n], all[n:]
+	}
 }

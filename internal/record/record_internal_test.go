@@ -116,14 +116,18 @@ func TestTermToken_LeastOrRevision(t *testing.T) {
 }
 
 // Whatever is stored under the key, reading it neither panics nor yields a record that
-// the machine cannot count with. A record that it yields survives being written.
+// the machine cannot count with. A record that it yields survives being written, and decodePlain
+// agrees with encoding/json.
 func FuzzDecodeRecord(f *testing.F) {
-	f.Add(someRecord().Encode())
+	for _, r := range append(plainRecords, someRecord()) {
+		f.Add(r.Encode())
+	}
 	f.Add([]byte(`{"v":2,"session":"S","lease":"15s"}`))
 	f.Add([]byte(`{"v":1,"state":"elected","session":"S","lease":"1ns","least":9223372036854775807,"value64":"/w=="}`))
 	f.Add([]byte(`{"v":1,"state":"released","session":"S","lease":"1ns","seats":3,"priority":-1,"next":["A","B C"],"to":"b"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		checkPlain(t, data)
 		r, err := Decode(data)
 		if err != nil {
 			if !errors.Is(err, backend.ErrForeignRecord) || r != (Record{}) {

@@ -178,23 +178,6 @@ func TestGuardRaise_BlockedHandsOver(t *testing.T) {
 	})
 }
 
-// A new term surpasses a token that is greater than the bucket remembers. A guard
-// remembers more than a bucket that was made anew.
-func TestToken_SurpassesThatOfGuard(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		kv := w.orders()
-		w.write(kv, fence.DefaultGuardKey, `{"v":1,"election":"E/e","token":5000000000000000,"id":"x","session":"before"}`)
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		a.saw(t, "0s pending", "0s elected")
-		if token := a.lastTerm(t).Token(); token != 5000000000000001 {
-			t.Errorf("the token is %d", token)
-		}
-		w.guarded(kv, a)
-	})
-}
-
 // A leader whose guard a later term has raised begins a new term.
 func TestGuard_RaisedByLaterTerm(t *testing.T) {
 	bubble(t, func(w *world) {

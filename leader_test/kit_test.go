@@ -92,31 +92,6 @@ func TestLateWin_LeaseOfItsRecord(t *testing.T) {
 	wb.Expect(leadertest.Elected())
 }
 
-// A Release of an earlier term does not end the drain of the next term.
-func TestRelease_EndsNoLaterDrain(t *testing.T) {
-	k := newKit(t)
-	c, w := k.stand("a", leader.Config{DrainTimeout: time.Minute})
-	w.Expect(leadertest.Elected())
-	first := w.Term()
-	k.store.Delete("e")
-	w.Expect(leadertest.Deposed(leader.ErrDeleted))
-	first.Release() // as a deferred call does when the work has ended
-	k.clock.Advance(time.Minute)
-	w.Expect(leadertest.Elected())
-	resigned := make(chan error, 1)
-	go func() { resigned <- c.Resign(t.Context()) }()
-	for c.State() == leader.StateLeader {
-		k.clock.Advance(time.Millisecond)
-	}
-	if c.State() != leader.StateFenced {
-		t.Fatalf("it is %v and does not drain", c.State())
-	}
-	w.Term().Release()
-	if err := <-resigned; err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A value that does not fit is refused, and the leader leads on.
 func TestProclaim_OversizedValue(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxValue(1024))

@@ -264,17 +264,6 @@ func TestExpiredRecord_Marker(t *testing.T) {
 	})
 }
 
-// A waiting candidate takes the key before the record expires.
-func TestWaiter_BeforeExpiry(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.expiring()
-		a, b := w.veterans()
-		a.cut()
-		w.at(time.Minute)
-		b.saw(t, "26s observed nobody", "26s pending", "26s elected")
-	})
-}
-
 // An election is not disturbed by changes of another.
 func TestElection_IsUndisturbed(t *testing.T) {
 	kinds(t, func(w *world) {

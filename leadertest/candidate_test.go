@@ -3,7 +3,6 @@ package leadertest_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,106 +28,7 @@ func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg 
 	return c, leadertest.Watch(t, clock, c)
 }
 
-// until advances by steps of a millisecond until the watcher has seen a match,
-// and returns the time of the match.
-func until(t *testing.T, clock *leadertest.Clock, w *leadertest.Watcher, limit time.Duration, e func(leader.Event) bool) time.Duration {
-	t.Helper()
-	for clock.Elapsed() < limit {
-		if slices.ContainsFunc(w.Events(), e) {
-			return clock.Elapsed()
-		}
-		clock.Advance(time.Millisecond)
-	}
-	t.Fatalf("did not happen before %v: %v", limit, w.Events())
-	return 0
-}
-
 func isElected(e leader.Event) bool { _, ok := e.(leader.Elected); return ok }
-func isFenced(e leader.Event) bool  { _, ok := e.(leader.Fenced); return ok }
-
-func TestCandidate_AloneIsElectedAtOnce(t *testing.T) {
-	clock := leadertest.NewClock()
-	s := leadertest.NewStore(clock)
-	c, w := campaign(t, clock, s, "a")
-	w.Ignore(leadertest.Observed())
-	w.ExpectExactly(leadertest.Pending(), leadertest.Elected())
-	if w.Term().Token() != 1 || !c.IsLeader() || clock.Elapsed() != 0 {
-		t.Fatal(w.Term().Token(), c.State(), clock.Elapsed())
-	}
-	clock.Advance(time.Hour)
-	w.ExpectExactly()
-}
-
-// A candidate that is cut off is fenced at its renew deadline.
-func TestCandidate_CutOffIsFenced(t *testing.T) {
-	clock := leadertest.NewClock()
-	s := leadertest.NewStore(clock)
-	_, w := campaign(t, clock, s, "a")
-	w.Expect(leadertest.Elected())
-	s.Link("a").Cut() // 12 s are the deadline of a lease of 15 s
-	clock.Advance(12*time.Second - 1)
-	if w.Term().Context().Err() != nil {
-		t.Fatal("too early")
-	}
-	clock.Advance(1)
-	if got := context.Cause(w.Term().Context()); got != leader.ErrLeaseExpired { //nolint:errorlint // this very error
-		t.Fatal(got)
-	}
-	w.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-}
-
-// A waiting candidate is elected one lease after the last renewal.
-func TestCandidate_WaiterIsElected(t *testing.T) {
-	clock := leadertest.NewClock()
-	s := leadertest.NewStore(clock)
-	_, a := campaign(t, clock, s, "a")
-	_, b := campaign(t, clock, s, "b")
-	a.Expect(leadertest.Elected())
-	clock.Advance(6 * time.Second) // renewed at 5 s
-	s.Link("a").Cut()
-	if got := until(t, clock, a, time.Minute, isFenced); got != 17*time.Second {
-		t.Fatalf("fenced at %v", got)
-	}
-	if got := until(t, clock, b, time.Minute, isElected); got != 20*time.Second {
-		t.Fatalf("elected at %v", got)
-	}
-	s.Link("a").Restore()
-	a.Expect(leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
-	if a.Term().Token() >= b.Term().Token() {
-		t.Fatal(a.Term().Token(), b.Term().Token())
-	}
-}
-
-// Resign hands over at the same instant.
-func TestCandidate_ResignHandsOver(t *testing.T) {
-	clock := leadertest.NewClock()
-	s := leadertest.NewStore(clock)
-	ca, a := campaign(t, clock, s, "a")
-	_, b := campaign(t, clock, s, "b")
-	clock.Advance(6 * time.Second)
-	if err := ca.Resign(t.Context()); err != nil { // without an advance
-		t.Fatal(err)
-	}
-	a.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
-	b.Expect(leadertest.Elected())
-	if clock.Elapsed() != 6*time.Second {
-		t.Fatal(clock.Elapsed())
-	}
-}
-
-// A waiting candidate sends no request.
-func TestCandidate_WaitsWithoutRequests(t *testing.T) {
-	clock := leadertest.NewClock()
-	s := leadertest.NewStore(clock)
-	campaign(t, clock, s, "a")
-	campaign(t, clock, s, "b")
-	clock.Advance(time.Second)
-	before := s.Link("b").Requests()
-	clock.Advance(time.Hour)
-	if got := s.Link("b").Requests(); got != before {
-		t.Fatalf("%+v, then %+v", before, got)
-	}
-}
 
 // story runs three candidates through many faults, and returns their events as text.
 func story(t *testing.T) string {

@@ -39,6 +39,14 @@ func campaignForBilling(ctx context.Context, nc *nats.Conn, name string, log *sl
 	return c.Err()
 }
 
+// besideOldProcesses stands on the key that old processes stand on, too.
+func besideOldProcesses(ctx context.Context, bucket leader.Store, name string) (*leader.Candidate, error) {
+	return leader.Campaign(ctx, bucket, "billing", leader.Config{
+		ID:      name,
+		KVElect: true, // until the last old process is gone
+	})
+}
+
 // lastToken is the MinToken for the candidates of another bucket.
 func lastToken(ctx context.Context, js jetstream.JetStream, old *leader.Bucket, name string) (uint64, error) {
 	last, err := leader.Lookup(ctx, old, "billing")
@@ -104,6 +112,28 @@ func TestOldBucket_ServesAsItIs(t *testing.T) {
 	if err != nil || status.TTL() != 6*time.Second {
 		t.Errorf("the bucket has another TTL: %v, %v", status, err)
 	}
+}
+
+// Beside old processes, a win is pending for one TTL.
+func TestOldProcesses_PendingWin(t *testing.T) {
+	f := newFake(t)
+	f.store = leadertest.NewStore(f.clock, leadertest.WithTTL(30*time.Second))
+	f.store.Put("billing", []byte("member 1"))
+	c, err := besideOldProcesses(t.Context(), f.store.Link("new"), "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.store.Link("new").Close()
+		<-c.Done()
+	})
+	w := leadertest.Watch(t, f.clock, c)
+	f.clock.Advance(30 * time.Second) // member 1 is dead, and its record expires
+	w.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending())
+	f.clock.Advance(29 * time.Second)
+	w.ExpectExactly()
+	f.clock.Advance(10 * time.Second)
+	w.ExpectExactly(leadertest.Elected())
 }
 
 // A record of the old processes is foreign, and no candidate overwrites it while it is

@@ -114,7 +114,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 		return exitError{codeOf(err), fmt.Errorf("bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)}
 	}
 	if alone := s.alone(info.Replicas); alone != "" {
-		fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
+		_, _ = fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
 	}
 	return printResult(g.out(), asJSON, newBucketSummary(info, nil, kept), columns(bucketDetails(info, nil, kept)))
 }

@@ -140,7 +140,7 @@ func (d *drain) pass(ctx context.Context, bucket *leader.Bucket, led []electionS
 				err = d.print(outcome)
 			}
 			if done[askedOf(x)] = err; err != nil {
-				fmt.Fprintf(d.errs(), "natsleader: %s: %s\n", x.election, errorText(err))
+				_, _ = fmt.Fprintf(d.errs(), "natsleader: %s: %s\n", x.election, errorText(err))
 			}
 		})
 	}

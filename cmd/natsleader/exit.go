@@ -131,7 +131,7 @@ func (s stdio) report(err error) int {
 		printed := make(chan struct{})
 		go func() {
 			defer close(printed)
-			fmt.Fprintf(s.errs(), "natsleader: error: %s\n", errorText(err))
+			_, _ = fmt.Fprintf(s.errs(), "natsleader: error: %s\n", errorText(err))
 		}()
 		waitBriefly(printed)
 	}

@@ -78,7 +78,7 @@ func (h *history) run(ctx context.Context) error {
 		return err
 	}
 	for _, note := range r.notes {
-		fmt.Fprintf(h.errs(), "natsleader: %s\n", note)
+		_, _ = fmt.Fprintf(h.errs(), "natsleader: %s\n", note)
 	}
 	if h.at != "" {
 		return h.show(line.at(at), at, line.end)

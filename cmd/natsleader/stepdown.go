@@ -97,7 +97,7 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	case errors.Is(err, leader.ErrNoRoster):
 		return nil
 	case err != nil:
-		fmt.Fprintf(s.errs(), "natsleader: the roster was not read, so it is not known whether another candidate stands: %s\n", errorText(err))
+		_, _ = fmt.Fprintf(s.errs(), "natsleader: the roster was not read, so it is not known whether another candidate stands: %s\n", errorText(err))
 		return nil
 	case len(others) > 0:
 		return nil

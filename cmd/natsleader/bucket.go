@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"time"
 
@@ -115,9 +114,9 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 		return exitError{codeOf(err), fmt.Errorf("bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)}
 	}
 	if alone := s.alone(info.Replicas); alone != "" {
-		fmt.Fprintf(os.Stderr, "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
+		_, _ = fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
 	}
-	return printResult(os.Stdout, asJSON, newBucketSummary(info, nil, kept), columns(bucketDetails(info, nil, kept)))
+	return printResult(g.out(), asJSON, newBucketSummary(info, nil, kept), columns(bucketDetails(info, nil, kept)))
 }
 
 // alone returns what is wrong with a bucket on one server of a cluster, or nothing.
@@ -186,7 +185,7 @@ func (g *globals) bucketInfo(asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	err = printResult(os.Stdout, asJSON, newBucketSummary(info, unfit, kept), columns(bucketDetails(info, unfit, kept)))
+	err = printResult(g.out(), asJSON, newBucketSummary(info, unfit, kept), columns(bucketDetails(info, unfit, kept)))
 	if err == nil && unfit != nil {
 		return exitError{code: exitBucket}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +72,7 @@ func (g *globals) bucketList(all, asJSON bool) error {
 	if len(found) == 0 {
 		lines = []string{"no bucket for elections"}
 	}
-	return printResult(os.Stdout, asJSON, found, lines)
+	return printResult(g.out(), asJSON, found, lines)
 }
 
 // newListedBucket returns false for a stream that is no bucket, and for a roster.

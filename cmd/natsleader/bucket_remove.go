@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -49,7 +48,7 @@ func registerBucketRemove(bucket *fisk.CmdClause, g *globals) {
 }
 
 func (r *bucketRemoval) run(ctx context.Context) error {
-	if !r.yes && !canAsk() {
+	if !r.yes && !r.canAsk() {
 		return usagef("bucket rm needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
 	s, err := r.openInspector()
@@ -79,7 +78,7 @@ func (r *bucketRemoval) run(ctx context.Context) error {
 	if len(led) > 0 && !r.force {
 		return exitError{exitFailed, fmt.Errorf("bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.bucket, describeLed(led))}
 	}
-	out := wordsOf(r.asJSON)
+	out := r.wordsOf(r.asJSON)
 	r.announce(out, found, len(all), led)
 	if !r.yes && !out.confirmed("Delete it?") {
 		return exitError{exitFailed, errors.New("nothing was deleted")}
@@ -189,7 +188,7 @@ func (r *bucketRemoval) remove(ctx context.Context, s *inspector, found []*jetst
 		}
 		gone = append(gone, info.Config.Name)
 	}
-	return printResult(os.Stdout, r.asJSON, struct {
+	return printResult(r.out(), r.asJSON, struct {
 		Bucket  string   `json:"bucket"`
 		Deleted []string `json:"deleted_streams"`
 	}{r.bucket, gone}, []string{"deleted"})

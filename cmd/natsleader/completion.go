@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"io"
+)
 
 // completionScripts are the scripts for the shells whose scripts fisk does not have, or where
 // they do not complete the names of elections, buckets and candidates. They ask the command
@@ -43,10 +46,10 @@ complete --command natsleader --no-files --arguments '(__natsleader_complete)'
 
 // printCompletionScript prints the script that the only argument asks for, and reports
 // whether there is one.
-func printCompletionScript(args []string) bool {
+func printCompletionScript(w io.Writer, args []string) bool {
 	if len(args) != 1 || completionScripts[args[0]] == "" {
 		return false
 	}
-	fmt.Print(completionScripts[args[0]])
+	_, _ = fmt.Fprint(w, completionScripts[args[0]])
 	return true
 }

@@ -11,16 +11,22 @@ import (
 )
 
 // canAsk reports whether an operator can answer a question.
-func canAsk() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+func (s stdio) canAsk() bool {
+	f, ok := s.in().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
 
 // words is where a command explains itself and asks: beside the JSON, if it prints any.
-type words struct{ w io.Writer }
+type words struct {
+	in io.Reader
+	w  io.Writer
+}
 
-func wordsOf(asJSON bool) words {
+func (s stdio) wordsOf(asJSON bool) words {
 	if asJSON {
-		return words{os.Stderr}
+		return words{s.in(), s.errs()}
 	}
-	return words{os.Stdout}
+	return words{s.in(), s.out()}
 }
 
 // say prints a line. A reader that has gone away does not end the command.
@@ -29,7 +35,7 @@ func (w words) say(format string, args ...any) { _, _ = fmt.Fprintf(w.w, format+
 // confirmed asks the operator a question whose default answer is no.
 func (w words) confirmed(question string) bool {
 	_, _ = fmt.Fprintf(w.w, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	answer, _ := bufio.NewReader(w.in).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return true

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ var errUnreachable = errors.New("cannot connect")
 // globals are the flags of every command. Flags that `nats` also has have the same name
 // and meaning there, and take the same environment variables.
 type globals struct {
+	stdio
+
 	settings       []func() natscontext.Option // over those of the context
 	user, password string
 	tlsFirst       bool
@@ -200,14 +203,14 @@ func (g *globals) connect(opts ...nats.Option) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.NATSOptions(append([]nats.Option{
+	all, err := c.NATSOptions(slices.Concat([]nats.Option{
 		nats.Name(g.connectionName),
 		nats.PingInterval(time.Second),
 		nats.FlusherTimeout(flusherTimeout),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	}, opts...)...)
+	}, opts, g.dial)...)
 	if err != nil {
 		return nil, usagef("connection settings: %w", err)
 	}

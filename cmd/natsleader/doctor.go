@@ -197,7 +197,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 func (g *globals) doctor(o doctorOptions) error {
 	var system func() (*nats.Conn, error)
 	if o.system != "" {
-		sys := &globals{context: o.system, timeout: g.timeout, connectionName: g.connectionName}
+		sys := &globals{stdio: g.stdio, context: o.system, timeout: g.timeout, connectionName: g.connectionName}
 		if _, err := sys.load(); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (g *globals) doctor(o doctorOptions) error {
 	if e.ended != nil {
 		return e.ended
 	}
-	err = printFindings(os.Stdout, found, o.json, width)
+	err = printFindings(g.out(), found, o.json, width)
 	if !nc.IsConnected() {
 		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -141,7 +140,7 @@ func (d *drain) pass(ctx context.Context, bucket *leader.Bucket, led []electionS
 				err = d.print(outcome)
 			}
 			if done[askedOf(x)] = err; err != nil {
-				fmt.Fprintf(os.Stderr, "natsleader: %s: %s\n", x.election, errorText(err))
+				_, _ = fmt.Fprintf(d.errs(), "natsleader: %s: %s\n", x.election, errorText(err))
 			}
 		})
 	}
@@ -164,9 +163,9 @@ func (d *drain) ask(ctx context.Context, bucket *leader.Bucket, x electionStatus
 
 func (d *drain) print(done handover) error {
 	if d.asJSON {
-		return printJSON(os.Stdout, done, "")
+		return printJSON(d.out(), done, "")
 	}
-	return printLines(os.Stdout, []string{strings.Join(done.lines(), "; ")})
+	return printLines(d.out(), []string{strings.Join(done.lines(), "; ")})
 }
 
 // end sums up. Of several failures the greatest exit code counts: 124 and 69 name a leader
@@ -186,16 +185,16 @@ func (d *drain) end(done map[asked]error, again []electionStatus) error {
 	case d.asJSON:
 		return nil
 	case len(done) == 0:
-		return printLines(os.Stdout, []string{d.whose() + " leads nothing in bucket " + d.bucket})
+		return printLines(d.out(), []string{d.whose() + " leads nothing in bucket " + d.bucket})
 	}
-	return printLines(os.Stdout, []string{fmt.Sprintf("%s leads nothing in bucket %s any more, and stays a candidate", d.whose(), d.bucket)})
+	return printLines(d.out(), []string{fmt.Sprintf("%s leads nothing in bucket %s any more, and stays a candidate", d.whose(), d.bucket)})
 }
 
 // show prints what is led.
 func (d *drain) show(led []electionStatus, now time.Time) error {
 	if d.asJSON {
 		for _, x := range led {
-			if err := printJSON(os.Stdout, x.summary(now), ""); err != nil {
+			if err := printJSON(d.out(), x.summary(now), ""); err != nil {
 				return err
 			}
 		}
@@ -205,7 +204,7 @@ func (d *drain) show(led []electionStatus, now time.Time) error {
 	for _, x := range led {
 		rows = append(rows, x.overview(x.at(now), now))
 	}
-	return printLines(os.Stdout, columns(rows))
+	return printLines(d.out(), columns(rows))
 }
 
 // shortList names the first elections of a list.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -127,12 +126,12 @@ func refusedWith(err error, code jetstream.ErrorCode) bool {
 
 // report prints the error of a command, if there is anything to print, and returns the
 // exit code. It does not wait long for a reader.
-func report(err error) int {
+func (s stdio) report(err error) int {
 	if exit, ok := errors.AsType[exitError](err); err != nil && (!ok || exit.err != nil) {
 		printed := make(chan struct{})
 		go func() {
 			defer close(printed)
-			fmt.Fprintf(os.Stderr, "natsleader: error: %s\n", errorText(err))
+			_, _ = fmt.Fprintf(s.errs(), "natsleader: error: %s\n", errorText(err))
 		}()
 		waitBriefly(printed)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -79,17 +78,17 @@ func (h *history) run(ctx context.Context) error {
 		return err
 	}
 	for _, note := range r.notes {
-		fmt.Fprintf(os.Stderr, "natsleader: %s\n", note)
+		_, _ = fmt.Fprintf(h.errs(), "natsleader: %s\n", note)
 	}
 	if h.at != "" {
 		return h.show(line.at(at), at, line.end)
 	}
-	return printResult(os.Stdout, h.asJSON, line, columns(line.table()))
+	return printResult(h.out(), h.asJSON, line, columns(line.table()))
 }
 
 // show prints who led at a moment.
 func (h *history) show(x span, at, now time.Time) error {
-	err := printResult(os.Stdout, h.asJSON, x, []string{x.sentence(h.election, at, now)})
+	err := printResult(h.out(), h.asJSON, x, []string{x.sentence(h.election, at, now)})
 	if err == nil && x.State != stateLeading {
 		return exitError{code: exitFailed}
 	}

@@ -24,25 +24,29 @@ bucket for as long as it renews its lease.
 func main() {
 	superviseIfAsked()
 	fisk.EnableFileExpansion = false // an election or an argument may begin with @
-	args := os.Args[1:]
-	if printCompletionScript(args) {
-		return
+	os.Exit(execute(os.Args[1:], stdio{}))
+}
+
+// execute is the command, and returns its exit code.
+func execute(args []string, process stdio) int {
+	if printCompletionScript(process.out(), args) {
+		return 0
 	}
 	asked := func(flag string) bool { // and not by the arguments of a command to run
 		i, end := slices.Index(args, flag), slices.Index(args, "--")
 		return i >= 0 && (end < 0 || i < end)
 	}
-	g := &globals{completing: asked("--completion-bash")}
+	g := &globals{stdio: process, completing: asked("--completion-bash")}
 	app, parsed := newApp(g, asked("--fisk-introspect"))
-	if done, err := printManual(os.Stdout, app, args); done {
-		os.Exit(report(err))
+	if done, err := printManual(g.out(), app, args); done {
+		return g.report(err)
 	}
 	args = withoutValues(app, g.withoutCommand(app, args))
 	_, err := app.Parse(args)
 	if _, explained := errors.AsType[exitError](err); err != nil && !*parsed && !explained {
 		err = explainUsage(app, args, err)
 	}
-	os.Exit(report(g.explain(err)))
+	return g.report(g.explain(err))
 }
 
 // newApp returns the application, and a flag that reports whether a command line was
@@ -50,7 +54,7 @@ func main() {
 func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	app := fisk.New("natsleader", help)
 	app.Version(version().Version)
-	app.UsageWriter(os.Stdout)
+	app.UsageWriter(g.out())
 	app.HelpFlag.Short('h')
 	parsed := false
 	app.Action(func(pc *fisk.ParseContext) error {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats-server/v2/server/ats"
 	"go.uber.org/goleak"
 )
 
@@ -19,6 +21,8 @@ var binary string
 type withBinary struct{ m *testing.M }
 
 func (w withBinary) Run() int {
+	ats.Register() // its goroutine must not begin in a bubble
+	defer ats.Unregister()
 	dir, err := os.MkdirTemp("", "natsleader-test-*")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -31,6 +35,7 @@ func (w withBinary) Run() int {
 
 // Most of the tests spend most of their time waiting, so many run side by side.
 func TestMain(m *testing.M) {
+	fisk.EnableFileExpansion = false
 	superviseIfAsked()                  // if a test starts a supervisor itself, from its own binary
 	_ = flag.Set("test.parallel", "16") // unless the command line says otherwise
 	// The commands that the tests start would inherit a signal that is ignored here (by

@@ -87,9 +87,10 @@ func columns(rows [][]string) []string {
 	return lines
 }
 
-// colourful reports whether a file is a terminal that shows colours, and the user wants them.
-func colourful(f *os.File) bool {
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
+// colourful reports whether a writer is a terminal that shows colours, and the user wants them.
+func colourful(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
 }
 
 // printLines writes all lines in one call.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ func (g *globals) printRoster(election string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	return printResult(os.Stdout, asJSON, r.summary(), columns(r.table(s.clock.now())))
+	return printResult(g.out(), asJSON, r.summary(), columns(r.table(s.clock.now())))
 }
 
 // roster is the holder of an election's key, and the candidates that stand beside it.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -79,13 +78,13 @@ func (g *globals) statusOfAll(asJSON, withRoster bool) error {
 		rows = append(rows, row)
 	}
 	lines := columns(rows)
-	if colourful(os.Stdout) {
+	if colourful(g.out()) {
 		lines = painted(rows, all, now)
 	}
 	if len(all) == 0 {
 		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
 	}
-	return printResult(os.Stdout, asJSON, summaries, lines)
+	return printResult(g.out(), asJSON, summaries, lines)
 }
 
 // Longer IDs and values are cut in tables and lines.
@@ -179,7 +178,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		}
 		details = append(details, []string{"Next:", r.next()})
 	}
-	err = printResult(os.Stdout, asJSON, sum, columns(details))
+	err = printResult(g.out(), asJSON, sum, columns(details))
 	if err == nil && x.at(now) != stateLeading {
 		return exitError{code: exitFailed}
 	}

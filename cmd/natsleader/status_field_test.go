@@ -44,19 +44,6 @@ func record(tb testing.TB, js jetstream.JetStream, election, id string, lease ti
 	return string(text)
 }
 
-// put writes a key with the header that the write of a candidate has. Its condition, that a
-// subject outside the bucket has no message, holds always.
-func put(t *testing.T, js jetstream.JetStream, election, value string) {
-	t.Helper()
-	m := nats.NewMsg("$KV.elections." + election)
-	m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
-	m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, "none")
-	m.Data = []byte(value)
-	if _, err := js.PublishMsg(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // statusJSON returns the binary's output about an election, and its exit code.
 func statusJSON(t *testing.T, url, election string) (summary, int) {
 	t.Helper()

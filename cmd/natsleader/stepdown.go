@@ -59,7 +59,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	if err := checkElection(s.election); err != nil {
 		return err
 	}
-	if s.force && !s.yes && !canAsk() {
+	if s.force && !s.yes && !s.canAsk() {
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	}
 	look, x, err := s.look(ctx, s.election)
@@ -97,14 +97,14 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	case errors.Is(err, leader.ErrNoRoster):
 		return nil
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "natsleader: the roster was not read, so it is not known whether another candidate stands: %s\n", errorText(err))
+		_, _ = fmt.Fprintf(s.errs(), "natsleader: the roster was not read, so it is not known whether another candidate stands: %s\n", errorText(err))
 		return nil
 	case len(others) > 0:
 		return nil
-	case !canAsk():
+	case !s.canAsk():
 		return usagef("no candidate of %s but its leader %s has announced itself in the roster, and standard input is no terminal: --yes asks the leader all the same; nothing was done", s.election, id)
 	}
-	out := wordsOf(s.asJSON)
+	out := s.wordsOf(s.asJSON)
 	out.say("No candidate of %s but its leader %s has announced itself in the roster.", s.election, id)
 	out.say("- Candidates without the roster are not seen.")
 	out.say("- If none takes the key, nobody leads until %s takes it again, after its lease of %v at the latest.", id, lease)
@@ -125,7 +125,7 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket) error {
 	case err != nil:
 		return explainFailure(err, s.election, was, s.wait, ", or delete the key with --force")
 	}
-	return reportHandover(ctx, bucket, s.election, was, s.asJSON)
+	return s.reportHandover(ctx, bucket, s.election, was, s.asJSON)
 }
 
 func nobodyLeads(election string) error {
@@ -194,12 +194,12 @@ func (h handover) lines() []string {
 }
 
 // reportHandover prints that the leader has handed over, and the leader that follows.
-func reportHandover(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder, asJSON bool) error {
+func (g *globals) reportHandover(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder, asJSON bool) error {
 	done, err := handedOver(ctx, bucket, election, was)
 	if err != nil {
 		return err
 	}
-	return printResult(os.Stdout, asJSON, done, done.lines())
+	return printResult(g.out(), asJSON, done, done.lines())
 }
 
 // deleteKey deletes the key, and prints the consequences.
@@ -221,7 +221,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	case stateNever, stateDeleted, stateReleased, stateExpired:
 		return exitError{exitFailed, fmt.Errorf("nobody leads %s: there is nothing to delete", s.election)}
 	}
-	out := wordsOf(s.asJSON)
+	out := s.wordsOf(s.asJSON)
 	out.say("Deleting the key of %s:\n- %s.", s.election, who)
 	for _, line := range s.waits(x, info) {
 		out.say("- %s.", line)
@@ -247,7 +247,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 		out.say("deleted")
 	}
 	if s.asJSON {
-		return printJSON(os.Stdout, newDeletion(s.election, as), "  ")
+		return printJSON(s.out(), newDeletion(s.election, as), "  ")
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 	"unicode"
@@ -55,7 +54,7 @@ func (t *transfer) run(ctx context.Context) error {
 		return nobodyLeads(t.election)
 	case x.holder.ID == t.id:
 		already := leaderSummary{x.holder.ID, x.holder.Token}
-		return printResult(os.Stdout, t.asJSON, handover{t.election, already, &already},
+		return printResult(t.out(), t.asJSON, handover{t.election, already, &already},
 			[]string{fmt.Sprintf("%s leads %s already, with token %d", printable(t.id), t.election, x.holder.Token)})
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.wait)
@@ -68,7 +67,7 @@ func (t *transfer) run(ctx context.Context) error {
 	case err != nil:
 		return explainFailure(err, t.election, was, t.wait, "")
 	}
-	return reportHandover(ctx, look.bucket, t.election, was, t.asJSON)
+	return t.reportHandover(ctx, look.bucket, t.election, was, t.asJSON)
 }
 
 // candidateIDs completes the ID of a candidate.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -22,13 +21,13 @@ type versionSummary struct {
 	Client   string `json:"nats_go"`
 }
 
-func registerVersion(app *fisk.Application, _ *globals) {
+func registerVersion(app *fisk.Application, g *globals) {
 	asJSON := false
 	cmd := app.Command("version", "Show the versions of natsleader, Go and nats.go")
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
 		v := version()
-		return printResult(os.Stdout, asJSON, v, columns(v.rows()))
+		return printResult(g.out(), asJSON, v, columns(v.rows()))
 	})
 }
 

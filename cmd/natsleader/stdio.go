@@ -1,0 +1,37 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/nats-io/nats.go"
+)
+
+// stdio is what a command has of the process around it. A field that is not set is the
+// process's own. Commands that serve or supervise use the process's own always.
+type stdio struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	dial           []nats.Option // of each connection, after all others: tests connect to a server in their process
+}
+
+func (s stdio) in() io.Reader {
+	if s.stdin == nil {
+		return os.Stdin
+	}
+	return s.stdin
+}
+
+func (s stdio) out() io.Writer {
+	if s.stdout == nil {
+		return os.Stdout
+	}
+	return s.stdout
+}
+
+func (s stdio) errs() io.Writer {
+	if s.stderr == nil {
+		return os.Stderr
+	}
+	return s.stderr
+}

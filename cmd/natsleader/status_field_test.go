@@ -21,29 +21,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// record returns the record of a real candidate, with another ID and lease.
-func record(tb testing.TB, js jetstream.JetStream, election, id string, lease time.Duration) string {
-	tb.Helper()
-	kv, err := js.KeyValue(tb.Context(), "elections")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	e, err := kv.Get(tb.Context(), election)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var fields map[string]any
-	if err = json.Unmarshal(e.Value(), &fields); err != nil {
-		tb.Fatal(err)
-	}
-	fields["id"], fields["lease"] = id, lease.String()
-	text, err := json.Marshal(fields)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
-}
-
 // statusJSON returns the binary's output about an election, and its exit code.
 func statusJSON(t *testing.T, url, election string) (summary, int) {
 	t.Helper()

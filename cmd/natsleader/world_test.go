@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"regexp"
 	"runtime"
 	"strings"
@@ -132,4 +133,27 @@ func put(t *testing.T, js jetstream.JetStream, election, value string) {
 	if _, err := js.PublishMsg(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// record returns the record of a real candidate, with another ID and lease.
+func record(tb testing.TB, js jetstream.JetStream, election, id string, lease time.Duration) string {
+	tb.Helper()
+	kv, err := js.KeyValue(tb.Context(), "elections")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e, err := kv.Get(tb.Context(), election)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var fields map[string]any
+	if err = json.Unmarshal(e.Value(), &fields); err != nil {
+		tb.Fatal(err)
+	}
+	fields["id"], fields["lease"] = id, lease.String()
+	text, err := json.Marshal(fields)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
 }

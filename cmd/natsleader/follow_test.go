@@ -203,11 +203,11 @@ func TestWatch_CloseEndsLookAndFeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLooks(t)
-				var ended []string
-				l.w.end = func() { ended = append(ended, "feed") }
+				endings := make(chan string, 3)
+				l.w.end = func() { endings <- "feed" }
 				l.w.look = func(ctx context.Context, _ time.Duration, _ bool) look {
 					<-ctx.Done()
-					return look{feed: &aFeed{make(chan struct{})}, end: func() { ended = append(ended, "late feed") }}
+					return look{feed: &aFeed{make(chan struct{})}, end: func() { endings <- "late feed" }}
 				}
 				if err := l.w.ticked(t.Context()); err != nil {
 					t.Fatal(err)
@@ -216,6 +216,10 @@ func TestWatch_CloseEndsLookAndFeed(t *testing.T) {
 				first := l.feeds[0]
 				end(l.w)
 				synctest.Wait()
+				var ended []string
+				for range len(endings) {
+					ended = append(ended, <-endings)
+				}
 				slices.Sort(ended)
 				select {
 				case <-first.stopped:

@@ -36,6 +36,7 @@ func (w withBinary) Run() int {
 // Most of the tests spend most of their time waiting, so many run side by side.
 func TestMain(m *testing.M) {
 	fisk.EnableFileExpansion = false
+	time.Local = time.UTC               //nolint:gosmopolitan // pages and screens show times in the local zone
 	superviseIfAsked()                  // if a test starts a supervisor itself, from its own binary
 	_ = flag.Set("test.parallel", "16") // unless the command line says otherwise
 	// The commands that the tests start would inherit a signal that is ignored here (by

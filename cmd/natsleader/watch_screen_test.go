@@ -46,9 +46,6 @@ func in(t *testing.T, w *watcher, election, id string, as state, since time.Dura
 // someElections returns a watcher of elections in all sorts of trouble.
 func someElections(t *testing.T) *watcher {
 	t.Helper()
-	utc := time.Local
-	time.Local = time.UTC //nolint:gosmopolitan // the times are drawn in the local zone
-	t.Cleanup(func() { time.Local = utc })
 	w := newWatcher(&inspector{name: "elections"}, "", &recorder{})
 	w.fresh = theMoment.Add(-12 * time.Second)
 	in(t, w, "a-led", "worker-1", stateLeading, time.Minute)

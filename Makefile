@@ -39,8 +39,10 @@ field: servers ## the tests in real time, in full
 		xargs scripts/field -race -shuffle=on -tags=field,prove -timeout=30m && \
 	scripts/field -tags=field,prove -timeout=30m ./mutation ./cmd/natsleader ./bench && sort "$$totals"
 
+# The other packages have no test of two sizes.
 prove: ## the other tests in full
-	@$(COUNTED) && go test -tags=prove -timeout=30m work && sort "$$totals"
+	@$(COUNTED) && go test -tags=prove -timeout=30m \
+		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' work | sed -n 's|^\([^ ]*\) .*/internal/proof[] ].*|\1|p') && sort "$$totals"
 
 # The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml.
 nightly: ## explore every situation that one fault leads to, and write how many there are into docs/exploration.md: 15 minutes

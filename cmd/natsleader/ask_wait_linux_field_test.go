@@ -64,7 +64,7 @@ func TestDrain_SlotsComeBack(t *testing.T) {
 	all, done := map[asked]error{}, make(chan struct{})
 	go func() {
 		defer close(done)
-		(&drain{id: "a", wait: patience}).pass(t.Context(), look.bucket, led, all)
+		(&drain{globals: &globals{}, id: "a", wait: patience}).pass(t.Context(), look.bucket, led, all)
 	}()
 	select {
 	case <-done:

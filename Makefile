@@ -62,10 +62,9 @@ alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 	scripts/prometheus
 	go test -tags field,alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader
 
-# With the tags there is more to read; without them the gate has to build. Elsewhere without the
+# With the tags there is more to read: without them go test vets what it runs. Elsewhere without the
 # tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
-	go vet work
 	go vet -tags prove,alerts,field work
 	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest

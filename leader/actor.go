@@ -33,7 +33,7 @@ type actor struct {
 
 	wake     time.Time // when the machine is to step again
 	requests requester
-	bucket   *natskv.Bucket // of EnsureBucket; nil: another
+	bucket   *natskv.Bucket // nil: of an observer, or in memory
 	faults   faultFilter
 	calls    calls
 	silence  silence

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,8 +17,6 @@ import (
 
 	"github.com/natsleader/natsleader/leader"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts of docs/cli.md")
 
 const page = "../../docs/cli.md"
 

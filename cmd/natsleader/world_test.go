@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -27,11 +31,15 @@ type world struct {
 	js     jetstream.JetStream // of the test itself
 	bucket *leader.Bucket
 	stands []*leader.Candidate
+	shown  strings.Builder // the transcript of prompt
 }
 
-// bubble runs a test in a world. The two collections empty nats.go's pool of timers, which must not
+// update rewrites the transcripts: go test ./cmd/natsleader -update
+var update = flag.Bool("update", false, "rewrite the transcripts of testdata and of docs/cli.md")
+
+// bubble runs a test in a world. The options change those of its server. The two collections empty nats.go's pool of timers, which must not
 // cross bubbles, so the test does not run beside others.
-func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world)) {
+func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...func(*server.Options)) {
 	t.Helper()
 	// natscontext reads the selected context of the user.
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME"} {
@@ -41,7 +49,11 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world)) {
 	runtime.GC()
 	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
+		o := &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
+		for _, opt := range opts {
+			opt(o)
+		}
+		s, err := server.NewServer(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,6 +83,7 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world)) {
 			time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 		})
 		test(w)
+		w.compare()
 	})
 }
 
@@ -85,21 +98,64 @@ func (w *world) dial() *nats.Conn {
 
 // run calls the command.
 func (w *world) run(line string) (stdout, stderr string, code int) {
+	return w.answered("", line)
+}
+
+// answered calls the command with that standard input.
+func (w *world) answered(stdin, line string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	code = execute(strings.Fields(line), stdio{strings.NewReader(""), &out, &errs, []nats.Option{nats.InProcessServer(w.s)}})
+	code = execute(strings.Fields(line), stdio{strings.NewReader(stdin), &out, &errs, []nats.Option{nats.InProcessServer(w.s)}})
 	return tokens.ReplaceAllString(out.String(), "TOKEN"), tokens.ReplaceAllString(errs.String(), "TOKEN"), code
+}
+
+// prompt calls a command and adds to the transcript what a user sees at the prompt: the command, its
+// standard output, its standard error after "! ", and its exit code unless that is 0. The transcript of
+// a test is compared with testdata/NAME OF THE TEST.txt when the test ends.
+func (w *world) prompt(lines ...string) {
+	for _, line := range lines {
+		out, errs, code := w.run(line)
+		w.notef("$ natsleader %s\n%s", line, out)
+		for e := range strings.Lines(errs) {
+			w.notef("! %s", e)
+		}
+		if code != 0 {
+			w.notef("[exit code %d]\n", code)
+		}
+	}
+}
+
+// notef adds to the transcript.
+func (w *world) notef(format string, args ...any) { _, _ = fmt.Fprintf(&w.shown, format, args...) }
+
+// compare compares the transcript with the file, or writes the file.
+func (w *world) compare() {
+	w.Helper()
+	if w.shown.Len() == 0 {
+		return
+	}
+	file := filepath.Join("testdata", strings.ReplaceAll(w.Name(), "/", "_")+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(w.shown.String()), 0o600); err != nil {
+			w.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if got := strings.Split(w.shown.String(), "\n"); w.shown.String() != string(want) {
+		for i, line := range strings.Split(string(want), "\n") {
+			if i >= len(got) || got[i] != line {
+				w.Errorf("%s:%d: %q is wanted\n%s", file, i+1, line, strings.Join(got[:min(i+5, len(got))], "\n"))
+				return
+			}
+		}
+		w.Errorf("%s has only the beginning of\n%s", file, w.shown.String())
+	}
 }
 
 // tokens are fencing tokens. They begin at the time at which the bucket was made, and are no part of what is compared.
 var tokens = regexp.MustCompile(`\btoken \d+`)
-
-// prints checks the whole standard output of a command that succeeds.
-func (w *world) prints(line, want string) {
-	w.Helper()
-	if out, errs, code := w.run(line); code != 0 || out != want || errs != "" {
-		w.Errorf("natsleader %s: exit code %d\n%s%s\nwant\n%s", line, code, out, errs, want)
-	}
-}
 
 // fails checks the exit code of a command that prints nothing but an error, and a part of the error.
 func (w *world) fails(line string, code int, says string) {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -455,3 +458,85 @@ func (l *timeline) outside(t time.Time) time.Time { return l.start.Add(t.Sub(l.b
 
 // inside turns an instant of the clock into one of the machines.
 func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.start)) }
+
+// newActor makes the actor of a candidate. The caller runs it.
+func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
+	a := &actor{
+		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
+		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
+	}
+	a.rng.Seed(seed(p.ID, c.election), 0)
+	a.mayMove = cfg.ForceReconnect
+	r := &a.requests
+	r.c, r.settings, r.values = c, c.store.Settings, a.values
+	r.own = []byte(`"session":"` + p.Session + `"`)
+	p.Phase = c.window.Join()
+	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
+	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
+		a.bucket, a.requests.settings = b, b.SettingsEnsured
+	}
+	if p.Listed {
+		p.Lot = a.rng.Uint32()
+		a.roster = &rosterParts{announcer: rosterAnnouncer{
+			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Lot: p.Lot},
+			roster:           c.store, election: c.election, session: p.Session,
+			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.ID, Priority: p.Priority, Preempt: cfg.Preempt},
+		}}
+		if c.permit != nil {
+			a.roster.announcer.election = c.permit.election
+		}
+	}
+	a.guards = newGuardDrivers(c, p, cfg.Guards)
+	a.m = machine.New(p, string(cfg.Value))
+	a.Params = a.m.Config()
+	a.status = a.m.Status(a.base)
+	c.state.Store(uint32(StateCandidate))
+	c.holder.Seat = a.seat
+	c.box.bell = make(chan struct{}, 1)
+	c.pulse = make(pulse)
+	if w, ok := a.timer.(interface{ Wake() }); ok {
+		c.box.wake = w.Wake
+		c.logs.follow(c.clock)
+	}
+	return a
+}
+
+// dice is the source of a candidate's random numbers.
+type dice struct{ rand.PCG }
+
+// Uint32 returns the number that a rand.Rand with this source returns.
+func (d *dice) Uint32() uint32 { return uint32(d.Uint64() >> 32) }
+
+// seed returns a seed that spreads the pauses of candidates with different IDs, and
+// repeats them in tests that set the ID.
+func seed(id, election string) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%q %q", id, election) // a hash never fails
+	return h.Sum64()
+}
+
+// recall returns what was seen of the key before.
+func (a *actor) recall() machine.Sighting {
+	s := a.c.sightings
+	if s == nil {
+		return machine.Sighting{}
+	}
+	r := s.recall(a.c.election)
+	if r.At.IsZero() {
+		return machine.Sighting{}
+	}
+	r.At = a.inside(r.At)
+	return r
+}
+
+// remember keeps what is seen of the key for later candidates.
+func (a *actor) remember() {
+	s := a.c.sightings
+	switch {
+	case s == nil:
+	case a.status.SeenAt.IsZero():
+		s.memory.Remember(a.c.election, nil)
+	default:
+		s.memory.Remember(a.c.election, remembered{machine.SeenAs(*a.status.Seen, a.outside(a.status.SeenAt)), s.clock})
+	}
+}

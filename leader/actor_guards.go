@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -39,31 +38,6 @@ type guardDrivers []guardDriver
 // Neither is reported to the client. A check that finds nothing wrong keeps no candidate
 // from standing.
 const recheckEvery = time.Minute
-
-// guardMail is mail about a guard.
-type guardMail struct {
-	number    int
-	in        machine.GuardInput
-	rechecked bool // in.err is the answer to a recheck
-}
-
-// checkGuards rejects guards that are missing or listed twice.
-func checkGuards(guards []Guard) error {
-	for i, g := range guards {
-		if g == nil || g.Backend() == nil {
-			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, backend.ErrNotOpened)
-		}
-		if !reflect.TypeOf(g).Comparable() {
-			return fmt.Errorf("%w: Guards[%d] is a %T, which cannot be compared", ErrInvalidConfig, i, g)
-		}
-		for j, other := range guards[:i] {
-			if other == g {
-				return fmt.Errorf("%w: Guards[%d] and Guards[%d] are the same, %s", ErrInvalidConfig, j, i, g)
-			}
-		}
-	}
-	return nil
-}
 
 // newGuardDrivers makes the guard drivers of a candidate.
 func newGuardDrivers(c *Candidate, p machine.Params, guards []Guard) guardDrivers {

@@ -25,6 +25,41 @@ type mail struct {
 	sign     bool                // of a request for a sign of a majority; only the error of in counts
 }
 
+// guardMail is mail about a guard.
+type guardMail struct {
+	number    int
+	in        machine.GuardInput
+	rechecked bool // in.err is the answer to a recheck
+}
+
+// listenerMail is mail about the listener: the outcome of the opening, the end of the closing, or
+// a request.
+type listenerMail struct {
+	close  func(closed func())
+	err    error
+	closed bool
+	asked  []byte
+	answer func([]byte) // of a request only
+}
+
+// rosterMail is mail about the roster.
+type rosterMail struct {
+	kind     rosterNews
+	revision uint64       // announced
+	err      error        // announced, viewOpened
+	feed     backend.Feed // viewOpened
+	view     *view        // viewOpened, viewChanged
+}
+
+type rosterNews uint8
+
+const (
+	announced rosterNews = iota
+	viewOpened
+	viewChanged
+	viewClosed
+)
+
 // mailbox brings everything but ticks to the actor. put never blocks. The actor arms its
 // timer under the same lock under which it finds the box empty, so that a fake clock sees
 // the actor at rest only when it is.

@@ -57,24 +57,6 @@ type rosterAnnouncer struct {
 	reported string             // the fault that was reported last
 }
 
-// rosterMail is mail about the roster.
-type rosterMail struct {
-	kind     rosterNews
-	revision uint64       // announced
-	err      error        // announced, viewOpened
-	feed     backend.Feed // viewOpened
-	view     *view        // viewOpened, viewChanged
-}
-
-type rosterNews uint8
-
-const (
-	announced rosterNews = iota
-	viewOpened
-	viewChanged
-	viewClosed
-)
-
 // send announces the stand, or withdraws it if life is 0. The reply goes to the mailbox.
 func (h *rosterAnnouncer) send(values context.Context, entry []byte, life time.Duration, box *mailbox) {
 	var ctx context.Context

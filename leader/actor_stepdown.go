@@ -48,16 +48,6 @@ func (d *stepDownListener) dismiss() {
 	}
 }
 
-// listenerMail is mail about the listener: the outcome of the opening, the end of the closing, or
-// a request.
-type listenerMail struct {
-	close  func(closed func())
-	err    error
-	closed bool
-	asked  []byte
-	answer func([]byte) // of a request only
-}
-
 // listen opens the listener. The outcome and the requests go to the mailbox.
 func (d *stepDownListener) listen(values context.Context, election string, box *mailbox) {
 	var ctx context.Context

@@ -4,9 +4,7 @@ import (
 	"context"
 	crand "crypto/rand"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
-	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -200,62 +197,6 @@ func newCandidate(store backend.Store, election string, cfg Config, p machine.Pa
 
 // noLog is the logger of the candidates without Config.Logger.
 var noLog = slog.New(slog.DiscardHandler)
-
-// newActor makes the actor of a candidate. The caller runs it.
-func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
-	a := &actor{
-		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
-		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
-	}
-	a.rng.Seed(seed(p.ID, c.election), 0)
-	a.mayMove = cfg.ForceReconnect
-	r := &a.requests
-	r.c, r.settings, r.values = c, c.store.Settings, a.values
-	r.own = []byte(`"session":"` + p.Session + `"`)
-	p.Phase = c.window.Join()
-	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
-	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
-		a.bucket, a.requests.settings = b, b.SettingsEnsured
-	}
-	if p.Listed {
-		p.Lot = a.rng.Uint32()
-		a.roster = &rosterParts{announcer: rosterAnnouncer{
-			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Lot: p.Lot},
-			roster:           c.store, election: c.election, session: p.Session,
-			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.ID, Priority: p.Priority, Preempt: cfg.Preempt},
-		}}
-		if c.permit != nil {
-			a.roster.announcer.election = c.permit.election
-		}
-	}
-	a.guards = newGuardDrivers(c, p, cfg.Guards)
-	a.m = machine.New(p, string(cfg.Value))
-	a.Params = a.m.Config()
-	a.status = a.m.Status(a.base)
-	c.state.Store(uint32(StateCandidate))
-	c.holder.Seat = a.seat
-	c.box.bell = make(chan struct{}, 1)
-	c.pulse = make(pulse)
-	if w, ok := a.timer.(interface{ Wake() }); ok {
-		c.box.wake = w.Wake
-		c.logs.follow(c.clock)
-	}
-	return a
-}
-
-// dice is the source of a candidate's random numbers.
-type dice struct{ rand.PCG }
-
-// Uint32 returns the number that a rand.Rand with this source returns.
-func (d *dice) Uint32() uint32 { return uint32(d.Uint64() >> 32) }
-
-// seed returns a seed that spreads the pauses of candidates with different IDs, and
-// repeats them in tests that set the ID.
-func seed(id, election string) uint64 {
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%q %q", id, election) // a hash never fails
-	return h.Sum64()
-}
 
 // Events returns a channel of the candidate's events, in order. Each call returns a channel of its own,
 // which gets every event, beginning with the events so far, the newest 32 of them. So several readers
@@ -514,4 +455,25 @@ func (c *Candidate) Leaders() []Holder {
 		}
 	}
 	return holders
+}
+
+// standForSeats starts the goroutines of a candidate of an election with several leaders, one
+// for each seat.
+func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
+	front := newCandidate(store, election, cfg, p)
+	b := &seatPermit{
+		election: election, unread: true, front: front,
+		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
+	}
+	front.permit = b
+	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
+	for n := 1; n <= p.Seats; n++ {
+		c := newCandidate(store, SeatKey(election, n), cfg, p)
+		c.permit, c.loops = b, front.loops
+		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
+		a := newActor(ctx, c, cfg, p)
+		front.seats = append(front.seats, c)
+		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
+	}
+	return front
 }

@@ -3,11 +3,13 @@ package leader
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
@@ -231,6 +233,40 @@ func checkID(what, id string) error {
 		return fmt.Errorf("%w: %s %q is not valid UTF-8", ErrInvalidConfig, what, id)
 	case strings.ContainsFunc(id, unicode.IsControl):
 		return fmt.Errorf("%w: %s %q contains a control character", ErrInvalidConfig, what, id)
+	}
+	return nil
+}
+
+const maxSeats = 1000
+
+func checkSeats(cfg Config) error {
+	switch {
+	case cfg.Seats < 0:
+		return fmt.Errorf("%w: Seats %d is negative", ErrInvalidConfig, cfg.Seats)
+	case cfg.Seats > maxSeats:
+		return fmt.Errorf("%w: Seats %d is more than %d", ErrInvalidConfig, cfg.Seats, maxSeats)
+	case cfg.Seats > 1 && len(cfg.Guards) > 0:
+		return fmt.Errorf("%w: Seats %d is more than 1 with Guards, which protect what one leader writes", ErrInvalidConfig, cfg.Seats)
+	case cfg.Seats > 1 && cfg.KVElect:
+		return fmt.Errorf("%w: Seats %d is more than 1 with KVElect, beside processes that know one leader", ErrInvalidConfig, cfg.Seats)
+	}
+	return nil
+}
+
+// checkGuards rejects guards that are missing or listed twice.
+func checkGuards(guards []Guard) error {
+	for i, g := range guards {
+		if g == nil || g.Backend() == nil {
+			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, backend.ErrNotOpened)
+		}
+		if !reflect.TypeOf(g).Comparable() {
+			return fmt.Errorf("%w: Guards[%d] is a %T, which cannot be compared", ErrInvalidConfig, i, g)
+		}
+		for j, other := range guards[:i] {
+			if other == g {
+				return fmt.Errorf("%w: Guards[%d] and Guards[%d] are the same, %s", ErrInvalidConfig, j, i, g)
+			}
+		}
 	}
 	return nil
 }

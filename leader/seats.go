@@ -3,7 +3,6 @@ package leader
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
-
-const maxSeats = 1000
 
 // SeatKey returns the key of a seat of an election with several leaders. For seat 1, and
 // anything less, that is the election's own key, so that an election with one leader can
@@ -38,20 +35,6 @@ func seatOf(key string) int {
 		}
 	}
 	return 1
-}
-
-func checkSeats(cfg Config) error {
-	switch {
-	case cfg.Seats < 0:
-		return fmt.Errorf("%w: Seats %d is negative", ErrInvalidConfig, cfg.Seats)
-	case cfg.Seats > maxSeats:
-		return fmt.Errorf("%w: Seats %d is more than %d", ErrInvalidConfig, cfg.Seats, maxSeats)
-	case cfg.Seats > 1 && len(cfg.Guards) > 0:
-		return fmt.Errorf("%w: Seats %d is more than 1 with Guards, which protect what one leader writes", ErrInvalidConfig, cfg.Seats)
-	case cfg.Seats > 1 && cfg.KVElect:
-		return fmt.Errorf("%w: Seats %d is more than 1 with KVElect, beside processes that know one leader", ErrInvalidConfig, cfg.Seats)
-	}
-	return nil
 }
 
 // seatPermit is the state that the seats of one candidate share. The candidate has a machine
@@ -324,27 +307,6 @@ func seatsOf(r record.Record) int { return max(r.Seats, 1) }
 // numbers of seats.
 func disagreement(id string, seats int, r record.Record) error {
 	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", backend.ErrSeats, id, seats, r.ID, seatsOf(r))
-}
-
-// standForSeats starts the goroutines of a candidate of an election with several leaders, one
-// for each seat.
-func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
-	front := newCandidate(store, election, cfg, p)
-	b := &seatPermit{
-		election: election, unread: true, front: front,
-		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
-	}
-	front.permit = b
-	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
-	for n := 1; n <= p.Seats; n++ {
-		c := newCandidate(store, SeatKey(election, n), cfg, p)
-		c.permit, c.loops = b, front.loops
-		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
-		a := newActor(ctx, c, cfg, p)
-		front.seats = append(front.seats, c)
-		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
-	}
-	return front
 }
 
 // leave records that a seat has ended. The last one ends the candidate.

@@ -33,20 +33,6 @@ func sightingsOf(store backend.Store, clock Clock) *sightings {
 	return &sightings{s.Memory(), clock}
 }
 
-// recall returns what was seen of the key before.
-func (a *actor) recall() machine.Sighting {
-	s := a.c.sightings
-	if s == nil {
-		return machine.Sighting{}
-	}
-	r := s.recall(a.c.election)
-	if r.At.IsZero() {
-		return machine.Sighting{}
-	}
-	r.At = a.inside(r.At)
-	return r
-}
-
 // recall returns what was seen of a key, with an instant of the clock, or none.
 func (s *sightings) recall(key string) machine.Sighting {
 	r, ok := s.memory.Recall(key).(remembered)
@@ -64,16 +50,4 @@ func (s *sightings) since(key string, o record.Observation, at time.Time) time.T
 	}
 	s.memory.Remember(key, remembered{machine.SeenAs(o, at), s.clock})
 	return at
-}
-
-// remember keeps what is seen of the key for later candidates.
-func (a *actor) remember() {
-	s := a.c.sightings
-	switch {
-	case s == nil:
-	case a.status.SeenAt.IsZero():
-		s.memory.Remember(a.c.election, nil)
-	default:
-		s.memory.Remember(a.c.election, remembered{machine.SeenAs(*a.status.Seen, a.outside(a.status.SeenAt)), s.clock})
-	}
 }

@@ -31,7 +31,7 @@ type actor struct {
 
 	timeline
 	timer  Timer
-	rng    dice
+	rng    randomness
 	values context.Context //nolint:containedctx // the values that every term's context carries
 
 	wake     time.Time // when the machine is to step again
@@ -47,14 +47,14 @@ type actor struct {
 	listener *stepDownListener  // nil: it has never led
 	roster   *rosterParts       // nil: it has no roster
 
-	seat        int
-	reminder    reminder
-	stopTimeout time.Duration // of a stop by the end of the context; negative: no bound
-	stopBy      time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
-	odd         seatsSeen     // another candidate's number of seats that was reported last
-	mayMove     bool          // Config.ForceReconnect
-	abandoning  bool          // it ends without waiting for anything
-	cut         bool          // it ends because the connection is closed
+	seat          int
+	reminder      reminder
+	stopTimeout   time.Duration // of a stop by the end of the context; negative: no bound
+	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
+	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
+	mayMove       bool          // Config.ForceReconnect
+	abandoning    bool          // it ends without waiting for anything
+	cut           bool          // it ends because the connection is closed
 }
 
 // run is the candidate's goroutine. Its work is done in separate functions, so that
@@ -169,7 +169,7 @@ func (a *actor) receive(m *mail) {
 			return // of a feed that was replaced
 		}
 		if m.in.Kind == machine.InHeard {
-			m.in.Observed = a.hears(m.entry, m.seen)
+			m.in.Observed = a.decodeDelivered(m.entry, m.seen)
 		}
 	case machine.InAbandon:
 		a.abandoning = true
@@ -210,9 +210,9 @@ func (a *actor) compareBucket() {
 	}
 }
 
-// hears decodes a message of the feed. Of an own record only the session is needed, and
+// decodeDelivered decodes a message of the feed. Of an own record only the session is needed, and
 // every renewal comes back as one.
-func (a *actor) hears(e backend.Entry, seen *record.Observation) record.Observation {
+func (a *actor) decodeDelivered(e backend.Entry, seen *record.Observation) record.Observation {
 	if e.Marker || !bytes.Contains(e.Value, a.requests.own) {
 		if seen != nil {
 			return *seen
@@ -435,7 +435,7 @@ func (a *actor) publish(changed bool) {
 	c.tally.kept = c.tally.kept && holds
 	c.tally.works(a.status.Working && a.status.State != machine.StateLeader, c.since)
 	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
-	a.requests.echoless.Store(a.status.Dated && !c.tally.silent)
+	a.requests.skipsOwnRecords.Store(a.status.Dated && !c.tally.silent)
 }
 
 // timeline turns instants of the clock into those that the machines know, and back. The
@@ -501,11 +501,11 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	return a
 }
 
-// dice is the source of a candidate's random numbers.
-type dice struct{ rand.PCG }
+// randomness is the source of a candidate's random numbers.
+type randomness struct{ rand.PCG }
 
 // Uint32 returns the number that a rand.Rand with this source returns.
-func (d *dice) Uint32() uint32 { return uint32(d.Uint64() >> 32) }
+func (d *randomness) Uint32() uint32 { return uint32(d.Uint64() >> 32) }
 
 // seed returns a seed that spreads the pauses of candidates with different IDs, and
 // repeats them in tests that set the ID.

@@ -269,7 +269,7 @@ func (l *eventList) dropTransitions(from, to int) bool {
 // event that ends one seat's term comes before the one that begins another's.
 func (c *Candidate) offer(e Event) {
 	if c.permit != nil {
-		c = c.permit.front
+		c = c.permit.owner
 	}
 	c.out.add(e)
 }

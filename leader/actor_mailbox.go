@@ -172,15 +172,15 @@ func (b *mailbox) withdraw(call chan error) {
 		if m.call != call {
 			continue
 		}
-		if m.call = nil; m.in.Kind != machine.InResign || b.count((*mail).isWish) > 1 {
+		if m.call = nil; m.in.Kind != machine.InResign || b.count((*mail).callerGaveUp) > 1 {
 			b.mails = slices.Delete(b.mails, i, i+1)
 		}
 		return
 	}
 }
 
-// isWish reports whether a mail is the wish to resign of a caller that has given up.
-func (m *mail) isWish() bool { return m.in.Kind == machine.InResign && m.call == nil }
+// callerGaveUp reports whether a mail is a Resign whose caller has given up.
+func (m *mail) callerGaveUp() bool { return m.in.Kind == machine.InResign && m.call == nil }
 
 // takeOr takes the next mail. If there is none it calls rest, under the lock, and returns nil.
 func (b *mailbox) takeOr(rest func()) *mail {

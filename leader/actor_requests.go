@@ -28,17 +28,17 @@ type requester struct {
 		ctx    context.Context //nolint:containedctx // made anew, it would be much of what a renewal costs
 		cancel context.CancelFunc
 	}
-	feed       backend.Feed
-	feedNumber uint64
-	own        []byte      // how the own session looks in a record
-	echoless   atomic.Bool // own records that the feed delivers change nothing
+	feed            backend.Feed
+	feedNumber      uint64
+	own             []byte      // how the own session looks in a record
+	skipsOwnRecords atomic.Bool // own records that the feed delivers change nothing
 }
 
-// isEcho reports whether a message of the feed is an own record that changes nothing. Each
+// isOwnRecord reports whether a message of the feed is an own record that changes nothing. Each
 // renewal comes back as one, and need not wake the candidate. A message that is left out
 // while the candidate ceases to lead costs no more than one that the feed has lost.
-func (r *requester) isEcho(e backend.FeedEvent) bool {
-	return r.echoless.Load() && e.Err == nil && !e.Reconnected && !e.Entry.Marker && bytes.Contains(e.Entry.Value, r.own)
+func (r *requester) isOwnRecord(e backend.FeedEvent) bool {
+	return r.skipsOwnRecords.Load() && e.Err == nil && !e.Reconnected && !e.Entry.Marker && bytes.Contains(e.Entry.Value, r.own)
 }
 
 // cancellable returns a context for a request. r.cancel ends it.
@@ -69,7 +69,7 @@ func (r *requester) send(req machine.Request, now time.Duration) {
 		number, instead := r.feedNumber, r.feed
 		r.feed = nil
 		r.c.store.Watch(ctx, r.c.election, instead, func(e backend.FeedEvent) {
-			if !r.isEcho(e) {
+			if !r.isOwnRecord(e) {
 				box.put(feedMail(e, number))
 			}
 		}, func(f backend.Feed, err error) {

@@ -70,7 +70,7 @@ func (a *actor) stepSilence() {
 		}
 		s.giveUp()
 		a.c.unanswered(s.at, a.quiet())
-		a.requests.echoless.Store(false)
+		a.requests.skipsOwnRecords.Store(false)
 		m, ok := a.c.store.(backend.Mover)
 		moves := ok && a.mayMove
 		if s.reads && !s.reported && (s.found != 1 || !moves) { // a move may be all that it needs
@@ -143,7 +143,7 @@ func (a *actor) noticeSign(in *machine.Input, seen uint64) {
 func (a *actor) signed() {
 	a.silence.giveUp()
 	a.silence = silence{cancel: a.silence.cancel}
-	a.c.hears()
+	a.c.recordSign()
 }
 
 // isUnanswered reports whether a request has failed for want of an answer.

@@ -135,9 +135,9 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 
 // launch starts a candidate with settings that prepare has checked.
 func launch(ctx context.Context, b backend.Store, election string, cfg Config, p machine.Params) *Candidate {
-	start := stand
+	start := startCandidate
 	if p.Seats > 0 {
-		start = standForSeats
+		start = startOnSeats
 	}
 	c := start(ctx, b, election, cfg, p)
 	c.logReconnecting(context.WithoutCancel(ctx))
@@ -169,8 +169,8 @@ func defaultID() string {
 	return fmt.Sprintf("%s_%d_%s", host, os.Getpid(), strings.ToLower(crand.Text()[:6]))
 }
 
-// stand starts the goroutine of a candidate or an observer.
-func stand(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
+// startCandidate starts the goroutine of a candidate or an observer.
+func startCandidate(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	a := newActor(ctx, newCandidate(store, election, cfg, p), cfg, p)
 	go a.run(ctx)
 	return a.c
@@ -457,23 +457,23 @@ func (c *Candidate) Leaders() []Holder {
 	return holders
 }
 
-// standForSeats starts the goroutines of a candidate of an election with several leaders, one
+// startOnSeats starts the goroutines of a candidate of an election with several leaders, one
 // for each seat.
-func standForSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
-	front := newCandidate(store, election, cfg, p)
+func startOnSeats(ctx context.Context, store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
+	owner := newCandidate(store, election, cfg, p)
 	b := &seatPermit{
-		election: election, unread: true, front: front,
+		election: election, unread: true, owner: owner,
 		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
 	}
-	front.permit = b
-	cfg.Clock, cfg.Logger = front.clock, nil // the seats log through front's
+	owner.permit = b
+	cfg.Clock, cfg.Logger = owner.clock, nil // the seats log through the owner's
 	for n := 1; n <= p.Seats; n++ {
 		c := newCandidate(store, SeatKey(election, n), cfg, p)
-		c.permit, c.loops = b, front.loops
-		c.log, c.logs = front.log.With(slog.Int("seat", n)), front.logs
+		c.permit, c.loops = b, owner.loops
+		c.log, c.logs = owner.log.With(slog.Int("seat", n)), owner.logs
 		a := newActor(ctx, c, cfg, p)
-		front.seats = append(front.seats, c)
+		owner.seats = append(owner.seats, c)
 		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy
 	}
-	return front
+	return owner
 }

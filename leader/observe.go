@@ -27,7 +27,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	if err != nil {
 		return nil, err
 	}
-	c := stand(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
+	c := startCandidate(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
 	holders, events := make(chan Holder), c.reader()
 	go func() {
 		defer close(holders)

@@ -70,7 +70,7 @@ func ObserveRoster(ctx context.Context, store Store, election string) (<-chan []
 	if err = r.open(first, b); err != nil {
 		return nil, err
 	}
-	holders := stand(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
+	holders := startCandidate(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
 	lists := make(chan []RosterEntry)
 	go r.observe(ctx, b, holders, holders.reader(), lists)
 	return lists, nil

@@ -62,21 +62,21 @@ func seatOf(key string) int {
 //     the election has a record, with the number of seats.
 type seatPermit struct {
 	election string
-	front    *Candidate // whose seats these are
+	owner    *Candidate // whose seats these are
 
-	mu        sync.Mutex  // held for moments only
-	worker    int         // the seat of the last term, while its work goes on; 0: none
-	taker     int         // the seat of the machine that has the permit; 0: none
-	unread    bool        // the key of the first seat is not known yet
-	waiting   []*mailbox  // of the machines that wait for the permit, by seat
-	holders   []holding   // of each seat, as it is seen there
-	denied    []time.Time // of each seat: until then the candidate is announced as denied, by the clock
-	until     time.Time   // no seat is taken before then, by the clock
-	value     string      // the value that is published on the next seat
-	there     int         // seats that have not ended
-	announcer *mailbox    // of the first seat, which announces the candidate
-	changes   uint64      // of the holders
-	odd       map[seatsSeen]bool
+	mu            sync.Mutex  // held for moments only
+	worker        int         // the seat of the last term, while its work goes on; 0: none
+	taker         int         // the seat of the machine that has the permit; 0: none
+	unread        bool        // the key of the first seat is not known yet
+	waiting       []*mailbox  // of the machines that wait for the permit, by seat
+	holders       []holding   // of each seat, as it is seen there
+	denied        []time.Time // of each seat: until then the candidate is announced as denied, by the clock
+	until         time.Time   // no seat is taken before then, by the clock
+	value         string      // the value that is published on the next seat
+	there         int         // seats that have not ended
+	announcer     *mailbox    // of the first seat, which announces the candidate
+	changes       uint64      // of the holders
+	reportedSeats map[seatsSeen]bool
 }
 
 // take gives the permit to a seat, with the time before which the seat may not use it and
@@ -168,18 +168,18 @@ func (b *seatPermit) holds(session string) bool {
 func (b *seatPermit) isNews(seen seatsSeen) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.odd[seen] {
+	if b.reportedSeats[seen] {
 		return false
 	}
-	if b.odd == nil || len(b.odd) >= maxOdd {
-		b.odd = make(map[seatsSeen]bool)
+	if b.reportedSeats == nil || len(b.reportedSeats) >= maxReportedSeats {
+		b.reportedSeats = make(map[seatsSeen]bool)
 	}
-	b.odd[seen] = true
+	b.reportedSeats[seen] = true
 	return true
 }
 
-// maxOdd bounds the numbers of seats that are remembered while candidates come and go.
-const maxOdd = 64
+// maxReportedSeats bounds the numbers of seats that are remembered while candidates come and go.
+const maxReportedSeats = 64
 
 // syncSeat makes the machine and the seat permit agree after either has changed. It returns the
 // input for the machine, or nil. A seat that ends keeps the permit, because its candidate ends on
@@ -290,10 +290,10 @@ type seatsSeen struct {
 func (a *actor) disagree(events []Event) []Event {
 	rec, own := a.status.Seen.Rec, max(a.Seats, 1)
 	seen := seatsSeen{rec.Session, seatsOf(rec)}
-	if !a.status.Seen.Held() || rec.Session == a.Session || rec.ID == "" || seen.seats == own || a.odd == seen || a.Observe {
+	if !a.status.Seen.Held() || rec.Session == a.Session || rec.ID == "" || seen.seats == own || a.reportedSeats == seen || a.Observe {
 		return events
 	}
-	a.odd = seen
+	a.reportedSeats = seen
 	if a.c.permit != nil && !a.c.permit.isNews(seen) {
 		return events // it was reported on another seat before
 	}
@@ -318,16 +318,16 @@ func (b *seatPermit) leave(values context.Context) {
 	if !last {
 		return
 	}
-	front, cut := b.front, false
+	owner, cut := b.owner, false
 	var err error
-	for _, seat := range front.seats {
+	for _, seat := range owner.seats {
 		if seat.err != nil { // it has ended
 			err = seat.err
 		}
 		cut = cut || seat.cut
 	}
-	front.mu.Lock()
-	front.err, front.cut = err, cut
-	front.mu.Unlock()
-	front.end(values)
+	owner.mu.Lock()
+	owner.err, owner.cut = err, cut
+	owner.mu.Unlock()
+	owner.end(values)
 }

@@ -218,8 +218,8 @@ func (t *tally) unanswered(at, quiet time.Duration) {
 	}
 }
 
-// hears records a sign of a majority of the servers.
-func (c *Candidate) hears() {
+// recordSign records a sign of a majority of the servers.
+func (c *Candidate) recordSign() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tally.silent, c.tally.signed = false, c.since()

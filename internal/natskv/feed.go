@@ -72,7 +72,7 @@ func (b *Bucket) watch(ctx context.Context, key string, deliver func(backend.Fee
 type Feed struct {
 	source  *source
 	deliver func(backend.FeedEvent)
-	who     atomic.Pointer[hearer] // nil: not known
+	who     atomic.Pointer[subscriber] // nil: not known
 	stop    sync.Once
 
 	mu    sync.Mutex // held during deliver: one call at a time, and none after Stop
@@ -82,10 +82,10 @@ type Feed struct {
 }
 
 // Identify names the candidate that the feed belongs to.
-func (f *Feed) Identify(id, session string) { f.who.Store(&hearer{id, session}) }
+func (f *Feed) Identify(id, session string) { f.who.Store(&subscriber{id, session}) }
 
-// hearer identifies the candidate that a feed belongs to.
-type hearer struct{ id, session string }
+// subscriber identifies the candidate that a feed belongs to.
+type subscriber struct{ id, session string }
 
 // earlyEvents is the number of events that are kept until the feed begins. Older events
 // contain nothing that a newer one does not.

@@ -212,22 +212,22 @@ func TestFeedSource_HeadStart(t *testing.T) {
 		phase    record.Phase
 		to       string
 		next     record.Line
-		who      hearer
+		who      subscriber
 		newer    time.Duration // when a newer message comes; 0: never
 		first    bool          // the successor is here
 		others   time.Duration // when the others get it; negative: not at all
 		returned time.Duration
 	}{
-		{name: "named by ID", feeds: large, phase: record.PhaseReleased, to: "b", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "named by session", feeds: large, phase: record.PhaseReleased, to: "B", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "first in line", feeds: large, phase: record.PhaseReleased, next: "B C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "second in line", feeds: large, phase: record.PhaseReleased, next: "C B", who: hearer{"b", "B"}, others: headStart, returned: headStart},
-		{name: "named before the line", feeds: large, phase: record.PhaseReleased, to: "b", next: "C", who: hearer{"b", "B"}, first: true, others: headStart, returned: headStart},
-		{name: "elsewhere", feeds: large, phase: record.PhaseReleased, to: "z", who: hearer{"b", "B"}, others: headStart, returned: headStart},
-		{name: "overtaken", feeds: large, phase: record.PhaseReleased, to: "b", who: hearer{"b", "B"}, newer: 2 * time.Millisecond, first: true, others: -1, returned: 2 * time.Millisecond},
-		{name: "a small crowd", feeds: crowd, phase: record.PhaseReleased, to: "b", who: hearer{"b", "B"}, first: true},
-		{name: "nobody named", feeds: large, phase: record.PhaseReleased, who: hearer{"b", "B"}},
-		{name: "no release", feeds: large, phase: record.PhaseLeading, next: "B", who: hearer{"b", "B"}},
+		{name: "named by ID", feeds: large, phase: record.PhaseReleased, to: "b", who: subscriber{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "named by session", feeds: large, phase: record.PhaseReleased, to: "B", who: subscriber{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "first in line", feeds: large, phase: record.PhaseReleased, next: "B C", who: subscriber{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "second in line", feeds: large, phase: record.PhaseReleased, next: "C B", who: subscriber{"b", "B"}, others: headStart, returned: headStart},
+		{name: "named before the line", feeds: large, phase: record.PhaseReleased, to: "b", next: "C", who: subscriber{"b", "B"}, first: true, others: headStart, returned: headStart},
+		{name: "elsewhere", feeds: large, phase: record.PhaseReleased, to: "z", who: subscriber{"b", "B"}, others: headStart, returned: headStart},
+		{name: "overtaken", feeds: large, phase: record.PhaseReleased, to: "b", who: subscriber{"b", "B"}, newer: 2 * time.Millisecond, first: true, others: -1, returned: 2 * time.Millisecond},
+		{name: "a small crowd", feeds: crowd, phase: record.PhaseReleased, to: "b", who: subscriber{"b", "B"}, first: true},
+		{name: "nobody named", feeds: large, phase: record.PhaseReleased, who: subscriber{"b", "B"}},
+		{name: "no release", feeds: large, phase: record.PhaseLeading, next: "B", who: subscriber{"b", "B"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -254,9 +255,10 @@ func (p parsed) with(all []variant) string {
 	return text
 }
 
-// overlay makes the go command compile these files in place of those of the tree, and in the
-// package in tested only the tests whose names match. It returns the name of the description.
-func (s sources) overlay(t *testing.T, tested, dir string, match *regexp.Regexp) string {
+// overlay makes the go command compile these files in place of those of the tree. It returns the name
+// of the description. The tests of the directory tested are read, so that the result of this test
+// depends on them.
+func (s sources) overlay(t *testing.T, tested, dir string) string {
 	t.Helper()
 	replace := map[string]string{}
 	root, err := filepath.Abs("..")
@@ -268,9 +270,7 @@ func (s sources) overlay(t *testing.T, tested, dir string, match *regexp.Regexp)
 		t.Fatal(err)
 	}
 	for _, test := range tests {
-		if !match.MatchString(filepath.Base(test)) {
-			replace[test] = ""
-		} else if _, err = os.ReadFile(test); err != nil { // makes the result depend on the file
+		if _, err = os.ReadFile(test); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -290,4 +290,33 @@ func (s sources) overlay(t *testing.T, tested, dir string, match *regexp.Regexp)
 		t.Fatal(err)
 	}
 	return overlay
+}
+
+// place matches the position of an error from the compiler.
+var place = regexp.MustCompile(`([\w.]+\.go):(\d+):`)
+
+// culprit names the mutants in which the compiler found errors, as far as it reported
+// them.
+func (s sources) culprit(errors string) string {
+	var names []string
+	for _, at := range place.FindAllStringSubmatch(errors, -1) {
+		line, _ := strconv.Atoi(at[2])
+		text := ""
+		for name := range s {
+			if strings.HasSuffix(strings.ReplaceAll(name, "/", "."), filepath.Base(at[1])) {
+				text = s[name]
+			}
+		}
+		lines := strings.Split(text, "\n")
+		for n := min(line, len(lines)); n > 0; n-- {
+			if name, ok := strings.CutPrefix(lines[n-1], title); ok {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "the mutant"
+	}
+	return strings.Join(slices.Compact(names), ", ")
 }

@@ -1,6 +1,5 @@
-// Package mutation breaks the protocol on purpose, one rule at a time, and requires
-// that the proof notices. If no check catches the loss of a rule, the rule is not
-// needed or not checked.
+// Package mutation breaks the sources on purpose, one place at a time, and requires that a
+// test notices. If no test notices that a rule is gone, the rule is not needed or not tested.
 package mutation_test
 
 import (
@@ -20,116 +19,60 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-var survey = flag.Bool("survey", false, "try every scenario and the simulation on every mutant, and report who catches it and how; minutes for each")
-
-// mutant is the package with one bug.
+// mutant is a package with one bug.
 type mutant struct {
 	name   string
+	caught string   // the test that catches it
 	edits  []string // old and new text, alternating; each old text is in the package once
-	caught string   // the scenario that catches it, or simulation, or transcript and which
-	seed   uint64   // a seed of the simulation that catches it, to be tried before all others
 }
 
-// slow are the mutants that take half of the time of all mutants. The exploration goes
-// far before it catches them, or they need a binary of their own. They are tried with
-// the build tag prove.
-var slow = []string{
-	"a claim goes on below a guard that was raised further",
-	"a guard raised over a greater token",
-	"a term begins on a lease that ended while its guards were raised",
-	"a write whose counter is forgotten trusted at once",
-	"Pending ends by time alone",
-	"raising is never given up",
+// suite are mutants of one package that tests of one package catch.
+type suite struct {
+	of, by  string   // directories, from the root of the repository
+	flags   []string // of the tests
+	field   bool     // whether field tests catch these
+	mutants []mutant
 }
 
-// violation matches the report of a broken promise by the exploration, the simulation
-// or the transcripts.
-var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
-
-// copies matches the tests that a mutant is built with: all but the one that reads the sources.
-var copies = regexp.MustCompile(`_internal_test\.go$`)
-
-// binary is a test binary in which a mutant runs.
-type binary struct {
-	path   string
-	number int // of the mutant in it; 0: it has no other
-}
-
-// build returns the test binary of these files in place of the package's.
-func (s sources) build(t *testing.T) string {
+// readSuite reads a file of mutants. Its first line names the packages, and after "with" the flags of
+// the tests. Each mutant has a title, the test that catches it, and its changes as a diff. A line @@ is
+// between two changes. A heading begins with #, and is about the mutants up to the next.
+func readSuite(t *testing.T, file string) suite {
 	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "mutant")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", s.overlay(t, "internal/machine", dir, copies), "-o", path, "../internal/machine")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s does not build: %v\n%s", s.culprit(string(out)), err, out)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return path
-}
-
-// place matches the position of an error from the compiler.
-var place = regexp.MustCompile(`([\w.]+\.go):(\d+):`)
-
-// culprit names the mutants in which the compiler found errors, as far as it reported
-// them.
-func (s sources) culprit(errors string) string {
-	var names []string
-	for _, at := range place.FindAllStringSubmatch(errors, -1) {
-		line, _ := strconv.Atoi(at[2])
-		text := ""
-		for name := range s {
-			if strings.HasSuffix(strings.ReplaceAll(name, "/", "."), filepath.Base(at[1])) {
-				text = s[name]
+	head, all, _ := strings.Cut(string(text), "\n\n## ")
+	head, _, _ = strings.Cut(head, "\n\n# ")
+	head, flags, _ := strings.Cut(head, " with ")
+	s := suite{flags: strings.Fields(flags)}
+	if _, err = fmt.Sscanf(head, "Mutants of %s by %s", &s.of, &s.by); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for section := range strings.SplitSeq(strings.TrimSpace(all), "\n\n## ") {
+		section, _, _ = strings.Cut(section, "\n\n# ")
+		title, rest, _ := strings.Cut(section, "\n")
+		caught, changes, _ := strings.Cut(rest, "\n")
+		m := mutant{name: title, caught: strings.TrimPrefix(caught, "caught by ")}
+		for change := range strings.SplitSeq(changes, "\n@@\n") {
+			var from, to string
+			for line := range strings.SplitSeq(change, "\n") {
+				switch {
+				case strings.HasPrefix(line, "-"):
+					from += line[1:] + "\n"
+				case strings.HasPrefix(line, "+"):
+					to += line[1:] + "\n"
+				default:
+					line = strings.TrimPrefix(line, " ")
+					from, to = from+line+"\n", to+line+"\n"
+				}
 			}
+			m.edits = append(m.edits, from, to)
 		}
-		lines := strings.Split(text, "\n")
-		for n := min(line, len(lines)); n > 0; n-- {
-			if name, ok := strings.CutPrefix(lines[n-1], title); ok {
-				names = append(names, name)
-				break
-			}
-		}
+		s.mutants = append(s.mutants, m)
 	}
-	if len(names) == 0 {
-		return "the mutant"
-	}
-	return strings.Join(slices.Compact(names), ", ")
-}
-
-// run runs a scenario of the exploration on the mutant, the simulation, a transcript, the
-// exploration of the small machines, or nearly nothing. It returns the output, and whether the check fails.
-func run(t *testing.T, b binary, check string) (string, bool) {
-	t.Helper()
-	args := []string{"-test.v", "-test.run=TestExploration/^" + strings.ReplaceAll(check, " ", "_") + "$", "-states=200000"}
-	switch check {
-	case "simulation":
-		args = []string{"-test.run=TestWhatever", "-seeds=20000", "-test.failfast"}
-	case "parts":
-		args = []string{"-test.run=Machine_Explored$"}
-	case "":
-		args = []string{"-test.v", "-test.run=TestExploration", "-states=1"}
-	}
-	if seed, ok := strings.CutPrefix(check, "seed "); ok {
-		args = []string{"-test.run=TestWhatever", "-seeds=1", "-first=" + seed}
-	}
-	dir := t.TempDir()
-	if name, ok := strings.CutPrefix(check, "transcript "); ok {
-		dir = "../internal/machine"
-		if _, err := os.ReadFile(filepath.Join(dir, "testdata", "machine", name+".txt")); err != nil {
-			t.Fatal(err)
-		}
-		args = []string{"-test.v", "-test.run=TestTranscripts/^" + name + "$"}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	test := exec.CommandContext(ctx, b.path, args...)
-	test.Dir = dir
-	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(b.number))
-	out, err := test.CombinedOutput()
-	if ctx.Err() != nil {
-		t.Fatalf("%s takes too long", check)
-	}
-	return string(out), err != nil
+	return s
 }
 
 func TestMain(m *testing.M) {
@@ -137,74 +80,134 @@ func TestMain(m *testing.M) {
 	os.Exit(proof.Main(m).Run())
 }
 
-// Every mutant is caught by the check that it names.
-func TestMutants_AreCaught(t *testing.T) {
-	all := slices.Concat(mutants, workMutants, sightMutants, windowMutants, successionMutants, trustMutants, partMutants)
-	for _, name := range slow {
-		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name == name }) {
-			t.Errorf("no mutant %q", name)
-		}
+// Every mutant is caught by the test that it names, which passes without the mutant. Mutants of
+// internal packages are cheap, but for those in files named slow. The others are tried with the build
+// tag prove, and those that field tests catch with both tags.
+func TestMutants_AreCaught(t *testing.T) { tryMutants(t, false) }
+
+func tryMutants(t *testing.T, field bool) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no mutants: ", err)
 	}
-	from := readSources(t, "internal/machine", "internal/record")
-	together, within := from.combined(t, all)
-	one := together.build(t)
-	for i, m := range all {
-		t.Run(m.name, func(t *testing.T) {
-			if slices.Contains(slow, m.name) && !*survey {
+	for _, file := range files {
+		s := readSuite(t, file).caughtIn(t, field)
+		if len(s.mutants) == 0 {
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		t.Run(name, func(t *testing.T) {
+			if field || !strings.HasPrefix(s.by, "internal/") || strings.HasSuffix(name, "-slow") {
 				proof.Only(t)
 			}
 			t.Parallel()
-			b := binary{path: one, number: i + 1}
-			if !within[i] {
-				b = binary{path: from.mutated(t, m).build(t)}
-			}
-			if *survey {
-				m.survey(t, b)
-				return
-			}
-			out, failed := "", false
-			if m.seed != 0 {
-				out, failed = run(t, b, fmt.Sprintf("seed %d", m.seed))
-				if _, broken := run(t, binary{path: one}, fmt.Sprintf("seed %d", m.seed)); broken {
-					t.Fatalf("seed %d fails without the mutant, too", m.seed)
-				}
-			}
-			if !failed {
-				out, failed = run(t, b, m.caught)
-			}
-			if !failed {
-				t.Fatalf("%s does not catch it", m.caught)
-			}
-			broken := violation.FindStringSubmatch(out)
-			if broken == nil || strings.Contains(broken[1], "panic") {
-				t.Fatalf("%s fails, but breaks no promise:\n%s", m.caught, out)
-			}
-			proof.Ran(1, "mutants")
-			t.Logf("%s: %s", m.caught, broken[1])
+			s.run(t)
 		})
 	}
 }
 
-// survey reports which checks catch the mutant, and how, to find the place for a new
-// mutant.
-func (m mutant) survey(t *testing.T, b binary) {
+// caughtIn returns the suite with the mutants that field tests catch, or with the others.
+func (s suite) caughtIn(t *testing.T, field bool) suite {
 	t.Helper()
-	for _, check := range append(scenarios(t, b), "simulation") {
-		begin := time.Now()
-		out, _ := run(t, b, check)
-		if broken := violation.FindStringSubmatch(out); broken != nil {
-			t.Logf("%s, after %.1fs: %.200s", check, time.Since(begin).Seconds(), broken[1])
+	files, err := filepath.Glob(filepath.Join("..", s.by, "*_field_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests string
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
+		tests += string(source)
+	}
+	s.field = field
+	s.mutants = slices.DeleteFunc(s.mutants, func(m mutant) bool {
+		name, _, _ := strings.Cut(m.caught, "/")
+		return strings.Contains(tests, "\nfunc "+name+"(") != field
+	})
+	return s
+}
+
+// violation matches the report of a broken promise by the exploration or the transcripts of the
+// machine.
+var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
+
+func (s suite) run(t *testing.T) {
+	from := readSources(t, s.of)
+	together, within := from.combined(t, s.mutants)
+	one := s.build(t, together)
+	ofMachine := s.by == "internal/machine"
+	if !ofMachine { // to go so far as with a mutant takes the exploration minutes without one
+		var names []string
+		for _, m := range s.mutants {
+			name, _, _ := strings.Cut(m.caught, "/")
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		if out, ok := one.passes(t, 0, strings.Join(slices.Compact(names), "|")); !ok {
+			t.Fatalf("the tests fail without a mutant:\n%s", out)
+		}
+	}
+	for i, m := range s.mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			b, number := one, i+1
+			if !within[i] {
+				b, number = s.build(t, from.mutated(t, m)), 0
+			}
+			out, ok := b.passes(t, number, m.caught)
+			switch {
+			case ok || !strings.Contains(out, "--- FAIL: "+m.caught):
+				t.Fatalf("%s does not catch it:\n%s", m.caught, out)
+			case ofMachine && (!violation.MatchString(out) || strings.Contains(out, "panic: ")):
+				t.Fatalf("%s fails, but breaks no promise:\n%s", m.caught, out)
+			}
+			proof.Ran(1, "mutants")
+		})
 	}
 }
 
-// scenarios asks the binary for the names of the scenarios.
-func scenarios(t *testing.T, b binary) []string {
+// binary is the test binary of a package in which a package has mutants. Programs that its tests build
+// have them, too.
+type binary struct {
+	path, dir, overlay string
+	flags              []string
+}
+
+// build returns the test binary of the package with these files in place of its own.
+func (s suite) build(t *testing.T, files sources) binary {
 	t.Helper()
-	out, _ := run(t, b, "")
-	var names []string
-	for _, found := range regexp.MustCompile(`--- (?:PASS|FAIL): TestExploration/(\S+)`).FindAllStringSubmatch(out, -1) {
-		names = append(names, strings.ReplaceAll(found[1], "_", " "))
+	dir := t.TempDir()
+	b := binary{path: filepath.Join(dir, "mutant"), dir: filepath.Join("..", s.by), flags: s.flags}
+	b.overlay = files.overlay(t, s.by, dir)
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.overlay, "-o", b.path}
+	if s.field {
+		args = append(args, "-tags=field")
 	}
-	return names
+	build := exec.CommandContext(t.Context(), "go", args...)
+	build.Dir = b.dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s does not build: %v\n%s", files.culprit(string(out)), err, out)
+	}
+	return b
+}
+
+// passes reports whether the tests of that name pass with a mutant, or without one if its number is
+// 0, and what they print.
+func (b binary) passes(t *testing.T, number int, name string) (string, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	run := "^(" + strings.ReplaceAll(name, "/", ")$/^(") + ")$"
+	test := exec.CommandContext(ctx, b.path, append([]string{"-test.failfast", "-test.run=" + run}, b.flags...)...)
+	test.Dir = b.dir
+	test.WaitDelay = 10 * time.Second // programs that the tests started may hold the pipe
+	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(number), "GOFLAGS=-overlay="+b.overlay)
+	out, err := test.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s takes too long:\n%s", name, out)
+	}
+	return string(out), err == nil
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/choria-io/fisk"
 )
@@ -43,7 +40,7 @@ func registerExporter(app *fisk.Application, g *globals) {
 
 // export serves metrics until SIGINT or SIGTERM.
 func (g *globals) export(address string, most int) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := g.untilInterrupted()
 	defer stop()
 	listener, err := g.listen(address)
 	if err != nil {

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/term"
 
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
@@ -46,7 +42,7 @@ const tick = 100 * time.Millisecond
 
 // follow connects, and follows a source until SIGINT or SIGTERM, or q on a terminal.
 func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E]) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := g.untilInterrupted()
 	defer stop()
 	links := make(chan error, 2)
 	changed := func(err error) {
@@ -219,25 +215,25 @@ type renderer interface {
 }
 
 // newRenderer returns a view on a terminal, and otherwise lines.
-func newRenderer(asJSON, asLines bool) renderer {
+func newRenderer(to stdio, asJSON, asLines bool) renderer {
 	switch {
 	case asJSON:
-		return jsonLines{}
-	case asLines || !term.IsTerminal(int(os.Stdout.Fd())) || os.Getenv("TERM") == "dumb":
-		return textLines{}
+		return jsonLines{textLines{to}}
+	case asLines || !isTerminal(to.out()):
+		return textLines{to}
 	}
 	return newLiveView()
 }
 
 // textLines prints a line for every change.
-type textLines struct{}
+type textLines struct{ to stdio }
 
-func (textLines) changed(changes ...change) error {
+func (l textLines) changed(changes ...change) error {
 	lines := make([]string, len(changes))
 	for i, c := range changes {
 		lines[i] = c.time().Local().Format("2006-01-02 15:04:05.000") + "  " + c.text()
 	}
-	return printLines(os.Stdout, lines)
+	return printLines(l.to.out(), lines)
 }
 
 func (textLines) begin() error                  { return nil }
@@ -246,20 +242,20 @@ func (textLines) keys() <-chan string           { return nil }
 func (textLines) typed(string) error            { return nil }
 func (textLines) shown(time.Time, viewer) error { return nil }
 
-func (textLines) trouble(err error) {
+func (l textLines) trouble(err error) {
 	if err == nil {
-		fmt.Fprintln(os.Stderr, "natsleader: connected again")
+		_, _ = fmt.Fprintln(l.to.errs(), "natsleader: connected again")
 		return
 	}
-	fmt.Fprintf(os.Stderr, "natsleader: %s; trying again\n", errorText(err))
+	_, _ = fmt.Fprintf(l.to.errs(), "natsleader: %s; trying again\n", errorText(err))
 }
 
 // jsonLines prints a line of JSON for every change.
 type jsonLines struct{ textLines }
 
-func (jsonLines) changed(changes ...change) error {
+func (l jsonLines) changed(changes ...change) error {
 	for _, c := range changes {
-		if err := printJSON(os.Stdout, c.object(), ""); err != nil {
+		if err := printJSON(l.to.out(), c.object(), ""); err != nil {
 			return err
 		}
 	}

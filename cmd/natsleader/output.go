@@ -87,11 +87,14 @@ func columns(rows [][]string) []string {
 	return lines
 }
 
-// colourful reports whether a writer is a terminal that shows colours, and the user wants them.
-func colourful(w io.Writer) bool {
+// isTerminal reports whether a writer is a terminal that understands escape sequences.
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
+
+// colourful reports whether a writer is a terminal that shows colours, and the user wants them.
+func colourful(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
 // printLines writes all lines in one call.
 func printLines(w io.Writer, lines []string) error {

@@ -42,7 +42,7 @@ func registerRoster(app *fisk.Application, g *globals) {
 			return err
 		}
 		if watch {
-			out := newRenderer(asJSON, false)
+			out := newRenderer(g.stdio, asJSON, false)
 			return follow(g, out, func(s *inspector) source[roster] { return newRosterWatcher(s, election, out) })
 		}
 		return g.printRoster(election, asJSON)

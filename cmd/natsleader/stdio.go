@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 )
@@ -12,7 +15,16 @@ import (
 type stdio struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	dial           []nats.Option // of each connection, after all others: tests connect to a server in their process
+	dial           []nats.Option   // of each connection, after all others: tests connect to a server in their process
+	life           context.Context // whose end interrupts a command, in place of a signal
+}
+
+// untilInterrupted returns a context that ends with SIGINT or SIGTERM.
+func (s stdio) untilInterrupted() (context.Context, context.CancelFunc) {
+	if s.life != nil {
+		return context.WithCancel(s.life)
+	}
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
 func (s stdio) in() io.Reader {

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/choria-io/fisk"
 
@@ -57,7 +54,7 @@ func registerUI(app *fisk.Application, g *globals) {
 
 // serve serves the page until SIGINT or SIGTERM.
 func (u *ui) serve() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := u.untilInterrupted()
 	defer stop()
 	listener, err := u.listen(u.address)
 	if err != nil {

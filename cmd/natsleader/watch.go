@@ -42,7 +42,7 @@ func registerWatch(app *fisk.Application, g *globals) {
 				return err
 			}
 		}
-		out := newRenderer(asJSON, timeline)
+		out := newRenderer(g.stdio, asJSON, timeline)
 		return follow(g, out, func(s *inspector) source[jetstream.KeyValueEntry] { return newWatcher(s, election, out) })
 	})
 }

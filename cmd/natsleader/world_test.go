@@ -104,7 +104,9 @@ func (w *world) run(line string) (stdout, stderr string, code int) {
 // answered calls the command with that standard input.
 func (w *world) answered(stdin, line string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	code = execute(strings.Fields(line), stdio{strings.NewReader(stdin), &out, &errs, []nats.Option{nats.InProcessServer(w.s)}})
+	code = execute(strings.Fields(line), stdio{
+		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: []nats.Option{nats.InProcessServer(w.s)},
+	})
 	return tokens.ReplaceAllString(out.String(), "TOKEN"), tokens.ReplaceAllString(errs.String(), "TOKEN"), code
 }
 

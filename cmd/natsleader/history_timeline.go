@@ -96,13 +96,10 @@ func (b *timelineBuilder) close(x electionStatus, st state) {
 		return
 	}
 	until := x.entry.Created
-	if now.State != stateLeading {
-		now.Until = &until
-		return
-	}
 	switch {
 	case b.expire(until):
 		return
+	case now.State != stateLeading:
 	case st == stateReleased && (x.holder.Token == 0 || x.holder.Token == now.Token): // or it ends a term that was not seen
 		now.Ended = endedReleased
 	case st == stateDeleted:
@@ -115,15 +112,18 @@ func (b *timelineBuilder) close(x electionStatus, st state) {
 	now.Until = &until
 }
 
-// expire ends a term whose lease was over at a moment, and begins the time without a leader.
+// expire ends a span whose holder's lease was over at a moment, and begins the time without one.
 func (b *timelineBuilder) expire(at time.Time) bool {
 	now := b.open()
 	over := b.last.entry.Created.Add(b.last.holder.Lease)
-	if now == nil || now.State != stateLeading || at.Before(over) {
+	if now == nil || now.State != stateLeading && now.State != statePending || at.Before(over) {
 		return false
 	}
-	renewed := b.last.entry.Created.UTC()
-	now.Ended, now.Until, now.Renewed = endedExpired, &over, &renewed
+	now.Until = &over
+	if now.State == stateLeading {
+		renewed := b.last.entry.Created.UTC()
+		now.Ended, now.Renewed = endedExpired, &renewed
+	}
 	if at.After(over) {
 		b.spans = append(b.spans, span{State: stateExpired, Since: over, Until: &at})
 	}
@@ -202,7 +202,7 @@ func (x span) ended() string {
 	case endedOverwritten:
 		return "the key was overwritten"
 	case endedReplaced:
-		return "another candidate followed"
+		return "another term followed"
 	}
 	return ""
 }

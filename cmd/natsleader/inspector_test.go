@@ -153,3 +153,24 @@ func TestInspector_ReadsAllKeys(t *testing.T) {
 		})
 	}
 }
+
+// A probe of doctor leaves no subscription on the connection, answered or not.
+func TestDoctor_LeavesNoSubscription(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
+		defer nc.Close()
+		e := &environment{nc: nc, wait: time.Minute}
+		if err := e.listen("x")(); err != nil {
+			w.Error(err)
+		}
+		if _, err := e.ask(&nats.Msg{Subject: "nobody.answers"}); !errors.Is(err, nats.ErrNoResponders) {
+			w.Error(err)
+		}
+		if _, err := e.ask(&nats.Msg{Subject: "$JS.API.INFO"}); err != nil {
+			w.Error(err)
+		}
+		if n := nc.NumSubscriptions(); n != 0 {
+			w.Errorf("%d subscriptions", n)
+		}
+	})
+}

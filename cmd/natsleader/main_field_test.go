@@ -5,9 +5,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,6 +165,87 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 		}
 	})
 	return c
+}
+
+// leaderSees waits until the leader has published that n candidates follow it.
+func leaderSees(tb testing.TB, url, election string, n int) {
+	tb.Helper()
+	_, js := connectTo(tb, url)
+	kv, err := js.KeyValue(tb.Context(), "elections")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	eventually(tb, "the leader has seen who follows", func() bool {
+		e, err := kv.Get(tb.Context(), election)
+		if err != nil {
+			return false
+		}
+		var record struct{ Next []string }
+		return json.Unmarshal(e.Value(), &record) == nil && len(record.Next) == n
+	})
+}
+
+// inLine waits until these candidates stand, in that order.
+func inLine(tb testing.TB, url, election string, ids ...string) {
+	tb.Helper()
+	_, js := connectTo(tb, url)
+	b, err := leader.OpenBucket(js, "elections")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	eventually(tb, "in line are "+strings.Join(ids, ", "), func() bool {
+		var got []string
+		all, err := leader.Roster(tb.Context(), b, election)
+		for _, s := range all {
+			got = append(got, s.ID)
+		}
+		return err == nil && slices.Equal(got, ids)
+	})
+}
+
+// statusJSON returns the binary's output about an election, and its exit code.
+func statusJSON(t *testing.T, url, election string) (summary, int) { //nolint:unparam // the code
+	t.Helper()
+	out, errs, code := outcome(t, natsleader(t, "status", election, "--json", "-s", url))
+	var s summary
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatalf("%v\n%s%s", err, out, errs)
+	}
+	return s, code
+}
+
+// endOf waits for the end of a command that was started.
+func endOf(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // the exit code has it
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		t.Fatalf("%v goes on", cmd.Args[1:])
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// recorded waits until the stream itself has as many messages of the election. It begins a
+// moment after it was made, and the bucket keeps only the newest.
+func recorded(t *testing.T, url, election string, messages uint64) {
+	t.Helper()
+	_, js := connectTo(t, url)
+	subject := "$KV.elections." + election
+	eventually(t, "the history has it", func() bool {
+		stream, err := js.Stream(t.Context(), historyStream("elections"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(subject))
+		return err == nil && info.State.Subjects[subject] >= messages
+	})
 }
 
 func TestUsageErrors_ExitWith64(t *testing.T) {

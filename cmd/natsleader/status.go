@@ -115,10 +115,7 @@ func (s electionStatus) overview(st state, now time.Time) []string {
 	switch st {
 	case stateLeading, statePending:
 		row[2] = shorten(printable(h.ID), longID)
-		row[5], row[6] = fmt.Sprint(h.Token), left(remaining)
-		if st == statePending {
-			row[5] += "+" // its token will be at least this one
-		}
+		row[5], row[6] = s.token(), left(remaining)
 		row[7] = shorten(printable(string(h.Value)), longValue)
 	case stateExpired, stateReleased, stateDeleted, stateForeign, stateNever:
 		since = s.since(st)
@@ -130,6 +127,14 @@ func (s electionStatus) overview(st state, now time.Time) []string {
 		row[3], row[4] = formatTime(since), formatAge(now.Sub(since))
 	}
 	return row
+}
+
+// token returns the token of a holder. That of a pending holder will be at least the one of its record.
+func (s electionStatus) token() string {
+	if s.holder.Pending {
+		return fmt.Sprint(s.holder.Token) + "+"
+	}
+	return fmt.Sprint(s.holder.Token)
 }
 
 // painted is columns, in colours.
@@ -222,7 +227,7 @@ func (s electionStatus) details(now time.Time) [][]string {
 		rows = append(rows, []string{"Since:", moment(h.Since)})
 	}
 	rows = append(rows,
-		[]string{"Token:", fmt.Sprint(h.Token)},
+		[]string{"Token:", s.token()},
 		[]string{"Lease:", fmt.Sprintf("%v, %s left", h.Lease, left(s.remaining(now)))})
 	if len(h.Value) > 0 {
 		rows = append(rows, []string{"Value:", printable(string(h.Value))})

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -16,55 +21,108 @@ func rawIn(text string) bool {
 		func(s string) bool { return strings.Contains(text, s) })
 }
 
-// The remaining lease follows from the server's clock.
+// The remaining lease follows from the server's clock, also if the clock of this host is ahead.
 func TestServerClock_RemainingLease(t *testing.T) {
-	var x electionStatus
-	x.entry.Revision = 7
-	x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)} // the clock of this host is ahead
-	c := serverClock{server: x.holder.Renewed.Add(10 * time.Second), local: time.Now().Add(-time.Second)}
-	if got := x.remaining(c.now()).Round(100 * time.Millisecond); x.at(c.now()) != stateLeading || got > 4*time.Second || got <= 0 {
-		t.Errorf("%s, %v left", x.at(c.now()), got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var x electionStatus
+		x.entry.Revision = 7
+		x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)}
+		c := serverClock{server: x.holder.Renewed.Add(10 * time.Second), local: time.Now()}
+		time.Sleep(time.Second)
+		if got := x.remaining(c.now()); x.at(c.now()) != stateLeading || got != 4*time.Second {
+			t.Errorf("%s, %v left", x.at(c.now()), got)
+		}
+	})
 }
 
-// status shows who led last and why that ended, as far as the record says.
-func TestStatus_LastTerm(t *testing.T) {
-	now := time.Now()
-	of := func(value string, created time.Time) electionStatus {
-		return newElectionStatus("billing", backend.Entry{Revision: 7, Value: []byte(value), Created: created})
-	}
-	const fields = `"session":"s","n":1,"lease":"15s","token":9`
-	overwritten := of("hello", now.Add(-time.Minute))
-	deleted := of("", now.Add(-time.Minute))
-	deleted.entry.Marker = true
-	for name, x := range map[string]struct {
-		of   electionStatus
-		last string // the ID and the reason in JSON
-		says string
-	}{
-		"released": {of(`{"v":1,"state":"released","id":"a\u001b","to":"b",`+fields+`}`, now.Add(-time.Minute)), "a\x1b released", `Last: a\x1b with token 9|handed over in order, to b`},
-		"expired":  {of(`{"v":1,"state":"leading","id":"a","since":"2026-11-23T07:00:00Z",`+fields+`}`, now.Add(-time.Minute)), "a expired", "Last: a with token 9|(45s ago): it did not renew"},
-		"pending":  {of(`{"v":1,"state":"pending","id":"a",`+fields+`}`, now.Add(-time.Minute)), "", "its lease ended before it led"},
-		"foreign":  {overwritten, "", "another program has overwritten"},
-		"deleted":  {deleted, "", "gone with the key"},
-		"led":      {of(`{"v":1,"state":"leading","id":"a",`+fields+`}`, now), "", ""},
-	} {
-		last := ""
-		if l := x.of.summary(now).Last; l != nil {
-			last = l.ID + " " + l.Reason
+// status shows every state of an election, who led last, and why that ended, as far as the record says.
+func TestStatus_ShowsEveryState(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("status", "status --json")
+		w.campaigns("leading", leader.Config{ID: "a", Value: []byte("10.0.0.7:80")})
+		released := w.campaigns("released", leader.Config{ID: "a"})
+		time.Sleep(time.Second) // after the renewals
+		if err := released.Stop(w.Context()); err != nil {
+			w.Fatal(err)
 		}
-		var lines []string
-		for _, row := range x.of.details(now) {
-			lines = append(lines, strings.Join(row, " "))
+		of := func(lease time.Duration, edits ...string) string {
+			return strings.NewReplacer(edits...).Replace(record(w.T, w.js, "leading", "b", lease))
 		}
-		said := strings.Join(lines, "\n")
-		for want := range strings.SplitSeq(x.says, "|") {
-			if !strings.Contains(said, want) || rawIn(said) {
-				t.Errorf("%s: no %q in\n%s", name, want, said)
-			}
+		put(w.T, w.js, "binary", of(time.Hour, `"value":"10.0.0.7:80"`, `"value64":"/wA="`))
+		put(w.T, w.js, "deleted", of(time.Hour))
+		put(w.T, w.js, "expired", of(time.Minute))
+		put(w.T, w.js, "foreign", "hello")
+		put(w.T, w.js, "lapsed", of(time.Minute, `"leading"`, `"pending"`))
+		put(w.T, w.js, "left", of(time.Hour, `"leading"`, `"released","to":"c"`))
+		kv, err := w.js.KeyValue(w.Context(), "elections")
+		if err == nil {
+			err = kv.Delete(w.Context(), "deleted")
 		}
-		if last != x.last || x.says == "" && strings.Contains(said, "Last:") {
-			t.Errorf("%s: last %q, not %q\n%s", name, last, x.last, said)
+		if err != nil {
+			w.Fatal(err)
 		}
-	}
+		time.Sleep(2 * time.Minute)
+		put(w.T, w.js, "pending", of(time.Hour, `"leading"`, `"pending"`))
+		w.prompt("status", "status --json")
+		for election := range strings.FieldsSeq("leading binary deleted expired foreign lapsed left never pending released") {
+			w.prompt("status " + election)
+		}
+		w.prompt("status never --json")
+	})
+}
+
+// The text that others wrote reaches no terminal as it is: no transcript may contain what a terminal obeys.
+func TestStatus_EscapesForeignText(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		const name = "\x1b]0;title\a\u202ereversed\u009b" // no spaces: the server takes it
+		evil := name + "\x1b[2J\r\n\U000e0001\xff"
+		w.campaigns("model", leader.Config{ID: "b"})
+		time.Sleep(time.Second) // after the renewals
+		id, err := json.Marshal(evil)
+		if err != nil {
+			w.Fatal(err)
+		}
+		long := base64.StdEncoding.EncodeToString([]byte(evil + strings.Repeat("x", 100)))
+		const leading = `{"v":1,"state":"leading","session":"s","n":1,"lease":"1h","token":7,`
+		put(w.T, w.js, "billing", leading+fmt.Sprintf(`"id":%s,"value":%[1]s}`, id))
+		put(w.T, w.js, "long", leading+`"id":"b","value64":"`+long+`"}`)
+		put(w.T, w.js, name, leading+fmt.Sprintf(`"id":%s,"value":%[1]s}`, id))
+		w.bucket.Backend().Announce(w.Context(), "billing", strings.Repeat("A", 26), // Campaign takes no such ID
+			fmt.Appendf(nil, `{"v":1,"id":%s,"since":"2000-01-01T00:00:00Z","value":%[1]s}`, id), time.Hour,
+			func(_ uint64, err error) {
+				if err != nil {
+					w.Error(err)
+				}
+			})
+		synctest.Wait()
+		w.prompt("status", "status --json", "status --roster", "roster billing", "roster billing --json")
+		for _, election := range []string{"billing", "long"} {
+			w.prompt("status "+election+" --roster", "status "+election+" --roster --json")
+		}
+		w.fails("transfer billing "+name, exitUsage, `\x1b]0;title`)
+		for _, command := range []string{"watch", "roster billing --watch"} {
+			w.follow(command)()
+			w.follow(command + " --json")()
+		}
+		shell := w.globals()
+		shell.completing = true
+		ids := (&transfer{globals: shell, election: "billing"}).candidateIDs()
+		w.notef("# the elections and candidates that the shell offers: %q, %q\n", shell.electionNames(), ids)
+	})
+}
+
+// The status of one election needs the permissions of an observer.
+func TestStatus_ObserverPermissions(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Second) // after a renewal
+		const as = " -s nats://observer:observer@localhost"
+		w.prompt("status billing"+as, "status mail"+as)
+		w.fails("status"+as, exitDenied, "CONSUMER.CREATE")
+	}, withUser("observer", &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{
+			"$JS.API.STREAM.INFO.KV_elections", "$JS.API.DIRECT.GET.KV_elections.$KV.elections.billing",
+		}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+	}))
 }

@@ -6,14 +6,19 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -27,18 +32,20 @@ import (
 // Its bucket is "elections".
 type world struct {
 	*testing.T
+	o      *server.Options
 	s      *server.Server
 	js     jetstream.JetStream // of the test itself
 	bucket *leader.Bucket
 	stands []*leader.Candidate
 	shown  strings.Builder // the transcript of prompt
+	mu     sync.Mutex      // of s and shown
 }
 
-// update rewrites the transcripts: go test ./cmd/natsleader -update
+// update rewrites the transcripts: go test ./cmd/natsleader -update.
 var update = flag.Bool("update", false, "rewrite the transcripts of testdata and of docs/cli.md")
 
-// bubble runs a test in a world. The options change those of its server. The two collections empty nats.go's pool of timers, which must not
-// cross bubbles, so the test does not run beside others.
+// bubble runs a test in a world. The options change those of its server. The two collections empty
+// nats.go's pool of timers, which must not cross bubbles, so the test does not run beside others.
 func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...func(*server.Options)) {
 	t.Helper()
 	// natscontext reads the selected context of the user.
@@ -49,20 +56,13 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 	runtime.GC()
 	dir := testserver.StoreDir(t)
 	synctest.Test(t, func(t *testing.T) {
-		o := &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
+		w := &world{T: t, o: &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}}
 		for _, opt := range opts {
-			opt(o)
+			opt(w.o)
 		}
-		s, err := server.NewServer(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		if !s.ReadyForConnections(time.Minute) {
-			t.Fatal("the server does not start")
-		}
-		w := &world{T: t, s: s}
+		w.serve()
 		nc := w.dial()
+		var err error
 		if w.js, err = jetstream.New(nc); err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +78,8 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 			}
 			time.Sleep(time.Minute) // what was given up has ended by then
 			nc.Close()
-			s.Shutdown()
-			s.WaitForShutdown()
+			w.s.Shutdown()
+			w.s.WaitForShutdown()
 			time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 		})
 		test(w)
@@ -87,13 +87,70 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 	})
 }
 
+// withUser lets the server have a user besides the one for clients without a name. "-s nats://NAME:NAME@localhost"
+// connects as that user.
+func withUser(name string, may *server.Permissions) func(*server.Options) {
+	return func(o *server.Options) {
+		if o.NoAuthUser == "" {
+			o.Users, o.NoAuthUser = []*server.User{{Username: "admin"}}, "admin"
+		}
+		o.Users = append(o.Users, &server.User{Username: name, Password: name, Permissions: may})
+	}
+}
+
+// denied forbids a user to publish on subjects.
+func denied(subjects ...string) *server.Permissions {
+	return &server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}}
+}
+
+// serve starts the server.
+func (w *world) serve() {
+	w.Helper()
+	s, err := server.NewServer(w.o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(time.Minute) {
+		w.Fatal("the server does not start")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.s = s
+}
+
+// restart lets the server be away for a second.
+func (w *world) restart() {
+	w.Helper()
+	w.s.Shutdown()
+	w.s.WaitForShutdown()
+	time.Sleep(time.Second)
+	w.serve()
+}
+
+// InProcessConn connects to the server that runs then.
+func (w *world) InProcessConn() (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.s.InProcessConn()
+}
+
 func (w *world) dial() *nats.Conn {
 	w.Helper()
-	nc, err := nats.Connect("", nats.InProcessServer(w.s))
+	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	nc, err := nats.Connect("", append(w.inProcess(), silent)...)
 	if err != nil {
 		w.Fatal(err)
 	}
 	return nc
+}
+
+func (w *world) inProcess() []nats.Option { return []nats.Option{nats.InProcessServer(w)} }
+
+// globals returns the flags of a command that uses the bucket.
+func (w *world) globals() *globals {
+	process := stdio{stdout: io.Discard, stderr: io.Discard, dial: w.inProcess()}
+	return &globals{stdio: process, timeout: 5 * time.Second, bucket: "elections", noContext: true}
 }
 
 // run calls the command.
@@ -104,36 +161,75 @@ func (w *world) run(line string) (stdout, stderr string, code int) {
 // answered calls the command with that standard input.
 func (w *world) answered(stdin, line string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	code = execute(strings.Fields(line), stdio{
-		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: []nats.Option{nats.InProcessServer(w.s)},
-	})
+	process := stdio{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context()}
+	code = execute(strings.Fields(line), process)
 	return tokens.ReplaceAllString(out.String(), "TOKEN"), tokens.ReplaceAllString(errs.String(), "TOKEN"), code
 }
 
 // prompt calls a command and adds to the transcript what a user sees at the prompt: the command, its
-// standard output, its standard error after "! ", and its exit code unless that is 0. The transcript of
-// a test is compared with testdata/NAME OF THE TEST.txt when the test ends.
+// standard output, its standard error after "! ", and its exit code unless that is 0. A transcript with a
+// character that a terminal may obey is an error. The transcript of a test is compared with
+// testdata/NAME OF THE TEST.txt when the test ends.
 func (w *world) prompt(lines ...string) {
 	for _, line := range lines {
 		out, errs, code := w.run(line)
 		w.notef("$ natsleader %s\n%s", line, out)
-		for e := range strings.Lines(errs) {
-			w.notef("! %s", e)
-		}
-		if code != 0 {
-			w.notef("[exit code %d]\n", code)
-		}
+		_, _ = noteWriter{w, "! "}.Write([]byte(errs))
+		w.ended(code)
 	}
 }
 
+func (w *world) ended(code int) {
+	if code != 0 {
+		w.notef("[exit code %d]\n", code)
+	}
+}
+
+// follow starts a command that goes on until stop is called, and adds to the transcript what the command
+// prints, when it prints it.
+func (w *world) follow(line string) (stop func()) {
+	ctx, interrupt := context.WithCancel(w.Context())
+	ended := make(chan int, 1)
+	w.notef("$ natsleader %s\n", line)
+	process := stdio{stdout: noteWriter{w, ""}, stderr: noteWriter{w, "! "}, dial: w.inProcess(), life: ctx}
+	go func() { ended <- execute(strings.Fields(line), process) }()
+	synctest.Wait()
+	return func() {
+		interrupt()
+		w.notef("^C\n")
+		w.ended(<-ended)
+	}
+}
+
+// noteWriter adds what is written to the transcript, and a mark before each line.
+type noteWriter struct {
+	w    *world
+	mark string
+}
+
+func (n noteWriter) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		n.w.notef("%s%s", n.mark, tokens.ReplaceAllString(line, "TOKEN"))
+	}
+	return len(b), nil
+}
+
 // notef adds to the transcript.
-func (w *world) notef(format string, args ...any) { _, _ = fmt.Fprintf(&w.shown, format, args...) }
+func (w *world) notef(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = fmt.Fprintf(&w.shown, format, args...)
+}
 
 // compare compares the transcript with the file, or writes the file.
 func (w *world) compare() {
 	w.Helper()
 	if w.shown.Len() == 0 {
 		return
+	}
+	obeyed := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+	if text := w.shown.String(); !utf8.ValidString(text) || strings.ContainsFunc(text, obeyed) {
+		w.Fatalf("a terminal may obey a part of %q", text)
 	}
 	file := filepath.Join("testdata", strings.ReplaceAll(w.Name(), "/", "_")+".txt")
 	if *update {
@@ -148,7 +244,7 @@ func (w *world) compare() {
 	if got := strings.Split(w.shown.String(), "\n"); w.shown.String() != string(want) {
 		for i, line := range strings.Split(string(want), "\n") {
 			if i >= len(got) || got[i] != line {
-				w.Errorf("%s:%d: %q is wanted\n%s", file, i+1, line, strings.Join(got[:min(i+5, len(got))], "\n"))
+				w.Errorf("%s:%d: %q is wanted\n%s", file, i+1, line, strings.Join(got[max(0, min(i, len(got))-5):min(i+5, len(got))], "\n"))
 				return
 			}
 		}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// roster and status --roster show the leader and the candidates that would follow it.
+func TestRosterCommand_Succession(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.prompt("roster billing", "roster billing --json")
+		w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Roster: true})
+		w.campaigns("billing", leader.Config{ID: "b", Roster: true, Value: []byte("\xff\x00")})
+		w.campaigns("billing", leader.Config{ID: "c", Queue: true})
+		w.campaigns("billing", leader.Config{ID: "d", Queue: true, Priority: -1, Preempt: true})
+		w.campaigns("billing", leader.Config{ID: "e", Queue: true, Priority: 5, Value: []byte("10.0.0.8:80")})
+		w.campaigns("billing", leader.Config{ID: "f"}) // is not in the roster
+		time.Sleep(time.Second)                        // one renews after the other
+		w.campaigns("mail", leader.Config{ID: "a"})
+		time.Sleep(time.Second)
+		w.prompt("roster billing", "roster billing --json")
+		w.prompt("status billing --roster", "status billing --roster --json", "status billing --json")
+		w.prompt("status --roster", "status --roster --json")
+	})
+}
+
+// roster reports a bucket without a roster, and one whose roster is lost.
+func TestRosterCommand_WithoutRoster(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("bucket add robbed --roster")
+		if err := w.js.DeleteKeyValue(w.Context(), "robbed_roster"); err != nil {
+			w.Fatal(err)
+		}
+		for _, bucket := range []string{"elections", "robbed"} {
+			in := " --bucket " + bucket
+			w.prompt("roster billing"+in, "roster billing --json"+in, "roster billing --watch"+in)
+			w.prompt("status --roster"+in, "status billing --roster"+in)
+		}
+		w.prompt("roster billing --bucket none", "roster b*", "roster")
+	})
+}
+
+// roster --watch reports each change once, also after the server was away.
+func TestRosterWatch_EachChangeOnce(t *testing.T) {
+	for name, format := range map[string]string{"people": "", "programs": " --json"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+				stop := w.follow("roster billing --watch" + format)
+				a := w.campaigns("billing", leader.Config{ID: "a", Roster: true})
+				w.campaigns("billing", leader.Config{ID: "b", Roster: true})
+				w.notef("# a stops\n")
+				if err := a.Stop(w.Context()); err != nil {
+					w.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				w.notef("# the server restarts\n")
+				w.restart()
+				time.Sleep(time.Minute)
+				w.campaigns("billing", leader.Config{ID: "c", Roster: true})
+				stop()
+			})
+		})
+	}
+}
+
+// Candidates whose permission to write was revoked stay in the roster, as denied. When it was
+// granted again, without a new connection, they can be named, and the leader steps down.
+func TestRosterCommand_Denied(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		reload := func(deny ...string) {
+			o := w.o.Clone()
+			o.Users[0].Permissions = denied(deny...)
+			if err := w.s.ReloadOptions(o); err != nil {
+				w.Fatal(err)
+			}
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			w.campaigns("billing", leader.Config{ID: id, Queue: true})
+		}
+		time.Sleep(time.Second)
+		as := " -s nats://boss:boss@localhost"
+		w.prompt("roster billing" + as)
+		w.notef("# nobody may write the key of billing\n")
+		reload("$KV.elections.billing")
+		time.Sleep(time.Minute)
+		w.prompt("roster billing"+as, "status billing --roster"+as)
+		w.notef("# all may write it again\n")
+		reload()
+		time.Sleep(time.Minute)
+		w.prompt("roster billing"+as, "transfer billing c"+as)
+		time.Sleep(time.Minute)
+		w.prompt("step-down billing" + as)
+	}, withUser("boss", nil))
+}

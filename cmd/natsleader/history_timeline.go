@@ -20,16 +20,16 @@ const (
 // span is a part of a time line: a term, or the time between two terms. The state is leading,
 // or that of the key while no candidate led.
 type span struct {
-	State state      `json:"state"`
-	ID    string     `json:"id,omitempty"`
-	Token uint64     `json:"token,omitempty"`
-	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"` // nil: it still is so
-	Ended termEnd    `json:"ended,omitempty"` // of a term
+	State state     `json:"state"`
+	ID    string    `json:"id,omitempty"`
+	Token uint64    `json:"token,omitempty"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"`  // zero: it still is so
+	Ended termEnd   `json:"ended,omitempty"` // of a term
 	// Renewed is when the holder was last heard of, if its lease was not renewed.
-	Renewed *time.Time `json:"renewed,omitempty"`
-	Value   string     `json:"value,omitempty"`
-	Value64 string     `json:"value64,omitempty"`
+	Renewed time.Time `json:"renewed,omitzero"`
+	Value   string    `json:"value,omitempty"`
+	Value64 string    `json:"value64,omitempty"`
 }
 
 // timeline is the history of an election.
@@ -70,8 +70,8 @@ func (b *timelineBuilder) add(x electionStatus) {
 		if !h.Since.IsZero() && h.Since.Before(next.Since) {
 			next.Since = h.Since
 		}
-		if n := len(b.spans); n > 0 && b.spans[n-1].Until != nil && next.Since.Before(*b.spans[n-1].Until) {
-			next.Since = *b.spans[n-1].Until
+		if n := len(b.spans); n > 0 && next.Since.Before(b.spans[n-1].Until) {
+			next.Since = b.spans[n-1].Until
 		}
 	case statePending:
 		next.ID = h.ID
@@ -83,7 +83,7 @@ func (b *timelineBuilder) add(x electionStatus) {
 
 // open returns the span that has not ended.
 func (b *timelineBuilder) open() *span {
-	if n := len(b.spans); n > 0 && b.spans[n-1].Until == nil {
+	if n := len(b.spans); n > 0 && b.spans[n-1].Until.IsZero() {
 		return &b.spans[n-1]
 	}
 	return nil
@@ -109,7 +109,7 @@ func (b *timelineBuilder) close(x electionStatus, st state) {
 	default:
 		now.Ended = endedReplaced
 	}
-	now.Until = &until
+	now.Until = until
 }
 
 // expire ends a span whose holder's lease was over at a moment, and begins the time without one.
@@ -119,13 +119,12 @@ func (b *timelineBuilder) expire(at time.Time) bool {
 	if now == nil || now.State != stateLeading && now.State != statePending || at.Before(over) {
 		return false
 	}
-	now.Until = &over
+	now.Until = over
 	if now.State == stateLeading {
-		renewed := b.last.entry.Created.UTC()
-		now.Ended, now.Renewed = endedExpired, &renewed
+		now.Ended, now.Renewed = endedExpired, b.last.entry.Created.UTC()
 	}
 	if at.After(over) {
-		b.spans = append(b.spans, span{State: stateExpired, Since: over, Until: &at})
+		b.spans = append(b.spans, span{State: stateExpired, Since: over, Until: at})
 	}
 	return true
 }
@@ -133,15 +132,11 @@ func (b *timelineBuilder) expire(at time.Time) bool {
 // finish ends the time line now.
 func (b *timelineBuilder) finish(now time.Time) timeline {
 	if b.expire(now) {
-		b.spans[len(b.spans)-1].Until = nil
+		b.spans[len(b.spans)-1].Until = time.Time{}
 	}
 	t := timeline{Election: b.election, From: b.from, Spans: []span{}, end: now}
 	for _, x := range b.spans {
-		x.Since = x.Since.UTC()
-		if x.Until != nil {
-			until := x.Until.UTC()
-			x.Until = &until
-		}
+		x.Since, x.Until = x.Since.UTC(), x.Until.UTC()
 		t.Spans = append(t.Spans, x)
 	}
 	if len(t.Spans) > 0 && (t.From.IsZero() || t.Spans[0].Since.After(t.From)) {
@@ -154,7 +149,7 @@ func (b *timelineBuilder) finish(now time.Time) timeline {
 // at returns the span of a moment. A moment before the history began has no state.
 func (t timeline) at(moment time.Time) span {
 	for _, x := range t.Spans {
-		if !moment.Before(x.Since) && (x.Until == nil || moment.Before(*x.Until)) {
+		if !moment.Before(x.Since) && (x.Until.IsZero() || moment.Before(x.Until)) {
 			return x
 		}
 	}
@@ -169,11 +164,11 @@ func (t timeline) table() [][]string {
 	rows := [][]string{{"SINCE", "UNTIL", "FOR", "LEADER", "TOKEN", "ENDED"}}
 	for _, x := range t.Spans {
 		until, end := "now", t.end
-		if x.Until != nil {
-			until, end = formatTime(*x.Until), *x.Until
+		if !x.Until.IsZero() {
+			until, end = formatTime(x.Until), x.Until
 		}
 		took := end.Sub(x.Since)
-		if x.State != stateLeading && x.Until != nil && took < leastGap {
+		if x.State != stateLeading && !x.Until.IsZero() && took < leastGap {
 			continue
 		}
 		row := []string{formatTime(x.Since), until, formatAge(took), "-", "-", ""}
@@ -196,7 +191,7 @@ func (x span) ended() string {
 	case endedReleased:
 		return "handed over"
 	case endedExpired:
-		return "not renewed since " + formatTime(*x.Renewed)
+		return "not renewed since " + formatTime(x.Renewed)
 	case endedDeleted:
 		return "the key was deleted"
 	case endedOverwritten:
@@ -233,14 +228,14 @@ func (x span) sentence(election string, at, now time.Time) string {
 		return fmt.Sprintf("it is not known which candidate led %s at %s: the history does not reach back so far", election, when)
 	case x.State != stateLeading:
 		until := "until now"
-		if x.Until != nil {
-			until = "until " + formatTime(*x.Until)
+		if !x.Until.IsZero() {
+			until = "until " + formatTime(x.Until)
 		}
 		return fmt.Sprintf("nobody led %s at %s, from %s %s: %s", election, when, formatTime(x.Since), until, x.vacancy())
 	}
 	text := fmt.Sprintf("%s led %s at %s with token %d, from %s", printable(x.ID), election, when, x.Token, formatTime(x.Since))
-	if x.Until == nil {
+	if x.Until.IsZero() {
 		return text + ", and still leads"
 	}
-	return fmt.Sprintf("%s until %s: %s", text, formatTime(*x.Until), cmp.Or(x.ended(), formatAge(now.Sub(at))))
+	return fmt.Sprintf("%s until %s: %s", text, formatTime(x.Until), cmp.Or(x.ended(), formatAge(now.Sub(at))))
 }

@@ -44,8 +44,8 @@ func drawn(t timeline) string {
 		if x.State == stateLeading {
 			what = fmt.Sprintf("%s/%d", x.ID, x.Token)
 		}
-		if x.Until != nil {
-			until = seconds(*x.Until)
+		if !x.Until.IsZero() {
+			until = seconds(x.Until)
 		}
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s-%s %s", what, seconds(x.Since), until, x.Ended)))
 	}

@@ -159,19 +159,19 @@ func (r roster) line() string {
 
 // rosterSummary describes a roster for programs.
 type rosterSummary struct {
-	Time       *time.Time         `json:"time,omitempty"` // of a change
+	Time       time.Time          `json:"time,omitzero"` // of a change
 	Election   string             `json:"election"`
 	Leader     *holderSummary     `json:"leader,omitempty"`
 	Candidates []candidateSummary `json:"candidates"` // in the order in which they would follow
 }
 
 type holderSummary struct {
-	ID      string     `json:"id"`
-	Pending bool       `json:"pending,omitempty"` // does not lead yet
-	Token   uint64     `json:"token"`
-	Since   *time.Time `json:"since,omitempty"`
-	Value   string     `json:"value,omitempty"`
-	Value64 string     `json:"value64,omitempty"`
+	ID      string    `json:"id"`
+	Pending bool      `json:"pending,omitempty"` // does not lead yet
+	Token   uint64    `json:"token"`
+	Since   time.Time `json:"since,omitzero"`
+	Value   string    `json:"value,omitempty"`
+	Value64 string    `json:"value64,omitempty"`
 }
 
 type candidateSummary struct {
@@ -187,12 +187,8 @@ type candidateSummary struct {
 func (r roster) summary() rosterSummary {
 	s := rosterSummary{Election: r.election, Candidates: []candidateSummary{}}
 	if h := r.holder; h.ID != "" {
-		s.Leader = &holderSummary{ID: h.ID, Pending: h.Pending, Token: h.Token}
+		s.Leader = &holderSummary{ID: h.ID, Pending: h.Pending, Token: h.Token, Since: h.Since.UTC()}
 		s.Leader.Value, s.Leader.Value64 = text(h.Value)
-		if !h.Since.IsZero() {
-			since := h.Since.UTC()
-			s.Leader.Since = &since
-		}
 	}
 	for _, c := range r.candidates {
 		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, Since: c.Since.UTC()}

@@ -129,7 +129,6 @@ func (c rosterChange) text() string { return c.line() }
 
 func (c rosterChange) object() any {
 	s := c.summary()
-	at := c.at.UTC()
-	s.Time = &at
+	s.Time = c.at.UTC()
 	return s
 }

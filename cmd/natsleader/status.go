@@ -150,32 +150,22 @@ func painted(rows [][]string, all []electionStatus, now time.Time) []string {
 }
 
 func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
-	if err := checkElection(election); err != nil {
-		return err
-	}
 	ctx := context.Background()
-	s, err := g.newInspector(ctx)
+	s, x, err := g.look(ctx, election)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	var x electionStatus
-	var r roster
-	err = s.within(ctx, func(ctx context.Context) error {
-		if withRoster {
-			if r.candidates, err = leader.Roster(ctx, s.bucket, election); err != nil {
-				return err
-			}
-		}
-		x, err = s.one(ctx, election)
-		return err
-	})
-	if err != nil {
-		return err
-	}
 	now := s.clock.now()
 	sum, details := x.summary(now), x.details(now)
 	if withRoster {
+		var r roster
+		if err = s.within(ctx, func(ctx context.Context) (err error) {
+			r.candidates, err = leader.Roster(ctx, s.bucket, election)
+			return err
+		}); err != nil {
+			return err
+		}
 		n := len(r.candidates)
 		sum.Stand = &n
 		for _, c := range r.first() {
@@ -237,29 +227,25 @@ func (s electionStatus) details(now time.Time) [][]string {
 
 // summary describes an election for programs.
 type summary struct {
-	Election  string     `json:"election"`
-	State     state      `json:"state"`
-	ID        string     `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
-	Since     *time.Time `json:"since,omitempty"`
-	Token     uint64     `json:"token,omitempty"`
-	Lease     float64    `json:"lease_seconds,omitempty"`
-	Remaining *float64   `json:"remaining_seconds,omitempty"`
-	Value     string     `json:"value,omitempty"`
-	Value64   string     `json:"value64,omitempty"` // a value that is not UTF-8, in base64
-	Last      *lastTerm  `json:"last,omitempty"`    // where there is no leader
-	Written   *time.Time `json:"written,omitempty"` // the newest revision
-	Revision  uint64     `json:"revision,omitempty"`
-	Stand     *int       `json:"stand,omitempty"` // how many candidates, with --roster
-	Next      []string   `json:"next,omitempty"`  // the IDs of the first of them
+	Election  string    `json:"election"`
+	State     state     `json:"state"`
+	ID        string    `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
+	Since     time.Time `json:"since,omitzero"`
+	Token     uint64    `json:"token,omitempty"`
+	Lease     float64   `json:"lease_seconds,omitempty"`
+	Remaining *float64  `json:"remaining_seconds,omitempty"`
+	Value     string    `json:"value,omitempty"`
+	Value64   string    `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Last      *lastTerm `json:"last,omitempty"`    // where there is no leader
+	Written   time.Time `json:"written,omitzero"`  // the newest revision
+	Revision  uint64    `json:"revision,omitempty"`
+	Stand     *int      `json:"stand,omitempty"` // how many candidates, with --roster
+	Next      []string  `json:"next,omitempty"`  // the IDs of the first of them
 }
 
 func (s electionStatus) summary(now time.Time) summary {
 	h := s.holder
-	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision}
-	if r.Revision > 0 {
-		written := s.entry.Created.UTC()
-		r.Written = &written
-	}
+	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision, Written: s.entry.Created.UTC()}
 	switch r.State {
 	case stateReleased, stateExpired:
 		r.Last = s.last()
@@ -268,13 +254,9 @@ func (s electionStatus) summary(now time.Time) summary {
 	if h.ID == "" {
 		return r
 	}
-	r.ID, r.Token, r.Lease = h.ID, h.Token, h.Lease.Seconds()
+	r.ID, r.Token, r.Since, r.Lease = h.ID, h.Token, h.Since.UTC(), h.Lease.Seconds()
 	remaining := max(0, s.remaining(now)).Seconds()
 	r.Remaining = &remaining
 	r.Value, r.Value64 = text(h.Value)
-	if !h.Since.IsZero() {
-		since := h.Since.UTC()
-		r.Since = &since
-	}
 	return r
 }

@@ -9,12 +9,12 @@ import (
 // lastTerm is the last term of an election without a leader, as far as the key's newest
 // record tells.
 type lastTerm struct {
-	ID        string     `json:"id"`
-	Token     uint64     `json:"token,omitempty"`
-	Since     *time.Time `json:"since,omitempty"`
-	Ended     time.Time  `json:"ended"`               // by the server's clock
-	Reason    string     `json:"reason"`              // released or expired
-	Successor string     `json:"successor,omitempty"` // the candidate that the leader left the key to
+	ID        string    `json:"id"`
+	Token     uint64    `json:"token,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Ended     time.Time `json:"ended"`               // by the server's clock
+	Reason    string    `json:"reason"`              // released or expired
+	Successor string    `json:"successor,omitempty"` // the candidate that the leader left the key to
 }
 
 // last returns the term that the newest record belongs to, if that term has ended and the
@@ -33,12 +33,7 @@ func (s electionStatus) last() *lastTerm {
 	case h.ID == "":
 		return nil
 	}
-	l := &lastTerm{ID: h.ID, Token: h.Token, Ended: h.Renewed.Add(h.Lease).UTC(), Reason: string(stateExpired)}
-	if !h.Since.IsZero() {
-		since := h.Since.UTC()
-		l.Since = &since
-	}
-	return l
+	return &lastTerm{ID: h.ID, Token: h.Token, Since: h.Since.UTC(), Ended: s.expires().UTC(), Reason: string(stateExpired)}
 }
 
 // lastDetails returns who led last and why the term ended, for people.
@@ -60,8 +55,8 @@ func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][
 		if l.Token > 0 {
 			rows[0][1] += fmt.Sprintf(" with token %d", l.Token)
 		}
-		if l.Since != nil {
-			rows = append(rows, []string{"Since:", moment(*l.Since)})
+		if !l.Since.IsZero() {
+			rows = append(rows, []string{"Since:", moment(l.Since)})
 		}
 		why := "it did not renew its lease: it has died, hangs, or cannot write to the bucket"
 		if st != stateExpired {

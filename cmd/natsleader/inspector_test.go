@@ -87,14 +87,19 @@ type aKey struct {
 func (k aKey) Key() string      { return k.key }
 func (k aKey) Revision() uint64 { return k.revision }
 
-// watches is a bucket whose watches report what a test wants, each the next part of it.
+// watches is a bucket whose watches report what a test wants, each the next part of it. If it is slow, it
+// opens a watch when the context has ended.
 type watches struct {
 	jetstream.KeyValue
 	parts [][]jetstream.KeyValueEntry
+	slow  bool
 	open  int
 }
 
-func (w *watches) WatchAll(context.Context, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+func (w *watches) WatchAll(ctx context.Context, _ ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if w.slow {
+		<-ctx.Done()
+	}
 	if len(w.parts) == 0 {
 		return nil, errOfSource
 	}
@@ -173,4 +178,77 @@ func TestDoctor_LeavesNoSubscription(t *testing.T) {
 			w.Errorf("%d subscriptions", n)
 		}
 	})
+}
+
+// withBucket is a JetStream with a bucket.
+type withBucket struct {
+	jetstream.JetStream
+	kv jetstream.KeyValue
+}
+
+func (w withBucket) KeyValue(context.Context, string) (jetstream.KeyValue, error) { return w.kv, nil }
+
+// A feed that is not opened in time is an outage, and not the end of the command.
+func TestInspector_FeedIsNotOpenedInTime(t *testing.T) {
+	for name, parts := range map[string][][]jetstream.KeyValueEntry{"no answer": nil, "a late answer": {nil, nil}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &inspector{js: withBucket{kv: &watches{parts: parts, slow: true}}, limit: 3 * time.Second}
+				began := time.Now()
+				_, _, err := s.watch(t.Context(), "")
+				if took := time.Since(began); codeOf(err) != exitUnreachable || took != s.limit {
+					t.Fatalf("%v with code %d after %v", err, codeOf(err), took)
+				}
+				w := newWatcher(&inspector{}, "", &recorder{})
+				if failed := w.lookedAt(look{err: err}, true); failed != nil || !w.troubled {
+					t.Errorf("not reported: %v", failed)
+				}
+				ended, end := context.WithCancel(t.Context())
+				end()
+				if _, _, err = s.watch(ended, ""); !errors.Is(err, context.Canceled) || errors.Is(err, leader.ErrUnreachable) {
+					t.Errorf("given up: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// signs notes what a tool has concluded from an answer.
+type signs struct{ signed, moves int }
+
+func (s *signs) Signed() { s.signed++ }
+
+func (s *signs) Move(time.Duration, func(string) bool) { s.moves++ }
+
+// A tool that follows elections lets its connection move after a request of which no answer has shown a
+// majority: none came, or one of a leader that hears from no other server. A bucket that does not exist
+// is a sign of a majority. A missing permission, and a request that was given up, show nothing.
+func TestInspector_MovesFromServerThatIsCutOff(t *testing.T) {
+	cutOff := &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Offline: true}, {Offline: true}}}}
+	for name, tt := range map[string]struct {
+		info *jetstream.StreamInfo
+		err  error
+		want signs
+	}{
+		"no answer":                    {err: nats.ErrTimeout, want: signs{moves: 1}},
+		"no leader of JetStream":       {err: &jetstream.APIError{ErrorCode: 10008}, want: signs{moves: 1}},
+		"a leader that is cut off":     {info: cutOff, want: signs{moves: 1}},
+		"a leader":                     {info: &jetstream.StreamInfo{}, want: signs{signed: 1}},
+		"a bucket that does not exist": {err: leader.ErrNoBucket, want: signs{signed: 1}},
+		"a missing permission":         {err: leader.ErrPermission},
+		"given up":                     {err: context.Canceled},
+	} {
+		var got signs
+		s := &inspector{mover: &got}
+		want := tt.err
+		if tt.info == cutOff {
+			want = leader.ErrUnreachable
+		}
+		if err := s.heard(tt.info, tt.err); !errors.Is(err, want) {
+			t.Errorf("%s: returns %v", name, err)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %+v, not %+v", name, got, tt.want)
+		}
+	}
 }

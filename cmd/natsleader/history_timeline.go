@@ -206,7 +206,7 @@ func (x span) ended() string {
 func (x span) vacancy() string {
 	switch x.State {
 	case statePending:
-		return shorten(printable(x.ID), longID) + " held the key, and waited until no other lease could be good"
+		return shorten(printable(x.ID), longID) + " held the key, and waited until no other lease could be valid"
 	case stateReleased:
 		return "the key was free"
 	case stateExpired:

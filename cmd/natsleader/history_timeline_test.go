@@ -73,7 +73,12 @@ func TestTimeline_Spans(t *testing.T) {
 		{"expiry", []revision{{0, "leading a 7"}, {2, "leading a 7"}, {20, "leading b 8"}}, 21, "a/7 0-17 expired, expired 17-20, b/8 20-"},
 		{"expiry at the very moment", []revision{{0, "leading a 7"}, {15, "leading b 8"}}, 21, "a/7 0-15 expired, b/8 15-"},
 		{"expiry until now", []revision{{0, "leading a 7"}}, 20, "a/7 0-15 expired, expired 15-"},
-		{"expiry before it led", []revision{{0, "pending a 7"}, {20, "leading b 8"}}, 21, "pending 0-15, expired 15-20, b/8 20-"},
+		{
+			"expiry before it led",
+			[]revision{{0, "pending a 7"}, {20, "leading b 8"}},
+			21,
+			"pending 0-15, expired 15-20, b/8 20-",
+		},
 		{"expiry before it led, until now", []revision{{0, "pending a 7"}}, 20, "pending 0-15, expired 15-"},
 		{"renewed late", []revision{{0, "leading a 7"}, {40, "leading a 7"}}, 41, "a/7 0-"},
 		{

@@ -206,7 +206,7 @@ func (s electionStatus) details(now time.Time) [][]string {
 	case stateExpired:
 		who("nobody: %s has not renewed its lease of %v since %s", id, h.Lease, written)
 	case statePending:
-		who("nobody yet: %s holds the key, and waits until no other lease can be good", id)
+		who("nobody yet: %s holds the key, and waits until no other lease can be valid", id)
 	case stateLeading:
 		who("%s", id)
 	}

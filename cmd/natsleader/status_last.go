@@ -33,7 +33,9 @@ func (s electionStatus) last() *lastTerm {
 	case h.ID == "":
 		return nil
 	}
-	return &lastTerm{ID: h.ID, Token: h.Token, Since: h.Since.UTC(), Ended: s.expires().UTC(), Reason: string(stateExpired)}
+	return &lastTerm{
+		ID: h.ID, Token: h.Token, Since: h.Since.UTC(), Ended: s.expires().UTC(), Reason: string(stateExpired),
+	}
 }
 
 // lastDetails returns who led last and why the term ended, for people.

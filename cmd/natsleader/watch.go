@@ -392,7 +392,7 @@ func (c electionChange) event() string {
 		}
 		return s
 	case statePending:
-		return id + " holds the key, and waits until no other lease can be good"
+		return id + " holds the key, and waits until no other lease can be valid"
 	case stateReleased:
 		if c.previous != nil && c.previous.holder.ID != "" {
 			return printable(c.previous.holder.ID) + " has handed over, nobody leads"

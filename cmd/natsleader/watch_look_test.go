@@ -127,7 +127,7 @@ func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
 	}
 	l.writes("pending", "b", 0, 1500*time.Millisecond)
 	l.update(nil)
-	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be good")
+	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be valid")
 	l.writes("pending", "b", 0, 1550*time.Millisecond) // renewed
 	l.reported()
 	l.writes("leading", "b", 2, 1600*time.Millisecond)

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -347,7 +348,7 @@ func (w *worldOf) pass(which uint8) {
 		p := &w.parties[i]
 		overdue = overdue || w.waits(i)
 		if which == 0 || (which == 1) == (i == 0) {
-			p.now = p.now.Add(tick)
+			p.now = p.now.Add(cmp.Or(w.paces[i], tick))
 		}
 	}
 	if overdue {

@@ -122,12 +122,13 @@ func (w *worldOf) putJunk(n int) {
 	w.junked = true
 }
 
-// chained checks that tokens never fall along the records that stand. The exception is
-// junk in the name of the candidate that replaces it, because it belongs to no term.
+// chained checks that tokens never fall along the records of the key, of which rec becomes the next.
+// The exception is junk in the name of the candidate that replaces it, because it belongs to no term.
 func (w *worldOf) chained(rec record.Record) {
 	c := w.current
-	if rec.Phase == record.PhaseElect && c.Kind == record.EntryRecord && c.Rec.Session != rec.Session && rec.Least <= c.Rec.TermToken(c.Revision) {
-		w.fail("%s is elected with token %d over %s", rec.Session, rec.Least, describe(c))
+	token := rec.TermToken(w.last + 1)
+	if rec.Phase == record.PhaseElect && c.Kind == record.EntryRecord && c.Rec.Session != rec.Session && token <= c.Rec.TermToken(c.Revision) {
+		w.fail("%s is elected with token %d over %s", rec.Session, token, describe(c))
 	}
 	if max(rec.Token, rec.Least) > record.MaxToken {
 		w.fail("%s writes a token that no candidate can read: %s", rec.Session, describeRecord(rec))

@@ -115,8 +115,9 @@ func (w *worldOf) waits(i int) bool {
 type worldOf struct {
 	*scenario
 	situation
-	broken    string // the promise that was broken
-	withholds bool   // slots are not free at once
+	broken    string                    // the promise that was broken
+	withholds bool                      // slots are not free at once
+	paces     [maxParties]time.Duration // how long a tick is by each clock; 0: a tick
 	say       func(format string, args ...any)
 	// These are called with the effects of every step.
 	did      func(now time.Time, fx Effects)
@@ -201,7 +202,7 @@ func (w *worldOf) boot(i int) {
 	p := &w.parties[i]
 	name := partyNames[i]
 	w.posts[i] = post{}
-	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void}, m: New(Params{
+	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void, forged: w.limits[forgeAny] > 0, exact: w.paces[i] > 0}, m: New(Params{
 		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
 	}, "")}
 	if p.now.IsZero() {

@@ -8,35 +8,6 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// FuzzWorld lets bytes choose the next actions in the world of the exploration, with as
-// many faults as there are bytes. It goes deeper than the exploration can.
-func FuzzWorld(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
-	f.Add([]byte{1, 9, 4, 2, 250, 17, 3, 3, 3, 12, 40, 8, 99, 1, 0, 5})
-	f.Add([]byte{2, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 0, 1, 1, 2, 3, 5, 8})
-	f.Fuzz(func(t *testing.T, bytes []byte) {
-		if len(bytes) == 0 || len(bytes) > 2000 {
-			return
-		}
-		sc := endless[int(bytes[0])%len(endless)]
-		w := sc.start(nil)
-		var trace, actions []action
-		for _, b := range bytes[1:] {
-			actions = w.actions(actions[:0])
-			if len(actions) == 0 {
-				break
-			}
-			a := actions[int(b)%len(actions)]
-			trace = append(trace, a)
-			if w.apply(a); w.broken != "" {
-				sc.retell(trace, t.Logf)
-				t.Fatalf("%s; %v", w.broken, trace)
-			}
-			w.renumber()
-		}
-	})
-}
-
 // FuzzMachine feeds one machine inputs that no world would: any reply, any revision, at
 // any time. It must not panic, and keeps its promises to the application.
 func FuzzMachine(f *testing.F) {

@@ -5,7 +5,7 @@ import (
 )
 
 // brokenInvariant returns the invariant of a part that does not hold, or an empty string.
-// The simulation, the fuzz test and the transcripts check it after every step. The
+// The random walks, the fuzz test and the transcripts check it after every step. The
 // exploration cannot: its normal form clears fields that no machine looks at any more.
 func (m *Machine) brokenInvariant() string {
 	for _, part := range []struct {

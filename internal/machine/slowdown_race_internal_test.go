@@ -2,6 +2,6 @@
 
 package machine
 
-// slowdown divides the amount of exploration, simulation and random walks. The race
+// slowdown divides the amount of exploration and of random walks. The race
 // detector is slow, and there is nothing here that could race.
 const slowdown = 20
